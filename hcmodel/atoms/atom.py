@@ -1,0 +1,194 @@
+"""The mechanism of atoms: a numeric meaning, written once, with the facts that hold for it.
+
+The decorated function takes the array namespace `xp` (numpy, or autograd.numpy) first. What users
+call is the resulting `Atom`, which builds a node of the graph; engines call `Atom.function`.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Hashable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from hcmodel.atoms.rules import (
+    Contraction,
+    Curvature,
+    Dependence,
+    Domain,
+    Kind,
+    Monotonicity,
+    Rule,
+    Sign,
+    as_rule,
+)
+from hcmodel.errors import ModelError
+from hcmodel.node import Apply, Expression, as_expression
+from hcmodel.shapes import Shape
+from hcmodel.table import ATOMS
+
+ShapeRule = Callable[[str, Sequence[Shape], dict[str, Any]], Shape]
+Prepare = Callable[[str, Sequence[Shape], dict[str, Any]], dict[str, Any]]
+UNKNOWN = Curvature.UNKNOWN
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Atom:
+    """One entry of the table.
+
+    The four curvatures differ in how arguments and result are seen. `curvature`: both plain;
+    `log_curvature`: both through their logarithm (as in geometric programming); `log_to_plain`:
+    arguments through their logarithm, result plain; `plain_to_log` the other way. Where a logarithm
+    is taken, they hold for positive arguments (constants are judged as they are) or where the
+    result is positive. All of them hold on the domain, for the arguments that are not constant,
+    jointly. `log_to_plain` and `plain_to_log` are given only where they say more than follows from
+    the other two (log-convex functions are convex, positive concave ones log-concave).
+    """
+
+    name: str
+    function: Callable[..., Any]
+    shape: ShapeRule
+    prepare: Prepare | None
+    static: tuple[str, ...]
+    variadic: bool
+    signature: inspect.Signature
+    domain: Rule[Domain | tuple[Domain, ...]]
+    sign: Rule[Sign]
+    monotonicity_rule: Rule[Monotonicity | tuple[Monotonicity, ...]]
+    curvature: Rule[Curvature]
+    log_curvature: Rule[Curvature]
+    log_to_plain: Rule[Curvature]
+    plain_to_log: Rule[Curvature]
+    kind: Rule[Kind]
+    dependence: Callable[[Sequence[Shape], dict[str, Any]], Dependence | Contraction]
+    documentation: str = field(default="")
+
+    def __post_init__(self) -> None:
+        # help() and doctest read these from the object itself
+        object.__setattr__(self, "__doc__", self.documentation)
+        object.__setattr__(self, "__name__", self.name)
+        object.__setattr__(self, "__signature__", self.signature)
+
+    def monotonicity(self, arguments: Any, params: Any) -> tuple[Monotonicity, ...]:
+        """How the result moves with each argument."""
+        found = self.monotonicity_rule(arguments, params)
+        return found if isinstance(found, tuple) else (found,) * len(arguments)
+
+    def domains(self, arguments: Any, params: Any) -> tuple[Domain, ...]:
+        """Where each argument may lie."""
+        found = self.domain(arguments, params)
+        return found if isinstance(found, tuple) else (found,) * len(arguments)
+
+    def __call__(self, *args: Any, **keywords: Any) -> Expression:
+        try:
+            bound = self.signature.bind(*args, **keywords)
+        except TypeError as error:
+            valid = ", ".join(self.static) or "none"
+            raise ModelError(
+                f"'{self.name}{self.signature}' cannot be called like this: {error}; its keywords "
+                f"are: {valid}. {self.documentation.splitlines()[0]}"
+            ) from None
+        bound.apply_defaults()
+        operands: list[Any] = []
+        params: dict[str, Any] = {}
+        for name, value in bound.arguments.items():
+            if name in self.static:
+                params[name] = value
+            elif self.signature.parameters[name].kind is inspect.Parameter.VAR_POSITIONAL:
+                operands.extend(_unlisted(value))
+            else:
+                operands.append(value)
+        return self.apply(operands, params)
+
+    def apply(self, operands: Sequence[Any], params: dict[str, Any] | None = None) -> Expression:
+        """The node for `operands`, with all static parameters given."""
+        arguments = tuple([as_expression(operand) for operand in operands])
+        if not arguments:
+            raise ModelError(f"'{self.name}' needs an argument")
+        shapes = [argument.shape for argument in arguments]
+        frozen: tuple[tuple[str, Hashable], ...] = ()
+        if params:
+            if self.prepare is not None:
+                params = self.prepare(self.name, shapes, params)
+            frozen = tuple(sorted(params.items()))
+        shape = self.shape(self.name, shapes, params or {})
+        return Apply(self, arguments, frozen, shape)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _by_name, (self.name,)
+
+    def __repr__(self) -> str:
+        return f"<atom {self.name}{self.signature}>"
+
+
+def _by_name(name: str) -> Atom:
+    return ATOMS[name]
+
+
+def _unlisted(values: tuple[Any, ...]) -> Sequence[Any]:
+    """The operands of a variadic atom, given one by one or as one list, numpy's way."""
+    if len(values) == 1 and isinstance(values[0], (list, tuple)):
+        return values[0]
+    return values
+
+
+def _user_signature(parameters: list[inspect.Parameter], leading: str | None) -> inspect.Signature:
+    """The numeric function's signature as users see it: no namespace, no types, `leading` first."""
+    bare = [p.replace(annotation=inspect.Parameter.empty) for p in parameters]
+    first = [p.replace(kind=p.POSITIONAL_ONLY) for p in bare if p.name == leading]
+    return inspect.Signature(first + [p for p in bare if p.name != leading])
+
+
+def atom(
+    *,
+    shape: ShapeRule,
+    prepare: Prepare | None = None,
+    static: tuple[str, ...] = (),
+    leading: str | None = None,
+    domain: Any = Domain.REALS,
+    sign: Any = Sign.UNKNOWN,
+    monotonicity: Any = Monotonicity.UNKNOWN,
+    curvature: Any = UNKNOWN,
+    log_curvature: Any = UNKNOWN,
+    log_to_plain: Any = UNKNOWN,
+    plain_to_log: Any = UNKNOWN,
+    kind: Any = Kind.SMOOTH,
+    dependence: Any = Dependence.DENSE,
+) -> Callable[[Callable[..., Any]], Atom]:
+    """Make an atom of a numeric function and enter it into the table under its name.
+
+    Facts are constants or rules. Keyword-only parameters of the function are static, that is known
+    when the node is built; `static` names further ones that may also be given by position, and
+    `leading` the one that users give before all arguments.
+    """
+
+    def define(function: Callable[..., Any]) -> Atom:
+        name = function.__name__
+        parameters = list(inspect.signature(function).parameters.values())[1:]
+        static_names = tuple(
+            p.name for p in parameters if p.kind is p.KEYWORD_ONLY or p.name in static
+        )
+        depends = dependence if callable(dependence) else lambda shapes, params: dependence
+        defined = Atom(
+            name=name,
+            function=function,
+            shape=shape,
+            prepare=prepare,
+            static=static_names,
+            variadic=any(p.kind is p.VAR_POSITIONAL for p in parameters),
+            signature=_user_signature(parameters, leading),
+            domain=as_rule(domain),
+            sign=as_rule(sign),
+            monotonicity_rule=as_rule(monotonicity),
+            curvature=as_rule(curvature),
+            log_curvature=as_rule(log_curvature),
+            log_to_plain=as_rule(log_to_plain),
+            plain_to_log=as_rule(plain_to_log),
+            kind=as_rule(kind),
+            dependence=depends,
+            documentation=inspect.cleandoc(function.__doc__ or ""),
+        )
+        ATOMS[name] = defined
+        return defined
+
+    return define

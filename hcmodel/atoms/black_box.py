@@ -1,0 +1,126 @@
+"""`hc.function`: any Python callable as an atom, through autograd or with its own gradient.
+
+With `grad`, second derivatives are central differences of it; without, they are exact.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from hcmodel.atoms.atom import atom
+from hcmodel.autodiff import define_pullback, detached, primitive
+from hcmodel.autodiff import xp as traced_numpy
+from hcmodel.errors import ModelError
+from hcmodel.shapes import Shape, as_shape
+
+STEP = 6e-6  # near the cube root of the rounding unit, best for central differences
+
+
+def _checked(value: Any, callable: Callable[..., Any], shape: Shape) -> Any:
+    found = np.shape(value)
+    if found != shape:
+        name = getattr(callable, "__name__", repr(callable))
+        raise ModelError(
+            f"the function '{name}' returned shape {found}, but was declared with shape={shape}"
+        )
+    return value
+
+
+@primitive
+def _opaque(callable: Any, gradient: Any, shape: Shape, *arrays: Any) -> Any:
+    return _checked(np.asarray(callable(*arrays), dtype=float), callable, shape)
+
+
+@primitive
+def _jacobian(gradient: Any, number: int, shape: Shape, *arrays: Any) -> Any:
+    """The user's gradient with respect to one argument."""
+    found = gradient(*arrays)
+    if not isinstance(found, (tuple, list)) or (len(arrays) == 1 and len(found) != 1):
+        found = (found,)
+    if len(found) != len(arrays):
+        raise ModelError(
+            f"grad returned {len(found)} arrays for {len(arrays)} arguments; it must return one "
+            "for each"
+        )
+    jacobian = np.asarray(found[number], dtype=float)
+    wanted = shape + np.shape(arrays[number])
+    if jacobian.shape != wanted:
+        raise ModelError(
+            f"grad returned shape {jacobian.shape} for argument {number}, but shape + argument "
+            f"shape = {wanted} is needed"
+        )
+    return jacobian
+
+
+def _opaque_vjp(argnums: Sequence[int], answer: Any, args: Any, keywords: Any) -> Any:
+    _, gradient, shape, *arrays = args
+
+    def pull(cotangent: Any) -> Any:
+        return [
+            traced_numpy.tensordot(
+                cotangent, _jacobian(gradient, i - 3, shape, *arrays), len(shape)
+            )
+            for i in argnums
+        ]
+
+    return pull
+
+
+def _jacobian_vjp(argnums: Sequence[int], answer: Any, args: Any, keywords: Any) -> Any:
+    gradient, number, shape, *arrays = (detached(arg) for arg in args)
+
+    def pull(cotangent: Any) -> Any:
+        weights = detached(cotangent)
+        return [_difference(gradient, number, shape, arrays, i - 3, weights) for i in argnums]
+
+    return pull
+
+
+def _difference(
+    gradient: Any, number: int, shape: Shape, arrays: list[Any], moved: int, weights: Any
+) -> np.ndarray:
+    """The derivative of weights·jacobian in the entries of the argument `moved`."""
+    base = np.asarray(arrays[moved], dtype=float)
+    result = np.empty(base.shape)
+    for entry in np.ndindex(base.shape):
+        step = STEP * max(1.0, abs(float(base[entry])))
+        sides = []
+        for sign in (1.0, -1.0):
+            point = base.copy()
+            point[entry] += sign * step
+            others = [*arrays[:moved], point, *arrays[moved + 1 :]]
+            sides.append(np.sum(weights * _jacobian(gradient, number, shape, *others)))
+        result[entry] = (sides[0] - sides[1]) / (2 * step)
+    return result
+
+
+define_pullback(_opaque, _opaque_vjp)
+define_pullback(_jacobian, _jacobian_vjp)
+
+
+def _prepare(name: str, shapes: Sequence[Shape], params: dict[str, Any]) -> dict[str, Any]:
+    if not callable(params["callable"]):
+        raise ModelError(f"hc.function takes a callable first, not {params['callable']!r}")
+    if params["grad"] is not None and not callable(params["grad"]):
+        raise ModelError("grad of hc.function is a callable that takes the same arguments")
+    return {**params, "shape": as_shape(params["shape"], "hc.function")}
+
+
+@atom(
+    shape=lambda name, shapes, params: params["shape"],
+    prepare=_prepare,
+    leading="callable",
+)
+def function(xp: Any, *arrays: Any, callable: Any, shape: Any = (), grad: Any = None) -> Any:
+    """Any Python callable of arrays, with a value of the given shape.
+
+    Written with autograd.numpy it needs nothing else. With `grad(*args)` it may be any code: grad
+    returns, for each argument, the derivatives as an array of shape `shape + argument.shape` (the
+    array itself if there is one argument). The callable must be pure: same arguments, same value.
+    """
+    if grad is not None:
+        return _opaque(callable, grad, shape, *arrays)
+    return _checked(callable(*arrays), callable, shape)

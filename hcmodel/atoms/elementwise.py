@@ -1,0 +1,177 @@
+"""Smooth functions of one number, applied entry by entry."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from hcmodel.atoms.atom import atom
+from hcmodel.atoms.rules import (
+    Arguments,
+    Curvature,
+    Dependence,
+    Domain,
+    Monotonicity,
+    Params,
+    Sign,
+    as_argument_sign,
+    bends_at_zero,
+    magnitude_sign,
+    same_sign,
+)
+from hcmodel.atoms.shape_rules import elementwise
+
+AFFINE, CONVEX, CONCAVE = Curvature.AFFINE, Curvature.CONVEX, Curvature.CONCAVE
+INCREASING, DECREASING = Monotonicity.INCREASING, Monotonicity.DECREASING
+ENTRYWISE = Dependence.ELEMENTWISE
+
+
+@atom(
+    shape=elementwise,
+    sign=Sign.POSITIVE,
+    monotonicity=INCREASING,
+    curvature=CONVEX,
+    log_curvature=CONVEX,
+    log_to_plain=CONVEX,
+    plain_to_log=AFFINE,
+    dependence=ENTRYWISE,
+)
+def exp(xp: Any, a: Any) -> Any:
+    """The exponential, entry by entry."""
+    return xp.exp(a)
+
+
+@atom(
+    shape=elementwise,
+    domain=Domain.POSITIVE,
+    monotonicity=INCREASING,
+    curvature=CONCAVE,
+    log_curvature=CONCAVE,
+    log_to_plain=AFFINE,
+    plain_to_log=CONCAVE,
+    dependence=ENTRYWISE,
+)
+def log(xp: Any, a: Any) -> Any:
+    """The natural logarithm, entry by entry."""
+    return xp.log(a)
+
+
+@atom(
+    shape=elementwise,
+    domain=Domain.ABOVE_MINUS_ONE,
+    sign=same_sign,
+    monotonicity=INCREASING,
+    curvature=CONCAVE,
+    log_curvature=CONCAVE,
+    log_to_plain=CONVEX,
+    plain_to_log=CONCAVE,
+    dependence=ENTRYWISE,
+)
+def log1p(xp: Any, a: Any) -> Any:
+    """log(1 + a), entry by entry, exact for small a."""
+    return xp.log1p(a)
+
+
+@atom(
+    shape=elementwise,
+    domain=Domain.NONNEGATIVE,
+    sign=magnitude_sign,
+    monotonicity=INCREASING,
+    curvature=CONCAVE,
+    log_curvature=AFFINE,
+    log_to_plain=CONVEX,
+    plain_to_log=CONCAVE,
+    dependence=ENTRYWISE,
+)
+def sqrt(xp: Any, a: Any) -> Any:
+    """The square root, entry by entry."""
+    return xp.sqrt(a)
+
+
+def _concave_away_from_zero(arguments: Arguments, params: Params) -> Curvature:
+    """log a² = 2 log |a| is concave on each side of 0."""
+    return CONCAVE if arguments[0].sign.is_strict else Curvature.UNKNOWN
+
+
+@atom(
+    shape=elementwise,
+    sign=magnitude_sign,
+    monotonicity=as_argument_sign,
+    curvature=CONVEX,
+    log_curvature=AFFINE,
+    log_to_plain=CONVEX,
+    plain_to_log=_concave_away_from_zero,
+    dependence=ENTRYWISE,
+)
+def square(xp: Any, a: Any) -> Any:
+    """a², entry by entry."""
+    return a * a
+
+
+@atom(
+    shape=elementwise,
+    domain=Domain.POSITIVE,
+    sign=Sign.POSITIVE,
+    monotonicity=DECREASING,
+    curvature=CONVEX,
+    log_curvature=AFFINE,
+    log_to_plain=CONVEX,
+    plain_to_log=CONVEX,
+    dependence=ENTRYWISE,
+)
+def inv_pos(xp: Any, a: Any) -> Any:
+    """1/a for positive a, entry by entry; NaN elsewhere."""
+    return 1.0 / xp.where(a > 0, a, float("nan"))
+
+
+@atom(shape=elementwise, dependence=ENTRYWISE)
+def sin(xp: Any, a: Any) -> Any:
+    """The sine, entry by entry."""
+    return xp.sin(a)
+
+
+@atom(shape=elementwise, dependence=ENTRYWISE)
+def cos(xp: Any, a: Any) -> Any:
+    """The cosine, entry by entry."""
+    return xp.cos(a)
+
+
+@atom(
+    shape=elementwise,
+    sign=same_sign,
+    monotonicity=INCREASING,
+    curvature=bends_at_zero,
+    log_curvature=CONCAVE,
+    plain_to_log=CONCAVE,
+    dependence=ENTRYWISE,
+)
+def tanh(xp: Any, a: Any) -> Any:
+    """The hyperbolic tangent, entry by entry."""
+    return xp.tanh(a)
+
+
+@atom(
+    shape=elementwise,
+    sign=Sign.POSITIVE,
+    monotonicity=INCREASING,
+    curvature=bends_at_zero,
+    plain_to_log=CONCAVE,
+    dependence=ENTRYWISE,
+)
+def sigmoid(xp: Any, a: Any) -> Any:
+    """1 / (1 + exp(-a)), entry by entry, without overflow."""
+    return xp.exp(-xp.logaddexp(0.0, -a))
+
+
+@atom(
+    shape=elementwise,
+    sign=Sign.POSITIVE,
+    monotonicity=INCREASING,
+    curvature=CONVEX,
+    log_curvature=CONVEX,
+    log_to_plain=CONVEX,
+    plain_to_log=CONCAVE,
+    dependence=ENTRYWISE,
+)
+def softplus(xp: Any, a: Any) -> Any:
+    """log(1 + exp(a)), entry by entry, without overflow."""
+    return xp.logaddexp(0.0, a)

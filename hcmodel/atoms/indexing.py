@@ -1,0 +1,133 @@
+"""Index keys as hashable values, so that equal indexing merges and pickles.
+
+`IndexKey` keeps what the user wrote between the brackets, with arrays frozen, and gives it back in
+the form numpy takes.
+"""
+
+from __future__ import annotations
+
+import operator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from hcmodel.errors import ModelError
+from hcmodel.shapes import Shape
+
+
+class FrozenArray:
+    """An integer or Boolean array that hashes and compares by content."""
+
+    __slots__ = ("_key", "array")
+
+    def __init__(self, array: np.ndarray) -> None:
+        self.array = np.array(array)
+        self.array.flags.writeable = False
+        self._key = (self.array.dtype.str, self.array.shape, self.array.tobytes())
+
+    def __hash__(self) -> int:
+        return hash(self._key)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, FrozenArray) and self._key == other._key
+
+    def __repr__(self) -> str:
+        return np.array2string(self.array, separator=", ", threshold=8).replace("\n", "")
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return FrozenArray, (self.array,)
+
+
+@dataclass(frozen=True)
+class Slice:
+    """A slice that hashes; Python's own does so only from 3.12 on."""
+
+    start: int | None
+    stop: int | None
+    step: int | None
+
+    def __repr__(self) -> str:
+        ends = [("" if end is None else str(end)) for end in (self.start, self.stop)]
+        return ":".join(ends + ([] if self.step is None else [str(self.step)]))
+
+
+@dataclass(frozen=True)
+class IndexKey:
+    """What stands between the brackets, entry by entry."""
+
+    entries: tuple[Any, ...]
+
+    @property
+    def numpy(self) -> tuple[Any, ...]:
+        """The key as numpy takes it."""
+        return tuple(_thawed(entry) for entry in self.entries)
+
+    def __repr__(self) -> str:
+        words = {None: "None", Ellipsis: "..."}
+        return ", ".join(
+            words[entry] if entry is None or entry is Ellipsis else repr(entry)
+            for entry in self.entries
+        )
+
+
+def _thawed(entry: Any) -> Any:
+    if isinstance(entry, Slice):
+        return slice(entry.start, entry.stop, entry.step)
+    return entry.array if isinstance(entry, FrozenArray) else entry
+
+
+def frozen_key(key: Any, shape: Shape) -> IndexKey:
+    """`key` as an `IndexKey`, checked against `shape`."""
+    entries = key if isinstance(key, tuple) else (key,)
+    frozen = IndexKey(tuple([_frozen(entry) for entry in entries]))
+    indexed_shape(frozen, shape)
+    return frozen
+
+
+def indexed_shape(key: IndexKey, shape: Shape) -> Shape:
+    """The shape that remains after indexing with `key`."""
+    # The plain case first, and fast: models built in loops index entry by entry.
+    if len(key.entries) <= len(shape) and all(
+        type(entry) is int and -length <= entry < length
+        for entry, length in zip(key.entries, shape, strict=False)
+    ):
+        return shape[len(key.entries) :]
+    try:
+        return tuple(np.broadcast_to(np.zeros(()), shape)[key.numpy].shape)
+    except IndexError as error:
+        raise ModelError(
+            f"index [{key}] does not fit shape {shape}: {error} (indices start at 0)"
+        ) from None
+
+
+def _frozen(entry: Any) -> Any:
+    if type(entry) is int:
+        return entry
+    if entry is None or entry is Ellipsis or isinstance(entry, (IndexKey, FrozenArray, Slice)):
+        return entry
+    if isinstance(entry, slice):
+        return Slice(*(_end(end) for end in (entry.start, entry.stop, entry.step)))
+    if isinstance(entry, (list, np.ndarray)):
+        array = np.asarray(entry)
+        if array.size == 0 and array.dtype.kind == "f":
+            array = array.astype(int)
+        if array.dtype.kind in "iu":
+            return FrozenArray(array.astype(int)) if array.ndim else int(array)
+        if array.dtype.kind == "b":
+            return FrozenArray(array)
+    if isinstance(entry, (bool, np.bool_)):
+        return FrozenArray(np.asarray(entry))
+    return _end(entry)
+
+
+def _end(entry: Any) -> int | None:
+    if entry is None:
+        return None
+    try:
+        return operator.index(entry)
+    except TypeError:
+        raise ModelError(
+            f"an index is an integer, a slice, ..., None, or an array of integers or Booleans, "
+            f"not {entry!r}"
+        ) from None

@@ -1,0 +1,268 @@
+"""Products of matrices and vectors, and what is solved with them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from hcmodel.atoms.atom import atom
+from hcmodel.atoms.rules import (
+    Arguments,
+    Contraction,
+    Curvature,
+    Dependence,
+    Monotonicity,
+    Params,
+    Sign,
+    affine_if_constants_nonnegative,
+    as_other_factors,
+    convex_if_constants_nonnegative,
+    from_sign,
+    multilinear,
+    product_sign,
+    signs_product,
+)
+from hcmodel.atoms.shape_rules import need_square, probed
+from hcmodel.errors import ModelError
+from hcmodel.shapes import Shape
+
+AFFINE, CONVEX, CONCAVE = Curvature.AFFINE, Curvature.CONVEX, Curvature.CONCAVE
+UNKNOWN = Curvature.UNKNOWN
+
+
+def _matmul_shape(name: str, shapes: Sequence[Shape], params: dict[str, Any]) -> Shape:
+    left, right = shapes
+    if not left or not right:
+        raise ModelError(f"'@' needs vectors or matrices, not shapes {left} and {right}; use *")
+    inner = right[0] if len(right) == 1 else right[-2]
+    if left[-1] != inner:
+        raise ModelError(f"shapes {left} and {right} do not fit in '@': {left[-1]} against {inner}")
+    return probed(lambda xp, a, b: xp.matmul(a, b))(name, shapes, params)
+
+
+def _matmul_dependence(shapes: Sequence[Shape], params: dict[str, Any]) -> Dependence | Contraction:
+    kinds = {(1, 1): "j,j->", (1, 2): "j,jk->k", (2, 1): "ij,j->i", (2, 2): "ij,jk->ik"}
+    subscripts = kinds.get((len(shapes[0]), len(shapes[1])))
+    return Contraction(subscripts) if subscripts else Dependence.DENSE
+
+
+@atom(
+    shape=_matmul_shape,
+    sign=signs_product,
+    monotonicity=as_other_factors,
+    curvature=multilinear,
+    log_curvature=convex_if_constants_nonnegative,
+    dependence=_matmul_dependence,
+)
+def matmul(xp: Any, a: Any, b: Any) -> Any:
+    """The matrix product a @ b, as numpy's."""
+    return xp.matmul(a, b)
+
+
+def _dot_shape(name: str, shapes: Sequence[Shape], params: dict[str, Any]) -> Shape:
+    left, right = shapes
+    if not left or not right:
+        return left or right
+    if len(left) > 2 or len(right) > 2:
+        raise ModelError(f"'dot' takes vectors and matrices, not shapes {left} and {right}")
+    return _matmul_shape(name, shapes, params)
+
+
+def _dot_dependence(shapes: Sequence[Shape], params: dict[str, Any]) -> Dependence | Contraction:
+    if not shapes[0] or not shapes[1]:
+        return Dependence.ELEMENTWISE
+    return _matmul_dependence(shapes, params)
+
+
+@atom(
+    shape=_dot_shape,
+    sign=signs_product,
+    monotonicity=as_other_factors,
+    curvature=multilinear,
+    log_curvature=convex_if_constants_nonnegative,
+    dependence=_dot_dependence,
+)
+def dot(xp: Any, a: Any, b: Any) -> Any:
+    """The inner product of vectors, or the matrix product, as numpy's dot."""
+    return a * b if np.ndim(a) == 0 or np.ndim(b) == 0 else xp.matmul(a, b)
+
+
+def _outer_shape(name: str, shapes: Sequence[Shape], params: dict[str, Any]) -> Shape:
+    if any(len(shape) > 1 for shape in shapes):
+        raise ModelError(f"'outer' takes vectors, not shapes {shapes[0]} and {shapes[1]}")
+    return tuple(int(np.prod(shape, dtype=int)) for shape in shapes)
+
+
+def _outer_dependence(shapes: Sequence[Shape], params: dict[str, Any]) -> Dependence | Contraction:
+    return Contraction("i,j->ij") if all(len(s) == 1 for s in shapes) else Dependence.DENSE
+
+
+@atom(
+    shape=_outer_shape,
+    sign=signs_product,
+    monotonicity=as_other_factors,
+    curvature=multilinear,
+    log_curvature=affine_if_constants_nonnegative,
+    dependence=_outer_dependence,
+)
+def outer(xp: Any, a: Any, b: Any) -> Any:
+    """All products a[i] * b[j] of two vectors."""
+    return xp.reshape(a, (-1, 1)) * xp.reshape(b, (1, -1))
+
+
+def _kron_shape(name: str, shapes: Sequence[Shape], params: dict[str, Any]) -> Shape:
+    if any(len(shape) != 2 for shape in shapes):
+        raise ModelError(f"'kron' takes two matrices, not shapes {shapes[0]} and {shapes[1]}")
+    return (shapes[0][0] * shapes[1][0], shapes[0][1] * shapes[1][1])
+
+
+@atom(
+    shape=_kron_shape,
+    sign=signs_product,
+    monotonicity=as_other_factors,
+    curvature=multilinear,
+    log_curvature=affine_if_constants_nonnegative,
+)
+def kron(xp: Any, a: Any, b: Any) -> Any:
+    """The Kronecker product of two matrices."""
+    (m, n), (p, q) = np.shape(a), np.shape(b)
+    blocks = xp.reshape(a, (m, 1, n, 1)) * xp.reshape(b, (1, p, 1, q))
+    return xp.reshape(blocks, (m * p, n * q))
+
+
+def _prepare_einsum(name: str, shapes: Sequence[Shape], params: dict[str, Any]) -> dict[str, Any]:
+    """Subscripts without blanks and with an explicit result, checked against the shapes."""
+    written = params["subscripts"]
+    if not isinstance(written, str) or "." in written:
+        raise ModelError(f"einsum takes subscripts such as 'ij,jk->ik' (no ...), not {written!r}")
+    inputs, arrow, output = written.replace(" ", "").partition("->")
+    if not arrow:
+        output = "".join(sorted({c for c in inputs if c.isalpha() and inputs.count(c) == 1}))
+    terms = inputs.split(",")
+    if len(terms) != len(shapes):
+        raise ModelError(f"einsum '{written}' names {len(terms)} arrays and got {len(shapes)}")
+    lengths: dict[str, int] = {}
+    for term, shape in zip(terms, shapes, strict=True):
+        if len(term) != len(shape):
+            raise ModelError(f"einsum '{written}': '{term}' does not fit shape {shape}")
+        if len(set(term)) < len(term):
+            raise ModelError(f"einsum '{written}': '{term}' repeats a label; take hc.diag first")
+        for label, length in zip(term, shape, strict=True):
+            if lengths.setdefault(label, length) != length:
+                raise ModelError(
+                    f"einsum '{written}': label {label} has lengths {lengths[label]} and {length}"
+                )
+    if len(set(output)) < len(output) or not set(output) <= set(lengths):
+        raise ModelError(
+            f"einsum '{written}': '{output}' must name labels of the inputs, each once"
+        )
+    return {"subscripts": f"{inputs}->{output}"}
+
+
+def _einsum_shape(name: str, shapes: Sequence[Shape], params: dict[str, Any]) -> Shape:
+    inputs, output = params["subscripts"].split("->")
+    lengths: dict[str, int] = {}
+    for term, shape in zip(inputs.split(","), shapes, strict=True):
+        lengths.update(zip(term, shape, strict=True))
+    return tuple(lengths[label] for label in output)
+
+
+@atom(
+    shape=_einsum_shape,
+    prepare=_prepare_einsum,
+    leading="subscripts",
+    sign=signs_product,
+    monotonicity=as_other_factors,
+    curvature=multilinear,
+    log_curvature=convex_if_constants_nonnegative,
+    dependence=lambda shapes, params: Contraction(params["subscripts"]),
+)
+def einsum(xp: Any, *arrays: Any, subscripts: str) -> Any:
+    """Sums of products along labelled axes, as numpy's: einsum("ij,jk->ik", a, b)."""
+    return xp.einsum(subscripts, *arrays)
+
+
+def _trace_sign(arguments: Arguments, params: Params) -> Sign:
+    """That of the entries; positive for a definite matrix."""
+    return Sign.POSITIVE if arguments[0].definite else arguments[0].sign
+
+
+def _trace_shape(name: str, shapes: Sequence[Shape], params: dict[str, Any]) -> Shape:
+    need_square(name, shapes[0])
+    return ()
+
+
+@atom(
+    shape=_trace_shape,
+    sign=_trace_sign,
+    monotonicity=Monotonicity.INCREASING,
+    curvature=AFFINE,
+    log_curvature=CONVEX,
+)
+def trace(xp: Any, a: Any) -> Any:
+    """The sum of the diagonal of a square matrix."""
+    numbers = np.arange(np.shape(a)[0])
+    return xp.sum(a[numbers, numbers])
+
+
+def _quad_form_shape(name: str, shapes: Sequence[Shape], params: dict[str, Any]) -> Shape:
+    vector, matrix = shapes
+    need_square(name, matrix)
+    if vector != matrix[:1]:
+        raise ModelError(
+            f"'quad_form' takes x of shape ({matrix[0]},) with P of {matrix}, not {vector}"
+        )
+    return ()
+
+
+def _definiteness(matrix: np.ndarray) -> Sign:
+    """The sign of the quadratic form, to rounding."""
+    eigenvalues = np.linalg.eigvalsh((matrix + matrix.T) / 2)
+    slack = 1e-12 * np.max(np.abs(eigenvalues), initial=0.0)
+    if np.all(eigenvalues >= -slack):
+        return Sign.NONNEGATIVE
+    return Sign.NONPOSITIVE if np.all(eigenvalues <= slack) else Sign.UNKNOWN
+
+
+def _quad_form_sign(arguments: Arguments, params: Params) -> Sign:
+    """By definiteness of a known matrix, or entry by entry."""
+    vector, matrix = arguments
+    if matrix.value is not None and _definiteness(matrix.value) is not Sign.UNKNOWN:
+        return _definiteness(matrix.value)
+    if matrix.definite:
+        return Sign.POSITIVE if vector.sign.is_strict else Sign.NONNEGATIVE
+    return product_sign([vector.sign, vector.sign, matrix.sign])
+
+
+def _quad_form_monotonicity(arguments: Arguments, params: Params) -> tuple[Monotonicity, ...]:
+    """In x as the entries of P x; in P as the products x[i] x[j]."""
+    vector, matrix = arguments
+    same_sides = product_sign([vector.sign, vector.sign])
+    return from_sign(product_sign([vector.sign, matrix.sign])), from_sign(same_sides)
+
+
+def _quad_form_curvature(arguments: Arguments, params: Params) -> Curvature:
+    """Linear in P; in x convex or concave as P is definite."""
+    vector, matrix = arguments
+    if vector.constant:
+        return AFFINE
+    if matrix.value is None:
+        return UNKNOWN
+    sign = _definiteness(matrix.value)
+    if sign is Sign.UNKNOWN:
+        return UNKNOWN
+    return CONVEX if sign.is_nonnegative else CONCAVE
+
+
+@atom(
+    shape=_quad_form_shape,
+    sign=_quad_form_sign,
+    monotonicity=_quad_form_monotonicity,
+    curvature=_quad_form_curvature,
+    log_curvature=convex_if_constants_nonnegative,
+)
+def quad_form(xp: Any, x: Any, P: Any) -> Any:
+    """The quadratic form x.T @ P @ x."""
+    return xp.dot(x, xp.dot(P, x))

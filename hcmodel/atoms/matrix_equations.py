@@ -1,0 +1,123 @@
+"""Inverses, determinants and Lyapunov equations.
+
+A singular matrix gives NaN (the engine turns numpy's error into it), and so does a Lyapunov
+equation whose matrix is not stable: its solution would be no covariance.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from hcmodel.atoms.atom import atom
+from hcmodel.atoms.rules import (
+    Arguments,
+    Curvature,
+    Domain,
+    Params,
+    Sign,
+)
+from hcmodel.atoms.shape_rules import need_square, scalar_of_square, square_matrix
+from hcmodel.autodiff import detached
+from hcmodel.errors import ModelError
+from hcmodel.shapes import Shape
+
+
+@atom(shape=square_matrix, domain=Domain.INVERTIBLE)
+def inv(xp: Any, A: Any) -> Any:
+    """The inverse of a square matrix; NaN where it is singular."""
+    return xp.linalg.inv(A)
+
+
+def _solve_shape(name: str, shapes: Sequence[Shape], params: dict[str, Any]) -> Shape:
+    matrix, right = shapes
+    need_square(name, matrix)
+    if len(right) not in (1, 2) or right[0] != matrix[0]:
+        raise ModelError(
+            f"'solve' takes a right-hand side with {matrix[0]} rows, not shape {right}"
+        )
+    return right
+
+
+def _affine_in_second(arguments: Arguments, params: Params) -> Curvature:
+    """Linear in the second argument while the first is constant."""
+    return Curvature.AFFINE if arguments[0].constant else Curvature.UNKNOWN
+
+
+@atom(
+    shape=_solve_shape,
+    domain=(Domain.INVERTIBLE, Domain.REALS),
+    curvature=_affine_in_second,
+)
+def solve(xp: Any, A: Any, b: Any) -> Any:
+    """The solution x of A @ x == b; NaN where A is singular."""
+    if np.ndim(b) == 1:
+        return xp.reshape(xp.linalg.solve(A, xp.reshape(b, (-1, 1))), (-1,))
+    return xp.linalg.solve(A, b)
+
+
+def _definite_sign(arguments: Arguments, params: Params) -> Sign:
+    """Positive for a definite matrix."""
+    return Sign.POSITIVE if arguments[0].definite else Sign.UNKNOWN
+
+
+def _concave_if_definite(arguments: Arguments, params: Params) -> Curvature:
+    """log det is concave on the positive definite matrices."""
+    return Curvature.CONCAVE if arguments[0].definite else Curvature.UNKNOWN
+
+
+@atom(shape=scalar_of_square, sign=_definite_sign, plain_to_log=_concave_if_definite)
+def det(xp: Any, A: Any) -> Any:
+    """The determinant of a square matrix."""
+    return xp.linalg.det(A)
+
+
+@atom(shape=scalar_of_square, domain=Domain.POSITIVE_DEFINITE, curvature=_concave_if_definite)
+def logdet(xp: Any, A: Any) -> Any:
+    """The logarithm of the determinant of a positive definite matrix; NaN elsewhere."""
+    symmetric = (detached(A) + detached(A).T) / 2
+    np.linalg.cholesky(symmetric)  # an indefinite matrix may have a positive determinant
+    return xp.linalg.slogdet(A)[1]
+
+
+def _lyapunov_shape(name: str, shapes: Sequence[Shape], params: dict[str, Any]) -> Shape:
+    need_square(name, shapes[0])
+    if shapes[1] != shapes[0]:
+        raise ModelError(
+            f"'{name}' takes two matrices of one shape, not {shapes[0]} and {shapes[1]}"
+        )
+    return shapes[0]
+
+
+def _eigenvalues(A: Any) -> np.ndarray:
+    return np.linalg.eigvals(detached(A))
+
+
+@atom(
+    shape=_lyapunov_shape,
+    domain=(Domain.HURWITZ, Domain.REALS),
+    curvature=_affine_in_second,
+)
+def lyap(xp: Any, A: Any, Q: Any) -> Any:
+    """The solution X of A @ X + X @ A.T + Q == 0; NaN unless A is stable (Hurwitz)."""
+    if not np.all(_eigenvalues(A).real < 0):
+        return np.full(np.shape(A), np.nan)
+    n = np.shape(A)[0]
+    operator = xp.kron(A, np.eye(n)) + xp.kron(np.eye(n), A)
+    return -xp.reshape(xp.linalg.solve(operator, xp.reshape(Q, (n * n, 1))), (n, n))
+
+
+@atom(
+    shape=_lyapunov_shape,
+    domain=(Domain.SCHUR, Domain.REALS),
+    curvature=_affine_in_second,
+)
+def dlyap(xp: Any, A: Any, Q: Any) -> Any:
+    """The solution X of X == A @ X @ A.T + Q; NaN unless A is stable (Schur)."""
+    if not np.all(np.abs(_eigenvalues(A)) < 1):
+        return np.full(np.shape(A), np.nan)
+    n = np.shape(A)[0]
+    operator = np.eye(n * n) - xp.kron(A, A)
+    return xp.reshape(xp.linalg.solve(operator, xp.reshape(Q, (n * n, 1))), (n, n))

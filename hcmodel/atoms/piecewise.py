@@ -1,0 +1,217 @@
+"""Atoms with kinks: absolute value, maxima and minima, norms.
+
+At a kink each picks one active piece, and its derivative is that piece's: `abs` takes the right
+one, `max` and `min` the first active entry in C order, `maximum` and `minimum` the first active
+argument, and the Euclidean norm has derivative 0 at 0.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from hcmodel.atoms.atom import atom
+from hcmodel.atoms.rules import (
+    Arguments,
+    Curvature,
+    Dependence,
+    Kind,
+    Monotonicity,
+    Params,
+    Sign,
+    as_argument_sign,
+    magnitude_sign,
+    same_sign,
+)
+from hcmodel.atoms.shape_rules import (
+    elementwise,
+    reduced,
+    spread,
+    with_axes,
+    with_axes_of_nonempty,
+)
+from hcmodel.autodiff import detached
+from hcmodel.errors import ModelError
+from hcmodel.shapes import Shape
+
+AFFINE, CONVEX, CONCAVE = Curvature.AFFINE, Curvature.CONVEX, Curvature.CONCAVE
+INCREASING = Monotonicity.INCREASING
+
+
+def _absolute_curvature(arguments: Arguments, params: Params) -> Curvature:
+    """Affine where the sign is known."""
+    sign = arguments[0].sign
+    return AFFINE if sign.is_nonnegative or sign.is_nonpositive else CONVEX
+
+
+@atom(
+    shape=elementwise,
+    sign=magnitude_sign,
+    monotonicity=as_argument_sign,
+    curvature=_absolute_curvature,
+    log_curvature=AFFINE,
+    kind=Kind.POLYHEDRAL,
+    dependence=Dependence.ELEMENTWISE,
+)
+def abs(xp: Any, a: Any) -> Any:
+    """The absolute value, entry by entry."""
+    return xp.where(a >= 0, a, -a)
+
+
+def _largest_sign(arguments: Arguments, params: Params) -> Sign:
+    """Not below any of the arguments, and one of them."""
+    signs = {argument.sign for argument in arguments}
+    if Sign.POSITIVE in signs:
+        return Sign.POSITIVE
+    if signs == {Sign.NEGATIVE}:
+        return Sign.NEGATIVE
+    if all(sign.is_nonpositive for sign in signs):
+        return Sign.ZERO if Sign.ZERO in signs else Sign.NONPOSITIVE
+    if any(sign.is_nonnegative for sign in signs):
+        return Sign.NONNEGATIVE
+    return Sign.UNKNOWN
+
+
+def _smallest_sign(arguments: Arguments, params: Params) -> Sign:
+    """The largest of the negated arguments, negated."""
+    negated = [type(a)(a.shape, a.sign.negated, a.constant) for a in arguments]
+    return _largest_sign(negated, params).negated
+
+
+@atom(
+    shape=elementwise,
+    sign=_largest_sign,
+    monotonicity=INCREASING,
+    curvature=CONVEX,
+    log_curvature=CONVEX,
+    log_to_plain=CONVEX,
+    kind=Kind.POLYHEDRAL,
+    dependence=Dependence.ELEMENTWISE,
+)
+def maximum(xp: Any, *arrays: Any) -> Any:
+    """The largest of several arrays, entry by entry."""
+    largest, *others = spread(arrays)
+    for array in others:
+        # a NaN on either side goes on
+        largest = xp.where((largest >= array) | (largest != largest), largest, array)
+    return largest
+
+
+@atom(
+    shape=elementwise,
+    sign=_smallest_sign,
+    monotonicity=INCREASING,
+    curvature=CONCAVE,
+    log_curvature=CONCAVE,
+    plain_to_log=CONCAVE,
+    kind=Kind.POLYHEDRAL,
+    dependence=Dependence.ELEMENTWISE,
+)
+def minimum(xp: Any, *arrays: Any) -> Any:
+    """The smallest of several arrays, entry by entry."""
+    smallest, *others = spread(arrays)
+    for array in others:
+        smallest = xp.where((smallest <= array) | (smallest != smallest), smallest, array)
+    return smallest
+
+
+def _lines(xp: Any, a: Any, axis: Any) -> Any:
+    """`a` with the axes to reduce in front, flattened into one."""
+    shape = np.shape(a)
+    axes = tuple(range(len(shape))) if axis is None else axis
+    kept = tuple(i for i in range(len(shape)) if i not in axes)
+    return xp.reshape(xp.transpose(a, (*axes, *kept)), (-1, *(shape[i] for i in kept)))
+
+
+def _picked(lines: Any, places: np.ndarray) -> Any:
+    """The entry of each line at its place."""
+    rest = np.indices(places.shape, sparse=True)
+    return lines[(places, *rest)]
+
+
+@atom(
+    shape=reduced,
+    prepare=with_axes_of_nonempty,
+    sign=same_sign,
+    monotonicity=INCREASING,
+    curvature=CONVEX,
+    log_curvature=CONVEX,
+    log_to_plain=CONVEX,
+    kind=Kind.POLYHEDRAL,
+    dependence=Dependence.REDUCTION,
+)
+def max(xp: Any, a: Any, *, axis: Any = None) -> Any:
+    """The largest entry, of all or along `axis`; for several arrays use maximum."""
+    lines = _lines(xp, a, axis)
+    return _picked(lines, np.asarray(np.argmax(detached(lines), axis=0)))
+
+
+@atom(
+    shape=reduced,
+    prepare=with_axes_of_nonempty,
+    sign=same_sign,
+    monotonicity=INCREASING,
+    curvature=CONCAVE,
+    log_curvature=CONCAVE,
+    plain_to_log=CONCAVE,
+    kind=Kind.POLYHEDRAL,
+    dependence=Dependence.REDUCTION,
+)
+def min(xp: Any, a: Any, *, axis: Any = None) -> Any:
+    """The smallest entry, of all or along `axis`; for several arrays use minimum."""
+    lines = _lines(xp, a, axis)
+    return _picked(lines, np.asarray(np.argmin(detached(lines), axis=0)))
+
+
+def _prepare_norm(name: str, shapes: Sequence[Shape], params: dict[str, Any]) -> dict[str, Any]:
+    p, axis = params["p"], params["axis"]
+    whole_matrix = axis is None and len(shapes[0]) == 2
+    if p is None:
+        p = "fro" if whole_matrix else 2
+    if (p == "fro") != whole_matrix:
+        raise ModelError(
+            f"norm with p={p!r} does not fit shape {shapes[0]} and axis={axis!r}: a whole matrix "
+            "has p='fro', the Euclidean norm of its entries; for other p give axis=… or reshape to "
+            "a vector"
+        )
+    if not whole_matrix:
+        if isinstance(p, str) or not p >= 1:
+            raise ModelError(f"norm takes p >= 1, inf, or 'fro' for matrices, not {p!r}")
+        p = float(p)
+    return {**with_axes(name, shapes, params), "p": p}
+
+
+def _norm_kind(arguments: Arguments, params: Params) -> Kind:
+    """1 and inf are polyhedral; the others are smooth but for one point."""
+    return Kind.POLYHEDRAL if params["p"] in (1.0, np.inf) else Kind.KINKED
+
+
+@atom(
+    shape=reduced,
+    prepare=_prepare_norm,
+    static=("p",),
+    sign=magnitude_sign,
+    monotonicity=as_argument_sign,
+    curvature=CONVEX,
+    log_curvature=CONVEX,
+    kind=_norm_kind,
+    dependence=Dependence.REDUCTION,
+)
+def norm(xp: Any, a: Any, p: Any = None, *, axis: Any = None) -> Any:
+    """The p-norm (1, 2, inf, any p >= 1, "fro"), of all entries or along `axis`; 2 by default."""
+    if p in (2.0, "fro"):
+        return _root(xp, xp.sum(a * a, axis=axis), 0.5)
+    sizes = abs.function(xp, a)
+    if p == 1.0:
+        return xp.sum(sizes, axis=axis)
+    if p == np.inf:
+        return max.function(xp, sizes, axis=axis) if np.size(detached(a)) else 0.0
+    return _root(xp, xp.sum(sizes**p, axis=axis), 1.0 / p)
+
+
+def _root(xp: Any, total: Any, exponent: float) -> Any:
+    """total ** exponent with derivative 0 where total is 0; NaN goes on."""
+    nonzero = total != 0
+    return xp.where(nonzero, xp.where(nonzero, total, 1.0) ** exponent, 0.0)

@@ -1,0 +1,99 @@
+"""Atoms from probability and information: soft maxima, entropy, relative entropy."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from hcmodel.atoms.atom import atom
+from hcmodel.atoms.rules import (
+    Arguments,
+    Curvature,
+    Dependence,
+    Domain,
+    Monotonicity,
+    Params,
+    Sign,
+)
+from hcmodel.atoms.shape_rules import (
+    elementwise,
+    reduced,
+    same,
+    spread,
+    with_axes,
+    with_axes_of_nonempty,
+)
+from hcmodel.autodiff import detached
+
+
+def _shift(a: Any, axis: Any) -> Any:
+    """The largest entries, as plain numbers: they cancel, so no derivative passes through."""
+    largest = np.max(detached(a), axis=axis, keepdims=True)
+    return np.where(np.isfinite(largest), largest, 0.0)
+
+
+def _logsumexp_sign(arguments: Arguments, params: Params) -> Sign:
+    """Not below the largest entry."""
+    sign = arguments[0].sign
+    return sign if sign.is_nonnegative and sign is not Sign.ZERO else Sign.UNKNOWN
+
+
+@atom(
+    shape=reduced,
+    prepare=with_axes_of_nonempty,
+    sign=_logsumexp_sign,
+    monotonicity=Monotonicity.INCREASING,
+    curvature=Curvature.CONVEX,
+    log_to_plain=Curvature.CONVEX,
+    dependence=Dependence.REDUCTION,
+)
+def logsumexp(xp: Any, a: Any, *, axis: Any = None) -> Any:
+    """log of the sum of exponentials, of all entries or along `axis`, without overflow."""
+    shift = _shift(a, axis)
+    return xp.log(xp.sum(xp.exp(a - shift), axis=axis)) + np.squeeze(shift, axis=axis)
+
+
+@atom(
+    shape=same,
+    prepare=with_axes,
+    sign=Sign.POSITIVE,
+    plain_to_log=Curvature.CONCAVE,
+    dependence=Dependence.REDUCTION,
+)
+def softmax(xp: Any, a: Any, *, axis: Any = None) -> Any:
+    """exp(a) over its sum, over all entries or along `axis`, without overflow."""
+    weights = xp.exp(a - _shift(a, axis))
+    return weights / xp.sum(weights, axis=axis, keepdims=True)
+
+
+@atom(
+    shape=elementwise,
+    domain=Domain.NONNEGATIVE,
+    curvature=Curvature.CONCAVE,
+    log_curvature=Curvature.CONCAVE,
+    plain_to_log=Curvature.CONCAVE,
+    dependence=Dependence.ELEMENTWISE,
+)
+def entr(xp: Any, a: Any) -> Any:
+    """The entropy term -a log a, entry by entry; 0 at 0."""
+    positive = xp.where(a > 0, a, 1.0)
+    return xp.where(a == 0, 0.0, -xp.where(a > 0, a, float("nan")) * xp.log(positive))
+
+
+@atom(
+    shape=elementwise,
+    domain=(Domain.NONNEGATIVE, Domain.POSITIVE),
+    sign=Sign.NONNEGATIVE,
+    curvature=Curvature.CONVEX,
+    dependence=Dependence.ELEMENTWISE,
+)
+def kl_div(xp: Any, a: Any, b: Any) -> Any:
+    """The relative entropy a log(a/b) - a + b, entry by entry; infinite outside a >= 0, b > 0."""
+    a, b = spread((a, b))
+    both = (a > 0) & (b > 0)
+    ratio = xp.where(both, a, 1.0) / xp.where(both, b, 1.0)
+    inside = a * xp.log(ratio) - a + b
+    edge = xp.where((a == 0) & (b >= 0), b, float("inf"))
+    outside = xp.where((a != a) | (b != b), float("nan"), edge)
+    return xp.where(both, inside, outside)

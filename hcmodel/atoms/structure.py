@@ -1,0 +1,189 @@
+"""Atoms that only move entries: indexing, reshaping, transposing, stacking.
+
+They are affine and rising in every channel; what differs is where the entries go.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from hcmodel.atoms import indexing
+from hcmodel.atoms.atom import atom
+from hcmodel.atoms.rules import (
+    Argument,
+    Arguments,
+    Curvature,
+    Dependence,
+    Monotonicity,
+    Params,
+    Sign,
+    common_sign,
+)
+from hcmodel.atoms.shape_rules import probed
+from hcmodel.errors import ModelError
+from hcmodel.shapes import Shape, as_shape, normalized_axes
+
+movement = functools.partial(
+    atom,
+    sign=common_sign,
+    monotonicity=Monotonicity.INCREASING,
+    curvature=Curvature.AFFINE,
+    log_curvature=Curvature.AFFINE,
+    dependence=Dependence.MOVEMENT,
+)
+
+
+def _prepare_index(name: str, shapes: Sequence[Shape], params: dict[str, Any]) -> dict[str, Any]:
+    key = params["key"]
+    frozen = key if isinstance(key, indexing.IndexKey) else indexing.frozen_key(key, shapes[0])
+    return {"key": frozen}
+
+
+def _index_shape(name: str, shapes: Sequence[Shape], params: dict[str, Any]) -> Shape:
+    return indexing.indexed_shape(params["key"], shapes[0])
+
+
+@movement(shape=_index_shape, prepare=_prepare_index)
+def index(xp: Any, a: Any, *, key: Any) -> Any:
+    """The entries that `key` selects, as numpy's a[key]."""
+    return a[key.numpy]
+
+
+def _prepare_reshape(name: str, shapes: Sequence[Shape], params: dict[str, Any]) -> dict[str, Any]:
+    """The one -1 of numpy's convention is filled in here, so that equal results merge."""
+    wanted = params["shape"]
+    entries = list(wanted) if isinstance(wanted, (tuple, list)) else [wanted]
+    size = int(np.prod(shapes[0], dtype=int))
+    if entries.count(-1) == 1:
+        place = entries.index(-1)
+        rest = int(np.prod([e for e in entries if e != -1], dtype=int))
+        if rest > 0 and size % rest == 0:
+            entries[place] = size // rest
+    if -1 in entries:
+        raise ModelError(f"'reshape' cannot bring shape {shapes[0]} to {tuple(entries)}")
+    shape = as_shape(entries, "reshape")
+    if int(np.prod(shape, dtype=int)) != size:
+        raise ModelError(
+            f"'reshape' cannot bring shape {shapes[0]} ({size} entries) to {shape}: the number of "
+            "entries must stay the same"
+        )
+    return {"shape": shape}
+
+
+@movement(
+    shape=lambda name, shapes, params: params["shape"],
+    prepare=_prepare_reshape,
+    static=("shape",),
+)
+def reshape(xp: Any, a: Any, shape: Any) -> Any:
+    """The same entries in another shape, last index fastest (C order)."""
+    return xp.reshape(a, shape)
+
+
+def _prepare_transpose(
+    name: str, shapes: Sequence[Shape], params: dict[str, Any]
+) -> dict[str, Any]:
+    axes, ndim = params["axes"], len(shapes[0])
+    if axes is None:
+        return {"axes": None}
+    if sorted(normalized_axes(axes, ndim, name) or ()) != list(range(ndim)):
+        raise ModelError(f"'transpose' needs each of the {ndim} axes once, not {axes!r}")
+    return {"axes": tuple(axis % ndim for axis in axes)}
+
+
+@movement(
+    shape=probed(lambda xp, a, axes: xp.transpose(a, axes)),
+    prepare=_prepare_transpose,
+    static=("axes",),
+)
+def transpose(xp: Any, a: Any, axes: Any = None) -> Any:
+    """The axes in another order, reversed by default."""
+    return xp.transpose(a, axes)
+
+
+def _prepare_shape(name: str, shapes: Sequence[Shape], params: dict[str, Any]) -> dict[str, Any]:
+    return {"shape": as_shape(params["shape"], name)}
+
+
+@movement(
+    shape=probed(lambda xp, a, shape: np.broadcast_to(a, shape)),
+    prepare=_prepare_shape,
+    static=("shape",),
+)
+def broadcast_to(xp: Any, a: Any, shape: Any) -> Any:
+    """The entries repeated to fill `shape`, as numpy's."""
+    return a + xp.zeros(shape)
+
+
+@movement(shape=probed(lambda xp, *arrays: xp.hstack(arrays)))
+def hstack(xp: Any, *arrays: Any) -> Any:
+    """Arrays side by side, as numpy's; give a list or several arguments."""
+    parts = [xp.reshape(a, (1,)) if np.ndim(a) == 0 else a for a in arrays]
+    return xp.concatenate(parts, axis=0 if np.ndim(parts[0]) == 1 else 1)
+
+
+@movement(shape=probed(lambda xp, *arrays: xp.vstack(arrays)))
+def vstack(xp: Any, *arrays: Any) -> Any:
+    """Arrays one under the other, as numpy's; give a list or several arguments."""
+    parts = [xp.reshape(a, (1, -1)) if np.ndim(a) < 2 else a for a in arrays]
+    return xp.concatenate(parts, axis=0)
+
+
+def _prepare_concatenate(
+    name: str, shapes: Sequence[Shape], params: dict[str, Any]
+) -> dict[str, Any]:
+    if not shapes[0]:
+        raise ModelError("'concatenate' needs arrays, not scalars; use hstack")
+    axes = normalized_axes(params["axis"], len(shapes[0]), name)
+    if axes is None or len(axes) != 1:
+        raise ModelError(f"'concatenate' takes one axis, not {params['axis']!r}")
+    return {"axis": axes[0]}
+
+
+@movement(
+    shape=probed(lambda xp, *arrays, axis: xp.concatenate(arrays, axis=axis)),
+    prepare=_prepare_concatenate,
+)
+def concatenate(xp: Any, *arrays: Any, axis: int = 0) -> Any:
+    """Arrays joined along an axis, as numpy's; give a list or several arguments."""
+    return xp.concatenate(arrays, axis=axis)
+
+
+def _fills_with_zeros(argument: Argument) -> bool:
+    return len(argument.shape) == 1
+
+
+def _diagonal_sign(arguments: Arguments, params: Params) -> Sign:
+    """A vector's matrix has zeros beside the diagonal; a definite matrix's diagonal is positive."""
+    argument = arguments[0]
+    if not _fills_with_zeros(argument):
+        return Sign.POSITIVE if argument.definite else argument.sign
+    weakened = {Sign.POSITIVE: Sign.NONNEGATIVE, Sign.NEGATIVE: Sign.NONPOSITIVE}
+    return weakened.get(argument.sign, argument.sign)
+
+
+def _diagonal_log_curvature(arguments: Arguments, params: Params) -> Curvature:
+    """The zeros beside a vector's diagonal have no logarithm."""
+    return Curvature.UNKNOWN if _fills_with_zeros(arguments[0]) else Curvature.AFFINE
+
+
+def _diagonal_shape(name: str, shapes: Sequence[Shape], params: dict[str, Any]) -> Shape:
+    shape = shapes[0]
+    if len(shape) == 1:
+        return (shape[0], shape[0])
+    if len(shape) == 2:
+        return (min(shape),)
+    raise ModelError(f"'diag' takes a vector or a matrix, not shape {shape}")
+
+
+@movement(shape=_diagonal_shape, sign=_diagonal_sign, log_curvature=_diagonal_log_curvature)
+def diag(xp: Any, a: Any) -> Any:
+    """The diagonal of a matrix, or the matrix with a vector on its diagonal."""
+    if np.ndim(a) == 1:
+        return xp.reshape(a, (-1, 1)) * np.eye(np.shape(a)[0])
+    numbers = np.arange(min(np.shape(a)))
+    return a[numbers, numbers]

@@ -1,0 +1,56 @@
+"""The parts of autograd that hcmodel uses, in one place and with types (autograd has none).
+
+`xp` is autograd's numpy, `primitive` and `define_pullback` add operations to it, `detached` takes
+the plain number out of a traced one, and `taped` runs a function once and keeps its tape.
+"""
+
+from __future__ import annotations
+
+import functools
+import operator
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import autograd.core as _core
+import autograd.extend as _extend
+import autograd.numpy as _numpy
+import autograd.tracer as _tracer
+
+Pull = Callable[[Any], Any]
+
+_untyped_core: Any = _core
+_untyped_extend: Any = _extend
+_untyped_tracer: Any = _tracer
+
+xp: Any = _numpy
+primitive: Callable[[Callable[..., Any]], Callable[..., Any]] = _untyped_extend.primitive
+define_pullback: Callable[..., None] = _untyped_extend.defvjp_argnums
+detached: Callable[[Any], Any] = _untyped_tracer.getval
+is_traced: Callable[[Any], bool] = _untyped_tracer.isbox
+
+
+def taped(function: Callable[[Any], Any], point: Any) -> tuple[Any, Pull | None]:
+    """The value at `point` and its pullback, None where nothing depends on the point.
+
+    As autograd's own make_vjp, which warns about such constants instead.
+    """
+    with _untyped_tracer.trace_stack.new_trace() as trace:
+        root = _untyped_core.VJPNode.new_root()
+        end = function(_untyped_tracer.new_box(point, trace, root))
+        if not is_traced(end) or end._trace != trace:
+            return end, None
+        value, node = end._value, end._node
+    return value, lambda cotangent: _untyped_core.backward_pass(cotangent, node)
+
+
+@primitive
+def total(*terms: Any) -> Any:
+    """The sum of terms of one shape, as one operation on the tape however many they are."""
+    return functools.reduce(operator.add, terms)
+
+
+def _total_pullback(argnums: Sequence[int], answer: Any, terms: Any, keywords: Any) -> Pull:
+    return lambda cotangent: [cotangent] * len(argnums)
+
+
+define_pullback(total, _total_pullback)

@@ -1,0 +1,134 @@
+"""The canonical problem: the model without names.
+
+    minimise  objective·φ(x)   s.t.   left·φ(x) <= right·φ(x)  or  ==,   x in X
+
+`canonicalize` lists the roots of φ, which an engine compiles once, and makes the static outer part, the
+domain and the book-keeping that walks rows back to the constraints as written.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+
+from hcmodel.errors import ModelError
+from hcmodel.expression import Constraint, Expression, Variable
+from hcmodel.graph import topological_order
+from hcmodel.layout import Layout
+from hcmodel.solvers.domain import Box, Domain
+from hcmodel.solvers.outer import Outer
+
+FloatArray = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class RowBlock:
+    """Where a constraint's entries, in C order, stand among the rows."""
+
+    constraint: Constraint
+    name: str
+    rows: slice
+
+
+@dataclass(frozen=True)
+class CanonicalProblem:
+    """`roots[0]` is the objective; the others are the sides of the constraints."""
+
+    layout: Layout
+    roots: tuple[Expression, ...]
+    outer: Outer
+    domain: Domain
+    blocks: tuple[RowBlock, ...]
+    sign: float
+
+    def row_name(self, row: int) -> str:
+        """The constraint's name, with the entry where it has several."""
+        for block in self.blocks:
+            if block.rows.start <= row < block.rows.stop:
+                shape = block.constraint.shape
+                if not shape:
+                    return block.name
+                entry = np.unravel_index(row - block.rows.start, shape)
+                return f"{block.name}[{', '.join(str(int(i)) for i in entry)}]"
+        raise IndexError(row)
+
+
+def canonicalize(
+    objective: Expression, sign: float, constraints: Sequence[Constraint]
+) -> CanonicalProblem:
+    """`sign` is 1 to minimise and −1 to maximise; inequality rows come first."""
+    sides = [side for constraint in constraints for side in (constraint.lhs, constraint.rhs)]
+    order = topological_order([objective, *sides])
+    variables = [node for node in order if isinstance(node, Variable)]
+    _check_names(variables, constraints)
+    roots = (objective, *sides)
+    offsets = np.cumsum([0, *[side.size for side in sides]])
+    entries = int(offsets[-1])
+    lefts: list[NDArray[np.intp]] = []
+    rights: list[NDArray[np.intp]] = []
+    blocks: list[RowBlock] = []
+    start = 0
+    ordered = sorted(range(len(constraints)), key=lambda i: constraints[i].sense == "==")
+    for position in ordered:
+        constraint = constraints[position]
+        left = _entries(constraint.lhs, int(offsets[2 * position]), constraint.shape)
+        right = _entries(constraint.rhs, int(offsets[2 * position + 1]), constraint.shape)
+        if constraint.sense == ">=":
+            left, right = right, left
+        lefts.append(left)
+        rights.append(right)
+        name = constraint.name or f"c{position + 1}"
+        blocks.append(RowBlock(constraint, name, slice(start, start + left.size)))
+        start += left.size
+    outer = Outer(
+        objective=np.array([sign]),
+        left=_selection(lefts, entries),
+        right=_selection(rights, entries),
+        inequalities=sum(c.size for c in constraints if c.sense != "=="),
+    )
+    layout = Layout(variables)
+    return CanonicalProblem(layout, roots, outer, _domain(variables), tuple(blocks), sign)
+
+
+def _entries(side: Expression, offset: int, shape: tuple[int, ...]) -> NDArray[np.intp]:
+    """Indices into the constraint part of φ of a side broadcast to the constraint's shape."""
+    own = offset + np.arange(side.size).reshape(side.shape)
+    return np.broadcast_to(own, shape).reshape(-1)
+
+
+def _selection(indices: list[NDArray[np.intp]], width: int) -> sp.csr_array:
+    columns = np.concatenate(indices) if indices else np.zeros(0, dtype=int)
+    rows = np.arange(columns.size)
+    return sp.csr_array((np.ones(columns.size), (rows, columns)), shape=(columns.size, width))
+
+
+def _domain(variables: Sequence[Variable]) -> Domain:
+    for variable in variables:
+        if variable.domain_kind != "box":
+            raise ModelError(
+                f"variable '{variable.name}': {variable.domain_kind} domains cannot be solved over "
+                "in this version; boxes (bounds, nonneg, pos) can"
+            )
+    parts = [(variable.lower, variable.upper, variable.pos) for variable in variables]
+    lower = [np.ravel(low) for low, _, _ in parts]
+    upper = [np.ravel(high) for _, high, _ in parts]
+    positive = [np.ravel((low > 0) | pos) for low, _, pos in parts]
+    return Box(np.concatenate(lower), np.concatenate(upper), np.concatenate(positive))
+
+
+def _check_names(variables: Sequence[Variable], constraints: Sequence[Constraint]) -> None:
+    if not variables:
+        raise ModelError("the problem has no variables; nothing is left to choose")
+    for kind, names in (
+        ("variables", [variable.name for variable in variables]),
+        ("constraints", [c.name for c in constraints if c.name is not None]),
+    ):
+        seen: set[str] = set()
+        for name in names:
+            if name in seen:
+                raise ModelError(f"two {kind} are named '{name}'; give each its own name")
+            seen.add(name)

@@ -1,0 +1,1 @@
+"""Engines: each compiles the same graph into values and derivatives of the stack."""

@@ -1,0 +1,270 @@
+"""The reference engine: values by numpy, derivatives by autograd's reverse mode.
+
+A stack is compiled once into merged steps. Steps without variables are folded: computed at
+`refresh`, when parameters are read, and never again until the next one. What leaves a function's
+domain comes back as a non-finite number, without a warning.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, TypeAlias
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+
+from hcmodel.atoms.rules import Argument, Kind
+from hcmodel.autodiff import Pull, define_pullback, is_traced, primitive, taped, xp
+from hcmodel.engines import sparsity
+from hcmodel.errors import DataError, ModelError
+from hcmodel.expression import Expression, Variable
+from hcmodel.graph import Graph, join_sums, merge
+from hcmodel.layout import Layout
+
+FloatArray: TypeAlias = NDArray[np.float64]
+
+FEW_SWEEPS = 4  # up to here a pattern cannot save anything worth its making
+SPARSE_ROWS, SPARSE_DENSITY = 50, 0.2
+
+
+@primitive
+def _stacked(*roots: Any) -> FloatArray:
+    """All roots, flattened into one vector."""
+    return np.concatenate([np.ravel(root) for root in roots])
+
+
+def _stacked_vjp(argnums: Sequence[int], answer: Any, roots: Any, keywords: Any) -> Any:
+    # One function for all roots: autograd's own concatenate takes quadratic time in their number.
+    shapes = [np.shape(root) for root in roots]
+    stops = np.cumsum([int(np.prod(shape, dtype=int)) for shape in shapes]).tolist()
+    starts = [0, *stops]
+
+    def pull(cotangent: Any) -> Any:
+        return [xp.reshape(cotangent[starts[i] : stops[i]], shapes[i]) for i in argnums]
+
+    return pull
+
+
+define_pullback(_stacked, _stacked_vjp)
+
+
+class Forward:
+    """One forward pass: values, and derivatives from its tape when they are asked for."""
+
+    def __init__(
+        self, values: FloatArray, pull: Pull | None, dimension: int, plan: Callable[[], Any]
+    ) -> None:
+        self.values = values
+        self._pull = pull
+        self._dimension = dimension
+        self._plan = plan
+        self._jacobian: FloatArray | sp.csr_array | None = None
+
+    def pullback(self, weights: Any) -> FloatArray:
+        """The gradient of weights·φ."""
+        weights = np.asarray(weights, dtype=float)
+        if weights.shape != self.values.shape:
+            raise ModelError(f"{self.values.size} weights are needed, not shape {weights.shape}")
+        return _swept(self._pull, weights, self._dimension)
+
+    def jacobian(self) -> FloatArray | sp.csr_array:
+        """The Jacobian of the values; compressed rows where it is large and mostly 0."""
+        if self._jacobian is None:
+            self._jacobian = self._swept_jacobian(self._plan())
+        return self._jacobian
+
+    def _swept_jacobian(self, plan: sparsity.Plan) -> FloatArray | sp.csr_array:
+        rows, columns = self.values.size, self._dimension
+        if plan.by_rows:
+            pull, length, width = self._pull, rows, columns
+        else:
+            # J v as the derivative of the pullback, which is linear in its weights
+            pull, length, width = self._pushforward(), columns, rows
+        swept = np.zeros((len(plan.groups), width))
+        for number, group in enumerate(plan.groups):
+            seed = np.zeros(length)
+            seed[group] = 1.0
+            swept[number] = _swept(pull, seed, width)
+        if plan.indptr is None or plan.indices is None:
+            return swept if plan.by_rows else np.ascontiguousarray(swept.T)
+        row_of_entry = np.repeat(np.arange(rows), np.diff(plan.indptr))
+        if plan.by_rows:
+            entries = swept[plan.color[row_of_entry], plan.indices]
+        else:
+            entries = swept[plan.color[plan.indices], row_of_entry]
+        if rows >= SPARSE_ROWS and entries.size <= SPARSE_DENSITY * rows * columns:
+            return sp.csr_array((entries, plan.indices, plan.indptr), shape=(rows, columns))
+        dense = np.zeros((rows, columns))
+        dense[row_of_entry, plan.indices] = entries
+        return dense
+
+    def _pushforward(self) -> Pull | None:
+        if self._pull is None:
+            return None
+        with np.errstate(all="ignore"):
+            return taped(self._pull, np.zeros(self.values.size))[1]
+
+
+def _swept(pull: Pull | None, seed: FloatArray, width: int) -> FloatArray:
+    """One sweep; 0 where nothing depends on the point, NaN where linear algebra gives up."""
+    if pull is None:
+        return np.zeros(width)
+    try:
+        with np.errstate(all="ignore"):
+            return np.asarray(pull(seed), dtype=float)
+    except np.linalg.LinAlgError:
+        return np.full(width, np.nan)
+
+
+class AutogradStack:
+    """The compiled stack φ: the objective's roots first, then those of the constraints."""
+
+    def __init__(self, graph: Graph, layout: Layout, split: int) -> None:
+        self.layout = layout
+        self.dimension = layout.size
+        self._graph = graph
+        sizes = [int(np.prod(graph.steps[root].shape, dtype=int)) for root in graph.roots]
+        self.size = sum(sizes)
+        self.objective_size = sum(sizes[:split])
+        self._roots_of_part = {
+            "objective": graph.roots[:split],
+            "constraints": graph.roots[split:],
+            "all": graph.roots,
+        }
+        self._root_sizes = tuple(sizes)
+        self._live = self._find_live()
+        self._order = {part: self._needed(roots) for part, roots in self._roots_of_part.items()}
+        self.kinked = any(self._is_kinked(number) for number in self._order["all"])
+        self._values: list[Any] | None = None
+        self._plans: dict[str, sparsity.Plan] = {}
+
+    def refresh(self) -> None:
+        """Read the parameters and compute again what depends on them alone."""
+        values: list[Any] = [None] * len(self._graph.steps)
+        with np.errstate(all="ignore"):
+            for number, step in enumerate(self._graph.steps):
+                if self._live[number]:
+                    continue
+                if step.leaf is None:
+                    values[number] = np.asarray(step.run(np, values), dtype=float)
+                    continue
+                values[number] = step.leaf.value
+                if values[number] is None:
+                    name = getattr(step.leaf, "name", "")
+                    raise DataError(f"parameter '{name}' has no value; set {name}.value first")
+        self._values = values
+
+    def evaluate(self, x: FloatArray, part: str) -> Forward:
+        """One forward pass over the "objective", the "constraints" or "all"."""
+        roots, order = self._roots_of_part[part], self._order[part]
+        values, pull = self._run(x, roots, order)
+        return Forward(values, pull, self.dimension, lambda: self._plan(part))
+
+    def hessian(self, x: FloatArray, weights: FloatArray) -> FloatArray:
+        """The Hessian of weights·φ, dense and symmetric, by reverse over reverse."""
+        weights = np.asarray(weights, dtype=float)
+        if weights.shape != (self.size,):
+            raise ModelError(f"{self.size} weights are needed, not shape {weights.shape}")
+        shares = np.split(weights, np.cumsum(self._root_sizes)[:-1]) if self._root_sizes else []
+        weighted = [i for i, share in enumerate(shares) if np.any(share)]
+        roots = [self._graph.roots[i] for i in weighted]
+        if not roots:
+            return np.zeros((self.dimension, self.dimension))
+        order = self._needed(roots)
+        seed = np.concatenate([shares[i] for i in weighted])
+
+        def gradient(point: Any) -> Any:
+            pull = self._run(point, roots, order)[1]
+            return xp.zeros(self.dimension) if pull is None else pull(seed)
+
+        try:
+            with np.errstate(all="ignore"):
+                pull = taped(gradient, np.array(x, dtype=float))[1]
+        except np.linalg.LinAlgError:
+            return np.full((self.dimension, self.dimension), np.nan)
+        rows = [_swept(pull, unit, self.dimension) for unit in np.eye(self.dimension)]
+        hessian = np.array(rows).reshape(self.dimension, self.dimension)
+        return (hessian + hessian.T) / 2
+
+    def _run(self, x: Any, roots: Sequence[int], order: Sequence[int]) -> tuple[Any, Pull | None]:
+        if not roots:
+            return np.zeros(0), None
+        if self._values is None:
+            self.refresh()
+        assert self._values is not None
+        steps, start = self._graph.steps, self._values
+
+        def stacked(point: Any) -> Any:
+            values = list(start)
+            blocks = self.layout.unpack(xp, point)
+            for number in order:
+                step = steps[number]
+                if isinstance(step.leaf, Variable):
+                    values[number] = blocks[self.layout.position(step.leaf)]
+                else:
+                    values[number] = step.run(xp, values)
+            return _stacked(*[values[root] for root in roots])
+
+        with np.errstate(all="ignore"):
+            return taped(stacked, x if is_traced(x) else np.array(x, dtype=float))
+
+    def _find_live(self) -> tuple[bool, ...]:
+        """Which steps depend on a variable."""
+        live: list[bool] = []
+        for step in self._graph.steps:
+            if isinstance(step.leaf, Variable):
+                self.layout.position(step.leaf)  # an unknown variable raises here, by name
+                live.append(True)
+            else:
+                live.append(any(live[argument] for argument in step.arguments))
+        return tuple(live)
+
+    def _needed(self, roots: Sequence[int]) -> tuple[int, ...]:
+        """The live steps under `roots`, in order."""
+        wanted = set(roots)
+        for number in range(max(roots, default=-1), -1, -1):
+            if number in wanted:
+                wanted.update(self._graph.steps[number].arguments)
+        return tuple(number for number in sorted(wanted) if self._live[number])
+
+    def _is_kinked(self, number: int) -> bool:
+        step = self._graph.steps[number]
+        if step.atom is None:
+            return False
+        arguments = [Argument(self._graph.steps[a].shape) for a in step.arguments]
+        return step.atom.kind(arguments, step.params) is not Kind.SMOOTH
+
+    def _plan(self, part: str) -> sparsity.Plan:
+        """Made at the first Jacobian of a part, and kept."""
+        if part not in self._plans:
+            roots = self._roots_of_part[part]
+            rows = sum(int(np.prod(self._graph.steps[root].shape, dtype=int)) for root in roots)
+            if min(rows, self.dimension) <= FEW_SWEEPS:
+                self._plans[part] = sparsity.dense_plan(rows, self.dimension)
+            else:
+                self._plans[part] = sparsity.plan(self._pattern(part), self.dimension)
+        return self._plans[part]
+
+    def _pattern(self, part: str) -> sparsity.Pattern:
+        steps = self._graph.steps
+        patterns: dict[int, sparsity.Pattern] = {}
+        for number in self._order[part]:
+            step = steps[number]
+            if isinstance(step.leaf, Variable):
+                place = self.layout.slice(step.leaf)
+                patterns[number] = [frozenset((i,)) for i in range(place.start, place.stop)]
+                continue
+            shapes = [steps[argument].shape for argument in step.arguments]
+            found = [patterns.get(argument) for argument in step.arguments]
+            patterns[number] = sparsity.propagate(step, shapes, found)
+        rows: sparsity.Pattern = []
+        for root in self._roots_of_part[part]:
+            size = int(np.prod(steps[root].shape, dtype=int))
+            rows.extend(patterns.get(root, [sparsity.NOTHING] * size))
+        return rows
+
+
+def compile_stack(roots: Sequence[Expression], layout: Layout, split: int) -> AutogradStack:
+    """Compile `roots` over the variables of `layout`; the first `split` are the objective's."""
+    return AutogradStack(join_sums(merge(list(roots))), layout, split)

@@ -1,0 +1,206 @@
+"""Which entries of the flat vector each entry of the stack depends on, and greedy colouring.
+
+A pattern is one set of columns for each entry of a step, in C order; FULL stands for all columns.
+Rows with more than `WIDEST` columns count as full: they conflict with almost every other row, so
+that a sweep of their own costs nothing more, and long sums stay cheap to analyse.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from hcmodel.atoms.rules import Contraction, Dependence
+from hcmodel.graph import Step
+from hcmodel.shapes import Shape
+
+WIDEST = 256
+FULL = None
+NOTHING: frozenset[int] = frozenset()
+
+Columns = frozenset[int] | None
+Pattern = list[Columns]
+
+
+@dataclass(frozen=True)
+class Plan:
+    """How a Jacobian is found in few sweeps: groups of rows (or columns) that share no entry.
+
+    `indptr` and `indices` hold the pattern in compressed rows, or are None for a dense Jacobian.
+    """
+
+    by_rows: bool
+    groups: tuple[np.ndarray, ...]
+    color: np.ndarray
+    indptr: np.ndarray | None
+    indices: np.ndarray | None
+
+
+def joined(rows: Iterable[Columns]) -> Columns:
+    """The union, FULL when it becomes too wide."""
+    found: set[int] = set()
+    for row in rows:
+        if row is FULL:
+            return FULL
+        found |= row
+        if len(found) > WIDEST:
+            return FULL
+    return frozenset(found)
+
+
+def propagate(step: Step, shapes: Sequence[Shape], patterns: Sequence[Pattern | None]) -> Pattern:
+    """The pattern of one applied atom; arguments without variables have pattern None."""
+    assert step.atom is not None
+    dependence = step.atom.dependence(shapes, step.params)
+    size = int(np.prod(step.shape, dtype=int))
+    if isinstance(dependence, Contraction):
+        gathered = _contracted(dependence.subscripts, shapes, patterns)
+    elif dependence is Dependence.ELEMENTWISE:
+        gathered = [
+            _taken(pattern, np.broadcast_to(_numbers(shape), step.shape))
+            for shape, pattern in zip(shapes, patterns, strict=True)
+            if pattern is not None
+        ]
+    elif dependence is Dependence.MOVEMENT:
+        return _moved(step, shapes, patterns)
+    elif dependence is Dependence.REDUCTION:
+        assert patterns[0] is not None
+        return _reduced(step.shape, shapes[0], step.params["axis"], patterns[0])
+    else:
+        everything = joined(row for pattern in patterns if pattern is not None for row in pattern)
+        return [everything] * size
+    if len(gathered) == 1:
+        return gathered[0]
+    return [joined(rows) for rows in zip(*gathered, strict=True)]
+
+
+def _numbers(shape: Shape) -> np.ndarray:
+    return np.arange(int(np.prod(shape, dtype=int))).reshape(shape)
+
+
+def _taken(pattern: Pattern, numbers: np.ndarray) -> Pattern:
+    return [pattern[i] for i in numbers.ravel().tolist()]
+
+
+def _moved(step: Step, shapes: Sequence[Shape], patterns: Sequence[Pattern | None]) -> Pattern:
+    """The atom itself moves the numbers of the entries; 0 stays where it fills with zeros."""
+    assert step.atom is not None
+    rows: Pattern = [NOTHING]
+    numbered = []
+    for shape, pattern in zip(shapes, patterns, strict=True):
+        numbered.append(_numbers(shape) + len(rows))
+        rows.extend(pattern if pattern is not None else [NOTHING] * numbered[-1].size)
+    moved = step.atom.function(np, *numbered, **step.params)
+    return _taken(rows, np.asarray(moved).astype(int))
+
+
+def _reduced(result: Shape, shape: Shape, axis: Any, pattern: Pattern) -> Pattern:
+    """Each line along the axes is joined; results of the same length repeat their line's union."""
+    axes = range(len(shape)) if axis is None else ((axis,) if isinstance(axis, int) else axis)
+    kept = tuple(1 if i in axes else length for i, length in enumerate(shape))
+    lines = np.broadcast_to(_numbers(kept), shape)
+    unions = _grouped(lines, int(np.prod(kept, dtype=int)), pattern)
+    if int(np.prod(result, dtype=int)) == len(unions):
+        return unions
+    return _taken(unions, lines)
+
+
+def _grouped(groups: np.ndarray, count: int, pattern: Pattern) -> Pattern:
+    members: list[list[Columns]] = [[] for _ in range(count)]
+    for group, row in zip(groups.ravel().tolist(), pattern, strict=True):
+        members[group].append(row)
+    return [joined(rows) for rows in members]
+
+
+def _contracted(
+    subscripts: str, shapes: Sequence[Shape], patterns: Sequence[Pattern | None]
+) -> list[Pattern]:
+    """For each argument: join over the labels that vanish, spread over those of the result."""
+    inputs, output = subscripts.split("->")
+    lengths: dict[str, int] = {}
+    for term, shape in zip(inputs.split(","), shapes, strict=True):
+        lengths.update(zip(term, shape, strict=True))
+    result = tuple(lengths[label] for label in output)
+    gathered = []
+    for term, shape, pattern in zip(inputs.split(","), shapes, patterns, strict=True):
+        if pattern is None:
+            continue
+        kept = [label for label in output if label in term]
+        numbers = _numbers(tuple(lengths[label] for label in kept))
+        places = np.indices(shape, sparse=True)
+        group = numbers[tuple(places[term.index(label)] for label in kept)]
+        unions = _grouped(np.broadcast_to(group, shape), numbers.size, pattern)
+        spread = numbers.reshape([lengths[o] if o in kept else 1 for o in output])
+        gathered.append(_taken(unions, np.broadcast_to(spread, result)))
+    return gathered
+
+
+# colouring
+
+
+def greedy_colors(rows: Sequence[Columns], columns: int) -> np.ndarray:
+    """A colour for each row such that rows of one colour share no column."""
+    colors = np.zeros(len(rows), dtype=int)
+    used = [0] * columns  # for each column, the colours of its rows as a bit mask
+    full = [i for i, row in enumerate(rows) if row is FULL]
+    for i, row in enumerate(rows):
+        if row is FULL:
+            continue
+        taken = 0
+        for column in row:
+            taken |= used[column]
+        lowest_free = ~taken & (taken + 1)
+        colors[i] = lowest_free.bit_length() - 1
+        for column in row:
+            used[column] |= lowest_free
+    first = int(colors.max(initial=-1)) + 1 if len(full) < len(rows) else 0
+    colors[full] = np.arange(first, first + len(full))
+    return colors
+
+
+def dense_plan(rows: int, columns: int) -> Plan:
+    """One sweep for each row, or for each column when these are fewer."""
+    by_rows = rows <= columns
+    count = rows if by_rows else columns
+    groups = tuple(np.array([i]) for i in range(count))
+    return Plan(by_rows, groups, np.arange(count), None, None)
+
+
+def plan(pattern: Pattern, columns: int) -> Plan:
+    """The cheaper of row and column groups; compressed storage where most entries are 0."""
+    rows = len(pattern)
+    by_rows, colors = True, greedy_colors(pattern, columns)
+    if columns < _count(colors):
+        by_rows, colors = False, np.arange(columns)
+    if FULL not in pattern:
+        transposed: list[set[int]] = [set() for _ in range(columns)]
+        for i, row in enumerate(pattern):
+            for column in row or ():
+                transposed[column].add(i)
+        column_colors = greedy_colors([frozenset(column) for column in transposed], rows)
+        # a column sweep differentiates the row sweep first, so it has to save something
+        if _count(column_colors) + 2 < _count(colors):
+            by_rows, colors = False, column_colors
+    groups = _groups(colors)
+    indptr, indices = _compressed(pattern, columns)
+    return Plan(by_rows, groups, colors, indptr, indices)
+
+
+def _count(colors: np.ndarray) -> int:
+    return int(colors.max(initial=-1)) + 1
+
+
+def _groups(colors: np.ndarray) -> tuple[np.ndarray, ...]:
+    order = np.argsort(colors, kind="stable")
+    return tuple(np.split(order, np.cumsum(np.bincount(colors))[:-1])) if colors.size else ()
+
+
+def _compressed(pattern: Pattern, columns: int) -> tuple[np.ndarray, np.ndarray]:
+    everything = range(columns)
+    rows = [everything if row is FULL else sorted(row) for row in pattern]
+    indptr = np.cumsum([0, *(len(row) for row in rows)])
+    indices = np.fromiter((c for row in rows for c in row), dtype=int, count=int(indptr[-1]))
+    return indptr, indices

@@ -1,0 +1,28 @@
+"""The errors of hcmodel, one tree under `HCError`, so that one `except` catches them all.
+
+A message names the object it is about (variable, parameter, shape, index) and says what to do.
+"""
+
+
+class HCError(Exception):
+    """Any error that hcmodel raises on purpose."""
+
+
+class ModelSyntaxError(HCError):
+    """The text of a model does not follow the language."""
+
+
+class ModelError(HCError):
+    """The model makes no sense as written: shapes, names, domains, operators."""
+
+
+class DataError(HCError):
+    """A number that was handed in is missing, misshapen, NaN or of the wrong sign."""
+
+
+class NotHiddenConvexError(HCError):
+    """A method needs hidden coordinates, and there are none."""
+
+
+class SolverError(HCError):
+    """A method or its backend cannot go on."""

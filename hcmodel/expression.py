@@ -1,0 +1,235 @@
+"""What models are written with: variables, parameters, constants, expressions, constraints.
+
+Variables and parameters are the two leaves with a life of their own: a variable knows its domain
+and carries a value that either the user or a solve wrote, a parameter is data that may change
+between solves without compiling again.
+"""
+
+from __future__ import annotations
+
+import itertools
+from typing import Any
+
+import numpy as np
+
+import hcmodel.atoms  # noqa: F401 (fills the table that operators look up)
+from hcmodel.constraint import Constraint
+from hcmodel.errors import DataError, ModelError
+from hcmodel.node import Apply, Constant, Expression, Leaf, as_data, as_expression
+from hcmodel.shapes import Shape, as_shape
+
+__all__ = [
+    "Apply",
+    "Constant",
+    "Constraint",
+    "Expression",
+    "Leaf",
+    "Parameter",
+    "Variable",
+    "as_expression",
+]
+
+_unnamed = itertools.count()
+
+
+class Variable(Leaf):
+    """An unknown array.
+
+    `bounds` is a pair (lower, upper) of scalars or arrays, None being infinite. `pos` and `nonneg`
+    fold into the lower bound (`pos` also promises that 0 itself is never needed). `symmetric`,
+    `PSD` and `simplex` are kinds of domain, kept in `domain_kind`: "box", "symmetric", "psd" or
+    "simplex"; `eigenvalue_bounds` belongs to "psd".
+    """
+
+    __slots__ = (
+        "_value",
+        "_value_origin",
+        "domain_kind",
+        "eigenvalue_bounds",
+        "lower",
+        "name",
+        "pos",
+        "start",
+        "upper",
+    )
+    is_variable = True
+
+    def __init__(
+        self,
+        shape: Any = (),
+        name: str | None = None,
+        *,
+        bounds: Any = None,
+        start: Any = None,
+        nonneg: bool = False,
+        pos: bool = False,
+        symmetric: bool = False,
+        PSD: Any = False,
+        simplex: bool = False,
+    ) -> None:
+        self.name = _checked_name(name, "variable") or f"var{next(_unnamed)}"
+        self._shape = as_shape(shape, f"variable '{self.name}'")
+        self.pos = bool(pos)
+        self.lower, self.upper = self._checked_bounds(bounds, nonneg or pos)
+        self.eigenvalue_bounds = self._checked_eigenvalue_bounds(PSD)
+        self.domain_kind = self._checked_kind(bool(symmetric), bool(simplex))
+        self.start = self._checked_start(start)
+        self._value: np.ndarray | None = None
+        self._value_origin: str | None = None
+
+    @property
+    def value(self) -> np.ndarray | None:
+        """The value that the user set or the last solve wrote."""
+        return self._value
+
+    @value.setter
+    def value(self, value: Any) -> None:
+        self._write(value, "user")
+
+    def _write(self, value: Any, origin: str) -> None:
+        """Set the value; `origin` is "user" or "solve", which decides whether it is a start."""
+        if value is None:
+            self._value = self._value_origin = None
+        else:
+            self._value = self._checked_value(value, "value of variable")
+            self._value_origin = origin
+
+    def _checked_value(self, value: Any, what: str) -> np.ndarray:
+        what = f"the {what} '{self.name}'"
+        array = as_data(value, what)
+        return _fitted(array, self._shape, what)
+
+    def _checked_start(self, start: Any) -> np.ndarray | None:
+        if start is None:
+            return None
+        what = f"the start of variable '{self.name}'"
+        return _fitted(as_data(start, what), self._shape, what, spread=True)
+
+    def _checked_bounds(self, bounds: Any, nonneg: bool) -> tuple[np.ndarray, np.ndarray]:
+        if bounds is None:
+            bounds = (None, None)
+        if not isinstance(bounds, (tuple, list)) or len(bounds) != 2:
+            raise ModelError(
+                f"bounds of variable '{self.name}' are a pair (lower, upper), None being "
+                f"infinite; got {bounds!r}"
+            )
+        sides = []
+        for side, bound, infinity in zip(
+            ("lower", "upper"), bounds, (-np.inf, np.inf), strict=True
+        ):
+            what = f"the {side} bound of variable '{self.name}'"
+            array = as_data(infinity if bound is None else bound, what, infinite=True)
+            sides.append(_fitted(array, self._shape, what, spread=True))
+        lower, upper = sides
+        if nonneg:
+            lower = np.asarray(np.maximum(lower, 0.0))
+        empty = (lower > upper) | (lower == np.inf) | (upper == -np.inf)
+        if self.pos:
+            empty |= upper <= 0.0
+        if empty.any():
+            entry = tuple(int(i) for i in np.argwhere(empty)[0])
+            label = self.name + (str(list(entry)) if entry else "")
+            raise ModelError(
+                f"variable '{self.name}' has an empty box at {label}: lower {lower[entry]:g}, "
+                f"upper {upper[entry]:g}; make lower <= upper"
+            )
+        lower.flags.writeable = upper.flags.writeable = False
+        return lower, upper
+
+    def _checked_eigenvalue_bounds(self, psd: Any) -> tuple[float, float] | None:
+        if psd is False or psd is None:
+            return None
+        low, high = psd if isinstance(psd, (tuple, list)) else (psd, np.inf)
+        low, high = (0.0 if low is True else float(low)), float(high)
+        if not 0.0 <= low <= high:
+            raise ModelError(
+                f"PSD of variable '{self.name}' is True, a smallest eigenvalue >= 0, or a pair "
+                f"(smallest, largest) in order; got {psd!r}"
+            )
+        return low, high
+
+    def _checked_kind(self, symmetric: bool, simplex: bool) -> str:
+        matrix = symmetric or self.eigenvalue_bounds is not None
+        if matrix and simplex:
+            raise ModelError(f"variable '{self.name}' cannot be a matrix cone and a simplex")
+        if matrix and (self.ndim != 2 or self._shape[0] != self._shape[1]):
+            raise ModelError(
+                f"variable '{self.name}' is symmetric or PSD and needs a square shape (n, n), "
+                f"not {self._shape}"
+            )
+        if simplex and (self.ndim == 0 or self._shape[-1] == 0):
+            raise ModelError(
+                f"variable '{self.name}' is a simplex and needs a last axis to sum over; its "
+                f"shape is {self._shape}"
+            )
+        if simplex:
+            return "simplex"
+        if self.eigenvalue_bounds is not None:
+            return "psd"
+        return "symmetric" if symmetric else "box"
+
+    def __repr__(self) -> str:
+        return f"Variable({self._shape}, name={self.name!r})"
+
+
+class Parameter(Leaf):
+    """Data that may change between solves; `version` grows each time it does."""
+
+    __slots__ = ("_value", "name", "nonneg", "pos", "version")
+    is_parameter = True
+
+    def __init__(
+        self,
+        shape: Any = (),
+        name: str | None = None,
+        value: Any = None,
+        pos: bool = False,
+        nonneg: bool = False,
+    ) -> None:
+        self.name = _checked_name(name, "parameter") or f"param{next(_unnamed)}"
+        self._shape: Shape = as_shape(shape, f"parameter '{self.name}'")
+        self.pos = bool(pos)
+        self.nonneg = bool(nonneg)
+        self.version = 0
+        self._value: np.ndarray | None = None
+        if value is not None:
+            self.value = value
+
+    @property
+    def value(self) -> np.ndarray | None:
+        """The current data, read-only; assign a new array to change it."""
+        return self._value
+
+    @value.setter
+    def value(self, value: Any) -> None:
+        if value is not None:
+            what = f"the value of parameter '{self.name}'"
+            value = _fitted(as_data(value, what), self._shape, what)
+            if self.pos and not (value > 0.0).all():
+                raise DataError(f"{what} must be positive; its smallest entry is {value.min():g}")
+            if self.nonneg and not (value >= 0.0).all():
+                raise DataError(f"{what} must be >= 0; its smallest entry is {value.min():g}")
+            value.flags.writeable = False
+        self._value = value
+        self.version += 1
+
+    def __repr__(self) -> str:
+        return f"Parameter({self._shape}, name={self.name!r})"
+
+
+def _checked_name(name: Any, what: str) -> str | None:
+    if name is not None and (not isinstance(name, str) or not name):
+        raise ModelError(f"the name of a {what} is a non-empty string, not {name!r}")
+    return name
+
+
+def _fitted(array: np.ndarray, shape: Shape, what: str, *, spread: bool = False) -> np.ndarray:
+    """`array` with `shape`, or an error; `spread` broadcasts where numpy would."""
+    if array.shape == shape:
+        return array
+    if spread:
+        try:
+            return np.broadcast_to(array, shape).copy()
+        except ValueError:
+            pass
+    raise DataError(f"{what} has shape {array.shape}, but shape {shape} is needed")

@@ -1,0 +1,234 @@
+"""The convex set X of a problem, with what a method may ask of it.
+
+Methods see only `Domain`. A new kind of set (simplex, PSD cone) is one more class with the same
+methods; `Product` puts sets side by side over slices of the flat vector. Steps d are handed to the
+QP in the units of `metric(x)`, so that one unit is a natural move at x for every coordinate.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Protocol
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+
+FloatArray = NDArray[np.float64]
+
+# How far, relative to itself, a positive coordinate may move in one step: a linear model of x^p or
+# log x says nothing beyond, and steps to a bound many orders of magnitude away would only be undone.
+LARGEST_FALL = 0.7
+LARGEST_RISE = 3.0
+
+
+@dataclass(frozen=True)
+class Cone:
+    """`offset + matrix @ s` lies in the cone `kind` ("psd" takes a scaled triangle, "zero" is 0)."""
+
+    kind: str
+    matrix: sp.csr_array
+    offset: FloatArray
+
+
+@dataclass(frozen=True)
+class StepRows:
+    """`x + metric * s in X` as the QP sees it: bounds on the scaled step s, and cones if any."""
+
+    lower: FloatArray
+    upper: FloatArray
+    cones: tuple[Cone, ...] = ()
+
+
+class Domain(Protocol):
+    @property
+    def dimension(self) -> int: ...
+
+    def project(self, x: FloatArray) -> FloatArray:
+        """The nearest point of X."""
+
+    def contains(self, x: FloatArray, tolerance: float = 0.0) -> bool: ...
+
+    def normal_cone_distance(self, x: FloatArray, direction: FloatArray) -> FloatArray:
+        """direction minus its nearest element of the normal cone N_X(x), entry by entry."""
+
+    def metric(self, x: FloatArray) -> FloatArray:
+        """A length for each coordinate: what counts as one unit of movement at x."""
+
+    def step_rows(self, x: FloatArray, metric: FloatArray) -> StepRows:
+        """The scaled steps from x that stay in X, as far as a linear model can be trusted."""
+
+    def tangent_basis(self) -> sp.csr_array:
+        """Orthonormal columns that span the directions in which X extends."""
+
+    def support(self, direction: FloatArray) -> float:
+        """max of direction·x over X, possibly infinite."""
+
+    def diameter(self) -> float:
+        """An upper bound of ‖x − y‖ over X, possibly infinite."""
+
+    def sample(self, generator: np.random.Generator) -> FloatArray:
+        """A random point; unbounded directions are sampled at unit scale around the middle."""
+
+    def middle(self) -> FloatArray:
+        """A central point, geometric where the lower bound is positive."""
+
+
+@dataclass(frozen=True)
+class Box:
+    """lower <= x <= upper, either of them infinite where there is no bound.
+
+    `positive` marks coordinates that move by factors; by default those with a positive lower bound.
+    """
+
+    lower: FloatArray
+    upper: FloatArray
+    positive: NDArray[np.bool_] = field(default_factory=lambda: np.zeros(0, dtype=bool))
+
+    def __post_init__(self) -> None:
+        if self.lower.shape != self.upper.shape or self.lower.ndim != 1:
+            raise ValueError("a box needs two vectors of one length")
+        if np.isnan(self.lower).any() or np.isnan(self.upper).any():
+            raise ValueError("a box bound is NaN")
+        if (self.lower > self.upper).any():
+            entry = int(np.argmax(self.lower > self.upper))
+            raise ValueError(f"empty box: lower bound above upper bound in entry {entry}")
+        if self.positive.size != self.lower.size:
+            object.__setattr__(self, "positive", self.lower > 0)
+
+    @staticmethod
+    def of(dimension: int, lower: float = -np.inf, upper: float = np.inf) -> Box:
+        return Box(np.full(dimension, lower), np.full(dimension, upper))
+
+    @property
+    def dimension(self) -> int:
+        return self.lower.size
+
+    def project(self, x: FloatArray) -> FloatArray:
+        return np.clip(x, self.lower, self.upper)
+
+    def contains(self, x: FloatArray, tolerance: float = 0.0) -> bool:
+        return bool(((x >= self.lower - tolerance) & (x <= self.upper + tolerance)).all())
+
+    def normal_cone_distance(self, x: FloatArray, direction: FloatArray) -> FloatArray:
+        inward = direction.copy()
+        inward[(x <= self.lower) & (direction < 0)] = 0.0
+        inward[(x >= self.upper) & (direction > 0)] = 0.0
+        return inward
+
+    def metric(self, x: FloatArray) -> FloatArray:
+        # Positive coordinates move by factors: at x one unit is x itself, which is the metric of
+        # their logarithm. Others move by their own size, at least 1. Never more than the width.
+        length = np.where(self.positive, np.abs(x), np.maximum(np.abs(x), 1.0))
+        width = self.upper - self.lower
+        return np.where((width > 0) & (length > 0), np.minimum(length, width), 1.0)
+
+    def step_rows(self, x: FloatArray, metric: FloatArray) -> StepRows:
+        lower, upper = (self.lower - x) / metric, (self.upper - x) / metric
+        reach = np.abs(x) / metric
+        return StepRows(
+            np.where(self.positive, np.maximum(lower, -LARGEST_FALL * reach), lower),
+            np.where(self.positive, np.minimum(upper, LARGEST_RISE * reach), upper),
+        )
+
+    def tangent_basis(self) -> sp.csr_array:
+        movable = np.flatnonzero(self.upper > self.lower)
+        identity = sp.eye_array(self.dimension, format="csr")
+        return sp.csr_array(identity[:, movable])
+
+    def support(self, direction: FloatArray) -> float:
+        corner = np.where(direction > 0, self.upper, self.lower)
+        return float(np.sum(direction[direction != 0] * corner[direction != 0]))
+
+    def diameter(self) -> float:
+        return float(np.linalg.norm(self.upper - self.lower))
+
+    def sample(self, generator: np.random.Generator) -> FloatArray:
+        share = generator.random(self.dimension)
+        middle = self.middle()
+        spread = np.where(self.positive, np.maximum(np.abs(middle), 1e-300), 1.0)
+        low = np.where(np.isfinite(self.lower), self.lower, middle - spread)
+        low = np.where(self.positive, np.maximum(low, 1e-3 * spread), low)
+        high = np.where(np.isfinite(self.upper), self.upper, np.maximum(low, middle) + 9 * spread)
+        ratio = np.where(self.positive, high / np.where(self.positive, low, 1.0), 1.0)
+        return self.project(np.where(self.positive, low * ratio**share, low + share * (high - low)))
+
+    def middle(self) -> FloatArray:
+        result = np.zeros(self.dimension)
+        for entry, (low, high) in enumerate(zip(self.lower, self.upper, strict=True)):
+            if np.isfinite(low) and np.isfinite(high):
+                result[entry] = np.sqrt(low) * np.sqrt(high) if low > 0 else low / 2 + high / 2
+            elif np.isfinite(low):
+                result[entry] = 2.0 * low if low > 0 else low + 1.0
+            elif np.isfinite(high):
+                result[entry] = min(high - 1.0, 0.0)
+        return self.project(result)
+
+
+@dataclass(frozen=True)
+class Product:
+    """Sets side by side: factor i holds the entries from offsets[i] up to the next factor's."""
+
+    factors: tuple[Domain, ...]
+
+    def __init__(self, factors: Sequence[Domain]) -> None:
+        object.__setattr__(self, "factors", tuple(factors))
+
+    @property
+    def dimension(self) -> int:
+        return sum(factor.dimension for factor in self.factors)
+
+    def _parts(self, x: FloatArray) -> list[FloatArray]:
+        ends = np.cumsum([factor.dimension for factor in self.factors])
+        return np.split(x, ends[:-1]) if self.factors else []
+
+    def project(self, x: FloatArray) -> FloatArray:
+        pairs = zip(self.factors, self._parts(x), strict=True)
+        return _join([factor.project(part) for factor, part in pairs])
+
+    def contains(self, x: FloatArray, tolerance: float = 0.0) -> bool:
+        pairs = zip(self.factors, self._parts(x), strict=True)
+        return all(factor.contains(part, tolerance) for factor, part in pairs)
+
+    def normal_cone_distance(self, x: FloatArray, direction: FloatArray) -> FloatArray:
+        triples = zip(self.factors, self._parts(x), self._parts(direction), strict=True)
+        return _join([factor.normal_cone_distance(part, d) for factor, part, d in triples])
+
+    def metric(self, x: FloatArray) -> FloatArray:
+        pairs = zip(self.factors, self._parts(x), strict=True)
+        return _join([factor.metric(part) for factor, part in pairs])
+
+    def step_rows(self, x: FloatArray, metric: FloatArray) -> StepRows:
+        triples = zip(self.factors, self._parts(x), self._parts(metric), strict=True)
+        rows = [factor.step_rows(part, unit) for factor, part, unit in triples]
+        cones: list[Cone] = []
+        start = 0
+        for factor, row in zip(self.factors, rows, strict=True):
+            for cone in row.cones:
+                wide = sp.lil_array((cone.matrix.shape[0], self.dimension))
+                wide[:, start : start + factor.dimension] = cone.matrix
+                cones.append(Cone(cone.kind, sp.csr_array(wide), cone.offset))
+            start += factor.dimension
+        lower, upper = _join([row.lower for row in rows]), _join([row.upper for row in rows])
+        return StepRows(lower, upper, tuple(cones))
+
+    def tangent_basis(self) -> sp.csr_array:
+        return sp.csr_array(sp.block_diag([factor.tangent_basis() for factor in self.factors]))
+
+    def support(self, direction: FloatArray) -> float:
+        pairs = zip(self.factors, self._parts(direction), strict=True)
+        return sum(factor.support(part) for factor, part in pairs)
+
+    def diameter(self) -> float:
+        return float(np.sqrt(sum(factor.diameter() ** 2 for factor in self.factors)))
+
+    def sample(self, generator: np.random.Generator) -> FloatArray:
+        return _join([factor.sample(generator) for factor in self.factors])
+
+    def middle(self) -> FloatArray:
+        return _join([factor.middle() for factor in self.factors])
+
+
+def _join(parts: list[FloatArray]) -> FloatArray:
+    return np.concatenate(parts) if parts else np.zeros(0)

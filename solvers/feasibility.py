@@ -1,0 +1,134 @@
+"""Steps on the violation alone: the τ-feasible start that the paper's methods ask for.
+
+The level of the violation is known, it is 0, so these are steps of S-StarBL on the rows. Where the
+linearised rows admit no step, the largest violation F2 is lowered instead by the proximal step
+`min t + ‖s‖²/(2w)  s.t.  rows + ∇rows·d <= t`; when that finds no decrease, x is a stationary point of
+F2, and the multipliers of the step name the rows that conflict.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+
+from hcmodel.solvers.level_step import LinearModel, Penalty, backtrack, solve_rows
+from hcmodel.solvers.loop import Task
+from hcmodel.solvers.oracle import Evaluation
+from hcmodel.solvers.qp import QPBackend, QuadraticProgram
+
+FloatArray = NDArray[np.float64]
+
+# Relative decrease of F2 under which a proximal step of the widest kind counts as none.
+STATIONARY_DECREASE = 1e-7
+WIDEST = 1e4
+
+
+@dataclass(frozen=True)
+class FeasibilityState:
+    current: Evaluation
+    width: float = 10.0
+    elastic: bool = False
+    step: float = np.nan
+    shift: float = 1.0
+    conflict: FloatArray | None = None
+    stationary: bool = False
+
+
+class WorstViolation:
+    """F2 = max(max g, max |h|, 0) as a merit."""
+
+    def merit(self, evaluation: Evaluation) -> float:
+        return float(np.max(evaluation.violations, initial=0.0))
+
+    def predicted(self, model: LinearModel, s: FloatArray) -> float:
+        _, rows = model.change(s)
+        count = model.inequalities
+        after = np.concatenate([np.maximum(rows[:count], 0.0), np.abs(rows[count:])])
+        return self.merit(model.evaluation) - float(np.max(after, initial=0.0))
+
+
+def feasibility_step(task: Task, backend: QPBackend, state: FeasibilityState) -> FeasibilityState:
+    """One step towards the rows; `stationary` is set where the violation cannot be lowered."""
+    oracle = task.oracle.restricted(objective=False)
+    model = LinearModel.at(state.current, task.domain)
+    if not state.elastic:
+        onto_rows = solve_rows(model, backend)
+        if onto_rows is not None:
+            _, s, shift = onto_rows
+            merit = Penalty(1.0 / model.row_scales)
+            start = merit.merit(state.current)
+            search = backtrack(oracle, task.domain, model, s, merit, start)
+            if search is not None and search.length >= 0.01:
+                length = float(np.linalg.norm(s)) * search.length
+                return replace(state, current=search.evaluation, step=length, shift=shift)
+        state = replace(state, elastic=True)
+    return _elastic_step(task, backend, state, model)
+
+
+def _elastic_step(
+    task: Task, backend: QPBackend, state: FeasibilityState, model: LinearModel
+) -> FeasibilityState:
+    oracle = task.oracle.restricted(objective=False)
+    merit = WorstViolation()
+    worst = merit.merit(state.current)
+    solution = backend.solve(_elastic_program(model, worst, state.width))
+    if not solution.usable:
+        return replace(state, stationary=True)
+    s = solution.step[:-1]
+    count, equal = model.inequalities, state.current.rows.size - model.inequalities
+    weights = solution.inequality_multipliers
+    conflict = weights[:count].copy()
+    conflict = np.append(conflict, weights[count : count + equal] + weights[count + equal :])
+    conflict = conflict / model.row_scales
+    state = replace(state, conflict=conflict / max(float(conflict.sum()), 1e-300), shift=np.nan)
+    if merit.predicted(model, s) <= STATIONARY_DECREASE * worst:
+        if state.width >= WIDEST:
+            return replace(state, stationary=True)
+        return replace(state, width=state.width * 10)
+    search = backtrack(oracle, task.domain, model, s, merit, worst)
+    if search is None:
+        if state.width < 1e-6:
+            return replace(state, stationary=True)
+        return replace(state, width=state.width / 10)
+    return replace(
+        state,
+        current=search.evaluation,
+        width=float(np.clip(state.width * np.clip(search.ideal, 0.2, 4.0), 1e-6, WIDEST)),
+        step=float(np.linalg.norm(s)) * search.length,
+    )
+
+
+def _elastic_program(model: LinearModel, worst: float, width: float) -> QuadraticProgram:
+    """Over (s, t): t is the share of the present violation that remains."""
+    count, dimension = model.inequalities, model.gradient.size
+    share = (worst / model.row_scales).reshape(-1, 1)
+    jacobian = model.jacobian
+    upper = jacobian
+    lower = -jacobian[count:]
+    stack: Callable[..., object] = sp.vstack if sp.issparse(jacobian) else np.vstack
+    beside: Callable[..., object] = sp.hstack if sp.issparse(jacobian) else np.hstack
+    rows = stack([upper, lower])
+    shares = np.vstack([share, share[count:]])
+    bound = np.concatenate([-model.rows, model.rows[count:]])
+    steps = replace(
+        model.steps,
+        lower=np.append(model.steps.lower, 0.0),
+        upper=np.append(model.steps.upper, np.inf),
+        cones=tuple(
+            replace(cone, matrix=sp.csr_array(sp.hstack([cone.matrix, sp.csr_array((cone.matrix.shape[0], 1))])))
+            for cone in model.steps.cones
+        ),
+    )
+    return QuadraticProgram(
+        quadratic=np.append(np.full(dimension, 1.0 / width), 0.0),
+        linear=np.append(np.zeros(dimension), 1.0),
+        inequality=beside([rows, -shares]),  # type: ignore[arg-type]
+        inequality_bound=bound,
+        equality=np.zeros((0, dimension + 1)),
+        equality_bound=np.zeros(0),
+        domain=steps,
+    )

@@ -1,0 +1,104 @@
+"""KKT residual and multipliers at a point.
+
+The residual is ‖x − Π_X(x − ∇L)‖∞ / max(1, ‖∇F1‖∞), and complementarity |λ_i g_i| / max(1, |F1|) counts
+alike: a multiplier on a slack row proves nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+from scipy.optimize import nnls
+
+from hcmodel.solvers.domain import Domain
+from hcmodel.solvers.oracle import Evaluation
+
+FloatArray = NDArray[np.float64]
+
+# Least squares with more unknowns than this cost more than a method's own multipliers are worth.
+LARGEST_LEAST_SQUARES = 2000
+
+
+def lagrangian_gradient(evaluation: Evaluation, multipliers: FloatArray) -> FloatArray:
+    return np.asarray(evaluation.gradient + evaluation.jacobian.T @ multipliers)
+
+
+def residual(evaluation: Evaluation, domain: Domain, multipliers: FloatArray) -> float:
+    """Stationarity and complementarity of (x, multipliers); feasibility is judged apart."""
+    gradient = lagrangian_gradient(evaluation, multipliers)
+    if not np.isfinite(gradient).all():
+        return np.inf
+    moved = evaluation.point - domain.project(evaluation.point - gradient)
+    scale = max(1.0, float(np.max(np.abs(evaluation.gradient), initial=0.0)))
+    stationarity = float(np.max(np.abs(moved), initial=0.0)) / scale
+    count = evaluation.inequalities
+    products = np.abs(multipliers[:count] * evaluation.rows[:count])
+    complementarity = float(np.max(products, initial=0.0)) / max(1.0, abs(evaluation.objective))
+    return max(stationarity, complementarity)
+
+
+def scaled_residual(evaluation: Evaluation, domain: Domain, multipliers: FloatArray) -> float:
+    """Stationarity in the units of the domain's metric, relative to the objective's own size."""
+    point, metric = evaluation.point, domain.metric(evaluation.point)
+    gradient = lagrangian_gradient(evaluation, multipliers)
+    held = -domain.normal_cone_distance(point, -gradient) * metric
+    own = np.max(np.abs(evaluation.gradient * metric), initial=0.0)
+    scale = max(abs(evaluation.objective), float(own), 1e-300)
+    return float(np.max(np.abs(held), initial=0.0)) / scale
+
+
+def least_squares_multipliers(
+    evaluation: Evaluation, domain: Domain, tolerance: float
+) -> FloatArray | None:
+    """Multipliers of the active rows that come nearest to ∇L in −N_X(x), λ >= 0; None if too large.
+
+    Directions in which X holds the point back are left out of the fit.
+    """
+    rows, count = evaluation.rows, evaluation.inequalities
+    near = np.abs(rows) <= tolerance * evaluation.magnitudes
+    active = np.flatnonzero(near | (np.arange(rows.size) >= count) | (rows > 0))
+    if not 0 < active.size <= LARGEST_LEAST_SQUARES:
+        return np.zeros(rows.size) if active.size == 0 else None
+    jacobian = evaluation.jacobian[active]
+    dense = jacobian.toarray() if sp.issparse(jacobian) else np.asarray(jacobian)
+    metric = domain.metric(evaluation.point)
+    down = domain.normal_cone_distance(evaluation.point, -metric)
+    up = domain.normal_cone_distance(evaluation.point, metric)
+    keep = (down != 0) & (up != 0)
+    matrix = (dense * metric).T[keep]
+    target = -(evaluation.gradient * metric)[keep]
+    if not (np.isfinite(matrix).all() and np.isfinite(target).all()):
+        return None
+    scales = np.maximum(np.abs(matrix).max(axis=0, initial=0.0), 1e-300)
+    equality = active >= count
+    columns = np.hstack([matrix / scales, -(matrix / scales)[:, equality]])
+    if columns.shape[0] == 0:
+        return np.zeros(rows.size)
+    try:
+        solution, _ = nnls(columns, target)
+    except RuntimeError:  # nnls ran out of iterations
+        return None
+    weights = solution[: active.size].copy()
+    weights[equality] -= solution[active.size :]
+    result = np.zeros(rows.size)
+    result[active] = weights / scales
+    return result
+
+
+def best_multipliers(
+    evaluation: Evaluation, domain: Domain, candidates: Iterable[FloatArray], tolerance: float
+) -> tuple[FloatArray, float]:
+    """The candidate, or the least-squares fit, of smallest residual."""
+    pool = list(candidates)
+    for width in (tolerance, 1e3 * tolerance):
+        fitted = least_squares_multipliers(evaluation, domain, width)
+        if fitted is not None:
+            pool.append(fitted)
+    if not pool:
+        pool.append(np.zeros(evaluation.rows.size))
+    scored = [(residual(evaluation, domain, multipliers), multipliers) for multipliers in pool]
+    value, multipliers = min(scored, key=lambda pair: pair[0])
+    return multipliers, value

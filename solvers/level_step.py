@@ -1,0 +1,268 @@
+"""One step of a shifted bundle-level method: a projection onto linearised rows, then backtracking.
+
+    minimise ‖s‖²   s.t.   ∇F1·d <= −δ,   ∇g·d <= −α g (violated) or −g (slack),   ∇h·d = −α h,
+                           x + d in X,    d = metric(x)·s
+
+This is (SBL-QP) of Fatkhullin, He, Lan, Wolf (2025) with τ = 0 and the level written as a decrease
+δ = αβ(F1 − η) − (1−β)αλ[F2]₊. The shift comes from backtracking instead of from constants: hidden
+convexity makes d = αJ⁻¹(u* − u) satisfy every row for every α <= 1 when the level is not below F1*, so
+nothing is lost by starting large. Slack rows are not shifted: that only enlarges the set. Merit is the
+exact penalty F1 + Σ λ_i [row_i]₊ with a weight for each row, compared with the worst of the last few
+points, because steps of a first-order method are longest where it may rise now and then.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+
+from hcmodel.solvers.domain import Domain, StepRows
+from hcmodel.solvers.oracle import Evaluation, Oracle
+from hcmodel.solvers.qp import QPBackend, QPSolution, QuadraticProgram
+
+FloatArray = NDArray[np.float64]
+
+SMALLEST_SHIFT = 2.0**-12
+LEVEL_TRIALS = 24
+SUFFICIENT_SHARE = 1e-4  # of the decrease that the model promised
+SHORTEST_STEP = 1e-10
+ROUNDING = 1e-13
+# A multiplier of the level this small beside those of the rows means that the level does not bind,
+# and the quotients, which estimate the problem's multipliers, mean nothing.
+NEGLIGIBLE = 1e-4
+
+
+@dataclass(frozen=True)
+class LinearModel:
+    """Objective and rows linearised at a point, in the units of the domain's metric.
+
+    Rows are divided by their largest derivative, the objective by its own, so that the QP sees
+    numbers of one size whatever units the user chose.
+    """
+
+    evaluation: Evaluation
+    metric: FloatArray
+    gradient: FloatArray
+    gradient_scale: float
+    jacobian: FloatArray | sp.csr_array
+    row_scales: FloatArray
+    rows: FloatArray
+    steps: StepRows
+
+    @staticmethod
+    def at(evaluation: Evaluation, domain: Domain) -> LinearModel:
+        metric = domain.metric(evaluation.point)
+        gradient = evaluation.gradient * metric
+        jacobian = evaluation.jacobian
+        if sp.issparse(jacobian):
+            scaled = sp.csr_array(jacobian @ sp.diags_array(metric))
+            largest = np.asarray(abs(scaled).max(axis=1).todense()).reshape(-1)
+        else:
+            scaled = jacobian * metric
+            largest = np.max(np.abs(scaled), axis=1, initial=0.0)
+        scales = np.where(largest > 0, largest, 1.0)
+        shrunk = sp.csr_array(sp.diags_array(1 / scales) @ scaled) if sp.issparse(scaled) else (
+            scaled / scales[:, None]
+        )
+        return LinearModel(
+            evaluation=evaluation,
+            metric=metric,
+            gradient=gradient,
+            gradient_scale=float(np.max(np.abs(gradient), initial=0.0)) or 1.0,
+            jacobian=shrunk,
+            row_scales=scales,
+            rows=evaluation.rows / scales,
+            steps=domain.step_rows(evaluation.point, metric),
+        )
+
+    @property
+    def inequalities(self) -> int:
+        return self.evaluation.inequalities
+
+    def program(self, shift: float, decrease: float | None, unit: float) -> QuadraticProgram:
+        """The QP for a shift α and a decrease δ (None: rows alone), with s measured in `unit`s.
+
+        Near a solution all right-hand sides are tiny; dividing by `unit` keeps the backend's
+        absolute tolerances from swallowing them.
+        """
+        count = self.inequalities
+        slack, equal = self.rows[:count], self.rows[count:]
+        inequality = self.jacobian[:count]
+        bound = np.where(slack > 0, -shift * slack, -slack)
+        if decrease is not None:
+            cut = (self.gradient / self.gradient_scale).reshape(1, -1)
+            stack = sp.vstack if sp.issparse(inequality) else np.vstack
+            inequality = stack([inequality, cut])
+            bound = np.append(bound, -decrease / self.gradient_scale)
+        dimension = self.gradient.size
+        steps = replace(
+            self.steps,
+            lower=self.steps.lower / unit,
+            upper=self.steps.upper / unit,
+            cones=tuple(replace(cone, offset=cone.offset / unit) for cone in self.steps.cones),
+        )
+        return QuadraticProgram(
+            quadratic=np.ones(dimension),
+            linear=np.zeros(dimension),
+            inequality=inequality,
+            inequality_bound=bound / unit,
+            equality=self.jacobian[count:],
+            equality_bound=-shift * equal / unit,
+            domain=steps,
+        )
+
+    def unit(self, decrease: float) -> float:
+        """The size that the step will have, about."""
+        violated = np.max(self.evaluation.violations / self.row_scales, initial=0.0)
+        size = max(float(violated), abs(decrease) / self.gradient_scale)
+        return min(max(size, 1e-14), 1.0)
+
+    def change(self, s: FloatArray) -> tuple[float, FloatArray]:
+        """Predicted change of the objective, and the predicted rows, of a scaled step."""
+        return float(self.gradient @ s), (self.rows + self.jacobian @ s) * self.row_scales
+
+
+@dataclass(frozen=True)
+class LevelStep:
+    """A direction. `decrease` is the δ that was feasible, None when the level had to be dropped."""
+
+    s: FloatArray
+    multipliers: FloatArray | None
+    shift: float
+    decrease: float | None
+
+
+def solve_rows(model: LinearModel, backend: QPBackend) -> tuple[QPSolution, FloatArray, float] | None:
+    """The shortest step onto the linearised rows and the largest shift α that admits one."""
+    unit = model.unit(0.0)
+    shift = 1.0
+    while shift >= SMALLEST_SHIFT:
+        solution = backend.solve(model.program(shift, None, unit))
+        if solution.usable:
+            return solution, solution.step * unit, shift
+        shift /= 4.0 if shift < 0.1 else 2.0
+    return None
+
+
+def solve_level(model: LinearModel, decrease: float, backend: QPBackend) -> LevelStep | None:
+    """A step of the wanted decrease, or of the largest one that the linearised rows admit.
+
+    None means that the rows alone admit no step: their linearisation is infeasible over X.
+    """
+    attempt = _try_level(model, 1.0, decrease, backend)
+    if attempt is not None:
+        return attempt
+    normal = solve_rows(model, backend)
+    if normal is None:
+        return None
+    _, s, shift = normal
+    rise = float(model.gradient @ s)  # what the step onto the rows costs, at most
+    share = max(decrease, abs(rise), 1e-3 * model.gradient_scale * model.unit(decrease)) / 4.0
+    for _ in range(LEVEL_TRIALS):
+        attempt = _try_level(model, shift, share - rise, backend)
+        if attempt is not None:
+            return attempt
+        share /= 4.0
+    return LevelStep(s, None, shift, None)
+
+
+def _try_level(
+    model: LinearModel, shift: float, decrease: float, backend: QPBackend
+) -> LevelStep | None:
+    unit = model.unit(decrease)
+    solution = backend.solve(model.program(shift, decrease, unit))
+    if not solution.usable:
+        return None
+    rows = np.concatenate([solution.inequality_multipliers[:-1], solution.equality_multipliers])
+    weight = solution.inequality_multipliers[-1]
+    multipliers = None
+    if weight > NEGLIGIBLE * max(1e-8, float(np.max(np.abs(rows), initial=0.0))):
+        multipliers = rows / model.row_scales / weight * model.gradient_scale
+    return LevelStep(solution.step * unit, multipliers, shift, decrease)
+
+
+@dataclass(frozen=True)
+class Penalty:
+    """λ of F1 + Σ λ_i [row_i]₊, one weight for each row, raised from the multipliers of the QPs."""
+
+    weights: FloatArray
+
+    def merit(self, evaluation: Evaluation) -> float:
+        return evaluation.objective + float(self.weights @ evaluation.violations)
+
+    def covering(self, multipliers: FloatArray) -> Penalty:
+        needed = np.abs(multipliers)
+        return Penalty(np.where(self.weights < 1.2 * needed, 2.0 * needed, self.weights))
+
+    def predicted(self, model: LinearModel, s: FloatArray) -> float:
+        """The decrease of the merit that the linear model promises."""
+        change, rows = model.change(s)
+        count = model.inequalities
+        after = np.concatenate([np.maximum(rows[:count], 0.0), np.abs(rows[count:])])
+        return -change + float(self.weights @ (model.evaluation.violations - after))
+
+    def enforcing(self, model: LinearModel, s: FloatArray) -> Penalty:
+        """Weights under which a step that repairs rows is a descent step, though F1 rises."""
+        change, rows = model.change(s)
+        count = model.inequalities
+        after = np.concatenate([np.maximum(rows[:count], 0.0), np.abs(rows[count:])])
+        repaired = model.evaluation.violations - after
+        gain = float(self.weights @ repaired)
+        total = float(np.sum(np.maximum(repaired, 0.0) / model.row_scales))
+        if gain >= 2.0 * change or total <= 0.0:
+            return self
+        return Penalty(self.weights + np.where(repaired > 0, 2 * change / total / model.row_scales, 0))
+
+
+@dataclass(frozen=True)
+class Search:
+    """The outcome of backtracking: where it went, how far, and where the parabola has its bottom.
+
+    `ideal` is the step length that the curvature along the direction asks for; the next decrease is
+    scaled by it.
+    """
+
+    evaluation: Evaluation
+    length: float
+    ideal: float
+
+
+def backtrack(
+    oracle: Oracle,
+    domain: Domain,
+    model: LinearModel,
+    s: FloatArray,
+    penalty: Penalty,
+    reference: float,
+) -> Search | None:
+    """Halve the step, or interpolate, until the merit falls; None if it does not."""
+    promised = penalty.predicted(model, s)
+    start = penalty.merit(model.evaluation)
+    point = model.evaluation.point
+    length = 1.0
+    if not promised > 0:
+        return None
+    while length >= SHORTEST_STEP:
+        trial = oracle.at(domain.project(point + length * model.metric * s))
+        if trial.finite:
+            merit = penalty.merit(trial)
+            curvature = 2.0 * (merit - start + length * promised) / length**2
+            ideal = promised / curvature if curvature > 0 else np.inf
+            allowance = ROUNDING * max(abs(start), abs(merit))
+            if merit <= reference - SUFFICIENT_SHARE * length * promised + allowance:
+                if trial.differentiable:
+                    return Search(trial, length, ideal)
+                ideal = 0.0
+            length = min(0.5 * length, max(0.1 * length, ideal))
+        else:
+            length *= 0.25
+    return None
+
+
+def worst(history: Sequence[Evaluation], penalty: Penalty) -> float:
+    """The reference of the non-monotone search."""
+    return max(penalty.merit(evaluation) for evaluation in history)

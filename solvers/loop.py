@@ -1,0 +1,180 @@
+"""The one loop that runs every method: limits, trace, callback, interruption, the best point so far.
+
+A method is three functions on a small frozen state: `init`, `step`, `terminate`. It never looks at a
+clock; the oracle stops it by raising `BudgetExhausted`, and the loop keeps the best point found.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Protocol, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hcmodel.solvers.domain import Domain
+from hcmodel.solvers.oracle import BudgetExhausted, Evaluation, Oracle
+from hcmodel.solvers.result import Record, Result, Termination
+
+FloatArray = NDArray[np.float64]
+
+# Attempts at a start inside the domain of every function, when the one given is not.
+START_ATTEMPTS = 50
+# Iterations in a row that look at no new point: the method only shrinks its own parameters.
+IDLE_ITERATIONS = 20
+
+
+@dataclass(frozen=True)
+class Task:
+    """What a method works on. `tolerance` is relative feasibility and the KKT residual aimed at."""
+
+    oracle: Oracle
+    domain: Domain
+    tolerance: float
+    optimal_value: float | None = None
+
+
+@dataclass(frozen=True)
+class State:
+    """What every method's state tells the loop; methods extend it with their own fields."""
+
+    current: Evaluation
+    multipliers: FloatArray
+    phase: str = ""
+    step: float = np.nan
+    level: float = np.nan
+    shift: float = np.nan
+    residual: float = np.inf
+    stop: Termination | None = None
+    conflict: FloatArray | None = None
+
+
+S = TypeVar("S", bound=State)
+
+
+class Method(Protocol[S]):
+    def init(self, task: Task, start: Evaluation) -> S: ...
+    def step(self, task: Task, state: S) -> S: ...
+    def terminate(self, task: Task, state: S) -> Termination | None: ...
+
+
+class _Incumbent:
+    """The best point so far: the lowest F1 + |λ|·violation among feasible ones, else the least violation.
+
+    The multipliers are the method's latest; without them a point would look better the more of the
+    tolerance it uses up.
+    """
+
+    def __init__(self, tolerance: float) -> None:
+        self.tolerance = tolerance
+        self.evaluation: Evaluation | None = None
+        self.multipliers: FloatArray = np.zeros(0)
+
+    def _key(self, evaluation: Evaluation, multipliers: FloatArray) -> tuple[bool, float]:
+        violation = evaluation.relative_violation
+        if violation > self.tolerance:
+            return (True, violation)
+        return (False, evaluation.objective + float(np.abs(multipliers) @ evaluation.violations))
+
+    def offer(self, evaluation: Evaluation, multipliers: FloatArray) -> None:
+        if not evaluation.finite or not evaluation.has_rows:
+            return
+        if not evaluation.has_objective and evaluation.relative_violation <= self.tolerance:
+            return  # a feasible point whose value is not known yet: the next state will carry it
+        best = self.evaluation
+        if best is None or self._key(evaluation, multipliers) <= self._key(best, multipliers):
+            self.evaluation, self.multipliers = evaluation, multipliers
+
+
+def run(
+    method: Method[Any],
+    task: Task,
+    start: FloatArray,
+    callback: Callable[[Record], bool | None] | None = None,
+    max_iterations: int = 100_000,
+) -> Result:
+    """Run a method from a start until it ends, a limit is reached or the user stops it."""
+    oracle = task.oracle
+    best = _Incumbent(task.tolerance)
+    trace: list[Record] = []
+    state: State | None = None
+    iteration = 0
+    idle, points = 0, -1
+    termination: Termination | None = None
+    try:
+        first = find_start(task, start)
+        if first is None:
+            return _result(Termination.OUTSIDE_DOMAIN, best, state, iteration, task, trace)
+        best.offer(first, np.zeros(first.rows.size))
+        state = method.init(task, first)
+        while termination is None:
+            best.offer(state.current, state.multipliers)
+            trace.append(_record(iteration, state, oracle))
+            if callback is not None and callback(trace[-1]) is True:
+                termination = Termination.CALLBACK
+                break
+            termination = state.stop or method.terminate(task, state)
+            if termination is None and iteration >= max_iterations:
+                termination = Termination.STALLED
+            idle = 0 if oracle.calls.points != points else idle + 1
+            points = oracle.calls.points
+            if termination is None and idle >= IDLE_ITERATIONS:
+                termination = Termination.STALLED
+            if termination is None:
+                oracle.budget.check_time()
+                state = method.step(task, state)
+                iteration += 1
+    except BudgetExhausted as limit:
+        by_time = str(limit) == "time"
+        termination = Termination.TIME_LIMIT if by_time else Termination.CALL_LIMIT
+    except KeyboardInterrupt:
+        termination = Termination.INTERRUPTED
+    return _result(termination, best, state, iteration, task, trace)
+
+
+def find_start(task: Task, start: FloatArray) -> Evaluation | None:
+    """The projected start, or else the middle of X or a random point where all is defined."""
+    generator = np.random.default_rng(0)
+    domain = task.domain
+    candidate = domain.project(np.asarray(start, dtype=float))
+    for attempt in range(START_ATTEMPTS + 2):
+        evaluation = task.oracle.at(candidate)
+        if evaluation.finite and evaluation.differentiable:
+            return evaluation
+        candidate = domain.middle() if attempt == 0 else domain.sample(generator)
+    return None
+
+
+def _record(iteration: int, state: State, oracle: Oracle) -> Record:
+    current = state.current
+    return Record(
+        iteration=iteration,
+        phase=state.phase,
+        calls=oracle.calls.total,
+        points=oracle.calls.points,
+        objective=current.objective if current.has_objective else np.nan,
+        violation=float(np.max(current.violations, initial=0.0)) if current.has_rows else np.nan,
+        step=state.step,
+        level=state.level,
+        shift=state.shift,
+        residual=state.residual,
+    )
+
+
+def _result(
+    termination: Termination,
+    best: _Incumbent,
+    state: State | None,
+    iterations: int,
+    task: Task,
+    trace: list[Record],
+) -> Result:
+    evaluation, multipliers = best.evaluation, best.multipliers
+    ended_well = termination in (Termination.CONVERGED, Termination.LEVEL_REACHED)
+    if state is not None and ended_well:
+        evaluation, multipliers = state.current, state.multipliers
+    conflict = state.conflict if state is not None else None
+    return Result(
+        evaluation, multipliers, termination, iterations, task.oracle.calls, tuple(trace), conflict
+    )

@@ -1,0 +1,340 @@
+"""What a method may ask of a problem: values and first derivatives, honestly counted.
+
+A problem reaches the methods as a compiled stack of functions φ(x) (`Stack`) and a static description
+of how the objective and the rows are made from it (`Outer`). `Oracle` joins the two, counts as the
+paper does, remembers the last point and refuses to go past a budget.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Protocol, TypeAlias
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+
+from hcmodel.solvers.outer import Outer
+
+FloatArray: TypeAlias = NDArray[np.float64]
+Matrix: TypeAlias = "FloatArray | sp.csr_array"
+
+
+class Forward(Protocol):
+    """One forward pass: the values, and derivatives from the same tape when they are asked for."""
+
+    @property
+    def values(self) -> FloatArray: ...
+    def jacobian(self) -> Matrix: ...
+
+
+class Stack(Protocol):
+    """The functions φ: the objective's inner parts first, then those of the constraints."""
+
+    @property
+    def dimension(self) -> int: ...
+    @property
+    def size(self) -> int: ...
+    @property
+    def objective_size(self) -> int: ...
+    @property
+    def kinked(self) -> bool: ...
+    def evaluate(self, x: FloatArray, part: str) -> Forward: ...
+    def hessian(self, x: FloatArray, weights: FloatArray) -> FloatArray: ...
+
+
+class BudgetExhausted(Exception):  # noqa: N818  (a signal to the loop, not an error)
+    """Raised by the oracle in place of an evaluation that the budget does not allow."""
+
+
+@dataclass
+class OracleCalls:
+    """Counts as in the paper: an objective evaluation is one call, all rows together another."""
+
+    objective: int = 0
+    constraints: int = 0
+    points: int = 0
+    hessians: int = 0
+    outside: int = 0
+
+    @property
+    def total(self) -> int:
+        return self.objective + self.constraints
+
+    def as_dict(self) -> dict[str, int]:
+        names = ("objective", "constraints", "total", "points", "hessians", "outside")
+        return {name: int(getattr(self, name)) for name in names}
+
+
+@dataclass
+class Budget:
+    """Limits that hold to the call: no evaluation starts once one of them is reached."""
+
+    max_calls: int | None = None
+    deadline: float | None = None
+
+    def check(self, calls: OracleCalls) -> None:
+        if self.max_calls is not None and calls.total >= self.max_calls:
+            raise BudgetExhausted("calls")
+        self.check_time()
+
+    def check_time(self) -> None:
+        if self.deadline is not None and time.monotonic() >= self.deadline:
+            raise BudgetExhausted("time")
+
+
+@dataclass
+class _Memo:
+    """The forward passes of the last point, one for each part."""
+
+    point: FloatArray | None = None
+    passes: dict[str, _Slice] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class _Slice:
+    """The part of a forward pass that belongs to the objective or to the constraints."""
+
+    forward: Forward
+    rows: slice
+
+    @property
+    def values(self) -> FloatArray:
+        return self.forward.values[self.rows]
+
+    def jacobian(self) -> Matrix:
+        return self.forward.jacobian()[self.rows]
+
+
+class Evaluation:
+    """Objective and rows at one point; derivatives are computed when first asked for."""
+
+    def __init__(
+        self, point: FloatArray, outer: Outer, objective: _Slice | None, rows: _Slice | None
+    ) -> None:
+        self.point = point
+        self._outer = outer
+        self._objective_pass = objective
+        self._rows_pass = rows
+        self.objective = 0.0 if objective is None else outer.objective_value(objective.values)
+        if rows is None:
+            self.rows = np.zeros(0)
+            self.magnitudes = np.ones(0)
+        else:
+            self.rows, self.magnitudes = outer.row_values(rows.values)
+        self.has_objective = objective is not None
+        self.has_rows = rows is not None or outer.size == 0
+        self._gradient: FloatArray | None = None
+        self._jacobian: Matrix | None = None
+
+    @property
+    def inequalities(self) -> int:
+        """How many of the rows, the first ones, are inequalities `row <= 0`."""
+        return self._outer.inequalities if self.rows.size else 0
+
+    @property
+    def violations(self) -> FloatArray:
+        """[g]₊ for inequalities and |h| for equalities, absolute."""
+        count = self.inequalities
+        return np.concatenate([np.maximum(self.rows[:count], 0.0), np.abs(self.rows[count:])])
+
+    @property
+    def relative_violation(self) -> float:
+        """The largest violation over max(1, |lhs|, |rhs|); feasible means at most the tolerance."""
+        return float(np.max(self.violations / self.magnitudes, initial=0.0))
+
+    @property
+    def gradient(self) -> FloatArray:
+        if self._gradient is None:
+            if self._objective_pass is None:
+                self._gradient = np.zeros(self.point.size)
+            else:
+                jacobian = self._objective_pass.jacobian()
+                self._gradient = self._outer.objective_gradient(jacobian)
+        return self._gradient
+
+    @property
+    def jacobian(self) -> Matrix:
+        if self._jacobian is None:
+            if self._rows_pass is None:
+                self._jacobian = np.zeros((0, self.point.size))
+            else:
+                values, jacobian = self._rows_pass.values, self._rows_pass.jacobian()
+                self._jacobian = self._outer.row_jacobian(values, jacobian)
+        return self._jacobian
+
+    @property
+    def finite(self) -> bool:
+        """Whether the point lies in the domain of every function."""
+        return bool(np.isfinite(self.objective) and np.isfinite(self.rows).all())
+
+    @property
+    def differentiable(self) -> bool:
+        """Whether the derivatives are finite too (they are not for √x at 0)."""
+        jacobian = self.jacobian
+        entries = jacobian.data if sp.issparse(jacobian) else jacobian
+        return bool(np.isfinite(self.gradient).all() and np.isfinite(entries).all())
+
+
+class Oracle:
+    """Objective and rows of a problem, counted. `restricted` gives a view with a part left out."""
+
+    def __init__(
+        self,
+        stack: Stack,
+        outer: Outer,
+        *,
+        calls: OracleCalls | None = None,
+        budget: Budget | None = None,
+        parts: tuple[bool, bool] = (True, True),
+        memo: _Memo | None = None,
+    ) -> None:
+        self.stack = stack
+        self.outer = outer
+        self.calls = calls or OracleCalls()
+        self.budget = budget or Budget()
+        self._with_objective, with_rows = parts
+        self._with_rows = with_rows and outer.size > 0
+        self._memo = memo or _Memo()
+
+    @property
+    def dimension(self) -> int:
+        return self.stack.dimension
+
+    @property
+    def inequalities(self) -> int:
+        return self.outer.inequalities if self._with_rows else 0
+
+    @property
+    def size(self) -> int:
+        """Number of rows."""
+        return self.outer.size if self._with_rows else 0
+
+    @property
+    def smooth(self) -> bool:
+        return not self.stack.kinked
+
+    def restricted(self, *, objective: bool = True, rows: bool = True) -> Oracle:
+        """The same problem without its objective or without its rows; the counts are shared."""
+        return Oracle(
+            self.stack,
+            self.outer,
+            calls=self.calls,
+            budget=self.budget,
+            parts=(objective, rows),
+            memo=self._memo,
+        )
+
+    def at(self, x: FloatArray) -> Evaluation:
+        """Evaluate at x. What the last point's memo already holds is not counted again."""
+        if self._memo.point is None or not np.array_equal(self._memo.point, x):
+            fresh = np.array(x, dtype=float)
+            fresh.flags.writeable = False
+            passes: dict[str, _Slice] = {}
+        else:
+            fresh, passes = self._memo.point, self._memo.passes
+        wanted = {"objective": self._with_objective, "constraints": self._with_rows}
+        missing = [part for part, needed in wanted.items() if needed and part not in passes]
+        if missing:
+            self.budget.check(self.calls)
+            self.calls.points += not passes
+            self._run(fresh, missing, passes)
+        self._memo.point, self._memo.passes = fresh, passes
+        evaluation = Evaluation(
+            fresh,
+            self.outer,
+            passes["objective"] if self._with_objective else None,
+            passes["constraints"] if self._with_rows else None,
+        )
+        if missing and not evaluation.finite:
+            self.calls.outside += 1
+        return evaluation
+
+    def _run(self, x: FloatArray, missing: list[str], passes: dict[str, _Slice]) -> None:
+        split = self.stack.objective_size
+        if len(missing) == 2:
+            forward = self.stack.evaluate(x, "all")
+            passes["objective"] = _Slice(forward, slice(0, split))
+            passes["constraints"] = _Slice(forward, slice(split, None))
+        else:
+            passes[missing[0]] = _Slice(self.stack.evaluate(x, missing[0]), slice(None))
+        for part in missing:
+            setattr(self.calls, part, getattr(self.calls, part) + 1)
+
+    def lagrangian_hessian(self, x: FloatArray, multipliers: FloatArray) -> FloatArray:
+        """∇²(F1 + Σ multipliers·rows), for methods of second order."""
+        self.calls.hessians += 1
+        weights = self.outer.lagrangian_weights(multipliers, self.stack.objective_size)
+        return self.stack.hessian(x, weights)
+
+
+@dataclass(frozen=True)
+class _CallablePass:
+    values: FloatArray
+    derivative: Callable[[], FloatArray]
+
+    def jacobian(self) -> FloatArray:
+        return self.derivative()
+
+
+@dataclass(frozen=True)
+class FunctionStack:
+    """A stack made of plain callables, so that the methods can be used without the modelling layer.
+
+    `objective(x)` returns (value, gradient); `rows(x)` returns (values, Jacobian).
+    """
+
+    dimension: int
+    objective: Callable[[FloatArray], tuple[float, FloatArray]]
+    rows: Callable[[FloatArray], tuple[FloatArray, FloatArray]] | None = None
+    row_count: int = 0
+    kinked: bool = False
+    objective_size: int = 1
+
+    @property
+    def size(self) -> int:
+        return 1 + self.row_count
+
+    def evaluate(self, x: FloatArray, part: str) -> Forward:
+        values: list[FloatArray] = []
+        derivatives: list[FloatArray] = []
+        if part in ("objective", "all"):
+            value, gradient = self.objective(x)
+            values.append(np.atleast_1d(np.asarray(value, dtype=float)))
+            derivatives.append(np.asarray(gradient, dtype=float).reshape(1, -1))
+        if part in ("constraints", "all") and self.rows is not None:
+            row_values, jacobian = self.rows(x)
+            values.append(np.asarray(row_values, dtype=float).reshape(-1))
+            derivatives.append(np.asarray(jacobian, dtype=float).reshape(-1, self.dimension))
+        return _CallablePass(np.concatenate(values), lambda: np.vstack(derivatives))
+
+    def hessian(self, x: FloatArray, weights: FloatArray) -> FloatArray:
+        raise NotImplementedError("plain callables carry no second derivatives")
+
+
+Callables: TypeAlias = "Callable[[FloatArray], tuple[FloatArray, FloatArray]]"
+
+
+def function_oracle(
+    dimension: int,
+    objective: Callable[[FloatArray], tuple[float, FloatArray]],
+    *,
+    inequalities: Callables | None = None,
+    equalities: Callables | None = None,
+    sizes: Sequence[int] = (0, 0),
+    smooth: bool = True,
+) -> Oracle:
+    """An oracle from callables that return (value, derivative); `sizes` counts the rows of each."""
+    count_le = sizes[0] if inequalities is not None else 0
+    count_eq = sizes[1] if equalities is not None else 0
+
+    def rows(x: FloatArray) -> tuple[FloatArray, FloatArray]:
+        parts = [function(x) for function in (inequalities, equalities) if function is not None]
+        values = np.concatenate([np.atleast_1d(value) for value, _ in parts])
+        return values, np.vstack([np.reshape(jacobian, (-1, dimension)) for _, jacobian in parts])
+
+    count = count_le + count_eq
+    stack = FunctionStack(dimension, objective, rows if count else None, count, kinked=not smooth)
+    return Oracle(stack, Outer.of_rows(count_le, count_eq))

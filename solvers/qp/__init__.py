@@ -1,0 +1,14 @@
+"""Convex quadratic programs with a box and cones: the sub-problem of every method here."""
+
+from hcmodel.solvers.qp.program import QPSolution, QPStatus, QuadraticProgram, residuals
+from hcmodel.solvers.qp.table import BACKENDS, QPBackend, make_backend
+
+__all__ = [
+    "BACKENDS",
+    "QPBackend",
+    "QPSolution",
+    "QPStatus",
+    "QuadraticProgram",
+    "make_backend",
+    "residuals",
+]

@@ -1,0 +1,139 @@
+"""Clarabel, the interior-point method of Goulart and Chen, as the general QP backend.
+
+Programs of one pattern, as the steps of one run mostly are, go into the solver object that is already
+set up: only the numbers are replaced.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import clarabel
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+
+from hcmodel.solvers.qp.program import QPSolution, QPStatus, QuadraticProgram
+
+FloatArray = NDArray[np.float64]
+
+STATUSES = {
+    "Solved": QPStatus.SOLVED,
+    "AlmostSolved": QPStatus.ALMOST_SOLVED,
+    "PrimalInfeasible": QPStatus.INFEASIBLE,
+    "AlmostPrimalInfeasible": QPStatus.INFEASIBLE,
+    "DualInfeasible": QPStatus.UNBOUNDED,
+    "AlmostDualInfeasible": QPStatus.UNBOUNDED,
+}
+
+
+class ClarabelBackend:
+    def __init__(self) -> None:
+        self._pattern: tuple[Any, ...] | None = None
+        self._solver: Any = None
+
+    def solve(self, program: QuadraticProgram) -> QPSolution:
+        data = _Conic(program)
+        pattern = data.pattern()
+        if self._solver is not None and _same(pattern, self._pattern):
+            self._solver.update(P=data.P.data, q=data.q, A=data.A.data, b=data.b)
+        else:
+            self._solver = clarabel.DefaultSolver(
+                data.P, data.q, data.A, data.b, data.cones, _settings()
+            )
+            self._pattern = pattern
+        answer = self._solver.solve()
+        return data.solution(answer, STATUSES.get(str(answer.status), QPStatus.FAILED))
+
+
+def _settings() -> Any:
+    settings = clarabel.DefaultSettings()
+    settings.verbose = False
+    settings.tol_gap_abs = settings.tol_gap_rel = settings.tol_feas = 1e-10
+    settings.max_iter = 100
+    # What Clarabel asks for before it lets the numbers of a solver object be replaced.
+    settings.presolve_enable = False
+    settings.chordal_decomposition_enable = False
+    settings.input_sparse_dropzeros = False
+    return settings
+
+
+class _Conic:
+    """The program as A s + slack = b with the slack in a product of cones: zero, nonnegative, rest."""
+
+    def __init__(self, program: QuadraticProgram) -> None:
+        self.program = program
+        size = program.dimension
+        if program.quadratic.ndim == 1:
+            self.P = sp.csc_matrix(sp.diags_array(program.quadratic))
+        else:
+            self.P = sp.csc_matrix(np.triu(program.quadratic))
+        self.q = program.linear
+        domain = program.domain
+        self.finite_lower = np.flatnonzero(np.isfinite(domain.lower))
+        self.finite_upper = np.flatnonzero(np.isfinite(domain.upper))
+        identity = sp.eye_array(size, format="csr")
+        blocks = [
+            _full_csr(program.equality),
+            _full_csr(program.inequality),
+            identity[self.finite_upper],
+            -identity[self.finite_lower],
+            *[-cone.matrix for cone in domain.cones],
+        ]
+        self.A = sp.csc_matrix(sp.vstack(blocks, format="csc"))
+        self.b = np.concatenate(
+            [
+                program.equality_bound,
+                program.inequality_bound,
+                domain.upper[self.finite_upper],
+                -domain.lower[self.finite_lower],
+                *[cone.offset for cone in domain.cones],
+            ]
+        )
+        equalities = program.equality_bound.size
+        nonnegative = self.b.size - equalities - sum(cone.offset.size for cone in domain.cones)
+        self.cones: list[Any] = []
+        if equalities:
+            self.cones.append(clarabel.ZeroConeT(equalities))
+        if nonnegative:
+            self.cones.append(clarabel.NonnegativeConeT(nonnegative))
+        for cone in domain.cones:
+            if cone.kind == "psd":
+                order = int((np.sqrt(8 * cone.offset.size + 1) - 1) / 2)
+                self.cones.append(clarabel.PSDTriangleConeT(order))
+            else:
+                self.cones.append(clarabel.ZeroConeT(cone.offset.size))
+
+    def pattern(self) -> tuple[Any, ...]:
+        cones = tuple(str(cone) for cone in self.cones)
+        return (cones, self.A.shape, self.A.indptr, self.A.indices, self.P.indptr, self.P.indices)
+
+    def solution(self, answer: Any, status: QPStatus) -> QPSolution:
+        step, multipliers = np.array(answer.x), np.array(answer.z)
+        equalities = self.program.equality_bound.size
+        inequalities = self.program.inequality_bound.size
+        ends = np.cumsum([equalities, inequalities, self.finite_upper.size, self.finite_lower.size])
+        equality, inequality, upper, lower, _ = np.split(multipliers, ends)
+        bounds = np.zeros(self.program.dimension)
+        bounds[self.finite_upper] += upper
+        bounds[self.finite_lower] -= lower
+        if not (np.isfinite(step).all() and np.isfinite(multipliers).all()):
+            status = QPStatus.FAILED
+        return QPSolution(status, step, np.maximum(inequality, 0.0), equality, bounds)
+
+
+def _full_csr(matrix: Any) -> sp.csr_array:
+    """Keep explicit zeros of a dense matrix, so that its pattern is the same at every step."""
+    if sp.issparse(matrix):
+        return sp.csr_array(matrix)
+    rows, columns = matrix.shape
+    indices = np.tile(np.arange(columns), rows)
+    indptr = np.arange(0, rows * columns + 1, columns) if columns else np.zeros(rows + 1, dtype=int)
+    return sp.csr_array((np.ascontiguousarray(matrix).ravel(), indices, indptr), shape=matrix.shape)
+
+
+def _same(one: tuple[Any, ...], other: tuple[Any, ...] | None) -> bool:
+    return other is not None and all(
+        np.array_equal(a, b) if isinstance(a, np.ndarray) else a == b
+        for a, b in zip(one, other, strict=True)
+    )

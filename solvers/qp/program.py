@@ -1,0 +1,89 @@
+"""The quadratic program and its solution, in terms that no backend owns.
+
+    minimise  ½ sᵀ P s + qᵀ s   s.t.   G s <= g,   E s == e,   s in X (bounds and cones)
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+
+from hcmodel.solvers.domain import StepRows
+
+FloatArray = NDArray[np.float64]
+Matrix = FloatArray | sp.csr_array
+
+
+class QPStatus(Enum):
+    SOLVED = "solved"
+    ALMOST_SOLVED = "solved to reduced accuracy"
+    INFEASIBLE = "no step satisfies the rows"
+    UNBOUNDED = "the model has no minimum"
+    FAILED = "the backend found no answer"
+
+
+@dataclass(frozen=True)
+class QuadraticProgram:
+    """`quadratic` is P, a vector when it is diagonal."""
+
+    quadratic: FloatArray
+    linear: FloatArray
+    inequality: Matrix
+    inequality_bound: FloatArray
+    equality: Matrix
+    equality_bound: FloatArray
+    domain: StepRows
+
+    @property
+    def dimension(self) -> int:
+        return self.linear.size
+
+    def times_quadratic(self, s: FloatArray) -> FloatArray:
+        return self.quadratic * s if self.quadratic.ndim == 1 else self.quadratic @ s
+
+
+@dataclass(frozen=True)
+class QPSolution:
+    """Multipliers are nonnegative for inequalities; `bound_multipliers` push down where positive."""
+
+    status: QPStatus
+    step: FloatArray
+    inequality_multipliers: FloatArray
+    equality_multipliers: FloatArray
+    bound_multipliers: FloatArray
+
+    @property
+    def usable(self) -> bool:
+        return self.status in (QPStatus.SOLVED, QPStatus.ALMOST_SOLVED)
+
+
+def residuals(program: QuadraticProgram, solution: QPSolution) -> tuple[float, float, float]:
+    """(primal violation, stationarity, complementarity) from the data, not from a backend's word.
+
+    Only for programs without cones, whose multipliers `QPSolution` does not carry.
+    """
+    s = solution.step
+    slack = program.inequality_bound - program.inequality @ s
+    primal = max(
+        float(np.max(-slack, initial=0.0)),
+        float(np.max(np.abs(program.equality @ s - program.equality_bound), initial=0.0)),
+        float(np.max(program.domain.lower - s, initial=0.0)),
+        float(np.max(s - program.domain.upper, initial=0.0)),
+    )
+    gradient = (
+        program.times_quadratic(s)
+        + program.linear
+        + program.inequality.T @ solution.inequality_multipliers
+        + program.equality.T @ solution.equality_multipliers
+        + solution.bound_multipliers
+    )
+    complementarity = np.abs(slack * solution.inequality_multipliers)
+    return (
+        primal,
+        float(np.max(np.abs(gradient), initial=0.0)),
+        float(np.max(complementarity, initial=0.0)),
+    )

@@ -1,0 +1,65 @@
+"""What a run leaves behind: why it stopped, where, with which multipliers, and the way there."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hcmodel.solvers.oracle import Evaluation, OracleCalls
+
+FloatArray = NDArray[np.float64]
+
+
+class Termination(Enum):
+    """Why the loop stopped. Each member's value is the message for people."""
+
+    CONVERGED = "the KKT residual is below the tolerance"
+    LEVEL_REACHED = "the given optimal value was reached"
+    STALLED = "no further progress is possible at this accuracy"
+    INFEASIBLE_STATIONARY = "the violation has a stationary point above the tolerance"
+    UNBOUNDED = "the objective falls without end"
+    CALL_LIMIT = "the limit on oracle calls was reached"
+    TIME_LIMIT = "the time limit was reached"
+    INTERRUPTED = "interrupted by the user"
+    CALLBACK = "stopped by the callback"
+    OUTSIDE_DOMAIN = "no start was found at which every function is defined"
+    BACKEND_FAILED = "the QP backend found no answer"
+
+
+@dataclass(frozen=True)
+class Record:
+    """One line of the trace."""
+
+    iteration: int
+    phase: str
+    calls: int
+    points: int
+    objective: float
+    violation: float
+    step: float
+    level: float
+    shift: float
+    residual: float
+    bound: float = -np.inf
+
+
+@dataclass(frozen=True)
+class Result:
+    """`conflict` weighs the rows that keep the violation up when no feasible point was found."""
+
+    evaluation: Evaluation | None
+    multipliers: FloatArray
+    termination: Termination
+    iterations: int
+    calls: OracleCalls
+    trace: tuple[Record, ...]
+    conflict: FloatArray | None = None
+
+    @property
+    def point(self) -> FloatArray:
+        if self.evaluation is None:
+            raise ValueError(f"there is no point: {self.termination.value}")
+        return self.evaluation.point

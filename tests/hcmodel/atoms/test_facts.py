@@ -1,0 +1,141 @@
+"""The declared sign, monotonicity and curvatures of every atom, and that the checker can fail."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Any
+
+import numpy as np
+import pytest
+
+from hcmodel.atoms.rules import Always, Argument, Curvature, Kind, Monotonicity, Sign
+from hcmodel.table import ATOMS
+from tests.hcmodel.atoms.facts import broken_facts
+from tests.hcmodel.atoms.samples import ALL_SAMPLES, SAMPLES, Sample, definite
+
+AFFINE, CONVEX, CONCAVE = Curvature.AFFINE, Curvature.CONVEX, Curvature.CONCAVE
+UNKNOWN = Curvature.UNKNOWN
+
+
+@pytest.mark.parametrize("sample", ALL_SAMPLES, ids=str)
+def test_declared_facts_hold_at_sampled_points(sample: Sample) -> None:
+    assert broken_facts(ATOMS[sample.name], sample, np.random.default_rng(3)) == []
+
+
+@pytest.mark.parametrize("exponent", [-3.0, -2.0, -0.5, 0.0, 0.5, 1.0, 1.5, 2.0, 3.0, 4.0])
+def test_powers_hold_for_every_kind_of_exponent(exponent: float) -> None:
+    sample = Sample("power", (np.ones(2), np.array(exponent)), np.power, constant=(1,))
+    assert broken_facts(ATOMS["power"], sample, np.random.default_rng(5)) == []
+
+
+@pytest.mark.parametrize("scale", [1.0, -1.0])
+def test_quadratic_forms_hold_for_definite_matrices(scale: float) -> None:
+    sample = Sample("quad_form", (np.ones(3), scale * definite(3)), np.dot, constant=(1,))
+    assert broken_facts(ATOMS["quad_form"], sample, np.random.default_rng(5)) == []
+
+
+WRONG: list[tuple[str, dict[str, Any]]] = [
+    ("exp", {"curvature": CONCAVE}),
+    ("exp", {"plain_to_log": UNKNOWN, "log_curvature": CONCAVE}),
+    ("log", {"log_to_plain": CONVEX, "curvature": AFFINE}),
+    ("log", {"sign": Sign.POSITIVE}),
+    ("mul", {"curvature": AFFINE}),
+    ("div", {"log_curvature": CONVEX, "monotonicity_rule": Monotonicity.INCREASING}),
+    ("sum", {"log_curvature": CONCAVE}),
+    ("max", {"curvature": CONCAVE}),
+    ("sub", {"monotonicity_rule": Monotonicity.INCREASING}),
+    ("norm", {"monotonicity_rule": Monotonicity.INCREASING}),
+    ("sigmoid", {"curvature": CONVEX}),
+    ("softplus", {"plain_to_log": CONVEX}),
+    ("logdet", {"curvature": CONVEX}),
+    ("det", {"plain_to_log": AFFINE}),
+    ("kl_div", {"sign": Sign.NONPOSITIVE}),
+    ("square", {"sign": Sign.NEGATIVE}),
+    ("quad_form", {"curvature": CONVEX}),
+]
+
+
+@pytest.mark.parametrize(("name", "wrong"), WRONG, ids=str)
+def test_a_wrong_declaration_is_caught(name: str, wrong: dict[str, Any]) -> None:
+    declared = {fact: Always(value) for fact, value in wrong.items()}
+    mutated = dataclasses.replace(ATOMS[name], **declared)
+    broken = [
+        fact
+        for sample in SAMPLES[name]
+        for fact in broken_facts(mutated, sample, np.random.default_rng(3))
+    ]
+    assert broken
+
+
+P, N, Z, U = Sign.POSITIVE, Sign.NONPOSITIVE, Sign.NONNEGATIVE, Sign.UNKNOWN
+
+
+def argument(sign: Sign = U, shape: tuple[int, ...] = (), **facts: Any) -> Argument:
+    return Argument(shape, sign, **facts)
+
+
+def number(value: Any) -> Argument:
+    return Argument.from_value(value)
+
+
+# The rows of the table in MATH section 4, as far as one atom alone decides them.
+TABLE: list[tuple[str, list[Argument], dict[str, Any], str, Curvature]] = [
+    ("add", [argument(), argument()], {}, "curvature", AFFINE),
+    ("add", [argument(P), argument(P)], {}, "log_curvature", CONVEX),
+    ("sub", [argument(P), argument(P)], {}, "log_curvature", CONCAVE),
+    ("mul", [number(-2), argument()], {}, "curvature", AFFINE),
+    ("mul", [number(-2), argument(P)], {}, "log_curvature", UNKNOWN),
+    ("mul", [argument(P), argument(P)], {}, "log_curvature", AFFINE),
+    ("mul", [argument(P), argument(P)], {}, "curvature", UNKNOWN),
+    ("matmul", [argument(P, (2, 2)), argument(P, (2,))], {}, "log_curvature", CONVEX),
+    ("div", [argument(P), argument(P)], {}, "log_curvature", AFFINE),
+    ("div", [number(1), argument(P)], {}, "curvature", CONVEX),
+    ("div", [number(1), argument(N)], {}, "curvature", CONCAVE),
+    ("power", [argument(Z), number(1.5)], {}, "curvature", CONVEX),
+    ("power", [argument(Z), number(0.5)], {}, "curvature", CONCAVE),
+    ("power", [argument(P), number(-1)], {}, "curvature", CONVEX),
+    ("power", [argument(), number(-1)], {}, "curvature", UNKNOWN),
+    ("power", [argument(), number(4)], {}, "curvature", CONVEX),
+    ("power", [argument(), number(3)], {}, "curvature", UNKNOWN),
+    ("power", [argument(N), number(3)], {}, "curvature", CONCAVE),
+    ("power", [argument(N), number(-2)], {}, "curvature", CONVEX),
+    ("power", [argument(P), number(-1.5)], {}, "log_curvature", AFFINE),
+    ("power", [number(3), argument()], {}, "plain_to_log", AFFINE),
+    ("power", [argument(P), argument()], {}, "curvature", UNKNOWN),
+    ("exp", [argument()], {}, "plain_to_log", AFFINE),
+    ("log", [argument(P)], {}, "log_to_plain", AFFINE),
+    ("abs", [argument()], {}, "curvature", CONVEX),
+    ("abs", [argument(N)], {}, "curvature", AFFINE),
+    ("max", [argument(U, (3,))], {"axis": None}, "log_curvature", CONVEX),
+    ("min", [argument(U, (3,))], {"axis": None}, "log_curvature", CONCAVE),
+    ("norm", [argument(U, (3,))], {"axis": None, "p": 2.0}, "curvature", CONVEX),
+    ("softplus", [argument()], {}, "plain_to_log", CONCAVE),
+    ("sigmoid", [argument(N)], {}, "curvature", CONVEX),
+    ("sigmoid", [argument()], {}, "plain_to_log", CONCAVE),
+    ("entr", [argument()], {}, "curvature", CONCAVE),
+    ("kl_div", [argument(), argument()], {}, "curvature", CONVEX),
+    ("quad_form", [argument(U, (2,)), number(np.eye(2))], {}, "curvature", CONVEX),
+    ("quad_form", [argument(U, (2,)), number(-np.eye(2))], {}, "curvature", CONCAVE),
+    ("quad_form", [argument(P, (2,)), number(np.ones((2, 2)))], {}, "log_curvature", CONVEX),
+    ("logdet", [argument(U, (2, 2), definite=True)], {}, "curvature", CONCAVE),
+    ("logdet", [argument(U, (2, 2))], {}, "curvature", UNKNOWN),
+    ("det", [argument(U, (2, 2), definite=True)], {}, "plain_to_log", CONCAVE),
+    ("prod", [argument(P, (3,))], {"axis": None}, "log_curvature", AFFINE),
+]
+
+
+@pytest.mark.parametrize(("name", "arguments", "params", "channel", "expected"), TABLE)
+def test_the_table_of_the_mathematics_is_declared(
+    name: str, arguments: list[Argument], params: dict[str, Any], channel: str, expected: Curvature
+) -> None:
+    assert getattr(ATOMS[name], channel)(arguments, params) is expected
+
+
+def test_kinks_are_declared() -> None:
+    vector = [argument(U, (2,))]
+    polyhedral = {
+        name for name, a in ATOMS.items() if a.kind(vector, {"p": 1.0}) is not Kind.SMOOTH
+    }
+    assert polyhedral == {"abs", "max", "min", "maximum", "minimum", "norm"}
+    assert ATOMS["norm"].kind(vector, {"p": 2.0}) is Kind.KINKED
+    assert ATOMS["norm"].kind(vector, {"p": np.inf}) is Kind.POLYHEDRAL
