@@ -26,3 +26,7 @@ class NotHiddenConvexError(HCError):
 
 class SolverError(HCError):
     """A method or its backend cannot go on."""
+
+
+class HCWarning(UserWarning):
+    """Something the user should know and may ignore."""

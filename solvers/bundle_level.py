@@ -41,6 +41,8 @@ SMALL = 2000
 SCALED = 0.1
 # A decrease of F1 this small, relatively, drowns in rounding.
 ROUNDING = 1e-15
+# A relative fall of the merit that counts as progress.
+PROGRESS = 1e-13
 # An objective under −BOTTOM, still falling, is taken as unbounded.
 BOTTOM = 1e20
 
@@ -54,6 +56,8 @@ class Options:
     """How many past points the merit is compared with; 1 is a monotone method."""
     failures: int = 4
     """How many times in a row a step may fail before the run counts as stalled."""
+    patience: int = 30
+    """How many steps in a row may leave the merit where it is before the run counts as stalled."""
 
 
 @dataclass(frozen=True)
@@ -61,9 +65,12 @@ class BundleState(State):
     """State of a bundle-level method; `decrease` is δ, the fall of F1 that the next QP asks for."""
 
     decrease: float = np.nan
+    weight: float = 0.0
     penalty: Penalty = field(default_factory=lambda: Penalty(np.zeros(0)))
     history: tuple[Evaluation, ...] = ()
     failures: int = 0
+    lowest: Evaluation | None = None
+    stagnant: int = 0
     feasibility: FeasibilityState | None = None
     origin: Evaluation | None = None
     phase_steps: int = 0
@@ -170,7 +177,7 @@ def advance(
     oracle = oracle or task.oracle
     model = LinearModel.at(state.current, task.domain)
     debt = owed(state)
-    level_step = solve_level(model, wanted - debt, backend)
+    level_step = solve_level(model, wanted - debt, state.weight, backend)
     if level_step is None:
         inner = FeasibilityState(oracle.restricted(objective=False).at(state.current.point))
         return replace(state, phase="feasibility", feasibility=replace(inner, elastic=True))
@@ -187,7 +194,7 @@ def advance(
     reference = worst(state.history, penalty)
     search = backtrack(oracle, task.domain, model, level_step.s, penalty, reference)
     if search is None:
-        return _failed(options, state, penalty, wanted)
+        return _failed(options, state, penalty, 0.1 * wanted)
     promised = penalty.predicted(model, level_step.s)
     used = 0.0 if level_step.decrease is None else level_step.decrease + debt
     decrease = _next_decrease(wanted, used, promised, search)
@@ -236,24 +243,38 @@ def _moved(
     search: Search,
     decrease: float,
 ) -> BundleState:
-    stop = Termination.UNBOUNDED if search.evaluation.objective < -BOTTOM else None
+    merit = penalty.merit(search.evaluation)
+    needed = PROGRESS * max(abs(merit), abs(search.evaluation.objective))
+    lowest = state.lowest
+    progress = lowest is None or merit < penalty.merit(lowest) - needed
+    stagnant = 0 if progress else state.stagnant + 1
+    stop = Termination.STALLED if stagnant >= options.patience else None
+    if search.evaluation.objective < -BOTTOM:
+        stop = Termination.UNBOUNDED
     return replace(
         state,
         current=search.evaluation,
         decrease=decrease,
+        weight=level_step.weight * float(np.clip(search.ideal, 0.1, 2.0)),
         penalty=penalty,
         history=(*state.history, search.evaluation)[-options.memory :],
         step=float(np.linalg.norm(level_step.s)) * search.length,
         failures=0,
+        lowest=search.evaluation if progress else lowest,
+        stagnant=stagnant,
         stop=stop,
     )
 
 
-def _failed(
-    options: Options, state: BundleState, penalty: Penalty, wanted: float
-) -> BundleState:
+def _failed(options: Options, state: BundleState, penalty: Penalty, decrease: float) -> BundleState:
     failures = state.failures + 1
     stop = Termination.STALLED if failures >= options.failures else None
     return replace(
-        state, decrease=0.1 * wanted, penalty=penalty, failures=failures, stop=stop, step=0.0
+        state,
+        decrease=decrease,
+        weight=0.1 * state.weight,
+        penalty=penalty,
+        failures=failures,
+        stop=stop,
+        step=0.0,
     )

@@ -119,7 +119,12 @@ def _elastic_program(model: LinearModel, worst: float, width: float) -> Quadrati
         lower=np.append(model.steps.lower, 0.0),
         upper=np.append(model.steps.upper, np.inf),
         cones=tuple(
-            replace(cone, matrix=sp.csr_array(sp.hstack([cone.matrix, sp.csr_array((cone.matrix.shape[0], 1))])))
+            replace(
+                cone,
+                matrix=sp.csr_array(
+                    sp.hstack([cone.matrix, sp.csr_array((cone.matrix.shape[0], 1))])
+                ),
+            )
             for cone in model.steps.cones
         ),
     )

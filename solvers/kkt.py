@@ -41,13 +41,19 @@ def residual(evaluation: Evaluation, domain: Domain, multipliers: FloatArray) ->
 
 
 def scaled_residual(evaluation: Evaluation, domain: Domain, multipliers: FloatArray) -> float:
-    """Stationarity in the units of the domain's metric, relative to the objective's own size."""
+    """Stationarity in the units of the domain's metric, relative to the objective's own size.
+
+    Its square is of the order of the error in the value, so complementarity, whose error is of
+    first order, joins by its root.
+    """
     point, metric = evaluation.point, domain.metric(evaluation.point)
     gradient = lagrangian_gradient(evaluation, multipliers)
     held = -domain.normal_cone_distance(point, -gradient) * metric
     own = np.max(np.abs(evaluation.gradient * metric), initial=0.0)
     scale = max(abs(evaluation.objective), float(own), 1e-300)
-    return float(np.max(np.abs(held), initial=0.0)) / scale
+    count = evaluation.inequalities
+    products = float(np.max(np.abs(multipliers[:count] * evaluation.rows[:count]), initial=0.0))
+    return max(float(np.max(np.abs(held), initial=0.0)) / scale, (products / scale) ** 0.5)
 
 
 def least_squares_multipliers(
@@ -55,7 +61,8 @@ def least_squares_multipliers(
 ) -> FloatArray | None:
     """Multipliers of the active rows that come nearest to ∇L in −N_X(x), λ >= 0; None if too large.
 
-    Directions in which X holds the point back are left out of the fit.
+    Rows and bounds count as active within the tolerance; coordinates that a bound holds are left out
+    of the fit, since the bound's own multiplier takes up what remains there.
     """
     rows, count = evaluation.rows, evaluation.inequalities
     near = np.abs(rows) <= tolerance * evaluation.magnitudes
@@ -65,9 +72,10 @@ def least_squares_multipliers(
     jacobian = evaluation.jacobian[active]
     dense = jacobian.toarray() if sp.issparse(jacobian) else np.asarray(jacobian)
     metric = domain.metric(evaluation.point)
-    down = domain.normal_cone_distance(evaluation.point, -metric)
-    up = domain.normal_cone_distance(evaluation.point, metric)
-    keep = (down != 0) & (up != 0)
+    point, reach = evaluation.point, tolerance * metric
+    up = domain.project(point + reach) - point
+    down = point - domain.project(point - reach)
+    keep = (up >= 0.5 * reach) & (down >= 0.5 * reach)
     matrix = (dense * metric).T[keep]
     target = -(evaluation.gradient * metric)[keep]
     if not (np.isfinite(matrix).all() and np.isfinite(target).all()):

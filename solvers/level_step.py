@@ -27,10 +27,16 @@ from hcmodel.solvers.qp import QPBackend, QPSolution, QuadraticProgram
 FloatArray = NDArray[np.float64]
 
 SMALLEST_SHIFT = 2.0**-12
-LEVEL_TRIALS = 24
+LEVEL_TRIALS = 6
 SUFFICIENT_SHARE = 1e-4  # of the decrease that the model promised
 SHORTEST_STEP = 1e-10
 ROUNDING = 1e-13
+# By how much the multiplier of the level may change from one step to the next.
+WEIGHT_RANGE = 4.0
+# The step to a vertex of the linear model is taken if it is no longer than this, in natural units; a
+# weight that large leaves of the quadratic term just what makes the program strictly convex.
+VERTEX_REACH = 0.05
+VERTEX_WEIGHT = 1e6
 # A multiplier of the level this small beside those of the rows means that the level does not bind,
 # and the quotients, which estimate the problem's multipliers, mean nothing.
 NEGLIGIBLE = 1e-4
@@ -65,8 +71,10 @@ class LinearModel:
             scaled = jacobian * metric
             largest = np.max(np.abs(scaled), axis=1, initial=0.0)
         scales = np.where(largest > 0, largest, 1.0)
-        shrunk = sp.csr_array(sp.diags_array(1 / scales) @ scaled) if sp.issparse(scaled) else (
-            scaled / scales[:, None]
+        shrunk = (
+            sp.csr_array(sp.diags_array(1 / scales) @ scaled)
+            if sp.issparse(scaled)
+            else (scaled / scales[:, None])
         )
         return LinearModel(
             evaluation=evaluation,
@@ -128,15 +136,21 @@ class LinearModel:
 
 @dataclass(frozen=True)
 class LevelStep:
-    """A direction. `decrease` is the δ that was feasible, None when the level had to be dropped."""
+    """A direction. `decrease` is the δ that was feasible, None when the level had to be dropped.
+
+    `weight` is the multiplier of the level: the step is −weight times a gradient of the Lagrangian.
+    """
 
     s: FloatArray
     multipliers: FloatArray | None
     shift: float
     decrease: float | None
+    weight: float
 
 
-def solve_rows(model: LinearModel, backend: QPBackend) -> tuple[QPSolution, FloatArray, float] | None:
+def solve_rows(
+    model: LinearModel, backend: QPBackend
+) -> tuple[QPSolution, FloatArray, float] | None:
     """The shortest step onto the linearised rows and the largest shift α that admits one."""
     unit = model.unit(0.0)
     shift = 1.0
@@ -148,12 +162,23 @@ def solve_rows(model: LinearModel, backend: QPBackend) -> tuple[QPSolution, Floa
     return None
 
 
-def solve_level(model: LinearModel, decrease: float, backend: QPBackend) -> LevelStep | None:
-    """A step of the wanted decrease, or of the largest one that the linearised rows admit.
+def solve_level(
+    model: LinearModel, decrease: float, weight: float, backend: QPBackend
+) -> LevelStep | None:
+    """A step of the wanted decrease, or of one that the linearised rows admit.
 
-    None means that the rows alone admit no step: their linearisation is infeasible over X.
+    `weight` is the multiplier that the level had in the last step. None means that the rows alone
+    admit no step: their linearisation is infeasible over X.
     """
     attempt = _try_level(model, 1.0, decrease, backend)
+    if attempt is not None and weight > 0:
+        # A level whose multiplier is far from the last one asks for a step of another kind: it is
+        # met by slack rows alone, or only by going very far.
+        usual = min(max(attempt.weight, weight / WEIGHT_RANGE), weight * WEIGHT_RANGE)
+        if usual != attempt.weight:
+            attempt = _try_weight(model, usual, backend) or attempt
+    attempt = attempt or _try_vertex(model, backend)
+    attempt = attempt or _try_weight(model, weight, backend)
     if attempt is not None:
         return attempt
     normal = solve_rows(model, backend)
@@ -166,8 +191,48 @@ def solve_level(model: LinearModel, decrease: float, backend: QPBackend) -> Leve
         attempt = _try_level(model, shift, share - rise, backend)
         if attempt is not None:
             return attempt
-        share /= 4.0
-    return LevelStep(s, None, shift, None)
+        share /= 16.0
+    return LevelStep(s, None, shift, None, weight)
+
+
+def _try_vertex(model: LinearModel, backend: QPBackend) -> LevelStep | None:
+    """The lowest point of the linear model, where that is near: at a sharp minimum it is the answer."""
+    attempt = _weighted(model, VERTEX_WEIGHT, 1.0, backend)
+    if attempt is None or np.max(np.abs(attempt.s), initial=0.0) > VERTEX_REACH:
+        return None
+    return attempt
+
+
+def _try_weight(model: LinearModel, weight: float, backend: QPBackend) -> LevelStep | None:
+    """The step whose level has the given multiplier.
+
+    Near a solution the cuts of level and rows are almost opposite and their intersection is too
+    ill-conditioned to project onto; the same step in its proximal form is not.
+    """
+    if not weight > 0:
+        return None
+    attempt = _weighted(model, weight, max(model.unit(0.0), min(weight, 1.0)), backend)
+    if attempt is None or attempt.decrease is None or attempt.decrease <= 0:
+        return None
+    return attempt
+
+
+def _weighted(
+    model: LinearModel, weight: float, unit: float, backend: QPBackend
+) -> LevelStep | None:
+    """minimise ∇F1·d/‖∇F1‖ + ‖s‖²/(2 weight) over the linearised rows."""
+    program = replace(
+        model.program(1.0, None, unit),
+        quadratic=np.full(model.gradient.size, unit / weight),
+        linear=model.gradient / model.gradient_scale,
+    )
+    solution = backend.solve(program)
+    if not solution.usable:
+        return None
+    rows = np.concatenate([solution.inequality_multipliers, solution.equality_multipliers])
+    multipliers = rows * model.gradient_scale / model.row_scales
+    s = solution.step * unit
+    return LevelStep(s, multipliers, 1.0, -float(model.gradient @ s), weight)
 
 
 def _try_level(
@@ -182,7 +247,7 @@ def _try_level(
     multipliers = None
     if weight > NEGLIGIBLE * max(1e-8, float(np.max(np.abs(rows), initial=0.0))):
         multipliers = rows / model.row_scales / weight * model.gradient_scale
-    return LevelStep(solution.step * unit, multipliers, shift, decrease)
+    return LevelStep(solution.step * unit, multipliers, shift, decrease, weight * unit)
 
 
 @dataclass(frozen=True)
@@ -196,6 +261,8 @@ class Penalty:
 
     def covering(self, multipliers: FloatArray) -> Penalty:
         needed = np.abs(multipliers)
+        if (self.weights >= 1.2 * needed).all():
+            return self
         return Penalty(np.where(self.weights < 1.2 * needed, 2.0 * needed, self.weights))
 
     def predicted(self, model: LinearModel, s: FloatArray) -> float:
@@ -215,7 +282,9 @@ class Penalty:
         total = float(np.sum(np.maximum(repaired, 0.0) / model.row_scales))
         if gain >= 2.0 * change or total <= 0.0:
             return self
-        return Penalty(self.weights + np.where(repaired > 0, 2 * change / total / model.row_scales, 0))
+        return Penalty(
+            self.weights + np.where(repaired > 0, 2 * change / total / model.row_scales, 0)
+        )
 
 
 @dataclass(frozen=True)

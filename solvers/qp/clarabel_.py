@@ -17,6 +17,9 @@ from hcmodel.solvers.qp.program import QPSolution, QPStatus, QuadraticProgram
 
 FloatArray = NDArray[np.float64]
 
+# A multiplier above this, and above the distance to its bound, marks the bound as active.
+SNAP = 1e-7
+
 STATUSES = {
     "Solved": QPStatus.SOLVED,
     "AlmostSolved": QPStatus.ALMOST_SOLVED,
@@ -117,6 +120,14 @@ class _Conic:
         bounds = np.zeros(self.program.dimension)
         bounds[self.finite_upper] += upper
         bounds[self.finite_lower] -= lower
+        # An interior-point method stops short of a bound that holds the step; put it there.
+        domain = self.program.domain
+        for held, multiplier, bound in (
+            (self.finite_upper, upper, domain.upper),
+            (self.finite_lower, lower, domain.lower),
+        ):
+            active = held[multiplier > SNAP + np.abs(step[held] - bound[held])]
+            step[active] = bound[active]
         if not (np.isfinite(step).all() and np.isfinite(multipliers).all()):
             status = QPStatus.FAILED
         return QPSolution(status, step, np.maximum(inequality, 0.0), equality, bounds)

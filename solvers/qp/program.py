@@ -1,6 +1,6 @@
 """The quadratic program and its solution, in terms that no backend owns.
 
-    minimise  ½ sᵀ P s + qᵀ s   s.t.   G s <= g,   E s == e,   s in X (bounds and cones)
+minimise  ½ sᵀ P s + qᵀ s   s.t.   G s <= g,   E s == e,   s in X (bounds and cones)
 """
 
 from __future__ import annotations

@@ -1,0 +1,387 @@
+"""`Problem`: the facade that walks a model through canonical form, engine, method and judgement."""
+
+from __future__ import annotations
+
+import time
+import warnings
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hcmodel.canonical import canonicalize
+from hcmodel.engines.autograd_ import AutogradStack, compile_stack
+from hcmodel.errors import DataError, HCWarning, ModelError, SolverError
+from hcmodel.expression import Constraint, Expression, Parameter, Variable, as_expression
+from hcmodel.graph import topological_order
+from hcmodel.report.text import ProgressLine, VerbosePrinter
+from hcmodel.solution import BoundDuals, Certificate, Solution, Status, judge
+from hcmodel.solvers import kkt
+from hcmodel.solvers.methods import MethodEntry, find_method, make_options, minimize
+from hcmodel.solvers.oracle import Evaluation, Oracle
+from hcmodel.solvers.result import Record, Result, Termination
+
+FloatArray = NDArray[np.float64]
+Callback = Callable[[Record], "bool | None"]
+
+ENGINES = ("auto", "autograd")
+
+
+class _Objective:
+    sign: float
+    word: str
+
+    def __init__(self, expression: Any) -> None:
+        self.expression: Expression = as_expression(expression)
+        if self.expression.size != 1:
+            raise ModelError(
+                f"the objective has shape {self.expression.shape}, but only one number can be "
+                f"{self.word}d; take hc.sum or another reduction of it"
+            )
+
+    def __repr__(self) -> str:
+        return f"{self.word} {self.expression}"
+
+
+class Minimize(_Objective):
+    """The objective of a minimisation."""
+
+    sign = 1.0
+    word = "minimize"
+
+
+class Maximize(_Objective):
+    """The objective of a maximisation."""
+
+    sign = -1.0
+    word = "maximize"
+
+
+class Problem:
+    """A model: objective, constraints, and the hidden coordinates if they are known."""
+
+    def __init__(
+        self,
+        objective: Minimize | Maximize,
+        constraints: Sequence[Constraint] = (),
+        hidden: Sequence[Expression] | Expression | None = None,
+    ) -> None:
+        if not isinstance(objective, _Objective):
+            raise ModelError("the objective is hc.Minimize(...) or hc.Maximize(...)")
+        if isinstance(constraints, Constraint):
+            constraints = [constraints]
+        for constraint in constraints:
+            if not isinstance(constraint, Constraint):
+                raise ModelError(
+                    f"{constraint!r} is no constraint; write expression <= expression, >= or =="
+                )
+        self.objective = objective
+        self.constraints = tuple(constraints)
+        self.canonical = canonicalize(objective.expression, objective.sign, self.constraints)
+        self.hidden = self._checked_hidden(hidden)
+        self.solution: Solution | None = None
+        self.compilations = 0
+        self._stack: AutogradStack | None = None
+
+    def _checked_hidden(self, hidden: Any) -> tuple[Expression, ...] | None:
+        if hidden is None:
+            return None
+        parts = hidden if isinstance(hidden, (list, tuple)) else [hidden]
+        expressions = tuple(as_expression(part) for part in parts)
+        known = set(self.variables)
+        for node in topological_order(expressions):
+            if isinstance(node, Variable) and node not in known:
+                raise ModelError(f"hidden names variable '{node.name}', which the model lacks")
+        return expressions
+
+    @property
+    def variables(self) -> tuple[Variable, ...]:
+        return self.canonical.layout.variables
+
+    @property
+    def parameters(self) -> tuple[Parameter, ...]:
+        nodes = topological_order([*self.canonical.roots, *(self.hidden or ())])
+        return tuple(node for node in nodes if isinstance(node, Parameter))
+
+    @property
+    def status(self) -> str | None:
+        return None if self.solution is None else self.solution.status.value
+
+    @property
+    def value(self) -> float | None:
+        return None if self.solution is None else self.solution.value
+
+    def compile(self, engine: str = "auto") -> AutogradStack:
+        """Compile φ, once: later solves, and new parameter values, use the same functions."""
+        if engine not in ENGINES:
+            raise ModelError(f"unknown engine {engine!r}; there are: {', '.join(ENGINES)}")
+        if self._stack is None:
+            self._stack = compile_stack(self.canonical.roots, self.canonical.layout, 1)
+            self.compilations += 1
+        return self._stack
+
+    def solve(
+        self,
+        method: str = "auto",
+        *,
+        tol: float = 1e-6,
+        optimal_value: float | None = None,
+        start: Mapping[Any, Any] | None = None,
+        warm_start: bool = False,
+        rule: str = "adaptive",
+        constants: Any = None,
+        max_calls: int | None = None,
+        time_limit: float | None = None,
+        polish: bool = False,
+        verbose: bool = False,
+        progress: bool = False,
+        callback: Callback | None = None,
+        engine: str = "auto",
+        options: Any = None,
+    ) -> float | None:
+        """Solve and return the optimal value; `problem.solution` holds the rest.
+
+        See the method table for `method` and `options`. `tol` is relative feasibility and the KKT
+        residual aimed at. `callback(record)` sees each line of the trace; returning True stops.
+        """
+        entry = self._checked_request(method, tol, optimal_value, rule, constants, polish, options)
+        self._check_limits(max_calls, time_limit)
+        first = self._start(start, warm_start)
+        clock = time.perf_counter()
+        stack = self.compile(engine)
+        compile_seconds = time.perf_counter() - clock
+        stack.refresh()
+        if entry.needs_smooth and stack.kinked:
+            warnings.warn(
+                f"{entry.name} is made for smooth rows, and this model has kinks (max, abs or a "
+                "norm inside): it may stop early at one",
+                HCWarning,
+                stacklevel=2,
+            )
+        canonical = self.canonical
+        oracle = Oracle(stack, canonical.outer)
+        watchers: list[Callback] = [] if callback is None else [callback]
+        printer = VerbosePrinter(self, entry.name, tol) if verbose else None
+        if printer is not None:
+            watchers.append(printer.row)
+        line = ProgressLine() if progress and not verbose else None
+        if line is not None:
+            watchers.append(line.row)
+        clock = time.perf_counter()
+        try:
+            result = minimize(
+                oracle,
+                canonical.domain,
+                first,
+                method=entry.name,
+                tolerance=tol,
+                optimal_value=None if optimal_value is None else canonical.sign * optimal_value,
+                max_calls=max_calls,
+                time_limit=time_limit,
+                callback=self._watch(watchers),
+                options=options,
+            )
+        finally:
+            if line is not None:
+                line.close()
+        seconds = time.perf_counter() - clock
+        self.solution = self._judged(result, stack, tol, entry.name, compile_seconds, seconds)
+        self._write_back(self.solution)
+        if printer is not None:
+            printer.footer(self.solution)
+        return self.solution.value
+
+    def _checked_request(
+        self,
+        method: str,
+        tol: float,
+        optimal_value: float | None,
+        rule: str,
+        constants: Any,
+        polish: bool,
+        options: Any,
+    ) -> MethodEntry:
+        if not (np.isfinite(tol) and tol > 0):
+            raise ModelError(f"tol must be a positive number, not {tol!r}")
+        if rule != "adaptive" or constants is not None:
+            raise ModelError(
+                f"rule={rule!r}: only the adaptive rule, without constants, exists yet"
+            )
+        if polish:
+            raise ModelError("polish=True needs a method of second order, and there is none yet")
+        if method == "auto":
+            method = "sbl-adals" if optimal_value is None else "sbl-star"
+        try:
+            entry = find_method(method)
+            make_options(entry, options)
+        except (ValueError, TypeError) as error:
+            raise ModelError(str(error)) from None
+        if entry.needs_optimal_value and optimal_value is None:
+            raise ModelError(f"{method} needs optimal_value=...; without it use 'sbl-adals'")
+        if optimal_value is not None and not np.isfinite(optimal_value):
+            raise ModelError(f"optimal_value must be a finite number, not {optimal_value!r}")
+        return entry
+
+    def _check_limits(self, max_calls: int | None, time_limit: float | None) -> None:
+        for name, limit in (("max_calls", max_calls), ("time_limit", time_limit)):
+            if limit is not None and not limit > 0:
+                raise ModelError(f"{name} must be positive, not {limit!r}")
+
+    def _start(self, given: Mapping[Any, Any] | None, warm_start: bool) -> FloatArray:
+        """The start vector: solve's own, the user's value, the variable's start, the middle."""
+        chosen: dict[Variable, FloatArray] = {}
+        by_name = {variable.name: variable for variable in self.variables}
+        for key, value in (given or {}).items():
+            variable = by_name.get(key) if isinstance(key, str) else key
+            if not isinstance(variable, Variable) or variable not in set(self.variables):
+                raise ModelError(
+                    f"start names {key!r}, which is no variable of the problem; there are: "
+                    + ", ".join(by_name)
+                )
+            array = np.asarray(value, dtype=float)
+            if not np.isfinite(array).all():
+                raise DataError(f"the start of variable '{variable.name}' is not finite")
+            try:
+                chosen[variable] = np.broadcast_to(array, variable.shape)
+            except ValueError:
+                raise DataError(
+                    f"the start of variable '{variable.name}' has shape {array.shape}, but "
+                    f"{variable.shape} is needed"
+                ) from None
+        vector = self.canonical.domain.middle()
+        for variable in self.variables:
+            value = chosen.get(variable)
+            if value is None and (warm_start or variable._value_origin == "user"):
+                value = variable.value
+            if value is None:
+                value = variable.start
+            if value is not None:
+                vector[self.canonical.layout.slice(variable)] = np.ravel(value)
+        return vector
+
+    def _watch(self, watchers: Sequence[Callback]) -> Callback | None:
+        """One callback that hands records, in the user's sign, to all who asked for them."""
+        if not watchers:
+            return None
+
+        def watch(record: Record) -> bool:
+            shown = _signed(record, self.canonical.sign)
+            return any([watcher(shown) is True for watcher in watchers])
+
+        return watch
+
+    def _judged(
+        self,
+        result: Result,
+        stack: AutogradStack,
+        tol: float,
+        method: str,
+        compile_seconds: float,
+        solve_seconds: float,
+    ) -> Solution:
+        canonical = self.canonical
+        evaluation: Evaluation | None = None
+        multipliers, residual = np.zeros(canonical.outer.size), np.inf
+        if result.evaluation is not None:
+            evaluation = Oracle(stack, canonical.outer).at(result.point)
+            if evaluation.finite and evaluation.differentiable:
+                multipliers, residual = kkt.best_multipliers(
+                    evaluation, canonical.domain, [result.multipliers], tol
+                )
+        status = judge(result.termination, evaluation, residual, tol)
+        violation = None if evaluation is None else float(np.max(evaluation.violations, initial=0))
+        known = np.isfinite(residual)
+        certificate = Certificate(
+            kind="stationarity" if status is Status.LOCALLY_OPTIMAL else "none",
+            violation=violation,
+            stationarity=residual if known else None,
+            conditions=("global if the model is hidden convex",) if known else None,
+        )
+        return Solution(
+            value=_value(status, evaluation, canonical.sign),
+            status=status,
+            termination=result.termination,
+            point={} if evaluation is None else self._named(evaluation.point),
+            duals=self._duals(multipliers) if known else {},
+            bound_duals=self._bound_duals(evaluation, multipliers, tol) if known else {},
+            certificate=certificate,
+            trace=tuple(_signed(record, canonical.sign) for record in result.trace),
+            oracle_calls=result.calls,
+            iterations=result.iterations,
+            method=method,
+            engine="autograd",
+            compile_seconds=compile_seconds,
+            solve_seconds=solve_seconds,
+            message=result.termination.value,
+            conflict=self._conflict(result, evaluation, status),
+        )
+
+    def _named(self, point: FloatArray) -> dict[str, FloatArray]:
+        arrays = self.canonical.layout.unpack(np, point)
+        names = [variable.name for variable in self.variables]
+        return {name: np.array(array) for name, array in zip(names, arrays, strict=True)}
+
+    def _duals(self, multipliers: FloatArray) -> dict[str, FloatArray]:
+        return {
+            block.name: multipliers[block.rows].reshape(block.constraint.shape)
+            for block in self.canonical.blocks
+        }
+
+    def _bound_duals(
+        self, evaluation: Evaluation | None, multipliers: FloatArray, tol: float
+    ) -> dict[str, BoundDuals]:
+        """Multipliers of the bounds: what of ∇L a bound at the point holds back."""
+        assert evaluation is not None
+        gradient = self._named(kkt.lagrangian_gradient(evaluation, multipliers))
+        duals = {}
+        for variable, (name, x) in zip(
+            self.variables, self._named(evaluation.point).items(), strict=True
+        ):
+            reach = tol * np.maximum(1.0, np.abs(x))
+            lower = np.where(x <= variable.lower + reach, np.maximum(gradient[name], 0.0), 0.0)
+            upper = np.where(x >= variable.upper - reach, np.maximum(-gradient[name], 0.0), 0.0)
+            duals[name] = BoundDuals(lower, upper)
+        return duals
+
+    def _conflict(
+        self, result: Result, evaluation: Evaluation | None, status: Status
+    ) -> tuple[str, ...]:
+        """The rows that keep the violation up, where no feasible point was found."""
+        if status is not Status.INFEASIBLE_INACCURATE or evaluation is None:
+            return ()
+        weights = result.conflict if result.conflict is not None else evaluation.violations
+        involved = np.flatnonzero(weights > 1e-3 * max(float(np.max(weights)), 1e-300))
+        return tuple(self.canonical.row_name(int(row)) for row in involved)
+
+    def _write_back(self, solution: Solution) -> None:
+        for variable in self.variables:
+            if variable.name in solution.point:
+                variable._write(solution.point[variable.name], "solve")
+        for block in self.canonical.blocks:
+            block.constraint.dual_value = solution.duals.get(block.name)
+        if solution.termination is Termination.OUTSIDE_DOMAIN:
+            raise SolverError(
+                "no point was found at which every function of the model is defined; give a start, "
+                "or bounds that keep arguments of log, sqrt and powers in their domain"
+            )
+
+    def __repr__(self) -> str:
+        count = self.canonical.outer.size
+        return f"Problem({self.objective!r}, {self.canonical.layout.size} unknowns, {count} rows)"
+
+
+def _value(status: Status, evaluation: Evaluation | None, sign: float) -> float | None:
+    if status is Status.INFEASIBLE_INACCURATE:
+        return sign * np.inf
+    if status is Status.UNBOUNDED:
+        return -sign * np.inf
+    return None if evaluation is None else sign * evaluation.objective
+
+
+def _signed(record: Record, sign: float) -> Record:
+    """A record in the user's sign."""
+    if sign > 0:
+        return record
+    return replace(record, objective=-record.objective, level=-record.level, bound=-record.bound)

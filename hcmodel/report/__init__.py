@@ -1,0 +1,1 @@
+"""How solutions are shown: text, JSON, HTML, pictures."""

@@ -1,0 +1,38 @@
+"""Convergence pictures; matplotlib is imported only here and comes with the extra `plot`."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from hcmodel.errors import SolverError
+
+if TYPE_CHECKING:
+    from hcmodel.solution import Solution
+
+
+def convergence_figure(solution: Solution, path: str | None = None) -> Any:
+    """Objective (left) and violation (right) against oracle calls."""
+    try:
+        from matplotlib.backends.backend_agg import FigureCanvasAgg
+        from matplotlib.figure import Figure
+    except ImportError:
+        raise SolverError("plots need matplotlib: pip install 'hcmodel[plot]'") from None
+    calls = np.array([record.calls for record in solution.trace])
+    objective = np.array([record.objective for record in solution.trace])
+    violation = np.array([record.violation for record in solution.trace])
+    figure = Figure(figsize=(9, 3.6), layout="constrained")
+    FigureCanvasAgg(figure)
+    left, right = figure.subplots(1, 2)
+    left.plot(calls, objective, marker=".", color="tab:blue")
+    left.set(xlabel="oracle calls", ylabel="objective", title="objective")
+    floor = 1e-16
+    right.semilogy(calls, np.maximum(violation, floor), marker=".", color="tab:red")
+    right.set(xlabel="oracle calls", ylabel="largest violation", title="violation")
+    for axes in (left, right):
+        axes.grid(alpha=0.3)
+    figure.suptitle(f"{solution.method}: {solution.status.value}")
+    if path is not None:
+        figure.savefig(path, dpi=150)
+    return figure

@@ -1,0 +1,132 @@
+"""What a solve found: the point, what it is, how it is known, and how it was reached.
+
+Everything that is claimed here comes from a fresh evaluation of the model at the point, never from
+what a method said of itself.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import Enum
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hcmodel.solvers.oracle import Evaluation, OracleCalls
+from hcmodel.solvers.result import Record, Termination
+
+FloatArray = NDArray[np.float64]
+
+
+class Status(str, Enum):
+    """What the point is. A status is its own name, so that it compares with plain strings."""
+
+    OPTIMAL = "optimal"
+    LOCALLY_OPTIMAL = "locally_optimal"
+    OPTIMAL_INACCURATE = "optimal_inaccurate"
+    INFEASIBLE = "infeasible"
+    INFEASIBLE_INACCURATE = "infeasible_inaccurate"
+    UNBOUNDED = "unbounded"
+    USER_LIMIT = "user_limit"
+    SOLVER_ERROR = "solver_error"
+
+    def __str__(self) -> str:
+        return self.value
+
+
+@dataclass(frozen=True)
+class Certificate:
+    """What is known of the point. None where nothing is.
+
+    `stationarity` is the KKT residual; `violation` the largest violation of a constraint as written.
+    """
+
+    kind: str
+    violation: float | None
+    stationarity: float | None
+    lower_bound: float | None = None
+    gap: float | None = None
+    conditions: tuple[str, ...] | None = None
+
+
+@dataclass(frozen=True)
+class BoundDuals:
+    lower: FloatArray
+    upper: FloatArray
+
+
+@dataclass(frozen=True)
+class Solution:
+    """The outcome of `Problem.solve`, in the user's units and sign."""
+
+    value: float | None
+    status: Status
+    termination: Termination
+    point: Mapping[str, FloatArray]
+    duals: Mapping[str, FloatArray]
+    bound_duals: Mapping[str, BoundDuals]
+    certificate: Certificate
+    trace: tuple[Record, ...]
+    oracle_calls: OracleCalls
+    iterations: int
+    method: str
+    engine: str
+    compile_seconds: float
+    solve_seconds: float
+    message: str
+    conflict: tuple[str, ...] = ()
+
+    def __str__(self) -> str:
+        from hcmodel.report.text import solution_text
+
+        return solution_text(self)
+
+    def _repr_html_(self) -> str:
+        from hcmodel.report.html import solution_html
+
+        return solution_html(self)
+
+    def plot(self, path: str | None = None) -> Any:
+        """Objective and violation against oracle calls, as a matplotlib figure (extra `plot`)."""
+        from hcmodel.report.plot import convergence_figure
+
+        return convergence_figure(self, path)
+
+    def to_json(self, model: str | None = None) -> dict[str, Any]:
+        """A dict of plain numbers and lists, ready for `json.dumps`."""
+        from hcmodel.report.json import solution_json
+
+        return solution_json(self, model)
+
+
+LIMITS = (
+    Termination.CALL_LIMIT,
+    Termination.TIME_LIMIT,
+    Termination.INTERRUPTED,
+    Termination.CALLBACK,
+)
+
+
+def judge(
+    termination: Termination,
+    evaluation: Evaluation | None,
+    residual: float,
+    tolerance: float,
+) -> Status:
+    """What the point is, from its own evaluation; the termination decides only where that cannot."""
+    if evaluation is None or not evaluation.finite:
+        return Status.USER_LIMIT if termination in LIMITS else Status.SOLVER_ERROR
+    feasible = evaluation.relative_violation <= tolerance
+    if termination is Termination.UNBOUNDED and feasible:
+        return Status.UNBOUNDED
+    if feasible and residual <= tolerance:
+        return Status.LOCALLY_OPTIMAL
+    if termination in LIMITS:
+        return Status.USER_LIMIT
+    if feasible:
+        return Status.OPTIMAL_INACCURATE
+    if termination is Termination.BACKEND_FAILED:
+        return Status.SOLVER_ERROR
+    return Status.INFEASIBLE_INACCURATE
