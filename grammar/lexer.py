@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-from pygments.lexer import RegexLexer, bygroups, words  # type: ignore[import-untyped]
-from pygments.token import (  # type: ignore[import-untyped]
+from pygments.lexer import RegexLexer, bygroups, words
+from pygments.token import (
     Comment,
     Error,
     Keyword,

@@ -27,11 +27,12 @@ FloatArray = NDArray[np.float64]
 
 @dataclass(frozen=True)
 class RowBlock:
-    """Where a constraint's entries, in C order, stand among the rows."""
+    """Where the entries of a constraint, in C order, stand among the rows."""
 
     constraint: Constraint
     name: str
     rows: slice
+    position: int
 
 
 @dataclass(frozen=True)
@@ -82,7 +83,7 @@ def canonicalize(
         lefts.append(left)
         rights.append(right)
         name = constraint.name or f"c{position + 1}"
-        blocks.append(RowBlock(constraint, name, slice(start, start + left.size)))
+        blocks.append(RowBlock(constraint, name, slice(start, start + left.size), position))
         start += left.size
     outer = Outer(
         objective=np.array([sign]),

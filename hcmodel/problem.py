@@ -5,7 +5,6 @@ from __future__ import annotations
 import time
 import warnings
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -13,15 +12,16 @@ from numpy.typing import NDArray
 
 from hcmodel.canonical import canonicalize
 from hcmodel.engines.autograd_ import AutogradStack, compile_stack
-from hcmodel.errors import DataError, HCWarning, ModelError, SolverError
+from hcmodel.errors import HCWarning, ModelError, SolverError
 from hcmodel.expression import Constraint, Expression, Parameter, Variable, as_expression
 from hcmodel.graph import topological_order
 from hcmodel.report.text import ProgressLine, VerbosePrinter
-from hcmodel.solution import BoundDuals, Certificate, Solution, Status, judge
-from hcmodel.solvers import kkt
+from hcmodel.solution import Solution
 from hcmodel.solvers.methods import MethodEntry, find_method, make_options, minimize
-from hcmodel.solvers.oracle import Evaluation, Oracle
-from hcmodel.solvers.result import Record, Result, Termination
+from hcmodel.solvers.oracle import Oracle
+from hcmodel.solvers.result import Record, Termination
+from hcmodel.start import start_vector
+from hcmodel.walk_back import Run, judged_solution, signed_record
 
 FloatArray = NDArray[np.float64]
 Callback = Callable[[Record], "bool | None"]
@@ -148,7 +148,7 @@ class Problem:
         """
         entry = self._checked_request(method, tol, optimal_value, rule, constants, polish, options)
         self._check_limits(max_calls, time_limit)
-        first = self._start(start, warm_start)
+        first = start_vector(self.canonical, start, warm_start)
         clock = time.perf_counter()
         stack = self.compile(engine)
         compile_seconds = time.perf_counter() - clock
@@ -187,7 +187,9 @@ class Problem:
             if line is not None:
                 line.close()
         seconds = time.perf_counter() - clock
-        self.solution = self._judged(result, stack, tol, entry.name, compile_seconds, seconds)
+        self.solution = judged_solution(
+            canonical, result, stack, tol, Run(entry.name, "autograd", compile_seconds, seconds)
+        )
         self._write_back(self.solution)
         if printer is not None:
             printer.footer(self.solution)
@@ -229,131 +231,17 @@ class Problem:
             if limit is not None and not limit > 0:
                 raise ModelError(f"{name} must be positive, not {limit!r}")
 
-    def _start(self, given: Mapping[Any, Any] | None, warm_start: bool) -> FloatArray:
-        """The start vector: solve's own, the user's value, the variable's start, the middle."""
-        chosen: dict[Variable, FloatArray] = {}
-        by_name = {variable.name: variable for variable in self.variables}
-        for key, value in (given or {}).items():
-            variable = by_name.get(key) if isinstance(key, str) else key
-            if not isinstance(variable, Variable) or variable not in set(self.variables):
-                raise ModelError(
-                    f"start names {key!r}, which is no variable of the problem; there are: "
-                    + ", ".join(by_name)
-                )
-            array = np.asarray(value, dtype=float)
-            if not np.isfinite(array).all():
-                raise DataError(f"the start of variable '{variable.name}' is not finite")
-            try:
-                chosen[variable] = np.broadcast_to(array, variable.shape)
-            except ValueError:
-                raise DataError(
-                    f"the start of variable '{variable.name}' has shape {array.shape}, but "
-                    f"{variable.shape} is needed"
-                ) from None
-        vector = self.canonical.domain.middle()
-        for variable in self.variables:
-            value = chosen.get(variable)
-            if value is None and (warm_start or variable._value_origin == "user"):
-                value = variable.value
-            if value is None:
-                value = variable.start
-            if value is not None:
-                vector[self.canonical.layout.slice(variable)] = np.ravel(value)
-        return vector
-
     def _watch(self, watchers: Sequence[Callback]) -> Callback | None:
         """One callback that hands records, in the user's sign, to all who asked for them."""
         if not watchers:
             return None
 
         def watch(record: Record) -> bool:
-            shown = _signed(record, self.canonical.sign)
-            return any([watcher(shown) is True for watcher in watchers])
+            shown = signed_record(record, self.canonical.sign)
+            answers = [watcher(shown) for watcher in watchers]
+            return any(answer is True for answer in answers)
 
         return watch
-
-    def _judged(
-        self,
-        result: Result,
-        stack: AutogradStack,
-        tol: float,
-        method: str,
-        compile_seconds: float,
-        solve_seconds: float,
-    ) -> Solution:
-        canonical = self.canonical
-        evaluation: Evaluation | None = None
-        multipliers, residual = np.zeros(canonical.outer.size), np.inf
-        if result.evaluation is not None:
-            evaluation = Oracle(stack, canonical.outer).at(result.point)
-            if evaluation.finite and evaluation.differentiable:
-                multipliers, residual = kkt.best_multipliers(
-                    evaluation, canonical.domain, [result.multipliers], tol
-                )
-        status = judge(result.termination, evaluation, residual, tol)
-        violation = None if evaluation is None else float(np.max(evaluation.violations, initial=0))
-        known = np.isfinite(residual)
-        certificate = Certificate(
-            kind="stationarity" if status is Status.LOCALLY_OPTIMAL else "none",
-            violation=violation,
-            stationarity=residual if known else None,
-            conditions=("global if the model is hidden convex",) if known else None,
-        )
-        return Solution(
-            value=_value(status, evaluation, canonical.sign),
-            status=status,
-            termination=result.termination,
-            point={} if evaluation is None else self._named(evaluation.point),
-            duals=self._duals(multipliers) if known else {},
-            bound_duals=self._bound_duals(evaluation, multipliers, tol) if known else {},
-            certificate=certificate,
-            trace=tuple(_signed(record, canonical.sign) for record in result.trace),
-            oracle_calls=result.calls,
-            iterations=result.iterations,
-            method=method,
-            engine="autograd",
-            compile_seconds=compile_seconds,
-            solve_seconds=solve_seconds,
-            message=result.termination.value,
-            conflict=self._conflict(result, evaluation, status),
-        )
-
-    def _named(self, point: FloatArray) -> dict[str, FloatArray]:
-        arrays = self.canonical.layout.unpack(np, point)
-        names = [variable.name for variable in self.variables]
-        return {name: np.array(array) for name, array in zip(names, arrays, strict=True)}
-
-    def _duals(self, multipliers: FloatArray) -> dict[str, FloatArray]:
-        return {
-            block.name: multipliers[block.rows].reshape(block.constraint.shape)
-            for block in self.canonical.blocks
-        }
-
-    def _bound_duals(
-        self, evaluation: Evaluation | None, multipliers: FloatArray, tol: float
-    ) -> dict[str, BoundDuals]:
-        """Multipliers of the bounds: what of ∇L a bound at the point holds back."""
-        assert evaluation is not None
-        gradient = self._named(kkt.lagrangian_gradient(evaluation, multipliers))
-        duals = {}
-        for variable, (name, x) in zip(
-            self.variables, self._named(evaluation.point).items(), strict=True
-        ):
-            reach = tol * np.maximum(1.0, np.abs(x))
-            lower = np.where(x <= variable.lower + reach, np.maximum(gradient[name], 0.0), 0.0)
-            upper = np.where(x >= variable.upper - reach, np.maximum(-gradient[name], 0.0), 0.0)
-            duals[name] = BoundDuals(lower, upper)
-        return duals
-
-    def _conflict(
-        self, result: Result, evaluation: Evaluation | None, status: Status
-    ) -> tuple[str, ...]:
-        """The rows that keep the violation up, where no feasible point was found."""
-        if status is not Status.INFEASIBLE_INACCURATE or evaluation is None:
-            return ()
-        weights = result.conflict if result.conflict is not None else evaluation.violations
-        involved = np.flatnonzero(weights > 1e-3 * max(float(np.max(weights)), 1e-300))
-        return tuple(self.canonical.row_name(int(row)) for row in involved)
 
     def _write_back(self, solution: Solution) -> None:
         for variable in self.variables:
@@ -370,18 +258,3 @@ class Problem:
     def __repr__(self) -> str:
         count = self.canonical.outer.size
         return f"Problem({self.objective!r}, {self.canonical.layout.size} unknowns, {count} rows)"
-
-
-def _value(status: Status, evaluation: Evaluation | None, sign: float) -> float | None:
-    if status is Status.INFEASIBLE_INACCURATE:
-        return sign * np.inf
-    if status is Status.UNBOUNDED:
-        return -sign * np.inf
-    return None if evaluation is None else sign * evaluation.objective
-
-
-def _signed(record: Record, sign: float) -> Record:
-    """A record in the user's sign."""
-    if sign > 0:
-        return record
-    return replace(record, objective=-record.objective, level=-record.level, bound=-record.bound)

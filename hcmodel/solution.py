@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from enum import Enum
+from enum import StrEnum
 from typing import Any
 
 import numpy as np
@@ -20,7 +20,7 @@ from hcmodel.solvers.result import Record, Termination
 FloatArray = NDArray[np.float64]
 
 
-class Status(str, Enum):
+class Status(StrEnum):
     """What the point is. A status is its own name, so that it compares with plain strings."""
 
     OPTIMAL = "optimal"
@@ -31,9 +31,6 @@ class Status(str, Enum):
     UNBOUNDED = "unbounded"
     USER_LIMIT = "user_limit"
     SOLVER_ERROR = "solver_error"
-
-    def __str__(self) -> str:
-        return self.value
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,21 @@
+"""Algorithms on oracles and domains, usable without the modelling layer."""
+
+from hcmodel.solvers.domain import Box, Domain, Product
+from hcmodel.solvers.methods import METHODS, minimize
+from hcmodel.solvers.oracle import Evaluation, Oracle, OracleCalls, function_oracle
+from hcmodel.solvers.result import Record, Result, Termination
+
+__all__ = [
+    "METHODS",
+    "Box",
+    "Domain",
+    "Evaluation",
+    "Oracle",
+    "OracleCalls",
+    "Product",
+    "Record",
+    "Result",
+    "Termination",
+    "function_oracle",
+    "minimize",
+]

@@ -8,7 +8,6 @@ F2, and the multipliers of the step name the rows that conflict.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -109,8 +108,8 @@ def _elastic_program(model: LinearModel, worst: float, width: float) -> Quadrati
     jacobian = model.jacobian
     upper = jacobian
     lower = -jacobian[count:]
-    stack: Callable[..., object] = sp.vstack if sp.issparse(jacobian) else np.vstack
-    beside: Callable[..., object] = sp.hstack if sp.issparse(jacobian) else np.hstack
+    stack = sp.vstack if sp.issparse(jacobian) else np.vstack
+    beside = sp.hstack if sp.issparse(jacobian) else np.hstack
     rows = stack([upper, lower])
     shares = np.vstack([share, share[count:]])
     bound = np.concatenate([-model.rows, model.rows[count:]])
@@ -131,7 +130,7 @@ def _elastic_program(model: LinearModel, worst: float, width: float) -> Quadrati
     return QuadraticProgram(
         quadratic=np.append(np.full(dimension, 1.0 / width), 0.0),
         linear=np.append(np.zeros(dimension), 1.0),
-        inequality=beside([rows, -shares]),  # type: ignore[arg-type]
+        inequality=beside([rows, -shares]),
         inequality_bound=bound,
         equality=np.zeros((0, dimension + 1)),
         equality_bound=np.zeros(0),

@@ -7,6 +7,7 @@ alike: a multiplier on a slack row proves nothing.
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
@@ -53,7 +54,7 @@ def scaled_residual(evaluation: Evaluation, domain: Domain, multipliers: FloatAr
     scale = max(abs(evaluation.objective), float(own), 1e-300)
     count = evaluation.inequalities
     products = float(np.max(np.abs(multipliers[:count] * evaluation.rows[:count]), initial=0.0))
-    return max(float(np.max(np.abs(held), initial=0.0)) / scale, (products / scale) ** 0.5)
+    return max(float(np.max(np.abs(held), initial=0.0)) / scale, float(np.sqrt(products / scale)))
 
 
 def least_squares_multipliers(
@@ -69,7 +70,7 @@ def least_squares_multipliers(
     active = np.flatnonzero(near | (np.arange(rows.size) >= count) | (rows > 0))
     if not 0 < active.size <= LARGEST_LEAST_SQUARES:
         return np.zeros(rows.size) if active.size == 0 else None
-    jacobian = evaluation.jacobian[active]
+    jacobian: Any = evaluation.jacobian[active]
     dense = jacobian.toarray() if sp.issparse(jacobian) else np.asarray(jacobian)
     metric = domain.metric(evaluation.point)
     point, reach = evaluation.point, tolerance * metric

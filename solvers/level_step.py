@@ -15,6 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import Any, Protocol
 
 import numpy as np
 import scipy.sparse as sp
@@ -54,7 +55,7 @@ class LinearModel:
     metric: FloatArray
     gradient: FloatArray
     gradient_scale: float
-    jacobian: FloatArray | sp.csr_array
+    jacobian: Any
     row_scales: FloatArray
     rows: FloatArray
     steps: StepRows
@@ -287,6 +288,13 @@ class Penalty:
         )
 
 
+class Merit(Protocol):
+    """What a search lowers, and how much of it a linear model promises to take off."""
+
+    def merit(self, evaluation: Evaluation) -> float: ...
+    def predicted(self, model: LinearModel, s: FloatArray) -> float: ...
+
+
 @dataclass(frozen=True)
 class Search:
     """The outcome of backtracking: where it went, how far, and where the parabola has its bottom.
@@ -305,12 +313,12 @@ def backtrack(
     domain: Domain,
     model: LinearModel,
     s: FloatArray,
-    penalty: Penalty,
+    merit_function: Merit,
     reference: float,
 ) -> Search | None:
     """Halve the step, or interpolate, until the merit falls; None if it does not."""
-    promised = penalty.predicted(model, s)
-    start = penalty.merit(model.evaluation)
+    promised = merit_function.predicted(model, s)
+    start = merit_function.merit(model.evaluation)
     point = model.evaluation.point
     length = 1.0
     if not promised > 0:
@@ -318,7 +326,7 @@ def backtrack(
     while length >= SHORTEST_STEP:
         trial = oracle.at(domain.project(point + length * model.metric * s))
         if trial.finite:
-            merit = penalty.merit(trial)
+            merit = merit_function.merit(trial)
             curvature = 2.0 * (merit - start + length * promised) / length**2
             ideal = promised / curvature if curvature > 0 else np.inf
             allowance = ROUNDING * max(abs(start), abs(merit))

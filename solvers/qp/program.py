@@ -7,15 +7,15 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import Enum
+from typing import Any
 
 import numpy as np
-import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from hcmodel.solvers.domain import StepRows
 
 FloatArray = NDArray[np.float64]
-Matrix = FloatArray | sp.csr_array
+Matrix = Any  # dense, or scipy's csr_array
 
 
 class QPStatus(Enum):
