@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from hcmodel.solvers import kkt
 from hcmodel.solvers.feasibility import FeasibilityState, feasibility_step
 from hcmodel.solvers.level_step import (
+    WEIGHT_RANGE,
     LevelStep,
     LinearModel,
     Penalty,
@@ -235,6 +236,11 @@ def _next_decrease(wanted: float, used: float, promised: float, search: Search) 
     return wanted * float(np.clip(search.ideal, 0.5, 1.0))
 
 
+def _next_weight(last: float, used: float, ideal: float) -> float:
+    wanted = used * float(np.clip(ideal, 0.1, 2.0))
+    return float(np.clip(wanted, last / WEIGHT_RANGE, last * WEIGHT_RANGE)) if last > 0 else wanted
+
+
 def _moved(
     options: Options,
     state: BundleState,
@@ -255,7 +261,7 @@ def _moved(
         state,
         current=search.evaluation,
         decrease=decrease,
-        weight=level_step.weight * float(np.clip(search.ideal, 0.1, 2.0)),
+        weight=_next_weight(state.weight, level_step.weight, search.ideal),
         penalty=penalty,
         history=(*state.history, search.evaluation)[-options.memory :],
         step=float(np.linalg.norm(level_step.s)) * search.length,

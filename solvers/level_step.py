@@ -212,10 +212,7 @@ def _try_weight(model: LinearModel, weight: float, backend: QPBackend) -> LevelS
     """
     if not weight > 0:
         return None
-    attempt = _weighted(model, weight, max(model.unit(0.0), min(weight, 1.0)), backend)
-    if attempt is None or attempt.decrease is None or attempt.decrease <= 0:
-        return None
-    return attempt
+    return _weighted(model, weight, max(model.unit(0.0), min(weight, 1.0)), backend)
 
 
 def _weighted(
