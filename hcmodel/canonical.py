@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-import scipy.sparse as sp
+import scipy
 from numpy.typing import NDArray
 
 from hcmodel.errors import ModelError
@@ -101,10 +101,12 @@ def _entries(side: Expression, offset: int, shape: tuple[int, ...]) -> NDArray[n
     return np.broadcast_to(own, shape).reshape(-1)
 
 
-def _selection(indices: list[NDArray[np.intp]], width: int) -> sp.csr_array:
+def _selection(indices: list[NDArray[np.intp]], width: int) -> scipy.sparse.csr_array:
     columns = np.concatenate(indices) if indices else np.zeros(0, dtype=int)
     rows = np.arange(columns.size)
-    return sp.csr_array((np.ones(columns.size), (rows, columns)), shape=(columns.size, width))
+    return scipy.sparse.csr_array(
+        (np.ones(columns.size), (rows, columns)), shape=(columns.size, width)
+    )
 
 
 def _domain(variables: Sequence[Variable]) -> Domain:

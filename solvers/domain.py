@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from typing import Protocol
 
 import numpy as np
-import scipy.sparse as sp
+import scipy
 from numpy.typing import NDArray
 
 FloatArray = NDArray[np.float64]
@@ -28,7 +28,7 @@ class Cone:
     """`offset + matrix @ s` lies in the cone `kind` ("psd" takes a scaled triangle, "zero" is 0)."""
 
     kind: str
-    matrix: sp.csr_array
+    matrix: scipy.sparse.csr_array
     offset: FloatArray
 
 
@@ -59,7 +59,7 @@ class Domain(Protocol):
     def step_rows(self, x: FloatArray, metric: FloatArray) -> StepRows:
         """The scaled steps from x that stay in X, as far as a linear model can be trusted."""
 
-    def tangent_basis(self) -> sp.csr_array:
+    def tangent_basis(self) -> scipy.sparse.csr_array:
         """Orthonormal columns that span the directions in which X extends."""
 
     def support(self, direction: FloatArray) -> float:
@@ -132,10 +132,10 @@ class Box:
             np.where(self.positive, np.minimum(upper, LARGEST_RISE * reach), upper),
         )
 
-    def tangent_basis(self) -> sp.csr_array:
+    def tangent_basis(self) -> scipy.sparse.csr_array:
         movable = np.flatnonzero(self.upper > self.lower)
-        identity = sp.eye_array(self.dimension, format="csr")
-        return sp.csr_array(identity[:, movable])
+        identity = scipy.sparse.eye_array(self.dimension, format="csr")
+        return scipy.sparse.csr_array(identity[:, movable])
 
     def support(self, direction: FloatArray) -> float:
         corner = np.where(direction > 0, self.upper, self.lower)
@@ -206,15 +206,17 @@ class Product:
         start = 0
         for factor, row in zip(self.factors, rows, strict=True):
             for cone in row.cones:
-                wide = sp.lil_array((cone.matrix.shape[0], self.dimension))
+                wide = scipy.sparse.lil_array((cone.matrix.shape[0], self.dimension))
                 wide[:, start : start + factor.dimension] = cone.matrix
-                cones.append(Cone(cone.kind, sp.csr_array(wide), cone.offset))
+                cones.append(Cone(cone.kind, scipy.sparse.csr_array(wide), cone.offset))
             start += factor.dimension
         lower, upper = _join([row.lower for row in rows]), _join([row.upper for row in rows])
         return StepRows(lower, upper, tuple(cones))
 
-    def tangent_basis(self) -> sp.csr_array:
-        return sp.csr_array(sp.block_diag([factor.tangent_basis() for factor in self.factors]))
+    def tangent_basis(self) -> scipy.sparse.csr_array:
+        return scipy.sparse.csr_array(
+            scipy.sparse.block_diag([factor.tangent_basis() for factor in self.factors])
+        )
 
     def support(self, direction: FloatArray) -> float:
         pairs = zip(self.factors, self._parts(direction), strict=True)

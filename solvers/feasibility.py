@@ -11,7 +11,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 import numpy as np
-import scipy.sparse as sp
+import scipy
 from numpy.typing import NDArray
 
 from hcmodel.solvers.level_step import LinearModel, Penalty, backtrack, solve_rows
@@ -108,8 +108,8 @@ def _elastic_program(model: LinearModel, worst: float, width: float) -> Quadrati
     jacobian = model.jacobian
     upper = jacobian
     lower = -jacobian[count:]
-    stack = sp.vstack if sp.issparse(jacobian) else np.vstack
-    beside = sp.hstack if sp.issparse(jacobian) else np.hstack
+    stack = scipy.sparse.vstack if scipy.sparse.issparse(jacobian) else np.vstack
+    beside = scipy.sparse.hstack if scipy.sparse.issparse(jacobian) else np.hstack
     rows = stack([upper, lower])
     shares = np.vstack([share, share[count:]])
     bound = np.concatenate([-model.rows, model.rows[count:]])
@@ -120,8 +120,10 @@ def _elastic_program(model: LinearModel, worst: float, width: float) -> Quadrati
         cones=tuple(
             replace(
                 cone,
-                matrix=sp.csr_array(
-                    sp.hstack([cone.matrix, sp.csr_array((cone.matrix.shape[0], 1))])
+                matrix=scipy.sparse.csr_array(
+                    scipy.sparse.hstack(
+                        [cone.matrix, scipy.sparse.csr_array((cone.matrix.shape[0], 1))]
+                    )
                 ),
             )
             for cone in model.steps.cones

@@ -10,9 +10,8 @@ from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
-import scipy.sparse as sp
+import scipy
 from numpy.typing import NDArray
-from scipy.optimize import nnls
 
 from hcmodel.solvers.domain import Domain
 from hcmodel.solvers.oracle import Evaluation
@@ -71,7 +70,7 @@ def least_squares_multipliers(
     if not 0 < active.size <= LARGEST_LEAST_SQUARES:
         return np.zeros(rows.size) if active.size == 0 else None
     jacobian: Any = evaluation.jacobian[active]
-    dense = jacobian.toarray() if sp.issparse(jacobian) else np.asarray(jacobian)
+    dense = jacobian.toarray() if scipy.sparse.issparse(jacobian) else np.asarray(jacobian)
     metric = domain.metric(evaluation.point)
     point, reach = evaluation.point, tolerance * metric
     up = domain.project(point + reach) - point
@@ -87,7 +86,7 @@ def least_squares_multipliers(
     if columns.shape[0] == 0:
         return np.zeros(rows.size)
     try:
-        solution, _ = nnls(columns, target)
+        solution, _ = scipy.optimize.nnls(columns, target)
     except RuntimeError:  # nnls ran out of iterations
         return None
     weights = solution[: active.size].copy()

@@ -18,7 +18,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
 import numpy as np
-import scipy.sparse as sp
+import scipy
 from numpy.typing import NDArray
 
 from hcmodel.solvers.domain import Domain, StepRows
@@ -65,16 +65,16 @@ class LinearModel:
         metric = domain.metric(evaluation.point)
         gradient = evaluation.gradient * metric
         jacobian = evaluation.jacobian
-        if sp.issparse(jacobian):
-            scaled = sp.csr_array(jacobian @ sp.diags_array(metric))
+        if scipy.sparse.issparse(jacobian):
+            scaled = scipy.sparse.csr_array(jacobian @ scipy.sparse.diags_array(metric))
             largest = np.asarray(abs(scaled).max(axis=1).todense()).reshape(-1)
         else:
             scaled = jacobian * metric
             largest = np.max(np.abs(scaled), axis=1, initial=0.0)
         scales = np.where(largest > 0, largest, 1.0)
         shrunk = (
-            sp.csr_array(sp.diags_array(1 / scales) @ scaled)
-            if sp.issparse(scaled)
+            scipy.sparse.csr_array(scipy.sparse.diags_array(1 / scales) @ scaled)
+            if scipy.sparse.issparse(scaled)
             else (scaled / scales[:, None])
         )
         return LinearModel(
@@ -104,7 +104,7 @@ class LinearModel:
         bound = np.where(slack > 0, -shift * slack, -slack)
         if decrease is not None:
             cut = (self.gradient / self.gradient_scale).reshape(1, -1)
-            stack = sp.vstack if sp.issparse(inequality) else np.vstack
+            stack = scipy.sparse.vstack if scipy.sparse.issparse(inequality) else np.vstack
             inequality = stack([inequality, cut])
             bound = np.append(bound, -decrease / self.gradient_scale)
         dimension = self.gradient.size

@@ -13,13 +13,13 @@ from dataclasses import dataclass, field
 from typing import Protocol, TypeAlias
 
 import numpy as np
-import scipy.sparse as sp
+import scipy
 from numpy.typing import NDArray
 
 from hcmodel.solvers.outer import Outer
 
 FloatArray: TypeAlias = NDArray[np.float64]
-Matrix: TypeAlias = "FloatArray | sp.csr_array"
+Matrix: TypeAlias = "FloatArray | scipy.sparse.csr_array"
 
 
 class Forward(Protocol):
@@ -174,7 +174,7 @@ class Evaluation:
     def differentiable(self) -> bool:
         """Whether the derivatives are finite too (they are not for √x at 0)."""
         jacobian = self.jacobian
-        entries = jacobian.data if sp.issparse(jacobian) else jacobian
+        entries = jacobian.data if scipy.sparse.issparse(jacobian) else jacobian
         return bool(np.isfinite(self.gradient).all() and np.isfinite(entries).all())
 
 

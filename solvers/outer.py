@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import scipy.sparse as sp
+import scipy
 from numpy.typing import NDArray
 
 FloatArray = NDArray[np.float64]
@@ -25,16 +25,16 @@ class Outer:
     """
 
     objective: FloatArray
-    left: sp.csr_array
-    right: sp.csr_array
+    left: scipy.sparse.csr_array
+    right: scipy.sparse.csr_array
     inequalities: int
 
     @staticmethod
     def of_rows(inequalities: int, equalities: int) -> Outer:
         """Rows that are entries of φ themselves, against zero."""
         count = inequalities + equalities
-        left = sp.csr_array(sp.eye_array(count))
-        return Outer(np.ones(1), left, sp.csr_array((count, count)), inequalities)
+        left = scipy.sparse.csr_array(scipy.sparse.eye_array(count))
+        return Outer(np.ones(1), left, scipy.sparse.csr_array((count, count)), inequalities)
 
     @property
     def size(self) -> int:
@@ -55,7 +55,9 @@ class Outer:
     def row_jacobian(self, values: FloatArray, jacobian: Any) -> Any:
         """∂rows/∂x, dense or sparse as the Jacobian of φ is; `values` serve non-linear forms."""
         result = (self.left - self.right) @ jacobian
-        return sp.csr_array(result) if sp.issparse(result) else np.asarray(result)
+        return (
+            scipy.sparse.csr_array(result) if scipy.sparse.issparse(result) else np.asarray(result)
+        )
 
     def lagrangian_weights(self, multipliers: FloatArray, objective_size: int) -> FloatArray:
         """Weights on φ of the Lagrangian F1 + Σ multipliers·rows."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-import scipy.sparse as sp
+import scipy
 from numpy.typing import NDArray
 
 from hcmodel.solvers.oracle import Evaluation
@@ -26,5 +26,5 @@ def max_of_abs(evaluation: Evaluation) -> tuple[float, FloatArray]:
     pieces = signs * evaluation.rows
     active = int(np.argmax(pieces))
     row: Any = evaluation.jacobian[[active]]
-    gradient = row.toarray() if sp.issparse(row) else np.asarray(row)
+    gradient = row.toarray() if scipy.sparse.issparse(row) else np.asarray(row)
     return float(pieces[active]), signs[active] * gradient.reshape(-1)

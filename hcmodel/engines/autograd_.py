@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, TypeAlias
 
 import numpy as np
-import scipy.sparse as sp
+import scipy
 from numpy.typing import NDArray
 
 from hcmodel.atoms.rules import Argument, Kind
@@ -59,7 +59,7 @@ class Forward:
         self._pull = pull
         self._dimension = dimension
         self._plan = plan
-        self._jacobian: FloatArray | sp.csr_array | None = None
+        self._jacobian: FloatArray | scipy.sparse.csr_array | None = None
 
     def pullback(self, weights: Any) -> FloatArray:
         """The gradient of weights·φ."""
@@ -68,13 +68,13 @@ class Forward:
             raise ModelError(f"{self.values.size} weights are needed, not shape {weights.shape}")
         return _swept(self._pull, weights, self._dimension)
 
-    def jacobian(self) -> FloatArray | sp.csr_array:
+    def jacobian(self) -> FloatArray | scipy.sparse.csr_array:
         """The Jacobian of the values; compressed rows where it is large and mostly 0."""
         if self._jacobian is None:
             self._jacobian = self._swept_jacobian(self._plan())
         return self._jacobian
 
-    def _swept_jacobian(self, plan: sparsity.Plan) -> FloatArray | sp.csr_array:
+    def _swept_jacobian(self, plan: sparsity.Plan) -> FloatArray | scipy.sparse.csr_array:
         rows, columns = self.values.size, self._dimension
         if plan.by_rows:
             pull, length, width = self._pull, rows, columns
@@ -94,7 +94,9 @@ class Forward:
         else:
             entries = swept[plan.color[plan.indices], row_of_entry]
         if rows >= SPARSE_ROWS and entries.size <= SPARSE_DENSITY * rows * columns:
-            return sp.csr_array((entries, plan.indices, plan.indptr), shape=(rows, columns))
+            return scipy.sparse.csr_array(
+                (entries, plan.indices, plan.indptr), shape=(rows, columns)
+            )
         dense = np.zeros((rows, columns))
         dense[row_of_entry, plan.indices] = entries
         return dense

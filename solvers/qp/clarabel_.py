@@ -10,7 +10,7 @@ from typing import Any
 
 import clarabel
 import numpy as np
-import scipy.sparse as sp
+import scipy
 from numpy.typing import NDArray
 
 from hcmodel.solvers.qp.program import QPSolution, QPStatus, QuadraticProgram
@@ -68,14 +68,14 @@ class _Conic:
         self.program = program
         size = program.dimension
         if program.quadratic.ndim == 1:
-            self.P = sp.csc_matrix(sp.diags_array(program.quadratic))
+            self.P = scipy.sparse.csc_matrix(scipy.sparse.diags_array(program.quadratic))
         else:
-            self.P = sp.csc_matrix(np.triu(program.quadratic))
+            self.P = scipy.sparse.csc_matrix(np.triu(program.quadratic))
         self.q = program.linear
         domain = program.domain
         self.finite_lower = np.flatnonzero(np.isfinite(domain.lower))
         self.finite_upper = np.flatnonzero(np.isfinite(domain.upper))
-        identity = sp.eye_array(size, format="csr")
+        identity = scipy.sparse.eye_array(size, format="csr")
         blocks = [
             _full_csr(program.equality),
             _full_csr(program.inequality),
@@ -83,7 +83,7 @@ class _Conic:
             -identity[self.finite_lower],
             *[-cone.matrix for cone in domain.cones],
         ]
-        self.A = sp.csc_matrix(sp.vstack(blocks, format="csc"))
+        self.A = scipy.sparse.csc_matrix(scipy.sparse.vstack(blocks, format="csc"))
         self.b = np.concatenate(
             [
                 program.equality_bound,
@@ -133,14 +133,16 @@ class _Conic:
         return QPSolution(status, step, np.maximum(inequality, 0.0), equality, bounds)
 
 
-def _full_csr(matrix: Any) -> sp.csr_array:
+def _full_csr(matrix: Any) -> scipy.sparse.csr_array:
     """Keep explicit zeros of a dense matrix, so that its pattern is the same at every step."""
-    if sp.issparse(matrix):
-        return sp.csr_array(matrix)
+    if scipy.sparse.issparse(matrix):
+        return scipy.sparse.csr_array(matrix)
     rows, columns = matrix.shape
     indices = np.tile(np.arange(columns), rows)
     indptr = np.arange(0, rows * columns + 1, columns) if columns else np.zeros(rows + 1, dtype=int)
-    return sp.csr_array((np.ascontiguousarray(matrix).ravel(), indices, indptr), shape=matrix.shape)
+    return scipy.sparse.csr_array(
+        (np.ascontiguousarray(matrix).ravel(), indices, indptr), shape=matrix.shape
+    )
 
 
 def _same(one: tuple[Any, ...], other: tuple[Any, ...] | None) -> bool:

@@ -1,0 +1,344 @@
+"""Problem.solve from model to judged solution: values, duals, statuses, starts, limits, errors."""
+
+from __future__ import annotations
+
+import pickle
+import warnings
+
+import numpy as np
+import pytest
+
+import hcmodel as hc
+from tests.problems.library import geometric_program, tank
+
+# ten and more of the development set; `fatkhullin_cgp100` has a test of its own
+GEOMETRIC = [
+    "gpkit_trivial",
+    "gpkit_simple_box",
+    "gpkit_water_tank",
+    "gpkit_simpleflight",
+    "gpkit_performance_modeling",
+    "cvxpy_basic_gp",
+    "cvxpy_max_volume_box",
+    "cvx_power_control",
+    "cvx_elmore_wire",
+    "cvx_inverter_chain",
+    "cvx_cantilever",
+    "hs064",
+    "hs072",
+    "hs093",
+    "hs101",
+    "hs071_le",
+    "fatkhullin_smooth",
+]
+
+
+def calls(problem: hc.Problem) -> int:
+    assert problem.solution is not None
+    return problem.solution.oracle_calls.total
+
+
+@pytest.mark.parametrize("start", [[0.6, 1.6], [0.5, 2.5]])
+def test_adals_solves_the_tank_from_the_papers_starts(start: list[float]) -> None:
+    problem, x, area = tank()
+    value = problem.solve(method="sbl-adals", start={x: start})
+    assert value == pytest.approx(5, abs=1e-6)
+    assert problem.solution is not None
+    assert problem.solution.certificate.violation <= 1e-6
+    assert x.value == pytest.approx([2, 0.5], abs=1e-4)
+    assert area.dual_value == pytest.approx(1, abs=1e-4)
+    assert problem.status == "locally_optimal"
+    assert calls(problem) <= 400
+
+
+@pytest.mark.parametrize("start", [[0.6, 1.6], [0.5, 2.5]])
+def test_star_solves_the_tank_in_few_calls(start: list[float]) -> None:
+    problem, x, _ = tank()
+    assert problem.solve("sbl-star", optimal_value=5, start={x: start}) == pytest.approx(5, abs=1e-7)
+    assert calls(problem) <= 60
+
+
+@pytest.mark.parametrize(
+    ("method", "error", "budget"), [("sbl-adals", 1e-5, 1500), ("sbl-star", 1e-6, 1000)]
+)
+def test_both_methods_solve_the_papers_hundred_dimensions(
+    method: str, error: float, budget: int
+) -> None:
+    problem, optimum = geometric_program("fatkhullin_cgp100")
+    known = optimum if method == "sbl-star" else None
+    assert problem.solve(method, optimal_value=known) == pytest.approx(0.0711365067, abs=error)
+    assert problem.solution is not None
+    assert problem.solution.certificate.violation <= 1e-6
+    assert calls(problem) <= budget
+
+
+@pytest.mark.parametrize("name", GEOMETRIC)
+def test_adals_solves_geometric_programs_with_default_options(name: str) -> None:
+    problem, optimum = geometric_program(name)
+    assert problem.solve("sbl-adals") == pytest.approx(optimum, rel=1e-6)
+    assert problem.solution is not None
+    assert problem.solution.certificate.violation <= 1e-6
+    assert problem.status in ("locally_optimal", "optimal_inaccurate")
+
+
+def test_a_new_parameter_value_compiles_nothing_and_gives_the_new_optimum() -> None:
+    x = hc.Variable(2, name="x", bounds=(0.4, 3))
+    cap = hc.Parameter(name="cap", value=1.0)
+    problem = hc.Problem(
+        hc.Minimize(x[0] * x[1] + 4 / x[0] + 1 / x[1]), [(x[0] * x[1] <= cap).named("area")]
+    )
+    assert problem.solve() == pytest.approx(5, abs=1e-6)
+    cap.value = 0.25  # both dimensions small: x2 at its bound 0.4, x1 = 0.625
+    assert problem.solve() == pytest.approx(0.25 + 4 / 0.625 + 1 / 0.4, abs=1e-5)
+    assert problem.compilations == 1
+
+
+@pytest.mark.parametrize("start", [None, {"x": [2.9, 2.9]}, {"x": [100.0, -7.0]}, {"x": 1.0}])
+def test_missing_infeasible_and_outside_starts_all_work(start: dict[str, object] | None) -> None:
+    problem, _, _ = tank()
+    assert problem.solve(start=start) == pytest.approx(5, abs=1e-6)
+
+
+def test_a_users_value_is_a_start_and_a_solves_value_is_not() -> None:
+    problem, x, _ = tank()
+    x.value = [0.6, 1.6]
+    problem.solve()
+    from_user = calls(problem)
+    problem.solve()  # x.value is now the solution, written by the solve: not a start
+    from_middle = calls(problem)
+    problem.solve(warm_start=True)
+    assert calls(problem) < min(from_user, from_middle)
+
+
+def test_maximize_gives_value_and_duals_of_the_negated_minimum() -> None:
+    x = hc.Variable(2, name="x", bounds=(0.1, 10))
+    wall = (2 * (x[0] + x[1]) <= 8).named("wall")
+    problem = hc.Problem(hc.Maximize(x[0] * x[1]), [wall])
+    assert problem.solve() == pytest.approx(4, abs=1e-5)
+    # L = −x1 x2 + λ(2(x1 + x2) − 8) is stationary at (2, 2) for λ = 1
+    assert wall.dual_value == pytest.approx(1, abs=1e-3)
+    assert problem.solution is not None
+    feasible = [record for record in problem.solution.trace if record.violation == 0]
+    assert max(record.objective for record in feasible) <= 4 + 1e-6
+
+
+def test_duals_belong_to_the_constraint_as_written() -> None:
+    x = hc.Variable(2, name="x", bounds=(0.1, 10))
+    at_least = (x[0] * x[1] >= 4).named("at_least")
+    equal = (x[0] == 2 * x[1]).named("equal")
+    problem = hc.Problem(hc.Minimize(x[0] + x[1]), [equal, at_least])
+    problem.solve()
+    x1, x2 = np.sqrt(8), np.sqrt(2)
+    assert x.value == pytest.approx([x1, x2], abs=1e-5)
+    # ∇: (1, 1) − λ (x2, x1) + ν (1, −2) = 0
+    multiplier, nu = np.linalg.solve([[x2, -1], [x1, 2]], [1, 1])
+    assert at_least.dual_value == pytest.approx(multiplier, abs=1e-4)
+    assert equal.dual_value == pytest.approx(nu, abs=1e-4)
+    assert problem.solution is not None
+    assert list(problem.solution.duals) == ["equal", "at_least"]
+
+
+def test_bounds_have_duals() -> None:
+    x = hc.Variable(2, name="x", bounds=(1, 5))
+    problem = hc.Problem(hc.Minimize(3 * x[0] - 2 * x[1]))
+    assert problem.solve() == pytest.approx(-7)
+    assert problem.solution is not None
+    duals = problem.solution.bound_duals["x"]
+    assert duals.lower == pytest.approx([3, 0], abs=1e-6)
+    assert duals.upper == pytest.approx([0, 2], abs=1e-6)
+
+
+def test_an_unconstrained_model_is_a_normal_case() -> None:
+    x = hc.Variable(3, name="x")
+    problem = hc.Problem(hc.Minimize(hc.sum((x - np.array([1.0, -2.0, 3.0])) ** 2) + 4))
+    assert problem.solve() == pytest.approx(4, abs=1e-9)
+    assert problem.status == "locally_optimal"
+    assert problem.solution is not None
+    assert problem.solution.oracle_calls.constraints == 0
+
+
+def test_an_infeasible_model_names_the_constraints_that_conflict() -> None:
+    x = hc.Variable(2, name="x", bounds=(0.1, 10))
+    problem = hc.Problem(
+        hc.Minimize(x[0] + x[1]),
+        [
+            (x[0] * x[1] >= 9).named("large"),
+            (x[0] * x[1] <= 4).named("small"),
+            (x[0] <= 8).named("innocent"),
+        ],
+    )
+    assert problem.solve() == np.inf
+    assert problem.status == "infeasible_inaccurate"
+    assert problem.solution is not None
+    assert set(problem.solution.conflict) == {"large", "small"}
+    # the best compromise between 9 and 4 is 6.5
+    assert problem.solution.certificate.violation == pytest.approx(2.5, rel=1e-3)
+    assert "large" in str(problem.solution)
+
+
+def test_a_step_that_leaves_the_domain_of_log_is_rejected() -> None:
+    x = hc.Variable(name="x", bounds=(-5, 5), start=4.0)
+    problem = hc.Problem(hc.Minimize(x - hc.log(x + 1)))
+    assert problem.solve() == pytest.approx(0, abs=1e-9)
+    assert x.value == pytest.approx(0, abs=1e-4)
+
+
+def test_no_point_of_definition_is_a_solver_error() -> None:
+    x = hc.Variable(name="x", bounds=(-5, -1))
+    with pytest.raises(hc.SolverError, match="give a start"):
+        hc.Problem(hc.Minimize(hc.log(x))).solve()
+
+
+def test_an_objective_without_a_lower_bound_is_unbounded() -> None:
+    x = hc.Variable(name="x")
+    problem = hc.Problem(hc.Minimize(-hc.exp(x) - x))
+    problem.solve()
+    assert problem.status == "unbounded"
+    assert problem.value == -np.inf
+
+
+def test_limits_return_the_best_point_so_far() -> None:
+    problem, x, _ = tank()
+    problem.solve(max_calls=30)
+    assert problem.status == "user_limit"
+    assert problem.solution is not None
+    assert problem.solution.termination is hc.Termination.CALL_LIMIT
+    assert calls(problem) <= 30
+    assert problem.solution.certificate.violation <= 1e-6
+    assert x.value is not None
+    problem.solve(time_limit=1e-9)
+    assert problem.solution.termination is hc.Termination.TIME_LIMIT
+
+
+def test_interruption_returns_the_best_point_so_far() -> None:
+    problem, _, _ = tank()
+
+    def interrupt(record: hc.Record) -> None:
+        if record.iteration == 20:
+            raise KeyboardInterrupt
+
+    problem.solve(callback=interrupt)
+    assert problem.status == "user_limit"
+    assert problem.solution is not None
+    assert problem.solution.termination is hc.Termination.INTERRUPTED
+    assert np.isfinite(problem.value)
+
+
+def test_a_callback_stops_by_returning_true() -> None:
+    problem, _, _ = tank()
+    problem.solve(callback=lambda record: record.iteration >= 3)
+    assert problem.solution is not None
+    assert problem.solution.termination is hc.Termination.CALLBACK
+    assert problem.solution.iterations == 3
+
+
+def test_a_kinked_model_warns_with_a_method_for_smooth_rows() -> None:
+    x = hc.Variable(2, name="x", bounds=(-1, 2))
+    problem = hc.Problem(hc.Minimize(hc.norm(x - 1, 1)))
+    with pytest.warns(hc.HCWarning, match="smooth rows"):
+        problem.solve()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        ({"method": "newton"}, "unknown method 'newton'"),
+        ({"options": {"memry": 3}}, "its options are: backend"),
+        ({"method": "sbl-star"}, "needs optimal_value"),
+        ({"tol": 0.0}, "tol must be a positive number"),
+        ({"max_calls": 0}, "max_calls must be positive"),
+        ({"time_limit": -1}, "time_limit must be positive"),
+        ({"engine": "jax"}, "unknown engine 'jax'"),
+        ({"start": {"y": 1.0}}, "no variable of the problem; there are: x"),
+        ({"optimal_value": np.nan}, "optimal_value must be a finite number"),
+    ],
+)
+def test_wrong_requests_say_what_is_wrong(arguments: dict[str, object], words: str) -> None:
+    problem, _, _ = tank()
+    with pytest.raises(hc.ModelError, match=words):
+        problem.solve(**arguments)  # type: ignore[arg-type]
+
+
+def test_wrong_data_say_what_is_wrong() -> None:
+    problem, _, _ = tank()
+    with pytest.raises(hc.DataError, match=r"shape \(3,\), but \(2,\) is needed"):
+        problem.solve(start={"x": [1.0, 2.0, 3.0]})
+    with pytest.raises(hc.DataError, match="not finite"):
+        problem.solve(start={"x": [1.0, np.nan]})
+    with pytest.raises(hc.DataError):
+        hc.Parameter(name="p", value=np.nan)
+    missing = hc.Parameter(name="missing")
+    x = hc.Variable(name="x")
+    with pytest.raises(hc.DataError, match="missing"):
+        hc.Problem(hc.Minimize((x - missing) ** 2)).solve()
+
+
+def test_wrong_models_say_what_is_wrong() -> None:
+    x = hc.Variable(2, name="x", bounds=(0, 1))
+    with pytest.raises(hc.ModelError, match="take hc.sum"):
+        hc.Minimize(x)
+    with pytest.raises(hc.ModelError, match="hc.Minimize"):
+        hc.Problem(hc.sum(x))  # type: ignore[arg-type]
+    with pytest.raises(hc.ModelError, match="no constraint"):
+        hc.Problem(hc.Minimize(hc.sum(x)), [True])  # type: ignore[list-item]
+    with pytest.raises(hc.ModelError, match="no variables"):
+        hc.Problem(hc.Minimize(3))
+    with pytest.raises(hc.ModelError, match="two variables are named 'x'"):
+        hc.Problem(hc.Minimize(hc.sum(x) + hc.sum(hc.Variable(2, name="x"))))
+    with pytest.raises(hc.ModelError, match="two constraints are named 'a'"):
+        hc.Problem(hc.Minimize(hc.sum(x)), [(x[0] >= 0).named("a"), (x[1] >= 0).named("a")])
+    with pytest.raises(hc.ModelError, match="strict"):
+        _ = x[0] < 1
+    with pytest.raises(hc.ModelError, match="empty box"):
+        hc.Variable(name="y", bounds=(2, 1))
+    with pytest.raises(hc.ModelError, match="the model lacks"):
+        hc.Problem(hc.Minimize(hc.sum(x)), hidden=[hc.Variable(name="z")])
+
+
+def test_problems_and_solutions_pickle() -> None:
+    problem, _, _ = tank()
+    problem.solve()
+    again = pickle.loads(pickle.dumps(problem))
+    assert again.solution.value == problem.value
+    assert again.solve() == pytest.approx(5, abs=1e-6)
+
+
+def test_two_solves_are_the_same_to_the_last_bit() -> None:
+    problem, _, _ = tank()
+    first = problem.solve()
+    trace = problem.solution.trace if problem.solution else ()
+    assert problem.solve() == first
+    assert problem.solution is not None
+    assert [record.objective for record in problem.solution.trace][-5:] == [
+        record.objective for record in trace
+    ][-5:]
+
+
+def test_a_solution_shows_itself(capsys: pytest.CaptureFixture[str]) -> None:
+    problem, _, _ = tank()
+    problem.solve(verbose=True)
+    printed = capsys.readouterr().out
+    assert "method = sbl-adals" in printed
+    assert "unknowns = 2" in printed
+    assert printed.count("descent") > 3
+    assert problem.solution is not None
+    assert "<table>" in problem.solution._repr_html_()
+    data = problem.solution.to_json("tank")
+    assert data["model"] == "tank"
+    assert data["value"] == pytest.approx(5, abs=1e-6)
+    assert data["variables"]["x"] == pytest.approx([2, 0.5], abs=1e-4)
+    assert data["gap"] is None
+    assert data["oracle_calls"]["total"] == calls(problem)
+
+
+def test_plot_writes_a_picture(tmp_path: object) -> None:
+    pytest.importorskip("matplotlib")
+    problem, _, _ = tank()
+    problem.solve()
+    assert problem.solution is not None
+    path = f"{tmp_path}/trace.png"
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # matplotlib's own
+        problem.solution.plot(path)
+    with open(path, "rb") as file:
+        assert file.read(4) == b"\x89PNG"
