@@ -54,7 +54,9 @@ def test_adals_solves_the_tank_from_the_papers_starts(start: list[float]) -> Non
 @pytest.mark.parametrize("start", [[0.6, 1.6], [0.5, 2.5]])
 def test_star_solves_the_tank_in_few_calls(start: list[float]) -> None:
     problem, x, _ = tank()
-    assert problem.solve("sbl-star", optimal_value=5, start={x: start}) == pytest.approx(5, abs=1e-7)
+    assert problem.solve("sbl-star", optimal_value=5, start={x: start}) == pytest.approx(
+        5, abs=1e-7
+    )
     assert calls(problem) <= 60
 
 
@@ -275,9 +277,9 @@ def test_wrong_data_say_what_is_wrong() -> None:
 
 def test_wrong_models_say_what_is_wrong() -> None:
     x = hc.Variable(2, name="x", bounds=(0, 1))
-    with pytest.raises(hc.ModelError, match="take hc.sum"):
+    with pytest.raises(hc.ModelError, match=r"take hc\.sum"):
         hc.Minimize(x)
-    with pytest.raises(hc.ModelError, match="hc.Minimize"):
+    with pytest.raises(hc.ModelError, match=r"hc\.Minimize"):
         hc.Problem(hc.sum(x))  # type: ignore[arg-type]
     with pytest.raises(hc.ModelError, match="no constraint"):
         hc.Problem(hc.Minimize(hc.sum(x)), [True])  # type: ignore[list-item]

@@ -1,0 +1,63 @@
+"""The repository keeps its own promises: packaging, README, layers."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+import tomllib
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+
+
+def test_the_package_list_equals_the_tree() -> None:
+    listed = set(
+        tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["setuptools"]["packages"]
+    )
+    found = set()
+    for folder, package in (
+        ("hcmodel", "hcmodel"),
+        ("grammar", "hcmodel.grammar"),
+        ("solvers", "hcmodel.solvers"),
+    ):
+        for init in (ROOT / folder).rglob("__init__.py"):
+            inner = init.parent.relative_to(ROOT / folder)
+            if inner.parts[:1] not in (("grammar",), ("solvers",)) or folder != "hcmodel":
+                found.add(".".join((package, *inner.parts)))
+    assert listed == found
+
+
+def test_the_gate_runs_the_test_command_of_the_readme() -> None:
+    commands = re.findall(r"^python3 -m venv .*$", (ROOT / "README.md").read_text(), re.MULTILINE)
+    assert len(commands) == 2
+    gate = (ROOT / ".ci" / "run").read_text().splitlines()
+    assert commands[1] in gate
+
+
+def test_the_readmes_example_prints_what_it_shows() -> None:
+    text = (ROOT / "README.md").read_text()
+    code = re.search(r"```python\n(.*?)```", text, re.DOTALL)
+    shown = re.search(r"```text\n(.*?)```", text, re.DOTALL)
+    assert code is not None
+    assert shown is not None
+    run = subprocess.run(
+        [sys.executable, "-c", code[1]], capture_output=True, text=True, check=True, cwd=ROOT
+    )
+    # times vary from run to run, and the residual in its digits from machine to machine
+    vary = re.compile(r"[\d.e+-]+ s\b|(?<=KKT residual  )\S+")
+    assert vary.sub("…", run.stdout.strip()) == vary.sub("…", shown[1].strip())
+
+
+@pytest.mark.parametrize("example", sorted((ROOT / "examples" / "python").glob("*.py")))
+def test_python_examples_run(example: Path) -> None:
+    run = subprocess.run(
+        [sys.executable, str(example)],
+        capture_output=True,
+        text=True,
+        check=True,
+        env={"PYTHONPATH": str(ROOT)},
+    )
+    assert "locally_optimal" in run.stdout
