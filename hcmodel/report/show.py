@@ -1,0 +1,101 @@
+"""What `hcmodel show` and `hcmodel methods` print: a model's sizes and form, and the method table."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from hcmodel.report.latex import to_latex
+from hcmodel.solvers.methods import METHODS
+
+if TYPE_CHECKING:
+    from hcmodel.expression import Constraint, Variable
+    from hcmodel.problem import Problem
+
+MOST_LINES = 40
+
+
+def problem_text(problem: Problem) -> str:
+    """Sizes first, then the model in canonical order: objective, inequalities, equalities, domain."""
+    canonical = problem.canonical
+    outer = canonical.outer
+    lines = [
+        f"unknowns       {canonical.layout.size} in {len(problem.variables)} variable(s)",
+        f"parameters     {len(problem.parameters)}",
+        f"inequalities   {outer.inequalities}",
+        f"equalities     {outer.size - outer.inequalities}",
+        f"functions      {sum(root.size for root in canonical.roots)} (entries of φ)",
+        "",
+        f"{problem.objective.word} {problem.objective.expression}",
+    ]
+    blocks = canonical.blocks
+    if blocks:
+        lines.append("subject to")
+    for block in blocks[:MOST_LINES]:
+        lines.append(f"    {block.name}: {block.constraint}{_size(block.constraint)}")
+    if len(blocks) > MOST_LINES:
+        lines.append(f"    … and {len(blocks) - MOST_LINES} more")
+    lines += [f"    {_domain(variable)}" for variable in problem.variables]
+    if problem.hidden is not None:
+        lines.append("hidden " + ", ".join(str(part) for part in problem.hidden))
+    return "\n".join(lines)
+
+
+def problem_latex(problem: Problem) -> str:
+    """The model as a LaTeX `aligned` environment."""
+    word = r"\text{" + problem.objective.word + "}"
+    lines = [rf"{word} \quad & {to_latex(problem.objective.expression)} \\"]
+    symbols = {"<=": r"\le", ">=": r"\ge", "==": "="}
+    for number, constraint in enumerate(problem.constraints):
+        lead = r"\text{subject to} \quad" if number == 0 else ""
+        left, right = to_latex(constraint.lhs), to_latex(constraint.rhs)
+        lines.append(rf"{lead} & {left} {symbols[constraint.sense]} {right} \\")
+    for variable in problem.variables:
+        lines.append(rf"& {_latex_domain(variable)} \\")
+    return "\n".join([r"\begin{aligned}", *lines, r"\end{aligned}"])
+
+
+def methods_text() -> str:
+    """The table of methods."""
+    titles = ("method", "what it is", "assumes", "calls")
+    rows = [
+        (entry.name, entry.summary, entry.assumptions, entry.complexity)
+        for entry in METHODS.values()
+    ]
+    widths = [max(len(row[i]) for row in [titles, *rows]) for i in range(len(titles))]
+    lines = [
+        "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
+        for row in [titles, *rows]
+    ]
+    lines.insert(1, "  ".join("-" * width for width in widths))
+    return "\n".join(lines)
+
+
+def _size(constraint: Constraint) -> str:
+    return "" if not constraint.shape else f"   ({constraint.size} rows)"
+
+
+def _domain(variable: Variable) -> str:
+    size = "" if not variable.shape else f" of shape {variable.shape}"
+    if variable.domain_kind != "box":
+        return f"{variable.name}{size} in {variable.domain_kind}"
+    lower, upper = _range(variable.lower), _range(variable.upper)
+    return f"{variable.name}{size} in [{lower}, {upper}]"
+
+
+def _range(bound: np.ndarray) -> str:
+    low, high = float(np.min(bound)), float(np.max(bound))
+    return f"{low:g}" if low == high else f"{low:g}…{high:g}"
+
+
+def _latex_domain(variable: Variable) -> str:
+    name = to_latex(variable)
+    if variable.domain_kind == "psd":
+        return rf"{name} \succeq 0"
+    if variable.domain_kind == "simplex":
+        return rf"{name} \in \Delta"
+    lower, upper = _range(variable.lower), _range(variable.upper)
+    infinity = {"inf": r"\infty", "-inf": r"-\infty"}
+    lower, upper = infinity.get(lower, lower), infinity.get(upper, upper)
+    return rf"{name} \in [{lower}, {upper}]".replace("…", r"\ldots ")
