@@ -1,0 +1,80 @@
+"""The front end of the `.hc` language: text and data to a `Problem`.
+
+Names, shapes, index ranges and domains are checked here, with places; comprehensions and families
+become array operations, so that the graph's size follows the text and not the data.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from hcmodel import grammar
+from hcmodel.errors import ModelSyntaxError
+from hcmodel.frontend.build import Builder, Family, Parts
+from hcmodel.frontend.data import Data, collect, read_data
+from hcmodel.frontend.mistakes import Collector, syntax_error
+from hcmodel.frontend.values import Dimension
+from hcmodel.problem import Problem
+
+__all__ = [
+    "Dimension",
+    "Family",
+    "Parts",
+    "format_file",
+    "load",
+    "parse",
+    "parse_parts",
+    "read_data",
+]
+
+
+def load(path: str | Path, data: Data = None, *, set: Mapping[str, Any] | None = None) -> Problem:
+    """The problem of a model file; `data` names arrays or files, `set` single values."""
+    path = Path(path)
+    text = _read(path)
+    return _builder(text, data, set, str(path), path).problem()
+
+
+def parse(text: str, data: Data = None, filename: str | None = None) -> Problem:
+    """The problem of a model given as text."""
+    return _builder(text, data, None, filename, None).problem()
+
+
+def parse_parts(text: str, data: Data = None, filename: str | None = None) -> Parts:
+    """Objective, constraints and coordinates alone, also where no problem can be made of them."""
+    return _builder(text, data, None, filename, None).parts()
+
+
+def format_file(path: str | Path) -> tuple[str, str]:
+    """The text of a model file, and the same in the standard layout."""
+    text = _read(Path(path))
+    try:
+        return text, grammar.format_model(text)
+    except grammar.GrammarError as error:
+        raise syntax_error(grammar.GrammarError(error.diagnostics, text, str(path))) from None
+
+
+def _read(path: Path) -> str:
+    try:
+        return path.read_bytes().decode("utf-8")
+    except UnicodeDecodeError as error:
+        raise ModelSyntaxError(f"{path}: the file is no UTF-8 text (byte {error.start})") from None
+    except (OSError, ValueError) as error:
+        reason = getattr(error, "strerror", None) or str(error)
+        raise ModelSyntaxError(f"{path}: cannot be read: {reason}") from None
+
+
+def _builder(
+    text: str,
+    data: Data,
+    settings: Mapping[str, Any] | None,
+    filename: str | None,
+    beside: Path | None,
+) -> Builder:
+    try:
+        model = grammar.parse(text, filename)
+    except grammar.GrammarError as error:
+        raise syntax_error(error) from None
+    return Builder(model, collect(data, settings), Collector(text, filename), beside)

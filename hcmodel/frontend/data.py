@@ -1,0 +1,153 @@
+"""Data of a model: JSON, NPZ and CSV files, `name=value` settings, and what Python hands over.
+
+Everything becomes a mapping of names to float arrays; whether they fit the model is decided where
+the parameters are declared. No file is ever unpickled.
+"""
+
+from __future__ import annotations
+
+import json
+import zipfile
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from hcmodel.errors import DataError
+from hcmodel.node import as_data
+
+Data: TypeAlias = "Mapping[str, Any] | str | Path | Sequence[Any] | None"
+Arrays: TypeAlias = dict[str, np.ndarray]
+
+MAX_FILE_BYTES = 1 << 30
+
+
+def collect(data: Data, settings: Mapping[str, Any] | None = None) -> Arrays:
+    """All data in one mapping; the later source wins, settings last."""
+    arrays: Arrays = {}
+    for source in _sources(data):
+        arrays.update(_arrays(source))
+    arrays.update(_arrays(settings or {}))
+    return arrays
+
+
+def read_data(specs: Sequence[str] = (), sets: Sequence[str] = ()) -> Arrays:
+    """The data of a command line: `F.json`, `F.npz`, `A=F.csv`, and settings `n=3`."""
+    arrays: Arrays = {}
+    for spec in specs:
+        arrays.update(_from_spec(spec))
+    for setting in sets:
+        name, equal, text = setting.partition("=")
+        if not equal or not name.strip():
+            raise DataError(f"'{setting}' is no setting; write name=value, for example n=3")
+        arrays[name.strip()] = _array(_json(text, f"the setting '{setting}'"), name.strip())
+    return arrays
+
+
+def _sources(data: Data) -> Sequence[Any]:
+    if data is None:
+        return ()
+    if isinstance(data, (Mapping, str, Path)):
+        return (data,)
+    if isinstance(data, (list, tuple)):
+        return data
+    raise DataError(f"data is a mapping of names to arrays, a file, or a list of these: {data!r}")
+
+
+def _arrays(source: Any) -> Arrays:
+    if isinstance(source, Mapping):
+        return {_name(name): _array(value, str(name)) for name, value in source.items()}
+    if isinstance(source, (str, Path)):
+        return _from_spec(str(source))
+    raise DataError(f"data is a mapping of names to arrays, or a file; not {source!r}")
+
+
+def _name(name: Any) -> str:
+    if not isinstance(name, str):
+        raise DataError(f"data are given by name; {name!r} is no name")
+    return name
+
+
+def _array(value: Any, name: str) -> np.ndarray:
+    if isinstance(value, list) and _is_ragged(value):
+        raise DataError(f"the data of '{name}' are ragged: all rows must have one length")
+    try:
+        return as_data(value, f"the data of '{name}'")
+    except (ValueError, TypeError, OverflowError):
+        raise DataError(f"the data of '{name}' are no array of numbers") from None
+
+
+def _is_ragged(value: list[Any]) -> bool:
+    try:
+        return np.asarray(value).dtype.kind == "O"
+    except ValueError:
+        return True
+
+
+def _from_spec(spec: str) -> Arrays:
+    name, equal, file = spec.partition("=")
+    if equal and not Path(spec).exists():
+        return {name.strip(): _from_csv(Path(file), name.strip())}
+    path = Path(spec)
+    suffix = path.suffix.lower()
+    if suffix == ".csv":
+        raise DataError(f"{spec}: a CSV file holds one parameter; write name={spec}")
+    if suffix == ".npz":
+        return _from_npz(path)
+    if suffix == ".json":
+        found = _json(_text(path), str(path))
+        if not isinstance(found, dict):
+            raise DataError(f'{spec}: a JSON data file is an object {{"name": value, …}}')
+        return {name: _array(value, name) for name, value in found.items()}
+    raise DataError(f"{spec}: data files are .json, .npz, or name=file.csv")
+
+
+def _text(path: Path) -> str:
+    try:
+        if path.stat().st_size > MAX_FILE_BYTES:
+            raise DataError(f"{path}: the file is larger than {MAX_FILE_BYTES >> 20} MB")
+        return path.read_text(encoding="utf-8-sig")
+    except UnicodeDecodeError:
+        raise DataError(f"{path}: the file is no UTF-8 text") from None
+    except (OSError, ValueError) as error:
+        raise DataError(f"{path}: {getattr(error, 'strerror', None) or error}") from None
+
+
+def _json(text: str, what: str) -> Any:
+    try:
+        return json.loads(text)
+    except json.JSONDecodeError as error:
+        place = f"line {error.lineno}, column {error.colno}"
+        raise DataError(f"{what}: no JSON at {place}: {error.msg}") from None
+    except (RecursionError, ValueError):
+        raise DataError(f"{what}: no JSON that can be read") from None
+
+
+def _from_npz(path: Path) -> Arrays:
+    try:
+        with np.load(path, allow_pickle=False) as archive:
+            return {name: _array(archive[name], name) for name in archive.files}
+    except OSError as error:
+        raise DataError(f"{path}: {error.strerror or 'no NPZ file'}") from None
+    except (ValueError, zipfile.BadZipFile, EOFError, KeyError, AttributeError, TypeError):
+        raise DataError(f"{path}: no NPZ file of plain arrays") from None
+
+
+def _from_csv(path: Path, name: str) -> np.ndarray:
+    """The rows of a CSV file of numbers; a first row of words is a header."""
+    rows: list[list[float]] = []
+    for number, line in enumerate(_text(path).splitlines(), start=1):
+        if not line.strip() or line.lstrip().startswith("#"):
+            continue
+        cells = [cell.strip() for cell in line.replace(";", ",").split(",")]
+        try:
+            rows.append([float(cell) for cell in cells])
+        except ValueError:
+            if rows or number > 1:
+                raise DataError(f"{path}: line {number} is no row of numbers") from None
+    if not rows:
+        raise DataError(f"{path}: the file has no numbers")
+    if len({len(row) for row in rows}) > 1:
+        raise DataError(f"{path}: the rows have different lengths")
+    return _array(rows, name)

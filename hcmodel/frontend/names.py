@@ -1,0 +1,230 @@
+"""The names of a model: what each stands for, in the order of declaration, and what it may not be."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+from enum import Enum
+
+import numpy as np
+
+from hcmodel.frontend.mistakes import Mistake, PoisonedError, did_you_mean, nearest
+from hcmodel.frontend.values import Value, number
+from hcmodel.grammar import Span, syntax
+from hcmodel.table import ATOMS
+
+CONSTANTS = {"pi": math.pi, "e": math.e, "inf": math.inf}
+CONSTANT_FUNCTIONS = ("eye", "ones", "zeros")
+# These atoms are operators of the language, or have no form in it.
+NO_FUNCTIONS = ("add", "sub", "neg", "mul", "div", "matmul", "index", "function")
+
+
+def function_names() -> list[str]:
+    """The functions that a model may call."""
+    return sorted([*(name for name in ATOMS if name not in NO_FUNCTIONS), *CONSTANT_FUNCTIONS])
+
+
+class Kind(Enum):
+    """What a name was declared as; the value is the word for it in messages."""
+
+    SET = "set"
+    PARAMETER = "parameter"
+    LET = "`let`"
+    VARIABLE = "variable"
+
+
+@dataclass(frozen=True, eq=False)
+class Symbol:
+    """A declared name; `value` is None where its declaration was wrong."""
+
+    name: str
+    kind: Kind
+    span: Span
+    value: Value | None
+    data: np.ndarray | None = None  # of a parameter, the number at load time
+
+
+class Names:
+    """The table, filled statement by statement."""
+
+    def __init__(self, model: syntax.Model) -> None:
+        self._symbols: dict[str, Symbol] = {}
+        self._later = {name.identifier: name.span for name in declared_names(model)}
+
+    def declare(self, symbol: Symbol) -> None:
+        self._symbols[symbol.name] = symbol
+
+    def check_declarable(self, name: syntax.Name) -> None:
+        """Refuse names of functions and names that are taken."""
+        word = name.identifier
+        if word in function_names():
+            raise Mistake(
+                f"`{word}` is a function and cannot be declared", name.span, "choose another name"
+            )
+        if word in self._symbols:
+            line = self._symbols[word].span.line
+            raise Mistake(
+                f"`{word}` is declared twice", name.span, f"the first one stands on line {line}"
+            )
+
+    def get(self, word: str) -> Symbol | None:
+        return self._symbols.get(word)
+
+    def find(self, name: syntax.Name, indices: tuple[str, ...]) -> Symbol:
+        """The symbol, or a mistake that suggests another name."""
+        word = name.identifier
+        symbol = self._symbols.get(word)
+        if symbol is None:
+            if word in CONSTANTS:
+                return Symbol(word, Kind.LET, name.span, number(CONSTANTS[word]))
+            raise self._unknown(name, indices)
+        if symbol.value is None:
+            raise PoisonedError(word)
+        return symbol
+
+    def _unknown(self, name: syntax.Name, indices: tuple[str, ...]) -> Mistake:
+        word = name.identifier
+        if word in self._later:
+            line = self._later[word].line
+            return Mistake(
+                f"`{word}` is used before its declaration", name.span, f"it stands on line {line}"
+            )
+        if word in function_names():
+            return Mistake(f"`{word}` is a function", name.span, f"write `{word}(…)`")
+        close = nearest(word, [*indices, *self._symbols])
+        if close is not None:
+            return Mistake(f"unknown name `{word}`; did you mean `{close}`?", name.span)
+        hint = f"declare it: `var {word}`, `param {word}` or `let {word} = …`"
+        return Mistake(f"unknown name `{word}`", name.span, hint)
+
+    def unknown_function(self, name: syntax.Name) -> Mistake:
+        """The mistake of calling what is no function."""
+        word = name.identifier
+        if word in self._symbols:
+            return Mistake(
+                f"`{word}` is a {self._symbols[word].kind.value}, not a function",
+                name.span,
+                f"index with `{word}[…]`, multiply with `{word} * (…)`",
+            )
+        hint = SYNONYMS.get(word.lower()) or did_you_mean(word, function_names())
+        return Mistake(f"unknown function `{word}`", name.span, hint)
+
+
+SYNONYMS = {
+    "ln": "write `log(…)`, the natural logarithm",
+    "log10": "write `log(…) / log(10)`",
+    "log2": "write `log(…) / log(2)`",
+    "pow": "write `base ^ exponent`",
+    "sqr": "write `square(…)` or `…^2`",
+    "tr": "write `trace(…)`",
+    "len": "give the length as a parameter: `param n`",
+    "dot_product": "write `dot(…, …)`",
+    "identity": "write `eye(n)`",
+    "product": "write `prod(…)`",
+    "summation": "write `sum(…)`",
+    "average": "write `mean(…)`",
+    "log_sum_exp": "write `logsumexp(…)`",
+    "det_log": "write `logdet(…)`",
+    "log_det": "write `logdet(…)`",
+    "transposed": "write `A.T`",
+}
+
+
+def declared_names(model: syntax.Model) -> Iterator[syntax.Name]:
+    """All names that the model declares."""
+    for statement in model.statements:
+        if isinstance(
+            statement,
+            syntax.SetDeclaration
+            | syntax.ParameterDeclaration
+            | syntax.LetDeclaration
+            | syntax.VariableDeclaration,
+        ):
+            yield statement.name
+
+
+def unresolved(
+    node: syntax.Node, names: Names, bound: tuple[str, ...] = ()
+) -> Iterator[Mistake | PoisonedError]:
+    """What is wrong with the names under a node, all of it, before anything is evaluated."""
+    waiting: list[tuple[syntax.Node, tuple[str, ...]]] = [(node, bound)]
+    while waiting:
+        current, indices = waiting.pop()
+        if isinstance(current, syntax.Name):
+            if current.identifier not in indices:
+                try:
+                    names.find(current, indices)
+                except (Mistake, PoisonedError) as wrong:
+                    yield wrong
+            continue
+        children: list[tuple[syntax.Node, tuple[str, ...]]] = []
+        if isinstance(current, syntax.Call):
+            word = current.function.identifier
+            if word not in function_names() or names.get(word) is not None:
+                yield names.unknown_function(current.function)
+            children = [(each, indices) for each in (*current.arguments, *current.keywords)]
+        elif isinstance(current, syntax.Keyword):
+            children = [(current.value, indices)]
+        elif isinstance(current, syntax.Comprehension | syntax.Constraint | syntax.LetDeclaration):
+            for generator in current.generators:
+                children.append((generator.index_set, indices))
+                indices = (*indices, generator.index.identifier)
+            children += [(each, indices) for each in _body(current)]
+        else:
+            children = [(each, indices) for each in syntax.children(current)]
+        waiting.extend(reversed(children))
+
+
+def _body(
+    node: syntax.Comprehension | syntax.Constraint | syntax.LetDeclaration,
+) -> list[syntax.Node]:
+    if isinstance(node, syntax.LetDeclaration):
+        return [node.value]
+    inner = node.element if isinstance(node, syntax.Comprehension) else node.comparison
+    return [inner] if node.condition is None else [inner, node.condition]
+
+
+# ---- structural parameters ----------------------------------------------------------------------
+
+# Functions whose arguments from this position on fix shapes.
+STATIC_FROM = {"eye": 0, "zeros": 0, "ones": 0, "reshape": 1, "broadcast_to": 1, "norm": 1}
+STATIC_FROM["transpose"] = 1
+
+
+def structural_names(model: syntax.Model) -> frozenset[str]:
+    """Names that shapes, ranges, filters, indices and domains depend on: fixed at load."""
+    roots: list[syntax.Node] = []
+    lets: dict[str, syntax.LetDeclaration] = {}
+    for statement in model.statements:
+        if isinstance(statement, syntax.LetDeclaration):
+            lets[statement.name.identifier] = statement
+        elif isinstance(statement, syntax.SetDeclaration):
+            roots.append(statement.value)
+        elif isinstance(statement, syntax.VariableDeclaration):
+            roots += [*statement.shape, *statement.domains]
+        elif isinstance(statement, syntax.ParameterDeclaration):
+            roots += statement.shape
+        roots += _structural_parts(statement)
+    found: set[str] = set()
+    while roots:
+        for node in syntax.walk(roots.pop()):
+            if isinstance(node, syntax.Name) and node.identifier not in found:
+                found.add(node.identifier)
+                if node.identifier in lets:
+                    roots.append(lets[node.identifier].value)
+    return frozenset(found)
+
+
+def _structural_parts(statement: syntax.Node) -> Iterator[syntax.Node]:
+    for node in syntax.walk(statement):
+        if isinstance(node, syntax.Generator):
+            yield node.index_set
+        elif isinstance(node, syntax.Comprehension | syntax.Constraint):
+            if node.condition is not None:
+                yield node.condition
+        elif isinstance(node, syntax.Subscript):
+            yield from node.indices
+        elif isinstance(node, syntax.Call):
+            yield from (keyword.value for keyword in node.keywords)
+            yield from node.arguments[STATIC_FROM.get(node.function.identifier, 999) :]

@@ -1,0 +1,258 @@
+"""Parameters meet their data: dimensions are inferred, shapes and bounds checked, gaps explained."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+
+import numpy as np
+
+from hcmodel.expression import Parameter
+from hcmodel.frontend import indexing
+from hcmodel.frontend.data import Arrays
+from hcmodel.frontend.expressions import COMPARE, Evaluator
+from hcmodel.frontend.mistakes import Mistake, nearest
+from hcmodel.frontend.names import Kind, Symbol
+from hcmodel.frontend.values import Dimension, Value, check_entries, shown
+from hcmodel.grammar import syntax
+
+DATA_SUFFIXES = (".json", ".npz", ".csv")
+
+
+class ParameterData:
+    """The data of one model, and the lengths that follow from their shapes."""
+
+    def __init__(self, model: syntax.Model, arrays: Arrays, beside: Path | None) -> None:
+        self.declarations = [
+            each for each in model.statements if isinstance(each, syntax.ParameterDeclaration)
+        ]
+        self.arrays = arrays
+        self.beside = beside
+        self.mistakes: list[Mistake] = []
+        self._lengths: dict[str, tuple[int, str]] = {}
+        self._infer()
+
+    def surplus(self) -> Iterable[Mistake]:
+        """Data that no parameter asks for."""
+        declared = {each.name.identifier: each for each in self.declarations}
+        for name in self.arrays:
+            if name not in declared:
+                close = nearest(name, declared)
+                if close is not None:
+                    place, hint = declared[close].name.span, f"did you mean `{close}`?"
+                else:
+                    first = self.declarations[0].name.span if self.declarations else None
+                    place = first or syntax.Span(1, 1, 1, 1)
+                    listed = ", ".join(f"`{each}`" for each in declared)
+                    hint = f"its parameters are {listed}" if listed else "it has no parameters"
+                yield Mistake(
+                    f"the data give `{name}`, which is no parameter of the model",
+                    place,
+                    hint,
+                    of_data=True,
+                )
+
+    # ---- dimensions
+
+    def _infer(self) -> None:
+        bare = {
+            each.name.identifier
+            for each in self.declarations
+            if not each.shape and each.default is None and each.name.identifier not in self.arrays
+        }
+        for declaration in self.declarations:
+            known = self._known_shape(declaration)
+            if known is None:
+                continue
+            for entry, length in zip(declaration.shape, known, strict=False):
+                found = _implied(entry, length)
+                if found is not None and found[0] in bare:
+                    self._note(*found, declaration)
+
+    def _known_shape(self, declaration: syntax.ParameterDeclaration) -> tuple[int, ...] | None:
+        name = declaration.name.identifier
+        if name in self.arrays:
+            shape = tuple(_squeezed(self.arrays[name], len(declaration.shape)).shape)
+        elif isinstance(declaration.default, syntax.ListLiteral):
+            shape = _literal_shape(declaration.default)
+        else:
+            return None
+        return shape if len(shape) == len(declaration.shape) else None
+
+    def _note(self, name: str, value: int, declaration: syntax.ParameterDeclaration) -> None:
+        source = declaration.name.identifier
+        known, first = self._lengths.setdefault(name, (value, source))
+        if known != value:
+            self.mistakes.append(
+                Mistake(
+                    f"`{name}` is {known} by the data of `{first}`, but {value} by those of "
+                    f"`{source}`",
+                    declaration.name.span,
+                    "the lengths must agree",
+                    of_data=True,
+                )
+            )
+
+    # ---- one declaration
+
+    def bind(
+        self, evaluator: Evaluator, declaration: syntax.ParameterDeclaration, structural: bool
+    ) -> Symbol:
+        """The parameter with its value; a plain number where the structure depends on it."""
+        name = declaration.name.identifier
+        dimensions = tuple(
+            indexing.dimension(evaluator, entry, is_shape=True) for entry in declaration.shape
+        )
+        shape = tuple(each.length for each in dimensions)
+        array = self._value(evaluator, declaration, shape)
+        positive, nonnegative = self._check_bounds(evaluator, declaration, array, dimensions)
+        if structural:
+            value = Value(array, dimensions=dimensions)
+        else:
+            parameter = Parameter(shape, name, array, pos=positive, nonneg=nonnegative)
+            value = Value(parameter, dimensions=dimensions)
+        return Symbol(name, Kind.PARAMETER, declaration.name.span, value, array)
+
+    def _value(
+        self,
+        evaluator: Evaluator,
+        declaration: syntax.ParameterDeclaration,
+        shape: tuple[int, ...],
+    ) -> np.ndarray:
+        name, span = declaration.name.identifier, declaration.name.span
+        if name in self.arrays:
+            array = _squeezed(self.arrays[name], len(shape))
+            if array.shape != shape:
+                raise Mistake(
+                    f"the data of `{name}` have shape {shown(array.shape)}, but {shown(shape)} is "
+                    "declared",
+                    span,
+                    _transposition_hint(array.shape, shape),
+                    of_data=True,
+                )
+            return array
+        if declaration.default is not None:
+            value = evaluator.constant("a default").evaluate(declaration.default)
+            check_entries(shape)
+            try:
+                return np.broadcast_to(np.asarray(value.node, dtype=float), shape).copy()
+            except ValueError:
+                raise Mistake(
+                    f"the default of `{name}` has shape {shown(value.shape)}, but {shown(shape)} "
+                    "is declared",
+                    declaration.default.span,
+                ) from None
+        if name in self._lengths:
+            return np.array(float(self._lengths[name][0]))
+        raise Mistake(
+            f"parameter `{name}` has no data", span, self._missing_hint(name), of_data=True
+        )
+
+    def _missing_hint(self, name: str) -> str:
+        declared = {each.name.identifier for each in self.declarations}
+        close = nearest(name, [key for key in self.arrays if key not in declared])
+        if close is not None:
+            return f"the data have `{close}`; is it that?"
+        files = self._files_beside()
+        if files:
+            return f"it may be in {' or '.join(files)}: give it as data"
+        return f"give it as data, with `--set {name}=…`, or a default: `param {name} = …`"
+
+    def _files_beside(self) -> list[str]:
+        """Data files next to the model, those of the model's own name first."""
+        if self.beside is None:
+            return []
+        try:
+            files = sorted(
+                each for each in self.beside.parent.iterdir() if each.suffix in DATA_SUFFIXES
+            )
+        except OSError:
+            return []
+        own = [each.name for each in files if each.stem == self.beside.stem]
+        return own or [each.name for each in files[:3]]
+
+    def _check_bounds(
+        self,
+        evaluator: Evaluator,
+        declaration: syntax.ParameterDeclaration,
+        array: np.ndarray,
+        dimensions: Sequence[Dimension],
+    ) -> tuple[bool, bool]:
+        """Whether the bounds say positive and nonnegative; an entry outside them is a mistake."""
+        pairs: list[tuple[str, syntax.Expression]] = []
+        for bound in declaration.bounds:
+            if isinstance(bound, syntax.Interval):
+                pairs += [(">=", bound.lower), ("<=", bound.upper)]
+            else:
+                pairs.append((bound.operator, bound.value))
+        positive = nonnegative = False
+        for operator, node in pairs:
+            limit = np.asarray(evaluator.constant("a bound").evaluate(node).node, dtype=float)
+            try:
+                limits = np.broadcast_to(limit, array.shape)
+            except ValueError:
+                raise Mistake(
+                    f"a bound of shape {shown(limit.shape)} does not fit "
+                    f"`{declaration.name.identifier}` of {shown(array.shape)}",
+                    node.span,
+                ) from None
+            wrong = ~COMPARE[operator](array, limits)
+            if wrong.any():
+                self._raise_outside(declaration, array, limits, wrong, operator, dimensions)
+            lowest = float(limit.min()) if limit.size else 0.0
+            positive |= (operator == ">" and lowest >= 0) or (operator == ">=" and lowest > 0)
+            nonnegative |= operator in (">", ">=") and lowest >= 0
+        return positive, nonnegative
+
+    def _raise_outside(
+        self,
+        declaration: syntax.ParameterDeclaration,
+        array: np.ndarray,
+        limits: np.ndarray,
+        wrong: np.ndarray,
+        operator: str,
+        dimensions: Sequence[Dimension],
+    ) -> None:
+        entry = tuple(int(i) for i in np.argwhere(wrong)[0])
+        name = declaration.name.identifier
+        labels = ",".join(str(d.values[i]) for d, i in zip(dimensions, entry, strict=True))
+        where = f"{name}[{labels}]" if labels else name
+        raise Mistake(
+            f"`{where}` is {array[entry]:g}, but must be {operator} {limits[entry]:g}",
+            declaration.name.span,
+            of_data=True,
+        )
+
+
+def _squeezed(array: np.ndarray, dimensions: int) -> np.ndarray:
+    """Without axes of length 1 where fewer axes are declared: rows and columns of CSV files."""
+    if array.ndim > dimensions and array.ndim == 2 and 1 in array.shape:
+        flat = array.reshape(-1)
+        return flat.reshape(()) if dimensions == 0 and flat.size == 1 else flat
+    return array
+
+
+def _implied(entry: syntax.IndexSet, length: int) -> tuple[str, int] | None:
+    """The bare name whose value a length gives: `n`, or the `n` of `0..n`."""
+    if isinstance(entry, syntax.Name):
+        return entry.identifier, length
+    if isinstance(entry, syntax.Range):
+        lower, upper = entry.lower, entry.upper
+        if isinstance(upper, syntax.Name) and isinstance(lower, syntax.Number):
+            return upper.identifier, length + int(lower.value) - 1
+    return None
+
+
+def _literal_shape(node: syntax.ListLiteral) -> tuple[int, ...]:
+    shape: list[int] = []
+    item: syntax.Expression = node
+    while isinstance(item, syntax.ListLiteral):
+        shape.append(len(item.items))
+        item = item.items[0]
+    return tuple(shape)
+
+
+def _transposition_hint(given: tuple[int, ...], wanted: tuple[int, ...]) -> str | None:
+    if len(given) == 2 and given == wanted[::-1]:
+        return "the data look transposed"
+    return None

@@ -1,0 +1,47 @@
+"""Signs of expressions by the rules of the atom table, from the bounds of variables."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from hcmodel.atoms.rules import Argument, Sign, sign_of
+from hcmodel.expression import Apply, Constant, Expression, Parameter, Variable
+from hcmodel.graph import topological_order
+
+MAX_NODES = 2000  # beyond, a proof costs more than it saves
+
+
+def is_positive(expression: Expression | np.ndarray) -> bool:
+    """Whether every entry is proven to be positive, whatever the parameters' values."""
+    if isinstance(expression, np.ndarray):
+        return bool(np.all(expression > 0))
+    order = topological_order([expression])
+    if len(order) > MAX_NODES:
+        return False
+    facts: dict[int, Argument] = {}
+    for node in order:
+        facts[id(node)] = _facts(node, facts)
+    return facts[id(expression)].sign is Sign.POSITIVE
+
+
+def _facts(node: Expression, known: dict[int, Argument]) -> Argument:
+    if isinstance(node, Constant):
+        return Argument.from_value(node.value)
+    if isinstance(node, Apply):
+        arguments = [known[id(argument)] for argument in node.args]
+        return Argument(node.shape, node.atom.sign(arguments, dict(node.params)))
+    return Argument(node.shape, _leaf_sign(node))
+
+
+def _leaf_sign(leaf: Expression) -> Sign:
+    if isinstance(leaf, Variable):
+        if leaf.pos and leaf.domain_kind == "box":
+            return Sign.POSITIVE
+        sign = sign_of(leaf.lower)
+        if leaf.domain_kind == "box" and (sign is Sign.POSITIVE or np.all(leaf.lower >= 0)):
+            return sign if sign is Sign.POSITIVE else Sign.NONNEGATIVE
+    if isinstance(leaf, Parameter):
+        if leaf.pos:
+            return Sign.POSITIVE
+        return Sign.NONNEGATIVE if leaf.nonneg else Sign.UNKNOWN
+    return Sign.UNKNOWN
