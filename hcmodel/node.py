@@ -150,6 +150,12 @@ class Expression:
     def __bool__(self) -> NoReturn:
         raise ModelError("an expression has no truth value; use its .value, or `is None`")
 
+    def __float__(self) -> NoReturn:
+        raise ModelError(
+            f"the expression {self} is no number; use .value for its number, and hc.exp, hc.log … in "
+            "place of the functions of math"
+        )
+
     # containers
 
     def __getitem__(self, key: Any) -> Expression:

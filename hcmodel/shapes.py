@@ -27,6 +27,10 @@ def as_shape(shape: Any, what: str) -> Shape:
     return result
 
 
+# How users write the operations that have a symbol.
+SYMBOLS = {"add": "+", "sub": "-", "mul": "*", "div": "/", "power": "**"}
+
+
 def broadcast(operation: str, shapes: Sequence[Shape]) -> Shape:
     """The common shape of numpy's broadcasting."""
     first = shapes[0]
@@ -37,7 +41,7 @@ def broadcast(operation: str, shapes: Sequence[Shape]) -> Shape:
     except ValueError:
         listed = " and ".join(str(shape) for shape in shapes)
         raise ModelError(
-            f"shapes {listed} do not broadcast in '{operation}': sizes must agree from the last "
+            f"shapes {listed} do not broadcast in '{SYMBOLS.get(operation, operation)}': sizes must agree from the last "
             "axis backwards, or be 1"
         ) from None
 

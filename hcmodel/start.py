@@ -35,6 +35,8 @@ def start_vector(
 
 def _given(variables: tuple[Variable, ...], given: Mapping[Any, Any]) -> dict[Variable, FloatArray]:
     by_name = {variable.name: variable for variable in variables}
+    if not isinstance(given, Mapping):
+        raise ModelError("start is a dict {variable or name: array}")
     known = set(variables)
     chosen: dict[Variable, FloatArray] = {}
     for key, value in given.items():

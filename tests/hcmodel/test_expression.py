@@ -161,7 +161,7 @@ def test_constraints_are_kept_as_written(x: Variable) -> None:
         (lambda x: x ^ 2, r"\*\*"),
         (lambda x: 2 ^ x, r"\*\*"),
         (lambda x: bool(x), "truth"),
-        (lambda x: x + np.ones(2), r"\(3,\) and \(2,\).*'add'"),
+        (lambda x: x + np.ones(2), r"\(3,\) and \(2,\).*'\+'"),
         (lambda x: x <= np.ones(2), r"\(3,\) and \(2,\).*'<='"),
         (lambda x: x @ np.ones(2), r"\(3,\) and \(2,\).*'@'"),
         (lambda x: 2.0 @ x, r"\*"),

@@ -252,6 +252,7 @@ def test_a_kinked_model_warns_with_a_method_for_smooth_rows() -> None:
         ({"time_limit": -1}, "time_limit must be positive"),
         ({"engine": "jax"}, "unknown engine 'jax'"),
         ({"start": {"y": 1.0}}, "no variable of the problem; there are: x"),
+        ({"start": [1.0, 2.0]}, "start is a dict"),
         ({"optimal_value": np.nan}, "optimal_value must be a finite number"),
     ],
 )
