@@ -57,6 +57,7 @@ from hcmodel.errors import (
     SolverError,
 )
 from hcmodel.expression import Constant, Constraint, Expression, Parameter, Variable
+from hcmodel.models import load, parse
 from hcmodel.problem import Maximize, Minimize, Problem
 from hcmodel.solution import Certificate, Solution, Status
 from hcmodel.solvers.result import Record, Termination
@@ -102,6 +103,7 @@ __all__ = [
     "inv_pos",
     "kl_div",
     "kron",
+    "load",
     "log",
     "log1p",
     "logdet",
@@ -114,6 +116,7 @@ __all__ = [
     "minimum",
     "norm",
     "outer",
+    "parse",
     "power",
     "prod",
     "quad_form",

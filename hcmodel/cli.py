@@ -44,6 +44,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return int(given.run(given))
     except HCError as error:
         return _report_error(error, as_json=getattr(given, "json", False))
+    except BrokenPipeError:  # the reader, `head` for example, has seen enough
+        sys.stderr.close()
+        return 0
     except OSError as error:
         name = error.filename or ""
         return _report_error(HCError(f"{name}: {error.strerror}"), getattr(given, "json", False))

@@ -255,6 +255,12 @@ class Problem:
                 "or bounds that keep arguments of log, sqrt and powers in their domain"
             )
 
+    def to_hc(self) -> str:
+        """The model as text in the `.hc` language, which loads back to an equal problem."""
+        from hcmodel.to_hc import to_hc
+
+        return to_hc(self)
+
     def __repr__(self) -> str:
         count = self.canonical.outer.size
         return f"Problem({self.objective!r}, {self.canonical.layout.size} unknowns, {count} rows)"

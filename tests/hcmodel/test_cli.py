@@ -1,0 +1,182 @@
+"""The command line: what it prints, what it writes, and its exit codes."""
+
+from __future__ import annotations
+
+import csv
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from hcmodel.cli import main
+
+ROOT = Path(__file__).parents[2]
+TANK = """\
+var x[2] in [0.4, 3]
+minimize x[1]*x[2] + 4/x[1] + 1/x[2]
+subject to
+    area: x[1]*x[2] <= 1
+start x = [0.6, 1.6]
+"""
+
+
+@pytest.fixture
+def tank(tmp_path: Path) -> str:
+    path = tmp_path / "tank.hc"
+    path.write_text(TANK)
+    return str(path)
+
+
+def write(folder: Path, text: str) -> str:
+    path = folder / "model.hc"
+    path.write_text(text)
+    return str(path)
+
+
+def test_solve_prints_the_result_at_a_glance(tank: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["solve", tank]) == 0
+    printed = capsys.readouterr().out
+    assert "locally_optimal" in printed
+    assert "x = [2, 0.5]" in printed
+    assert "area = 1" in printed
+
+
+def test_solve_prints_one_json_object(tank: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["solve", tank, "--json"]) == 0
+    report = json.loads(capsys.readouterr().out)
+    assert set(report) == {
+        "model", "status", "termination", "method", "engine", "value", "violation", "lower_bound",
+        "gap", "certificate", "variables", "duals", "bound_duals", "oracle_calls", "iterations",
+        "compile_seconds", "solve_seconds",
+    }  # fmt: skip
+    assert report["model"] == tank
+    assert report["value"] == pytest.approx(5, abs=1e-6)
+    assert report["lower_bound"] is None
+    assert set(report["oracle_calls"]) == {
+        "objective", "constraints", "total", "points", "hessians", "outside",
+    }  # fmt: skip
+    assert set(report["bound_duals"]["x"]) == {"lower", "upper"}
+
+
+def test_solve_writes_output_trace_and_plot(
+    tank: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    output, trace, plot = (str(tmp_path / name) for name in ("out.json", "trace.csv", "p.png"))
+    assert main(["solve", tank, "--output", output, "--trace", trace, "--plot", plot]) == 0
+    assert json.loads(Path(output).read_text())["status"] == "locally_optimal"
+    with open(trace, newline="") as file:
+        rows = list(csv.DictReader(file))
+    assert float(rows[-1]["objective"]) == pytest.approx(5, abs=1e-6)
+    assert Path(plot).read_bytes().startswith(b"\x89PNG")
+
+
+def test_options_of_the_method_reach_it(tank: str, capsys: pytest.CaptureFixture[str]) -> None:
+    arguments = ["solve", tank, "--method", "sbl-adals", "--json", "--option"]
+    assert main([*arguments, "objective_steps=0"]) == 0
+    without = json.loads(capsys.readouterr().out)["oracle_calls"]["objective"]
+    assert main([*arguments, "objective_steps=12"]) == 0
+    assert json.loads(capsys.readouterr().out)["oracle_calls"]["objective"] != without
+    assert main([*arguments, "steps=1"]) == 1
+    assert "its options are" in json.loads(capsys.readouterr().out)["error"]["message"]
+
+
+def test_a_start_file_and_an_optimal_value_are_used(
+    tank: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    start = tmp_path / "start.json"
+    start.write_text(json.dumps({"x": [2.0, 0.5]}))
+    arguments = ["solve", tank, "--start", str(start), "--optimal-value", "5", "--json"]
+    assert main(arguments) == 0
+    report = json.loads(capsys.readouterr().out)
+    assert report["method"] == "sbl-star"
+    assert report["oracle_calls"]["points"] <= 2
+
+
+def test_limits_give_exit_code_3(tank: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["solve", tank, "--max-calls", "20"]) == 3
+    assert "user_limit" in capsys.readouterr().out
+
+
+def test_an_infeasible_model_gives_exit_code_4(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    model = write(tmp_path, "var x in [0, 1]\nminimize x\nsubject to\n    far: x >= 3\n")
+    assert main(["solve", model, "--json"]) == 4
+    report = json.loads(capsys.readouterr().out)
+    assert report["status"] == "infeasible_inaccurate"
+    assert report["value"] is None
+    assert report["violation"] == pytest.approx(2, abs=1e-4)
+
+
+def test_a_mistake_gives_exit_code_1_and_its_place(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    model = write(tmp_path, "var x in [0, 1]\nminimize xx\n")
+    assert main(["solve", model]) == 1
+    printed = capsys.readouterr().err
+    assert f"{model}:2:10" in printed
+    assert "did you mean" in printed
+    assert main(["solve", model, "--json"]) == 1
+    error = json.loads(capsys.readouterr().out)["error"]
+    assert (error["file"], error["line"], error["column"]) == (model, 2, 10)
+
+
+def test_a_missing_file_gives_exit_code_1(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["solve", "nowhere.hc"]) == 1
+    assert "nowhere.hc" in capsys.readouterr().err
+
+
+def test_wrong_usage_gives_exit_code_2() -> None:
+    with pytest.raises(SystemExit) as stop:
+        main(["solve"])
+    assert stop.value.code == 2
+
+
+def test_no_arguments_print_the_help(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main([]) == 0
+    assert "example: hcmodel solve tank.hc" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("command", ["solve", "fmt", "show", "methods"])
+def test_each_commands_help_shows_an_example(
+    command: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit):
+        main([command, "--help"])
+    assert f"example: hcmodel {command}" in capsys.readouterr().out
+
+
+def test_fmt_checks_and_formats(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    model = write(tmp_path, "var   x in [0,1]\nminimize    x\n")
+    assert main(["fmt", "--check", model]) == 1
+    assert main(["fmt", model]) == 0
+    assert main(["fmt", "--check", model]) == 0
+    assert "minimize x" in Path(model).read_text()
+
+
+def test_show_prints_sizes_and_latex(tank: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["show", tank]) == 0
+    printed = capsys.readouterr().out
+    assert "inequalities   1" in printed
+    assert "area: " in printed
+    assert main(["show", tank, "--latex"]) == 0
+    assert r"x_{1} \, x_{2} \le 1" in capsys.readouterr().out
+
+
+def test_methods_lists_the_table(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["methods"]) == 0
+    assert "sbl-adals" in capsys.readouterr().out
+
+
+def test_the_module_runs_and_stays_silent_in_a_pipe(tank: str) -> None:
+    run = subprocess.run(
+        [sys.executable, "-m", "hcmodel", "solve", tank],
+        capture_output=True,
+        text=True,
+        cwd=ROOT,
+        check=False,
+    )
+    assert run.returncode == 0
+    assert run.stderr == ""
