@@ -1,0 +1,64 @@
+"""Write the tables of docs/methods.md from the method table of hcmodel.solvers."""
+
+from __future__ import annotations
+
+import ast
+import inspect
+import sys
+import textwrap
+from dataclasses import MISSING, fields
+from typing import Any
+
+from regions import main, table
+
+from hcmodel.solvers import METHODS
+from hcmodel.solvers.qp import BACKENDS
+
+PAGE = "methods.md"
+
+
+def regions() -> dict[str, str]:
+    """The bodies of the page's regions: the methods, and their options."""
+    rows = [
+        (f"`{entry.name}`", entry.summary, entry.assumptions, entry.complexity, entry.reference)
+        for entry in METHODS.values()
+    ]
+    header = ("method", "what it is", "assumes", "oracle calls to accuracy ε", "reference")
+    return {"methods": table(header, rows), "options": _options()}
+
+
+def _options() -> str:
+    """Each option once, with the methods that have it."""
+    rows: dict[str, list[str]] = {}
+    for entry in METHODS.values():
+        explained = _explained(entry.options)
+        for field in fields(entry.options):
+            if field.default is MISSING:
+                raise ValueError(f"option {field.name} of {entry.name} has no default")
+            if field.name in rows:
+                rows[field.name][0] += f", `{entry.name}`"
+            else:
+                meaning = explained.get(field.name, "")
+                rows[field.name] = [f"`{entry.name}`", f"`{field.default!r}`", meaning]
+    body = [
+        (f"`{name}`", default, meaning, users) for name, (users, default, meaning) in rows.items()
+    ]
+    return table(("option", "default", "meaning", "methods"), body)
+
+
+def _explained(options: type[Any]) -> dict[str, str]:
+    """The string under each field of a dataclass and of those it extends."""
+    found = {"backend": f"The QP solver; there are: {', '.join(sorted(BACKENDS))}."}
+    for kind in reversed(options.__mro__[:-1]):
+        tree = ast.parse(textwrap.dedent(inspect.getsource(kind))).body[0]
+        assert isinstance(tree, ast.ClassDef)
+        for field, below in zip(tree.body, tree.body[1:], strict=False):
+            if not (isinstance(field, ast.AnnAssign) and isinstance(field.target, ast.Name)):
+                continue
+            if isinstance(below, ast.Expr) and isinstance(below.value, ast.Constant):
+                found[field.target.id] = inspect.cleandoc(str(below.value.value))
+    return found
+
+
+if __name__ == "__main__":
+    sys.exit(main(PAGE, regions))
