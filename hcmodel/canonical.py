@@ -73,6 +73,7 @@ def canonicalize(
     rights: list[NDArray[np.intp]] = []
     blocks: list[RowBlock] = []
     start = 0
+    taken = {constraint.name for constraint in constraints}
     ordered = sorted(range(len(constraints)), key=lambda i: constraints[i].sense == "==")
     for position in ordered:
         constraint = constraints[position]
@@ -82,7 +83,7 @@ def canonicalize(
             left, right = right, left
         lefts.append(left)
         rights.append(right)
-        name = constraint.name or f"c{position + 1}"
+        name = constraint.name or _automatic_name(position, taken)
         blocks.append(RowBlock(constraint, name, slice(start, start + left.size), position))
         start += left.size
     outer = Outer(
@@ -93,6 +94,14 @@ def canonicalize(
     )
     layout = Layout(variables)
     return CanonicalProblem(layout, roots, outer, _domain(variables), tuple(blocks), sign)
+
+
+def _automatic_name(position: int, taken: set[str | None]) -> str:
+    """c1, c2, … by position, with a stroke where the user has taken that name."""
+    name = f"c{position + 1}"
+    while name in taken:
+        name += "'"
+    return name
 
 
 def _entries(side: Expression, offset: int, shape: tuple[int, ...]) -> NDArray[np.intp]:

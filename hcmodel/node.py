@@ -142,7 +142,7 @@ class Expression:
     def __gt__(self, other: Any) -> NoReturn:
         raise ModelError(
             "strict inequalities are not closed, so a minimum need not exist; use >= (and "
-            "pos=True for a positive variable)"
+            "pos=True for a positive variable; for the largest entry hc.max, not Python's max)"
         )
 
     __hash__ = object.__hash__

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 import warnings
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -65,20 +65,19 @@ class Problem:
     def __init__(
         self,
         objective: Minimize | Maximize,
-        constraints: Sequence[Constraint] = (),
+        constraints: Iterable[Constraint] = (),
         hidden: Sequence[Expression] | Expression | None = None,
     ) -> None:
         if not isinstance(objective, _Objective):
             raise ModelError("the objective is hc.Minimize(...) or hc.Maximize(...)")
-        if isinstance(constraints, Constraint):
-            constraints = [constraints]
+        constraints = (constraints,) if isinstance(constraints, Constraint) else tuple(constraints)
         for constraint in constraints:
             if not isinstance(constraint, Constraint):
                 raise ModelError(
                     f"{constraint!r} is no constraint; write expression <= expression, >= or =="
                 )
         self.objective = objective
-        self.constraints = tuple(constraints)
+        self.constraints = constraints
         self.canonical = canonicalize(objective.expression, objective.sign, self.constraints)
         self.hidden = self._checked_hidden(hidden)
         self.solution: Solution | None = None
@@ -89,7 +88,9 @@ class Problem:
         if hidden is None:
             return None
         parts = hidden if isinstance(hidden, (list, tuple)) else [hidden]
-        expressions = tuple(as_expression(part) for part in parts)
+        if not all(isinstance(part, Expression) for part in parts):
+            raise ModelError("hidden is an expression or a list of them, such as [hc.log(x)]")
+        expressions = tuple(parts)
         known = set(self.variables)
         for node in topological_order(expressions):
             if isinstance(node, Variable) and node not in known:
@@ -146,12 +147,17 @@ class Problem:
         See the method table for `method` and `options`. `tol` is relative feasibility and the KKT
         residual aimed at. `callback(record)` sees each line of the trace; returning True stops.
         """
-        entry = self._checked_request(method, tol, optimal_value, rule, constants, polish, options)
-        self._check_limits(max_calls, time_limit)
+        for name, number in (("tol", tol), ("max_calls", max_calls), ("time_limit", time_limit)):
+            _check_number(name, number, positive=True)
+        _check_number("optimal_value", optimal_value)
+        entry = self._checked_request(method, optimal_value, rule, constants, polish, options)
+        if callback is not None and not callable(callback):
+            raise ModelError(f"callback is a function of one record, not {callback!r}")
         first = start_vector(self.canonical, start, warm_start)
         clock = time.perf_counter()
+        fresh = self._stack is None
         stack = self.compile(engine)
-        compile_seconds = time.perf_counter() - clock
+        compile_seconds = time.perf_counter() - clock if fresh else 0.0
         stack.refresh()
         if entry.needs_smooth and stack.kinked:
             warnings.warn(
@@ -198,15 +204,12 @@ class Problem:
     def _checked_request(
         self,
         method: str,
-        tol: float,
         optimal_value: float | None,
         rule: str,
         constants: Any,
         polish: bool,
         options: Any,
     ) -> MethodEntry:
-        if not (np.isfinite(tol) and tol > 0):
-            raise ModelError(f"tol must be a positive number, not {tol!r}")
         if rule != "adaptive" or constants is not None:
             raise ModelError(
                 f"rule={rule!r}: only the adaptive rule, without constants, exists yet"
@@ -222,14 +225,7 @@ class Problem:
             raise ModelError(str(error)) from None
         if entry.needs_optimal_value and optimal_value is None:
             raise ModelError(f"{method} needs optimal_value=...; without it use 'sbl-adals'")
-        if optimal_value is not None and not np.isfinite(optimal_value):
-            raise ModelError(f"optimal_value must be a finite number, not {optimal_value!r}")
         return entry
-
-    def _check_limits(self, max_calls: int | None, time_limit: float | None) -> None:
-        for name, limit in (("max_calls", max_calls), ("time_limit", time_limit)):
-            if limit is not None and not limit > 0:
-                raise ModelError(f"{name} must be positive, not {limit!r}")
 
     def _watch(self, watchers: Sequence[Callback]) -> Callback | None:
         """One callback that hands records, in the user's sign, to all who asked for them."""
@@ -245,8 +241,7 @@ class Problem:
 
     def _write_back(self, solution: Solution) -> None:
         for variable in self.variables:
-            if variable.name in solution.point:
-                variable._write(solution.point[variable.name], "solve")
+            variable._write(solution.point.get(variable.name), "solve")
         for block in self.canonical.blocks:
             block.constraint.dual_value = solution.duals.get(block.name)
         if solution.termination is Termination.OUTSIDE_DOMAIN:
@@ -262,5 +257,14 @@ class Problem:
         return to_hc(self)
 
     def __repr__(self) -> str:
-        count = self.canonical.outer.size
-        return f"Problem({self.objective!r}, {self.canonical.layout.size} unknowns, {count} rows)"
+        unknowns, rows = self.canonical.layout.size, self.canonical.outer.size
+        return f"Problem({self.objective!r}, {unknowns} unknown(s), {rows} row(s))"
+
+
+def _check_number(name: str, number: Any, *, positive: bool = False) -> None:
+    if number is None and name != "tol":
+        return
+    real = isinstance(number, (int, float, np.number)) and np.isfinite(number)
+    if not real or (positive and number <= 0):
+        kind = "positive" if positive else "finite"
+        raise ModelError(f"{name} must be a {kind} number, not {number!r}")

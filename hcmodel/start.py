@@ -46,7 +46,12 @@ def _given(variables: tuple[Variable, ...], given: Mapping[Any, Any]) -> dict[Va
                 f"start names {key!r}, which is no variable of the problem; there are: "
                 + ", ".join(by_name)
             )
-        array = np.asarray(value, dtype=float)
+        try:
+            array = np.asarray(value, dtype=float)
+        except (TypeError, ValueError):
+            raise DataError(
+                f"the start of variable '{variable.name}' is no array of numbers: {value!r}"
+            ) from None
         if not np.isfinite(array).all():
             raise DataError(f"the start of variable '{variable.name}' is not finite")
         try:

@@ -42,7 +42,10 @@ def judged_solution(
                 evaluation, canonical.domain, [result.multipliers], tolerance
             )
     status = judge(result.termination, evaluation, residual, tolerance)
-    known = evaluation is not None and bool(np.isfinite(residual))
+    # A multiplier or a residual means something only at a point that may be a minimum.
+    nowhere = status in (Status.INFEASIBLE_INACCURATE, Status.UNBOUNDED)
+    known = evaluation is not None and bool(np.isfinite(residual)) and not nowhere
+    residual = residual if known else np.inf
     return Solution(
         value=_value(status, evaluation, canonical.sign),
         status=status,

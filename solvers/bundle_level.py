@@ -24,6 +24,7 @@ from hcmodel.solvers.level_step import (
     solve_level,
     worst,
 )
+from hcmodel.solvers.domain import Domain
 from hcmodel.solvers.loop import State, Task
 from hcmodel.solvers.oracle import Evaluation, Oracle
 from hcmodel.solvers.qp import QPBackend, make_backend
@@ -40,12 +41,17 @@ SMALL = 2000
 # The part of √tol that the residual in natural units may have: its square is the error in the value,
 # relative to the objective, also where that is tiny.
 SCALED = 0.1
+# The part of the objective's size at the start under which its own size no longer matters: an optimum
+# of 0 has none.
+SMALLEST_SCALE = 1e-3
 # A decrease of F1 this small, relatively, drowns in rounding.
 ROUNDING = 1e-15
 # A relative fall of the merit that counts as progress.
 PROGRESS = 1e-13
 # An objective under −BOTTOM, still falling, is taken as unbounded.
 BOTTOM = 1e20
+# So is a point beyond FAR, in a direction without a bound, where the objective still falls.
+FAR = 1e20
 
 
 @dataclass(frozen=True)
@@ -60,6 +66,13 @@ class Options:
     patience: int = 30
     """How many steps in a row may leave the merit where it is before the run counts as stalled."""
 
+    def __post_init__(self) -> None:
+        for name in ("memory", "failures", "patience"):
+            value = getattr(self, name)
+            if not isinstance(value, int) or value < 1:
+                raise ValueError(f"{name} must be at least 1, a whole number, not {value!r}")
+        make_backend(self.backend)
+
 
 @dataclass(frozen=True)
 class BundleState(State):
@@ -67,6 +80,7 @@ class BundleState(State):
 
     decrease: float = np.nan
     weight: float = 0.0
+    scale: float = 0.0
     penalty: Penalty = field(default_factory=lambda: Penalty(np.zeros(0)))
     history: tuple[Evaluation, ...] = ()
     failures: int = 0
@@ -118,6 +132,7 @@ def initial_state(task: Task, start: Evaluation) -> BundleState:
         multipliers=np.zeros(start.rows.size),
         phase="descent",
         decrease=first_decrease(start, task),
+        scale=max(abs(start.objective), 10.0 * first_decrease(start, task)),
         penalty=Penalty(np.zeros(start.rows.size)),
         history=(start,),
     )
@@ -152,6 +167,8 @@ def continue_feasibility(task: Task, backend: QPBackend, state: BundleState) -> 
                 feasibility=None,
             )
         return replace(state, stop=Termination.OUTSIDE_DOMAIN)
+    if inner.failed:
+        return replace(state, stop=Termination.BACKEND_FAILED)
     if inner.stationary:
         stop = Termination.INFEASIBLE_STATIONARY
         return replace(state, stop=stop, conflict=inner.conflict)
@@ -179,6 +196,8 @@ def advance(
     model = LinearModel.at(state.current, task.domain)
     debt = owed(state)
     level_step = solve_level(model, wanted - debt, state.weight, backend)
+    if level_step is None and state.current.relative_violation <= task.tolerance:
+        return replace(state, stop=Termination.BACKEND_FAILED)  # d = 0 satisfies every row
     if level_step is None:
         inner = FeasibilityState(oracle.restricted(objective=False).at(state.current.point))
         return replace(state, phase="feasibility", feasibility=replace(inner, elastic=True))
@@ -199,7 +218,7 @@ def advance(
     promised = penalty.predicted(model, level_step.s)
     used = 0.0 if level_step.decrease is None else level_step.decrease + debt
     decrease = _next_decrease(wanted, used, promised, search)
-    return _moved(options, state, level_step, penalty, search, decrease)
+    return _moved(task.domain, options, state, level_step, penalty, search, decrease)
 
 
 def _judge(task: Task, state: BundleState, level_step: LevelStep) -> BundleState:
@@ -223,7 +242,8 @@ def _judge(task: Task, state: BundleState, level_step: LevelStep) -> BundleState
     converged = (
         feasible
         and residual <= task.tolerance
-        and kkt.scaled_residual(current, task.domain, multipliers) <= SCALED * task.tolerance**0.5
+        and kkt.scaled_residual(current, task.domain, multipliers, SMALLEST_SCALE * state.scale)
+        <= SCALED * task.tolerance**0.5
     )
     stop = Termination.CONVERGED if converged else None
     return replace(state, multipliers=multipliers, residual=residual, stop=stop)
@@ -241,7 +261,17 @@ def _next_weight(last: float, used: float, ideal: float) -> float:
     return float(np.clip(wanted, last / WEIGHT_RANGE, last * WEIGHT_RANGE)) if last > 0 else wanted
 
 
+def _escapes(domain: Domain, state: BundleState, reached: Evaluation) -> bool:
+    """Whether the point runs away along an unbounded direction, and the objective still falls."""
+    fallen = state.current.objective - reached.objective
+    if fallen <= 1e-9 * abs(reached.objective) or np.max(np.abs(reached.point)) < FAR:
+        return False
+    further = domain.project(10.0 * reached.point)
+    return bool((np.abs(further) > 5.0 * FAR).any())
+
+
 def _moved(
+    domain: Domain,
     options: Options,
     state: BundleState,
     level_step: LevelStep,
@@ -255,7 +285,7 @@ def _moved(
     progress = lowest is None or merit < penalty.merit(lowest) - needed
     stagnant = 0 if progress else state.stagnant + 1
     stop = Termination.STALLED if stagnant >= options.patience else None
-    if search.evaluation.objective < -BOTTOM:
+    if search.evaluation.objective < -BOTTOM or _escapes(domain, state, search.evaluation):
         stop = Termination.UNBOUNDED
     return replace(
         state,

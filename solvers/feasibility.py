@@ -35,6 +35,7 @@ class FeasibilityState:
     shift: float = 1.0
     conflict: FloatArray | None = None
     stationary: bool = False
+    failed: bool = False
 
 
 class WorstViolation:
@@ -76,7 +77,7 @@ def _elastic_step(
     worst = merit.merit(state.current)
     solution = backend.solve(_elastic_program(model, worst, state.width))
     if not solution.usable:
-        return replace(state, stationary=True)
+        return replace(state, failed=True)
     s = solution.step[:-1]
     count, equal = model.inequalities, state.current.rows.size - model.inequalities
     weights = solution.inequality_multipliers

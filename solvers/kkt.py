@@ -40,7 +40,9 @@ def residual(evaluation: Evaluation, domain: Domain, multipliers: FloatArray) ->
     return max(stationarity, complementarity)
 
 
-def scaled_residual(evaluation: Evaluation, domain: Domain, multipliers: FloatArray) -> float:
+def scaled_residual(
+    evaluation: Evaluation, domain: Domain, multipliers: FloatArray, smallest_scale: float = 0.0
+) -> float:
     """Stationarity in the units of the domain's metric, relative to the objective's own size.
 
     Its square is of the order of the error in the value, so complementarity, whose error is of
@@ -50,7 +52,7 @@ def scaled_residual(evaluation: Evaluation, domain: Domain, multipliers: FloatAr
     gradient = lagrangian_gradient(evaluation, multipliers)
     held = -domain.normal_cone_distance(point, -gradient) * metric
     own = np.max(np.abs(evaluation.gradient * metric), initial=0.0)
-    scale = max(abs(evaluation.objective), float(own), 1e-300)
+    scale = max(abs(evaluation.objective), float(own), smallest_scale, 1e-300)
     count = evaluation.inequalities
     products = float(np.max(np.abs(multipliers[:count] * evaluation.rows[:count]), initial=0.0))
     return max(float(np.max(np.abs(held), initial=0.0)) / scale, float(np.sqrt(products / scale)))

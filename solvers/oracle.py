@@ -75,8 +75,8 @@ class Budget:
     max_calls: int | None = None
     deadline: float | None = None
 
-    def check(self, calls: OracleCalls) -> None:
-        if self.max_calls is not None and calls.total >= self.max_calls:
+    def check(self, calls: OracleCalls, cost: int) -> None:
+        if self.max_calls is not None and calls.total + cost > self.max_calls:
             raise BudgetExhausted("calls")
         self.check_time()
 
@@ -238,7 +238,7 @@ class Oracle:
         wanted = {"objective": self._with_objective, "constraints": self._with_rows}
         missing = [part for part, needed in wanted.items() if needed and part not in passes]
         if missing:
-            self.budget.check(self.calls)
+            self.budget.check(self.calls, len(missing))
             self.calls.points += not passes
             self._run(fresh, missing, passes)
         self._memo.point, self._memo.passes = fresh, passes

@@ -140,6 +140,40 @@ def test_duals_belong_to_the_constraint_as_written() -> None:
     assert list(problem.solution.duals) == ["equal", "at_least"]
 
 
+def test_automatic_names_give_way_to_the_users() -> None:
+    y = hc.Variable(name="y")
+    first = y >= 1
+    problem = hc.Problem(hc.Minimize(y**2), [first, (y <= 5).named("c1")])
+    problem.solve()
+    assert first.dual_value == pytest.approx(2, abs=1e-5)
+    assert problem.solution is not None
+    assert len(problem.solution.duals) == 2
+
+
+def test_constraints_may_come_from_a_generator() -> None:
+    x = hc.Variable(3, name="x", pos=True)
+    problem = hc.Problem(hc.Minimize(hc.sum(x)), (c for c in [hc.prod(x) >= 8]))
+    assert problem.solve() == pytest.approx(6, abs=1e-5)
+
+
+def test_an_optimum_of_zero_is_recognised() -> None:
+    x = hc.Variable(2, name="x", start=[-1.2, 1.0])
+    rosenbrock = 100 * (x[1] - x[0] ** 2) ** 2 + (1 - x[0]) ** 2
+    problem = hc.Problem(hc.Minimize(rosenbrock))
+    problem.solve(max_calls=20_000)
+    assert problem.status == "locally_optimal"
+    assert x.value == pytest.approx([1, 1], abs=1e-4)
+
+
+def test_a_maximum_at_infinity_is_unbounded() -> None:
+    z = hc.Variable(name="z", pos=True)
+    problem = hc.Problem(hc.Maximize(hc.log(z)))
+    assert problem.solve() == np.inf
+    assert problem.status == "unbounded"
+    assert problem.solution is not None
+    assert problem.solution.certificate.stationarity is None
+
+
 def test_bounds_have_duals() -> None:
     x = hc.Variable(2, name="x", bounds=(1, 5))
     problem = hc.Problem(hc.Minimize(3 * x[0] - 2 * x[1]))
@@ -210,6 +244,8 @@ def test_limits_return_the_best_point_so_far() -> None:
     assert x.value is not None
     problem.solve(time_limit=1e-9)
     assert problem.solution.termination is hc.Termination.TIME_LIMIT
+    assert problem.value is None
+    assert x.value is None
 
 
 def test_interruption_returns_the_best_point_so_far() -> None:
@@ -248,10 +284,15 @@ def test_a_kinked_model_warns_with_a_method_for_smooth_rows() -> None:
         ({"options": {"memry": 3}}, "its options are: backend"),
         ({"method": "sbl-star"}, "needs optimal_value"),
         ({"tol": 0.0}, "tol must be a positive number"),
-        ({"max_calls": 0}, "max_calls must be positive"),
-        ({"time_limit": -1}, "time_limit must be positive"),
+        ({"max_calls": 0}, "max_calls must be a positive number"),
+        ({"time_limit": -1}, "time_limit must be a positive number"),
         ({"engine": "jax"}, "unknown engine 'jax'"),
         ({"start": {"y": 1.0}}, "no variable of the problem; there are: x"),
+        ({"tol": "a"}, "tol must be a positive number"),
+        ({"callback": 3}, "callback is a function"),
+        ({"options": {"memory": 0}}, "memory must be at least 1"),
+        ({"options": {"patience": "a"}}, "patience"),
+        ({"options": {"backend": "osqp"}}, "unknown QP backend"),
         ({"start": [1.0, 2.0]}, "start is a dict"),
         ({"optimal_value": np.nan}, "optimal_value must be a finite number"),
     ],
@@ -266,6 +307,8 @@ def test_wrong_data_say_what_is_wrong() -> None:
     problem, _, _ = tank()
     with pytest.raises(hc.DataError, match=r"shape \(3,\), but \(2,\) is needed"):
         problem.solve(start={"x": [1.0, 2.0, 3.0]})
+    with pytest.raises(hc.DataError, match="no array of numbers"):
+        problem.solve(start={"x": "abc"})
     with pytest.raises(hc.DataError, match="not finite"):
         problem.solve(start={"x": [1.0, np.nan]})
     with pytest.raises(hc.DataError):
