@@ -29,7 +29,21 @@ detached: Callable[[Any], Any] = _untyped_tracer.getval
 is_traced: Callable[[Any], bool] = _untyped_tracer.isbox
 
 
-def taped(function: Callable[[Any], Any], point: Any) -> tuple[Any, Pull | None]:
+class Pullback:
+    """The backward pass from the end of a tape."""
+
+    def __init__(self, node: Any) -> None:
+        self._node = node
+
+    def __call__(self, cotangent: Any) -> Any:
+        return _untyped_core.backward_pass(cotangent, self._node)
+
+    def from_argument(self, position: int, cotangent: Any) -> Any:
+        """The pass from one traced argument of the last operation alone: only what is under it."""
+        return _untyped_core.backward_pass(cotangent, self._node.parents[position])
+
+
+def taped(function: Callable[[Any], Any], point: Any) -> tuple[Any, Pullback | None]:
     """The value at `point` and its pullback, None where nothing depends on the point.
 
     As autograd's own make_vjp, which warns about such constants instead.
@@ -40,7 +54,7 @@ def taped(function: Callable[[Any], Any], point: Any) -> tuple[Any, Pull | None]
         if not is_traced(end) or end._trace != trace:
             return end, None
         value, node = end._value, end._node
-    return value, lambda cotangent: _untyped_core.backward_pass(cotangent, node)
+    return value, Pullback(node)
 
 
 @primitive

@@ -7,6 +7,7 @@ domain comes back as a non-finite number, without a warning.
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Sequence
 from typing import Any, TypeAlias
 
@@ -15,12 +16,13 @@ import scipy
 from numpy.typing import NDArray
 
 from hcmodel.atoms.rules import Argument, Kind
-from hcmodel.autodiff import Pull, define_pullback, is_traced, primitive, taped, xp
+from hcmodel.autodiff import Pull, Pullback, define_pullback, is_traced, primitive, taped, xp
 from hcmodel.engines import sparsity
 from hcmodel.errors import DataError, ModelError
 from hcmodel.expression import Expression, Variable
 from hcmodel.graph import Graph, join_sums, merge
 from hcmodel.layout import Layout
+from hcmodel.shapes import Shape
 
 FloatArray: TypeAlias = NDArray[np.float64]
 
@@ -53,9 +55,16 @@ class Forward:
     """One forward pass: values, and derivatives from its tape when they are asked for."""
 
     def __init__(
-        self, values: FloatArray, pull: Pull | None, dimension: int, plan: Callable[[], Any]
+        self,
+        values: FloatArray,
+        pull: Pullback | None,
+        dimension: int,
+        plan: Callable[[], Any],
+        traced: Sequence[tuple[int, Shape]] = (),
     ) -> None:
+        """`traced` lists, in order, start and shape of the roots that depend on the point."""
         self.values = values
+        self._traced = traced
         self._pull = pull
         self._dimension = dimension
         self._plan = plan
@@ -76,6 +85,7 @@ class Forward:
 
     def _swept_jacobian(self, plan: sparsity.Plan) -> FloatArray | scipy.sparse.csr_array:
         rows, columns = self.values.size, self._dimension
+        pull: Pull | None
         if plan.by_rows:
             pull, length, width = self._pull, rows, columns
         else:
@@ -85,7 +95,7 @@ class Forward:
         for number, group in enumerate(plan.groups):
             seed = np.zeros(length)
             seed[group] = 1.0
-            swept[number] = _swept(pull, seed, width)
+            swept[number] = self._swept_roots(seed) if plan.by_rows else _swept(pull, seed, width)
         if plan.indptr is None or plan.indices is None:
             return swept if plan.by_rows else np.ascontiguousarray(swept.T)
         row_of_entry = np.repeat(np.arange(rows), np.diff(plan.indptr))
@@ -101,11 +111,35 @@ class Forward:
         dense[row_of_entry, plan.indices] = entries
         return dense
 
+    def _swept_roots(self, seed: FloatArray) -> FloatArray:
+        """A sweep from the roots that the seed touches; the others' tapes are not walked."""
+        touched = []
+        for position, (start, shape) in enumerate(self._traced):
+            part = seed[start : start + int(np.prod(shape, dtype=int))]
+            if part.any():
+                touched.append((position, part.reshape(shape)))
+        if self._pull is None or 2 * len(touched) > len(self._traced):
+            return _swept(self._pull, seed, self._dimension)
+        result = np.zeros(self._dimension)
+        for position, part in touched:
+            from_root = functools.partial(self._pull.from_argument, position)
+            result += _swept(from_root, part, self._dimension)
+        return result
+
     def _pushforward(self) -> Pull | None:
         if self._pull is None:
             return None
         with np.errstate(all="ignore"):
             return taped(self._pull, np.zeros(self.values.size))[1]
+
+
+def _on_tape(roots: Sequence[Any]) -> list[tuple[int, Shape]]:
+    found, start = [], 0
+    for root in roots:
+        if is_traced(root):
+            found.append((start, np.shape(root)))
+        start += int(np.size(root))
+    return found
 
 
 def _swept(pull: Pull | None, seed: FloatArray, width: int) -> FloatArray:
@@ -160,8 +194,10 @@ class AutogradStack:
     def evaluate(self, x: FloatArray, part: str) -> Forward:
         """One forward pass over the "objective", the "constraints" or "all"."""
         roots, order = self._roots_of_part[part], self._order[part]
-        values, pull = self._run(x, roots, order)
-        return Forward(values, pull, self.dimension, lambda: self._plan(part))
+        traced: list[tuple[int, Shape]] = []
+        values, pull = self._run(x, roots, order, traced)
+        plan = functools.partial(self._plan, part)
+        return Forward(values, pull, self.dimension, plan, traced)
 
     def hessian(self, x: FloatArray, weights: FloatArray) -> FloatArray:
         """The Hessian of weights·φ, dense and symmetric, by reverse over reverse."""
@@ -189,7 +225,14 @@ class AutogradStack:
         hessian = np.array(rows).reshape(self.dimension, self.dimension)
         return (hessian + hessian.T) / 2
 
-    def _run(self, x: Any, roots: Sequence[int], order: Sequence[int]) -> tuple[Any, Pull | None]:
+    def _run(
+        self,
+        x: Any,
+        roots: Sequence[int],
+        order: Sequence[int],
+        traced: list[tuple[int, Shape]] | None = None,
+    ) -> tuple[Any, Pullback | None]:
+        """Values and pullback; `traced` is filled with start and shape of the roots on the tape."""
         if not roots:
             return np.zeros(0), None
         if self._values is None:
@@ -206,6 +249,8 @@ class AutogradStack:
                     values[number] = blocks[self.layout.position(step.leaf)]
                 else:
                     values[number] = step.run(xp, values)
+            if traced is not None:
+                traced.extend(_on_tape([values[root] for root in roots]))
             return _stacked(*[values[root] for root in roots])
 
         with np.errstate(all="ignore"):
@@ -245,7 +290,9 @@ class AutogradStack:
             if min(rows, self.dimension) <= FEW_SWEEPS:
                 self._plans[part] = sparsity.dense_plan(rows, self.dimension)
             else:
-                self._plans[part] = sparsity.plan(self._pattern(part), self.dimension)
+                sizes = [int(np.prod(self._graph.steps[root].shape, dtype=int)) for root in roots]
+                owner = np.repeat(np.arange(len(roots)), sizes)
+                self._plans[part] = sparsity.plan(self._pattern(part), self.dimension, owner)
         return self._plans[part]
 
     def _pattern(self, part: str) -> sparsity.Pattern:

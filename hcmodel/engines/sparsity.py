@@ -169,12 +169,19 @@ def dense_plan(rows: int, columns: int) -> Plan:
     return Plan(by_rows, groups, np.arange(count), None, None)
 
 
-def plan(pattern: Pattern, columns: int) -> Plan:
-    """The cheaper of row and column groups; compressed storage where most entries are 0."""
+def plan(pattern: Pattern, columns: int, owner: np.ndarray | None = None) -> Plan:
+    """The cheaper of row and column groups; compressed storage where most entries are 0.
+
+    `owner` numbers the root that each row belongs to. A row sweep walks only the roots it touches,
+    so its cost is the share of them; a column sweep walks all.
+    """
     rows = len(pattern)
     by_rows, colors = True, greedy_colors(pattern, columns)
-    if columns < _count(colors):
-        by_rows, colors = False, np.arange(columns)
+    owner = np.zeros(rows, dtype=int) if owner is None else owner
+    touched = np.unique(np.stack([colors, owner]), axis=1).shape[1]
+    cost = touched / (int(owner.max(initial=0)) + 1)
+    if columns < cost:
+        by_rows, colors, cost = False, np.arange(columns), columns
     if FULL not in pattern:
         transposed: list[set[int]] = [set() for _ in range(columns)]
         for i, row in enumerate(pattern):
@@ -182,7 +189,7 @@ def plan(pattern: Pattern, columns: int) -> Plan:
                 transposed[column].add(i)
         column_colors = greedy_colors([frozenset(column) for column in transposed], rows)
         # a column sweep differentiates the row sweep first, so it has to save something
-        if _count(column_colors) + 2 < _count(colors):
+        if _count(column_colors) + 2 < cost:
             by_rows, colors = False, column_colors
     groups = _groups(colors)
     indptr, indices = _compressed(pattern, columns)
