@@ -19,7 +19,8 @@ from hcmodel.errors import ModelError
 from hcmodel.expression import Constraint, Expression, Variable
 from hcmodel.graph import topological_order
 from hcmodel.layout import Layout
-from hcmodel.solvers.domain import Box, Domain
+from hcmodel.solvers.cones import Simplices, SymmetricMatrices
+from hcmodel.solvers.domain import Box, Domain, Product
 from hcmodel.solvers.outer import Outer
 
 FloatArray = NDArray[np.float64]
@@ -119,17 +120,43 @@ def _selection(indices: list[NDArray[np.intp]], width: int) -> scipy.sparse.csr_
 
 
 def _domain(variables: Sequence[Variable]) -> Domain:
+    """The product of the variables' domains; neighbouring boxes are one box."""
+    factors: list[Domain] = []
     for variable in variables:
-        if variable.domain_kind != "box":
-            raise ModelError(
-                f"variable '{variable.name}': {variable.domain_kind} domains cannot be solved over "
-                "in this version; boxes (bounds, nonneg, pos) can"
+        factor = _factor(variable)
+        last = factors[-1] if factors else None
+        if isinstance(factor, Box) and isinstance(last, Box):
+            factors[-1] = Box(
+                np.concatenate([last.lower, factor.lower]),
+                np.concatenate([last.upper, factor.upper]),
+                np.concatenate([last.positive, factor.positive]),
             )
-    parts = [(variable.lower, variable.upper, variable.pos) for variable in variables]
-    lower = [np.ravel(low) for low, _, _ in parts]
-    upper = [np.ravel(high) for _, high, _ in parts]
-    positive = [np.ravel((low > 0) | pos) for low, _, pos in parts]
-    return Box(np.concatenate(lower), np.concatenate(upper), np.concatenate(positive))
+        else:
+            factors.append(factor)
+    return factors[0] if len(factors) == 1 else Product(factors)
+
+
+def _factor(variable: Variable) -> Domain:
+    low, high = np.ravel(variable.lower), np.ravel(variable.upper)
+    kind = variable.domain_kind
+    if kind == "box":
+        return Box(low, high, (low > 0) | variable.pos)
+    if kind == "simplex":
+        # The simplex itself bounds its entries by 0 and 1; tighter bounds would need rows of their own.
+        if (low > 0).any() or (high < 1).any():
+            raise ModelError(
+                f"variable '{variable.name}' is a simplex and has bounds of its own; write them as "
+                "constraints"
+            )
+        length = variable.shape[-1]
+        return Simplices(variable.size // length, length)
+    if np.isfinite(low).any() or np.isfinite(high).any():
+        raise ModelError(
+            f"variable '{variable.name}' is {kind} and has bounds on its entries; write them as "
+            "constraints"
+        )
+    smallest, largest = variable.eigenvalue_bounds or (-np.inf, np.inf)
+    return SymmetricMatrices(variable.shape[0], smallest, largest)
 
 
 def _check_names(variables: Sequence[Variable], constraints: Sequence[Constraint]) -> None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import argparse
 import csv
+import io
 import json
 import sys
 import warnings
@@ -40,6 +41,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
         parser.print_help()
         return 0
     warnings.showwarning = _show_warning
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):  # letters that a terminal lacks become ?
+            stream.reconfigure(errors="replace")
     try:
         return int(given.run(given))
     except HCError as error:
@@ -153,6 +157,8 @@ def _load(given: argparse.Namespace) -> Any:
 
 def _solve(given: argparse.Namespace) -> int:
     problem = _load(given)
+    for path in (given.output, given.trace, given.plot):
+        _check_writable(path)
     start = None
     if given.start is not None:
         start = _read_start(given.start)
@@ -171,17 +177,23 @@ def _solve(given: argparse.Namespace) -> int:
     )
     solution: Solution = problem.solution
     report = solution.to_json(given.model)
-    if given.json:
-        print(json.dumps(report))
-    elif not given.verbose:
-        print(solution)
     if given.output is not None:
         Path(given.output).write_text(json.dumps(report, indent=2) + "\n")
     if given.trace is not None:
         _write_trace(given.trace, solution)
     if given.plot is not None:
         solution.plot(given.plot)
+    if given.json:
+        print(json.dumps(report))
+    elif not given.verbose:
+        print(solution)
     return EXIT_CODES[solution.status]
+
+
+def _check_writable(path: str | None) -> None:
+    """A path that cannot be written is an error before the solve, not after it."""
+    if path is not None and not Path(path).parent.is_dir():
+        raise HCError(f"{path}: there is no folder {Path(path).parent}")
 
 
 def _read_start(path: str) -> dict[str, Any]:

@@ -1,11 +1,12 @@
 """The flat vector: which slice belongs to which variable, and how a slice becomes an array.
 
-Names exist outside, the vector inside. Each block is expanded linearly from its stored entries; a
-full array in C order is the only storage so far.
+Names exist outside, the vector inside. Each block is expanded linearly from its stored entries: an
+array is stored whole, in C order, and a symmetric matrix as its scaled upper triangle.
 """
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -15,6 +16,7 @@ import numpy as np
 from hcmodel.errors import ModelError
 from hcmodel.expression import Variable
 from hcmodel.shapes import Shape
+from hcmodel.solvers.cones import ROOT_TWO, to_vector, triangle
 
 
 @dataclass(frozen=True)
@@ -24,14 +26,30 @@ class Block:
     start: int
     stop: int
     shape: Shape
+    symmetric: bool = False
 
     def expand(self, xp: Any, stored: Any) -> Any:
         """The variable's array from its stored entries; linear in them."""
+        if self.symmetric:
+            places, factors = _spread(self.shape[0])
+            return xp.reshape(stored[places] * factors, self.shape)
         return xp.reshape(stored, self.shape)
 
     def store(self, array: np.ndarray) -> np.ndarray:
         """The stored entries of an array, the inverse of `expand`."""
+        if self.symmetric:
+            return to_vector(np.asarray(array, dtype=float))
         return np.asarray(array, dtype=float).reshape(-1)
+
+
+@functools.cache
+def _spread(order: int) -> tuple[np.ndarray, np.ndarray]:
+    """For each entry of a symmetric matrix, where it is stored and by what it is scaled."""
+    rows, columns = triangle(order)
+    places = np.zeros((order, order), dtype=int)
+    places[rows, columns] = places[columns, rows] = np.arange(rows.size)
+    factors = np.where(np.eye(order, dtype=bool), 1.0, 1.0 / ROOT_TWO)
+    return places.reshape(-1), factors.reshape(-1)
 
 
 class Layout:
@@ -45,8 +63,11 @@ class Layout:
         blocks: list[Block] = []
         start = 0
         for variable in self.variables:
-            blocks.append(Block(start, start + variable.size, variable.shape))
-            start += variable.size
+            symmetric = variable.domain_kind in ("symmetric", "psd")
+            order = variable.shape[0] if symmetric else 0
+            size = order * (order + 1) // 2 if symmetric else variable.size
+            blocks.append(Block(start, start + size, variable.shape, symmetric))
+            start += size
         self.blocks = tuple(blocks)
         self.size = start
 
@@ -61,6 +82,12 @@ class Layout:
         """Where `variable` lies in the vector."""
         block = self.blocks[self.position(variable)]
         return slice(block.start, block.stop)
+
+    def places(self, variable: Variable) -> np.ndarray:
+        """For each entry of `variable`, in C order, where in the vector it is stored."""
+        block = self.blocks[self.position(variable)]
+        own = _spread(block.shape[0])[0] if block.symmetric else np.arange(block.stop - block.start)
+        return np.asarray(block.start + own)
 
     def unpack(self, xp: Any, vector: Any) -> list[Any]:
         """The variables' arrays, in order, from the vector."""

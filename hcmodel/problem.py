@@ -235,7 +235,7 @@ class Problem:
         def watch(record: Record) -> bool:
             shown = signed_record(record, self.canonical.sign)
             answers = [watcher(shown) for watcher in watchers]
-            return any(answer is True for answer in answers)
+            return any(bool(answer) for answer in answers)
 
         return watch
 

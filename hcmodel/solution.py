@@ -100,6 +100,7 @@ class Solution:
 
 LIMITS = (
     Termination.CALL_LIMIT,
+    Termination.ITERATION_LIMIT,
     Termination.TIME_LIMIT,
     Termination.INTERRUPTED,
     Termination.CALLBACK,
@@ -109,7 +110,7 @@ LIMITS = (
 def judge(
     termination: Termination,
     evaluation: Evaluation | None,
-    residual: float,
+    stationary: bool,
     tolerance: float,
 ) -> Status:
     """What the point is, from its own evaluation; the termination decides only where that cannot."""
@@ -118,12 +119,12 @@ def judge(
     feasible = evaluation.relative_violation <= tolerance
     if termination is Termination.UNBOUNDED and feasible:
         return Status.UNBOUNDED
-    if feasible and residual <= tolerance:
+    if feasible and stationary:
         return Status.LOCALLY_OPTIMAL
     if termination in LIMITS:
         return Status.USER_LIMIT
     if feasible:
         return Status.OPTIMAL_INACCURATE
-    if termination is Termination.BACKEND_FAILED:
-        return Status.SOLVER_ERROR
-    return Status.INFEASIBLE_INACCURATE
+    if termination is Termination.INFEASIBLE_STATIONARY:
+        return Status.INFEASIBLE_INACCURATE
+    return Status.SOLVER_ERROR

@@ -29,7 +29,8 @@ def start_vector(
         if value is None:
             value = variable.start
         if value is not None:
-            vector[canonical.layout.slice(variable)] = np.ravel(value)
+            block = canonical.layout.blocks[canonical.layout.position(variable)]
+            vector[block.start : block.stop] = block.store(value)
     return vector
 
 

@@ -41,7 +41,12 @@ def judged_solution(
             multipliers, residual = kkt.best_multipliers(
                 evaluation, canonical.domain, [result.multipliers], tolerance
             )
-    status = judge(result.termination, evaluation, residual, tolerance)
+    stationary = (
+        evaluation is not None
+        and bool(np.isfinite(residual))
+        and kkt.is_stationary(evaluation, canonical.domain, multipliers, tolerance)
+    )
+    status = judge(result.termination, evaluation, stationary, tolerance)
     # A multiplier or a residual means something only at a point that may be a minimum.
     nowhere = status in (Status.INFEASIBLE_INACCURATE, Status.UNBOUNDED)
     known = evaluation is not None and bool(np.isfinite(residual)) and not nowhere

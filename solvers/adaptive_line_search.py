@@ -39,6 +39,11 @@ class AdaLSOptions(Options):
     objective_steps: int = 12
     """Steps on the objective alone, over X without the rows, to find the first level η0."""
 
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if not isinstance(self.objective_steps, int) or self.objective_steps < 0:
+            raise ValueError(f"objective_steps is a whole number, not {self.objective_steps!r}")
+
 
 class AdaptiveLineSearch:
     """`sbl-adals`."""
@@ -58,10 +63,10 @@ class AdaptiveLineSearch:
             return self._objective_step(task, state)
         if state.feasibility is not None:
             return continue_feasibility(task, self.backend, state)
-        merit = state.penalty.merit(state.current)
-        gap = max(merit - state.level, 0.0)
-        shift = min(1.0, state.decrease / (BETA * gap)) if gap > 0 else 1.0
-        state = advance(task, self.backend, self.options, state, state.decrease)
+        most = BETA * max(state.penalty.merit(state.current) - state.level, 0.0)
+        wanted = min(state.decrease, most)
+        shift = wanted / most if most > 0 else 1.0
+        state = advance(task, self.backend, self.options, state, wanted)
         return self._update_level(replace(state, shift=shift))
 
     def terminate(self, task: Task, state: BundleState) -> Termination | None:

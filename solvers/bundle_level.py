@@ -38,18 +38,14 @@ FEASIBLE_SHARE = 0.1
 NEAR = 1e3
 # Rows times variables up to which that fit is cheap enough to be made at every step.
 SMALL = 2000
-# The part of √tol that the residual in natural units may have: its square is the error in the value,
-# relative to the objective, also where that is tiny.
-SCALED = 0.1
-# The part of the objective's size at the start under which its own size no longer matters: an optimum
-# of 0 has none.
-SMALLEST_SCALE = 1e-3
 # A decrease of F1 this small, relatively, drowns in rounding.
 ROUNDING = 1e-15
 # A relative fall of the merit that counts as progress.
 PROGRESS = 1e-13
 # An objective under −BOTTOM, still falling, is taken as unbounded.
 BOTTOM = 1e20
+# Samples to go on from where the start's rows have no slope at all.
+MOST_RESTARTS = 3
 # So is a point beyond FAR, in a direction without a bound, where the objective still falls.
 FAR = 1e20
 
@@ -80,7 +76,6 @@ class BundleState(State):
 
     decrease: float = np.nan
     weight: float = 0.0
-    scale: float = 0.0
     penalty: Penalty = field(default_factory=lambda: Penalty(np.zeros(0)))
     history: tuple[Evaluation, ...] = ()
     failures: int = 0
@@ -122,6 +117,8 @@ class StarBundleLevel:
             margin = 1e-3 * task.tolerance * max(1.0, abs(task.optimal_value))
             if abs(below) <= margin:
                 return Termination.LEVEL_REACHED
+            if below > task.tolerance * max(1.0, abs(task.optimal_value)) + owed(state):
+                return Termination.LEVEL_PASSED
         return None
 
 
@@ -132,7 +129,6 @@ def initial_state(task: Task, start: Evaluation) -> BundleState:
         multipliers=np.zeros(start.rows.size),
         phase="descent",
         decrease=first_decrease(start, task),
-        scale=max(abs(start.objective), 10.0 * first_decrease(start, task)),
         penalty=Penalty(np.zeros(start.rows.size)),
         history=(start,),
     )
@@ -149,13 +145,16 @@ def first_decrease(start: Evaluation, task: Task) -> float:
 
 
 def continue_feasibility(task: Task, backend: QPBackend, state: BundleState) -> BundleState:
-    """One step of the phase on the rows, and its end."""
+    """One step of the phase on the rows, or its end: the objective at the point it has reached."""
     assert state.feasibility is not None
-    inner = feasibility_step(task, backend, state.feasibility)
+    inner = state.feasibility
+    feasible = inner.current.relative_violation <= FEASIBLE_SHARE * task.tolerance
+    if not feasible:
+        inner = feasibility_step(task, backend, inner)
     state = replace(
         state, feasibility=inner, current=inner.current, step=inner.step, shift=inner.shift
     )
-    if inner.current.relative_violation <= FEASIBLE_SHARE * task.tolerance:
+    if feasible:
         start = task.oracle.at(inner.current.point)
         if start.finite and start.differentiable:
             return replace(
@@ -169,6 +168,14 @@ def continue_feasibility(task: Task, backend: QPBackend, state: BundleState) -> 
         return replace(state, stop=Termination.OUTSIDE_DOMAIN)
     if inner.failed:
         return replace(state, stop=Termination.BACKEND_FAILED)
+    if inner.stationary and inner.flat and inner.restarts < MOST_RESTARTS:
+        # Rows without any slope say nothing of where to go: look from somewhere else.
+        generator = np.random.default_rng(inner.restarts)
+        rows_only = task.oracle.restricted(objective=False)
+        sample = rows_only.at(task.domain.sample(generator))
+        if sample.finite and sample.differentiable:
+            fresh = FeasibilityState(sample, restarts=inner.restarts + 1)
+            return replace(state, feasibility=fresh, current=sample)
     if inner.stationary:
         stop = Termination.INFEASIBLE_STATIONARY
         return replace(state, stop=stop, conflict=inner.conflict)
@@ -239,12 +246,7 @@ def _judge(task: Task, state: BundleState, level_step: LevelStep) -> BundleState
         )
         if fitted_residual <= task.tolerance or near:
             multipliers, residual = fitted, fitted_residual
-    converged = (
-        feasible
-        and residual <= task.tolerance
-        and kkt.scaled_residual(current, task.domain, multipliers, SMALLEST_SCALE * state.scale)
-        <= SCALED * task.tolerance**0.5
-    )
+    converged = feasible and kkt.is_stationary(current, task.domain, multipliers, task.tolerance)
     stop = Termination.CONVERGED if converged else None
     return replace(state, multipliers=multipliers, residual=residual, stop=stop)
 
@@ -282,7 +284,10 @@ def _moved(
     merit = penalty.merit(search.evaluation)
     needed = PROGRESS * max(abs(merit), abs(search.evaluation.objective))
     lowest = state.lowest
-    progress = lowest is None or merit < penalty.merit(lowest) - needed
+    history = (*state.history, search.evaluation)[-options.memory :]
+    falling = worst(history, penalty) < worst(state.history, penalty) - needed
+    lower = lowest is None or merit < penalty.merit(lowest) - needed
+    progress = lower or falling
     stagnant = 0 if progress else state.stagnant + 1
     stop = Termination.STALLED if stagnant >= options.patience else None
     if search.evaluation.objective < -BOTTOM or _escapes(domain, state, search.evaluation):
@@ -293,10 +298,10 @@ def _moved(
         decrease=decrease,
         weight=_next_weight(state.weight, level_step.weight, search.ideal),
         penalty=penalty,
-        history=(*state.history, search.evaluation)[-options.memory :],
+        history=history,
         step=float(np.linalg.norm(level_step.s)) * search.length,
         failures=0,
-        lowest=search.evaluation if progress else lowest,
+        lowest=search.evaluation if lower else lowest,
         stagnant=stagnant,
         stop=stop,
     )

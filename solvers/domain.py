@@ -21,6 +21,9 @@ FloatArray = NDArray[np.float64]
 # log x says nothing beyond, and steps to a bound many orders of magnitude away would only be undone.
 LARGEST_FALL = 0.7
 LARGEST_RISE = 3.0
+# Bounds farther than this, in natural units, stand for no bound: no step goes there, and numbers of
+# such a size spoil the QP.
+FARTHEST = 1e5
 
 
 @dataclass(frozen=True)
@@ -91,6 +94,8 @@ class Box:
             raise ValueError("a box needs two vectors of one length")
         if np.isnan(self.lower).any() or np.isnan(self.upper).any():
             raise ValueError("a box bound is NaN")
+        if (self.lower == np.inf).any() or (self.upper == -np.inf).any():
+            raise ValueError("empty box: it holds no finite point")
         if (self.lower > self.upper).any():
             entry = int(np.argmax(self.lower > self.upper))
             raise ValueError(f"empty box: lower bound above upper bound in entry {entry}")
@@ -126,7 +131,9 @@ class Box:
 
     def step_rows(self, x: FloatArray, metric: FloatArray) -> StepRows:
         lower, upper = (self.lower - x) / metric, (self.upper - x) / metric
-        reach = np.abs(x) / metric
+        lower = np.where(lower < -FARTHEST, -np.inf, lower)
+        upper = np.where(upper > FARTHEST, np.inf, upper)
+        reach = np.where(x == 0, 1.0, np.abs(x)) / metric
         return StepRows(
             np.where(self.positive, np.maximum(lower, -LARGEST_FALL * reach), lower),
             np.where(self.positive, np.minimum(upper, LARGEST_RISE * reach), upper),
@@ -149,7 +156,7 @@ class Box:
         middle = self.middle()
         spread = np.where(self.positive, np.maximum(np.abs(middle), 1e-300), 1.0)
         low = np.where(np.isfinite(self.lower), self.lower, middle - spread)
-        low = np.where(self.positive, np.maximum(low, 1e-3 * spread), low)
+        low = np.where(self.positive & (low <= 0), 1e-3 * spread, low)
         high = np.where(np.isfinite(self.upper), self.upper, np.maximum(low, middle) + 9 * spread)
         ratio = np.where(self.positive, high / np.where(self.positive, low, 1.0), 1.0)
         return self.project(np.where(self.positive, low * ratio**share, low + share * (high - low)))
@@ -168,7 +175,7 @@ class Box:
 
 @dataclass(frozen=True)
 class Product:
-    """Sets side by side: factor i holds the entries from offsets[i] up to the next factor's."""
+    """Sets side by side: each factor holds the entries that follow those of the one before."""
 
     factors: tuple[Domain, ...]
 

@@ -24,6 +24,7 @@ FloatArray = NDArray[np.float64]
 # Relative decrease of F2 under which a proximal step of the widest kind counts as none.
 STATIONARY_DECREASE = 1e-7
 WIDEST = 1e4
+LARGEST_SLACK = 1e6
 
 
 @dataclass(frozen=True)
@@ -36,6 +37,8 @@ class FeasibilityState:
     conflict: FloatArray | None = None
     stationary: bool = False
     failed: bool = False
+    flat: bool = False
+    restarts: int = 0
 
 
 class WorstViolation:
@@ -58,7 +61,7 @@ def feasibility_step(task: Task, backend: QPBackend, state: FeasibilityState) ->
     if not state.elastic:
         onto_rows = solve_rows(model, backend)
         if onto_rows is not None:
-            _, s, shift = onto_rows
+            s, shift = onto_rows
             merit = Penalty(1.0 / model.row_scales)
             start = merit.merit(state.current)
             search = backtrack(oracle, task.domain, model, s, merit, start)
@@ -75,7 +78,8 @@ def _elastic_step(
     oracle = task.oracle.restricted(objective=False)
     merit = WorstViolation()
     worst = merit.merit(state.current)
-    solution = backend.solve(_elastic_program(model, worst, state.width))
+    unit = min(worst, float(np.max(model.row_scales)))
+    solution = backend.solve(_elastic_program(model, worst, unit, state.width))
     if not solution.usable:
         return replace(state, failed=True)
     s = solution.step[:-1]
@@ -85,7 +89,11 @@ def _elastic_step(
     conflict = np.append(conflict, weights[count : count + equal] + weights[count + equal :])
     conflict = conflict / model.row_scales
     state = replace(state, conflict=conflict / max(float(conflict.sum()), 1e-300), shift=np.nan)
-    if merit.predicted(model, s) <= STATIONARY_DECREASE * worst:
+    slopes = abs(model.jacobian).max(axis=1)
+    slopes = slopes.toarray() if scipy.sparse.issparse(slopes) else slopes
+    violated = state.current.violations >= 0.5 * worst
+    state = replace(state, flat=not np.any(np.reshape(slopes, -1)[violated]))
+    if merit.predicted(model, s) <= STATIONARY_DECREASE * unit:
         if state.width >= WIDEST:
             return replace(state, stationary=True)
         return replace(state, width=state.width * 10)
@@ -102,22 +110,27 @@ def _elastic_step(
     )
 
 
-def _elastic_program(model: LinearModel, worst: float, width: float) -> QuadraticProgram:
-    """Over (s, t): t is the share of the present violation that remains."""
+def _elastic_program(
+    model: LinearModel, worst: float, unit: float, width: float
+) -> QuadraticProgram:
+    """Over (s, t): the largest violation is to fall by t units, t as large as may be.
+
+    Slack that no step of natural length can use up is cut off, so that the numbers stay of one size.
+    """
     count, dimension = model.inequalities, model.gradient.size
-    share = (worst / model.row_scales).reshape(-1, 1)
     jacobian = model.jacobian
-    upper = jacobian
-    lower = -jacobian[count:]
     stack = scipy.sparse.vstack if scipy.sparse.issparse(jacobian) else np.vstack
     beside = scipy.sparse.hstack if scipy.sparse.issparse(jacobian) else np.hstack
-    rows = stack([upper, lower])
-    shares = np.vstack([share, share[count:]])
-    bound = np.concatenate([-model.rows, model.rows[count:]])
+    rows = stack([jacobian, -jacobian[count:]])
+    shares = (unit / model.row_scales).reshape(-1, 1)
+    shares = np.vstack([shares, shares[count:]])
+    slack = worst / model.row_scales - model.rows
+    opposite = (worst / model.row_scales + model.rows)[count:]
+    bound = np.minimum(np.concatenate([slack, opposite]), LARGEST_SLACK)
     steps = replace(
         model.steps,
         lower=np.append(model.steps.lower, 0.0),
-        upper=np.append(model.steps.upper, np.inf),
+        upper=np.append(model.steps.upper, worst / unit),
         cones=tuple(
             replace(
                 cone,
@@ -132,8 +145,8 @@ def _elastic_program(model: LinearModel, worst: float, width: float) -> Quadrati
     )
     return QuadraticProgram(
         quadratic=np.append(np.full(dimension, 1.0 / width), 0.0),
-        linear=np.append(np.zeros(dimension), 1.0),
-        inequality=beside([rows, -shares]),
+        linear=np.append(np.zeros(dimension), -1.0),
+        inequality=beside([rows, shares]),
         inequality_bound=bound,
         equality=np.zeros((0, dimension + 1)),
         equality_bound=np.zeros(0),

@@ -1,7 +1,8 @@
 """KKT residual and multipliers at a point.
 
-The residual is ‖x − Π_X(x − ∇L)‖∞ / max(1, ‖∇F1‖∞), and complementarity |λ_i g_i| / max(1, |F1|) counts
-alike: a multiplier on a slack row proves nothing.
+The residual is ‖x − Π_X(x − ∇L/s)‖∞ with s = max(1, ‖∇F1‖∞) over the coordinates that no bound holds.
+Dividing after the projection instead would let every steep point of a small box pass. Complementarity
+|λ_i g_i| / max(1, |F1|) and the sign of λ count alike.
 """
 
 from __future__ import annotations
@@ -19,7 +20,9 @@ from hcmodel.solvers.oracle import Evaluation
 FloatArray = NDArray[np.float64]
 
 # Least squares with more unknowns than this cost more than a method's own multipliers are worth.
-LARGEST_LEAST_SQUARES = 2000
+LARGEST_LEAST_SQUARES = 200
+# The least size that an objective is taken to have where it and its slopes vanish.
+SMALLEST_SCALE = 1e-5
 
 
 def lagrangian_gradient(evaluation: Evaluation, multipliers: FloatArray) -> FloatArray:
@@ -31,18 +34,19 @@ def residual(evaluation: Evaluation, domain: Domain, multipliers: FloatArray) ->
     gradient = lagrangian_gradient(evaluation, multipliers)
     if not np.isfinite(gradient).all():
         return np.inf
-    moved = evaluation.point - domain.project(evaluation.point - gradient)
-    scale = max(1.0, float(np.max(np.abs(evaluation.gradient), initial=0.0)))
-    stationarity = float(np.max(np.abs(moved), initial=0.0)) / scale
+    point = evaluation.point
+    free = domain.normal_cone_distance(point, -evaluation.gradient)
+    scale = max(1.0, float(np.max(np.abs(free), initial=0.0)))
+    moved = point - domain.project(point - gradient / scale)
+    stationarity = float(np.max(np.abs(moved), initial=0.0))
     count = evaluation.inequalities
+    stationarity = max(stationarity, float(np.max(-multipliers[:count], initial=0.0)))
     products = np.abs(multipliers[:count] * evaluation.rows[:count])
     complementarity = float(np.max(products, initial=0.0)) / max(1.0, abs(evaluation.objective))
     return max(stationarity, complementarity)
 
 
-def scaled_residual(
-    evaluation: Evaluation, domain: Domain, multipliers: FloatArray, smallest_scale: float = 0.0
-) -> float:
+def scaled_residual(evaluation: Evaluation, domain: Domain, multipliers: FloatArray) -> float:
     """Stationarity in the units of the domain's metric, relative to the objective's own size.
 
     Its square is of the order of the error in the value, so complementarity, whose error is of
@@ -51,8 +55,10 @@ def scaled_residual(
     point, metric = evaluation.point, domain.metric(evaluation.point)
     gradient = lagrangian_gradient(evaluation, multipliers)
     held = -domain.normal_cone_distance(point, -gradient) * metric
-    own = np.max(np.abs(evaluation.gradient * metric), initial=0.0)
-    scale = max(abs(evaluation.objective), float(own), smallest_scale, 1e-300)
+    if not np.isfinite(held).all():
+        return np.inf
+    own = domain.normal_cone_distance(point, -evaluation.gradient) * metric
+    scale = max(abs(evaluation.objective), float(np.max(np.abs(own), initial=0.0)), SMALLEST_SCALE)
     count = evaluation.inequalities
     products = float(np.max(np.abs(multipliers[:count] * evaluation.rows[:count]), initial=0.0))
     return max(float(np.max(np.abs(held), initial=0.0)) / scale, float(np.sqrt(products / scale)))
@@ -96,6 +102,18 @@ def least_squares_multipliers(
     result = np.zeros(rows.size)
     result[active] = weights / scales
     return result
+
+
+def is_stationary(
+    evaluation: Evaluation, domain: Domain, multipliers: FloatArray, tolerance: float
+) -> bool:
+    """Whether the residual is below the tolerance, in the user's units and in natural ones.
+
+    In natural units the root of the tolerance is asked for: its square is the error in the value.
+    """
+    if residual(evaluation, domain, multipliers) > tolerance:
+        return False
+    return scaled_residual(evaluation, domain, multipliers) <= 0.1 * float(np.sqrt(tolerance))
 
 
 def best_multipliers(

@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 
 from hcmodel.solvers.domain import Domain, StepRows
 from hcmodel.solvers.oracle import Evaluation, Oracle
-from hcmodel.solvers.qp import QPBackend, QPSolution, QuadraticProgram
+from hcmodel.solvers.qp import QPBackend, QuadraticProgram
 
 FloatArray = NDArray[np.float64]
 
@@ -149,16 +149,14 @@ class LevelStep:
     weight: float
 
 
-def solve_rows(
-    model: LinearModel, backend: QPBackend
-) -> tuple[QPSolution, FloatArray, float] | None:
+def solve_rows(model: LinearModel, backend: QPBackend) -> tuple[FloatArray, float] | None:
     """The shortest step onto the linearised rows and the largest shift α that admits one."""
     unit = model.unit(0.0)
     shift = 1.0
     while shift >= SMALLEST_SHIFT:
         solution = backend.solve(model.program(shift, None, unit))
         if solution.usable:
-            return solution, solution.step * unit, shift
+            return solution.step * unit, shift
         shift /= 4.0 if shift < 0.1 else 2.0
     return None
 
@@ -185,7 +183,7 @@ def solve_level(
     normal = solve_rows(model, backend)
     if normal is None:
         return None
-    _, s, shift = normal
+    s, shift = normal
     rise = float(model.gradient @ s)  # what the step onto the rows costs, at most
     share = max(decrease, abs(rise), 1e-3 * model.gradient_scale * model.unit(decrease)) / 4.0
     for _ in range(LEVEL_TRIALS):
@@ -255,7 +253,8 @@ class Penalty:
     weights: FloatArray
 
     def merit(self, evaluation: Evaluation) -> float:
-        return evaluation.objective + float(self.weights @ evaluation.violations)
+        own = evaluation.objective if evaluation.has_objective else 0.0
+        return own + float(self.weights @ evaluation.violations)
 
     def covering(self, multipliers: FloatArray) -> Penalty:
         needed = np.abs(multipliers)

@@ -21,6 +21,8 @@ FloatArray = NDArray[np.float64]
 
 # Attempts at a start inside the domain of every function, when the one given is not.
 START_ATTEMPTS = 50
+# The most that a violation within the tolerance is charged for when points are compared.
+HIGHEST_PRICE = 1e6
 # Iterations in a row that look at no new point: the method only shrinks its own parameters.
 IDLE_ITERATIONS = 20
 
@@ -75,13 +77,14 @@ class _Incumbent:
         violation = evaluation.relative_violation
         if violation > self.tolerance:
             return (True, violation)
-        return (False, evaluation.objective + float(np.abs(multipliers) @ evaluation.violations))
+        if not evaluation.has_objective:
+            return (False, np.inf)
+        prices = np.minimum(np.abs(multipliers), HIGHEST_PRICE)
+        return (False, evaluation.objective + float(prices @ evaluation.violations))
 
     def offer(self, evaluation: Evaluation, multipliers: FloatArray) -> None:
         if not evaluation.finite or not evaluation.has_rows:
             return
-        if not evaluation.has_objective and evaluation.relative_violation <= self.tolerance:
-            return  # a feasible point whose value is not known yet: the next state will carry it
         best = self.evaluation
         if best is None or self._key(evaluation, multipliers) <= self._key(best, multipliers):
             self.evaluation, self.multipliers = evaluation, multipliers
@@ -111,12 +114,12 @@ def run(
         while termination is None:
             best.offer(state.current, state.multipliers)
             trace.append(_record(iteration, state, oracle))
-            if callback is not None and callback(trace[-1]) is True:
+            if callback is not None and callback(trace[-1]):
                 termination = Termination.CALLBACK
                 break
             termination = state.stop or method.terminate(task, state)
             if termination is None and iteration >= max_iterations:
-                termination = Termination.STALLED
+                termination = Termination.ITERATION_LIMIT
             idle = 0 if oracle.calls.points != points else idle + 1
             points = oracle.calls.points
             if termination is None and idle >= IDLE_ITERATIONS:

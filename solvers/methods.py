@@ -102,15 +102,15 @@ def minimize(
     entry = find_method(method)
     chosen = make_options(entry, options)
     if entry.needs_optimal_value and optimal_value is None:
-        raise ValueError(f"{name_with_hint(entry)}")
+        raise ValueError(f"{entry.name} needs optimal_value; without it use method='sbl-adals'")
     if oracle.dimension != domain.dimension:
         raise ValueError(f"oracle of dimension {oracle.dimension}, domain of {domain.dimension}")
+    if not (np.isfinite(tolerance) and tolerance > 0):
+        raise ValueError(f"tolerance must be a positive number, not {tolerance!r}")
     deadline = None if time_limit is None else time.monotonic() + time_limit
-    oracle.budget = Budget(max_calls, deadline)
-    task = Task(oracle, domain, tolerance, optimal_value)
+    counted = Oracle(oracle.stack, oracle.outer, budget=Budget(max_calls, deadline))
+    task = Task(counted, domain, tolerance, optimal_value)
     first = domain.middle() if start is None else np.asarray(start, dtype=float)
+    if first.shape != (domain.dimension,):
+        raise ValueError(f"the start has shape {first.shape}, not ({domain.dimension},)")
     return run(entry.make(chosen), task, first, callback)
-
-
-def name_with_hint(entry: MethodEntry) -> str:
-    return f"{entry.name} needs optimal_value; without it use method='sbl-adals'"

@@ -118,7 +118,7 @@ class Evaluation:
         self._outer = outer
         self._objective_pass = objective
         self._rows_pass = rows
-        self.objective = 0.0 if objective is None else outer.objective_value(objective.values)
+        self.objective = np.nan if objective is None else outer.objective_value(objective.values)
         if rows is None:
             self.rows = np.zeros(0)
             self.magnitudes = np.ones(0)
@@ -168,7 +168,8 @@ class Evaluation:
     @property
     def finite(self) -> bool:
         """Whether the point lies in the domain of every function."""
-        return bool(np.isfinite(self.objective) and np.isfinite(self.rows).all())
+        known = not self.has_objective or np.isfinite(self.objective)
+        return bool(known and np.isfinite(self.rows).all())
 
     @property
     def differentiable(self) -> bool:
@@ -223,7 +224,7 @@ class Oracle:
             self.outer,
             calls=self.calls,
             budget=self.budget,
-            parts=(objective, rows),
+            parts=(objective and self._with_objective, rows and self._with_rows),
             memo=self._memo,
         )
 
@@ -327,6 +328,8 @@ def function_oracle(
     smooth: bool = True,
 ) -> Oracle:
     """An oracle from callables that return (value, derivative); `sizes` counts the rows of each."""
+    if not any(sizes) and (inequalities is not None or equalities is not None):
+        raise ValueError("sizes = (inequalities, equalities) must count the rows")
     count_le = sizes[0] if inequalities is not None else 0
     count_eq = sizes[1] if equalities is not None else 0
 

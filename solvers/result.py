@@ -18,12 +18,16 @@ class Termination(Enum):
 
     CONVERGED = "the KKT residual is below the tolerance"
     LEVEL_REACHED = "the given optimal value was reached"
+    LEVEL_PASSED = (
+        "a feasible point lies below the given optimal value, which is therefore too high"
+    )
     STALLED = "no further progress is possible at this accuracy"
     INFEASIBLE_STATIONARY = "the violation has a stationary point above the tolerance"
     UNBOUNDED = "the objective falls without end"
     CALL_LIMIT = "the limit on oracle calls was reached"
     TIME_LIMIT = "the time limit was reached"
     INTERRUPTED = "interrupted by the user"
+    ITERATION_LIMIT = "the limit on iterations was reached"
     CALLBACK = "stopped by the callback"
     OUTSIDE_DOMAIN = "no start was found at which every function is defined"
     BACKEND_FAILED = "the QP backend found no answer"

@@ -301,8 +301,8 @@ class AutogradStack:
         for number in self._order[part]:
             step = steps[number]
             if isinstance(step.leaf, Variable):
-                place = self.layout.slice(step.leaf)
-                patterns[number] = [frozenset((i,)) for i in range(place.start, place.stop)]
+                places = self.layout.places(step.leaf)
+                patterns[number] = [frozenset((i,)) for i in places.tolist()]
                 continue
             shapes = [steps[argument].shape for argument in step.arguments]
             found = [patterns.get(argument) for argument in step.arguments]

@@ -34,5 +34,8 @@ def convergence_figure(solution: Solution, path: str | None = None) -> Any:
         axes.grid(alpha=0.3)
     figure.suptitle(f"{solution.method}: {solution.status.value}")
     if path is not None:
-        figure.savefig(path, dpi=150)
+        try:
+            figure.savefig(path, dpi=150)
+        except ValueError as error:  # matplotlib knows the format by the name's ending
+            raise SolverError(f"{path}: {error}") from None
     return figure

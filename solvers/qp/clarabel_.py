@@ -19,6 +19,8 @@ FloatArray = NDArray[np.float64]
 
 # A multiplier above this, and above the distance to its bound, marks the bound as active.
 SNAP = 1e-7
+# A bound as large as this is none, as in most solvers.
+INFINITE = 1e20
 
 STATUSES = {
     "Solved": QPStatus.SOLVED,
@@ -69,8 +71,8 @@ class _Conic:
         self.q = program.linear
         self.P = _upper_triangle(program.quadratic)
         domain = program.domain
-        self.finite_lower = np.flatnonzero(np.isfinite(domain.lower))
-        self.finite_upper = np.flatnonzero(np.isfinite(domain.upper))
+        self.finite_lower = np.flatnonzero(domain.lower > -INFINITE)
+        self.finite_upper = np.flatnonzero(domain.upper < INFINITE)
         rows = (program.equality, program.inequality)
         if domain.cones or any(scipy.sparse.issparse(block) for block in rows):
             self.A = self._stacked()
@@ -96,8 +98,10 @@ class _Conic:
             if cone.kind == "psd":
                 order = int((np.sqrt(8 * cone.offset.size + 1) - 1) / 2)
                 self.cones.append(clarabel.PSDTriangleConeT(order))
-            else:
+            elif cone.kind == "zero":
                 self.cones.append(clarabel.ZeroConeT(cone.offset.size))
+            else:
+                raise ValueError(f"unknown cone {cone.kind!r}; there are: psd, zero")
 
     def _stacked(self) -> Any:
         program = self.program

@@ -1,0 +1,209 @@
+"""Domains that are no boxes: products of simplices, and symmetric matrices between two multiples of I.
+
+Symmetric matrices are stored once, as the upper triangle column by column with off-diagonal entries
+times √2, so that the Euclidean norm of the stored vector is the Frobenius norm of the matrix and the
+vector is what Clarabel's cone of positive semidefinite matrices takes.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import scipy
+from numpy.typing import NDArray
+
+from hcmodel.solvers.domain import Cone, StepRows
+
+FloatArray = NDArray[np.float64]
+
+ROOT_TWO = float(np.sqrt(2.0))
+
+
+@dataclass(frozen=True)
+class Simplices:
+    """`count` distributions over `length` outcomes, one after the other."""
+
+    count: int
+    length: int
+
+    @property
+    def dimension(self) -> int:
+        return self.count * self.length
+
+    def _rows(self, x: FloatArray) -> FloatArray:
+        return x.reshape(self.count, self.length)
+
+    def project(self, x: FloatArray) -> FloatArray:
+        """Subtract from each row the number that makes the positive parts sum to one."""
+        rows = self._rows(x)
+        largest_first = -np.sort(-rows, axis=1)
+        excess = np.cumsum(largest_first, axis=1) - 1.0
+        counts = np.arange(1, self.length + 1)
+        support = np.sum(largest_first * counts > excess, axis=1)
+        threshold = excess[np.arange(self.count), support - 1] / support
+        clipped = np.maximum(rows - threshold[:, None], 0.0)
+        return np.ravel(clipped / clipped.sum(axis=1, keepdims=True))
+
+    def contains(self, x: FloatArray, tolerance: float = 0.0) -> bool:
+        rows = self._rows(x)
+        slack = max(tolerance, 1e-12)
+        return bool((rows >= -slack).all() and (np.abs(rows.sum(axis=1) - 1.0) <= slack).all())
+
+    def normal_cone_distance(self, x: FloatArray, direction: FloatArray) -> FloatArray:
+        """The projection of the direction onto the tangent cone: rows of sum 0, inward at zeros."""
+        rows, wanted = self._rows(x), self._rows(direction)
+        low, high = wanted.min(axis=1) - 1e-300, wanted.max(axis=1) + 1e-300
+        at_zero = rows <= 0.0
+
+        def tangent(level: FloatArray) -> FloatArray:
+            moved = wanted - level[:, None]
+            return np.where(at_zero, np.maximum(moved, 0.0), moved)
+
+        for _ in range(100):  # the sum falls as the level rises: bisect
+            middle = 0.5 * (low + high)
+            above = tangent(middle).sum(axis=1) > 0.0
+            low, high = np.where(above, middle, low), np.where(above, high, middle)
+        return np.ravel(tangent(0.5 * (low + high)))
+
+    def metric(self, x: FloatArray) -> FloatArray:
+        # A probability moves by its own size; one near 0 by a small part of an even share.
+        return np.maximum(x, 0.1 / self.length)
+
+    def step_rows(self, x: FloatArray, metric: FloatArray) -> StepRows:
+        columns = np.arange(self.dimension)
+        owners = np.repeat(np.arange(self.count), self.length)
+        sums = scipy.sparse.csr_array(
+            (metric, (owners, columns)), shape=(self.count, self.dimension)
+        )
+        still = Cone("zero", sums, np.zeros(self.count))
+        return StepRows(-x / metric, np.full(self.dimension, np.inf), (still,))
+
+    def tangent_basis(self) -> scipy.sparse.csr_array:
+        """Helmert's contrasts: orthonormal columns of sum 0, in each row."""
+        contrasts = np.zeros((self.length, self.length - 1))
+        for k in range(1, self.length):
+            contrasts[:k, k - 1] = 1.0
+            contrasts[k, k - 1] = -k
+            contrasts[:, k - 1] /= np.sqrt(k * (k + 1))
+        return scipy.sparse.csr_array(scipy.sparse.block_diag([contrasts] * self.count))
+
+    def support(self, direction: FloatArray) -> float:
+        return float(self._rows(direction).max(axis=1).sum())
+
+    def diameter(self) -> float:
+        return float(np.sqrt(2.0 * self.count)) if self.length > 1 else 0.0
+
+    def sample(self, generator: np.random.Generator) -> FloatArray:
+        return np.ravel(generator.dirichlet(np.ones(self.length), size=self.count))
+
+    def middle(self) -> FloatArray:
+        return np.full(self.dimension, 1.0 / self.length)
+
+
+def triangle(order: int) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
+    """Row and column of each stored entry: the upper triangle, column by column."""
+    columns, rows = np.tril_indices(order)
+    return rows, columns
+
+
+def to_vector(matrix: FloatArray) -> FloatArray:
+    """The stored vector of a symmetric matrix; the two triangles are averaged."""
+    rows, columns = triangle(matrix.shape[0])
+    even = 0.5 * (matrix + matrix.T)
+    return np.asarray(even[rows, columns] * np.where(rows == columns, 1.0, ROOT_TWO))
+
+
+def to_matrix(vector: FloatArray) -> FloatArray:
+    """The symmetric matrix of a stored vector."""
+    order = int((np.sqrt(8 * vector.size + 1) - 1) / 2)
+    rows, columns = triangle(order)
+    matrix = np.zeros((order, order))
+    matrix[rows, columns] = vector / np.where(rows == columns, 1.0, ROOT_TWO)
+    return np.asarray(matrix + np.triu(matrix, 1).T)
+
+
+@dataclass(frozen=True)
+class SymmetricMatrices:
+    """Symmetric P with smallest·I ⪯ P ⪯ largest·I; either may be infinite."""
+
+    order: int
+    smallest: float = -np.inf
+    largest: float = np.inf
+
+    @property
+    def dimension(self) -> int:
+        return self.order * (self.order + 1) // 2
+
+    def project(self, x: FloatArray) -> FloatArray:
+        if np.isinf(self.smallest) and np.isinf(self.largest):
+            return np.array(x)
+        values, vectors = np.linalg.eigh(to_matrix(x))
+        if values[0] >= self.smallest and values[-1] <= self.largest:
+            return np.array(x)
+        inside = np.clip(values, self.smallest, self.largest)
+        return to_vector((vectors * inside) @ vectors.T)
+
+    def contains(self, x: FloatArray, tolerance: float = 0.0) -> bool:
+        values = np.linalg.eigvalsh(to_matrix(x))
+        slack = max(tolerance, 1e-12 * max(1.0, float(np.abs(values).max(initial=0.0))))
+        return bool(values[0] >= self.smallest - slack and values[-1] <= self.largest + slack)
+
+    def normal_cone_distance(self, x: FloatArray, direction: FloatArray) -> FloatArray:
+        """The projection onto the tangent cone: semidefinite on the eigenspaces of the bounds."""
+        values, vectors = np.linalg.eigh(to_matrix(x))
+        wanted = vectors.T @ to_matrix(direction) @ vectors
+        reach = 1e-10 * max(1.0, float(np.abs(values).max(initial=0.0)))
+        for held, sign in (
+            (values <= self.smallest + reach, 1.0),
+            (values >= self.largest - reach, -1.0),
+        ):
+            if held.any():
+                block = np.ix_(held, held)
+                inner, frame = np.linalg.eigh(sign * wanted[block])
+                wanted[block] = sign * (frame * np.maximum(inner, 0.0)) @ frame.T
+        return to_vector(vectors @ wanted @ vectors.T)
+
+    def metric(self, x: FloatArray) -> FloatArray:
+        size = max(1.0, float(np.max(np.abs(x), initial=0.0)))
+        return np.full(self.dimension, min(size, self.largest - self.smallest))
+
+    def step_rows(self, x: FloatArray, metric: FloatArray) -> StepRows:
+        free = np.full(self.dimension, np.inf)
+        scaled = scipy.sparse.csr_array(scipy.sparse.diags_array(metric))
+        identity = to_vector(np.eye(self.order))
+        cones = []
+        if np.isfinite(self.smallest):
+            cones.append(Cone("psd", scaled, x - self.smallest * identity))
+        if np.isfinite(self.largest):
+            cones.append(Cone("psd", -scaled, self.largest * identity - x))
+        return StepRows(-free, free, tuple(cones))
+
+    def tangent_basis(self) -> scipy.sparse.csr_array:
+        return scipy.sparse.csr_array(scipy.sparse.eye_array(self.dimension))
+
+    def support(self, direction: FloatArray) -> float:
+        values = np.linalg.eigvalsh(to_matrix(direction))
+        bounds = np.where(values > 0, self.largest, self.smallest)
+        return float(np.sum(values[values != 0] * bounds[values != 0]))
+
+    def diameter(self) -> float:
+        return float(np.sqrt(self.order) * (self.largest - self.smallest))
+
+    def sample(self, generator: np.random.Generator) -> FloatArray:
+        frame, _ = np.linalg.qr(generator.normal(size=(self.order, self.order)))
+        low = self.smallest if np.isfinite(self.smallest) else min(-1.0, self.largest - 1.0)
+        high = self.largest if np.isfinite(self.largest) else max(low, 0.0) + 10.0
+        share = generator.random(self.order)
+        values = low * (high / low) ** share if low > 0 else low + share * (high - low)
+        return to_vector((frame * values) @ frame.T)
+
+    def middle(self) -> FloatArray:
+        low, high = self.smallest, self.largest
+        if low > 0 and np.isfinite(high):
+            value = np.sqrt(low) * np.sqrt(high)
+        elif np.isfinite(low) and np.isfinite(high):
+            value = 0.5 * (low + high)
+        else:
+            value = float(np.clip(1.0, low, high)) if np.isfinite(low) else min(0.0, high)
+        return to_vector(value * np.eye(self.order))

@@ -1,0 +1,193 @@
+"""KKT residuals and multipliers at points whose KKT system is solved by hand."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from numpy.typing import NDArray
+from scipy.optimize import minimize as scipy_minimize
+
+from hcmodel.solvers import Box, Evaluation, function_oracle, kkt
+from tests.solvers.models import linear_rows, quadratic, tank
+
+FloatArray = NDArray[np.float64]
+
+
+def at_solution() -> Evaluation:
+    return tank().oracle.at(np.array([2.0, 0.5]))
+
+
+def test_the_residual_vanishes_at_the_solution_with_its_multiplier() -> None:
+    # Ex-CGP: x* = (2, ½), λ* = 1
+    evaluation, box = at_solution(), tank().domain
+    assert kkt.residual(evaluation, box, np.array([1.0])) < 1e-14
+    assert kkt.scaled_residual(evaluation, box, np.array([1.0])) < 1e-14
+    np.testing.assert_allclose(
+        kkt.lagrangian_gradient(evaluation, np.array([1.0])), np.zeros(2), atol=1e-14
+    )
+
+
+@pytest.mark.parametrize("multiplier", [0.0, 0.9, 1.1, 5.0])
+def test_a_wrong_multiplier_shows(multiplier: float) -> None:
+    residual = kkt.residual(at_solution(), tank().domain, np.array([multiplier]))
+    assert residual > 0.02
+
+
+def test_the_residual_is_the_projected_step_over_the_gradient() -> None:
+    # ½‖x − (5, −5, 0.2)‖² over [0, 1]³ at (1, 0.5, 0.5): ∇F1 = (−4, 5.5, 0.3), the first held by its
+    # bound; divided by 5.5 the step goes (0, −0.5, −0.3/5.5), cut at the bound 0
+    oracle = function_oracle(3, quadratic(np.array([5.0, -5.0, 0.2])))
+    evaluation = oracle.at(np.array([1.0, 0.5, 0.5]))
+    expected = 0.5
+    assert kkt.residual(evaluation, Box.of(3, 0.0, 1.0), np.zeros(0)) == pytest.approx(expected)
+
+
+@pytest.mark.parametrize("scale", [1.0, 1e6, 1e12])
+def test_a_steep_point_inside_a_box_is_not_stationary(scale: float) -> None:
+    # ½ scale (x − 1)² at 3 in [−10, 10]: a projected step cut at the bound and then divided by the slope
+    # would look stationary.
+    oracle = function_oracle(1, quadratic(np.ones(1), np.array([scale])))
+    evaluation = oracle.at(np.array([3.0]))
+    assert kkt.residual(evaluation, Box.of(1, -10.0, 10.0), np.zeros(0)) > 1e-3
+
+
+def test_a_multiplier_on_a_slack_row_counts_as_residual() -> None:
+    # F1 = x, row −x − 10 <= 0, at x = 0
+    oracle = function_oracle(
+        1,
+        lambda x: (float(x[0]), np.ones(1)),
+        inequalities=lambda x: (-x - 10.0, -np.ones((1, 1))),
+        sizes=(1, 0),
+    )
+    evaluation = oracle.at(np.zeros(1))
+    # λ = 1 makes the Lagrangian stationary, but the row is slack by 10 and |F1| = 0
+    assert kkt.residual(evaluation, Box.of(1), np.ones(1)) == pytest.approx(10.0)
+    assert kkt.residual(evaluation, Box.of(1), np.zeros(1)) == pytest.approx(1.0)
+
+
+def test_an_inequality_multiplier_of_the_wrong_sign_is_no_proof() -> None:
+    # once wrong: F1 = ½x², row x − 1 <= 0: at x = 1 only λ = −1 makes the Lagrangian stationary, so
+    # x = 1 is no KKT point. `residual` does not look at the sign; callers happen to hand in λ >= 0.
+    oracle = function_oracle(
+        1,
+        quadratic(np.zeros(1)),
+        inequalities=linear_rows(np.ones((1, 1)), np.ones(1)),
+        sizes=(1, 0),
+    )
+    evaluation = oracle.at(np.ones(1))
+    assert kkt.residual(evaluation, Box.of(1), np.array([-1.0])) > 0.1
+
+
+def test_non_finite_derivatives_are_never_stationary() -> None:
+    oracle = function_oracle(1, lambda x: (0.0, np.array([np.nan])))
+    assert kkt.residual(oracle.at(np.zeros(1)), Box.of(1), np.zeros(0)) == np.inf
+
+
+def test_least_squares_finds_the_multipliers_of_a_convex_program() -> None:
+    # peer: scipy's SLSQP gives the point, stationarity then fixes the multipliers of the active rows
+    generator = np.random.default_rng(3)
+    matrix = generator.standard_normal((3, 5))
+    centre = 3 * matrix[0] + 2 * matrix[1] - 4 * matrix[2]  # beyond the first two rows
+    equal = generator.standard_normal((1, 5))
+    function = quadratic(centre)
+    peer = scipy_minimize(
+        function,
+        np.zeros(5),
+        jac=True,
+        method="SLSQP",
+        constraints=[
+            {"type": "ineq", "fun": lambda x: 0.1 - matrix @ x, "jac": lambda x: -matrix},
+            {"type": "eq", "fun": lambda x: equal @ x - 0.3, "jac": lambda x: equal},
+        ],
+        options={"ftol": 1e-15},
+    )
+    assert peer.success
+    oracle = function_oracle(
+        5,
+        function,
+        inequalities=linear_rows(matrix, np.full(3, 0.1)),
+        equalities=linear_rows(equal, np.array([0.3])),
+        sizes=(3, 1),
+    )
+    evaluation = oracle.at(peer.x)
+    active = np.append(evaluation.rows[:3] > -1e-7, True)
+    assert active[:3].any()
+    fitted = kkt.least_squares_multipliers(evaluation, Box.of(5), 1e-6)
+    assert fitted is not None
+    assert (fitted[:3] >= 0).all()
+    assert (fitted[~active] == 0).all()
+    rows = np.vstack([matrix, equal])[active]
+    expected = np.linalg.lstsq(rows.T, centre - peer.x, rcond=None)[0]
+    np.testing.assert_allclose(fitted[active], expected, atol=1e-5)
+    assert kkt.residual(evaluation, Box.of(5), fitted) < 1e-5
+
+
+def test_equality_multipliers_may_be_negative() -> None:
+    # min ½(x − 3)² s.t. x == 1: x − 3 + ν = 0, ν = 2; from the other side, ½(x + 3)²: ν = −4
+    for centre, expected in ((3.0, 2.0), (-3.0, -4.0)):
+        oracle = function_oracle(
+            1,
+            quadratic(np.array([centre])),
+            equalities=linear_rows(np.ones((1, 1)), np.ones(1)),
+            sizes=(0, 1),
+        )
+        fitted = kkt.least_squares_multipliers(oracle.at(np.ones(1)), Box.of(1), 1e-6)
+        np.testing.assert_allclose(fitted, [expected])
+
+
+def test_coordinates_held_by_a_bound_are_left_to_the_bound() -> None:
+    # min ½‖x − (2, 5)‖² s.t. x0 + x1 <= 1, x1 <= 0: x = (1, 0), λ = 1 from x0 alone; the bound has 4
+    oracle = function_oracle(
+        2,
+        quadratic(np.array([2.0, 5.0])),
+        inequalities=linear_rows(np.ones((1, 2)), np.ones(1)),
+        sizes=(1, 0),
+    )
+    box = Box(np.full(2, -np.inf), np.array([np.inf, 0.0]))
+    evaluation = oracle.at(np.array([1.0, 0.0]))
+    fitted = kkt.least_squares_multipliers(evaluation, box, 1e-6)
+    np.testing.assert_allclose(fitted, [1.0])
+    assert kkt.residual(evaluation, box, np.array([1.0])) < 1e-14
+
+
+def test_no_active_row_means_zero_multipliers() -> None:
+    oracle = function_oracle(
+        1,
+        quadratic(np.zeros(1)),
+        inequalities=linear_rows(np.ones((1, 1)), np.ones(1)),
+        sizes=(1, 0),
+    )
+    fitted = kkt.least_squares_multipliers(oracle.at(np.zeros(1)), Box.of(1), 1e-6)
+    np.testing.assert_array_equal(fitted, [0.0])
+
+
+def test_the_best_of_several_multipliers_is_chosen() -> None:
+    evaluation, box = at_solution(), tank().domain
+    multipliers, value = kkt.best_multipliers(
+        evaluation, box, [np.array([0.3]), np.array([7.0])], 1e-6
+    )
+    np.testing.assert_allclose(multipliers, [1.0], atol=1e-12)
+    assert value < 1e-12
+
+
+def test_sparse_and_dense_jacobians_give_the_same_multipliers() -> None:
+    dense, sparse = at_solution(), at_solution()
+    sparse._jacobian = sp.csr_array(sparse.jacobian)
+    box = tank().domain
+    np.testing.assert_allclose(
+        kkt.least_squares_multipliers(sparse, box, 1e-6),
+        kkt.least_squares_multipliers(dense, box, 1e-6),
+    )
+    assert kkt.residual(sparse, box, np.ones(1)) == kkt.residual(dense, box, np.ones(1))
+
+
+# down to the size under which an objective counts as vanishing, kkt.SMALLEST_SCALE
+@pytest.mark.parametrize("scale", [1e-5, 1.0, 1e8])
+def test_the_scaled_residual_does_not_depend_on_the_unit_of_the_objective(scale: float) -> None:
+    reference = tank().oracle.at(np.array([1.5, 0.6]))
+    scaled = tank(scale=scale).oracle.at(np.array([1.5, 0.6]))
+    box = tank().domain
+    expected = kkt.scaled_residual(reference, box, np.array([0.7]))
+    assert expected > 0.1
+    assert kkt.scaled_residual(scaled, box, np.array([0.7 * scale])) == pytest.approx(expected)
