@@ -112,6 +112,11 @@ class _Writer:
             self._declare(leaf)
         for node in self.order:
             self.written[id(node)] = self._named(node, self._write(node))
+        starts = [
+            f"start {leaf.name} = {self._uniform(leaf.start, 'start')}"
+            for leaf in self.leaves
+            if isinstance(leaf, Variable) and leaf.start is not None
+        ]
         objective = self.problem.objective
         word = "maximize" if isinstance(objective, Maximize) else "minimize"
         lines = [*self.declarations, *self.lets]
@@ -121,11 +126,6 @@ class _Writer:
             lines += [f"    {line}" for line in self._constraints()]
         if self.problem.hidden:
             lines += ["", "hidden " + ", ".join(self._text(each) for each in self.problem.hidden)]
-        starts = [
-            f"start {leaf.name} = {_numbers(leaf.start)}"
-            for leaf in self.leaves
-            if isinstance(leaf, Variable) and leaf.start is not None
-        ]
         if starts:
             lines += ["", *starts]
         return "\n".join(lines).strip("\n") + "\n"
@@ -163,13 +163,7 @@ class _Writer:
     def _declare(self, leaf: Parameter | Variable) -> None:
         shape = f"[{','.join(str(length) for length in leaf.shape)}]" if leaf.shape else ""
         if isinstance(leaf, Variable):
-            domain = _domain(leaf)
-            start = leaf.start
-            if start is not None and start.size > INLINE_ENTRIES and np.ptp(start) > 0:
-                raise ModelError(
-                    f"the start of variable '{leaf.name}' has {start.size} numbers, too many for "
-                    "the text; give it to solve(start=…) instead"
-                )
+            domain = self._domain(leaf)
             self.declarations.append(f"var {leaf.name}{shape}{domain}")
             return
         bound = " > 0" if leaf.pos else " >= 0" if leaf.nonneg else ""
@@ -199,6 +193,36 @@ class _Writer:
         self.data[name] = value
         self.declarations.append(f"param {name}[{','.join(str(n) for n in value.shape)}]")
         return name, ATOMIC
+
+    def _uniform(self, array: np.ndarray, stem: str) -> str:
+        """An array that the language spreads over a shape: one number where all are equal."""
+        if array.size and np.all(array == array.flat[0]):
+            return _number(float(array.flat[0]))
+        return self._array(array, stem)[0]
+
+    def _domain(self, variable: Variable) -> str:
+        words = ""
+        if variable.domain_kind == "symmetric":
+            words = " symmetric"
+        if variable.domain_kind == "simplex":
+            words = " in simplex"
+        if variable.eigenvalue_bounds is not None:
+            low, high = (_number(each) for each in variable.eigenvalue_bounds)
+            words = f" in psd({low}, {high})" if high != "inf" else f" in psd({low})"
+        if variable.size == 0:
+            return words
+        lower = self._uniform(variable.lower, "lower")
+        upper = self._uniform(variable.upper, "upper")
+        if variable.pos:
+            words += " > 0"
+            lower = "-inf" if lower == "0" else lower
+        if lower != "-inf" and upper != "inf":
+            return f"{words} in [{lower}, {upper}]"
+        if lower != "-inf":
+            words += f" >= {lower}"
+        if upper != "inf":
+            words += f" <= {upper}"
+        return words
 
     # ---- expressions
 
@@ -366,49 +390,4 @@ def _numbers(array: np.ndarray) -> str:
         return f"zeros({', '.join(str(n) for n in array.shape)})"
     if array.ndim == 0:
         return _number(float(array))
-    if array.size > INLINE_ENTRIES:  # only uniform ones get here
-        text = _number(float(array.flat[0]))
-        return f"{text} * ones({', '.join(str(n) for n in array.shape)})"
     return f"[{', '.join(_numbers(part) for part in array)}]"
-
-
-def _uniform(array: np.ndarray) -> str | None:
-    if array.size and np.all(array == array.flat[0]):
-        return _number(float(array.flat[0]))
-    return None
-
-
-def _bound(array: np.ndarray, name: str) -> str:
-    same = _uniform(array)
-    if same is not None:
-        return same
-    if array.size > INLINE_ENTRIES:
-        raise ModelError(
-            f"variable '{name}' has {array.size} different bounds, too many for the text; make "
-            "them constraints over a parameter"
-        )
-    return _numbers(array)
-
-
-def _domain(variable: Variable) -> str:
-    words = ""
-    if variable.domain_kind == "symmetric":
-        words = " symmetric"
-    if variable.domain_kind == "simplex":
-        words = " in simplex"
-    if variable.eigenvalue_bounds is not None:
-        low, high = (_number(each) for each in variable.eigenvalue_bounds)
-        words = f" in psd({low}, {high})" if high != "inf" else f" in psd({low})"
-    if variable.size == 0:
-        return words
-    lower, upper = (_bound(each, variable.name) for each in (variable.lower, variable.upper))
-    if variable.pos:
-        words += " > 0"
-        lower = "-inf" if lower == "0" else lower
-    if lower != "-inf" and upper != "inf":
-        return f"{words} in [{lower}, {upper}]"
-    if lower != "-inf":
-        words += f" >= {lower}"
-    if upper != "inf":
-        words += f" <= {upper}"
-    return words

@@ -12,7 +12,8 @@ from typing import Any
 
 from hcmodel import grammar
 from hcmodel.errors import ModelSyntaxError
-from hcmodel.frontend.build import Builder, Family, Parts
+from hcmodel.frontend.build import Builder
+from hcmodel.frontend.constraints import Family
 from hcmodel.frontend.data import Data, collect, read_data
 from hcmodel.frontend.mistakes import Collector, syntax_error
 from hcmodel.frontend.values import Dimension
@@ -21,11 +22,9 @@ from hcmodel.problem import Problem
 __all__ = [
     "Dimension",
     "Family",
-    "Parts",
     "format_file",
     "load",
     "parse",
-    "parse_parts",
     "read_data",
 ]
 
@@ -40,11 +39,6 @@ def load(path: str | Path, data: Data = None, *, set: Mapping[str, Any] | None =
 def parse(text: str, data: Data = None, filename: str | None = None) -> Problem:
     """The problem of a model given as text."""
     return _builder(text, data, None, filename, None).problem()
-
-
-def parse_parts(text: str, data: Data = None, filename: str | None = None) -> Parts:
-    """Objective, constraints and coordinates alone, also where no problem can be made of them."""
-    return _builder(text, data, None, filename, None).parts()
 
 
 def format_file(path: str | Path) -> tuple[str, str]:

@@ -7,49 +7,33 @@ together.
 from __future__ import annotations
 
 import warnings
-from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
 import numpy as np
 
 from hcmodel.errors import HCError, HCWarning
-from hcmodel.expression import Constraint, Expression, Variable, as_expression
+from hcmodel.expression import Constraint, Expression, Parameter, Variable, as_expression
 from hcmodel.frontend import comprehension, indexing
+from hcmodel.frontend.constraints import Family, Rows
 from hcmodel.frontend.data import Arrays
-from hcmodel.frontend.expressions import Evaluator, check_shapes
+from hcmodel.frontend.expressions import Evaluator
 from hcmodel.frontend.mistakes import Collector, Mistake, PoisonedError
-from hcmodel.frontend.names import Kind, Names, Symbol, structural_names, unresolved
-from hcmodel.frontend.parameters import ParameterData
-from hcmodel.frontend.values import (
-    Axis,
-    Dimension,
-    Value,
-    aligned,
-    check_entries,
-    lengths,
-    shown,
-    spread,
+from hcmodel.frontend.names import (
+    Kind,
+    Names,
+    Symbol,
+    function_names,
+    structural_names,
+    unresolved,
 )
+from hcmodel.frontend.parameters import ParameterData
+from hcmodel.frontend.source import Source
+from hcmodel.frontend.values import Dimension, Value, open_budget, shown, spread
+from hcmodel.frontend.variables import MAX_UNKNOWNS, make_variable
 from hcmodel.grammar import Span, syntax
 from hcmodel.graph import topological_order
 from hcmodel.problem import Maximize, Minimize, Problem
-
-MAX_UNKNOWNS = 1_000_000
-MAX_ROWS = 2_000_000
-
-
-@dataclass(frozen=True)
-class Family:
-    """An indexed constraint: entry `members[r]` of the index ranges stands in row r.
-
-    `members` is None for a whole rectangle of ranges, whose rows are then in C order. A range is
-    None where it depends on another index.
-    """
-
-    indices: tuple[str, ...]
-    ranges: tuple[Dimension | None, ...]
-    members: np.ndarray | None
 
 
 @dataclass(frozen=True)
@@ -69,14 +53,9 @@ class _Found:
 
     objective: Minimize | Maximize | None = None
     objective_span: Span | None = None
-    constraints: list[Constraint] = field(default_factory=list)
-    written: int = 0  # constraint statements
-    rows: int = 0
     unknowns: int = 0
-    hidden: list[Expression] = field(default_factory=list)
+    hidden: list[tuple[Expression, Span]] = field(default_factory=list)
     variables: dict[str, Variable] = field(default_factory=dict)
-    families: dict[str, Family] = field(default_factory=dict)
-    names: set[str] = field(default_factory=set)  # of constraints
 
 
 class Builder:
@@ -92,10 +71,12 @@ class Builder:
         self.structural = structural_names(model)
         self.data = ParameterData(model, arrays, beside)
         self.found = _Found()
+        self.rows = Rows()
         self._reported: set[str] = set()
 
     def parts(self) -> Parts:
         """All parts, or one error with all mistakes."""
+        open_budget()
         for statement in self.model.statements:
             self._read(statement)
         for mistake in (*self.data.mistakes, *self.data.surplus()):
@@ -117,13 +98,15 @@ class Builder:
             for name in found.variables
             if (symbol := self.names.get(name)) is not None and symbol.value is not None
         }
-        hidden = tuple(found.hidden) or None
-        return Parts(found.objective, tuple(found.constraints), hidden, found.families, ranges)
+        hidden = tuple(node for node, _ in found.hidden) or None
+        return Parts(
+            found.objective, tuple(self.rows.constraints), hidden, self.rows.families, ranges
+        )
 
     def problem(self) -> Problem:
         """The problem, with the side tables of families and ranges on it."""
         parts = self.parts()
-        self._warn_of_unused(parts)
+        self._check_use(parts)
         try:
             problem = Problem(parts.objective, parts.constraints, parts.hidden)
         except HCError as error:
@@ -131,17 +114,42 @@ class Builder:
             self.collector.add(Mistake(str(error), span))
             self.collector.raise_found()
             raise
-        vars(problem).update(families=parts.families, ranges=parts.ranges)
+        vars(problem).update(families=parts.families, ranges=parts.ranges, source=self._source())
         return problem
+
+    def _source(self) -> Source:
+        parameters: dict[str, Parameter | np.ndarray] = {}
+        defaults: dict[str, np.ndarray] = {}
+        for declaration in self.data.declarations:
+            symbol = self.names.get(declaration.name.identifier)
+            assert symbol is not None
+            assert symbol.value is not None
+            assert symbol.data is not None
+            node = symbol.value.node
+            parameters[symbol.name] = node if isinstance(node, Parameter) else symbol.data
+            if declaration.default is not None and symbol.name not in self.data.arrays:
+                defaults[symbol.name] = symbol.data
+        starts = {variable: variable.start for variable in self.found.variables.values()}
+        return Source(self.collector.text, self.model, parameters, defaults, starts)
 
     def _end(self) -> Span:
         span = self.model.span
         last = self.model.statements[-1].span if self.model.statements else span
         return Span(last.line, last.column, last.line, last.column + 1)
 
-    def _warn_of_unused(self, parts: Parts) -> None:
+    def _check_use(self, parts: Parts) -> None:
+        """Variables that neither objective nor constraints use: a mistake only in `hidden`."""
         sides = [side for each in parts.constraints for side in (each.lhs, each.rhs)]
         used = set(topological_order([parts.objective.expression, *sides]))
+        for node, span in self.found.hidden:
+            for variable in node.variables():
+                if variable not in used:
+                    message = (
+                        f"`hidden` names `{variable.name}`, which neither objective nor "
+                        "constraints use"
+                    )
+                    self.collector.add(Mistake(message, span))
+        self.collector.raise_found()
         unused = [name for name, each in self.found.variables.items() if each not in used]
         if unused:
             listed = ", ".join(f"`{name}`" for name in unused)
@@ -171,6 +179,11 @@ class Builder:
             message = "this statement is nested too deep"
             self.collector.add(Mistake(message, statement.span, "name its parts with `let`"))
         if name is not None and self.names.get(name.identifier) is None:
+            self._poison(name)
+
+    def _poison(self, name: syntax.Name) -> None:
+        """Keep later uses of the name silent; a function's name stays the function's."""
+        if name.identifier not in function_names():
             self.names.declare(Symbol(name.identifier, Kind.LET, name.span, None))
 
     def _names_are_known(self, statement: syntax.Statement) -> bool:
@@ -196,10 +209,11 @@ class Builder:
         elif isinstance(statement, syntax.Objective):
             self._objective(statement)
         elif isinstance(statement, syntax.Constraint):
-            self._constraint(statement)
+            self.rows.take(self.evaluator, statement)
         elif isinstance(statement, syntax.Hidden):
             for expression in statement.expressions:
-                self.found.hidden.append(as_expression(self.evaluator.evaluate(expression).node))
+                node = as_expression(self.evaluator.evaluate(expression).node)
+                self.found.hidden.append((node, expression.span))
         else:
             self._start(statement)
 
@@ -233,94 +247,15 @@ class Builder:
 
     def _variable(self, statement: syntax.VariableDeclaration) -> None:
         name = statement.name
-        dimensions = tuple(
-            indexing.dimension(self.evaluator, entry, is_shape=True) for entry in statement.shape
-        )
-        shape = tuple(each.length for each in dimensions)
-        check_entries(shape)
-        self.found.unknowns += int(np.prod(shape, dtype=int))
+        variable, dimensions = make_variable(self.evaluator, statement)
+        self.found.unknowns += variable.size
         if self.found.unknowns > MAX_UNKNOWNS:
             raise Mistake(
                 f"the model has more than {MAX_UNKNOWNS} unknowns, the limit", statement.span
             )
-        lower, upper = np.full(shape, -np.inf), np.full(shape, np.inf)
-        pos = simplex = False
-        psd: bool | tuple[float, float] = False
-        for domain in statement.domains:
-            if isinstance(domain, syntax.Simplex):
-                simplex = True
-            elif isinstance(domain, syntax.PositiveSemidefinite):
-                limits = [
-                    default if limit is None else float(self._limit(limit, ()))
-                    for limit, default in ((domain.lower, 0.0), (domain.upper, np.inf))
-                ]
-                psd = (limits[0], limits[1])
-            elif isinstance(domain, syntax.Interval):
-                lower = np.maximum(lower, self._limit(domain.lower, shape))
-                upper = np.minimum(upper, self._limit(domain.upper, shape))
-            else:
-                limit = self._limit(domain.value, shape)
-                if domain.operator == "<=":
-                    upper = np.minimum(upper, limit)
-                    continue
-                if domain.operator == ">":
-                    if np.any(limit != 0):
-                        raise Mistake(
-                            "a variable's strict bound is `> 0`", domain.span, "write `>=`"
-                        )
-                    pos = True
-                lower = np.maximum(lower, limit)
-        self._check_box(statement, lower, upper, dimensions, pos)
-        if not shape and (statement.symmetric or psd):
-            raise Mistake(
-                f"`{name.identifier}` is a number; only a matrix is symmetric or psd",
-                statement.span,
-            )
-        variable = Variable(
-            shape,
-            name.identifier,
-            bounds=(lower, upper),
-            pos=pos,
-            symmetric=statement.symmetric,
-            PSD=psd,
-            simplex=simplex,
-        )
         self.found.variables[name.identifier] = variable
         value = Value(variable, dimensions=dimensions)
         self.names.declare(Symbol(name.identifier, Kind.VARIABLE, name.span, value))
-
-    def _limit(self, node: syntax.Expression, shape: tuple[int, ...]) -> np.ndarray:
-        value = self.evaluator.constant("a bound").evaluate(node)
-        try:
-            return np.broadcast_to(np.asarray(value.node, dtype=float), shape)
-        except ValueError:
-            raise Mistake(
-                f"a bound of shape {shown(value.shape)} does not fit a variable of {shown(shape)}",
-                node.span,
-            ) from None
-
-    def _check_box(
-        self,
-        statement: syntax.VariableDeclaration,
-        lower: np.ndarray,
-        upper: np.ndarray,
-        dimensions: Sequence[Dimension],
-        pos: bool,
-    ) -> None:
-        empty = (lower > upper) | (lower == np.inf) | (upper == -np.inf)
-        if pos:
-            empty |= upper <= 0
-        if not empty.any():
-            return
-        entry = tuple(int(i) for i in np.argwhere(empty)[0])
-        labels = ",".join(str(d.values[i]) for d, i in zip(dimensions, entry, strict=True))
-        name = statement.name.identifier
-        where = f"{name}[{labels}]" if labels else name
-        raise Mistake(
-            f"`{where}` has no room between its bounds {lower[entry]:g} and {upper[entry]:g}",
-            statement.span,
-            "write the smaller bound first",
-        )
 
     def _start(self, statement: syntax.Start) -> None:
         name = statement.name
@@ -358,81 +293,6 @@ class Builder:
         kind = Minimize if statement.sense is syntax.Sense.MINIMIZE else Maximize
         self.found.objective = kind(as_expression(value.node))
         self.found.objective_span = statement.expression.span
-
-    def _constraint(self, statement: syntax.Constraint) -> None:
-        self.found.written += 1
-        number = f"c{self.found.written}"
-        name = None if statement.name is None else statement.name.identifier
-        opened = comprehension.open_generators(
-            self.evaluator, statement.generators, statement.condition, join_all=True
-        )
-        comparison = statement.comparison
-        sides = [opened.evaluator.evaluate(operand) for operand in comparison.operands]
-        chain = len(sides) == 3
-        if name is None and (chain or len(self.found.constraints) + 1 != self.found.written):
-            name = number
-        for position, operator in enumerate(comparison.operators):
-            left, right = sides[position : position + 2]
-            span = comparison.operands[position].span.to(comparison.operands[position + 1].span)
-            check_shapes(operator, left, right, span)
-            if left.is_number and right.is_number:
-                raise Mistake("this constraint has no variable", span)
-            full = name
-            if chain:
-                lower_first = operator == "<="
-                full = f"{name}.{'lower' if (position == 0) == lower_first else 'upper'}"
-            self._add(full, operator, left, right, opened.axes, span)
-        if name is not None and statement.generators:
-            self.found.families[name] = self._family(statement, opened)
-
-    def _add(
-        self,
-        name: str | None,
-        operator: str,
-        left: Value,
-        right: Value,
-        axes: tuple[Axis, ...],
-        span: Span,
-    ) -> None:
-        if name is not None:
-            if name in self.found.names:
-                raise Mistake(f"two constraints are named `{name}`", span, "give each its own name")
-            self.found.names.add(name)
-        own = np.broadcast_shapes(left.shape, right.shape)
-        shape = (*lengths(axes), *own)
-        check_entries(shape)
-        if 0 in shape:
-            return
-        self.found.rows += int(np.prod(shape, dtype=int))
-        if self.found.rows > MAX_ROWS:
-            raise Mistake(f"the model has more than {MAX_ROWS} constraints, the limit", span)
-        nodes = [aligned(each, axes, len(own)) for each in (left, right)]
-        if np.broadcast_shapes(*(tuple(node.shape) for node in nodes)) != shape:
-            whole = spread(Value(left.node, left.axes), axes)
-            nodes[0] = aligned(whole, axes, len(own))
-        lhs, rhs = (as_expression(node) for node in nodes)
-        self.found.constraints.append(Constraint(lhs, operator, rhs, name))
-
-    def _family(self, statement: syntax.Constraint, opened: comprehension.Opened) -> Family:
-        indices = tuple(each.index.identifier for each in statement.generators)
-        ranges: list[Dimension | None] = []
-        for generator in statement.generators:
-            mentioned = {
-                each.identifier
-                for each in syntax.walk(generator.index_set)
-                if isinstance(each, syntax.Name)
-            }
-            if mentioned & set(indices):
-                ranges.append(None)
-            else:
-                ranges.append(
-                    indexing.dimension(self.evaluator, generator.index_set, is_shape=False)
-                )
-        members = None
-        if opened.tuples is not None:
-            columns = [np.asarray(opened.evaluator.scope[index].node) for index in indices]
-            members = np.stack(columns, axis=1).astype(int)
-        return Family(indices, tuple(ranges), members)
 
 
 def _declared(statement: syntax.Statement) -> syntax.Name | None:

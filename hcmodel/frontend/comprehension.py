@@ -16,7 +16,8 @@ import numpy as np
 
 from hcmodel.frontend import functions, indexing
 from hcmodel.frontend.mistakes import Mistake
-from hcmodel.frontend.signs import is_positive
+from hcmodel.frontend.segments import Tuples, reduce_segments
+from hcmodel.frontend.signs import has_variables, is_polynomial, is_positive
 from hcmodel.frontend.values import (
     Axis,
     Dimension,
@@ -25,13 +26,11 @@ from hcmodel.frontend.values import (
     check_entries,
     combine,
     contract,
-    indexed,
     lengths,
     multiply,
     number,
-    reshaped,
+    spend,
     spread,
-    transposed,
     union,
 )
 from hcmodel.grammar import Span, syntax
@@ -40,16 +39,9 @@ if TYPE_CHECKING:
     from hcmodel.frontend.expressions import Evaluator
 
 MAX_TUPLES = 2_000_000
+LEAST_SHARE = 0.25  # of the terms that a filter keeps, for weights instead of tuples
+TUPLE_COST = 8  # numbers kept or made on the way for each
 REDUCING = functions.REDUCTIONS
-
-
-@dataclass(frozen=True, eq=False)
-class Tuples:
-    """An axis over index tuples: which outer axes they belong to, and where in them."""
-
-    axis: Axis
-    outer: tuple[Axis, ...]
-    segments: np.ndarray  # of each tuple, the flat position in the outer axes
 
 
 @dataclass(frozen=True, eq=False)
@@ -72,7 +64,7 @@ def open_generators(
     _check_indices(evaluator, generators)
     own = [generator.index.identifier for generator in generators]
     involved = _involved(evaluator, generators, condition, own)
-    if join_all and any(name in involved for name in own):
+    if join_all and (condition is not None or any(name in involved for name in own)):
         involved |= set(own)
     scope = dict(evaluator.scope)
     axes: list[Axis] = []
@@ -204,6 +196,7 @@ def _counted(factors: Sequence[int], span: Span | None) -> int:
             span or Span(1, 1, 1, 1),
             "plain ranges without a filter have no such limit",
         )
+    spend((count, TUPLE_COST))
     return count
 
 
@@ -231,6 +224,10 @@ def reduce_comprehension(
             call.function.span,
             f"these do: {', '.join(f'`{each}`' for each in REDUCING)}",
         )
+    if name == "sum" and node.condition is not None:
+        weighted = _weighted_sum(evaluator, node)
+        if weighted is not None:
+            return weighted
     opened = open_generators(evaluator, node.generators, node.condition)
     inner, over = opened.evaluator, set(opened.axes)
     segmented = opened.tuples is not None and bool(opened.tuples.outer)
@@ -249,7 +246,7 @@ def reduce_comprehension(
             raise Mistake(f"`{name}` cannot run over these ranges at once", call.span)
         if any(axis.length == 0 for axis in rest):
             return _over_nothing(name, call.span)
-        return _reduce_segments(name, reduce_axes(name, element, rest), opened.tuples, call.span)
+        return reduce_segments(name, reduce_axes(name, element, rest), opened.tuples, call.span)
     return reduce_axes(name, element, over)
 
 
@@ -264,26 +261,67 @@ def _over_nothing(name: str, span: Span) -> Value:
 def _factored(
     evaluator: Evaluator, name: str, element: syntax.Expression, over: set[Axis]
 ) -> Value | None:
-    """Sums of products as matrix products, products of powers through logarithms; or None."""
+    """Sums of products as matrix products, products of powers through logarithms.
+
+    None stands for an element of another form; nothing has been evaluated then.
+    """
     if name == "sum" and isinstance(element, syntax.Arithmetic):
         if set(element.operators) != {"*"}:
             return None
-        factors = [evaluator.evaluate(operand) for operand in element.operands]
-        if any(factor.shape for factor in factors):
-            return None
-        first = factors[0]
-        for factor in factors[1:-1]:
-            first = multiply(first, factor)
-        return sum_of_product(first, factors[-1], over)
+        first = evaluator.evaluate(element.operands[0])
+        for operand in element.operands[1:-1]:
+            factor = evaluator.evaluate(operand)
+            first = evaluator.operate("*", first, factor, element.operands[0].span.to(operand.span))
+        last = evaluator.evaluate(element.operands[-1])
+        if not first.shape and not last.shape:
+            return sum_of_product(first, last, over)
+        return reduce_axes(name, evaluator.operate("*", first, last, element.span), over)
     if name == "prod" and isinstance(element, syntax.Power):
-        base = evaluator.evaluate(element.base)
-        if base.is_number or base.shape or not is_positive(base.node):
-            return None
-        exponent = evaluator.evaluate(element.exponent)
-        if exponent.shape:
-            return None
+        base, exponent = evaluator.evaluate(element.base), evaluator.evaluate(element.exponent)
+        if base.is_number or base.shape or exponent.shape or not is_positive(base.node):
+            return reduce_axes(name, evaluator.operate("^", base, exponent, element.span), over)
         return combine("exp", [sum_of_product(exponent, combine("log", [base]), over)])
     return None
+
+
+def _weighted_sum(evaluator: Evaluator, node: syntax.Comprehension) -> Value | None:
+    """A filtered sum as a sum with weights 0 and 1, where the terms left out do no harm; or None.
+
+    They do none if all indices exist and the terms are polynomials, finite everywhere. A product
+    then is one matrix product instead of gathered tuples.
+    """
+    assert node.condition is not None
+    indices = {*evaluator.scope, *(each.index.identifier for each in node.generators)}
+    if any(_names_under(each.index_set) & indices for each in node.generators):
+        return None
+    if any(
+        isinstance(each, syntax.Comprehension) and each is not node for each in syntax.walk(node)
+    ):
+        return None  # read in vain here and again later, nested ones would take exponential time
+    opened = open_generators(evaluator, node.generators, None)
+    inner, over = opened.evaluator, set(opened.axes)
+    involved = _names_under(node.condition) & indices
+    _counted(lengths(union(inner.scope[name] for name in involved)), node.span)
+    kept = inner.constant("a filter").condition(node.condition)
+    weights = Value(np.asarray(kept.node, dtype=float), kept.axes)
+    if weights.node.size == 0 or np.mean(weights.node) < LEAST_SHARE:
+        return None
+    element = node.element
+    operands: tuple[syntax.Expression, ...] = (element,)
+    if isinstance(element, syntax.Arithmetic) and set(element.operators) == {"*"}:
+        operands = element.operands
+    try:
+        factors = [inner.evaluate(operand) for operand in operands]
+    except Mistake:
+        return None  # an index that the filter leaves out may not exist
+    if any(factor.shape or not is_polynomial(factor.node) for factor in factors):
+        return None
+    # The weights go to the factors without variables, which are multiplied before solving.
+    factors.sort(key=lambda factor: has_variables(factor.node))
+    first = weights
+    for factor in factors[:-1]:
+        first = multiply(first, factor)
+    return sum_of_product(first, factors[-1], over)
 
 
 def sum_of_product(left: Value, right: Value, over: set[Axis]) -> Value:
@@ -321,78 +359,3 @@ def reduce_axes(name: str, value: Value, over: set[Axis]) -> Value:
     if repeated != 1.0 and name == "prod":
         return combine("power", [result, number(repeated)])
     return result
-
-
-def _reduce_segments(name: str, value: Value, tuples: Tuples, span: Span) -> Value:
-    """A reduction over the tuples of each combination of the outer indices."""
-    outer = tuples.outer
-    axis = tuples.axis
-    rows = int(np.prod(lengths(outer), dtype=int))
-    counts = np.bincount(tuples.segments, minlength=rows)
-    if (counts == 0).any() and name not in ("sum", "prod", "norm"):
-        raise Mistake(f"`{name}` over no members has no value", span)
-    if name == "logsumexp":
-        raise Mistake(
-            "`logsumexp` cannot run over a range that depends on an outer index",
-            span,
-            "write `log(sum(exp(…) for …))`",
-        )
-    if axis.length == 0:
-        shape = lengths(outer)
-        return Value(np.ones(shape) if name == "prod" else np.zeros(shape), outer)
-    if axis not in value.axes:
-        value = spread(value, tuple(sorted({*value.axes, axis}, key=lambda each: each.number)))
-    table = _Table.of(tuples.segments, counts)
-    check_entries(table.places.shape)
-    place = value.axes.index(axis)
-    key: list[Any] = [slice(None)] * value.node.ndim
-    key[place] = table.places
-    node = indexed(value.node, key)
-    after = value.node.ndim - place - 1
-    node = _masked(name, node, table, after)
-    params: dict[str, Any] = {"axis": (place + 1,)}
-    if name == "norm":
-        params["p"] = 2.0
-    node = apply("sum" if name == "mean" else name, [node], params)
-    if name == "mean":
-        node = apply("div", [node, counts.reshape((rows, *[1] * after)).astype(float)])
-    before, behind = node.shape[:place], node.shape[place + 1 :]
-    node = reshaped(node, (*before, *lengths(outer), *behind))
-    axes = (*value.axes[:place], *outer, *value.axes[place + 1 :])
-    order = sorted(range(len(axes)), key=lambda i: axes[i].number)
-    own = range(len(axes), node.ndim)
-    return Value(transposed(node, [*order, *own]), tuple(axes[i] for i in order))
-
-
-@dataclass(frozen=True, eq=False)
-class _Table:
-    """One row per segment: which tuple stands where, and which places are filled.
-
-    Places that are not repeat the row's first tuple, so that nothing outside it is evaluated.
-    """
-
-    places: np.ndarray
-    filled: np.ndarray
-
-    @classmethod
-    def of(cls, segments: np.ndarray, counts: np.ndarray) -> _Table:
-        order = np.argsort(segments, kind="stable")
-        width = max(int(counts.max(initial=0)), 1)
-        check_entries((len(counts), width))
-        starts = np.cumsum(counts) - counts
-        columns = np.arange(width)
-        filled = columns < counts[:, None]
-        wanted = starts[:, None] + np.where(filled, columns, 0)
-        return cls(order[np.minimum(wanted, len(order) - 1)], filled)
-
-
-def _masked(name: str, node: Any, table: _Table, after: int) -> Any:
-    """The table's entries with the neutral element where it is not filled."""
-    if table.filled.all() or name in ("max", "min"):
-        return node
-    mask = table.filled.astype(float).reshape((*table.filled.shape, *[1] * after))
-    if name == "prod":
-        if is_positive(node):
-            return apply("power", [node, mask])
-        return apply("add", [apply("mul", [node, mask]), 1.0 - mask])
-    return apply("mul", [node, mask])

@@ -92,8 +92,9 @@ class Evaluator:
             return Value(symbol.data, dimensions=symbol.value.dimensions)
         expression: Any = symbol.value.node
         if expression.variables():
+            is_one = "is" if symbol.kind is Kind.VARIABLE else "depends on"
             raise Mistake(
-                f"{self.place} must be known before solving, and `{symbol.name}` depends on a "
+                f"{self.place} must be known before solving, and `{symbol.name}` {is_one} a "
                 "variable",
                 span,
                 "use parameters and numbers only",

@@ -14,6 +14,7 @@ import numpy as np
 
 from hcmodel.atoms.atom import Atom
 from hcmodel.atoms.rules import Dependence
+from hcmodel.errors import HCError
 from hcmodel.frontend.mistakes import Mistake
 from hcmodel.frontend.names import CONSTANT_FUNCTIONS
 from hcmodel.frontend.values import (
@@ -28,6 +29,7 @@ from hcmodel.frontend.values import (
     lengths,
     reshaped,
     shown,
+    spend,
     spread,
     transposed,
     union,
@@ -53,9 +55,27 @@ def call(evaluator: Evaluator, node: syntax.Call) -> Value:
     atom = ATOMS[name]
     operands, params = _bound(evaluator, atom, node)
     values = [evaluator.evaluate(operand) for operand in operands]
+    _check_axis(name, values[0], params, node.span)
     if not any(value.axes for value in values):
         return Value(apply(name, [value.node for value in values], _prepared(atom, params)))
     return _along_axes(name, values, params, node.span)
+
+
+def _check_axis(name: str, value: Value, params: Params, span: Span) -> None:
+    axis = params.get("axis")
+    numbers = axis if isinstance(axis, tuple) else () if axis is None else (axis,)
+    for each in numbers:
+        if each >= len(value.shape):
+            count = len(value.shape)
+            has = f"has {count} {'axis' if count == 1 else 'axes'}" if count else "is a number"
+            raise Mistake(f"`{name}` has no axis {each + 1}: its argument {has}", span)
+    if name == "reshape" and np.prod(params["shape"], dtype=int) != np.prod(value.shape, dtype=int):
+        shape = params["shape"] if isinstance(params["shape"], tuple) else (params["shape"],)
+        raise Mistake(
+            f"`reshape` cannot bring shape {shown(value.shape)} to {shown(shape)}",
+            span,
+            "the number of entries must stay the same",
+        )
 
 
 def _prepared(atom: Atom, params: Params) -> Params:
@@ -147,7 +167,7 @@ def _static(evaluator: Evaluator, word: str, node: Any) -> Any:
         if any(each < 0 for each in numbers):
             raise Mistake("a shape has no negative entry", node.span)
         check_entries(numbers)
-    return numbers if array.ndim else numbers[0]
+    return numbers if array.ndim or word == "axes" else numbers[0]
 
 
 def _constant_array(evaluator: Evaluator, node: syntax.Call) -> Value:
@@ -160,11 +180,11 @@ def _constant_array(evaluator: Evaluator, node: syntax.Call) -> Value:
         found = _static(evaluator, "shape", argument)
         sizes += found if isinstance(found, tuple) else [found]
     try:
-        check_entries([*sizes, *sizes] if name == "eye" and len(sizes) == 1 else sizes)
-    except Exception as error:
+        spend([*sizes, *sizes] if name == "eye" and len(sizes) == 1 else sizes)
+    except HCError as error:
         raise Mistake(str(error), node.span) from None
     if name == "eye":
-        if len(sizes) > 2:
+        if not 1 <= len(sizes) <= 2:
             raise Mistake("`eye` makes a matrix", node.span, "write `eye(n)`")
         return Value(np.eye(sizes[0], sizes[-1]))
     return Value(np.ones(sizes) if name == "ones" else np.zeros(sizes))
@@ -204,10 +224,6 @@ def reduce_own(name: str, value: Value, params: Params) -> Value:
         numbers = axis if isinstance(axis, tuple) else (axis,)
     if not numbers:
         return value
-    for each in numbers:
-        if each >= own:
-            check = {"axis": numbers if len(numbers) > 1 else numbers[0]}
-            apply(name, [np.zeros(value.shape)], check)  # raises the atom's own error
     shifted: Any = tuple(count + each for each in numbers)
     if name in ALONG_AXIS:
         shifted = shifted[0]
@@ -221,7 +237,7 @@ def _transpose(values: list[Value], params: Params, span: Span) -> Value:
     value = values[0]
     count, own = len(value.axes), len(value.shape)
     axes = params.get("axes")
-    order = tuple(reversed(range(own))) if axes is None else tuple(np.atleast_1d(axes).tolist())
+    order = tuple(reversed(range(own))) if axes is None else tuple(axes)
     if sorted(order) != list(range(own)):
         raise Mistake(f"`transpose` needs each of the {own} axes once", span)
     return Value(transposed(value.node, [*range(count), *(count + i for i in order)]), value.axes)
@@ -234,8 +250,6 @@ def _to_shape(values: list[Value], params: Params, span: Span, *, spread_out: bo
     if spread_out:
         node = aligned(value, value.axes, len(shape))
         return Value(broadcasted(node, whole), value.axes)
-    if np.prod(shape, dtype=int) != np.prod(value.shape, dtype=int):
-        raise Mistake(f"`reshape` cannot bring {shown(value.shape)} to {shown(shape)}", span)
     return Value(reshaped(value.node, whole), value.axes)
 
 

@@ -6,6 +6,7 @@ integers here, with their sizes bounded before anything is allocated.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -13,7 +14,6 @@ import numpy as np
 
 from hcmodel.frontend.mistakes import Mistake
 from hcmodel.frontend.values import (
-    MAX_ENTRIES,
     Axis,
     Dimension,
     Value,
@@ -30,7 +30,7 @@ from hcmodel.grammar import Span, syntax
 if TYPE_CHECKING:
     from hcmodel.frontend.expressions import Evaluator
 
-MAX_RANGE = MAX_ENTRIES
+MAX_RANGE = 2_000_000
 
 
 # ---- index sets ---------------------------------------------------------------------------------
@@ -71,14 +71,15 @@ def dimension(evaluator: Evaluator, node: syntax.IndexSet, *, is_shape: bool) ->
     if isinstance(node, syntax.Range):
         lower = integer(evaluator, node.lower, "the end of a range")
         upper = integer(evaluator, node.upper, "the end of a range")
-        if upper < lower - 1:
+        literal = isinstance(node.lower, syntax.Number) and isinstance(node.upper, syntax.Number)
+        if upper < lower and literal:
             raise Mistake(
                 f"the range {lower}..{upper} runs backwards",
                 node.span,
                 "write the smaller end first",
             )
         check_range(lower, upper, node.span)
-        return Dimension(upper - lower + 1, lower)
+        return Dimension(max(upper - lower + 1, 0), lower)
     value = evaluator.constant("an index set").evaluate(node)
     if value.axes:
         raise Mistake(f"an index set cannot depend on `{value.axes[0].name}` here", node.span)
@@ -172,13 +173,36 @@ def _entry(evaluator: Evaluator, index: syntax.Index, range_: Dimension, name: s
         raise Mistake(
             f"an index is a number or a list, not an array of {shown(value.shape)}", index.span
         )
-    positions = _positions(wanted, range_, index.span, name)
+    positions = _positions(wanted, range_, index.span, name, _where(evaluator, value))
     if value.axes:
         return Value(positions, value.axes)
     return positions if value.shape else int(positions)
 
 
-def _positions(wanted: np.ndarray, range_: Dimension, span: Span, name: str) -> np.ndarray:
+def _where(evaluator: Evaluator, value: Value) -> Callable[[int], str | None]:
+    """Says for which values of the indices in scope an entry of `value` is the one."""
+
+    def where(entry: int) -> str | None:
+        if not value.axes:
+            return None
+        places = dict(zip(value.axes, np.unravel_index(entry, lengths(value.axes)), strict=True))
+        words = [
+            f"{name} = {np.asarray(index.node)[places[index.axes[0]]]:g}"
+            for name, index in evaluator.scope.items()
+            if index.axes and index.axes[0] in places
+        ]
+        return f"this happens at {', '.join(words)}"
+
+    return where
+
+
+def _positions(
+    wanted: np.ndarray,
+    range_: Dimension,
+    span: Span,
+    name: str,
+    where: Callable[[int], str | None] = lambda entry: None,
+) -> np.ndarray:
     """Positions from 0 of indices as written."""
     if range_.labels is None:
         positions = wanted - range_.first
@@ -190,10 +214,11 @@ def _positions(wanted: np.ndarray, range_: Dimension, span: Span, name: str) -> 
         positions = order[np.minimum(place, len(labels) - 1)] if len(labels) else wanted * 0
         outside = (labels[positions] != wanted) if len(labels) else np.ones(wanted.shape, bool)
     if np.any(outside):
-        first = int(np.asarray(wanted)[outside].flat[0])
-        hint = None
-        if first == 0 and range_.first == 1:
-            hint = "indices start at 1"
+        entry = int(np.flatnonzero(outside)[0])
+        first = int(np.ravel(wanted)[entry])
+        hint = where(entry)
+        if first == 0 and range_.first == 1 and range_.labels is None:
+            hint = f"indices start at 1; {hint}" if hint else "indices start at 1"
         message = f"index {first} of {name} is outside {range_}"
         if range_.length == 0:
             message = f"{name} has no entries, so index {first} does not exist"

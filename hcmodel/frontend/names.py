@@ -6,6 +6,7 @@ import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import Enum
+from functools import cache
 
 import numpy as np
 
@@ -20,9 +21,11 @@ CONSTANT_FUNCTIONS = ("eye", "ones", "zeros")
 NO_FUNCTIONS = ("add", "sub", "neg", "mul", "div", "matmul", "index", "function")
 
 
-def function_names() -> list[str]:
+@cache
+def function_names() -> tuple[str, ...]:
     """The functions that a model may call."""
-    return sorted([*(name for name in ATOMS if name not in NO_FUNCTIONS), *CONSTANT_FUNCTIONS])
+    atoms = [name for name in ATOMS if name not in NO_FUNCTIONS]
+    return tuple(sorted([*atoms, *CONSTANT_FUNCTIONS]))
 
 
 class Kind(Enum):
@@ -32,6 +35,7 @@ class Kind(Enum):
     PARAMETER = "parameter"
     LET = "`let`"
     VARIABLE = "variable"
+    CONSTANT = "constant"
 
 
 @dataclass(frozen=True, eq=False)
@@ -77,7 +81,7 @@ class Names:
         symbol = self._symbols.get(word)
         if symbol is None:
             if word in CONSTANTS:
-                return Symbol(word, Kind.LET, name.span, number(CONSTANTS[word]))
+                return Symbol(word, Kind.CONSTANT, name.span, number(CONSTANTS[word]))
             raise self._unknown(name, indices)
         if symbol.value is None:
             raise PoisonedError(word)

@@ -11,9 +11,9 @@ from hcmodel.expression import Parameter
 from hcmodel.frontend import indexing
 from hcmodel.frontend.data import Arrays
 from hcmodel.frontend.expressions import COMPARE, Evaluator
-from hcmodel.frontend.mistakes import Mistake, nearest
+from hcmodel.frontend.mistakes import Mistake, PoisonedError, nearest
 from hcmodel.frontend.names import Kind, Symbol
-from hcmodel.frontend.values import Dimension, Value, check_entries, shown
+from hcmodel.frontend.values import Dimension, Value, shown, spend
 from hcmodel.grammar import syntax
 
 DATA_SUFFIXES = (".json", ".npz", ".csv")
@@ -29,6 +29,7 @@ class ParameterData:
         self.arrays = arrays
         self.beside = beside
         self.mistakes: list[Mistake] = []
+        self._conflicting: set[str] = set()
         self._lengths: dict[str, tuple[int, str]] = {}
         self._infer()
 
@@ -83,6 +84,7 @@ class ParameterData:
         source = declaration.name.identifier
         known, first = self._lengths.setdefault(name, (value, source))
         if known != value:
+            self._conflicting.add(source)
             self.mistakes.append(
                 Mistake(
                     f"`{name}` is {known} by the data of `{first}`, but {value} by those of "
@@ -100,6 +102,8 @@ class ParameterData:
     ) -> Symbol:
         """The parameter with its value; a plain number where the structure depends on it."""
         name = declaration.name.identifier
+        if name in self._conflicting:
+            raise PoisonedError(name)
         dimensions = tuple(
             indexing.dimension(evaluator, entry, is_shape=True) for entry in declaration.shape
         )
@@ -133,7 +137,7 @@ class ParameterData:
             return array
         if declaration.default is not None:
             value = evaluator.constant("a default").evaluate(declaration.default)
-            check_entries(shape)
+            spend(shape)
             try:
                 return np.broadcast_to(np.asarray(value.node, dtype=float), shape).copy()
             except ValueError:

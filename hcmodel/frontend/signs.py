@@ -1,4 +1,6 @@
-"""Signs of expressions by the rules of the atom table, from the bounds of variables."""
+"""What is proven of expressions at load time: signs, by the rules of the atom table from the bounds
+of variables, and that they are polynomials, which have a value everywhere.
+"""
 
 from __future__ import annotations
 
@@ -22,6 +24,36 @@ def is_positive(expression: Expression | np.ndarray) -> bool:
     for node in order:
         facts[id(node)] = _facts(node, facts)
     return facts[id(expression)].sign is Sign.POSITIVE
+
+
+# Besides these, powers with natural exponents.
+POLYNOMIAL = {
+    *("add", "sub", "neg", "mul", "square", "sum", "matmul", "dot", "outer", "einsum"),
+    *("index", "reshape", "transpose", "broadcast_to", "hstack", "vstack", "concatenate"),
+}
+
+
+def is_polynomial(expression: Expression | np.ndarray) -> bool:
+    """Whether the expression is proven to be a polynomial of its variables and parameters."""
+    if isinstance(expression, np.ndarray):
+        return bool(np.isfinite(expression).all())
+    order = topological_order([expression])
+    return len(order) <= MAX_NODES and all(
+        _is_polynomial_step(node) for node in order if isinstance(node, Apply)
+    )
+
+
+def _is_polynomial_step(node: Apply) -> bool:
+    if node.atom.name != "power":
+        return node.atom.name in POLYNOMIAL
+    exponent = node.args[1]
+    if not isinstance(exponent, Constant):
+        return False
+    return bool(np.all((exponent.value >= 0) & (exponent.value == np.rint(exponent.value))))
+
+
+def has_variables(expression: Expression | np.ndarray) -> bool:
+    return isinstance(expression, Expression) and bool(expression.variables())
 
 
 def _facts(node: Expression, known: dict[int, Argument]) -> Argument:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterable, Sequence
+from contextvars import ContextVar
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
@@ -21,6 +22,7 @@ from hcmodel.shapes import Shape
 from hcmodel.table import ATOMS
 
 MAX_ENTRIES = 10_000_000  # of one array
+MAX_TOTAL = 50_000_000  # of all arrays of one model
 MAX_DIMENSIONS = 16
 MAX_FOLDED_MATRIX = 300  # larger inverses and the like are left to the engine
 HEAVY = ("inv", "det", "logdet", "solve", "lyap", "dlyap", "matmul", "dot", "kron", "einsum")
@@ -28,6 +30,7 @@ HEAVY = ("inv", "det", "logdet", "solve", "lyap", "dlyap", "matmul", "dot", "kro
 Node: TypeAlias = Expression | np.ndarray
 
 _numbers = itertools.count()
+_left: ContextVar[int] = ContextVar("entries left to the model", default=MAX_TOTAL)
 
 
 @dataclass(frozen=True, eq=False)
@@ -93,6 +96,22 @@ def check_entries(shape: Sequence[int]) -> None:
         raise ModelError(f"this has {len(shape)} indices at once; the limit is {MAX_DIMENSIONS}")
 
 
+def open_budget() -> None:
+    """Give the model that is read next all entries it may spend."""
+    _left.set(MAX_TOTAL)
+
+
+def spend(shape: Sequence[int]) -> None:
+    """Count an array that is made against what the model may ask for in all."""
+    check_entries(shape)
+    size = 1
+    for length in shape:
+        size *= int(length)
+    _left.set(_left.get() - size)
+    if _left.get() < 0:
+        raise ModelError(f"the arrays of this model have more than {MAX_TOTAL} numbers in all")
+
+
 def union(values: Iterable[Value]) -> tuple[Axis, ...]:
     """The axes of all values, sorted by age."""
     axes = {axis.number: axis for value in values for axis in value.axes}
@@ -112,13 +131,13 @@ def apply(name: str, nodes: Sequence[Node], params: dict[str, Any] | None = None
     if all(isinstance(node, np.ndarray) for node in nodes):
         # Broadcast zeros stand in for the arrays, so that shapes are known before any is made.
         expression = atom.apply([_Placeholder(np.shape(node)) for node in nodes], params)
-        check_entries(expression.shape)
+        spend(expression.shape)
         largest = max((max(np.shape(node), default=0) for node in nodes), default=0)
         if name not in HEAVY or largest <= MAX_FOLDED_MATRIX:
             return _folded(expression, nodes)
         return atom.apply(nodes, params)
     expression = atom.apply(nodes, params)
-    check_entries(expression.shape)
+    spend(expression.shape)
     return expression
 
 
@@ -132,6 +151,8 @@ class _Placeholder(Expression):
 
 
 def _folded(expression: Any, arrays: Sequence[Any]) -> np.ndarray:
+    if 0 in expression.shape:
+        return np.zeros(expression.shape)
     try:
         with np.errstate(all="ignore"):
             result = expression.atom.function(np, *arrays, **dict(expression.params))
@@ -215,7 +236,11 @@ def combine(name: str, values: Sequence[Value], params: dict[str, Any] | None = 
     """An atom that works entry by entry."""
     axes = union(values)
     dimensions = max(len(value.shape) for value in values)
-    own = np.broadcast_shapes(*[value.shape for value in values])
+    try:
+        own = np.broadcast_shapes(*[value.shape for value in values])
+    except ValueError:
+        listed = " and ".join(shown(value.shape) for value in values)
+        raise ModelError(f"`{name}` cannot join shapes {listed}") from None
     check_entries((*lengths(axes), *own))
     return Value(apply(name, [aligned(v, axes, dimensions) for v in values], params), axes)
 

@@ -1,0 +1,126 @@
+"""Constraints from their statements: single ones, chains, and families over their index sets."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from hcmodel.expression import Constraint, as_expression
+from hcmodel.frontend import comprehension, indexing
+from hcmodel.frontend.expressions import Evaluator, check_shapes
+from hcmodel.frontend.mistakes import Mistake
+from hcmodel.frontend.values import (
+    Axis,
+    Dimension,
+    Value,
+    aligned,
+    check_entries,
+    lengths,
+    spread,
+)
+from hcmodel.grammar import Span, syntax
+
+MAX_ROWS = 2_000_000
+
+
+@dataclass(frozen=True)
+class Family:
+    """An indexed constraint: entry `members[r]` of the index ranges stands in row r.
+
+    `members` is None for a whole rectangle of ranges, whose rows are then in C order. A range is
+    None where it depends on another index.
+    """
+
+    indices: tuple[str, ...]
+    ranges: tuple[Dimension | None, ...]
+    members: np.ndarray | None
+
+
+class Rows:
+    """The constraints of a model, statement by statement."""
+
+    def __init__(self) -> None:
+        self.constraints: list[Constraint] = []
+        self.families: dict[str, Family] = {}
+        self._names: set[str] = set()
+        self._statements = 0
+        self._count = 0
+
+    def take(self, evaluator: Evaluator, statement: syntax.Constraint) -> None:
+        """Add the constraints of a statement: one, or the two of a chain."""
+        self._statements += 1
+        name = None if statement.name is None else statement.name.identifier
+        opened = comprehension.open_generators(
+            evaluator, statement.generators, statement.condition, join_all=True
+        )
+        comparison = statement.comparison
+        sides = [opened.evaluator.evaluate(operand) for operand in comparison.operands]
+        chain = len(sides) == 3
+        if name is None and (chain or len(self.constraints) + 1 != self._statements):
+            name = f"c{self._statements}"  # what reports would number otherwise by position
+        for position, operator in enumerate(comparison.operators):
+            left, right = sides[position : position + 2]
+            span = comparison.operands[position].span.to(comparison.operands[position + 1].span)
+            check_shapes(operator, left, right, span)
+            if left.is_number and right.is_number:
+                raise Mistake("this constraint has no variable", span)
+            full = name
+            if chain:
+                lower_first = operator == "<="
+                full = f"{name}.{'lower' if (position == 0) == lower_first else 'upper'}"
+            self._add(full, operator, left, right, opened.axes, span)
+        if name is not None and statement.generators:
+            self.families[name] = _family(evaluator, statement, opened)
+
+    def _add(
+        self,
+        name: str | None,
+        operator: str,
+        left: Value,
+        right: Value,
+        axes: tuple[Axis, ...],
+        span: Span,
+    ) -> None:
+        if name is not None:
+            if name in self._names:
+                raise Mistake(f"two constraints are named `{name}`", span, "give each its own name")
+            self._names.add(name)
+        own = np.broadcast_shapes(left.shape, right.shape)
+        shape = (*lengths(axes), *own)
+        check_entries(shape)
+        if 0 in shape:
+            return
+        self._count += int(np.prod(shape, dtype=int))
+        if self._count > MAX_ROWS:
+            raise Mistake(f"the model has more than {MAX_ROWS} constraints, the limit", span)
+        nodes = [aligned(each, axes, len(own)) for each in (left, right)]
+        if np.broadcast_shapes(*(tuple(node.shape) for node in nodes)) != shape:
+            whole = spread(Value(left.node, left.axes), axes)
+            nodes[0] = aligned(whole, axes, len(own))
+        lhs, rhs = (as_expression(node) for node in nodes)
+        self.constraints.append(Constraint(lhs, operator, rhs, name))
+
+
+def _family(
+    evaluator: Evaluator, statement: syntax.Constraint, opened: comprehension.Opened
+) -> Family:
+    indices = tuple(each.index.identifier for each in statement.generators)
+    ranges: list[Dimension | None] = []
+    for generator in statement.generators:
+        mentioned = {
+            each.identifier
+            for each in syntax.walk(generator.index_set)
+            if isinstance(each, syntax.Name)
+        }
+        dependent = bool(mentioned & set(indices))
+        ranges.append(
+            None
+            if dependent
+            else indexing.dimension(evaluator, generator.index_set, is_shape=False)
+        )
+    members = None
+    if opened.tuples is not None:
+        columns = [np.asarray(opened.evaluator.scope[index].node) for index in indices]
+        members = np.stack(columns, axis=1).astype(int)
+    return Family(indices, tuple(ranges), members)

@@ -1,0 +1,124 @@
+"""Variables from their declarations: shape, box, and the other kinds of domain."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from hcmodel.expression import Variable
+from hcmodel.frontend import indexing
+from hcmodel.frontend.expressions import Evaluator
+from hcmodel.frontend.mistakes import Mistake
+from hcmodel.frontend.values import MAX_DIMENSIONS, Dimension, shown
+from hcmodel.grammar import syntax
+from hcmodel.shapes import Shape
+
+MAX_UNKNOWNS = 1_000_000
+
+
+def make_variable(
+    evaluator: Evaluator, statement: syntax.VariableDeclaration
+) -> tuple[Variable, tuple[Dimension, ...]]:
+    """The variable and its index ranges."""
+    name = statement.name.identifier
+    dimensions = tuple(
+        indexing.dimension(evaluator, entry, is_shape=True) for entry in statement.shape
+    )
+    shape = tuple(each.length for each in dimensions)
+    if np.prod(shape, dtype=float) > MAX_UNKNOWNS:
+        raise Mistake(
+            f"`{name}` has {np.prod(shape, dtype=float):.0f} entries; the limit is {MAX_UNKNOWNS}",
+            statement.span,
+        )
+    if len(shape) > MAX_DIMENSIONS:
+        raise Mistake(
+            f"`{name}` has {len(shape)} indices; the limit is {MAX_DIMENSIONS}", statement.span
+        )
+    simplex = any(isinstance(each, syntax.Simplex) for each in statement.domains)
+    psd = _eigenvalue_bounds(evaluator, statement)
+    if not shape and (statement.symmetric or psd):
+        message = f"`{name}` is a number; only a matrix is symmetric or psd"
+        raise Mistake(message, statement.span)
+    lower, upper, pos = _box(evaluator, statement, shape)
+    _check_box(statement, lower, upper, dimensions, pos)
+    variable = Variable(
+        shape,
+        name,
+        bounds=(lower, upper),
+        pos=pos,
+        symmetric=statement.symmetric,
+        PSD=psd,
+        simplex=simplex,
+    )
+    return variable, dimensions
+
+
+def _box(
+    evaluator: Evaluator, statement: syntax.VariableDeclaration, shape: Shape
+) -> tuple[np.ndarray, np.ndarray, bool]:
+    """Lower and upper bounds, and whether `> 0` was among them."""
+    lower, upper = np.full(shape, -np.inf), np.full(shape, np.inf)
+    pos = False
+    for domain in statement.domains:
+        if isinstance(domain, syntax.Interval):
+            lower = np.maximum(lower, _limit(evaluator, domain.lower, shape))
+            upper = np.minimum(upper, _limit(evaluator, domain.upper, shape))
+        elif isinstance(domain, syntax.Bound):
+            limit = _limit(evaluator, domain.value, shape)
+            if domain.operator == ">":
+                if np.any(limit != 0):
+                    raise Mistake("a variable's strict bound is `> 0`", domain.span, "write `>=`")
+                pos = True
+            if domain.operator == "<=":
+                upper = np.minimum(upper, limit)
+            else:
+                lower = np.maximum(lower, limit)
+    return lower, upper, pos
+
+
+def _eigenvalue_bounds(
+    evaluator: Evaluator, statement: syntax.VariableDeclaration
+) -> bool | tuple[float, float]:
+    for domain in statement.domains:
+        if isinstance(domain, syntax.PositiveSemidefinite):
+            lower, upper = (
+                default if limit is None else float(_limit(evaluator, limit, ()))
+                for limit, default in ((domain.lower, 0.0), (domain.upper, np.inf))
+            )
+            return lower, upper
+    return False
+
+
+def _limit(evaluator: Evaluator, node: syntax.Expression, shape: Shape) -> np.ndarray:
+    value = evaluator.constant("a bound").evaluate(node)
+    try:
+        return np.broadcast_to(np.asarray(value.node, dtype=float), shape)
+    except ValueError:
+        raise Mistake(
+            f"a bound of shape {shown(value.shape)} does not fit a variable of {shown(shape)}",
+            node.span,
+        ) from None
+
+
+def _check_box(
+    statement: syntax.VariableDeclaration,
+    lower: np.ndarray,
+    upper: np.ndarray,
+    dimensions: Sequence[Dimension],
+    pos: bool,
+) -> None:
+    empty = (lower > upper) | (lower == np.inf) | (upper == -np.inf)
+    if pos:
+        empty |= upper <= 0
+    if not empty.any():
+        return
+    entry = tuple(int(i) for i in np.argwhere(empty)[0])
+    labels = ",".join(str(d.values[i]) for d, i in zip(dimensions, entry, strict=True))
+    name = statement.name.identifier
+    where = f"{name}[{labels}]" if labels else name
+    raise Mistake(
+        f"`{where}` has no room between its bounds {lower[entry]:g} and {upper[entry]:g}",
+        statement.span,
+        "write the smaller bound first",
+    )

@@ -1,0 +1,215 @@
+"""Data from files, the command line and Python; dimensions that follow from them."""
+
+import json
+
+import numpy as np
+import pytest
+
+from hcmodel.errors import DataError, ModelError, ModelSyntaxError
+from hcmodel.frontend import format_file, load, parse, read_data
+
+MODEL = "param n, m\nparam A[n,m], c[n] = 1\nvar x[m] in [0, 1]\nminimize c @ A @ x\n"
+MATRIX = [[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]]
+
+
+@pytest.fixture
+def model(tmp_path):
+    path = tmp_path / "model.hc"
+    path.write_text(MODEL)
+    return path
+
+
+def matrix_of(problem):
+    return next(each.value for each in problem.parameters if each.name == "A").tolist()
+
+
+def test_json_files(model, tmp_path):
+    (tmp_path / "model.json").write_text(json.dumps({"A": MATRIX}))
+    assert matrix_of(load(model, tmp_path / "model.json")) == MATRIX
+
+
+def test_npz_files(model, tmp_path):
+    np.savez(tmp_path / "data.npz", A=MATRIX, c=[1, 2])
+    problem = load(model, str(tmp_path / "data.npz"))
+    assert matrix_of(problem) == MATRIX
+
+
+def test_csv_files_hold_one_parameter_each(model, tmp_path):
+    (tmp_path / "A.csv").write_text("first,second,third\n1,2,3\n4,5,6\n")
+    (tmp_path / "c.csv").write_text("7\n8\n")
+    data = read_data([f"A={tmp_path / 'A.csv'}", f"c={tmp_path / 'c.csv'}"])
+    problem = load(model, data)
+    assert matrix_of(problem) == MATRIX
+    assert next(p.value for p in problem.parameters if p.name == "c").tolist() == [7, 8]
+
+
+def test_arrays_from_python_and_settings(model):
+    assert matrix_of(load(model, {"A": np.array(MATRIX)}, set={"c": [1, 1]})) == MATRIX
+
+
+def test_several_sources_the_last_wins(model, tmp_path):
+    (tmp_path / "a.json").write_text(json.dumps({"A": [[0, 0, 0]], "c": [1]}))
+    assert matrix_of(load(model, [tmp_path / "a.json", {"A": MATRIX, "c": [1, 1]}])) == MATRIX
+
+
+def test_settings_are_numbers_or_lists():
+    found = read_data([], ["n=3", "b=[1, 2.5]"])
+    assert found["n"] == 3
+    assert found["b"].tolist() == [1, 2.5]
+
+
+def test_ranges_are_inferred_too():
+    problem = parse("param T, a[0..T]\nvar x[T]\nminimize a[0]*sum(x)", {"a": [1, 2, 3]})
+    assert problem.variables[0].shape == (2,)
+
+
+def test_lengths_follow_from_defaults():
+    problem = parse("param n, a[n] = [1, 2, 3]\nvar x[n]\nminimize a @ x")
+    assert problem.variables[0].shape == (3,)
+
+
+def check(error, text, data, message):
+    with pytest.raises(error) as caught:
+        parse(text, data, "model.hc")
+    assert str(caught.value) == message
+    assert caught.value.filename == "model.hc"
+    assert all(each.message in message for each in caught.value.diagnostics)
+
+
+def test_conflicting_lengths():
+    check(
+        DataError,
+        "param n\nparam a[n], b[n]\nvar x[n]\nminimize a @ x + b @ x",
+        {"a": [1, 2], "b": [1, 2, 3]},
+        "model.hc:2:13: `n` is 2 by the data of `a`, but 3 by those of `b`\n"
+        "  2 | param a[n], b[n]\n    |             ^\nhint: the lengths must agree",
+    )
+
+
+def test_missing_data():
+    check(
+        DataError,
+        MODEL,
+        None,
+        "model.hc:1:7: parameter `n` has no data\n"
+        "  1 | param n, m\n"
+        "    |       ^\n"
+        "hint: give it as data, with `--set n=…`, or a default: `param n = …`\n"
+        "\n"
+        "model.hc:1:10: parameter `m` has no data\n"
+        "  1 | param n, m\n"
+        "    |          ^\n"
+        "hint: give it as data, with `--set m=…`, or a default: `param m = …`",
+    )
+
+
+def test_misspelt_data():
+    check(
+        DataError,
+        "param rate\nvar x\nminimize rate*x",
+        {"rates": 2},
+        "model.hc:1:7: parameter `rate` has no data\n"
+        "  1 | param rate\n"
+        "    |       ^~~~\n"
+        "hint: the data have `rates`; is it that?\n"
+        "\n"
+        "model.hc:1:7: the data give `rates`, which is no parameter of the model\n"
+        "  1 | param rate\n"
+        "    |       ^~~~\n"
+        "hint: did you mean `rate`?",
+    )
+
+
+def test_misshapen_data():
+    check(
+        DataError,
+        "param A[2,3]\nvar x[3]\nminimize sum(A @ x)",
+        {"A": np.ones((3, 2))},
+        "model.hc:1:7: the data of `A` have shape 3×2, but 2×3 is declared\n"
+        "  1 | param A[2,3]\n"
+        "    |       ^\n"
+        "hint: the data look transposed",
+    )
+
+
+def test_data_outside_the_bounds():
+    check(
+        DataError,
+        "param b[2] > 0\nvar x[2]\nminimize b @ x",
+        {"b": [1, 0]},
+        "model.hc:1:7: `b[2]` is 0, but must be > 0\n  1 | param b[2] > 0\n    |       ^",
+    )
+
+
+def test_the_file_that_may_hold_missing_data_is_named(model, tmp_path):
+    (tmp_path / "model.json").write_text("{}")
+    with pytest.raises(DataError, match=r"it may be in model\.json: give it as data"):
+        load(model)
+
+
+@pytest.mark.parametrize(
+    ("file", "content", "message"),
+    [
+        ("a.json", "{", "no JSON at line 1"),
+        ("a.json", "[1]", "a JSON data file is an object"),
+        ("a.json", '{"A": "text"}', "the data of 'A' must be a real number"),
+        ("a.json", '{"A": [[1], [1, 2]]}', "the data of 'A' are ragged"),
+        ("a.json", '{"A": [NaN]}', "the data of 'A' has a NaN"),
+        ("a.npz", "nonsense", "no NPZ file"),
+        ("a.txt", "1", "data files are .json, .npz, or name=file.csv"),
+        ("a.csv", "1", "a CSV file holds one parameter"),
+    ],
+)
+def test_unreadable_data(model, tmp_path, file, content, message):
+    (tmp_path / file).write_text(content)
+    with pytest.raises(DataError) as caught:
+        load(model, tmp_path / file)
+    assert message in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [("1,2\n3", "different lengths"), ("1\nx", "line 2 is no row"), ("", "has no numbers")],
+)
+def test_unreadable_csv(tmp_path, content, message):
+    (tmp_path / "a.csv").write_text(content)
+    with pytest.raises(DataError, match=message):
+        read_data([f"A={tmp_path / 'a.csv'}"])
+
+
+@pytest.mark.parametrize("setting", ["n", "=3", "n=x"])
+def test_wrong_settings(setting):
+    with pytest.raises(DataError, match=setting):
+        read_data([], [setting])
+
+
+def test_files_that_are_no_models(tmp_path):
+    (tmp_path / "bytes.hc").write_bytes(b"\xff\xfe")
+    with pytest.raises(ModelSyntaxError, match="no UTF-8 text"):
+        load(tmp_path / "bytes.hc")
+    with pytest.raises(ModelSyntaxError, match="No such file"):
+        load(tmp_path / "absent.hc")
+
+
+def test_no_data_file_is_unpickled(model, tmp_path):
+    np.savez(tmp_path / "evil.npz", A=np.array([{"a": 1}], dtype=object))
+    with pytest.raises(DataError, match="no NPZ file of plain arrays"):
+        load(model, tmp_path / "evil.npz")
+
+
+def test_a_syntax_error_carries_its_diagnostics():
+    with pytest.raises(ModelSyntaxError) as caught:
+        parse("minimize (x", filename="m.hc")
+    assert caught.value.diagnostics[0].span.column == 10
+    with pytest.raises(ModelError) as caught:
+        parse("minimize y", filename="m.hc")
+    assert caught.value.diagnostics[0].message == "unknown name `y`"
+
+
+def test_a_file_is_formatted_or_its_mistakes_are_told(tmp_path):
+    path = tmp_path / "model.hc"
+    path.write_text("var x;minimize x**2\n")
+    assert format_file(path) == ("var x;minimize x**2\n", "var x\nminimize x^2\n")
+    path.write_text("minimize (x")
+    with pytest.raises(ModelSyntaxError, match=r"model\.hc:1:10: `\(` is never closed"):
+        format_file(path)

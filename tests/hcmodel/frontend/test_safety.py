@@ -1,0 +1,123 @@
+"""No text can crash the front end, run long or fill the memory."""
+
+import random
+import re
+import time
+import warnings
+from pathlib import Path
+
+import pytest
+
+from hcmodel.errors import HCError
+from hcmodel.frontend import parse
+from tests.hcmodel.frontend.random_models import WildModels
+
+EXAMPLES = Path(__file__).parents[3] / "examples"
+INDICES = [f"i{number}" for number in range(60)]
+GENERATORS = ", ".join(f"{index} in 1..2" for index in INDICES)
+TOKEN = re.compile(r"[^\W\d]\w*|\d+(?:\.\d+)?|\.\.|<=|>=|==|!=|\S|\n| +")
+
+
+def outcome(text):
+    """How parsing ends; anything but a problem or an HCError is a failure of the test."""
+    clock = time.process_time()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        try:
+            parse(text)
+            result = "problem"
+        except HCError as error:
+            result = type(error).__name__
+    assert time.process_time() - clock < 2, text[:500]
+    return result
+
+
+def test_random_models_end_in_a_problem_or_an_error():
+    models = WildModels(20)
+    outcomes = [outcome(models.model()) for _ in range(600)]
+    assert outcomes.count("problem") >= 3
+    assert outcomes.count("ModelError") >= 300
+
+
+def test_mutated_examples_end_in_a_problem_or_an_error():
+    texts = [path.read_text() for path in sorted(EXAMPLES.glob("*.hc"))]
+    pool = [token for text in texts for token in TOKEN.findall(text)]
+    shuffle = random.Random(3)
+    outcomes = []
+    for _ in range(600):
+        tokens = TOKEN.findall(shuffle.choice(texts))
+        for _ in range(shuffle.choice((1, 1, 2))):
+            place = shuffle.randrange(len(tokens))
+            tokens[place : place + shuffle.randrange(2)] = [shuffle.choice(pool)]
+        outcomes.append(outcome("".join(tokens)))
+    assert {"problem", "ModelError", "ModelSyntaxError", "DataError"} <= set(outcomes)
+
+
+def test_random_bytes_end_in_an_error():
+    shuffle = random.Random(4)
+    for _ in range(200):
+        noise = bytes(shuffle.randrange(256) for _ in range(shuffle.randrange(200)))
+        assert outcome(noise.decode("latin-1")) != "problem"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "var x[1..10^12]\nminimize sum(x)",
+        "var x[10^9, 10^9]\nminimize sum(x)",
+        "var x[2000000]\nminimize sum(x)",
+        "var x\nminimize x + sum(1 for i in 1..10^12)",
+        "var x[9000]\nminimize sum(x[i]*x[j]*exp(x[i]+x[j]) for i in 1..9000, j in 1..9000)",
+        "var x[9000]\nminimize sum(x[i] for i in 1..9000, j in i..9000)",
+        "var x[9000]\nminimize sum(x)\nsubject to\n"
+        "    c[i in 1..9000, j in 1..9000 if i < j]: x[i] <= x[j]",
+        "var x\nminimize x*sum(zeros(10^5, 10^5))",
+        "var x\nminimize x*sum(kron(eye(2000), eye(2000)))",
+        "var x\nminimize x*sum(outer(ones(10^6), ones(10^6)))",
+        "var x\nminimize x*9^9^9^9^9^9",
+        "param A[10^8] = 1\nvar x\nminimize x*sum(A)",
+        "var x\nminimize x + prod(2 for i in 1..10^7, j in 1..10^7)",
+        "var x\nminimize reshape(x, [1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1])",
+        "var x[" + ",".join(["1"] * 80) + "]\nminimize sum(x)",
+        f"var x\nminimize sum(x^({'+'.join(INDICES)}) for {GENERATORS})",
+        f"var x\nminimize sum(x for {GENERATORS} if {' + '.join(INDICES)} > 70)",
+    ],
+)
+def test_too_much_is_refused_at_once(text):
+    clock = time.process_time()
+    assert outcome(text) == "ModelError"
+    assert time.process_time() - clock < 1
+
+
+def nested(depth):
+    """A sum of sums whose factors are vectors, so that each level could be read twice."""
+    text = "x"
+    for level in range(depth):
+        text = f"sum(x * {text} for i{level} in 1..2)"
+    return f"var x[2]\nminimize sum({text})"
+
+
+def nested_filters(depth):
+    text = "1"
+    for level in range(depth):
+        text = f"sum(1 for i{level} in 1..2 if {text} > 0)"
+    return f"var x\nminimize x * {text}"
+
+
+@pytest.mark.parametrize("text", [nested(40), nested_filters(40)])
+def test_nested_comprehensions_take_time_in_proportion_to_their_text(text):
+    clock = time.process_time()
+    assert outcome(text) == "problem"
+    assert time.process_time() - clock < 1
+
+
+def test_many_large_arrays_are_refused_together():
+    lets = "\n".join(f"let a{number} = ones(3000, 3000)" for number in range(40))
+    clock = time.process_time()
+    assert outcome(f"{lets}\nvar x\nminimize x*a1[1,1]") == "ModelError"
+    assert time.process_time() - clock < 1.5
+
+
+@pytest.mark.parametrize("text", ["-" * 150 + "x", "x^" * 150 + "x", "+".join(["x"] * 5000)])
+def test_long_and_deep_expressions_load(text):
+    assert outcome(f"var x in [0.5, 1]\nminimize {text}") == "problem"
