@@ -47,15 +47,12 @@ class CanonicalProblem:
     blocks: tuple[RowBlock, ...]
     sign: float
 
-    def row_name(self, row: int) -> str:
-        """The constraint's name, with the entry where it has several."""
+    def row_place(self, row: int) -> tuple[str, tuple[int, ...]]:
+        """The name of the constraint that a row belongs to, and the entry of it."""
         for block in self.blocks:
             if block.rows.start <= row < block.rows.stop:
-                shape = block.constraint.shape
-                if not shape:
-                    return block.name
-                entry = np.unravel_index(row - block.rows.start, shape)
-                return f"{block.name}[{', '.join(str(int(i)) for i in entry)}]"
+                entry = np.unravel_index(row - block.rows.start, block.constraint.shape)
+                return block.name, tuple(int(i) for i in entry)
         raise IndexError(row)
 
 

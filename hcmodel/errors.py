@@ -3,9 +3,21 @@
 A message names the object it is about (variable, parameter, shape, index) and says what to do.
 """
 
+from __future__ import annotations
+
+from typing import Any
+
 
 class HCError(Exception):
-    """Any error that hcmodel raises on purpose."""
+    """Any error that hcmodel raises on purpose.
+
+    An error in a model's text also knows where: its `filename`, its `text`, and `diagnostics`, each a
+    message with a hint and a place.
+    """
+
+    diagnostics: tuple[Any, ...] = ()
+    filename: str | None = None
+    text: str = ""
 
 
 class ModelSyntaxError(HCError):

@@ -21,7 +21,7 @@ from hcmodel.solvers.methods import MethodEntry, find_method, make_options, mini
 from hcmodel.solvers.oracle import Oracle
 from hcmodel.solvers.result import Record, Termination
 from hcmodel.start import start_vector
-from hcmodel.walk_back import Run, judged_solution, signed_record
+from hcmodel.walk_back import Naming, Run, judged_solution, signed_record
 
 FloatArray = NDArray[np.float64]
 Callback = Callable[[Record], "bool | None"]
@@ -82,6 +82,10 @@ class Problem:
         self.hidden = self._checked_hidden(hidden)
         self.solution: Solution | None = None
         self.compilations = 0
+        # What a model in the language knows besides: its families, index ranges and text.
+        self.families: Mapping[str, Any] = {}
+        self.ranges: Mapping[str, Any] = {}
+        self.source: Any = None
         self._stack: AutogradStack | None = None
 
     def _checked_hidden(self, hidden: Any) -> tuple[Expression, ...] | None:
@@ -193,8 +197,14 @@ class Problem:
             if line is not None:
                 line.close()
         seconds = time.perf_counter() - clock
+        naming = Naming(0 if self.source is None else 1, self.families)
         self.solution = judged_solution(
-            canonical, result, stack, tol, Run(entry.name, "autograd", compile_seconds, seconds)
+            canonical,
+            result,
+            stack,
+            tol,
+            Run(entry.name, "autograd", compile_seconds, seconds),
+            naming,
         )
         self._write_back(self.solution)
         if printer is not None:
@@ -243,7 +253,10 @@ class Problem:
         for variable in self.variables:
             variable._write(solution.point.get(variable.name), "solve")
         for block in self.canonical.blocks:
-            block.constraint.dual_value = solution.duals.get(block.name)
+            dual = solution.duals.get(block.name)
+            if dual is not None and dual.shape != block.constraint.shape:
+                dual = dual[np.isfinite(dual)]  # the members of a filtered family
+            block.constraint.dual_value = dual
         if solution.termination is Termination.OUTSIDE_DOMAIN:
             raise SolverError(
                 "no point was found at which every function of the model is defined; give a start, "

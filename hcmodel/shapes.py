@@ -40,9 +40,10 @@ def broadcast(operation: str, shapes: Sequence[Shape]) -> Shape:
         return np.broadcast_shapes(*shapes)
     except ValueError:
         listed = " and ".join(str(shape) for shape in shapes)
+        symbol = SYMBOLS.get(operation, operation)
         raise ModelError(
-            f"shapes {listed} do not broadcast in '{SYMBOLS.get(operation, operation)}': sizes must agree from the last "
-            "axis backwards, or be 1"
+            f"shapes {listed} do not broadcast in '{symbol}': sizes must agree from the last axis "
+            "backwards, or be 1"
         ) from None
 
 

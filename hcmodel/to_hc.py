@@ -44,7 +44,7 @@ def hc_data(problem: Problem) -> dict[str, np.ndarray]:
 
 
 def _written(problem: Problem) -> tuple[str, dict[str, np.ndarray]]:
-    source = vars(problem).get("source")
+    source = problem.source
     if isinstance(source, Source) and source.is_current():
         return _from_source(source)
     writer = _Writer(problem)

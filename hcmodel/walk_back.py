@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from hcmodel.canonical import CanonicalProblem
+from hcmodel.families import label, spread
 from hcmodel.solution import BoundDuals, Certificate, Solution, Status, judge
 from hcmodel.solvers import kkt
 from hcmodel.solvers.oracle import Evaluation, Oracle, Stack
@@ -29,8 +32,21 @@ class Run:
     solve_seconds: float
 
 
+@dataclass(frozen=True)
+class Naming:
+    """How the model's front end counts: from 0 in Python, by the families' own indices in text."""
+
+    first: int
+    families: Mapping[str, Any]
+
+
 def judged_solution(
-    canonical: CanonicalProblem, result: Result, stack: Stack, tolerance: float, run: Run
+    canonical: CanonicalProblem,
+    result: Result,
+    stack: Stack,
+    tolerance: float,
+    run: Run,
+    naming: Naming,
 ) -> Solution:
     """The solution in the user's terms. These evaluations are not among the method's calls."""
     evaluation: Evaluation | None = None
@@ -56,7 +72,7 @@ def judged_solution(
         status=status,
         termination=result.termination,
         point={} if evaluation is None else _named(canonical, evaluation.point),
-        duals=_duals(canonical, multipliers) if known else {},
+        duals=_duals(canonical, multipliers, naming) if known else {},
         bound_duals=_bound_duals(canonical, evaluation, multipliers, tolerance) if known else {},
         certificate=_certificate(status, evaluation, residual),
         trace=tuple(signed_record(record, canonical.sign) for record in result.trace),
@@ -67,7 +83,7 @@ def judged_solution(
         compile_seconds=run.compile_seconds,
         solve_seconds=run.solve_seconds,
         message=result.termination.value,
-        conflict=_conflict(canonical, result, evaluation, status),
+        conflict=_conflict(canonical, result, evaluation, status, naming),
     )
 
 
@@ -102,10 +118,16 @@ def _named(canonical: CanonicalProblem, point: FloatArray) -> dict[str, FloatArr
     return {name: np.array(array) for name, array in zip(names, arrays, strict=True)}
 
 
-def _duals(canonical: CanonicalProblem, multipliers: FloatArray) -> dict[str, FloatArray]:
+def _duals(
+    canonical: CanonicalProblem, multipliers: FloatArray, naming: Naming
+) -> dict[str, FloatArray]:
     """Difference rows carry the multiplier of the constraint as written; `>=` rows stand turned."""
     return {
-        block.name: multipliers[block.rows].reshape(block.constraint.shape)
+        block.name: spread(
+            block.name,
+            multipliers[block.rows].reshape(block.constraint.shape),
+            naming.families,
+        )
         for block in sorted(canonical.blocks, key=lambda block: block.position)
     }
 
@@ -131,7 +153,11 @@ def _bound_duals(
 
 
 def _conflict(
-    canonical: CanonicalProblem, result: Result, evaluation: Evaluation | None, status: Status
+    canonical: CanonicalProblem,
+    result: Result,
+    evaluation: Evaluation | None,
+    status: Status,
+    naming: Naming,
 ) -> tuple[str, ...]:
     """The rows that keep the violation up, where no feasible point was found."""
     if status is not Status.INFEASIBLE_INACCURATE or evaluation is None:
@@ -139,4 +165,5 @@ def _conflict(
     weights = result.conflict if result.conflict is not None else evaluation.violations
     largest = max(float(np.max(weights)), 1e-300)
     involved = np.flatnonzero(weights > INVOLVED * largest)
-    return tuple(canonical.row_name(int(row)) for row in involved)
+    places = [canonical.row_place(int(row)) for row in involved]
+    return tuple(label(name, entry, naming.families, naming.first) for name, entry in places)

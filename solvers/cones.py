@@ -18,6 +18,18 @@ from hcmodel.solvers.domain import Cone, StepRows
 FloatArray = NDArray[np.float64]
 
 ROOT_TWO = float(np.sqrt(2.0))
+# A probability below this is 0: steps that end on a bound miss it by rounding.
+ROUNDING = 1e-13
+
+
+def helmert(length: int) -> FloatArray:
+    """Helmert's contrasts: length − 1 orthonormal columns of sum 0."""
+    contrasts = np.zeros((length, max(length - 1, 0)))
+    for k in range(1, length):
+        contrasts[:k, k - 1] = 1.0
+        contrasts[k, k - 1] = -k
+        contrasts[:, k - 1] /= np.sqrt(k * (k + 1))
+    return contrasts
 
 
 @dataclass(frozen=True)
@@ -54,7 +66,7 @@ class Simplices:
         """The projection of the direction onto the tangent cone: rows of sum 0, inward at zeros."""
         rows, wanted = self._rows(x), self._rows(direction)
         low, high = wanted.min(axis=1) - 1e-300, wanted.max(axis=1) + 1e-300
-        at_zero = rows <= 0.0
+        at_zero = rows <= ROUNDING
 
         def tangent(level: FloatArray) -> FloatArray:
             moved = wanted - level[:, None]
@@ -80,13 +92,19 @@ class Simplices:
         return StepRows(-x / metric, np.full(self.dimension, np.inf), (still,))
 
     def tangent_basis(self) -> scipy.sparse.csr_array:
-        """Helmert's contrasts: orthonormal columns of sum 0, in each row."""
-        contrasts = np.zeros((self.length, self.length - 1))
-        for k in range(1, self.length):
-            contrasts[:k, k - 1] = 1.0
-            contrasts[k, k - 1] = -k
-            contrasts[:, k - 1] /= np.sqrt(k * (k + 1))
+        """Orthonormal columns of sum 0, in each row."""
+        contrasts = helmert(self.length)
         return scipy.sparse.csr_array(scipy.sparse.block_diag([contrasts] * self.count))
+
+    def face_basis(self, x: FloatArray, share: float) -> scipy.sparse.csr_array:
+        """Contrasts between the outcomes that have a probability, in each row."""
+        blocks = []
+        for row in self._rows(x):
+            likely = np.flatnonzero(row > share / self.length)
+            block = np.zeros((self.length, max(likely.size - 1, 0)))
+            block[likely] = helmert(likely.size) / self.length
+            blocks.append(block)
+        return scipy.sparse.csr_array(scipy.sparse.block_diag(blocks))
 
     def support(self, direction: FloatArray) -> float:
         return float(self._rows(direction).max(axis=1).sum())
@@ -181,6 +199,21 @@ class SymmetricMatrices:
 
     def tangent_basis(self) -> scipy.sparse.csr_array:
         return scipy.sparse.csr_array(scipy.sparse.eye_array(self.dimension))
+
+    def face_basis(self, x: FloatArray, share: float) -> scipy.sparse.csr_array:
+        """All symmetric directions but those within the eigenspace of a bound."""
+        values, vectors = np.linalg.eigh(to_matrix(x))
+        length = float(self.metric(x)[0])
+        bound = np.where(values - self.smallest <= share * length, -1, 0)
+        bound = np.where(self.largest - values <= share * length, 1, bound)
+        rows, columns = triangle(self.order)
+        free = (bound[rows] == 0) | (bound[rows] != bound[columns])
+        directions = [
+            to_vector(np.outer(vectors[:, i], vectors[:, j])) * (1.0 if i == j else ROOT_TWO)
+            for i, j in zip(rows[free], columns[free], strict=True)
+        ]
+        stacked = np.array(directions).reshape(-1, self.dimension).T
+        return scipy.sparse.csr_array(length * stacked)
 
     def support(self, direction: FloatArray) -> float:
         values = np.linalg.eigvalsh(to_matrix(direction))

@@ -65,6 +65,12 @@ class Domain(Protocol):
     def tangent_basis(self) -> scipy.sparse.csr_array:
         """Orthonormal columns that span the directions in which X extends."""
 
+    def face_basis(self, x: FloatArray, share: float) -> scipy.sparse.csr_array:
+        """Directions of natural length along the smallest face of X that x lies on or almost on.
+
+        What is nearer to a bound than `share` of the natural length counts as on it.
+        """
+
     def support(self, direction: FloatArray) -> float:
         """max of direction·x over X, possibly infinite."""
 
@@ -118,8 +124,9 @@ class Box:
 
     def normal_cone_distance(self, x: FloatArray, direction: FloatArray) -> FloatArray:
         inward = direction.copy()
-        inward[(x <= self.lower) & (direction < 0)] = 0.0
-        inward[(x >= self.upper) & (direction > 0)] = 0.0
+        rounding = 1e-14 * np.abs(x)  # steps that end on a bound miss it by as much
+        inward[(x <= self.lower + rounding) & (direction < 0)] = 0.0
+        inward[(x >= self.upper - rounding) & (direction > 0)] = 0.0
         return inward
 
     def metric(self, x: FloatArray) -> FloatArray:
@@ -143,6 +150,13 @@ class Box:
         movable = np.flatnonzero(self.upper > self.lower)
         identity = scipy.sparse.eye_array(self.dimension, format="csr")
         return scipy.sparse.csr_array(identity[:, movable])
+
+    def face_basis(self, x: FloatArray, share: float) -> scipy.sparse.csr_array:
+        metric = self.metric(x)
+        reach = share * metric
+        free = np.flatnonzero((x - self.lower > reach) & (self.upper - x > reach))
+        shape = (self.dimension, free.size)
+        return scipy.sparse.csr_array((metric[free], (free, np.arange(free.size))), shape=shape)
 
     def support(self, direction: FloatArray) -> float:
         corner = np.where(direction > 0, self.upper, self.lower)
@@ -224,6 +238,11 @@ class Product:
         return scipy.sparse.csr_array(
             scipy.sparse.block_diag([factor.tangent_basis() for factor in self.factors])
         )
+
+    def face_basis(self, x: FloatArray, share: float) -> scipy.sparse.csr_array:
+        pairs = zip(self.factors, self._parts(x), strict=True)
+        bases = [factor.face_basis(part, share) for factor, part in pairs]
+        return scipy.sparse.csr_array(scipy.sparse.block_diag(bases))
 
     def support(self, direction: FloatArray) -> float:
         pairs = zip(self.factors, self._parts(direction), strict=True)

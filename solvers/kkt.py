@@ -69,8 +69,8 @@ def least_squares_multipliers(
 ) -> FloatArray | None:
     """Multipliers of the active rows that come nearest to ∇L in −N_X(x), λ >= 0; None if too large.
 
-    Rows and bounds count as active within the tolerance; coordinates that a bound holds are left out
-    of the fit, since the bound's own multiplier takes up what remains there.
+    Rows and bounds count as active within the tolerance. Only directions along the face of X at the
+    point enter the fit, since the multipliers of X itself take up what remains.
     """
     rows, count = evaluation.rows, evaluation.inequalities
     near = np.abs(rows) <= tolerance * evaluation.magnitudes
@@ -79,13 +79,9 @@ def least_squares_multipliers(
         return np.zeros(rows.size) if active.size == 0 else None
     jacobian: Any = evaluation.jacobian[active]
     dense = jacobian.toarray() if scipy.sparse.issparse(jacobian) else np.asarray(jacobian)
-    metric = domain.metric(evaluation.point)
-    point, reach = evaluation.point, tolerance * metric
-    up = domain.project(point + reach) - point
-    down = point - domain.project(point - reach)
-    keep = (up >= 0.5 * reach) & (down >= 0.5 * reach)
-    matrix = (dense * metric).T[keep]
-    target = -(evaluation.gradient * metric)[keep]
+    face = domain.face_basis(evaluation.point, tolerance)
+    matrix = np.asarray(face.T @ dense.T)
+    target = -np.asarray(face.T @ evaluation.gradient)
     if not (np.isfinite(matrix).all() and np.isfinite(target).all()):
         return None
     scales = np.maximum(np.abs(matrix).max(axis=0, initial=0.0), 1e-300)

@@ -114,7 +114,8 @@ class Builder:
             self.collector.add(Mistake(str(error), span))
             self.collector.raise_found()
             raise
-        vars(problem).update(families=parts.families, ranges=parts.ranges, source=self._source())
+        problem.families, problem.ranges = parts.families, parts.ranges
+        problem.source = self._source()
         return problem
 
     def _source(self) -> Source:

@@ -180,3 +180,30 @@ def test_the_module_runs_and_stays_silent_in_a_pipe(tank: str) -> None:
     )
     assert run.returncode == 0
     assert run.stderr == ""
+
+
+def test_filtered_members_of_a_family_are_null(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    model = write(
+        tmp_path,
+        "var x[3] in [0, 9]\nminimize sum(x)\nsubject to\n    c[i in 1..3 if i != 2]: x[i] >= i\n",
+    )
+    assert main(["solve", model, "--json"]) == 0
+    duals = json.loads(capsys.readouterr().out)["duals"]["c"]
+    assert duals[1] is None
+    assert [duals[0], duals[2]] == pytest.approx([1, 1], abs=1e-5)
+
+
+def test_conflicts_are_named_with_the_models_own_indices(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    model = write(
+        tmp_path,
+        "var x[3] in [0, 9]\nminimize sum(x)\nsubject to\n"
+        "    low[i in 1..3]: x[i] >= i\n    high[i in 2..3 if i > 2]: x[i] <= 1\n",
+    )
+    assert main(["solve", model]) == 4
+    printed = capsys.readouterr().out
+    assert "low[3]" in printed
+    assert "high[3]" in printed
