@@ -54,14 +54,15 @@ def scaled_residual(evaluation: Evaluation, domain: Domain, multipliers: FloatAr
     """
     point, metric = evaluation.point, domain.metric(evaluation.point)
     gradient = lagrangian_gradient(evaluation, multipliers)
-    held = -domain.normal_cone_distance(point, -gradient) * metric
-    if not np.isfinite(held).all():
+    if not np.isfinite(gradient).all():
         return np.inf
     own = domain.normal_cone_distance(point, -evaluation.gradient) * metric
     scale = max(abs(evaluation.objective), float(np.max(np.abs(own), initial=0.0)), SMALLEST_SCALE)
     count = evaluation.inequalities
     products = float(np.max(np.abs(multipliers[:count] * evaluation.rows[:count]), initial=0.0))
-    return max(float(np.max(np.abs(held), initial=0.0)) / scale, float(np.sqrt(products / scale)))
+    downhill = domain.normal_cone_distance(point, -gradient)
+    moved = (domain.project(point + metric**2 * downhill / scale) - point) / metric
+    return max(float(np.max(np.abs(moved), initial=0.0)), float(np.sqrt(products / scale)))
 
 
 def least_squares_multipliers(
