@@ -24,9 +24,9 @@ from hcmodel.atoms.rules import (
     product_sign,
     signs_product,
 )
-from hcmodel.atoms.shape_rules import need_square, probed
+from hcmodel.atoms.shape_rules import need_square
 from hcmodel.errors import ModelError
-from hcmodel.shapes import Shape
+from hcmodel.shapes import Shape, broadcast
 
 AFFINE, CONVEX, CONCAVE = Curvature.AFFINE, Curvature.CONVEX, Curvature.CONCAVE
 UNKNOWN = Curvature.UNKNOWN
@@ -39,7 +39,8 @@ def _matmul_shape(name: str, shapes: Sequence[Shape], params: dict[str, Any]) ->
     inner = right[0] if len(right) == 1 else right[-2]
     if left[-1] != inner:
         raise ModelError(f"shapes {left} and {right} do not fit in '@': {left[-1]} against {inner}")
-    return probed(lambda xp, a, b: xp.matmul(a, b))(name, shapes, params)
+    batch = broadcast(name, (left[:-2], right[:-2]))
+    return (*batch, *left[-2:-1], *(right[-1:] if len(right) > 1 else ()))
 
 
 def _matmul_dependence(shapes: Sequence[Shape], params: dict[str, Any]) -> Dependence | Contraction:

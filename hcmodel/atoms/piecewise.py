@@ -122,7 +122,8 @@ def _lines(xp: Any, a: Any, axis: Any) -> Any:
     shape = np.shape(a)
     axes = tuple(range(len(shape))) if axis is None else axis
     kept = tuple(i for i in range(len(shape)) if i not in axes)
-    return xp.reshape(xp.transpose(a, (*axes, *kept)), (-1, *(shape[i] for i in kept)))
+    length = int(np.prod([shape[i] for i in axes], dtype=int))
+    return xp.reshape(xp.transpose(a, (*axes, *kept)), (length, *(shape[i] for i in kept)))
 
 
 def _picked(lines: Any, places: np.ndarray) -> Any:

@@ -90,7 +90,7 @@ def _prepare_transpose(
     axes, ndim = params["axes"], len(shapes[0])
     if axes is None:
         return {"axes": None}
-    if sorted(normalized_axes(axes, ndim, name) or ()) != list(range(ndim)):
+    if isinstance(axes, int) or sorted(normalized_axes(axes, ndim, name) or ()) != [*range(ndim)]:
         raise ModelError(f"'transpose' needs each of the {ndim} axes once, not {axes!r}")
     return {"axes": tuple(axis % ndim for axis in axes)}
 
