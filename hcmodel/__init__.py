@@ -61,12 +61,14 @@ from hcmodel.models import load, parse
 from hcmodel.problem import Maximize, Minimize, Problem
 from hcmodel.solution import Certificate, Solution, Status
 from hcmodel.solvers.result import Record, Termination
+from hcmodel.solvers.theory import Constants
 
 __version__ = "0.1.0"
 
 __all__ = [
     "Certificate",
     "Constant",
+    "Constants",
     "Constraint",
     "DataError",
     "Expression",

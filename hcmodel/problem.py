@@ -17,9 +17,11 @@ from hcmodel.expression import Constraint, Expression, Parameter, Variable, as_e
 from hcmodel.graph import topological_order
 from hcmodel.report.text import ProgressLine, VerbosePrinter
 from hcmodel.solution import Solution
+from hcmodel.solvers.budget import budget
 from hcmodel.solvers.methods import MethodEntry, find_method, make_options, minimize
 from hcmodel.solvers.oracle import Oracle
 from hcmodel.solvers.result import Record, Termination
+from hcmodel.solvers.theory import Constants
 from hcmodel.start import start_vector
 from hcmodel.walk_back import Naming, Run, judged_solution, signed_record
 
@@ -188,11 +190,17 @@ class Problem:
                 method=entry.name,
                 tolerance=tol,
                 optimal_value=None if optimal_value is None else canonical.sign * optimal_value,
+                rule=rule,
+                constants=constants,
                 max_calls=max_calls,
                 time_limit=time_limit,
                 callback=self._watch(watchers),
                 options=options,
             )
+        except ValueError as error:
+            if rule == "theory":  # a constant is missing, or does not fit the theorem
+                raise ModelError(str(error)) from None
+            raise
         finally:
             if line is not None:
                 line.close()
@@ -220,10 +228,10 @@ class Problem:
         polish: bool,
         options: Any,
     ) -> MethodEntry:
-        if rule != "adaptive" or constants is not None:
-            raise ModelError(
-                f"rule={rule!r}: only the adaptive rule, without constants, exists yet"
-            )
+        if rule not in RULES:
+            raise ModelError(f"unknown rule {rule!r}; there are: {', '.join(RULES)}")
+        if constants is not None and (rule == "adaptive" or not isinstance(constants, Constants)):
+            raise ModelError("constants=hc.Constants(…) goes with rule='theory'")
         if polish:
             raise ModelError("polish=True needs a method of second order, and there is none yet")
         if method == "auto":
@@ -235,6 +243,10 @@ class Problem:
             raise ModelError(str(error)) from None
         if entry.needs_optimal_value and optimal_value is None:
             raise ModelError(f"{method} needs optimal_value=...; without it use 'sbl-adals'")
+        if entry.needs_no_rows and self.constraints:
+            raise ModelError(
+                f"{method} takes no constraints; use 'ippm-swsg' for a model with them"
+            )
         return entry
 
     def _watch(self, watchers: Sequence[Callback]) -> Callback | None:
@@ -262,6 +274,36 @@ class Problem:
                 "no point was found at which every function of the model is defined; give a start, "
                 "or bounds that keep arguments of log, sqrt and powers in their domain"
             )
+
+    def budget(self, method: str, tol: float, constants: Constants, **options: Any) -> int:
+        """The oracle calls that the method's theorem promises to suffice for accuracy `tol`.
+
+        `optimal_value` and `start` may be given as in `solve`; evaluating the start costs one point,
+        which is not counted.
+        """
+        unknown = set(options) - {"optimal_value", "start"}
+        if unknown:
+            raise ModelError(f"budget takes optimal_value and start besides, not {sorted(unknown)}")
+        _check_number("tol", tol, positive=True)
+        stack = self.compile()
+        stack.refresh()
+        canonical = self.canonical
+        first = canonical.domain.project(start_vector(canonical, options.get("start"), False))
+        start = Oracle(stack, canonical.outer).at(first)
+        optimum = options.get("optimal_value")
+        lowest = constants.f1_lower if optimum is None else canonical.sign * optimum
+        try:
+            find_method(method)
+            promise = budget(
+                method,
+                tol,
+                constants,
+                delta0=None if lowest is None else max(start.objective - lowest, 0.0),
+                violation0=float(np.max(start.violations, initial=0.0)),
+            )
+        except ValueError as error:
+            raise ModelError(str(error)) from None
+        return promise.calls
 
     def to_hc(self) -> str:
         """The model as text in the `.hc` language, which loads back to an equal problem."""

@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hcmodel.solvers import kkt
+from hcmodel.solvers.domain import Domain
 from hcmodel.solvers.feasibility import FeasibilityState, feasibility_step
 from hcmodel.solvers.level_step import (
     WEIGHT_RANGE,
@@ -24,7 +25,6 @@ from hcmodel.solvers.level_step import (
     solve_level,
     worst,
 )
-from hcmodel.solvers.domain import Domain
 from hcmodel.solvers.loop import State, Task
 from hcmodel.solvers.oracle import Evaluation, Oracle
 from hcmodel.solvers.qp import QPBackend, make_backend

@@ -174,7 +174,11 @@ def _result(
     trace: list[Record],
 ) -> Result:
     evaluation, multipliers = best.evaluation, best.multipliers
-    ended_well = termination in (Termination.CONVERGED, Termination.LEVEL_REACHED)
+    ended_well = termination in (
+        Termination.CONVERGED,
+        Termination.LEVEL_REACHED,
+        Termination.PROMISE_DONE,
+    )
     if state is not None and ended_well:
         evaluation, multipliers = state.current, state.multipliers
     conflict = state.conflict if state is not None else None

@@ -10,14 +10,23 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from hcmodel.solvers import ippm
+from hcmodel.solvers.accelerated_gradient import AcceleratedGradient
 from hcmodel.solvers.adaptive_line_search import AdaLSOptions, AdaptiveLineSearch
 from hcmodel.solvers.bundle_level import Options, StarBundleLevel
 from hcmodel.solvers.domain import Domain
+from hcmodel.solvers.ippm import Ippm
 from hcmodel.solvers.loop import Method, Task, run
 from hcmodel.solvers.oracle import Budget, Oracle
 from hcmodel.solvers.result import Record, Result
+from hcmodel.solvers.switching_subgradient import SubgradientMethod, SwitchingSubgradient
+from hcmodel.solvers.theory import Constants
+from hcmodel.solvers.theory_bundle import TheoryAdaptiveLineSearch, TheoryStarBundleLevel
+from hcmodel.solvers.theory_ippm import TheoryIppm
 
 FloatArray = NDArray[np.float64]
+
+RULES = ("adaptive", "theory")
 
 
 @dataclass(frozen=True)
@@ -31,8 +40,10 @@ class MethodEntry:
     assumptions: str
     complexity: str
     reference: str
+    make_theory: Callable[[Any, Constants], Method[Any]]
     needs_optimal_value: bool = False
     needs_smooth: bool = False
+    needs_no_rows: bool = False
 
 
 METHODS: dict[str, MethodEntry] = {
@@ -46,6 +57,9 @@ METHODS: dict[str, MethodEntry] = {
             assumptions="smooth rows, optimal_value known",
             complexity="ε⁻¹",
             reference="Fatkhullin et al. 2025, (S-StarBL), Theorem 2",
+            make_theory=lambda options, constants: TheoryStarBundleLevel(
+                constants, options.backend
+            ),
             needs_optimal_value=True,
             needs_smooth=True,
         ),
@@ -57,7 +71,44 @@ METHODS: dict[str, MethodEntry] = {
             assumptions="smooth rows, strong duality",
             complexity="λ ε⁻¹",
             reference="Fatkhullin et al. 2025, Algorithms 4 and 5, Theorem 3",
+            make_theory=lambda options, constants: TheoryAdaptiveLineSearch(
+                constants, options.backend
+            ),
             needs_smooth=True,
+        ),
+        MethodEntry(
+            name="ippm-acgd",
+            make=lambda options: Ippm(AcceleratedGradient(options.backend), options),
+            options=ippm.Options,
+            summary="inexact proximal point, accelerated constrained gradient",
+            assumptions="smooth rows; a Slater gap θ helps",
+            complexity="ε⁻², or θ⁻¹ ε⁻¹",
+            reference="Fatkhullin et al. 2025, Algorithms 1 and 3, Theorem 1, Corollaries 2 and 3",
+            make_theory=lambda options, constants: TheoryIppm(
+                AcceleratedGradient(options.backend), constants
+            ),
+            needs_smooth=True,
+        ),
+        MethodEntry(
+            name="ippm-swsg",
+            make=lambda options: Ippm(SwitchingSubgradient(), options),
+            options=ippm.Options,
+            summary="inexact proximal point, switching sub-gradient",
+            assumptions="none; kinks are welcome",
+            complexity="ε⁻³",
+            reference="Fatkhullin et al. 2025, Algorithms 1 and 2, Theorem 1, Corollary 1",
+            make_theory=lambda options, constants: TheoryIppm(SwitchingSubgradient(), constants),
+        ),
+        MethodEntry(
+            name="ippm-sm",
+            make=lambda options: Ippm(SubgradientMethod(), options),
+            options=ippm.Options,
+            summary="inexact proximal point, sub-gradient",
+            assumptions="no functional constraint",
+            complexity="ε⁻³",
+            reference="Fatkhullin et al. 2025, Algorithm 1, appendix, unconstrained corollary",
+            make_theory=lambda options, constants: TheoryIppm(SubgradientMethod(), constants),
+            needs_no_rows=True,
         ),
     )
 }
@@ -93,16 +144,27 @@ def minimize(
     method: str = "sbl-adals",
     tolerance: float = 1e-6,
     optimal_value: float | None = None,
+    rule: str = "adaptive",
+    constants: Constants | None = None,
     max_calls: int | None = None,
     time_limit: float | None = None,
     callback: Callable[[Record], bool | None] | None = None,
     options: Any = None,
 ) -> Result:
-    """Minimise over a domain with a method of the table; usable without the modelling layer."""
+    """Minimise over a domain with a method of the table; usable without the modelling layer.
+
+    With `rule="theory"` every parameter is the theorem's, from `constants`, and the tolerance is its ε.
+    """
     entry = find_method(method)
     chosen = make_options(entry, options)
     if entry.needs_optimal_value and optimal_value is None:
         raise ValueError(f"{entry.name} needs optimal_value; without it use method='sbl-adals'")
+    if rule not in RULES:
+        raise ValueError(f"unknown rule {rule!r}; there are: {', '.join(RULES)}")
+    if entry.needs_no_rows and oracle.size:
+        raise ValueError(
+            f"{entry.name} takes no constraints; use ippm-swsg for a model that has them"
+        )
     if oracle.dimension != domain.dimension:
         raise ValueError(f"oracle of dimension {oracle.dimension}, domain of {domain.dimension}")
     if not (np.isfinite(tolerance) and tolerance > 0):
@@ -113,4 +175,6 @@ def minimize(
     first = domain.middle() if start is None else np.asarray(start, dtype=float)
     if first.shape != (domain.dimension,):
         raise ValueError(f"the start has shape {first.shape}, not ({domain.dimension},)")
+    if rule == "theory":
+        return run(entry.make_theory(chosen, constants or Constants()), task, first, callback)
     return run(entry.make(chosen), task, first, callback)

@@ -7,6 +7,7 @@ use, and others (ratio, log-difference) are one more branch in `row_values` and 
 
 from __future__ import annotations
 
+import functools
 from dataclasses import dataclass
 from typing import Any
 
@@ -36,6 +37,10 @@ class Outer:
         left = scipy.sparse.csr_array(scipy.sparse.eye_array(count))
         return Outer(np.ones(1), left, scipy.sparse.csr_array((count, count)), inequalities)
 
+    @functools.cached_property
+    def _difference(self) -> scipy.sparse.csr_array:
+        return scipy.sparse.csr_array(self.left - self.right)
+
     @property
     def size(self) -> int:
         return int(self.left.shape[0])
@@ -54,12 +59,12 @@ class Outer:
 
     def row_jacobian(self, values: FloatArray, jacobian: Any) -> Any:
         """∂rows/∂x, dense or sparse as the Jacobian of φ is; `values` serve non-linear forms."""
-        result = (self.left - self.right) @ jacobian
+        result = self._difference @ jacobian
         return (
             scipy.sparse.csr_array(result) if scipy.sparse.issparse(result) else np.asarray(result)
         )
 
     def lagrangian_weights(self, multipliers: FloatArray, objective_size: int) -> FloatArray:
         """Weights on φ of the Lagrangian F1 + Σ multipliers·rows."""
-        rows = (self.left - self.right).T @ multipliers
+        rows = self._difference.T @ multipliers
         return np.concatenate([self.objective[:objective_size], rows])

@@ -21,6 +21,7 @@ class Termination(Enum):
     LEVEL_PASSED = (
         "a feasible point lies below the given optimal value, which is therefore too high"
     )
+    PROMISE_DONE = "the iterations that the theorem asks for are done"
     STALLED = "no further progress is possible at this accuracy"
     INFEASIBLE_STATIONARY = "the violation has a stationary point above the tolerance"
     UNBOUNDED = "the objective falls without end"

@@ -6,6 +6,7 @@ together.
 
 from __future__ import annotations
 
+import re
 import warnings
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -18,7 +19,7 @@ from hcmodel.frontend import comprehension, indexing
 from hcmodel.frontend.constraints import Family, Rows
 from hcmodel.frontend.data import Arrays
 from hcmodel.frontend.expressions import Evaluator
-from hcmodel.frontend.mistakes import Collector, Mistake, PoisonedError
+from hcmodel.frontend.mistakes import Collector, Mistake, PoisonedError, in_words
 from hcmodel.frontend.names import (
     Kind,
     Names,
@@ -34,6 +35,9 @@ from hcmodel.frontend.variables import MAX_UNKNOWNS, make_variable
 from hcmodel.grammar import Span, syntax
 from hcmodel.graph import topological_order
 from hcmodel.problem import Maximize, Minimize, Problem
+
+
+LISTED = 5  # of the names that a warning is about
 
 
 @dataclass(frozen=True)
@@ -110,8 +114,7 @@ class Builder:
         try:
             problem = Problem(parts.objective, parts.constraints, parts.hidden)
         except HCError as error:
-            span = self.found.objective_span or self._end()
-            self.collector.add(Mistake(str(error), span))
+            self.collector.add(Mistake(in_words(str(error)), self._blamed(str(error))))
             self.collector.raise_found()
             raise
         problem.families, problem.ranges = parts.families, parts.ranges
@@ -133,6 +136,15 @@ class Builder:
         starts = {variable: variable.start for variable in self.found.variables.values()}
         return Source(self.collector.text, self.model, parameters, defaults, starts)
 
+    def _blamed(self, message: str) -> Span:
+        """The declaration of the variable that a message names, else the objective."""
+        for name in re.findall(r"variable '([^']+)'", message):
+            for statement in self.model.statements:
+                if isinstance(statement, syntax.VariableDeclaration):
+                    if statement.name.identifier == name:
+                        return statement.span
+        return self.found.objective_span or self._end()
+
     def _end(self) -> Span:
         span = self.model.span
         last = self.model.statements[-1].span if self.model.statements else span
@@ -153,7 +165,9 @@ class Builder:
         self.collector.raise_found()
         unused = [name for name, each in self.found.variables.items() if each not in used]
         if unused:
-            listed = ", ".join(f"`{name}`" for name in unused)
+            listed = ", ".join(f"`{name}`" for name in unused[:LISTED])
+            if len(unused) > LISTED:
+                listed += f" and {len(unused) - LISTED} more"
             warnings.warn(
                 f"{listed}: declared, but used by neither objective nor constraints; left out",
                 HCWarning,
@@ -175,7 +189,7 @@ class Builder:
         except PoisonedError:
             pass
         except HCError as error:
-            self.collector.add(Mistake(str(error), statement.span))
+            self.collector.add(Mistake(in_words(str(error)), statement.span))
         except RecursionError:
             message = "this statement is nested too deep"
             self.collector.add(Mistake(message, statement.span, "name its parts with `let`"))
@@ -189,8 +203,8 @@ class Builder:
 
     def _names_are_known(self, statement: syntax.Statement) -> bool:
         known = True
-        for part in _parts_with_names(statement):
-            for wrong in unresolved(part, self.names):
+        for part, place in _parts_with_names(statement):
+            for wrong in unresolved(part, self.names, place):
                 known = False
                 if isinstance(wrong, Mistake) and str(wrong) not in self._reported:
                     self._reported.add(str(wrong))
@@ -214,6 +228,12 @@ class Builder:
         elif isinstance(statement, syntax.Hidden):
             for expression in statement.expressions:
                 node = as_expression(self.evaluator.evaluate(expression).node)
+                if not node.variables():
+                    raise Mistake(
+                        "this coordinate has no variable",
+                        expression.span,
+                        "`hidden` lists expressions of the variables",
+                    )
                 self.found.hidden.append((node, expression.span))
         else:
             self._start(statement)
@@ -308,13 +328,14 @@ def _declared(statement: syntax.Statement) -> syntax.Name | None:
     return None
 
 
-def _parts_with_names(statement: syntax.Statement) -> list[syntax.Node]:
-    """The nodes of a statement in which names are used, not declared."""
+def _parts_with_names(statement: syntax.Statement) -> list[tuple[syntax.Node, str]]:
+    """The nodes of a statement in which names are used, not declared, and the kind of place."""
+    parts: list[syntax.Node] = [statement]
     if isinstance(statement, syntax.SetDeclaration):
-        return [statement.value]
-    if isinstance(statement, syntax.ParameterDeclaration):
+        parts = [statement.value]
+    elif isinstance(statement, syntax.ParameterDeclaration):
         default = [] if statement.default is None else [statement.default]
-        return [*statement.shape, *statement.bounds, *default]
-    if isinstance(statement, syntax.VariableDeclaration):
-        return [*statement.shape, *statement.domains]
-    return [statement]
+        parts = [*statement.shape, *statement.bounds, *default]
+    elif isinstance(statement, syntax.VariableDeclaration):
+        parts = [*statement.shape, *statement.domains]
+    return [(part, "" if part is statement else "length") for part in parts]

@@ -7,6 +7,7 @@ the parameters are declared. No file is ever unpickled.
 from __future__ import annotations
 
 import json
+import math
 import zipfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -41,8 +42,28 @@ def read_data(specs: Sequence[str] = (), sets: Sequence[str] = ()) -> Arrays:
         name, equal, text = setting.partition("=")
         if not equal or not name.strip():
             raise DataError(f"'{setting}' is no setting; write name=value, for example n=3")
-        arrays[name.strip()] = _array(_json(text, f"the setting '{setting}'"), name.strip())
+        arrays[name.strip()] = _array(_setting(name.strip(), text), name.strip())
     return arrays
+
+
+def _setting(name: str, text: str) -> Any:
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError):
+        hint = f"write {name}=3 or {name}=[4, 5]"
+        items = text.replace(",", " ").strip("[] ").split()
+        if len(items) > 1 and all(_is_number(item) for item in items):
+            hint = f"write {name}=[{', '.join(items)}]"
+        elif Path(text).suffix.lower() in (".json", ".npz", ".csv"):
+            hint = f"files are given with --data {name}={text}"
+        raise DataError(f"the setting '{name}={text}' is no number or list; {hint}") from None
+
+
+def _is_number(text: str) -> bool:
+    try:
+        return math.isfinite(float(text))
+    except ValueError:
+        return False
 
 
 def _sources(data: Data) -> Sequence[Any]:
@@ -72,10 +93,26 @@ def _name(name: Any) -> str:
 def _array(value: Any, name: str) -> np.ndarray:
     if isinstance(value, list) and _is_ragged(value):
         raise DataError(f"the data of '{name}' are ragged: all rows must have one length")
+    if value is None:
+        raise DataError(f"the data of '{name}' are null; give numbers, or leave the name out")
+    _check_finite(value, name)
     try:
         return as_data(value, f"the data of '{name}'")
     except (ValueError, TypeError, OverflowError):
         raise DataError(f"the data of '{name}' are no array of numbers") from None
+
+
+def _check_finite(value: Any, name: str) -> None:
+    """Refuse NaN and infinity, with the place counted as the language counts."""
+    array = np.asarray(value) if isinstance(value, (list, tuple, float, np.ndarray)) else None
+    if array is None or array.dtype.kind != "f":
+        return
+    wrong = np.argwhere(~np.isfinite(array))
+    if len(wrong):
+        what = "NaN" if np.isnan(array[tuple(wrong[0])]) else "infinite"
+        entry = ",".join(str(int(i) + 1) for i in wrong[0])
+        where = f"at entry [{entry}], counted from 1" if entry else ""
+        raise DataError(f"the data of '{name}' are {what} {where}".rstrip())
 
 
 def _is_ragged(value: list[Any]) -> bool:

@@ -14,7 +14,7 @@ import numpy as np
 
 from hcmodel.errors import HCError
 from hcmodel.frontend import comprehension, functions, indexing
-from hcmodel.frontend.mistakes import Mistake
+from hcmodel.frontend.mistakes import Mistake, in_words
 from hcmodel.frontend.names import Kind, Names, Symbol
 from hcmodel.frontend.values import (
     Value,
@@ -65,7 +65,7 @@ class Evaluator:
         try:
             return _METHODS[type(node)](self, node)
         except HCError as error:
-            raise Mistake(str(error), node.span) from None
+            raise Mistake(in_words(str(error)), node.span) from None
 
     # ---- leaves
 
@@ -138,10 +138,12 @@ class Evaluator:
         if operator == "@":
             return functions.matrix_product(left, right, span)
         check_shapes(operator, left, right, span)
+        if operator == "/" and not left.is_number and right.is_number and not np.all(right.node):
+            raise Mistake("this divides by zero", span)
         try:
             return combine(ATOM_OF[operator], [left, right])
         except HCError as error:
-            raise Mistake(str(error), span) from None
+            raise Mistake(in_words(str(error)), span) from None
 
     def power(self, node: syntax.Power) -> Value:
         base, exponent = self.evaluate(node.base), self.evaluate(node.exponent)

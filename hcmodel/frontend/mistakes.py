@@ -7,6 +7,7 @@ that later uses of the name stay silent and one mistake gives one message.
 from __future__ import annotations
 
 import difflib
+import re
 from collections.abc import Iterable
 
 from hcmodel.errors import DataError, HCError, ModelError, ModelSyntaxError
@@ -68,6 +69,18 @@ def syntax_error(error: GrammarError) -> HCError:
     """The grammar's error as one of ours."""
     rendered = ModelSyntaxError(str(error))
     return with_diagnostics(rendered, error.diagnostics, error.text, error.filename)
+
+
+SHAPE = re.compile(r"\((\d+(?:, \d+)*),?\)")
+
+
+def in_words(message: str) -> str:
+    """A message of the Python layer as the language speaks: `name`, 2×3 for (2, 3)."""
+    if " does not fit shape " in message:  # what follows the colon are numpy's words
+        message = message.split(":", 1)[0]
+    message = re.sub(r"'(\w+|@)'", r"`\1`", message)
+    message = re.sub(r"shape \(\)", "1 (a number)", message)
+    return SHAPE.sub(lambda found: found[1].replace(", ", "×"), message)
 
 
 def nearest(word: str, known: Iterable[str]) -> str | None:

@@ -75,19 +75,21 @@ class Names:
     def get(self, word: str) -> Symbol | None:
         return self._symbols.get(word)
 
-    def find(self, name: syntax.Name, indices: tuple[str, ...]) -> Symbol:
-        """The symbol, or a mistake that suggests another name."""
+    def find(self, name: syntax.Name, indices: tuple[str, ...], place: str = "") -> Symbol:
+        """The symbol, or a mistake that suggests another name or, by the place, a declaration."""
         word = name.identifier
         symbol = self._symbols.get(word)
         if symbol is None:
             if word in CONSTANTS:
                 return Symbol(word, Kind.CONSTANT, name.span, number(CONSTANTS[word]))
-            raise self._unknown(name, indices)
+            if word in self._later and word in function_names():
+                raise PoisonedError(word)  # its declaration is a mistake of its own
+            raise self._unknown(name, indices, place)
         if symbol.value is None:
             raise PoisonedError(word)
         return symbol
 
-    def _unknown(self, name: syntax.Name, indices: tuple[str, ...]) -> Mistake:
+    def _unknown(self, name: syntax.Name, indices: tuple[str, ...], place: str) -> Mistake:
         word = name.identifier
         if word in self._later:
             line = self._later[word].line
@@ -99,12 +101,15 @@ class Names:
         close = nearest(word, [*indices, *self._symbols])
         if close is not None:
             return Mistake(f"unknown name `{word}`; did you mean `{close}`?", name.span)
-        hint = f"declare it: `var {word}`, `param {word}` or `let {word} = …`"
+        hint = DECLARE[place].replace("NAME", word)
         return Mistake(f"unknown name `{word}`", name.span, hint)
 
-    def unknown_function(self, name: syntax.Name) -> Mistake:
+    def unknown_function(self, call: syntax.Call) -> Mistake:
         """The mistake of calling what is no function."""
+        name = call.function
         word = name.identifier
+        if word == "range" and word not in self._symbols:
+            return Mistake("ranges are written with `..`", call.span, _range_hint(call))
         if word in self._symbols:
             return Mistake(
                 f"`{word}` is a {self._symbols[word].kind.value}, not a function",
@@ -114,6 +119,26 @@ class Names:
         hint = SYNONYMS.get(word.lower()) or did_you_mean(word, function_names())
         return Mistake(f"unknown function `{word}`", name.span, hint)
 
+
+def _range_hint(call: syntax.Call) -> str:
+    """`range(3)` as `1..3`, with names and numbers as they stand."""
+    ends = [
+        each.identifier if isinstance(each, syntax.Name) else f"{each.value:g}"
+        for each in call.arguments
+        if isinstance(each, syntax.Name | syntax.Number)
+    ]
+    if len(ends) != len(call.arguments) or len(ends) not in (1, 2):
+        return "write `1..n`; both ends belong to it"
+    return f"write `{'..'.join(['1', *ends][-2:])}`; both ends belong to it"
+
+
+# What to declare an unknown name as, by the place where it stands.
+DECLARE = {
+    "": "declare it: `var NAME`, `param NAME` or `let NAME = …`",
+    "length": "declare it: `param NAME`",
+    "set": "declare it: `set NAME = 1..n`",
+    "index": "declare it: `param NAME`, or let it run: `for NAME in 1..n`",
+}
 
 SYNONYMS = {
     "ln": "write `log(…)`, the natural logarithm",
@@ -149,34 +174,38 @@ def declared_names(model: syntax.Model) -> Iterator[syntax.Name]:
 
 
 def unresolved(
-    node: syntax.Node, names: Names, bound: tuple[str, ...] = ()
+    node: syntax.Node, names: Names, place: str = ""
 ) -> Iterator[Mistake | PoisonedError]:
     """What is wrong with the names under a node, all of it, before anything is evaluated."""
-    waiting: list[tuple[syntax.Node, tuple[str, ...]]] = [(node, bound)]
+    waiting: list[tuple[syntax.Node, tuple[str, ...], str]] = [(node, (), place)]
     while waiting:
-        current, indices = waiting.pop()
+        current, indices, place = waiting.pop()
         if isinstance(current, syntax.Name):
             if current.identifier not in indices:
                 try:
-                    names.find(current, indices)
+                    names.find(current, indices, place)
                 except (Mistake, PoisonedError) as wrong:
                     yield wrong
             continue
-        children: list[tuple[syntax.Node, tuple[str, ...]]] = []
+        children: list[tuple[syntax.Node, tuple[str, ...], str]] = []
         if isinstance(current, syntax.Call):
             word = current.function.identifier
             if word not in function_names() or names.get(word) is not None:
-                yield names.unknown_function(current.function)
-            children = [(each, indices) for each in (*current.arguments, *current.keywords)]
+                yield names.unknown_function(current)
+            children = [(each, indices, place) for each in (*current.arguments, *current.keywords)]
         elif isinstance(current, syntax.Keyword):
-            children = [(current.value, indices)]
+            children = [(current.value, indices, place)]
+        elif isinstance(current, syntax.Subscript):
+            children = [(current.base, indices, place)]
+            children += [(each, indices, "index") for each in current.indices]
         elif isinstance(current, syntax.Comprehension | syntax.Constraint | syntax.LetDeclaration):
             for generator in current.generators:
-                children.append((generator.index_set, indices))
+                is_name = isinstance(generator.index_set, syntax.Name)
+                children.append((generator.index_set, indices, "set" if is_name else "length"))
                 indices = (*indices, generator.index.identifier)
-            children += [(each, indices) for each in _body(current)]
+            children += [(each, indices, place) for each in _body(current)]
         else:
-            children = [(each, indices) for each in syntax.children(current)]
+            children = [(each, indices, place) for each in syntax.children(current)]
         waiting.extend(reversed(children))
 
 

@@ -19,10 +19,10 @@ import hcmodel as hc  # noqa: E402
 
 SLOWEST = 2.0
 WORDS = [
-    *"var param let set minimize maximize subject to hidden start in if for simplex psd symmetric".split(),
-    *"sum prod max abs log exp norm solve eye ones x y n A 1..n 1..10^12 [ ] ( ) { } : , ; . ..".split(),
-    *".T ' \" # @ * / + - ^ ** = == <= >= < > 1 2.5 1e308 1e999 -1 0 nan inf é λ 😀 ~ and or not".split(),
-    *("\t", "\n", "\r", "\x00", "import", "__class__", " "),
+    *"var param let set minimize maximize subject to hidden start in if for simplex psd".split(),
+    *"symmetric sum prod max abs log exp norm solve eye ones x y n A 1..n 1..10^12 [ ] ( ) { }".split(),
+    *": , ; . .. .T ' \" # @ * / + - ^ ** = == <= >= < > 1 2.5 1e308 1e999 -1 0 nan inf é λ 😀".split(),
+    *("~", "and", "or", "not", "import", "__class__", "\t", "\n", "\r", "\x00", " "),
 ]
 
 
