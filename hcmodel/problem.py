@@ -18,7 +18,7 @@ from hcmodel.graph import topological_order
 from hcmodel.report.text import ProgressLine, VerbosePrinter
 from hcmodel.solution import Solution
 from hcmodel.solvers.budget import budget
-from hcmodel.solvers.methods import MethodEntry, find_method, make_options, minimize
+from hcmodel.solvers.methods import RULES, MethodEntry, find_method, make_options, minimize
 from hcmodel.solvers.oracle import Oracle
 from hcmodel.solvers.result import Record, Termination
 from hcmodel.solvers.theory import Constants
