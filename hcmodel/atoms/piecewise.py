@@ -171,6 +171,8 @@ def _prepare_norm(name: str, shapes: Sequence[Shape], params: dict[str, Any]) ->
     whole_matrix = axis is None and len(shapes[0]) == 2
     if p is None:
         p = "fro" if whole_matrix else 2
+    if p == "inf":  # as CVXPY allows
+        p = np.inf
     if (p == "fro") != whole_matrix:
         raise ModelError(
             f"norm with p={p!r} does not fit shape {shapes[0]} and axis={axis!r}: a whole matrix "
