@@ -1,10 +1,10 @@
 """S-BL with adaptive line search, the bundle-level method for an unknown optimal value.
 
-Fatkhullin, He, Lan, Wolf (2025), Algorithms 4 and 5 and Theorem 3. The level η is an estimate of F1*
-from below and the QP asks for the decrease δ = αβ(F1 − η) − (1−β)αλ[F2]₊ with β = ½. Under the adaptive
-rule α follows the curvature met; an epoch ends when α has become small, η has then proved too low,
-and η ← βη + (1−β)(F1 + λ[F2]₊). An η that proves too high is lowered: it is a target, not a bound, and
-nothing is claimed on its strength. α is carried over so that δ does not jump with η.
+Fatkhullin, He, Lan, Wolf (2025), Algorithms 4 and 5 and Theorem 3, with β = ½. The QP asks for a decrease
+δ = αβ(F1 + λ[F2]₊ − η) of the merit, η being an estimate of F1*. Under the adaptive rule δ follows the
+curvature met, and η is what holds it: α never passes 1. An epoch ends when α has become small; η has then
+proved too low, and η ← βη + (1−β)(F1 + λ[F2]₊). Where δ asks for α > 1, η has proved too high and its
+distance is doubled: it is a target, not a bound, and nothing is claimed on its strength.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ import numpy as np
 
 from hcmodel.solvers import kkt
 from hcmodel.solvers.bundle_level import (
+    ROUNDING,
     BundleState,
     Options,
     advance,
@@ -79,7 +80,7 @@ class AdaptiveLineSearch:
         merit = state.penalty.merit(state.current)
         gap = merit - state.level
         if state.decrease > BETA * gap:
-            return replace(state, level=merit - 2.0 * state.decrease / BETA)
+            return replace(state, level=merit - 2.0 * max(gap, 0.0) - ROUNDING * abs(merit))
         if state.decrease < EPOCH_SHIFT * BETA * gap:
             return replace(state, level=BETA * state.level + (1.0 - BETA) * merit)
         return state
