@@ -3,8 +3,8 @@
 Fatkhullin, He, Lan, Wolf (2025), Algorithms 4 and 5 and Theorem 3, with β = ½. The QP asks for a decrease
 δ = αβ(F1 + λ[F2]₊ − η) of the merit, η being an estimate of F1*. Under the adaptive rule δ follows the
 curvature met, and η is what holds it: α never passes 1. An epoch ends when α has become small; η has then
-proved too low, and η ← βη + (1−β)(F1 + λ[F2]₊). Where δ asks for α > 1, η has proved too high and its
-distance is doubled: it is a target, not a bound, and nothing is claimed on its strength.
+proved too low, and η ← βη + (1−β)(F1 + λ[F2]₊). Where δ asks for α > 1, η has proved too high and is
+lowered: it is a target, not a bound, and nothing is claimed on its strength.
 """
 
 from __future__ import annotations
@@ -31,6 +31,9 @@ from hcmodel.solvers.result import Termination
 BETA = 0.5
 # α under which an epoch ends.
 EPOCH_SHIFT = 1.0 / 16.0
+# By how much the distance to η grows when η proves too high. A step at α = 1 uses up half of it, so that
+# from step to step this is a factor of 4, as δ itself may grow.
+LOWERING = 8.0
 
 
 @dataclass(frozen=True)
@@ -80,7 +83,9 @@ class AdaptiveLineSearch:
         merit = state.penalty.merit(state.current)
         gap = merit - state.level
         if state.decrease > BETA * gap:
-            return replace(state, level=merit - 2.0 * max(gap, 0.0) - ROUNDING * abs(merit))
+            # The merit may even have fallen below η; then only δ tells how far to aim.
+            distance = LOWERING * gap if gap > 0 else 2.0 * state.decrease / BETA
+            return replace(state, level=merit - distance - ROUNDING * abs(merit))
         if state.decrease < EPOCH_SHIFT * BETA * gap:
             return replace(state, level=BETA * state.level + (1.0 - BETA) * merit)
         return state
