@@ -21,6 +21,16 @@ from hcmodel.grammar.syntax import Node, Span
 MAX_DEPTH = 200  # of the syntax tree of one statement
 SUPERSCRIPTS = dict(zip("⁰¹²³⁴⁵⁶⁷⁸⁹", "0123456789", strict=True))
 DOMAINS = ("simplex", "psd")
+SIGN_WORDS = {
+    "nonneg": ">= 0",
+    "nonnegative": ">= 0",
+    "pos": "> 0",
+    "positive": "> 0",
+    "nonpos": "<= 0",
+    "nonpositive": "<= 0",
+    "neg": "<= 0",
+    "negative": "<= 0",
+}
 
 NodeType = TypeVar("NodeType", bound=Node)
 Child = Any  # a Token, a Node, or the list that an inner helper rule returned
@@ -113,6 +123,7 @@ class TreeBuilder(Transformer[Token, Any]):
             default, children = children[-1], children[:-2]
         shape, clauses = self._shape_and_clauses(children)
         for clause in clauses:
+            self._check_sign_word(clause)
             if isinstance(clause, syntax.Name) and clause.identifier not in (*DOMAINS, "symmetric"):
                 reject(
                     f"{quote(clause.identifier)} is no property of a parameter",
@@ -166,11 +177,22 @@ class TreeBuilder(Transformer[Token, Any]):
             return
         if text in DOMAINS:
             reject(f"`in` is missing before `{text}`", f"write `in {text}`", word.span)
+        self._check_sign_word(word)
+        if text.lower() in ("real", "continuous", "free"):
+            reject("variables are real numbers anyway", f"remove {quote(text)}", word.span)
+        if text == "PSD":
+            reject("`PSD` is no property of a variable", "write `in psd`", word.span)
         if text.lower() in ("integer", "binary", "int", "bool", "boolean"):
             reject("variables are continuous", f"remove {quote(text)}", word.span)
         close = difflib.get_close_matches(text, ("symmetric", *DOMAINS), n=1)
         hint = f"did you mean `{close[0]}`?" if close else "separate declarations with `,`"
         reject(f"{quote(text)} is no property of a variable", hint, word.span)
+
+    def _check_sign_word(self, clause: Node) -> None:
+        if isinstance(clause, syntax.Name) and clause.identifier.lower() in SIGN_WORDS:
+            bound = SIGN_WORDS[clause.identifier.lower()]
+            word = quote(clause.identifier)
+            reject(f"{word} is no word of the language", f"write `{bound}`", clause.span)
 
     def _check_bound(self, clause: Node) -> None:
         if isinstance(clause, syntax.Bound) and clause.operator in ("==", "!="):
@@ -336,7 +358,9 @@ def _check_chain(operators: list[Token]) -> None:
             "split it into several constraints",
             span_of(operators[2]),
         )
-    if len(operators) == 2 and (operators[0] != operators[1] or operators[0] == "=="):
+    if len(operators) == 2 and operators[0] == operators[1] == "==":
+        reject("an equality has two sides", "write two constraints", span_of(operators[1]))
+    if len(operators) == 2 and operators[0] != operators[1]:
         reject(
             f"a chain goes in one direction, not `{operators[0]}` and `{operators[1]}`",
             "write `lower <= x <= upper`, or two constraints",

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from hcmodel.grammar import habits
 from hcmodel.grammar.diagnostics import Diagnostic
 from hcmodel.grammar.failure import ENDS_OPERAND, EXPRESSION, Failure, expected, list_words
 from hcmodel.grammar.foreign import FOREIGN
@@ -65,8 +66,6 @@ def _foreign(at: Failure) -> Diagnostic | None:
 def _reserved(at: Failure) -> Diagnostic | None:
     if at.kind not in KEYWORDS:
         return None
-    if "NAME" in at.accepts and at.position > 0:
-        return at.say(f"{quote(at.text)} is a keyword and no name", "choose another name")
     return at.say(f"{quote(at.text)} begins a statement", "put it on a line of its own")
 
 
@@ -219,7 +218,11 @@ def _index_name(at: Failure) -> Diagnostic | None:
     if at.statement == "LET" and at.kind == "LPAR" and "EQUAL" in at.accepts:
         return at.say("`let` defines no functions", "for indices write `let y[i in 1..n] = …`")
     if at.statement == "START" and at.kind == "LSQB" and "EQUAL" in at.accepts:
-        return at.say("`start` gives the whole array", "write `start x = [0.5, 1]`")
+        name = at.before
+        hint = (
+            f"write `start {name} = [0.5, 1]`, or one number for all entries: `start {name} = 0.5`"
+        )
+        return at.say("`start` gives the whole array", hint)
     if at.kind == "EQUAL" and "IN" in at.accepts and opening is not None:
         rest = at.tokens[at.position :]
         if opening.type == "LPAR" and all(each.type != "RANGE" for each in rest):
@@ -265,6 +268,8 @@ def _adjacent(at: Failure) -> Diagnostic | None:
         hint = "separate coordinates with `,`"
     elif at.before.type in ("NAME", "NUMBER") and at.kind in ("NAME", "NUMBER"):
         hint = f"a product is `{at.before} * {at.text}`"
+        if at.before.type == at.kind == "NUMBER":
+            hint = f"a list is `[{at.before}, {at.text}]`, a product `{at.before} * {at.text}`"
     return at.say(f"an operator is missing before {quote(at.text)}", hint)
 
 
@@ -306,7 +311,17 @@ RULES: tuple[Rule, ...] = (
     _quotes,
     _dot,
     _foreign,
+    habits.reserved_word,
     _reserved,
+    habits.hidden_names,
+    habits.bounds_around_name,
+    habits.comma_between_bounds,
+    habits.bare_list,
+    habits.lengths,
+    habits.sum_over,
+    habits.numbers,
+    habits.call_without_brackets,
+    habits.list_comma,
     _value_of_variable,
     _equality_for_value,
     _index_name,

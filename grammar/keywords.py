@@ -18,6 +18,9 @@ KEYWORDS = {
     "HIDDEN": "hidden",
     "START": "start",
 }
+# Functions that people call without brackets or with the indices in the wrong place.
+REDUCTIONS = ("sum", "prod", "mean", "max", "min", "norm", "logsumexp")
+FUNCTIONS = (*REDUCTIONS, "log", "exp", "sqrt", "abs", "square", "sin", "cos", "trace", "det")
 # What people coming from other tools write, beside plain misspellings, which are found by likeness.
 SYNONYMS = {
     "min": "minimize",

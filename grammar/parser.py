@@ -18,6 +18,7 @@ from hcmodel.grammar.builder import RejectedError, TreeBuilder, check_depth
 from hcmodel.grammar.diagnostics import Diagnostic, GrammarError, normalize_newlines
 from hcmodel.grammar.explain import explain
 from hcmodel.grammar.failure import Failure
+from hcmodel.grammar.habits import NO_NAME
 from hcmodel.grammar.layout import Phrase, check_size, cut, split_comments
 from hcmodel.grammar.syntax import Span
 
@@ -63,6 +64,9 @@ class _Collector:
         self.found: list[Diagnostic] = []
 
     def add(self, diagnostic: Diagnostic) -> None:
+        repeated = any(each.message == diagnostic.message for each in self.found)
+        if repeated and diagnostic.message.endswith(NO_NAME):
+            return  # a use of what a declaration could not name
         self.found.append(diagnostic)
         if len(self.found) >= 4 * MAX_DIAGNOSTICS:
             raise _TooManyError

@@ -59,6 +59,7 @@ class Options:
     inner_steps: int = 60
     """How many inner steps an outer step begins with; failures raise it."""
     most_inner_steps: int = 2000
+    """How many steps the inner solver may take for one outer step."""
     patience: int = 12
     """How many outer steps in a row may fail before the run counts as stalled."""
 

@@ -36,7 +36,6 @@ from hcmodel.grammar import Span, syntax
 from hcmodel.graph import topological_order
 from hcmodel.problem import Maximize, Minimize, Problem
 
-
 LISTED = 5  # of the names that a warning is about
 
 
@@ -140,9 +139,9 @@ class Builder:
         """The declaration of the variable that a message names, else the objective."""
         for name in re.findall(r"variable '([^']+)'", message):
             for statement in self.model.statements:
-                if isinstance(statement, syntax.VariableDeclaration):
-                    if statement.name.identifier == name:
-                        return statement.span
+                declared = _declared(statement)
+                if declared is not None and declared.identifier == name:
+                    return statement.span
         return self.found.objective_span or self._end()
 
     def _end(self) -> Span:

@@ -64,6 +64,12 @@ def call(evaluator: Evaluator, node: syntax.Call) -> Value:
 def _check_axis(name: str, value: Value, params: Params, span: Span) -> None:
     axis = params.get("axis")
     numbers = axis if isinstance(axis, tuple) else () if axis is None else (axis,)
+    for name_of in ("axis", "axes"):
+        given = params.get(name_of)
+        if isinstance(given, tuple) and len(set(given)) < len(given):
+            raise Mistake(f"`{name}` names an axis twice", span)
+    if name == "norm":
+        _check_norm(value, params, span)
     for each in numbers:
         if each >= len(value.shape):
             count = len(value.shape)
@@ -75,6 +81,28 @@ def _check_axis(name: str, value: Value, params: Params, span: Span) -> None:
             f"`reshape` cannot bring shape {shown(value.shape)} to {shown(shape)}",
             span,
             "the number of entries must stay the same",
+        )
+
+
+def _check_norm(value: Value, params: Params, span: Span) -> None:
+    p, axis = params.get("p"), params.get("axis")
+    p = np.inf if p == "inf" else p
+    is_matrix = len(value.shape) == 2 and axis is None
+    if p is None or (is_matrix and p == "fro"):
+        return
+    if p == "fro":
+        what = f"an array of {shown(value.shape)}" if axis is None else "rows or columns"
+        message = f'`"fro"` is the norm of a whole matrix, not of {what}'
+        raise Mistake(message, span, "leave it out, or write a number: 1, 2, `inf`")
+    if isinstance(p, str) or not p >= 1:
+        given = f'"{p}"' if isinstance(p, str) else f"{p:g}"
+        message = f'the kind of a norm is a number from 1 on, `inf` or `"fro"`, not {given}'
+        raise Mistake(message, span)
+    if is_matrix:
+        raise Mistake(
+            'a whole matrix has only the norm `"fro"`, the root of the sum of squares',
+            span,
+            "leave the number out, or give `axis=…` for the norms of columns or rows",
         )
 
 

@@ -79,7 +79,7 @@ def in_words(message: str) -> str:
     if " does not fit shape " in message:  # what follows the colon are numpy's words
         message = message.split(":", 1)[0]
     message = re.sub(r"'(\w+|@)'", r"`\1`", message)
-    message = re.sub(r"shape \(\)", "1 (a number)", message)
+    message = re.sub(r"shape \(\)", "a number", message)
     return SHAPE.sub(lambda found: found[1].replace(", ", "×"), message)
 
 

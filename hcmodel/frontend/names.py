@@ -136,7 +136,7 @@ def _range_hint(call: syntax.Call) -> str:
 DECLARE = {
     "": "declare it: `var NAME`, `param NAME` or `let NAME = …`",
     "length": "declare it: `param NAME`",
-    "set": "declare it: `set NAME = 1..n`",
+    "set": "declare it: `set NAME = …`, or write a range: `1..n`",
     "index": "declare it: `param NAME`, or let it run: `for NAME in 1..n`",
 }
 

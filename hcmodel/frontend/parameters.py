@@ -31,13 +31,15 @@ class ParameterData:
         self.mistakes: list[Mistake] = []
         self._conflicting: set[str] = set()
         self._lengths: dict[str, tuple[int, str]] = {}
+        self._suggested: set[str] = set()  # data that were named as probably misspelt
+        self._disagreed: set[str] = set()  # lengths that data did not fit, told once
         self._infer()
 
     def surplus(self) -> Iterable[Mistake]:
         """Data that no parameter asks for."""
         declared = {each.name.identifier: each for each in self.declarations}
         for name in self.arrays:
-            if name not in declared:
+            if name not in declared and name not in self._suggested:
                 close = nearest(name, declared)
                 if close is not None:
                     place, hint = declared[close].name.span, f"did you mean `{close}`?"
@@ -97,6 +99,35 @@ class ParameterData:
 
     # ---- one declaration
 
+    def _tell_of_arrays(self, name: str) -> None:
+        """Where the shape of an array would give the length `name`, that array is what is missing."""
+        sources = [
+            each
+            for each in self.declarations
+            if each.default is None
+            and any(found == name for found in map(_implied_name, each.shape))
+        ]
+        for declaration in sources:
+            array = declaration.name.identifier
+            if array in self.arrays:
+                given, wanted = self.arrays[array].ndim, len(declaration.shape)
+                mistake = Mistake(
+                    f"the data of `{array}` have {_indices(given)}, but {_indices(wanted)} "
+                    f"{'is' if wanted == 1 else 'are'} declared",
+                    declaration.name.span,
+                    of_data=True,
+                )
+            else:
+                mistake = self._missing(declaration)
+            self.mistakes.append(mistake)
+        if sources:
+            raise PoisonedError(name)
+
+    def _missing(self, declaration: syntax.ParameterDeclaration) -> Mistake:
+        name = declaration.name.identifier
+        hint = self._missing_hint(declaration)
+        return Mistake(f"parameter `{name}` has no data", declaration.name.span, hint, of_data=True)
+
     def bind(
         self, evaluator: Evaluator, declaration: syntax.ParameterDeclaration, structural: bool
     ) -> Symbol:
@@ -123,17 +154,11 @@ class ParameterData:
         declaration: syntax.ParameterDeclaration,
         shape: tuple[int, ...],
     ) -> np.ndarray:
-        name, span = declaration.name.identifier, declaration.name.span
+        name = declaration.name.identifier
         if name in self.arrays:
             array = _squeezed(self.arrays[name], len(shape))
             if array.shape != shape:
-                raise Mistake(
-                    f"the data of `{name}` have shape {shown(array.shape)}, but {shown(shape)} is "
-                    "declared",
-                    span,
-                    _transposition_hint(array.shape, shape),
-                    of_data=True,
-                )
+                raise self._misfit(declaration, array.shape, shape)
             return array
         if declaration.default is not None:
             value = evaluator.constant("a default").evaluate(declaration.default)
@@ -148,19 +173,56 @@ class ParameterData:
                 ) from None
         if name in self._lengths:
             return np.array(float(self._lengths[name][0]))
-        raise Mistake(
-            f"parameter `{name}` has no data", span, self._missing_hint(name), of_data=True
-        )
+        self._tell_of_arrays(name)
+        raise self._missing(declaration)
 
-    def _missing_hint(self, name: str) -> str:
+    def _misfit(
+        self,
+        declaration: syntax.ParameterDeclaration,
+        given: tuple[int, ...],
+        wanted: tuple[int, ...],
+    ) -> Mistake:
+        name = declaration.name.identifier
+        message = f"the data of `{name}` have shape {shown(given)}, but {shown(wanted)} is declared"
+        hint = _transposition_hint(given, wanted)
+        if not given:
+            message = (
+                f"the data of `{name}` are one number, but an array of {shown(wanted)} is declared"
+            )
+            hint = "give a list of numbers"
+        elif not wanted:
+            message = (
+                f"the data of `{name}` are an array of {shown(given)}, but one number is declared"
+            )
+            hint = f"declare the array: `param {name}[{','.join(map(str, given))}]`"
+        elif len(given) == len(wanted):
+            lengths = {
+                entry.identifier: length
+                for entry, length, other in zip(declaration.shape, wanted, given, strict=True)
+                if isinstance(entry, syntax.Name) and length != other
+            }
+            if lengths and lengths.keys() <= self._disagreed:
+                raise PoisonedError(name)  # as with another array, told already
+            self._disagreed |= lengths.keys()
+            listed = " and ".join(f"`{each}` is {length}" for each, length in lengths.items())
+            hint = hint or listed or None
+        return Mistake(message, declaration.name.span, hint, of_data=True)
+
+    def _missing_hint(self, declaration: syntax.ParameterDeclaration) -> str:
+        name = declaration.name.identifier
         declared = {each.name.identifier for each in self.declarations}
         close = nearest(name, [key for key in self.arrays if key not in declared])
         if close is not None:
-            return f"the data have `{close}`; is it that?"
+            self._suggested.add(close)
+            return f"the data have `{close}`; did you mean `{name}`?"
         files = self._files_beside()
         if files:
             return f"it may be in {' or '.join(files)}: give it as data"
-        return f"give it as data, with `--set {name}=…`, or a default: `param {name} = …`"
+        shape = "[…]" if declaration.shape else ""
+        return (
+            f"give it as data, with `--set {name}={shape or '…'}`, or a default: "
+            f"`param {name}{shape} = …`"
+        )
 
     def _files_beside(self) -> list[str]:
         """Data files next to the model, those of the model's own name first."""
@@ -230,9 +292,10 @@ class ParameterData:
 
 def _squeezed(array: np.ndarray, dimensions: int) -> np.ndarray:
     """Without axes of length 1 where fewer axes are declared: rows and columns of CSV files."""
+    if dimensions == 0 and array.size == 1:
+        return array.reshape(())
     if array.ndim > dimensions and array.ndim == 2 and 1 in array.shape:
-        flat = array.reshape(-1)
-        return flat.reshape(()) if dimensions == 0 and flat.size == 1 else flat
+        return array.reshape(-1)
     return array
 
 
@@ -245,6 +308,15 @@ def _implied(entry: syntax.IndexSet, length: int) -> tuple[str, int] | None:
         if isinstance(upper, syntax.Name) and isinstance(lower, syntax.Number):
             return upper.identifier, length + int(lower.value) - 1
     return None
+
+
+def _implied_name(entry: syntax.IndexSet) -> str | None:
+    found = _implied(entry, 0)
+    return None if found is None else found[0]
+
+
+def _indices(count: int) -> str:
+    return f"{count} {'index' if count == 1 else 'indices'}" if count else "no index"
 
 
 def _literal_shape(node: syntax.ListLiteral) -> tuple[int, ...]:

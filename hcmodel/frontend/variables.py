@@ -35,13 +35,16 @@ def make_variable(
         raise Mistake(
             f"`{name}` has {len(shape)} indices; the limit is {MAX_DIMENSIONS}", statement.span
         )
+    for entry in statement.shape:
+        if isinstance(entry, syntax.Number) and entry.value == 0:
+            message = f"`{name}` has no entries: its length is 0"
+            raise Mistake(message, entry.span, "a length counts the entries; indices start at 1")
     simplex = any(isinstance(each, syntax.Simplex) for each in statement.domains)
     psd = _eigenvalue_bounds(evaluator, statement)
-    if not shape and (statement.symmetric or psd):
-        message = f"`{name}` is a number; only a matrix is symmetric or psd"
-        raise Mistake(message, statement.span)
     lower, upper, pos = _box(evaluator, statement, shape)
     _check_box(statement, lower, upper, dimensions, pos)
+    _check_kind(statement, shape, simplex, bool(psd))
+    _check_bounded(statement, simplex, bool(psd), lower, upper)
     variable = Variable(
         shape,
         name,
@@ -52,6 +55,46 @@ def make_variable(
         simplex=simplex,
     )
     return variable, dimensions
+
+
+def _check_kind(
+    statement: syntax.VariableDeclaration, shape: Shape, simplex: bool, psd: bool
+) -> None:
+    """Whether the shape is one that a simplex or a symmetric matrix can have."""
+    name = statement.name.identifier
+    matrix = statement.symmetric or psd
+    if matrix and simplex:
+        word = "psd" if psd else "symmetric"
+        raise Mistake(f"`{name}` cannot be in a simplex and {word}", statement.span)
+    if not shape and matrix:
+        message = f"`{name}` is a number; only a matrix is symmetric or psd"
+        raise Mistake(message, statement.span)
+    if matrix and (len(shape) != 2 or shape[0] != shape[1]):
+        raise Mistake(
+            f"`{name}` is {shown(shape)}; only a square matrix is symmetric or psd", statement.span
+        )
+    if not shape and simplex:
+        message = f"`{name}` is a number; a simplex holds vectors"
+        raise Mistake(message, statement.span, f"write `var {name}[n] in simplex`")
+
+
+def _check_bounded(
+    statement: syntax.VariableDeclaration,
+    simplex: bool,
+    psd: bool,
+    lower: np.ndarray,
+    upper: np.ndarray,
+) -> None:
+    """Simplices and matrices have no bounds on their entries but those that hold anyway."""
+    name = statement.name.identifier
+    if simplex and ((lower > 0).any() or (upper < 1).any()):
+        message = f"`{name}` is in a simplex and cannot have bounds of its own"
+    elif (statement.symmetric or psd) and (np.isfinite(lower).any() or np.isfinite(upper).any()):
+        word = "psd" if psd else "symmetric"
+        message = f"`{name}` is {word} and cannot have bounds on its entries"
+    else:
+        return
+    raise Mistake(message, statement.span, "write them as constraints")
 
 
 def _box(
@@ -86,6 +129,12 @@ def _eigenvalue_bounds(
                 default if limit is None else float(_limit(evaluator, limit, ()))
                 for limit, default in ((domain.lower, 0.0), (domain.upper, np.inf))
             )
+            if not 0 <= lower <= upper or lower == np.inf:
+                raise Mistake(
+                    f"eigenvalues cannot lie between {lower:g} and {upper:g}",
+                    domain.span,
+                    "write `psd(smallest, largest)` with 0 <= smallest <= largest",
+                )
             return lower, upper
     return False
 

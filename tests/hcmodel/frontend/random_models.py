@@ -169,7 +169,7 @@ var Y[n,n] in [-2, 2]
         lines.append(f"    {self.scalar(1)} <= s + sum(x) + sum(v) + sum(Y)")
         for number in range(self.random.randrange(3)):
             lines.append(f"    {self.constraint(f'row{number}')}")
-        lines.append(choose(("", "hidden x, v", f"hidden log(x), {self.scalar(1)}")))
+        lines.append(choose(("", "hidden x, v", f"hidden log(x), x[1] + {self.scalar(1)}")))
         lines.append(choose(("", "start x = [1, 1.5, 2]", "start s = 1, v = 0")))
         return "\n".join(lines)
 

@@ -91,16 +91,62 @@ def test_missing_data():
         DataError,
         MODEL,
         None,
-        "model.hc:1:7: parameter `n` has no data\n"
-        "  1 | param n, m\n"
+        "model.hc:2:7: parameter `A` has no data\n"
+        "  2 | param A[n,m], c[n] = 1\n"
         "    |       ^\n"
-        "hint: give it as data, with `--set n=…`, or a default: `param n = …`\n"
-        "\n"
-        "model.hc:1:10: parameter `m` has no data\n"
-        "  1 | param n, m\n"
-        "    |          ^\n"
-        "hint: give it as data, with `--set m=…`, or a default: `param m = …`",
+        "hint: give it as data, with `--set A=[…]`, or a default: `param A[…] = …`",
     )
+
+
+def test_all_arrays_that_would_give_a_length_are_missing():
+    with pytest.raises(DataError) as caught:
+        parse("param n\nparam a[n], b[n], c[n] = 1\nvar x[n]\nminimize (a + b + c) @ x")
+    messages = [each.message for each in caught.value.diagnostics]
+    assert messages == ["parameter `a` has no data", "parameter `b` has no data"]
+
+
+def test_an_array_with_too_few_indices_gives_no_length():
+    check(
+        DataError,
+        "param n\nparam A[n,n]\nvar x[n]\nminimize sum(A @ x)",
+        {"A": [1, 2]},
+        "model.hc:2:7: the data of `A` have 1 index, but 2 indices are declared\n"
+        "  2 | param A[n,n]\n    |       ^",
+    )
+
+
+def test_a_length_that_arrays_contradict_is_told_once():
+    check(
+        DataError,
+        "param n = 2\nparam a[n], b[n]\nvar x[n]\nminimize a @ x + b @ x",
+        {"a": [1, 2, 3], "b": [1, 2, 3]},
+        "model.hc:2:7: the data of `a` have shape 3, but 2 is declared\n"
+        "  2 | param a[n], b[n]\n    |       ^\nhint: `n` is 2",
+    )
+
+
+def test_a_number_for_an_array():
+    check(
+        DataError,
+        "param c[2]\nvar x[2]\nminimize c @ x",
+        {"c": 5},
+        "model.hc:1:7: the data of `c` are one number, but an array of 2 is declared\n"
+        "  1 | param c[2]\n    |       ^\nhint: give a list of numbers",
+    )
+
+
+def test_an_array_for_a_number():
+    check(
+        DataError,
+        "param c\nvar x\nminimize c*x",
+        {"c": [5, 6]},
+        "model.hc:1:7: the data of `c` are an array of 2, but one number is declared\n"
+        "  1 | param c\n    |       ^\nhint: declare the array: `param c[2]`",
+    )
+
+
+def test_a_list_of_one_number_is_a_number():
+    assert parse("param c\nvar x\nminimize c*x", {"c": [5]}).parameters[0].value == 5
 
 
 def test_misspelt_data():
@@ -111,12 +157,7 @@ def test_misspelt_data():
         "model.hc:1:7: parameter `rate` has no data\n"
         "  1 | param rate\n"
         "    |       ^~~~\n"
-        "hint: the data have `rates`; is it that?\n"
-        "\n"
-        "model.hc:1:7: the data give `rates`, which is no parameter of the model\n"
-        "  1 | param rate\n"
-        "    |       ^~~~\n"
-        "hint: did you mean `rate`?",
+        "hint: the data have `rates`; did you mean `rate`?",
     )
 
 
@@ -154,7 +195,7 @@ def test_the_file_that_may_hold_missing_data_is_named(model, tmp_path):
         ("a.json", "[1]", "a JSON data file is an object"),
         ("a.json", '{"A": "text"}', "the data of 'A' must be a real number"),
         ("a.json", '{"A": [[1], [1, 2]]}', "the data of 'A' are ragged"),
-        ("a.json", '{"A": [NaN]}', "the data of 'A' has a NaN"),
+        ("a.json", '{"A": [NaN]}', "the data of 'A' are NaN at entry [1], counted from 1"),
         ("a.npz", "nonsense", "no NPZ file"),
         ("a.txt", "1", "data files are .json, .npz, or name=file.csv"),
         ("a.csv", "1", "a CSV file holds one parameter"),
@@ -175,6 +216,37 @@ def test_unreadable_csv(tmp_path, content, message):
     (tmp_path / "a.csv").write_text(content)
     with pytest.raises(DataError, match=message):
         read_data([f"A={tmp_path / 'a.csv'}"])
+
+
+@pytest.mark.parametrize(
+    ("setting", "hint"),
+    [
+        ("b=abc", "is no number or list; write b=3 or b=[4, 5]"),
+        ("b=4,5", "is no number or list; write b=[4, 5]"),
+        ("b=[4 5]", "is no number or list; write b=[4, 5]"),
+        ("b=", "is no number or list; write b=3 or b=[4, 5]"),
+        ("b=b.csv", "is no number or list; files are given with --data b=b.csv"),
+    ],
+)
+def test_what_to_write_for_a_setting(setting, hint):
+    with pytest.raises(DataError) as caught:
+        read_data([], [setting])
+    assert str(caught.value) == f"the setting '{setting}' {hint}"
+
+
+@pytest.mark.parametrize(
+    ("value", "message"),
+    [
+        ([[1, 2], [3, np.nan]], "the data of 'A' are NaN at entry [2,2], counted from 1"),
+        (np.array([1.0, np.inf]), "the data of 'A' are infinite at entry [2], counted from 1"),
+        (np.nan, "the data of 'A' are NaN"),
+        (None, "the data of 'A' are null; give numbers, or leave the name out"),
+    ],
+)
+def test_numbers_that_are_none(value, message):
+    with pytest.raises(DataError) as caught:
+        parse("param A\nvar x\nminimize A*x", {"A": value})
+    assert str(caught.value) == message
 
 
 @pytest.mark.parametrize("setting", ["n", "=3", "n=x"])

@@ -140,3 +140,17 @@ def test_empty_ranges_are_no_mistake():
         parse("param n = 1\nvar x\nminimize x\nsubject to\n    c[i in 2..n]: x >= i").constraints
         == ()
     )
+
+
+def test_a_warning_about_unused_variables_lists_five():
+    names = ", ".join(f"y{i}" for i in range(3000))
+    with pytest.warns(hc.HCWarning) as caught:
+        parse(f"var x in [0, 1], {names}\nminimize x")
+    listed = "`y0`, `y1`, `y2`, `y3`, `y4` and 2995 more"
+    unused = "declared, but used by neither objective nor constraints; left out"
+    assert [str(each.message) for each in caught] == [f"{listed}: {unused}"]
+
+
+def test_a_filter_may_leave_out_what_would_divide_by_zero():
+    text = "var x[3]\nminimize sum(x[i]/(i - 2) for i in 1..3 if i != 2)"
+    assert objective_value(text, x=[1, 5, 3]) == 2
