@@ -210,7 +210,16 @@ def _try_weight(model: LinearModel, weight: float, backend: QPBackend) -> LevelS
     """
     if not weight > 0:
         return None
-    return _weighted(model, weight, max(model.unit(0.0), min(weight, 1.0)), backend)
+    unit = max(model.unit(0.0), min(weight, 1.0))
+    attempt = _weighted(model, weight, unit, backend)
+    while attempt is not None:
+        size = float(np.max(np.abs(attempt.s), initial=0.0))
+        if size >= 0.01 * unit or unit <= 1e-12:
+            break
+        # The step is far shorter than the unit it was computed in, and so is its precision.
+        unit = max(10.0 * size, 1e-3 * unit)
+        attempt = _weighted(model, weight, unit, backend) or attempt
+    return attempt
 
 
 def _weighted(
