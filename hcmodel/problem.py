@@ -306,7 +306,11 @@ class Problem:
         return promise.calls
 
     def to_hc(self) -> str:
-        """The model as text in the `.hc` language, which loads back to an equal problem."""
+        """The model as text in the `.hc` language, which loads back to an equal problem.
+
+        Arrays of more than 64 numbers stay out of the text; `hcmodel.to_hc.hc_data(problem)` holds
+        them, for `hc.parse(text, data)`.
+        """
         from hcmodel.to_hc import to_hc
 
         return to_hc(self)

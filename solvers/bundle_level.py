@@ -46,7 +46,7 @@ PROGRESS = 1e-13
 BOTTOM = 1e20
 # Samples to go on from where the start's rows have no slope at all.
 MOST_RESTARTS = 3
-# So is a point beyond FAR, in a direction without a bound, where the objective still falls.
+# So is a point beyond FAR, in a direction without a bound, where a negative objective still falls.
 FAR = 1e20
 
 
@@ -266,7 +266,8 @@ def _next_weight(last: float, used: float, ideal: float) -> float:
 def _escapes(domain: Domain, state: BundleState, reached: Evaluation) -> bool:
     """Whether the point runs away along an unbounded direction, and the objective still falls."""
     fallen = state.current.objective - reached.objective
-    if fallen <= 1e-9 * abs(reached.objective) or np.max(np.abs(reached.point)) < FAR:
+    settled = reached.objective >= 0 or fallen <= 1e-4 * abs(reached.objective)
+    if settled or np.max(np.abs(reached.point)) < FAR:
         return False
     further = domain.project(10.0 * reached.point)
     return bool((np.abs(further) > 5.0 * FAR).any())

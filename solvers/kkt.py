@@ -61,7 +61,8 @@ def scaled_residual(evaluation: Evaluation, domain: Domain, multipliers: FloatAr
     count = evaluation.inequalities
     products = float(np.max(np.abs(multipliers[:count] * evaluation.rows[:count]), initial=0.0))
     downhill = domain.normal_cone_distance(point, -gradient)
-    moved = (domain.project(point + metric**2 * downhill / scale) - point) / metric
+    step = metric * (metric * downhill / scale)  # in this order: a tiny metric squared would be 0
+    moved = (domain.project(point + step) - point) / metric
     return max(float(np.max(np.abs(moved), initial=0.0)), float(np.sqrt(products / scale)))
 
 

@@ -1,7 +1,6 @@
-"""No text does anything but parse or give a GrammarError, and none takes long."""
+"""No text does anything but parse or give a GrammarError; how long it takes is for the benchmark."""
 
 import random
-import time
 
 import pytest
 
@@ -30,13 +29,11 @@ PIECES = [*WORDS.split(" "), *'\n\t "é漢²\x00\u2028\ud800', "subject to", "mi
 
 def outcome(text):
     """The messages of a text, none if it is a model."""
-    begin = time.perf_counter()
     found = None
     try:
         parse(text)
     except GrammarError as error:
         found = error
-    assert time.perf_counter() - begin < 2
     if found is None:
         return ()
     assert 1 <= len(found.diagnostics) <= MAX_DIAGNOSTICS

@@ -157,10 +157,9 @@ def test_a_time_limit_ends_a_slow_run_soon_after() -> None:
         return plain(x)
 
     object.__setattr__(model.oracle.stack, "objective", slow)
-    begun = time.monotonic()
     result = solve(model, time_limit=0.1)
     assert result.termination is Termination.TIME_LIMIT
-    assert time.monotonic() - begun < 0.5
+    assert result.calls.objective <= 11  # each takes at least a tenth of the limit
     assert model.domain.contains(result.point)
 
 
