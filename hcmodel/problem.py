@@ -72,7 +72,11 @@ class Problem:
     ) -> None:
         if not isinstance(objective, _Objective):
             raise ModelError("the objective is hc.Minimize(...) or hc.Maximize(...)")
-        constraints = (constraints,) if isinstance(constraints, Constraint) else tuple(constraints)
+        if isinstance(constraints, Constraint):
+            constraints = (constraints,)
+        if not isinstance(constraints, Iterable):
+            raise ModelError(f"constraints are a list of constraints, not {constraints!r}")
+        constraints = tuple(constraints)
         for constraint in constraints:
             if not isinstance(constraint, Constraint):
                 raise ModelError(
@@ -323,7 +327,8 @@ class Problem:
 def _check_number(name: str, number: Any, *, positive: bool = False) -> None:
     if number is None and name != "tol":
         return
-    real = isinstance(number, (int, float, np.number)) and np.isfinite(number)
+    number_like = isinstance(number, (int, float, np.number)) and not isinstance(number, bool)
+    real = number_like and np.isfinite(number)
     if not real or (positive and number <= 0):
         kind = "positive" if positive else "finite"
         raise ModelError(f"{name} must be a {kind} number, not {number!r}")

@@ -44,8 +44,6 @@ ROUNDING = 1e-15
 PROGRESS = 1e-13
 # An objective under −BOTTOM, still falling, is taken as unbounded.
 BOTTOM = 1e20
-# Samples to go on from where the start's rows have no slope at all.
-MOST_RESTARTS = 3
 # So is a point beyond FAR, in a direction without a bound, where a negative objective still falls.
 FAR = 1e20
 
@@ -168,14 +166,6 @@ def continue_feasibility(task: Task, backend: QPBackend, state: BundleState) -> 
         return replace(state, stop=Termination.OUTSIDE_DOMAIN)
     if inner.failed:
         return replace(state, stop=Termination.BACKEND_FAILED)
-    if inner.stationary and inner.flat and inner.restarts < MOST_RESTARTS:
-        # Rows without any slope say nothing of where to go: look from somewhere else.
-        generator = np.random.default_rng(inner.restarts)
-        rows_only = task.oracle.restricted(objective=False)
-        sample = rows_only.at(task.domain.sample(generator))
-        if sample.finite and sample.differentiable:
-            fresh = FeasibilityState(sample, restarts=inner.restarts + 1)
-            return replace(state, feasibility=fresh, current=sample)
     if inner.stationary:
         stop = Termination.INFEASIBLE_STATIONARY
         return replace(state, stop=stop, conflict=inner.conflict)
@@ -291,7 +281,8 @@ def _moved(
     progress = lower or falling
     stagnant = 0 if progress else state.stagnant + 1
     stop = Termination.STALLED if stagnant >= options.patience else None
-    if search.evaluation.objective < -BOTTOM or _escapes(domain, state, search.evaluation):
+    low = search.evaluation.objective < -BOTTOM and not np.isfinite(domain.diameter())
+    if low or _escapes(domain, state, search.evaluation):
         stop = Termination.UNBOUNDED
     return replace(
         state,

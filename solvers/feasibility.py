@@ -25,6 +25,9 @@ FloatArray = NDArray[np.float64]
 STATIONARY_DECREASE = 1e-7
 WIDEST = 1e4
 LARGEST_SLACK = 1e6
+# A slope, per natural unit and relative to the violation, that counts as none, and what follows then.
+FLAT = 1e-6
+MOST_RESTARTS = 3
 
 
 @dataclass(frozen=True)
@@ -55,7 +58,21 @@ class WorstViolation:
 
 
 def feasibility_step(task: Task, backend: QPBackend, state: FeasibilityState) -> FeasibilityState:
-    """One step towards the rows; `stationary` is set where the violation cannot be lowered."""
+    """One step towards the rows; `stationary` is set where the violation cannot be lowered.
+
+    Rows almost without slope say nothing of where to go; a few samples of X are then tried instead.
+    """
+    stepped = _step(task, backend, state)
+    if not (stepped.stationary and stepped.flat and stepped.restarts < MOST_RESTARTS):
+        return stepped
+    generator = np.random.default_rng(stepped.restarts)
+    sample = task.oracle.restricted(objective=False).at(task.domain.sample(generator))
+    if not (sample.finite and sample.differentiable):
+        return replace(stepped, stationary=False, restarts=stepped.restarts + 1)
+    return FeasibilityState(sample, restarts=stepped.restarts + 1)
+
+
+def _step(task: Task, backend: QPBackend, state: FeasibilityState) -> FeasibilityState:
     oracle = task.oracle.restricted(objective=False)
     model = LinearModel.at(state.current, task.domain)
     if not state.elastic:
@@ -92,7 +109,8 @@ def _elastic_step(
     slopes = abs(model.jacobian).max(axis=1)
     slopes = slopes.toarray() if scipy.sparse.issparse(slopes) else slopes
     violated = state.current.violations >= 0.5 * worst
-    state = replace(state, flat=not np.any(np.reshape(slopes, -1)[violated]))
+    steepest = np.max((np.reshape(slopes, -1) * model.row_scales)[violated], initial=0.0)
+    state = replace(state, flat=bool(steepest <= FLAT * worst))
     if merit.predicted(model, s) <= STATIONARY_DECREASE * unit:
         if state.width >= WIDEST:
             return replace(state, stationary=True)

@@ -1,8 +1,10 @@
 """KKT residual and multipliers at a point.
 
-The residual is ‖x − Π_X(x − ∇L/s)‖∞ with s = max(1, ‖∇F1‖∞) over the coordinates that no bound holds.
-Dividing after the projection instead would let every steep point of a small box pass. Complementarity
-|λ_i g_i| / max(1, |F1|) and the sign of λ count alike.
+The residual is ‖Π_X(x + v/s) − x‖∞, where v is the part of −∇L that X does not hold back and s_i the
+size of the terms that have to cancel in coordinate i, at least 1. One scale for all coordinates would
+let a steep direction that a row takes up hide the others, and dividing after the projection would let
+every steep point of a small box pass. Complementarity counts alike, |λ_i g_i| of rows and |v_i| times
+the distance to a bound, over max(1, |F1|), and so does the sign of λ.
 """
 
 from __future__ import annotations
@@ -35,15 +37,25 @@ def residual(evaluation: Evaluation, domain: Domain, multipliers: FloatArray) ->
     if not np.isfinite(gradient).all():
         return np.inf
     point = evaluation.point
-    free = domain.normal_cone_distance(point, -evaluation.gradient)
-    scale = max(1.0, float(np.max(np.abs(free), initial=0.0)))
-    moved = point - domain.project(point - gradient / scale)
+    downhill = domain.normal_cone_distance(point, -gradient)
+    scale = np.maximum(1.0, _terms(evaluation, multipliers))
+    moved = domain.project(point + downhill / scale) - point
     stationarity = float(np.max(np.abs(moved), initial=0.0))
     count = evaluation.inequalities
     stationarity = max(stationarity, float(np.max(-multipliers[:count], initial=0.0)))
     products = np.abs(multipliers[:count] * evaluation.rows[:count])
-    complementarity = float(np.max(products, initial=0.0)) / max(1.0, abs(evaluation.objective))
-    return max(stationarity, complementarity)
+    at_bounds = np.abs(moved * downhill)
+    complementarity = max(
+        float(np.max(products, initial=0.0)), float(np.max(at_bounds, initial=0.0))
+    )
+    return max(stationarity, complementarity / max(1.0, abs(evaluation.objective)))
+
+
+def _terms(evaluation: Evaluation, multipliers: FloatArray) -> FloatArray:
+    """|∇F1| + Σ |λ_j ∇row_j|: the size of what cancels in each coordinate of ∇L."""
+    return np.asarray(
+        np.abs(evaluation.gradient) + abs(evaluation.jacobian).T @ np.abs(multipliers)
+    )
 
 
 def scaled_residual(evaluation: Evaluation, domain: Domain, multipliers: FloatArray) -> float:
@@ -56,14 +68,14 @@ def scaled_residual(evaluation: Evaluation, domain: Domain, multipliers: FloatAr
     gradient = lagrangian_gradient(evaluation, multipliers)
     if not np.isfinite(gradient).all():
         return np.inf
-    own = domain.normal_cone_distance(point, -evaluation.gradient) * metric
-    scale = max(abs(evaluation.objective), float(np.max(np.abs(own), initial=0.0)), SMALLEST_SCALE)
+    least = max(abs(evaluation.objective), SMALLEST_SCALE)
+    scale = np.maximum(least, metric * _terms(evaluation, multipliers))
     count = evaluation.inequalities
     products = float(np.max(np.abs(multipliers[:count] * evaluation.rows[:count]), initial=0.0))
     downhill = domain.normal_cone_distance(point, -gradient)
     step = metric * (metric * downhill / scale)  # in this order: a tiny metric squared would be 0
     moved = (domain.project(point + step) - point) / metric
-    return max(float(np.max(np.abs(moved), initial=0.0)), float(np.sqrt(products / scale)))
+    return max(float(np.max(np.abs(moved), initial=0.0)), float(np.sqrt(products / least)))
 
 
 def least_squares_multipliers(
@@ -117,7 +129,7 @@ def is_stationary(
 def best_multipliers(
     evaluation: Evaluation, domain: Domain, candidates: Iterable[FloatArray], tolerance: float
 ) -> tuple[FloatArray, float]:
-    """The candidate, or the least-squares fit, of smallest residual."""
+    """The candidate, or the least-squares fit, of smallest residual; one that passes both tests first."""
     pool = list(candidates)
     for width in (tolerance, 1e3 * tolerance):
         fitted = least_squares_multipliers(evaluation, domain, width)
@@ -126,5 +138,6 @@ def best_multipliers(
     if not pool:
         pool.append(np.zeros(evaluation.rows.size))
     scored = [(residual(evaluation, domain, multipliers), multipliers) for multipliers in pool]
-    value, multipliers = min(scored, key=lambda pair: pair[0])
+    passing = [pair for pair in scored if is_stationary(evaluation, domain, pair[1], tolerance)]
+    value, multipliers = min(passing or scored, key=lambda pair: pair[0])
     return multipliers, value

@@ -39,6 +39,9 @@ def _logsumexp_sign(arguments: Arguments, params: Params) -> Sign:
     return sign if sign.is_nonnegative and sign is not Sign.ZERO else Sign.UNKNOWN
 
 
+SMALLEST = 2.2e-308
+
+
 @atom(
     shape=reduced,
     prepare=with_axes_of_nonempty,
@@ -77,8 +80,9 @@ def softmax(xp: Any, a: Any, *, axis: Any = None) -> Any:
 )
 def entr(xp: Any, a: Any) -> Any:
     """The entropy term -a log a, entry by entry; 0 at 0."""
-    positive = xp.where(a > 0, a, 1.0)
-    return xp.where(a == 0, 0.0, -xp.where(a > 0, a, float("nan")) * xp.log(positive))
+    # At 0 the slope is infinite; that of the smallest number there is, 708, still points the right way.
+    positive = xp.where(a > SMALLEST, a, SMALLEST)
+    return -xp.where(a >= 0, a, float("nan")) * xp.log(positive)
 
 
 @atom(
@@ -91,9 +95,9 @@ def entr(xp: Any, a: Any) -> Any:
 def kl_div(xp: Any, a: Any, b: Any) -> Any:
     """The relative entropy a log(a/b) - a + b, entry by entry; infinite outside a >= 0, b > 0."""
     a, b = spread((a, b))
-    both = (a > 0) & (b > 0)
-    ratio = xp.where(both, a, 1.0) / xp.where(both, b, 1.0)
-    inside = a * xp.log(ratio) - a + b
+    both = (a >= 0) & (b > 0)
+    positive = xp.where(both & (a > SMALLEST), a, SMALLEST)  # as in entr
+    inside = a * (xp.log(positive) - xp.log(xp.where(both, b, 1.0))) - a + b
     edge = xp.where((a == 0) & (b >= 0), b, float("inf"))
     outside = xp.where((a != a) | (b != b), float("nan"), edge)
     return xp.where(both, inside, outside)
