@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from hcmodel.atoms.atom import atom
-from hcmodel.autodiff import define_pullback, detached, primitive
+from hcmodel.autodiff import define_pullback, detached, is_traced, primitive
 from hcmodel.autodiff import xp as traced_numpy
 from hcmodel.errors import ModelError
 from hcmodel.shapes import Shape, as_shape
@@ -123,4 +123,14 @@ def function(xp: Any, *arrays: Any, callable: Any, shape: Any = (), grad: Any = 
     """
     if grad is not None:
         return _opaque(callable, grad, shape, *arrays)
-    return _checked(callable(*arrays), callable, shape)
+    try:
+        value = callable(*arrays)
+    except (TypeError, AttributeError) as error:
+        if not any(is_traced(array) for array in arrays):
+            raise
+        name = getattr(callable, "__name__", "the callable")
+        raise ModelError(
+            f"{name} in hc.function uses something that autograd cannot differentiate ({error}); write "
+            "it with autograd.numpy, without float() or math, or give its gradient as grad="
+        ) from error
+    return _checked(value, callable, shape)

@@ -388,3 +388,12 @@ def test_plot_writes_a_picture(tmp_path: object) -> None:
         problem.solution.plot(path)
     with open(path, "rb") as file:
         assert file.read(4) == b"\x89PNG"
+
+
+def test_a_callable_that_cannot_be_traced_asks_for_its_gradient() -> None:
+    x = hc.Variable(2, name="x", bounds=(-1, 2))
+    plain = hc.function(lambda a: float(np.sum((a - 1) ** 2)), x)
+    with pytest.raises(hc.ModelError, match="give its gradient as grad="):
+        hc.Problem(hc.Minimize(plain)).solve()
+    given = hc.function(lambda a: float(np.sum((a - 1) ** 2)), x, grad=lambda a: 2 * (a - 1))
+    assert hc.Problem(hc.Minimize(given)).solve() == pytest.approx(0, abs=1e-9)
