@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from hcmodel.errors import HCError, HCWarning
+from hcmodel.report.plot import require_matplotlib
 from hcmodel.solution import Solution, Status
 
 EXIT_CODES = {
@@ -159,6 +160,8 @@ def _solve(given: argparse.Namespace) -> int:
     problem = _load(given)
     for path in (given.output, given.trace, given.plot):
         _check_writable(path)
+    if given.plot is not None:
+        require_matplotlib()
     start = None
     if given.start is not None:
         start = _read_start(given.start)
@@ -177,16 +180,16 @@ def _solve(given: argparse.Namespace) -> int:
     )
     solution: Solution = problem.solution
     report = solution.to_json(given.model)
+    if not given.json and not given.verbose:
+        print(solution)
     if given.output is not None:
         Path(given.output).write_text(json.dumps(report, indent=2) + "\n")
     if given.trace is not None:
         _write_trace(given.trace, solution)
     if given.plot is not None:
         solution.plot(given.plot)
-    if given.json:
+    if given.json:  # last, so that an error on the way leaves one object on standard output
         print(json.dumps(report))
-    elif not given.verbose:
-        print(solution)
     return EXIT_CODES[solution.status]
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -12,13 +13,18 @@ if TYPE_CHECKING:
     from hcmodel.solution import Solution
 
 
+def require_matplotlib() -> None:
+    """Raise where there is no matplotlib, before work is done for a picture."""
+    if find_spec("matplotlib") is None:
+        raise SolverError("plots need matplotlib: pip install 'hcmodel[plot]'")
+
+
 def convergence_figure(solution: Solution, path: str | None = None) -> Any:
     """Objective (left) and violation (right) against oracle calls."""
-    try:
-        from matplotlib.backends.backend_agg import FigureCanvasAgg
-        from matplotlib.figure import Figure
-    except ImportError:
-        raise SolverError("plots need matplotlib: pip install 'hcmodel[plot]'") from None
+    require_matplotlib()
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+    from matplotlib.figure import Figure
+
     calls = np.array([record.calls for record in solution.trace])
     objective = np.array([record.objective for record in solution.trace])
     violation = np.array([record.violation for record in solution.trace])

@@ -207,3 +207,22 @@ def test_conflicts_are_named_with_the_models_own_indices(
     printed = capsys.readouterr().out
     assert "low[3]" in printed
     assert "high[3]" in printed
+
+
+def test_a_plot_without_matplotlib_is_refused_before_the_solve(
+    tank: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("hcmodel.report.plot.find_spec", lambda name: None)
+    assert main(["solve", tank, "--plot", "p.png"]) == 1
+    printed = capsys.readouterr()
+    assert "pip install 'hcmodel[plot]'" in printed.err
+    assert printed.out == ""
+
+
+def test_a_picture_of_an_unknown_kind_leaves_the_result_standing(
+    tank: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["solve", tank, "--plot", str(tmp_path / "p.xyz")]) == 1
+    printed = capsys.readouterr()
+    assert "x = [2, 0.5]" in printed.out
+    assert "xyz" in printed.err
