@@ -66,7 +66,7 @@ def assert_equal(first, second, seed=0):
         same_arrays(left.value, right.value)
 
 
-@settings(max_examples=250, deadline=None)
+@settings(max_examples=400, deadline=None)
 @given(st.integers(0, 2**32))
 def test_a_random_model_written_from_its_graph_loads_back_to_itself(seed):
     with warnings.catch_warnings():
