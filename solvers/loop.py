@@ -13,6 +13,7 @@ from typing import Any, Protocol, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from hcmodel.solvers.coordinates import Geometry
 from hcmodel.solvers.domain import Domain
 from hcmodel.solvers.oracle import BudgetExhausted, Evaluation, Oracle
 from hcmodel.solvers.result import Record, Result, Termination
@@ -29,12 +30,18 @@ IDLE_ITERATIONS = 20
 
 @dataclass(frozen=True)
 class Task:
-    """What a method works on. `tolerance` is relative feasibility and the KKT residual aimed at."""
+    """What a method works on. `tolerance` is relative feasibility and the KKT residual aimed at.
+
+    `geometry` holds the hidden coordinates, if there are any; `certified(point, multipliers)` says
+    whether the point is shown to be good enough.
+    """
 
     oracle: Oracle
     domain: Domain
     tolerance: float
     optimal_value: float | None = None
+    geometry: Geometry | None = None
+    certified: Callable[[Evaluation, FloatArray], bool] | None = None
 
 
 @dataclass(frozen=True)

@@ -41,8 +41,11 @@ class Stack(Protocol):
     def objective_size(self) -> int: ...
     @property
     def kinked(self) -> bool: ...
-    def evaluate(self, x: FloatArray, part: str) -> Forward: ...
-    def hessian(self, x: FloatArray, weights: FloatArray) -> FloatArray: ...
+    def evaluate(self, x: FloatArray, part: str) -> Forward:
+        """The "objective", the "constraints", "all" of both, or the "map" of hidden coordinates."""
+
+    def hessian(self, x: FloatArray, weights: FloatArray) -> FloatArray:
+        """Of weights·φ; weights of the map's entries may follow."""
 
 
 class BudgetExhausted(Exception):  # noqa: N818  (a signal to the loop, not an error)
@@ -151,8 +154,8 @@ class Evaluation:
             if self._objective_pass is None:
                 self._gradient = np.zeros(self.point.size)
             else:
-                jacobian = self._objective_pass.jacobian()
-                self._gradient = self._outer.objective_gradient(jacobian)
+                values, jacobian = self._objective_pass.values, self._objective_pass.jacobian()
+                self._gradient = self._outer.objective_gradient(values, jacobian)
         return self._gradient
 
     @property
@@ -164,6 +167,21 @@ class Evaluation:
                 values, jacobian = self._rows_pass.values, self._rows_pass.jacobian()
                 self._jacobian = self._outer.row_jacobian(values, jacobian)
         return self._jacobian
+
+    def lagrangian(self, multipliers: FloatArray) -> tuple[FloatArray, FloatArray | None]:
+        """Weights on φ of the Lagrangian, and the curvature that the normal forms add to them."""
+        empty = np.zeros((0, self.point.size))
+        top, slopes = np.zeros(self._outer.objective.size), (empty, empty)
+        values = np.zeros(self._outer.left.shape[1])
+        if self._objective_pass is not None:
+            top, slopes = self._objective_pass.values, (self._objective_pass.jacobian(), empty)
+        if self._rows_pass is not None:
+            values = self._rows_pass.values
+            slopes = (slopes[0], self._rows_pass.jacobian())
+        weights = self._outer.lagrangian_weights(top, values, multipliers)
+        if self._objective_pass is None:
+            weights[: self._outer.objective.size] = 0.0
+        return weights, self._outer.lagrangian_curvature(top, values, slopes, multipliers)
 
     @property
     def finite(self) -> bool:
@@ -264,11 +282,19 @@ class Oracle:
         for part in missing:
             setattr(self.calls, part, getattr(self.calls, part) + 1)
 
-    def lagrangian_hessian(self, x: FloatArray, multipliers: FloatArray) -> FloatArray:
-        """∇²(F1 + Σ multipliers·rows), for methods of second order."""
+    def lagrangian_hessian(
+        self,
+        evaluation: Evaluation,
+        multipliers: FloatArray,
+        map_weights: FloatArray | None = None,
+    ) -> FloatArray:
+        """∇²(F1 + Σ multipliers·rows + map_weights·c), c being the map of the stack."""
         self.calls.hessians += 1
-        weights = self.outer.lagrangian_weights(multipliers, self.stack.objective_size)
-        return self.stack.hessian(x, weights)
+        weights, curvature = evaluation.lagrangian(multipliers)
+        if map_weights is not None:
+            weights = np.concatenate([weights, map_weights])
+        hessian = self.stack.hessian(evaluation.point, weights)
+        return hessian if curvature is None else hessian + curvature
 
 
 @dataclass(frozen=True)

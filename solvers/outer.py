@@ -1,14 +1,15 @@
 """How objective and rows are made from the stack φ: the static outer part of a canonical problem.
 
 Nothing here is compiled. A row compares two affine combinations of φ, `left <= right` or
-`left == right`, and its normal form says which number the methods see; the difference is the form in
-use, and others (ratio, log-difference) are one more branch in `row_values` and `row_jacobian`.
+`left == right`, and its normal form says which number the methods see: the difference left − right,
+or log left − log right where both sides are positive. The objective is seen plain or through its
+logarithm. Another form of the same problem is another `Outer` over the same stack.
 """
 
 from __future__ import annotations
 
 import functools
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -22,13 +23,21 @@ FloatArray = NDArray[np.float64]
 class Outer:
     """`objective` weighs the objective part of φ; `left` and `right` the constraint part.
 
-    The first `inequalities` rows are `left - right <= 0`, the others `left - right == 0`.
+    The first `inequalities` rows are inequalities, the others equalities. `log_rows` marks the rows
+    in log form. With `log_objective` the value seen is ±log of |objective|·φ, the sign that of the
+    objective's weights.
     """
 
     objective: FloatArray
     left: scipy.sparse.csr_array
     right: scipy.sparse.csr_array
     inequalities: int
+    log_objective: bool = False
+    log_rows: NDArray[np.bool_] = field(default_factory=lambda: np.zeros(0, dtype=bool))
+
+    def __post_init__(self) -> None:
+        if self.log_rows.size != self.size:
+            object.__setattr__(self, "log_rows", np.zeros(self.size, dtype=bool))
 
     @staticmethod
     def of_rows(inequalities: int, equalities: int) -> Outer:
@@ -45,26 +54,88 @@ class Outer:
     def size(self) -> int:
         return int(self.left.shape[0])
 
-    def objective_value(self, values: FloatArray) -> float:
-        return float(self.objective @ values)
+    @property
+    def _sign(self) -> float:
+        return 1.0 if self.objective[0] >= 0 else -1.0
 
-    def objective_gradient(self, jacobian: Any) -> FloatArray:
-        return np.asarray(self.objective @ jacobian, dtype=float).reshape(-1)
+    def objective_value(self, values: FloatArray) -> float:
+        plain = float(self.objective @ values)
+        if not self.log_objective:
+            return plain
+        with np.errstate(all="ignore"):
+            return self._sign * float(np.log(self._sign * plain))
+
+    def objective_slope(self, values: FloatArray) -> float:
+        """The derivative of the objective as it is seen by the plain one."""
+        return abs(1.0 / float(self.objective @ values)) if self.log_objective else 1.0
+
+    def objective_gradient(self, values: FloatArray, jacobian: Any) -> FloatArray:
+        plain = np.asarray(self.objective @ jacobian, dtype=float).reshape(-1)
+        return plain * self.objective_slope(values) if self.log_objective else plain
 
     def row_values(self, values: FloatArray) -> tuple[FloatArray, FloatArray]:
         """The rows, and max(1, |lhs|, |rhs|) against which their violation is measured."""
         left, right = self.left @ values, self.right @ values
+        rows = left - right
         magnitudes = np.maximum(1.0, np.maximum(np.abs(left), np.abs(right)))
-        return left - right, magnitudes
+        if self.log_rows.any():
+            with np.errstate(all="ignore"):
+                rows = np.where(self.log_rows, np.log(left) - np.log(right), rows)
+            magnitudes = np.where(self.log_rows, 1.0, magnitudes)
+        return rows, magnitudes
 
     def row_jacobian(self, values: FloatArray, jacobian: Any) -> Any:
-        """∂rows/∂x, dense or sparse as the Jacobian of φ is; `values` serve non-linear forms."""
-        result = self._difference @ jacobian
+        """∂rows/∂x, dense or sparse as the Jacobian of φ is."""
+        result = self._weighing(values) @ jacobian
         return (
             scipy.sparse.csr_array(result) if scipy.sparse.issparse(result) else np.asarray(result)
         )
 
-    def lagrangian_weights(self, multipliers: FloatArray, objective_size: int) -> FloatArray:
-        """Weights on φ of the Lagrangian F1 + Σ multipliers·rows."""
-        rows = self._difference.T @ multipliers
-        return np.concatenate([self.objective[:objective_size], rows])
+    def _weighing(self, values: FloatArray) -> scipy.sparse.csr_array:
+        """∂rows/∂φ."""
+        if not self.log_rows.any():
+            return self._difference
+        with np.errstate(all="ignore"):
+            left = np.where(self.log_rows, 1.0 / (self.left @ values), 1.0)
+            right = np.where(self.log_rows, 1.0 / (self.right @ values), 1.0)
+        diagonal = scipy.sparse.diags_array
+        return scipy.sparse.csr_array(diagonal(left) @ self.left - diagonal(right) @ self.right)
+
+    def lagrangian_weights(
+        self, top: FloatArray, values: FloatArray, multipliers: FloatArray
+    ) -> FloatArray:
+        """Weights on φ whose gradient is that of the Lagrangian F1 + Σ multipliers·rows.
+
+        `top` holds the objective part of φ at the point, `values` the constraint part.
+        """
+        rows = self._weighing(values).T @ multipliers
+        return np.concatenate([self.objective * self.objective_slope(top), rows])
+
+    def lagrangian_curvature(
+        self,
+        top: FloatArray,
+        values: FloatArray,
+        slopes: tuple[Any, Any],
+        multipliers: FloatArray,
+    ) -> FloatArray | None:
+        """What the logarithms add to the weighted Hessian of φ: a sum of squares of gradients.
+
+        `slopes` are the Jacobians of the two parts. None where there is no logarithm.
+        """
+        if not (self.log_objective or (self.log_rows & (multipliers != 0)).any()):
+            return None
+        dimension = slopes[0].shape[1]
+        total = np.zeros((dimension, dimension))
+        if self.log_objective:
+            gradient = np.asarray(self.objective @ slopes[0]).reshape(-1)
+            plain = float(self.objective @ top)
+            total -= self._sign * np.outer(gradient, gradient) / plain**2
+        used = np.flatnonzero(self.log_rows & (multipliers != 0))
+        if used.size:
+            for side, direction in ((self.left[used], -1.0), (self.right[used], 1.0)):
+                gradients = side @ slopes[1]
+                if scipy.sparse.issparse(gradients):
+                    gradients = gradients.toarray()
+                weights = direction * multipliers[used] / (side @ values) ** 2
+                total += gradients.T @ (weights[:, None] * gradients)
+        return total

@@ -154,19 +154,22 @@ def _swept(pull: Pull | None, seed: FloatArray, width: int) -> FloatArray:
 
 
 class AutogradStack:
-    """The compiled stack φ: the objective's roots first, then those of the constraints."""
+    """The compiled stack φ: the objective's roots, those of the constraints, then the map's."""
 
-    def __init__(self, graph: Graph, layout: Layout, split: int) -> None:
+    def __init__(self, graph: Graph, layout: Layout, split: int, stop: int | None = None) -> None:
+        """The first `split` roots are the objective's; those from `stop` on are the map's."""
         self.layout = layout
         self.dimension = layout.size
         self._graph = graph
         sizes = [int(np.prod(graph.steps[root].shape, dtype=int)) for root in graph.roots]
-        self.size = sum(sizes)
+        self.size = sum(sizes[:stop])
+        self.map_size = sum(sizes) - self.size
         self.objective_size = sum(sizes[:split])
         self._roots_of_part = {
             "objective": graph.roots[:split],
-            "constraints": graph.roots[split:],
-            "all": graph.roots,
+            "constraints": graph.roots[split:stop],
+            "all": graph.roots[:stop],
+            "map": graph.roots[len(graph.roots) if stop is None else stop :],
         }
         self._root_sizes = tuple(sizes)
         self._live = self._find_live()
@@ -192,7 +195,7 @@ class AutogradStack:
         self._values = values
 
     def evaluate(self, x: FloatArray, part: str) -> Forward:
-        """One forward pass over the "objective", the "constraints" or "all"."""
+        """One forward pass over the "objective", the "constraints", "all" of both, or the "map"."""
         roots, order = self._roots_of_part[part], self._order[part]
         traced: list[tuple[int, Shape]] = []
         values, pull = self._run(x, roots, order, traced)
@@ -200,9 +203,14 @@ class AutogradStack:
         return Forward(values, pull, self.dimension, plan, traced)
 
     def hessian(self, x: FloatArray, weights: FloatArray) -> FloatArray:
-        """The Hessian of weights·φ, dense and symmetric, by reverse over reverse."""
+        """The Hessian of weights·φ, dense and symmetric, by reverse over reverse.
+
+        Weights of the map's entries may follow those of φ.
+        """
         weights = np.asarray(weights, dtype=float)
-        if weights.shape != (self.size,):
+        if weights.shape == (self.size,):
+            weights = np.concatenate([weights, np.zeros(self.map_size)])
+        if weights.shape != (self.size + self.map_size,):
             raise ModelError(f"{self.size} weights are needed, not shape {weights.shape}")
         shares = np.split(weights, np.cumsum(self._root_sizes)[:-1]) if self._root_sizes else []
         weighted = [i for i, share in enumerate(shares) if np.any(share)]
@@ -314,6 +322,12 @@ class AutogradStack:
         return rows
 
 
-def compile_stack(roots: Sequence[Expression], layout: Layout, split: int) -> AutogradStack:
-    """Compile `roots` over the variables of `layout`; the first `split` are the objective's."""
-    return AutogradStack(join_sums(merge(list(roots))), layout, split)
+def compile_stack(
+    roots: Sequence[Expression], layout: Layout, split: int, coordinates: Sequence[Expression] = ()
+) -> AutogradStack:
+    """Compile `roots` over the variables of `layout`; the first `split` are the objective's.
+
+    `coordinates` are the entries of the map of hidden coordinates.
+    """
+    graph = join_sums(merge([*roots, *coordinates]))
+    return AutogradStack(graph, layout, split, len(roots))

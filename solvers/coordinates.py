@@ -1,0 +1,268 @@
+"""Hidden coordinates u = c(x), as methods of second order use them.
+
+Two kinds. Coordinates that are each x_i or log x_i are a change of variables: `LogStack` and
+`log_domain` hand the methods the same problem in u, and nothing else has to know. A general map is a
+`MapGeometry`: steps are taken in x, but measured in u, with the hidden Hessian
+
+    B = ∇²[L − s·c],   Jᵀs = ∇L on the tangent space of X   (s held fixed),
+
+which is Jᵀ∇²H J for the convex H with L = H∘c, and walked along the hidden straight line
+x ← c⁻¹(c(x) + J d).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import numpy as np
+import scipy
+from numpy.typing import NDArray
+
+from hcmodel.solvers.domain import Box, Domain, Product
+from hcmodel.solvers.oracle import Evaluation, Forward, Oracle, Stack
+
+FloatArray = NDArray[np.float64]
+
+# exp of more than this would overflow; no model has such a number.
+LARGEST_LOG = 600.0
+# Newton's method on c: iterations, and the accuracy of c(x') relative to the size of u.
+RETRACTIONS = 12
+RETRACTION_ACCURACY = 1e-12
+# A map whose Jacobian has singular values this far apart is not used as a frame at that point.
+SINGULAR = 1e-10
+
+
+class _LogForward:
+    """A forward pass of the inner stack, with the chain rule of x = exp(u) on its derivatives."""
+
+    def __init__(self, inner: Forward, scale: FloatArray) -> None:
+        self.inner = inner
+        self.scale = scale
+
+    @property
+    def values(self) -> FloatArray:
+        return self.inner.values
+
+    def jacobian(self) -> Any:
+        jacobian = self.inner.jacobian()
+        if scipy.sparse.issparse(jacobian):
+            return scipy.sparse.csr_array(jacobian @ scipy.sparse.diags_array(self.scale))
+        return jacobian * self.scale
+
+
+@dataclass(frozen=True)
+class LogStack:
+    """A stack as a function of u, where x_i = exp(u_i) for the entries marked in `logs`."""
+
+    inner: Stack
+    logs: NDArray[np.bool_]
+
+    @property
+    def dimension(self) -> int:
+        return self.inner.dimension
+
+    @property
+    def size(self) -> int:
+        return self.inner.size
+
+    @property
+    def objective_size(self) -> int:
+        return self.inner.objective_size
+
+    @property
+    def kinked(self) -> bool:
+        return self.inner.kinked
+
+    def point(self, u: FloatArray) -> FloatArray:
+        """x, from u."""
+        return np.where(
+            self.logs, np.exp(np.minimum(np.where(self.logs, u, 0.0), LARGEST_LOG)), u
+        )
+
+    def coordinates(self, x: FloatArray) -> FloatArray:
+        """u, from x."""
+        with np.errstate(all="ignore"):
+            return np.where(self.logs, np.log(np.where(self.logs, x, 1.0)), x)
+
+    def evaluate(self, u: FloatArray, part: str) -> Forward:
+        x = self.point(u)
+        return _LogForward(self.inner.evaluate(x, part), np.where(self.logs, x, 1.0))
+
+    def hessian(self, u: FloatArray, weights: FloatArray) -> FloatArray:
+        x = self.point(u)
+        scale = np.where(self.logs, x, 1.0)
+        forward = self.inner.evaluate(x, "all")
+        gradient = np.asarray(forward.jacobian().T @ weights[: self.size]).reshape(-1)
+        hessian = self.inner.hessian(x, weights) * np.outer(scale, scale)
+        hessian[np.diag_indices_from(hessian)] += np.where(self.logs, gradient * x, 0.0)
+        return hessian
+
+
+@dataclass(frozen=True)
+class LogBox(Box):
+    """A box in u. Where u is a logarithm, 1 is its natural length, whatever its value."""
+
+    logs: NDArray[np.bool_] = None  # type: ignore[assignment]
+
+    def metric(self, x: FloatArray) -> FloatArray:
+        width = self.upper - self.lower
+        own = np.where(width > 0, np.minimum(1.0, width), 1.0)
+        return np.where(self.logs, own, super().metric(x))
+
+
+def log_domain(domain: Domain, logs: NDArray[np.bool_]) -> Domain:
+    """X in the coordinates u: a box stays a box, the other factors stay as they are."""
+    if isinstance(domain, Product):
+        factors, start = [], 0
+        for factor in domain.factors:
+            stop = start + factor.dimension
+            factors.append(log_domain(factor, logs[start:stop]))
+            start = stop
+        return Product(factors)
+    if not logs.any():
+        return domain
+    if not isinstance(domain, Box):
+        raise ValueError("logarithmic coordinates are for boxes")
+    with np.errstate(all="ignore"):
+        lower = np.where(logs, np.log(np.maximum(domain.lower, 0.0)), domain.lower)
+        upper = np.where(logs, np.log(np.maximum(domain.upper, 0.0)), domain.upper)
+    return LogBox(lower, upper, domain.positive & ~logs, logs)
+
+
+@dataclass(frozen=True)
+class Frame:
+    """How steps are measured at a point: d = scale * w, or d = columns @ w where there is a matrix.
+
+    `free` marks entries of x whose bounds bend in u and are therefore left out of the model.
+    """
+
+    scale: FloatArray
+    columns: FloatArray | None = None
+    free: NDArray[np.bool_] | None = None
+
+    def step(self, w: FloatArray) -> FloatArray:
+        return self.scale * w if self.columns is None else self.columns @ w
+
+    def gradient(self, g: FloatArray) -> FloatArray:
+        return g * self.scale if self.columns is None else g @ self.columns
+
+    def matrix(self, jacobian: Any) -> Any:
+        """A matrix of derivatives by x as one of derivatives by w."""
+        if self.columns is not None:
+            return np.asarray(jacobian @ self.columns)
+        if scipy.sparse.issparse(jacobian):
+            return scipy.sparse.csr_array(jacobian @ scipy.sparse.diags_array(self.scale))
+        return jacobian * self.scale
+
+    def hessian(self, hessian: FloatArray) -> FloatArray:
+        if self.columns is not None:
+            return np.asarray(self.columns.T @ hessian @ self.columns)
+        return hessian * np.outer(self.scale, self.scale)
+
+
+class Geometry(Protocol):
+    """What a method of second order asks of the coordinates it works in."""
+
+    def frame(self, evaluation: Evaluation) -> Frame: ...
+
+    def hessian(
+        self, oracle: Oracle, evaluation: Evaluation, multipliers: FloatArray
+    ) -> FloatArray:
+        """∇²L, or the hidden Hessian of L, as a matrix over x."""
+
+    def retract(self, x: FloatArray, step: FloatArray) -> FloatArray:
+        """The point that a step leads to."""
+
+
+@dataclass(frozen=True)
+class PlainGeometry:
+    """x is its own coordinate."""
+
+    domain: Domain
+
+    def frame(self, evaluation: Evaluation) -> Frame:
+        return Frame(self.domain.metric(evaluation.point))
+
+    def hessian(
+        self, oracle: Oracle, evaluation: Evaluation, multipliers: FloatArray
+    ) -> FloatArray:
+        return oracle.lagrangian_hessian(evaluation, multipliers)
+
+    def retract(self, x: FloatArray, step: FloatArray) -> FloatArray:
+        return self.domain.project(x + step)
+
+
+@dataclass(frozen=True)
+class MapGeometry:
+    """Coordinates u = c(x), c being the map of the stack.
+
+    `bending` marks entries of x whose bounds are curved in u: they do not enter the model, and a step
+    that crosses them is cut short by the search.
+    """
+
+    stack: Stack
+    domain: Domain
+    bending: NDArray[np.bool_]
+
+    def _tangent(self) -> FloatArray:
+        return np.asarray(self.domain.tangent_basis().toarray())
+
+    def _jacobian(self, x: FloatArray) -> tuple[FloatArray, FloatArray]:
+        forward = self.stack.evaluate(x, "map")
+        jacobian = forward.jacobian()
+        dense = jacobian.toarray() if scipy.sparse.issparse(jacobian) else np.asarray(jacobian)
+        return forward.values, dense
+
+    def frame(self, evaluation: Evaluation) -> Frame:
+        """Orthonormal directions of u, walked back to x."""
+        plain = Frame(self.domain.metric(evaluation.point))
+        tangent = self._tangent()
+        jacobian = self._jacobian(evaluation.point)[1] @ tangent
+        if not np.isfinite(jacobian).all():
+            return plain
+        left, sizes, right = np.linalg.svd(jacobian, full_matrices=False)
+        if sizes.size < tangent.shape[1] or sizes[-1] <= SINGULAR * max(1.0, sizes[0]):
+            return plain
+        columns = tangent @ (right.T / sizes)
+        return Frame(plain.scale, columns, self.bending)
+
+    def hessian(
+        self, oracle: Oracle, evaluation: Evaluation, multipliers: FloatArray
+    ) -> FloatArray:
+        tangent = self._tangent()
+        jacobian = self._jacobian(evaluation.point)[1] @ tangent
+        gradient = evaluation.gradient + evaluation.jacobian.T @ multipliers
+        slope = np.linalg.lstsq(jacobian.T, tangent.T @ gradient, rcond=None)[0]
+        hessian = oracle.lagrangian_hessian(evaluation, multipliers, -slope)
+        return np.asarray(tangent @ (tangent.T @ hessian @ tangent) @ tangent.T)
+
+    def retract(self, x: FloatArray, step: FloatArray) -> FloatArray:
+        """c⁻¹(c(x) + J d) by Newton's method on c from x + d; the plain step where that fails."""
+        plain = self.domain.project(x + step)
+        tangent = self._tangent()
+        start, jacobian = self._jacobian(x)
+        goal = start + jacobian @ step
+        accuracy = RETRACTION_ACCURACY * max(1.0, float(np.max(np.abs(goal), initial=0.0)))
+        best: FloatArray | None = None
+        for first in (x + step, x):
+            best = self._invert(goal, first, tangent, accuracy)
+            if best is not None:
+                break
+        return plain if best is None else self.domain.project(best)
+
+    def _invert(
+        self, goal: FloatArray, first: FloatArray, tangent: FloatArray, accuracy: float
+    ) -> FloatArray | None:
+        point = first
+        for _ in range(RETRACTIONS):
+            values, jacobian = self._jacobian(point)
+            miss = goal - values
+            if not (np.isfinite(miss).all() and np.isfinite(jacobian).all()):
+                return None
+            correction = np.linalg.lstsq(jacobian @ tangent, miss, rcond=None)[0]
+            left = miss - jacobian @ tangent @ correction
+            if float(np.max(np.abs(miss - left), initial=0.0)) <= accuracy:
+                return point
+            point = point + tangent @ correction
+        return None
