@@ -1,4 +1,4 @@
-# Linear-quadratic regulator without a stabilising start, with data:
+# Linear-quadratic regulator without a stabilising start, with a helicopter (HE1 of COMPleib) as data:
 #     hcmodel solve lqr.hc --data lqr.json
 param n, m
 param A[n,n], B[n,m], Q[n,n] = eye(n), R[m,m] = eye(m), W[n,n] = eye(n)

@@ -15,30 +15,53 @@ import numpy as np
 import scipy
 from numpy.typing import NDArray
 
+from hcmodel.domains import make_domain
 from hcmodel.errors import ModelError
-from hcmodel.expression import Constraint, Expression, Variable
+from hcmodel.expression import Constraint, Expression, Parameter, Variable
 from hcmodel.graph import topological_order
 from hcmodel.layout import Layout
-from hcmodel.solvers.cones import Simplices, SymmetricMatrices
-from hcmodel.solvers.domain import Box, Domain, Product
+from hcmodel.solvers.domain import Domain
 from hcmodel.solvers.outer import Outer
+from hcmodel.symmetry import equates_symmetric, has_symmetric_value, square_parameters
 
 FloatArray = NDArray[np.float64]
 
 
 @dataclass(frozen=True)
 class RowBlock:
-    """Where the entries of a constraint, in C order, stand among the rows."""
+    """Where the entries of a constraint stand among the rows.
+
+    `entries` says which entry, counted in C order, each of the rows is. They are all of them, in order,
+    but for an equality between symmetric matrices, which keeps the upper triangle.
+    """
 
     constraint: Constraint
     name: str
     rows: slice
     position: int
+    entries: NDArray[np.intp]
+
+    def dual(self, multipliers: FloatArray) -> FloatArray:
+        """The multiplier of the constraint as written, from those of all rows.
+
+        A row that stands for two entries leaves half of its multiplier to each, so that the inner
+        product with lhs − rhs is the same.
+        """
+        own = multipliers[self.rows]
+        if self.entries.size == self.constraint.size:
+            return own.reshape(self.constraint.shape)
+        upper = np.zeros(self.constraint.shape)
+        upper.reshape(-1)[self.entries] = own
+        return np.asarray(0.5 * (upper + upper.T))
 
 
 @dataclass(frozen=True)
 class CanonicalProblem:
-    """`roots[0]` is the objective; the others are the sides of the constraints."""
+    """`roots[0]` is the objective; the others are the sides of the constraints.
+
+    `symmetric` tells of each square parameter in an equality of matrices whether its data were
+    symmetric, since rows were left out on the strength of that.
+    """
 
     layout: Layout
     roots: tuple[Expression, ...]
@@ -46,14 +69,28 @@ class CanonicalProblem:
     domain: Domain
     blocks: tuple[RowBlock, ...]
     sign: float
+    symmetric: tuple[tuple[Parameter, bool], ...] = ()
+
+    def is_current(self) -> bool:
+        """Whether the rows still fit the parameters' values; if not, canonicalize again.
+
+        The roots of φ stay the same, so nothing has to be compiled again.
+        """
+        return all(has_symmetric_value(parameter) == was for parameter, was in self.symmetric)
+
+    def row_block(self, row: int) -> tuple[RowBlock, tuple[int, ...]]:
+        """The block that a row belongs to, and the entry of the constraint."""
+        for block in self.blocks:
+            if block.rows.start <= row < block.rows.stop:
+                place = block.entries[row - block.rows.start]
+                entry = np.unravel_index(place, block.constraint.shape)
+                return block, tuple(int(i) for i in entry)
+        raise IndexError(row)
 
     def row_place(self, row: int) -> tuple[str, tuple[int, ...]]:
         """The name of the constraint that a row belongs to, and the entry of it."""
-        for block in self.blocks:
-            if block.rows.start <= row < block.rows.stop:
-                entry = np.unravel_index(row - block.rows.start, block.constraint.shape)
-                return block.name, tuple(int(i) for i in entry)
-        raise IndexError(row)
+        block, entry = self.row_block(row)
+        return block.name, entry
 
 
 def canonicalize(
@@ -75,23 +112,32 @@ def canonicalize(
     ordered = sorted(range(len(constraints)), key=lambda i: constraints[i].sense == "==")
     for position in ordered:
         constraint = constraints[position]
-        left = _entries(constraint.lhs, int(offsets[2 * position]), constraint.shape)
-        right = _entries(constraint.rhs, int(offsets[2 * position + 1]), constraint.shape)
+        kept = _kept_entries(constraint)
+        left = _entries(constraint.lhs, int(offsets[2 * position]), constraint.shape)[kept]
+        right = _entries(constraint.rhs, int(offsets[2 * position + 1]), constraint.shape)[kept]
         if constraint.sense == ">=":
             left, right = right, left
         lefts.append(left)
         rights.append(right)
         name = constraint.name or _automatic_name(position, taken)
-        blocks.append(RowBlock(constraint, name, slice(start, start + left.size), position))
-        start += left.size
+        blocks.append(RowBlock(constraint, name, slice(start, start + kept.size), position, kept))
+        start += kept.size
     outer = Outer(
         objective=np.array([sign]),
         left=_selection(lefts, entries),
         right=_selection(rights, entries),
         inequalities=sum(c.size for c in constraints if c.sense != "=="),
     )
-    layout = Layout(variables)
-    return CanonicalProblem(layout, roots, outer, _domain(variables), tuple(blocks), sign)
+    deciding = dict.fromkeys(p for constraint in constraints for p in square_parameters(constraint))
+    return CanonicalProblem(
+        Layout(variables),
+        roots,
+        outer,
+        make_domain(variables),
+        tuple(blocks),
+        sign,
+        tuple((parameter, has_symmetric_value(parameter)) for parameter in deciding),
+    )
 
 
 def _automatic_name(position: int, taken: set[str | None]) -> str:
@@ -100,6 +146,14 @@ def _automatic_name(position: int, taken: set[str | None]) -> str:
     while name in taken:
         name += "'"
     return name
+
+
+def _kept_entries(constraint: Constraint) -> NDArray[np.intp]:
+    """The entries that become rows: all, or the upper triangle where the lower one repeats it."""
+    numbers = np.arange(constraint.size)
+    if equates_symmetric(constraint):
+        return numbers.reshape(constraint.shape)[np.triu_indices(constraint.shape[0])]
+    return numbers
 
 
 def _entries(side: Expression, offset: int, shape: tuple[int, ...]) -> NDArray[np.intp]:
@@ -114,46 +168,6 @@ def _selection(indices: list[NDArray[np.intp]], width: int) -> scipy.sparse.csr_
     return scipy.sparse.csr_array(
         (np.ones(columns.size), (rows, columns)), shape=(columns.size, width)
     )
-
-
-def _domain(variables: Sequence[Variable]) -> Domain:
-    """The product of the variables' domains; neighbouring boxes are one box."""
-    factors: list[Domain] = []
-    for variable in variables:
-        factor = _factor(variable)
-        last = factors[-1] if factors else None
-        if isinstance(factor, Box) and isinstance(last, Box):
-            factors[-1] = Box(
-                np.concatenate([last.lower, factor.lower]),
-                np.concatenate([last.upper, factor.upper]),
-                np.concatenate([last.positive, factor.positive]),
-            )
-        else:
-            factors.append(factor)
-    return factors[0] if len(factors) == 1 else Product(factors)
-
-
-def _factor(variable: Variable) -> Domain:
-    low, high = np.ravel(variable.lower), np.ravel(variable.upper)
-    kind = variable.domain_kind
-    if kind == "box":
-        return Box(low, high, (low > 0) | variable.pos)
-    if kind == "simplex":
-        # The simplex itself bounds its entries by 0 and 1; tighter bounds would need rows of their own.
-        if (low > 0).any() or (high < 1).any():
-            raise ModelError(
-                f"variable '{variable.name}' is a simplex and has bounds of its own; write them as "
-                "constraints"
-            )
-        length = variable.shape[-1]
-        return Simplices(variable.size // length, length)
-    if np.isfinite(low).any() or np.isfinite(high).any():
-        raise ModelError(
-            f"variable '{variable.name}' is {kind} and has bounds on its entries; write them as "
-            "constraints"
-        )
-    smallest, largest = variable.eigenvalue_bounds or (-np.inf, np.inf)
-    return SymmetricMatrices(variable.shape[0], smallest, largest)
 
 
 def _check_names(variables: Sequence[Variable], constraints: Sequence[Constraint]) -> None:

@@ -1,7 +1,7 @@
-"""The command line: solve, fmt, show, methods.
+"""The command line: solve, check, fmt, show, methods.
 
-Exit codes: 0 optimal or locally optimal, 1 an error in model or data, 2 wrong usage, 3 inaccurate,
-limit or solver error, 4 infeasible or unbounded.
+Exit codes: 0 optimal or locally optimal (check: not refuted), 1 an error in model or data, 2 wrong
+usage, 3 inaccurate, limit or solver error, 4 infeasible or unbounded, 5 refuted by check.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ EXIT_CODES = {
     Status.INFEASIBLE_INACCURATE: 4,
     Status.UNBOUNDED: 4,
 }
-MODEL_ERROR, UNFORMATTED = 1, 1
+MODEL_ERROR, UNFORMATTED, REFUTED = 1, 1, 5
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -58,13 +58,17 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _parser() -> argparse.ArgumentParser:
+    from hcmodel import __version__
+
     parser = argparse.ArgumentParser(
         prog="hcmodel",
         description="Solve hidden-convex problems written in the .hc language.",
         epilog="example: hcmodel solve tank.hc",
     )
+    parser.add_argument("--version", action="version", version=f"hcmodel {__version__}")
     commands = parser.add_subparsers(dest="command", metavar="command")
     _add_solve(commands)
+    _add_check(commands)
     _add_format(commands)
     _add_show(commands)
     table = commands.add_parser(
@@ -124,6 +128,22 @@ def _add_solve(commands: Any) -> None:
     solve.add_argument("--trace", metavar="F.csv", help="write the trace as CSV")
     solve.add_argument("--plot", metavar="F.png", help="write a picture of the convergence")
     solve.set_defaults(run=_solve)
+
+
+def _add_check(commands: Any) -> None:
+    check = commands.add_parser(
+        "check",
+        help="say whether a model is hidden convex",
+        description="Prove a model hidden convex, or try to refute it; exit 5 if it is refuted.",
+        epilog="example: hcmodel check tank.hc --samples 500",
+    )
+    _add_model(check)
+    check.add_argument(
+        "--samples", type=int, default=200, metavar="N", help="points to try it on, default 200"
+    )
+    check.add_argument("--seed", type=int, default=0, metavar="S", help="default 0")
+    check.add_argument("--json", action="store_true", help="print one JSON object")
+    check.set_defaults(run=_check)
 
 
 def _add_format(commands: Any) -> None:
@@ -191,6 +211,17 @@ def _solve(given: argparse.Namespace) -> int:
     if given.json:  # last, so that an error on the way leaves one object on standard output
         print(json.dumps(report))
     return EXIT_CODES[solution.status]
+
+
+def _check(given: argparse.Namespace) -> int:
+    from hcmodel.report.analysis import analysis_text
+
+    analysis = _load(given).analyze(given.samples, given.seed)
+    if given.json:
+        print(json.dumps(analysis.to_json()))
+    else:
+        print(analysis_text(analysis, given.model))
+    return REFUTED if analysis.verdict == "refuted" else 0
 
 
 def _check_writable(path: str | None) -> None:

@@ -31,6 +31,9 @@ __all__ = [
 
 _unnamed = itertools.count()
 
+# A matrix this near to its transpose, relative to its size, differs from it by rounding.
+ASYMMETRY = 1e-9
+
 
 class Variable(Leaf):
     """An unknown array.
@@ -96,14 +99,14 @@ class Variable(Leaf):
 
     def _checked_value(self, value: Any, what: str) -> np.ndarray:
         what = f"the {what} '{self.name}'"
-        array = as_data(value, what)
-        return _fitted(array, self._shape, what)
+        return self.fitting(_fitted(as_data(value, what), self._shape, what), what)
 
     def _checked_start(self, start: Any) -> np.ndarray | None:
         if start is None:
             return None
         what = f"the start of variable '{self.name}'"
-        return _fitted(as_data(start, what), self._shape, what, spread=True)
+        array = _fitted(as_data(start, what), self._shape, what, spread=True)
+        return self.fitting(array, what)
 
     def _checked_bounds(self, bounds: Any, nonneg: bool) -> tuple[np.ndarray, np.ndarray]:
         if bounds is None:
@@ -137,25 +140,25 @@ class Variable(Leaf):
         return lower, upper
 
     def _checked_eigenvalue_bounds(self, psd: Any) -> tuple[float, float] | None:
-        if psd is False or psd is None:
+        if psd is None or (isinstance(psd, (bool, np.bool_)) and not psd):
             return None
-        low, high = psd if isinstance(psd, (tuple, list)) else (psd, np.inf)
-        low, high = (0.0 if low is True else float(low)), float(high)
-        if not 0.0 <= low <= high:
+        pair = psd if isinstance(psd, (tuple, list)) else (psd, np.inf)
+        numbers = [0.0 if bound is True else _as_number(bound) for bound in pair]
+        if len(numbers) != 2 or not 0.0 <= numbers[0] <= numbers[1] or np.isinf(numbers[0]):
             raise ModelError(
                 f"PSD of variable '{self.name}' is True, a smallest eigenvalue >= 0, or a pair "
                 f"(smallest, largest) in order; got {psd!r}"
             )
-        return low, high
+        return numbers[0], numbers[1]
 
     def _checked_kind(self, symmetric: bool, simplex: bool) -> str:
         matrix = symmetric or self.eigenvalue_bounds is not None
         if matrix and simplex:
             raise ModelError(f"variable '{self.name}' cannot be a matrix cone and a simplex")
-        if matrix and (self.ndim != 2 or self._shape[0] != self._shape[1]):
+        if matrix and (self.ndim != 2 or self._shape[0] != self._shape[1] or not self.size):
             raise ModelError(
-                f"variable '{self.name}' is symmetric or PSD and needs a square shape (n, n), "
-                f"not {self._shape}"
+                f"variable '{self.name}' is symmetric or PSD and needs a square shape (n, n) with "
+                f"n >= 1, not {self._shape}"
             )
         if simplex and (self.ndim == 0 or self._shape[-1] == 0):
             raise ModelError(
@@ -163,10 +166,44 @@ class Variable(Leaf):
                 f"shape is {self._shape}"
             )
         if simplex:
+            conflict = simplex_conflict(self.lower, self.upper)
+            if conflict is not None:
+                row, reason = conflict
+                where = f"row {list(row)} of variable" if row else "variable"
+                raise ModelError(f"{where} '{self.name}' is in a simplex, but {reason}")
             return "simplex"
+        if matrix:
+            self.lower, self.upper = self._symmetric_bounds()
         if self.eigenvalue_bounds is not None:
             return "psd"
         return "symmetric" if symmetric else "box"
+
+    def _symmetric_bounds(self) -> tuple[np.ndarray, np.ndarray]:
+        """Entries (i, j) and (j, i) are one number, so the tighter bounds hold for both."""
+        lower = np.maximum(self.lower, self.lower.T)
+        upper = np.minimum(self.upper, self.upper.T)
+        if (lower > upper).any():
+            i, j = (int(place) for place in np.argwhere(lower > upper)[0])
+            raise ModelError(
+                f"variable '{self.name}' is symmetric, but its bounds at {[i, j]} and {[j, i]} leave no "
+                f"number: lower {lower[i, j]:g}, upper {upper[i, j]:g}"
+            )
+        lower.flags.writeable = upper.flags.writeable = False
+        return lower, upper
+
+    def fitting(self, array: np.ndarray, what: str) -> np.ndarray:
+        """The array, made symmetric where the variable is and only rounding stands in the way."""
+        if self.domain_kind not in ("symmetric", "psd"):
+            return array
+        differences = np.abs(array - array.T)
+        largest = float(differences.max())
+        if largest > ASYMMETRY * max(1.0, float(np.abs(array).max())):
+            i, j = (int(place) for place in np.unravel_index(differences.argmax(), array.shape))
+            raise DataError(
+                f"{what} is not symmetric, but the variable is: entry {[i, j]} is {array[i, j]:g} and "
+                f"entry {[j, i]} is {array[j, i]:g}; give (M + M.T) / 2 if that is what you mean"
+            )
+        return np.asarray(0.5 * (array + array.T)) if largest else array
 
     def __repr__(self) -> str:
         return f"Variable({self._shape}, name={self.name!r})"
@@ -215,6 +252,35 @@ class Parameter(Leaf):
 
     def __repr__(self) -> str:
         return f"Parameter({self._shape}, name={self.name!r})"
+
+
+def simplex_conflict(lower: np.ndarray, upper: np.ndarray) -> tuple[tuple[int, ...], str] | None:
+    """The first row that no distribution within the bounds exists for, and why; None if all have one."""
+    low, high = np.maximum(lower, 0.0), np.minimum(upper, 1.0)
+    least, most = low.sum(axis=-1), high.sum(axis=-1)
+    slack = 1e-14 * lower.shape[-1]
+    for kind, wrong in (
+        ("entry", (low > high).any(axis=-1)),
+        ("lower", least > 1.0 + slack),
+        ("upper", most < 1.0 - slack),
+    ):
+        if not np.any(wrong):
+            continue
+        row = tuple(int(place) for place in np.argwhere(wrong)[0])
+        if kind == "entry":
+            return row, "one of its bounds leaves no number between 0 and 1"
+        total = float(least[row] if kind == "lower" else most[row])
+        side = "more" if kind == "lower" else "less"
+        return row, f"its {kind} bounds sum to {total:g}, {side} than 1"
+    return None
+
+
+def _as_number(value: Any) -> float:
+    """The number that was given, NaN if it is none."""
+    try:
+        return float(value)
+    except (TypeError, ValueError):
+        return float("nan")
 
 
 def _checked_name(name: Any, what: str) -> str | None:

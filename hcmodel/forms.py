@@ -8,6 +8,7 @@ and multipliers back.
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -18,11 +19,11 @@ from numpy.typing import NDArray
 from hcmodel.canonical import CanonicalProblem, canonicalize
 from hcmodel.constraint import Constraint
 from hcmodel.engines.autograd_ import AutogradStack, compile_stack
-from hcmodel.expression import Expression, Variable
+from hcmodel.expression import Expression, Leaf, Variable
 from hcmodel.graph import merge
 from hcmodel.hidden.map import complete
-from hcmodel.hidden.proof import Proof, prove
-from hcmodel.hidden.separable import plain_entries
+from hcmodel.hidden.proof import NormalRow, Proof, prove
+from hcmodel.hidden.separable import declared_coordinates, plain_entries
 from hcmodel.lifting import Definition, Lifted, lift
 from hcmodel.solvers.coordinates import Geometry, LogStack, MapGeometry, PlainGeometry, log_domain
 from hcmodel.solvers.domain import Domain
@@ -142,34 +143,37 @@ class Form:
     def _coordinates(self, x: FloatArray) -> FloatArray:
         return self.stack.coordinates(x) if isinstance(self.stack, LogStack) else x
 
-    def multipliers_as_written(
-        self, evaluation: Evaluation, multipliers: FloatArray
-    ) -> FloatArray:
-        """Multipliers of the rows as written, from those of this form at a point of it.
+    def duals(self, evaluation: Evaluation, multipliers: FloatArray) -> dict[int, FloatArray]:
+        """Multipliers of the constraints as written, by position, from those of this form's rows.
 
-        A row between logarithms has left ∇row = ∇left − ∇right where it holds with equality, and an
-        objective through its logarithm has F times the multipliers.
+        Where a row between logarithms holds with equality, left times its gradient is that of the
+        difference; an objective through its logarithm leaves F times its multipliers.
         """
-        outer, size = self.canonical.outer, self.written.outer.size
-        result = np.zeros(size)
-        values = self.compiled.evaluate(self._point(evaluation.point), "all").values
-        split = self.compiled.objective_size
-        slope = outer.objective_slope(values[:split])
-        left = outer.left @ values[split:]
-        own = np.where(outer.log_rows, multipliers / np.where(outer.log_rows, left, 1.0), multipliers)
-        own = own / slope
-        blocks = {block.position: block for block in self.canonical.blocks}
-        for block in self.written.blocks:
-            mine = blocks[block.position]
-            dual = mine.dual(own)
+        own = multipliers / self._row_factors(evaluation)
+        return {block.position: block.dual(own) for block in self.canonical.blocks}
+
+    def multipliers(self, evaluation: Evaluation, duals: Mapping[int, FloatArray]) -> FloatArray:
+        """The way back: multipliers of this form's rows from those of the constraints as written."""
+        result = np.zeros(self.canonical.outer.size)
+        for block in self.canonical.blocks:
+            dual = duals.get(block.position)
+            if dual is None or dual.size != block.constraint.size:
+                continue
             full = dual.reshape(-1)
             if block.entries.size < full.size:
-                doubled = (dual + dual.T).reshape(-1)
-                diagonal = np.arange(dual.shape[0]) * (dual.shape[0] + 1)
-                doubled[diagonal] = full[diagonal]
-                full = doubled
+                square = dual.reshape(block.constraint.shape)
+                full = (square + square.T - np.diag(np.diag(square))).reshape(-1)
             result[block.rows] = full[block.entries]
-        return result
+        return result * self._row_factors(evaluation)
+
+    def _row_factors(self, evaluation: Evaluation) -> FloatArray:
+        outer = self.canonical.outer
+        if not (outer.log_objective or outer.log_rows.any()):
+            return np.ones(outer.size)
+        values = self.compiled.evaluate(self._point(evaluation.point), "all").values
+        split = self.compiled.objective_size
+        left = np.where(outer.log_rows, outer.left @ values[split:], 1.0)
+        return np.asarray(left * outer.objective_slope(values[:split]))
 
 
 def _reach(domain: Domain, point: FloatArray) -> tuple[FloatArray, FloatArray]:
@@ -177,11 +181,8 @@ def _reach(domain: Domain, point: FloatArray) -> tuple[FloatArray, FloatArray]:
     return np.minimum(projected, point), np.maximum(projected, point)
 
 
-def lifted_form(written: CanonicalProblem, stack: AutogradStack, lifted: Lifted) -> Form:
+def lifted_form(written: CanonicalProblem, lifted: Lifted) -> Form:
     """The model with its kinks lifted, in its own coordinates."""
-    none = np.zeros(written.layout.size, dtype=bool)
-    if not lifted.definitions:
-        return Form("written", written, written, stack, stack, written.domain, none)
     canonical = canonicalize(lifted.objective, written.sign, lifted.constraints)
     compiled = compile_stack(canonical.roots, canonical.layout, 1)
     return Form(
@@ -212,17 +213,20 @@ def separable_form(
 ) -> Form | None:
     """The model in the coordinates of a proof, rows in normal form, kinks lifted.
 
-    None where the lifted model is not proven in these coordinates.
+    Coordinates that are declared and not proven leave the rows as they were written. None where the
+    lifted model is not proven in the same coordinates.
     """
-    rows = [
-        Constraint(row.left, "==" if row.equality else "<=", row.right, constraint.name)
-        for row, constraint in zip(proof.rows, constraints, strict=True)
-    ]
+    rows = list(constraints)
+    forms, objective_form = ["difference"] * len(rows), "plain"
+    if proof.proven:
+        rows = [_normal(row, each.name) for row, each in zip(proof.rows, constraints, strict=True)]
+        forms, objective_form = [row.form for row in proof.rows], proof.objective_form
     lifted = lift(objective, written.sign, rows)
     coordinates = dict(proof.coordinates)
-    forms = [row.form for row in proof.rows]
-    objective_form = proof.objective_form
-    if lifted.definitions:
+    if lifted.definitions and not proof.proven:
+        rows = list(lifted.constraints)
+        forms = ["difference"] * len(rows)
+    elif lifted.definitions:
         again = prove(
             lifted.objective, written.sign, lifted.constraints, fixed=proof.coordinates
         )
@@ -231,11 +235,8 @@ def separable_form(
         coordinates, objective_form = dict(again.coordinates), again.objective_form
         forms = [row.form for row in again.rows]
         rows = [
-            Constraint(row.left, "==" if row.equality else "<=", row.right, each.name)
-            for row, each in zip(again.rows, lifted.constraints, strict=True)
+            _normal(row, each.name) for row, each in zip(again.rows, lifted.constraints, strict=True)
         ]
-    else:
-        rows = list(lifted.constraints)
     canonical = canonicalize(lifted.objective, written.sign, rows)
     log_rows = np.zeros(canonical.outer.size, dtype=bool)
     for block in canonical.blocks:
@@ -256,8 +257,12 @@ def separable_form(
         logs=logs,
         definitions=lifted.definitions,
         defining=_defining(lifted.definitions, written),
-        proof=proof,
+        proof=proof if proof.proven else None,
     )
+
+
+def _normal(row: NormalRow, name: str | None) -> Constraint:
+    return Constraint(row.left, "==" if row.equality else "<=", row.right, name)
 
 
 def mapped_form(
@@ -292,28 +297,92 @@ def _bending(entries: Sequence[Expression], canonical: CanonicalProblem) -> NDAr
     return bending
 
 
-def structure_key(objective: Expression, constraints: Sequence[Constraint]) -> Hashable:
-    """Equal for models of the same graph, so that a form compiled for one serves the other."""
-    roots = [objective, *(side for each in constraints for side in (each.lhs, each.rhs))]
-    graph = merge(roots)
+class Forms:
+    """The forms of one problem, each compiled when first asked for and kept while it fits."""
+
+    def __init__(
+        self,
+        written: CanonicalProblem,
+        objective: Expression,
+        constraints: Sequence[Constraint],
+        hidden: Sequence[Expression] | None,
+        compiled: AutogradStack | None = None,
+    ) -> None:
+        """`compiled` is the stack of the same roots, where there is one already."""
+        self._compiled = compiled
+        self.canonical = written
+        self._objective = objective
+        self._constraints = tuple(constraints)
+        self._hidden = None if hidden is None else tuple(hidden)
+        self._kept: tuple[Hashable, Form | None] | None = None
+        self.compilations = 0
+
+    @functools.cached_property
+    def stack(self) -> AutogradStack:
+        if self._compiled is not None:
+            return self._compiled
+        self.compilations += 1
+        return compile_stack(self.canonical.roots, self.canonical.layout, 1)
+
+    @functools.cached_property
+    def _pieces(self) -> Lifted:
+        return lift(self._objective, self.canonical.sign, self._constraints)
+
+    @functools.cached_property
+    def written(self) -> Form:
+        none = np.zeros(self.canonical.layout.size, dtype=bool)
+        domain = self.canonical.domain
+        return Form("written", self.canonical, self.canonical, self.stack, self.stack, domain, none)
+
+    @functools.cached_property
+    def lifted(self) -> Form:
+        """The model with its kinks lifted; as written where it has none."""
+        if not self._pieces.definitions:
+            return self.written
+        return lifted_form(self.canonical, self._pieces)
+
+    def hidden(self, source: Any = None) -> Form | None:
+        """The model in hidden coordinates, proven or declared, for the parameters' values of now."""
+        variables = self.canonical.layout.variables
+        declared = None
+        if self._hidden is not None:
+            declared = declared_coordinates(self._hidden, variables)
+            if declared is None:
+                return self._mapped
+        proof = prove(
+            self._objective, self.canonical.sign, self._constraints, fixed=declared, source=source
+        )
+        if not proof.proven and declared is None:
+            return None
+        key = _key(proof, self._objective)
+        if self._kept is None or self._kept[0] != key:
+            self._kept = key, self._separable(proof)
+        return self._kept[1]
+
+    def _separable(self, proof: Proof) -> Form | None:
+        return separable_form(self.canonical, proof, self._objective, self._constraints)
+
+    @functools.cached_property
+    def _mapped(self) -> Form:
+        assert self._hidden is not None
+        return mapped_form(self.canonical, self._pieces, self._hidden)
+
+
+def _key(proof: Proof, objective: Expression) -> Hashable:
+    """What a separable form depends on; a new value of a parameter mostly leaves it as it is."""
+    sides = [side for row in proof.rows for side in (row.left, row.right)]
+    graph = merge([objective, *sides])
     steps = tuple(
         (step.atom.name, step.arguments, tuple(sorted(step.params.items())))
         if step.atom is not None
-        else step.leaf.merge_key()  # type: ignore[union-attr]
+        else _leaf_key(step.leaf)
         for step in graph.steps
     )
-    return steps, graph.roots, tuple(each.sense for each in constraints)
+    forms = tuple((row.equality, row.form) for row in proof.rows)
+    coordinates = tuple((id(variable), kind) for variable, kind in proof.coordinates.items())
+    return steps, graph.roots, forms, proof.proven, proof.objective_form, coordinates
 
 
-def proof_key(proof: Proof, objective: Expression) -> Hashable:
-    """What a separable form depends on."""
-    rows = [
-        Constraint(row.left, "==" if row.equality else "<=", row.right) for row in proof.rows
-    ]
-    coordinates: Mapping[Variable, str] = proof.coordinates
-    return (
-        structure_key(objective, rows),
-        tuple(row.form for row in proof.rows),
-        proof.objective_form,
-        tuple((id(variable), kind) for variable, kind in coordinates.items()),
-    )
+def _leaf_key(leaf: Leaf | None) -> Hashable:
+    assert leaf is not None
+    return leaf.merge_key()

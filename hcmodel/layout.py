@@ -71,6 +71,9 @@ class Layout:
         self.blocks = tuple(blocks)
         self.size = start
 
+    def holds(self, variable: Variable) -> bool:
+        return variable in self._position
+
     def position(self, variable: Variable) -> int:
         """The place of `variable` in the order."""
         try:

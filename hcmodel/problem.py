@@ -5,25 +5,31 @@ from __future__ import annotations
 import time
 import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from hcmodel.canonical import canonicalize
-from hcmodel.engines.autograd_ import AutogradStack, compile_stack
+from hcmodel.canonical import CanonicalProblem, canonicalize
+from hcmodel.data_checks import outside_domain_message, warn_about_data
+from hcmodel.engines.autograd_ import AutogradStack
 from hcmodel.errors import HCWarning, ModelError, SolverError
 from hcmodel.expression import Constraint, Expression, Parameter, Variable, as_expression
+from hcmodel.forms import Form, Forms
 from hcmodel.graph import topological_order
 from hcmodel.report.text import ProgressLine, VerbosePrinter
 from hcmodel.solution import Solution
 from hcmodel.solvers.budget import budget
-from hcmodel.solvers.methods import RULES, MethodEntry, find_method, make_options, minimize
-from hcmodel.solvers.oracle import Oracle
+from hcmodel.solvers.methods import RULES, MethodEntry, find_method, make_options
 from hcmodel.solvers.result import Record, Termination
 from hcmodel.solvers.theory import Constants
 from hcmodel.start import start_vector
-from hcmodel.walk_back import Naming, Run, judged_solution, signed_record
+from hcmodel.strategy import Journey, Request, Stage, automatic, describe, run_stage, single
+from hcmodel.walk_back import Naming, Outcome, Run, judged_solution, signed_record
+
+if TYPE_CHECKING:
+    from hcmodel.hidden.analysis import Analysis
 
 FloatArray = NDArray[np.float64]
 Callback = Callable[[Record], "bool | None"]
@@ -84,15 +90,19 @@ class Problem:
                 )
         self.objective = objective
         self.constraints = constraints
-        self.canonical = canonicalize(objective.expression, objective.sign, self.constraints)
+        self._canonical = canonicalize(objective.expression, objective.sign, self.constraints)
         self.hidden = self._checked_hidden(hidden)
         self.solution: Solution | None = None
-        self.compilations = 0
+        self.analysis: Analysis | None = None
         # What a model in the language knows besides: its families, index ranges and text.
         self.families: Mapping[str, Any] = {}
         self.ranges: Mapping[str, Any] = {}
         self.source: Any = None
-        self._stack: AutogradStack | None = None
+        self._forms: Forms | None = None
+        self._warned = False
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**self.__dict__, "_forms": None}  # compiled functions are made again
 
     def _checked_hidden(self, hidden: Any) -> tuple[Expression, ...] | None:
         if hidden is None:
@@ -106,6 +116,14 @@ class Problem:
             if isinstance(node, Variable) and node not in known:
                 raise ModelError(f"hidden names variable '{node.name}', which the model lacks")
         return expressions
+
+    @property
+    def canonical(self) -> CanonicalProblem:
+        """The model without names; its rows are listed anew where parameters ceased to be symmetric."""
+        if not self._canonical.is_current():
+            objective = self.objective
+            self._canonical = canonicalize(objective.expression, objective.sign, self.constraints)
+        return self._canonical
 
     @property
     def variables(self) -> tuple[Variable, ...]:
@@ -128,10 +146,38 @@ class Problem:
         """Compile φ, once: later solves, and new parameter values, use the same functions."""
         if engine not in ENGINES:
             raise ModelError(f"unknown engine {engine!r}; there are: {', '.join(ENGINES)}")
-        if self._stack is None:
-            self._stack = compile_stack(self.canonical.roots, self.canonical.layout, 1)
-            self.compilations += 1
-        return self._stack
+        return self.forms().stack
+
+    def forms(self) -> Forms:
+        """The forms in which methods see the model, made again where its rows have changed."""
+        canonical, known = self.canonical, self._forms
+        if known is None or known.canonical is not canonical:
+            objective = self.objective.expression
+            stack = None if known is None else known.stack
+            self._forms = Forms(canonical, objective, self.constraints, self.hidden, stack)
+            self._forms.compilations = 0 if known is None else known.compilations
+        assert self._forms is not None
+        return self._forms
+
+    @property
+    def compilations(self) -> int:
+        """How often the functions of the model were compiled."""
+        return 0 if self._forms is None else self._forms.compilations
+
+    def analyze(self, samples: int = 200, seed: int = 0) -> Analysis:
+        """Whether the model is hidden convex: proven, not refuted by `samples` points, or refuted.
+
+        The analysis is kept: later solves warn where it refuted the model, and claim nothing global.
+        """
+        from hcmodel.hidden.analysis import analyze
+
+        self.analysis = analyze(self, samples, seed)
+        return self.analysis
+
+    def is_hidden_convex(self) -> bool | None:
+        """True where it is proven, False where it is refuted, None where neither was shown."""
+        verdict = (self.analysis or self.analyze()).verdict
+        return {"proven": True, "refuted": False}.get(verdict)
 
     def solve(
         self,
@@ -154,52 +200,60 @@ class Problem:
     ) -> float | None:
         """Solve and return the optimal value; `problem.solution` holds the rest.
 
-        See the method table for `method` and `options`. `tol` is relative feasibility and the KKT
-        residual aimed at. `callback(record)` sees each line of the trace; returning True stops.
+        See the method table for `method` and `options`. `tol` is relative feasibility, the certified
+        gap where there is one, and the KKT residual elsewhere. `polish` runs the fitting method of
+        second order from the point that a first-order method found. `callback(record)` sees each line
+        of the trace; returning True stops.
         """
         for name, number in (("tol", tol), ("max_calls", max_calls), ("time_limit", time_limit)):
             _check_number(name, number, positive=True)
         _check_number("optimal_value", optimal_value)
-        entry = self._checked_request(method, optimal_value, rule, constants, polish, options)
+        entry = self._checked_request(method, optimal_value, rule, constants, options)
         if callback is not None and not callable(callback):
             raise ModelError(f"callback is a function of one record, not {callback!r}")
-        first = start_vector(self.canonical, start, warm_start)
         clock = time.perf_counter()
-        fresh = self._stack is None
-        stack = self.compile(engine)
-        compile_seconds = time.perf_counter() - clock if fresh else 0.0
-        stack.refresh()
-        if entry.needs_smooth and stack.kinked:
-            warnings.warn(
-                f"{entry.name} is made for smooth rows, and this model has kinks (max, abs or a "
-                "norm inside): it may stop early at one",
-                HCWarning,
-                stacklevel=2,
-            )
-        canonical = self.canonical
-        oracle = Oracle(stack, canonical.outer)
+        before = self.compilations
+        self.compile(engine)
+        forms = self.forms()
+        first = start_vector(self.canonical, start, warm_start)
+        forms.written.refresh()
+        if self.solution is None:
+            warn_about_data(self)
+        self._warn_about_start(first, start)
+        refuted = self._warn_if_refuted()
+        hidden = None if refuted else forms.hidden(self.source)
+        stages = self._stages(entry, forms, hidden, polish, options)
+        for form in {id(form): form for form in (forms.lifted, hidden) if form}.values():
+            form.refresh()
+        compile_seconds = time.perf_counter() - clock if self.compilations > before else 0.0
+        if constants == "estimate":
+            from hcmodel.hidden.constants import estimate_constants
+
+            constants = estimate_constants(self)[0]
+            vouched = None
+        else:
+            vouched = constants
         watchers: list[Callback] = [] if callback is None else [callback]
-        printer = VerbosePrinter(self, entry.name, tol) if verbose else None
+        printer = VerbosePrinter(self, describe(method, stages[:1]), tol) if verbose else None
         if printer is not None:
             watchers.append(printer.row)
         line = ProgressLine() if progress and not verbose else None
         if line is not None:
             watchers.append(line.row)
+        request = Request(
+            tolerance=tol,
+            optimal_value=None if optimal_value is None else self.canonical.sign * optimal_value,
+            rule=rule,
+            constants=constants,
+            max_calls=max_calls,
+            deadline=None if time_limit is None else time.monotonic() + time_limit,
+            callback=self._watch(watchers),
+        )
         clock = time.perf_counter()
+        naming = Naming(0 if self.source is None else 1, self.families)
         try:
-            result = minimize(
-                oracle,
-                canonical.domain,
-                first,
-                method=entry.name,
-                tolerance=tol,
-                optimal_value=None if optimal_value is None else canonical.sign * optimal_value,
-                rule=rule,
-                constants=constants,
-                max_calls=max_calls,
-                time_limit=time_limit,
-                callback=self._watch(watchers),
-                options=options,
+            self.solution = self._run_stages(
+                stages, forms, hidden, first, request, method, compile_seconds, naming, vouched
             )
         except ValueError as error:
             if rule == "theory":  # a constant is missing, or does not fit the theorem
@@ -208,20 +262,100 @@ class Problem:
         finally:
             if line is not None:
                 line.close()
-        seconds = time.perf_counter() - clock
-        naming = Naming(0 if self.source is None else 1, self.families)
-        self.solution = judged_solution(
-            canonical,
-            result,
-            stack,
-            tol,
-            Run(entry.name, "autograd", compile_seconds, seconds),
-            naming,
-        )
-        self._write_back(self.solution)
+        self.solution = replace(self.solution, solve_seconds=time.perf_counter() - clock)
+        self._write_back(self.solution, first)
         if printer is not None:
             printer.footer(self.solution)
         return self.solution.value
+
+    def _stages(
+        self, entry: MethodEntry | None, forms: Forms, hidden: Form | None, polish: bool, options: Any
+    ) -> list[Stage]:
+        if entry is None:
+            return automatic(forms, hidden)
+        stages = [single(entry, forms, hidden, options)]
+        if polish and not entry.second_order:
+            stages.append(automatic(forms, hidden, polishing=True)[0])
+        if entry.needs_smooth and forms.lifted.compiled.kinked:
+            warnings.warn(
+                f"{entry.name} is made for smooth rows, and this model has kinks that no linear row "
+                "can express (max, abs or a norm under a minus sign, or a norm2): it may stop early at "
+                "one",
+                HCWarning,
+                stacklevel=3,
+            )
+        return stages
+
+    def _run_stages(
+        self,
+        stages: Sequence[Stage],
+        forms: Forms,
+        hidden: Form | None,
+        first: FloatArray,
+        request: Request,
+        method: str,
+        compile_seconds: float,
+        naming: Naming,
+        vouched: Constants | None,
+    ) -> Solution:
+        """Run one stage after the other until a point can be shown to be something; keep the best."""
+        journey = Journey()
+        best: Solution | None = None
+        point = first
+        for number, stage in enumerate(stages):
+            last = number == len(stages) - 1
+            result = run_stage(stage, point, request, journey, hidden)
+            journey = journey.extended(result)
+            solution = judged_solution(
+                forms,
+                hidden,
+                Outcome(stage.form, result),
+                journey,
+                request.tolerance,
+                Run(describe(method, stages[: number + 1]), "autograd", compile_seconds, 0.0),
+                naming,
+                vouched,
+            )
+            if best is None or solution.rank() >= best.rank():
+                best = solution
+            else:
+                best = replace(
+                    best,
+                    trace=solution.trace,
+                    oracle_calls=solution.oracle_calls,
+                    iterations=solution.iterations,
+                    method=solution.method,
+                )
+            polishing = method != "auto" and not last
+            if not polishing and (solution.is_final() or last):
+                break
+            if solution.rank() > 0 and result.evaluation is not None:
+                point = stage.form.to_written(result.point)
+        assert best is not None
+        return best
+
+    def _warn_if_refuted(self) -> bool:
+        refuted = self.analysis is not None and self.analysis.verdict == "refuted"
+        if refuted and not self._warned:
+            self._warned = True
+            warnings.warn(
+                "this model was shown not to be hidden convex (problem.analysis has the "
+                "counterexample): a solve can find a local minimum only",
+                HCWarning,
+                stacklevel=3,
+            )
+        return refuted
+
+    def _warn_about_start(self, first: FloatArray, given: Mapping[Any, Any] | None) -> None:
+        """A start that the user chose and that cannot be used is not passed over in silence."""
+        chosen = bool(given) or any(
+            variable.start is not None or variable._value_origin == "user"
+            for variable in self.variables
+        )
+        point = self.canonical.domain.project(first)
+        if chosen and not self.forms().written.oracle().at(point).finite:
+            message = outside_domain_message(self, point)
+            warnings.warn(f"{message} (another start is tried)", HCWarning, stacklevel=3)
 
     def _checked_request(
         self,
@@ -229,17 +363,22 @@ class Problem:
         optimal_value: float | None,
         rule: str,
         constants: Any,
-        polish: bool,
         options: Any,
-    ) -> MethodEntry:
+    ) -> MethodEntry | None:
+        """The method's entry in the table, None for `auto`."""
         if rule not in RULES:
             raise ModelError(f"unknown rule {rule!r}; there are: {', '.join(RULES)}")
-        if constants is not None and (rule == "adaptive" or not isinstance(constants, Constants)):
-            raise ModelError("constants=hc.Constants(…) goes with rule='theory'")
-        if polish:
-            raise ModelError("polish=True needs a method of second order, and there is none yet")
+        estimated = isinstance(constants, str) and constants == "estimate"
+        if constants is not None and not (estimated or isinstance(constants, Constants)):
+            raise ModelError('constants is hc.Constants(…), or "estimate"')
+        if estimated and rule == "adaptive":
+            raise ModelError('constants="estimate" goes with rule=\'theory\'')
         if method == "auto":
-            method = "sbl-adals" if optimal_value is None else "sbl-star"
+            if rule == "theory":
+                raise ModelError("rule='theory' needs a method of the paper, such as 'sbl-star'")
+            if options is not None:
+                raise ModelError("options belong to a method; name it with method=…")
+            return None
         try:
             entry = find_method(method)
             make_options(entry, options)
@@ -265,7 +404,7 @@ class Problem:
 
         return watch
 
-    def _write_back(self, solution: Solution) -> None:
+    def _write_back(self, solution: Solution, first: FloatArray) -> None:
         for variable in self.variables:
             variable._write(solution.point.get(variable.name), "solve")
         for block in self.canonical.blocks:
@@ -274,10 +413,7 @@ class Problem:
                 dual = dual[np.isfinite(dual)]  # the members of a filtered family
             block.constraint.dual_value = dual
         if solution.termination is Termination.OUTSIDE_DOMAIN:
-            raise SolverError(
-                "no point was found at which every function of the model is defined; give a start, "
-                "or bounds that keep arguments of log, sqrt and powers in their domain"
-            )
+            raise SolverError(outside_domain_message(self, self.canonical.domain.project(first)))
 
     def budget(self, method: str, tol: float, constants: Constants, **options: Any) -> int:
         """The oracle calls that the method's theorem promises to suffice for accuracy `tol`.
@@ -289,11 +425,10 @@ class Problem:
         if unknown:
             raise ModelError(f"budget takes optimal_value and start besides, not {sorted(unknown)}")
         _check_number("tol", tol, positive=True)
-        stack = self.compile()
-        stack.refresh()
+        self.compile().refresh()
         canonical = self.canonical
         first = canonical.domain.project(start_vector(canonical, options.get("start"), False))
-        start = Oracle(stack, canonical.outer).at(first)
+        start = self.forms().written.oracle().at(first)
         optimum = options.get("optimal_value")
         lowest = constants.f1_lower if optimum is None else canonical.sign * optimum
         try:

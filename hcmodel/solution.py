@@ -75,6 +75,18 @@ class Solution:
     message: str
     conflict: tuple[str, ...] = ()
 
+    def rank(self) -> int:
+        """How much the status says, to choose between the outcomes of several methods."""
+        return RANKS.get(self.status, 0)
+
+    def is_final(self) -> bool:
+        """Whether another method could add nothing, or was not asked to."""
+        return self.status not in (
+            Status.OPTIMAL_INACCURATE,
+            Status.INFEASIBLE_INACCURATE,
+            Status.SOLVER_ERROR,
+        )
+
     def __str__(self) -> str:
         from hcmodel.report.text import solution_text
 
@@ -98,6 +110,17 @@ class Solution:
         return solution_json(self, model)
 
 
+RANKS = {
+    Status.OPTIMAL: 4,
+    Status.INFEASIBLE: 4,
+    Status.UNBOUNDED: 3,
+    Status.LOCALLY_OPTIMAL: 3,
+    Status.OPTIMAL_INACCURATE: 2,
+    Status.USER_LIMIT: 1,
+    Status.INFEASIBLE_INACCURATE: 0,
+    Status.SOLVER_ERROR: 0,
+}
+
 LIMITS = (
     Termination.CALL_LIMIT,
     Termination.ITERATION_LIMIT,
@@ -107,20 +130,34 @@ LIMITS = (
 )
 
 
+def gap_allowed(value: float, tolerance: float) -> float:
+    """The certified gap up to which a point counts as optimal."""
+    return tolerance * abs(value) + 1e-3 * tolerance
+
+
 def judge(
     termination: Termination,
     evaluation: Evaluation | None,
     stationary: bool,
     tolerance: float,
+    gap: float | None = None,
+    impossible: bool = False,
 ) -> Status:
-    """What the point is, from its own evaluation; the termination decides only where that cannot."""
+    """What the point is, from its own evaluation; the termination decides only where that cannot.
+
+    `gap` is certified, and `impossible` says that infeasibility is.
+    """
     if evaluation is None or not evaluation.finite:
         return Status.USER_LIMIT if termination in LIMITS else Status.SOLVER_ERROR
     feasible = evaluation.relative_violation <= tolerance
     if termination is Termination.UNBOUNDED and feasible:
         return Status.UNBOUNDED
+    if feasible and gap is not None and gap <= gap_allowed(evaluation.objective, tolerance):
+        return Status.OPTIMAL
     if feasible and stationary:
         return Status.LOCALLY_OPTIMAL
+    if impossible and not feasible:
+        return Status.INFEASIBLE
     if termination in LIMITS:
         return Status.USER_LIMIT
     if feasible:

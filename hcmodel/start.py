@@ -56,10 +56,11 @@ def _given(variables: tuple[Variable, ...], given: Mapping[Any, Any]) -> dict[Va
         if not np.isfinite(array).all():
             raise DataError(f"the start of variable '{variable.name}' is not finite")
         try:
-            chosen[variable] = np.broadcast_to(array, variable.shape)
+            fitted = np.broadcast_to(array, variable.shape)
         except ValueError:
             raise DataError(
                 f"the start of variable '{variable.name}' has shape {array.shape}, but "
                 f"{variable.shape} is needed"
             ) from None
+        chosen[variable] = variable.fitting(fitted, f"the start of variable '{variable.name}'")
     return chosen

@@ -10,11 +10,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hcmodel.canonical import CanonicalProblem
+from hcmodel.certificate import LowerBound, gradient_domination, infeasibility, lower_bound
 from hcmodel.families import label, spread
-from hcmodel.solution import BoundDuals, Certificate, Solution, Status, judge
+from hcmodel.forms import Form, Forms
+from hcmodel.solution import BoundDuals, Certificate, Solution, Status, gap_allowed, judge
 from hcmodel.solvers import kkt
-from hcmodel.solvers.oracle import Evaluation, Oracle, Stack
-from hcmodel.solvers.result import Record, Result
+from hcmodel.solvers.oracle import Evaluation
+from hcmodel.solvers.result import Record, Result, Termination
+from hcmodel.solvers.theory import Constants
+from hcmodel.strategy import Journey
 
 FloatArray = NDArray[np.float64]
 
@@ -40,51 +44,142 @@ class Naming:
     families: Mapping[str, Any]
 
 
+@dataclass(frozen=True)
+class Outcome:
+    """Where a run ended, in the terms of the form that it worked on."""
+
+    form: Form
+    result: Result
+
+    @property
+    def point(self) -> FloatArray:
+        """The point of the model as written."""
+        return self.form.to_written(self.result.point)
+
+    def duals(self) -> Mapping[int, FloatArray]:
+        """Multipliers of the constraints as written and of those that lifting added."""
+        assert self.result.evaluation is not None
+        return self.form.duals(self.result.evaluation, self.result.multipliers)
+
+
 def judged_solution(
-    canonical: CanonicalProblem,
-    result: Result,
-    stack: Stack,
+    forms: Forms,
+    hidden: Form | None,
+    outcome: Outcome,
+    journey: Journey,
     tolerance: float,
     run: Run,
     naming: Naming,
+    constants: Constants | None = None,
 ) -> Solution:
-    """The solution in the user's terms. These evaluations are not among the method's calls."""
+    """The solution in the user's terms. These evaluations are not among the method's calls.
+
+    Value and violation are those of the model as written; stationarity is judged on the form with
+    kinks lifted, and a lower bound comes from the hidden coordinates, where there are any.
+    """
+    canonical, lifted, result = forms.canonical, forms.lifted, outcome.result
     evaluation: Evaluation | None = None
-    multipliers, residual = np.zeros(canonical.outer.size), np.inf
+    smooth: Evaluation | None = None
+    multipliers, residual = np.zeros(lifted.canonical.outer.size), np.inf
     if result.evaluation is not None:
-        evaluation = Oracle(stack, canonical.outer).at(result.point)
-        if evaluation.finite and evaluation.differentiable:
+        evaluation = forms.written.oracle().at(outcome.point)
+        smooth = lifted.oracle().at(lifted.from_written(evaluation.point))
+        if smooth.finite and smooth.differentiable:
+            candidates = [lifted.multipliers(smooth, outcome.duals())]
             multipliers, residual = kkt.best_multipliers(
-                evaluation, canonical.domain, [result.multipliers], tolerance
+                smooth, lifted.domain, candidates, tolerance
             )
     stationary = (
-        evaluation is not None
+        smooth is not None
         and bool(np.isfinite(residual))
-        and kkt.is_stationary(evaluation, canonical.domain, multipliers, tolerance)
+        and kkt.is_stationary(smooth, lifted.domain, multipliers, tolerance)
     )
-    status = judge(result.termination, evaluation, stationary, tolerance)
+    bound = None
+    if hidden is not None and evaluation is not None and evaluation.finite:
+        bound = _bound(hidden, outcome, evaluation, lifted, smooth, multipliers, tolerance)
+    impossible = None
+    if hidden is not None and result.termination is Termination.INFEASIBLE_STATIONARY:
+        impossible = _impossible(hidden, outcome)
+    gap = None if bound is None or evaluation is None else evaluation.objective - bound.value
+    domination = None
+    if gap is None and constants is not None and stationary and smooth is not None:
+        domination = gradient_domination(lifted, smooth, multipliers, constants)
+    certified = domination if gap is None else gap
+    status = judge(
+        result.termination, evaluation, stationary, tolerance, certified, impossible is not None
+    )
     # A multiplier or a residual means something only at a point that may be a minimum.
-    nowhere = status in (Status.INFEASIBLE_INACCURATE, Status.UNBOUNDED)
-    known = evaluation is not None and bool(np.isfinite(residual)) and not nowhere
+    nowhere = status in (Status.INFEASIBLE, Status.INFEASIBLE_INACCURATE, Status.UNBOUNDED)
+    known = smooth is not None and bool(np.isfinite(residual)) and not nowhere
     residual = residual if known else np.inf
+    duals = lifted.duals(smooth, multipliers) if known and smooth is not None else {}
+    proof = impossible if status is Status.INFEASIBLE else bound
     return Solution(
         value=_value(status, evaluation, canonical.sign),
         status=status,
         termination=result.termination,
         point={} if evaluation is None else _named(canonical, evaluation.point),
-        duals=_duals(canonical, multipliers, naming) if known else {},
-        bound_duals=_bound_duals(canonical, evaluation, multipliers, tolerance) if known else {},
-        certificate=_certificate(status, evaluation, residual),
-        trace=tuple(signed_record(record, canonical.sign) for record in result.trace),
-        oracle_calls=result.calls,
-        iterations=result.iterations,
+        duals=_duals(canonical, duals, naming) if known else {},
+        bound_duals=(
+            _bound_duals(canonical, lifted.canonical, smooth, multipliers, tolerance)
+            if known
+            else {}
+        ),
+        certificate=_certificate(
+            status, evaluation, residual, canonical.sign, proof, domination, nowhere
+        ),
+        trace=tuple(signed_record(record, canonical.sign) for record in journey.trace),
+        oracle_calls=journey.calls,
+        iterations=journey.iterations,
         method=run.method,
         engine=run.engine,
         compile_seconds=run.compile_seconds,
         solve_seconds=run.solve_seconds,
         message=result.termination.value,
-        conflict=_conflict(canonical, result, evaluation, status, naming),
+        conflict=_conflict(outcome, evaluation, status, naming),
     )
+
+
+def _bound(
+    hidden: Form,
+    outcome: Outcome,
+    evaluation: Evaluation,
+    lifted: Form,
+    smooth: Evaluation | None,
+    multipliers: FloatArray,
+    tolerance: float,
+) -> LowerBound | None:
+    """The best lower bound from the point: by the method's multipliers, and by those fitted here."""
+    if outcome.form is hidden and outcome.result.evaluation is not None:
+        there = hidden.oracle().at(outcome.result.point)
+        candidates = [outcome.result.multipliers]
+    else:
+        there = hidden.oracle().at(hidden.from_written(evaluation.point))
+        candidates = []
+    if not there.finite or not there.differentiable:
+        return None
+    if smooth is not None:
+        candidates.append(hidden.multipliers(there, lifted.duals(smooth, multipliers)))
+    target = gap_allowed(evaluation.objective, tolerance)
+    best: LowerBound | None = None
+    for candidate in candidates:
+        found = lower_bound(hidden, there, candidate, target=0.01 * target)
+        if found is not None and (best is None or found.value > best.value):
+            best = found
+        if best is not None and evaluation.objective - best.value <= target:
+            break
+    return best
+
+
+def _impossible(hidden: Form, outcome: Outcome) -> LowerBound | None:
+    result = outcome.result
+    own = outcome.form is hidden
+    there = hidden.oracle().at(
+        result.point if own else hidden.from_written(outcome.point)
+    )
+    if not there.finite or not there.differentiable:
+        return None
+    return infeasibility(hidden, there, result.conflict if own else None)
 
 
 def signed_record(record: Record, sign: float) -> Record:
@@ -95,20 +190,45 @@ def signed_record(record: Record, sign: float) -> Record:
 
 
 def _value(status: Status, evaluation: Evaluation | None, sign: float) -> float | None:
-    if status is Status.INFEASIBLE_INACCURATE:
+    if status in (Status.INFEASIBLE, Status.INFEASIBLE_INACCURATE):
         return sign * np.inf
     if status is Status.UNBOUNDED:
         return -sign * np.inf
     return None if evaluation is None else sign * evaluation.objective
 
 
-def _certificate(status: Status, evaluation: Evaluation | None, residual: float) -> Certificate:
+def _certificate(
+    status: Status,
+    evaluation: Evaluation | None,
+    residual: float,
+    sign: float,
+    bound: LowerBound | None,
+    domination: float | None,
+    nowhere: bool,
+) -> Certificate:
+    """What is known of the point, strongest first; for a maximisation the bound is one from above."""
     stationary = status is Status.LOCALLY_OPTIMAL
+    kind, lower, gap = "stationarity" if stationary else "none", None, None
+    conditions: tuple[str, ...] | None = None
+    if stationary:
+        conditions = ("global if the model is hidden convex",)
+    if evaluation is not None and not nowhere:
+        if bound is not None:
+            kind, conditions = "duality", bound.conditions
+            lower, gap = sign * bound.value, evaluation.objective - bound.value
+        elif domination is not None:
+            kind, gap = "gradient-domination", domination
+            lower = sign * (evaluation.objective - domination)
+            conditions = ("the constants mu_c and diameter_u are right",)
+    elif status is Status.INFEASIBLE and bound is not None:
+        kind, conditions = "duality", bound.conditions
     return Certificate(
-        kind="stationarity" if stationary else "none",
+        kind=kind,
         violation=None if evaluation is None else float(np.max(evaluation.violations, initial=0.0)),
         stationarity=residual if np.isfinite(residual) else None,
-        conditions=("global if the model is hidden convex",) if stationary else None,
+        lower_bound=lower,
+        gap=gap,
+        conditions=conditions,
     )
 
 
@@ -119,51 +239,56 @@ def _named(canonical: CanonicalProblem, point: FloatArray) -> dict[str, FloatArr
 
 
 def _duals(
-    canonical: CanonicalProblem, multipliers: FloatArray, naming: Naming
+    canonical: CanonicalProblem, duals: Mapping[int, FloatArray], naming: Naming
 ) -> dict[str, FloatArray]:
     """Difference rows carry the multiplier of the constraint as written; `>=` rows stand turned."""
     return {
-        block.name: spread(
-            block.name,
-            multipliers[block.rows].reshape(block.constraint.shape),
-            naming.families,
-        )
+        block.name: spread(block.name, duals[block.position], naming.families)
         for block in sorted(canonical.blocks, key=lambda block: block.position)
     }
 
 
 def _bound_duals(
     canonical: CanonicalProblem,
+    lifted: CanonicalProblem,
     evaluation: Evaluation | None,
     multipliers: FloatArray,
     tolerance: float,
 ) -> dict[str, BoundDuals]:
     """Multipliers of the bounds: what of ∇L a bound at the point holds back."""
     assert evaluation is not None
-    gradient = _named(canonical, kkt.lagrangian_gradient(evaluation, multipliers))
-    point = _named(canonical, evaluation.point)
+    downhill = -kkt.lagrangian_gradient(evaluation, multipliers)
+    bounds = lifted.domain.bound_multipliers(evaluation.point, downhill, tolerance)
+    held_back = _named(lifted, bounds)
+    point = _named(lifted, evaluation.point)
     duals = {}
     for variable in canonical.layout.variables:
-        x, slope = point[variable.name], gradient[variable.name]
+        x, held = point[variable.name], held_back[variable.name]
         reach = tolerance * np.maximum(1.0, np.abs(x))
-        lower = np.where(x <= variable.lower + reach, np.maximum(slope, 0.0), 0.0)
-        upper = np.where(x >= variable.upper - reach, np.maximum(-slope, 0.0), 0.0)
+        # A simplex holds its entries above 0 by itself: only bounds as written have a dual.
+        lower = np.where(x <= variable.lower + reach, np.maximum(-held, 0.0), 0.0)
+        upper = np.where(x >= variable.upper - reach, np.maximum(held, 0.0), 0.0)
         duals[variable.name] = BoundDuals(lower, upper)
     return duals
 
 
 def _conflict(
-    canonical: CanonicalProblem,
-    result: Result,
-    evaluation: Evaluation | None,
-    status: Status,
-    naming: Naming,
+    outcome: Outcome, evaluation: Evaluation | None, status: Status, naming: Naming
 ) -> tuple[str, ...]:
     """The rows that keep the violation up, where no feasible point was found."""
-    if status is not Status.INFEASIBLE_INACCURATE or evaluation is None:
+    if status not in (Status.INFEASIBLE, Status.INFEASIBLE_INACCURATE) or evaluation is None:
         return ()
-    weights = result.conflict if result.conflict is not None else evaluation.violations
+    canonical, result = outcome.form.canonical, outcome.result
+    written = {block.position: block for block in outcome.form.written.blocks}
+    weights = result.conflict
+    if weights is None:
+        assert result.evaluation is not None
+        weights = result.evaluation.violations
     largest = max(float(np.max(weights)), 1e-300)
-    involved = np.flatnonzero(weights > INVOLVED * largest)
-    places = [canonical.row_place(int(row)) for row in involved]
-    return tuple(label(name, entry, naming.families, naming.first) for name, entry in places)
+    labels = []
+    for row in np.flatnonzero(weights > INVOLVED * largest):
+        block, entry = canonical.row_block(int(row))
+        if block.position in written:  # rows that lifting added have no name
+            name = written[block.position].name
+            labels.append(label(name, entry, naming.families, naming.first))
+    return tuple(labels)

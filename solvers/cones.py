@@ -18,8 +18,8 @@ from hcmodel.solvers.domain import Cone, StepRows
 FloatArray = NDArray[np.float64]
 
 ROOT_TWO = float(np.sqrt(2.0))
-# A probability below this is 0: steps that end on a bound miss it by rounding.
-ROUNDING = 1e-13
+# A probability as near as this to a bound is on it: interior-point steps that end there miss it by less.
+ROUNDING = 1e-10
 
 
 def helmert(length: int) -> FloatArray:
@@ -30,6 +30,41 @@ def helmert(length: int) -> FloatArray:
         contrasts[k, k - 1] = -k
         contrasts[:, k - 1] /= np.sqrt(k * (k + 1))
     return contrasts
+
+
+def shift_to_sum(
+    values: FloatArray, lower: FloatArray, upper: FloatArray, total: float
+) -> FloatArray:
+    """For each row the number to subtract so that it, clipped to its bounds, sums to `total`.
+
+    As the number rises the sum falls, linearly between the breaks where an entry meets a bound.
+    """
+    rows = np.arange(values.shape[0])
+    from_upper, to_lower = values - upper, values - lower
+    breaks = np.sort(np.hstack([from_upper, to_lower]), axis=1)
+    low, high = np.full(rows.size, -1), np.full(rows.size, breaks.shape[1])
+    while (high - low > 1).any():  # the last break before which the sum is still too large
+        middle = np.clip((low + high) // 2, 0, breaks.shape[1] - 1)
+        shifted = values - breaks[rows, middle][:, None]
+        above = np.clip(shifted, lower, upper).sum(axis=1) > total
+        moves = high - low > 1
+        low, high = np.where(moves & above, middle, low), np.where(moves & ~above, middle, high)
+    ends = np.pad(breaks, ((0, 0), (1, 1)), constant_values=((0, 0), (-np.inf, np.inf)))
+    first, last = ends[rows, low + 1], ends[rows, high + 1]
+    at_lower, at_upper = to_lower <= first[:, None], from_upper >= last[:, None]
+    free = ~at_lower & ~at_upper
+    held = np.where(at_lower, lower, np.where(at_upper, upper, values)).sum(axis=1) - total
+    count = free.sum(axis=1)
+    nearest = np.where(np.isfinite(first), first, np.where(np.isfinite(last), last, 0.0))
+    return np.where(count > 0, held / np.maximum(count, 1), nearest)
+
+
+def clipped_to_sum(
+    values: FloatArray, lower: FloatArray, upper: FloatArray, total: float
+) -> FloatArray:
+    """The nearest point, row by row, of {lower <= x <= upper, sum x = total}."""
+    shift = shift_to_sum(values, lower, upper, total)
+    return np.clip(values - shift[:, None], lower, upper)
 
 
 @dataclass(frozen=True)
@@ -64,19 +99,18 @@ class Simplices:
 
     def normal_cone_distance(self, x: FloatArray, direction: FloatArray) -> FloatArray:
         """The projection of the direction onto the tangent cone: rows of sum 0, inward at zeros."""
-        rows, wanted = self._rows(x), self._rows(direction)
-        low, high = wanted.min(axis=1) - 1e-300, wanted.max(axis=1) + 1e-300
-        at_zero = rows <= ROUNDING
+        low = np.where(self._rows(x) <= ROUNDING, 0.0, -np.inf)
+        endless = np.full_like(low, np.inf)
+        return clipped_to_sum(self._rows(direction), low, endless, 0.0).reshape(-1)
 
-        def tangent(level: FloatArray) -> FloatArray:
-            moved = wanted - level[:, None]
-            return np.where(at_zero, np.maximum(moved, 0.0), moved)
-
-        for _ in range(100):  # the sum falls as the level rises: bisect
-            middle = 0.5 * (low + high)
-            above = tangent(middle).sum(axis=1) > 0.0
-            low, high = np.where(above, middle, low), np.where(above, high, middle)
-        return np.ravel(tangent(0.5 * (low + high)))
+    def bound_multipliers(
+        self, x: FloatArray, direction: FloatArray, tolerance: float
+    ) -> FloatArray:
+        """What the zeros hold back once the number that belongs to the sum is taken off."""
+        wanted = self._rows(direction)
+        low = np.where(self._rows(x) <= tolerance, 0.0, -np.inf)
+        rest = wanted - shift_to_sum(wanted, low, np.full_like(low, np.inf), 0.0)[:, None]
+        return np.ravel(rest - np.maximum(rest, low))
 
     def metric(self, x: FloatArray) -> FloatArray:
         # A probability moves by its own size; one near 0 by a small part of an even share.
@@ -141,6 +175,28 @@ def to_matrix(vector: FloatArray) -> FloatArray:
     return np.asarray(matrix + np.triu(matrix, 1).T)
 
 
+def rotated_basis(vectors: FloatArray) -> FloatArray:
+    """The stored vectors of vᵢvⱼᵀ + vⱼvᵢᵀ, at length 1, as columns: i <= j column by column."""
+    rows, columns = triangle(vectors.shape[0])
+    first, second = vectors[:, rows], vectors[:, columns]
+    products = first[rows] * second[columns] + first[columns] * second[rows]
+    off = np.where(rows == columns, 1.0, ROOT_TWO)
+    return np.asarray(products * off[:, None] * off / 2.0)
+
+
+def clip_slope(matrix: FloatArray, smallest: float, largest: float) -> FloatArray:
+    """The derivative of clipping a matrix's eigenvalues, for stored vectors (Löwner's formula)."""
+    values, vectors = np.linalg.eigh(matrix)
+    clipped = np.clip(values, smallest, largest)
+    rows, columns = triangle(values.size)
+    apart = values[rows] - values[columns]
+    close = np.abs(apart) <= 1e-12 * np.maximum(1.0, np.abs(values).max())
+    inside = (values[rows] >= smallest) & (values[rows] <= largest)
+    quotient = (clipped[rows] - clipped[columns]) / np.where(close, 1.0, apart)
+    basis = rotated_basis(vectors)
+    return np.asarray((basis * np.where(close, inside, quotient)) @ basis.T)
+
+
 @dataclass(frozen=True)
 class SymmetricMatrices:
     """Symmetric P with smallest·I ⪯ P ⪯ largest·I; either may be infinite."""
@@ -182,9 +238,15 @@ class SymmetricMatrices:
                 wanted[block] = sign * (frame * np.maximum(inner, 0.0)) @ frame.T
         return to_vector(vectors @ wanted @ vectors.T)
 
+    def bound_multipliers(
+        self, x: FloatArray, direction: FloatArray, tolerance: float
+    ) -> FloatArray:
+        return np.zeros(self.dimension)
+
     def metric(self, x: FloatArray) -> FloatArray:
         size = max(1.0, float(np.max(np.abs(x), initial=0.0)))
-        return np.full(self.dimension, min(size, self.largest - self.smallest))
+        width = self.largest - self.smallest
+        return np.full(self.dimension, min(size, width) if width > 0 else 1.0)
 
     def step_rows(self, x: FloatArray, metric: FloatArray) -> StepRows:
         free = np.full(self.dimension, np.inf)
@@ -198,7 +260,8 @@ class SymmetricMatrices:
         return StepRows(-free, free, tuple(cones))
 
     def tangent_basis(self) -> scipy.sparse.csr_array:
-        return scipy.sparse.csr_array(scipy.sparse.eye_array(self.dimension))
+        free = self.dimension if self.largest > self.smallest else 0
+        return scipy.sparse.csr_array(scipy.sparse.eye_array(self.dimension, free))
 
     def face_basis(self, x: FloatArray, share: float) -> scipy.sparse.csr_array:
         """All symmetric directions but those within the eigenspace of a bound."""
@@ -208,12 +271,7 @@ class SymmetricMatrices:
         bound = np.where(self.largest - values <= share * length, 1, bound)
         rows, columns = triangle(self.order)
         free = (bound[rows] == 0) | (bound[rows] != bound[columns])
-        directions = [
-            to_vector(np.outer(vectors[:, i], vectors[:, j])) * (1.0 if i == j else ROOT_TWO)
-            for i, j in zip(rows[free], columns[free], strict=True)
-        ]
-        stacked = np.array(directions).reshape(-1, self.dimension).T
-        return scipy.sparse.csr_array(length * stacked)
+        return scipy.sparse.csr_array(length * rotated_basis(vectors)[:, free])
 
     def support(self, direction: FloatArray) -> float:
         values = np.linalg.eigvalsh(to_matrix(direction))

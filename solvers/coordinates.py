@@ -27,7 +27,7 @@ FloatArray = NDArray[np.float64]
 # exp of more than this would overflow; no model has such a number.
 LARGEST_LOG = 600.0
 # Newton's method on c: iterations, and the accuracy of c(x') relative to the size of u.
-RETRACTIONS = 12
+RETRACTIONS = 40
 RETRACTION_ACCURACY = 1e-12
 # A map whose Jacobian has singular values this far apart is not used as a frame at that point.
 SINGULAR = 1e-10
@@ -260,9 +260,19 @@ class MapGeometry:
             miss = goal - values
             if not (np.isfinite(miss).all() and np.isfinite(jacobian).all()):
                 return None
-            correction = np.linalg.lstsq(jacobian @ tangent, miss, rcond=None)[0]
+            correction = _solved(jacobian @ tangent, miss)
             left = miss - jacobian @ tangent @ correction
             if float(np.max(np.abs(miss - left), initial=0.0)) <= accuracy:
                 return point
             point = point + tangent @ correction
         return None
+
+
+def _solved(matrix: FloatArray, target: FloatArray) -> FloatArray:
+    """matrix⁻¹ target: exact elimination where the matrix is square, for triangular maps are steep."""
+    if matrix.shape[0] == matrix.shape[1]:
+        try:
+            return np.linalg.solve(matrix, target)
+        except np.linalg.LinAlgError:
+            pass
+    return np.asarray(np.linalg.lstsq(matrix, target, rcond=None)[0])

@@ -56,6 +56,15 @@ class Domain(Protocol):
     def normal_cone_distance(self, x: FloatArray, direction: FloatArray) -> FloatArray:
         """direction minus its nearest element of the normal cone N_X(x), entry by entry."""
 
+    def bound_multipliers(
+        self, x: FloatArray, direction: FloatArray, tolerance: float
+    ) -> FloatArray:
+        """The part of a normal direction that bounds on single entries hold back.
+
+        Positive at upper bounds, negative at lower ones; what is nearer to a bound than the tolerance,
+        relative to max(1, |x|), counts as on it.
+        """
+
     def metric(self, x: FloatArray) -> FloatArray:
         """A length for each coordinate: what counts as one unit of movement at x."""
 
@@ -128,6 +137,13 @@ class Box:
         inward[(x <= self.lower + rounding) & (direction < 0)] = 0.0
         inward[(x >= self.upper - rounding) & (direction > 0)] = 0.0
         return inward
+
+    def bound_multipliers(
+        self, x: FloatArray, direction: FloatArray, tolerance: float
+    ) -> FloatArray:
+        reach = tolerance * np.maximum(1.0, np.abs(x))
+        below = np.where(x <= self.lower + reach, np.minimum(direction, 0.0), 0.0)
+        return below + np.where(x >= self.upper - reach, np.maximum(direction, 0.0), 0.0)
 
     def metric(self, x: FloatArray) -> FloatArray:
         # Positive coordinates move by factors: at x one unit is x itself, which is the metric of
@@ -216,6 +232,12 @@ class Product:
         triples = zip(self.factors, self._parts(x), self._parts(direction), strict=True)
         return _join([factor.normal_cone_distance(part, d) for factor, part, d in triples])
 
+    def bound_multipliers(
+        self, x: FloatArray, direction: FloatArray, tolerance: float
+    ) -> FloatArray:
+        triples = zip(self.factors, self._parts(x), self._parts(direction), strict=True)
+        return _join([factor.bound_multipliers(part, d, tolerance) for factor, part, d in triples])
+
     def metric(self, x: FloatArray) -> FloatArray:
         pairs = zip(self.factors, self._parts(x), strict=True)
         return _join([factor.metric(part) for factor, part in pairs])
@@ -227,9 +249,12 @@ class Product:
         start = 0
         for factor, row in zip(self.factors, rows, strict=True):
             for cone in row.cones:
-                wide = scipy.sparse.lil_array((cone.matrix.shape[0], self.dimension))
-                wide[:, start : start + factor.dimension] = cone.matrix
-                cones.append(Cone(cone.kind, scipy.sparse.csr_array(wide), cone.offset))
+                own = cone.matrix
+                wide = scipy.sparse.csr_array(
+                    (own.data, own.indices + start, own.indptr),
+                    shape=(own.shape[0], self.dimension),
+                )
+                cones.append(Cone(cone.kind, wide, cone.offset))
             start += factor.dimension
         lower, upper = _join([row.lower for row in rows]), _join([row.upper for row in rows])
         return StepRows(lower, upper, tuple(cones))

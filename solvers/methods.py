@@ -10,14 +10,17 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from hcmodel.solvers import ippm
+from hcmodel.solvers import ippm, trust_region
 from hcmodel.solvers.accelerated_gradient import AcceleratedGradient
 from hcmodel.solvers.adaptive_line_search import AdaLSOptions, AdaptiveLineSearch
 from hcmodel.solvers.bundle_level import Options, StarBundleLevel
+from hcmodel.solvers.coordinates import Geometry
 from hcmodel.solvers.domain import Domain
+from hcmodel.solvers.hidden_newton import HiddenNewton
 from hcmodel.solvers.ippm import Ippm
 from hcmodel.solvers.loop import Method, Task, run
-from hcmodel.solvers.oracle import Budget, Oracle
+from hcmodel.solvers.oracle import Budget, Evaluation, Oracle
+from hcmodel.solvers.prox_linear import ProxLinear, ProxLinearOptions
 from hcmodel.solvers.result import Record, Result
 from hcmodel.solvers.switching_subgradient import SubgradientMethod, SwitchingSubgradient
 from hcmodel.solvers.theory import Constants
@@ -40,15 +43,40 @@ class MethodEntry:
     assumptions: str
     complexity: str
     reference: str
-    make_theory: Callable[[Any, Constants], Method[Any]]
+    make_theory: Callable[[Any, Constants], Method[Any]] | None
     needs_optimal_value: bool = False
     needs_smooth: bool = False
     needs_no_rows: bool = False
+    needs_coordinates: bool = False
+    second_order: bool = False
 
 
 METHODS: dict[str, MethodEntry] = {
     entry.name: entry
     for entry in (
+        MethodEntry(
+            name="hidden-newton",
+            make=HiddenNewton,
+            options=trust_region.Options,
+            summary="Newton's method in hidden coordinates",
+            assumptions="hidden coordinates, proven or declared; second derivatives",
+            complexity="log log ε⁻¹ near a solution",
+            reference="ours",
+            make_theory=None,
+            needs_coordinates=True,
+            second_order=True,
+        ),
+        MethodEntry(
+            name="prox-linear",
+            make=ProxLinear,
+            options=ProxLinearOptions,
+            summary="polyhedral structure kept, smooth parts modelled",
+            assumptions="smooth parts inside max, abs and norms",
+            complexity="log log ε⁻¹ near a sharp or regular solution",
+            reference="ours; Drusvyatskiy and Paquette 2019 for the model",
+            make_theory=None,
+            second_order=True,
+        ),
         MethodEntry(
             name="sbl-star",
             make=StarBundleLevel,
@@ -150,10 +178,13 @@ def minimize(
     time_limit: float | None = None,
     callback: Callable[[Record], bool | None] | None = None,
     options: Any = None,
+    geometry: Geometry | None = None,
+    certified: Callable[[Evaluation, FloatArray], bool] | None = None,
 ) -> Result:
     """Minimise over a domain with a method of the table; usable without the modelling layer.
 
     With `rule="theory"` every parameter is the theorem's, from `constants`, and the tolerance is its ε.
+    `geometry` and `certified` are for the methods of second order: see `Task`.
     """
     entry = find_method(method)
     chosen = make_options(entry, options)
@@ -171,10 +202,12 @@ def minimize(
         raise ValueError(f"tolerance must be a positive number, not {tolerance!r}")
     deadline = None if time_limit is None else time.monotonic() + time_limit
     counted = Oracle(oracle.stack, oracle.outer, budget=Budget(max_calls, deadline))
-    task = Task(counted, domain, tolerance, optimal_value)
+    task = Task(counted, domain, tolerance, optimal_value, geometry, certified)
     first = domain.middle() if start is None else np.asarray(start, dtype=float)
     if first.shape != (domain.dimension,):
         raise ValueError(f"the start has shape {first.shape}, not ({domain.dimension},)")
     if rule == "theory":
+        if entry.make_theory is None:
+            raise ValueError(f"{entry.name} has no theorem; rule='theory' is for the paper's methods")
         return run(entry.make_theory(chosen, constants or Constants()), task, first, callback)
     return run(entry.make(chosen), task, first, callback)

@@ -42,8 +42,6 @@ SHARE = 1e-2
 BOTTOM = 1e20
 # A relaxed step that takes off less than this share of the violation finds it stationary.
 LEAST_REPAIR = 1e-6
-# A residual under which the edge of a matrix cone is approached as fast as the model asks for.
-NEAR = 1e-3
 
 
 @dataclass(frozen=True)
@@ -145,6 +143,8 @@ class TrustRegion:
         length = float(np.max(np.abs(found.w), initial=0.0))
         if ratio < ACCEPTED or not trial.differentiable:
             radius = (0.25 if trial.finite else 0.1) * min(length, state.radius)
+            if state.reach > REACH and trial.finite and model.steps.cones:
+                return replace(state, reach=REACH, multipliers=found.multipliers, step=0.0)
             rejected = replace(
                 state,
                 radius=radius,
@@ -171,7 +171,7 @@ class TrustRegion:
             radius = 0.5 * min(radius, length)
         elif ratio > GOOD and found.on_edge:
             radius = min(GROWTH * radius, LARGEST_RADIUS)
-        good = ratio > GOOD and state.residual <= NEAR
+        good = ratio > GOOD
         self.curvature.moved(state.current, trial, found.multipliers)
         before, after = state.penalty.merit(state.current), state.penalty.merit(trial)
         progress = before - after > PROGRESS * max(1.0, abs(before))

@@ -167,6 +167,15 @@ def _exponents(arguments: Arguments) -> np.ndarray | None:
     return arguments[1].value if arguments[1].constant else None
 
 
+def _kinds(exponents: np.ndarray) -> list[float]:
+    """One exponent of each kind that occurs: by sign, parity, and the side of 1."""
+    integer = exponents == np.rint(exponents)
+    even = integer & (exponents % 2 == 0)
+    side = np.sign(exponents) + np.sign(exponents - 1)
+    kinds = 10 * even + 5 * integer + side
+    return [float(exponents[kinds == kind].flat[0]) for kind in np.unique(kinds)]
+
+
 def _shared(answers: list[T], unknown: T) -> T:
     """The one answer that all exponents agree on."""
     return answers[0] if answers and all(answer is answers[0] for answer in answers) else unknown
@@ -194,7 +203,7 @@ def _power_sign(arguments: Arguments, params: Params) -> Sign:
     exponents = _exponents(arguments)
     if base.sign is Sign.POSITIVE or exponents is None:
         return Sign.POSITIVE if base.sign is Sign.POSITIVE else Sign.UNKNOWN
-    return _shared([_one_power_sign(base, p) for p in exponents.ravel()], Sign.UNKNOWN)
+    return _shared([_one_power_sign(base, p) for p in _kinds(exponents)], Sign.UNKNOWN)
 
 
 def _one_power_sign(base: Argument, exponent: float) -> Sign:
@@ -214,7 +223,7 @@ def _power_monotonicity(arguments: Arguments, params: Params) -> tuple[Monotonic
     exponents = _exponents(arguments)
     in_base = in_exponent = Monotonicity.UNKNOWN
     if exponents is not None:
-        answers = [_one_power_monotonicity(base, p) for p in exponents.ravel()]
+        answers = [_one_power_monotonicity(base, p) for p in _kinds(exponents)]
         in_base = _shared(answers, Monotonicity.UNKNOWN)
     elif base.sign is Sign.POSITIVE and exponent.sign is not Sign.UNKNOWN:
         in_base = from_sign(exponent.sign)
@@ -241,7 +250,7 @@ def _power_curvature(arguments: Arguments, params: Params) -> Curvature:
     base = arguments[0]
     exponents = _exponents(arguments)
     if exponents is not None:
-        return _shared([_one_power_curvature(base, p) for p in exponents.ravel()], UNKNOWN)
+        return _shared([_one_power_curvature(base, p) for p in _kinds(exponents)], UNKNOWN)
     return CONVEX if base.constant and base.sign is Sign.POSITIVE else UNKNOWN
 
 
@@ -280,7 +289,7 @@ def _power_domain(arguments: Arguments, params: Params) -> tuple[Domain, ...]:
     exponents = _exponents(arguments)
     if exponents is None:
         return Domain.POSITIVE, Domain.REALS
-    integer = all(_is_integer(p) for p in exponents.ravel())
+    integer = bool(np.all(exponents == np.rint(exponents)))
     if np.all(exponents >= 0):
         return (Domain.REALS if integer else Domain.NONNEGATIVE), Domain.REALS
     return (Domain.NONZERO if integer else Domain.POSITIVE), Domain.REALS

@@ -24,13 +24,24 @@ from hcmodel.autodiff import define_pullback, detached, primitive
 AFFINE, CONVEX, UNKNOWN = Curvature.AFFINE, Curvature.CONVEX, Curvature.UNKNOWN
 
 
+def _entries(arguments: Arguments, params: Params) -> int:
+    """How many entries one result takes."""
+    shape, axes = arguments[0].shape, params["axis"]
+    return int(np.prod([n for i, n in enumerate(shape) if axes is None or i in axes], dtype=int))
+
+
+def _log_sum(arguments: Arguments, params: Params) -> Curvature:
+    """A log-sum-exp between logarithms, unless there is one term only."""
+    return AFFINE if _entries(arguments, params) <= 1 else CONVEX
+
+
 @atom(
     shape=reduced,
     prepare=with_axes,
     sign=same_sign,
     monotonicity=Monotonicity.INCREASING,
     curvature=AFFINE,
-    log_curvature=CONVEX,
+    log_curvature=_log_sum,
     dependence=Dependence.REDUCTION,
 )
 def sum(xp: Any, a: Any, *, axis: Any = None) -> Any:
@@ -44,7 +55,7 @@ def sum(xp: Any, a: Any, *, axis: Any = None) -> Any:
     sign=same_sign,
     monotonicity=Monotonicity.INCREASING,
     curvature=AFFINE,
-    log_curvature=CONVEX,
+    log_curvature=_log_sum,
     dependence=Dependence.REDUCTION,
 )
 def mean(xp: Any, a: Any, *, axis: Any = None) -> Any:
@@ -72,15 +83,9 @@ def cumsum(xp: Any, a: Any, *, axis: Any = None) -> Any:
     return xp.cumsum(a, axis=axis)
 
 
-def _factors(arguments: Arguments, params: Params) -> int:
-    """How many entries one product takes."""
-    shape, axes = arguments[0].shape, params["axis"]
-    return int(np.prod([n for i, n in enumerate(shape) if axes is None or i in axes], dtype=int))
-
-
 def _product_sign(arguments: Arguments, params: Params) -> Sign:
     """Products of entries >= 0 are so too; otherwise by the parity of their number."""
-    sign, factors = arguments[0].sign, _factors(arguments, params)
+    sign, factors = arguments[0].sign, _entries(arguments, params)
     if factors == 0:
         return Sign.POSITIVE
     if sign.is_nonnegative or factors % 2 == 1:
@@ -90,7 +95,7 @@ def _product_sign(arguments: Arguments, params: Params) -> Sign:
 
 def _product_monotonicity(arguments: Arguments, params: Params) -> tuple[Monotonicity, ...]:
     """By the sign of the product of the other factors."""
-    sign, factors = arguments[0].sign, _factors(arguments, params)
+    sign, factors = arguments[0].sign, _entries(arguments, params)
     if factors <= 1 or sign.is_nonnegative:
         return (Monotonicity.INCREASING,)
     if not sign.is_nonpositive:
@@ -100,7 +105,7 @@ def _product_monotonicity(arguments: Arguments, params: Params) -> tuple[Monoton
 
 def _product_curvature(arguments: Arguments, params: Params) -> Curvature:
     """Affine with one factor only."""
-    return AFFINE if _factors(arguments, params) <= 1 else UNKNOWN
+    return AFFINE if _entries(arguments, params) <= 1 else UNKNOWN
 
 
 @primitive

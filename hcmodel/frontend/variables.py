@@ -6,7 +6,9 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from hcmodel.expression import Variable
+from hcmodel.domains import make_domain
+from hcmodel.errors import ModelError
+from hcmodel.expression import Variable, simplex_conflict
 from hcmodel.frontend import indexing
 from hcmodel.frontend.expressions import Evaluator
 from hcmodel.frontend.mistakes import Mistake
@@ -44,7 +46,8 @@ def make_variable(
     lower, upper, pos = _box(evaluator, statement, shape)
     _check_box(statement, lower, upper, dimensions, pos)
     _check_kind(statement, shape, simplex, bool(psd))
-    _check_bounded(statement, simplex, bool(psd), lower, upper)
+    matrix = statement.symmetric or bool(psd)
+    _check_bounded(statement, simplex, matrix, lower, upper, dimensions)
     variable = Variable(
         shape,
         name,
@@ -54,6 +57,10 @@ def make_variable(
         PSD=psd,
         simplex=simplex,
     )
+    try:
+        make_domain([variable])
+    except ModelError as error:
+        raise Mistake(str(error), statement.span) from None
     return variable, dimensions
 
 
@@ -81,20 +88,28 @@ def _check_kind(
 def _check_bounded(
     statement: syntax.VariableDeclaration,
     simplex: bool,
-    psd: bool,
+    matrix: bool,
     lower: np.ndarray,
     upper: np.ndarray,
+    dimensions: Sequence[Dimension],
 ) -> None:
-    """Simplices and matrices have no bounds on their entries but those that hold anyway."""
+    """Whether the bounds leave each row of a simplex a distribution, each pair of entries a number."""
     name = statement.name.identifier
-    if simplex and ((lower > 0).any() or (upper < 1).any()):
-        message = f"`{name}` is in a simplex and cannot have bounds of its own"
-    elif (statement.symmetric or psd) and (np.isfinite(lower).any() or np.isfinite(upper).any()):
-        word = "psd" if psd else "symmetric"
-        message = f"`{name}` is {word} and cannot have bounds on its entries"
-    else:
-        return
-    raise Mistake(message, statement.span, "write them as constraints")
+    conflict = simplex_conflict(lower, upper) if simplex else None
+    if conflict is not None:
+        row, reason = conflict
+        labels = [str(d.values[i]) for d, i in zip(dimensions, row, strict=False)]
+        where = f"{name}[{','.join([*labels, ':'])}]" if labels else name
+        message = f"`{where}` is in a simplex, but {reason}"
+        raise Mistake(message, statement.span, "widen the bounds")
+    apart = np.maximum(lower, lower.T) > np.minimum(upper, upper.T) if matrix else np.zeros(0)
+    if apart.any():
+        i, j = (str(d.values[k]) for d, k in zip(dimensions, np.argwhere(apart)[0], strict=True))
+        raise Mistake(
+            f"`{name}[{i},{j}]` and `{name}[{j},{i}]` are one number, and their bounds leave none",
+            statement.span,
+            "widen the bounds",
+        )
 
 
 def _box(

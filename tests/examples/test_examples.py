@@ -3,7 +3,7 @@
 Optima: tank, cnls and posynomial from the paper; box_volume and hyperbola from CVXPY's and GPkit's
 suites, and in closed form; water_tank from GPkit, in closed form; power_control, gate_sizing and
 cantilever from CVX's examples; transformer is problem 93 of Hock and Schittkowski; kelly, mixed and
-rosenbrock in closed form or by a root; lqr by the Riccati equation.
+rosenbrock in closed form or by a root. The applications are solved in test_applications.py.
 """
 
 import json
@@ -12,7 +12,6 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from scipy.linalg import solve_continuous_are
 from scipy.optimize import brentq
 
 import hcmodel as hc
@@ -53,14 +52,26 @@ POINTS = {
 SOLVE: dict[str, dict[str, int]] = {}
 CLOSE = {"rosenbrock": 1e-6}
 
+# The other examples, which test_applications.py solves.
+APPLICATIONS = {
+    *("lqr", "lqr_direct", "lqr_energy", "lqr_discrete", "lqr_decentralised"),
+    *("cmdp", "exploration", "near_expert", "apprenticeship"),
+    *("pricing", "logit"),
+}
+DATA = {"lqr_energy": "lqr"}
+
+
+def data_file(name):
+    return FOLDER / f"{DATA.get(name, name)}.json"
+
 
 def data_of(name):
-    path = FOLDER / f"{name}.json"
+    path = data_file(name)
     return json.loads(path.read_text()) if path.exists() else {}
 
 
 def loaded(name):
-    path = FOLDER / f"{name}.json"
+    path = data_file(name)
     return load(FOLDER / f"{name}.hc", path if path.exists() else None)
 
 
@@ -78,7 +89,7 @@ def test_an_example_solves_to_its_known_optimum(name):
 
 def test_there_are_examples_enough_and_each_is_listed():
     assert len(ALL) >= 14
-    assert {*OPTIMA, "lqr", "cmdp"} == set(ALL)
+    assert {*OPTIMA, *APPLICATIONS} == set(ALL)
 
 
 @pytest.mark.parametrize("name", ALL)
@@ -105,6 +116,14 @@ def excess(constraint):
     return -difference if constraint.sense == ">=" else difference
 
 
+def random_value(variable, random):
+    """An array within the bounds of a variable, symmetric where the variable is."""
+    low = np.maximum(variable.lower, -3)
+    drawn = random.uniform(low, np.minimum(variable.upper, low + 6))
+    symmetric = variable.domain_kind in ("symmetric", "psd")
+    return (drawn + drawn.T) / 2 if symmetric else drawn
+
+
 def assert_same(first, second):
     """Equal values of objective, constraints and coordinates at random points of the box."""
     twins = {variable.name: variable for variable in second.variables}
@@ -113,8 +132,7 @@ def assert_same(first, second):
     random = np.random.default_rng(0)
     for _ in range(3):
         for variable in first.variables:
-            low, high = np.maximum(variable.lower, -3), np.minimum(variable.upper, 3)
-            variable.value = random.uniform(low, high)
+            variable.value = random_value(variable, random)
             twins[variable.name].value = variable.value
         pairs = [(first.objective.expression, second.objective.expression)]
         pairs += [
@@ -250,32 +268,3 @@ def transformer():
 @pytest.mark.parametrize("name", OPTIMA)
 def test_an_example_is_the_same_model_in_python(name):
     assert_same(loaded(name), globals()[name]())
-
-
-# ---- values at known points, solved elsewhere --------------------------------------------
-
-
-def test_the_regulator_has_the_riccati_value_at_the_riccati_point():
-    data = {name: np.array(value) for name, value in data_of("lqr").items()}
-    riccati = solve_continuous_are(data["A"], data["B"], data["Q"], data["R"])
-    gain = -np.linalg.solve(data["R"], data["B"].T @ riccati)
-    covariance = hc.lyap(data["A"] + data["B"] @ gain, np.eye(4)).value
-    problem = loaded("lqr")
-    for variable in problem.variables:
-        variable.value = {"P": covariance, "K": gain}[variable.name]
-    assert problem.objective.expression.value == pytest.approx(np.trace(riccati))
-    (lyapunov,) = problem.constraints
-    np.testing.assert_allclose(lyapunov.lhs.value - lyapunov.rhs.value, 0, atol=1e-9)
-
-
-def test_the_decision_process_has_the_entropy_of_its_occupancy():
-    data = {name: np.array(value) for name, value in data_of("cmdp").items()}
-    problem = loaded("cmdp")
-    (policy,) = problem.variables
-    policy.value = np.full((6, 2), 0.5)
-    step = data["transition"].mean(axis=1)
-    gamma = float(data["gamma"])
-    visits = (1 - gamma) * np.linalg.solve(np.eye(6) - gamma * step.T, data["mu"])
-    expected = -np.sum(visits * np.log(visits))
-    assert problem.objective.expression.value == pytest.approx(expected)
-    np.testing.assert_allclose(problem.hidden[0].value, np.outer(visits, [0.5, 0.5]))

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+import hcmodel as hc
 from hcmodel.cli import main
 
 ROOT = Path(__file__).parents[2]
@@ -139,7 +140,7 @@ def test_no_arguments_print_the_help(capsys: pytest.CaptureFixture[str]) -> None
     assert "example: hcmodel solve tank.hc" in capsys.readouterr().out
 
 
-@pytest.mark.parametrize("command", ["solve", "fmt", "show", "methods"])
+@pytest.mark.parametrize("command", ["solve", "check", "fmt", "show", "methods"])
 def test_each_commands_help_shows_an_example(
     command: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -226,3 +227,63 @@ def test_a_picture_of_an_unknown_kind_leaves_the_result_standing(
     printed = capsys.readouterr()
     assert "x = [2, 0.5]" in printed.out
     assert "xyz" in printed.err
+
+
+def test_the_version_is_printed(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as stop:
+        main(["--version"])
+    assert stop.value.code == 0
+    assert capsys.readouterr().out == f"hcmodel {hc.__version__}\n"
+
+
+def test_check_proves_and_shows_how(tank: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["check", tank]) == 0
+    printed = capsys.readouterr().out
+    assert printed.startswith("verdict       proven")
+    assert "coordinates   log(x)" in printed
+    assert "log-convex" in printed
+    assert "mu_c        0.333333     bound" in printed
+
+
+def test_check_prints_one_json_object(tank: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["check", tank, "--json"]) == 0
+    report = json.loads(capsys.readouterr().out)
+    assert list(report) == ["verdict", "coordinates", "derivation", "counterexample", "constants"]
+    assert report["verdict"] == "proven"
+    assert report["coordinates"] == {"x": "log(x)"}
+    assert report["counterexample"] is None
+    assert report["constants"]["diameter_u"]["kind"] == "bound"
+
+
+def test_check_of_a_refuted_map_gives_exit_code_5(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    model = write(tmp_path, "var x[2] in [-1, 1]\nminimize x[1]*x[2]\nhidden x\n")
+    assert main(["check", model, "--samples", "30"]) == 5
+    printed = capsys.readouterr().out
+    assert printed.startswith("verdict       refuted")
+    assert f"{model}:2:10: objective: " in printed
+    assert "F(middle) = " in printed
+    assert main(["check", model, "--samples", "30", "--seed", "1", "--json"]) == 5
+    report = json.loads(capsys.readouterr().out)
+    assert report["counterexample"]["left"] > report["counterexample"]["right"]
+
+
+def test_check_of_what_stays_open_gives_exit_code_0(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    text = "var x in [-0.9, 0.9]\nminimize 1 - cos(pi*x)\nhidden sin(pi*x/2)\n"
+    assert main(["check", write(tmp_path, text), "--samples", "25"]) == 0
+    printed = capsys.readouterr().out
+    assert "not refuted" in printed
+    assert "samples       25" in printed
+
+
+def test_check_reports_mistakes_as_the_other_commands_do(
+    tank: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    model = write(tmp_path, "var x in [0, 1]\nminimize xx\n")
+    assert main(["check", model, "--json"]) == 1
+    assert json.loads(capsys.readouterr().out)["error"]["line"] == 2
+    assert main(["check", tank, "--samples", "0"]) == 1
+    assert "samples is a whole number" in capsys.readouterr().err

@@ -1,0 +1,1 @@
+"""Hidden coordinates: whether a model is convex in them, and in which."""

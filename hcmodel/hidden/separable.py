@@ -1,0 +1,102 @@
+"""Declared maps that act on each entry by itself: log(x), x, or x scaled and shifted.
+
+For those the structural proof applies, with the coordinates pinned. An entry of the map is tracked
+by a number that says which entry of which variable it is, and whether its logarithm was taken;
+rearrangements such as indexing and stacking are run on those numbers with the atoms' own functions.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hcmodel.expression import Apply, Expression, Variable
+from hcmodel.graph import topological_order
+from hcmodel.hidden.curvature import can_be_log
+
+IDENTITY, LOG = "identity", "log"
+
+REARRANGEMENTS = frozenset(
+    {"index", "hstack", "vstack", "concatenate", "reshape", "transpose", "stack", "diag"}
+)
+# Codes: 0 is "something else"; entry k of the variables is 1 + k, its logarithm −(1 + k).
+Codes = NDArray[np.int64]
+
+
+def declared_coordinates(
+    parts: Sequence[Expression], variables: Sequence[Variable]
+) -> dict[Variable, str] | None:
+    """The coordinate of each variable under the map, or None where it is not of this kind.
+
+    Variables that the map does not mention are their own coordinate. A map that names an entry
+    twice or leaves out a part of a variable is no map of this kind.
+    """
+    offsets = np.cumsum([0, *(variable.size for variable in variables)])
+    start = {variable: int(offset) for variable, offset in zip(variables, offsets, strict=False)}
+    codes = _codes(parts, start)
+    entries = np.concatenate([np.ravel(codes[id(part)]) for part in parts])
+    if (entries == 0).any() or np.unique(np.abs(entries)).size < entries.size:
+        return None
+    logs, plain = set(-entries[entries < 0]), set(entries[entries > 0])
+    coordinates: dict[Variable, str] = {}
+    for variable in variables:
+        own = set(range(1 + start[variable], 1 + start[variable] + variable.size))
+        if own <= logs and can_be_log(variable):
+            coordinates[variable] = LOG
+        elif own <= plain or not own & (logs | plain):
+            coordinates[variable] = IDENTITY
+        else:
+            return None
+    return coordinates
+
+
+def _codes(parts: Sequence[Expression], start: dict[Variable, int]) -> dict[int, Codes]:
+    known: dict[int, Codes] = {}
+    for node in topological_order(parts):
+        if isinstance(node, Variable):
+            own = 1 + start[node] + np.arange(node.size)
+            known[id(node)] = own.reshape(node.shape)
+        elif isinstance(node, Apply):
+            known[id(node)] = _applied(node, known)
+        else:
+            known[id(node)] = np.zeros(node.shape, dtype=int)
+    return known
+
+
+def _applied(node: Apply, known: dict[int, Codes]) -> Codes:
+    """The codes of an atom's result; what is not understood is something else."""
+    unknown = np.zeros(node.shape, dtype=int)
+    name, arguments = node.atom.name, [known[id(argument)] for argument in node.args]
+    if name == "log":
+        return np.where(arguments[0] > 0, -arguments[0], 0)
+    if name == "neg":
+        return arguments[0]
+    if name in REARRANGEMENTS:
+        return np.asarray(node.atom.function(np, *arguments, **dict(node.params)), dtype=int)
+    if name in ("add", "sub", "mul", "div") and len(node.args) == 2:
+        moving = [i for i, argument in enumerate(node.args) if argument.variables()]
+        if len(moving) != 1 or (name == "div" and moving == [1]):
+            return unknown
+        fixed = node.args[1 - moving[0]].value
+        if fixed is None or (name in ("mul", "div") and not np.all(fixed)):
+            return unknown
+        return np.array(np.broadcast_to(arguments[moving[0]], node.shape))
+    return unknown
+
+
+def plain_entries(
+    parts: Sequence[Expression], variables: Sequence[Variable]
+) -> dict[Variable, NDArray[np.bool_]]:
+    """For each variable the entries that are coordinates themselves, as they are."""
+    offsets = np.cumsum([0, *(variable.size for variable in variables)])
+    start = {variable: int(offset) for variable, offset in zip(variables, offsets, strict=False)}
+    codes = _codes(parts, start)
+    plain = {int(code) for part in parts for code in np.ravel(codes[id(part)]) if code > 0}
+    return {
+        variable: np.array(
+            [1 + start[variable] + k in plain for k in range(variable.size)], dtype=bool
+        ).reshape(variable.shape)
+        for variable in variables
+    }

@@ -1,0 +1,166 @@
+"""An analysis as text, JSON and HTML: the verdict first, then what it rests on."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict
+from html import escape
+from typing import TYPE_CHECKING, Any
+
+from hcmodel.grammar.diagnostics import Diagnostic, render
+from hcmodel.report.json import plain
+from hcmodel.report.text import short_array
+
+if TYPE_CHECKING:
+    from hcmodel.hidden.analysis import Analysis
+    from hcmodel.hidden.counterexample import Counterexample
+
+MEANING = {
+    "proven": "the model is convex in the coordinates below, so every KKT point is a global optimum",
+    "refuted": "the counterexample below shows that the model is not hidden convex",
+    "not refuted": "no proof was found, and no counterexample",
+}
+UNDER_THE_MAP = (
+    "the counterexample below shows that the model is not convex in the declared coordinates"
+)
+SYMBOLS = {
+    "mu_c": "μ_c, how much the map stretches at least",
+    "diameter_u": "D_U, diameter in hidden coordinates",
+    "diameter_x": "D_X, diameter of X",
+    "rho": "ρ, weak convexity",
+    "L": "L, smoothness",
+    "G": "G, bound of the gradients",
+}
+
+
+def analysis_text(analysis: Analysis, filename: str | None = None) -> str:
+    """The report; `filename` is where a place in the model's text is said to be."""
+    lines = [f"verdict       {analysis.verdict}: {_meaning(analysis)}"]
+    lines += _listed("coordinates", [_coordinate(*pair) for pair in analysis.coordinates.items()])
+    if analysis.samples:
+        lines.append(f"samples       {analysis.samples}")
+    if analysis.smallest_eigenvalue is not None and analysis.counterexample is None:
+        lines.append(f"curvature     {analysis.smallest_eigenvalue:.1e} (the least seen, relative)")
+    lines += _listed("condition", list(analysis.conditions))
+    if analysis.counterexample is not None:
+        lines += ["", "counterexample", *_indented(_counterexample(analysis.counterexample))]
+    if analysis.failure is not None:
+        lines += ["", "what keeps it from a proof", *_indented(_failure(analysis, filename))]
+    if analysis.derivation is not None:
+        lines += ["", "derivation", *_indented(analysis.derivation.splitlines())]
+    constants = _known_constants(analysis)
+    if constants:
+        lines += ["", "constants"]
+        for name, value in constants.items():
+            label = analysis.labels.get(name, "")
+            lines.append(
+                f"    {name:<11} {value:<12.6g} {label:<9} {SYMBOLS.get(name, '')}".rstrip()
+            )
+    return "\n".join(lines)
+
+
+def analysis_html(analysis: Analysis) -> str:
+    """A small table for notebooks."""
+    rows = [("verdict", f"{analysis.verdict}: {_meaning(analysis)}")]
+    rows.append(("coordinates", ", ".join(analysis.coordinates.values()) or "unknown"))
+    rows += [("condition", condition) for condition in analysis.conditions]
+    if analysis.counterexample is not None:
+        rows.append(("counterexample", "\n".join(_counterexample(analysis.counterexample))))
+    if analysis.failure is not None:
+        rows.append(("what keeps it from a proof", str(analysis.failure)))
+    if analysis.derivation is not None:
+        rows.append(("derivation", analysis.derivation))
+    for name, value in _known_constants(analysis).items():
+        rows.append((name, f"{value:.6g} ({analysis.labels.get(name, '')})"))
+    cells = "".join(
+        f"<tr><th>{escape(key)}</th><td><pre>{escape(text)}</pre></td></tr>" for key, text in rows
+    )
+    return f"<table>{cells}</table>"
+
+
+def analysis_json(analysis: Analysis) -> dict[str, Any]:
+    """The object that `hcmodel check --json` prints."""
+    example = analysis.counterexample
+    return {
+        "verdict": analysis.verdict,
+        "coordinates": dict(analysis.coordinates),
+        "derivation": analysis.derivation,
+        "counterexample": None if example is None else _counterexample_json(example),
+        "constants": {
+            name: {"value": plain(value), "kind": analysis.labels.get(name)}
+            for name, value in _known_constants(analysis).items()
+        },
+    }
+
+
+def _meaning(analysis: Analysis) -> str:
+    example = analysis.counterexample
+    if example is not None and example.kind != "stationary point":
+        return UNDER_THE_MAP
+    return MEANING[analysis.verdict]
+
+
+def _known_constants(analysis: Analysis) -> dict[str, float]:
+    found = {name: value for name, value in asdict(analysis.constants).items() if value is not None}
+    return {name: found[name] for name in [*SYMBOLS, *found] if name in found}
+
+
+def _coordinate(name: str, text: str) -> str:
+    return text if name in text else f"{name} = {text}"
+
+
+def _listed(title: str, entries: list[str]) -> list[str]:
+    return [f"{title if i == 0 else '':<13} {entry}" for i, entry in enumerate(entries)]
+
+
+def _indented(lines: list[str]) -> list[str]:
+    return [f"    {line}".rstrip() for line in lines]
+
+
+def _failure(analysis: Analysis, filename: str | None) -> list[str]:
+    failure = analysis.failure
+    assert failure is not None
+    if failure.span is None or analysis.source is None:
+        return [str(failure)]
+    place = Diagnostic(str(failure), None, failure.span)
+    return render(place, analysis.source, filename).splitlines()
+
+
+def _counterexample(example: Counterexample) -> list[str]:
+    lines = [example.statement]
+    for name, point in example.points.items():
+        lines += [f"at {name}: {_arrays(point)}"]
+    if example.direction is not None:
+        lines.append(f"direction: {_arrays(example.direction)}")
+    if example.multipliers:
+        lines.append(f"multipliers: {_arrays(example.multipliers)}")
+    if example.residual is not None:
+        lines.append(f"KKT residual: {example.residual:.1e}")
+    lines.append(f"{example.left_text} = {example.left:.10g}")
+    lines.append(f"{example.right_text} = {example.right:.10g}")
+    return lines
+
+
+def _arrays(point: Mapping[str, Any]) -> str:
+    return ", ".join(f"{name} = {short_array(array)}" for name, array in point.items())
+
+
+def _counterexample_json(example: Counterexample) -> dict[str, Any]:
+    return {
+        "kind": example.kind,
+        "function": example.function,
+        "statement": example.statement,
+        "points": {
+            name: {variable: plain(array) for variable, array in point.items()}
+            for name, point in example.points.items()
+        },
+        "direction": None
+        if example.direction is None
+        else {name: plain(array) for name, array in example.direction.items()},
+        "left": plain(example.left),
+        "left_text": example.left_text,
+        "right": plain(example.right),
+        "right_text": example.right_text,
+        "multipliers": {name: plain(array) for name, array in example.multipliers.items()},
+        "residual": plain(example.residual),
+    }

@@ -1,0 +1,171 @@
+"""Which method runs on which form of a model, in which order, and why.
+
+`auto` takes Newton's method where hidden coordinates are proven or declared, prox-linear where they
+are not, and the next one on the list when a run ends without a point that can be shown to be anything.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hcmodel.certificate import lower_bound
+from hcmodel.errors import NotHiddenConvexError
+from hcmodel.forms import Form, Forms
+from hcmodel.solution import gap_allowed
+from hcmodel.solvers.methods import MethodEntry, find_method, minimize
+from hcmodel.solvers.oracle import Evaluation, OracleCalls
+from hcmodel.solvers.result import Record, Result
+
+FloatArray = NDArray[np.float64]
+
+# Unknowns up to which dense second derivatives are worth their price.
+SECOND_ORDER_LIMIT = 1200
+
+
+@dataclass(frozen=True)
+class Stage:
+    """One run: a method on a form, and the reason for it in a few words."""
+
+    entry: MethodEntry
+    form: Form
+    why: str
+    options: Any = None
+
+
+def automatic(forms: Forms, hidden: Form | None, polishing: bool = False) -> list[Stage]:
+    """The stages of `auto`, or of a polish, which leaves out the first-order method."""
+    stages = []
+    if forms.canonical.layout.size <= SECOND_ORDER_LIMIT:
+        if hidden is not None:
+            stages.append(Stage(find_method("hidden-newton"), hidden, known_coordinates(hidden)))
+        stages.append(Stage(find_method("prox-linear"), forms.lifted, "no hidden coordinates known"))
+    if not polishing or not stages:
+        stages.append(Stage(find_method("sbl-adals"), forms.lifted, "first-order method"))
+    return stages
+
+
+def single(entry: MethodEntry, forms: Forms, hidden: Form | None, options: Any) -> Stage:
+    """The stage of a method that was asked for by name."""
+    if entry.needs_coordinates:
+        if hidden is None:
+            raise NotHiddenConvexError(
+                f"{entry.name} works in hidden coordinates, and none are known: no proof was found "
+                "(problem.analyze() says why) and none are declared; declare them with hidden=[…], or "
+                "use method='prox-linear'"
+            )
+        return Stage(entry, hidden, known_coordinates(hidden), options)
+    smooth = entry.needs_smooth or entry.second_order
+    return Stage(entry, forms.lifted if smooth else forms.written, "as asked for", options)
+
+
+def known_coordinates(hidden: Form) -> str:
+    """How the coordinates of a form are known."""
+    if hidden.proof is None:
+        return "coordinates as declared"
+    names = [
+        f"log({variable.name})" if kind == "log" else variable.name
+        for variable, kind in hidden.proof.coordinates.items()
+    ]
+    shown = names if len(names) <= 4 else [*names[:3], "…"]
+    return f"proven convex in {', '.join(shown)}"
+
+
+@dataclass(frozen=True)
+class Journey:
+    """What several runs, one after the other, cost and left in the trace."""
+
+    trace: tuple[Record, ...] = ()
+    calls: OracleCalls = field(default_factory=OracleCalls)
+    iterations: int = 0
+
+    def extended(self, result: Result) -> Journey:
+        before, own = self.calls, result.calls
+        names = ("objective", "constraints", "points", "hessians", "outside")
+        total = OracleCalls(**{n: getattr(before, n) + getattr(own, n) for n in names})
+        trace = (*self.trace, *(self.shifted(record) for record in result.trace))
+        return Journey(trace, total, self.iterations + result.iterations)
+
+    def shifted(self, record: Record) -> Record:
+        """A line of the run that follows."""
+        return replace(
+            record,
+            iteration=record.iteration + len(self.trace),
+            calls=record.calls + self.calls.total,
+            points=record.points + self.calls.points,
+        )
+
+
+@dataclass(frozen=True)
+class Request:
+    """What a solve asks for, whatever the method."""
+
+    tolerance: float
+    optimal_value: float | None
+    rule: str
+    constants: Any
+    max_calls: int | None
+    deadline: float | None
+    callback: Callable[[Record], bool | None] | None
+
+
+def run_stage(
+    stage: Stage, point: FloatArray, request: Request, journey: Journey, hidden: Form | None
+) -> Result:
+    """Run a stage from a point of the model as written, within what is left of the limits."""
+    form = stage.form
+    calls = None if request.max_calls is None else request.max_calls - journey.calls.total
+    seconds = None if request.deadline is None else request.deadline - time.monotonic()
+    return minimize(
+        form.oracle(),
+        form.domain,
+        form.from_written(form.written.domain.project(point)),
+        method=stage.entry.name,
+        tolerance=request.tolerance,
+        optimal_value=request.optimal_value,
+        rule=request.rule,
+        constants=request.constants,
+        max_calls=calls,
+        time_limit=seconds,
+        callback=_shifted(request.callback, journey),
+        options=stage.options,
+        geometry=form.geometry if stage.entry.second_order else None,
+        certified=_certifier(form, request.tolerance) if form is hidden else None,
+    )
+
+
+def _shifted(
+    callback: Callable[[Record], bool | None] | None, journey: Journey
+) -> Callable[[Record], bool | None] | None:
+    if callback is None or not journey.trace:
+        return callback
+    return lambda record: callback(journey.shifted(record))
+
+
+def _certifier(form: Form, tolerance: float) -> Callable[[Evaluation, FloatArray], bool]:
+    """Whether the gap at a point is small enough; also where no bound is to be had at all."""
+    outer = form.canonical.outer
+
+    def certified(evaluation: Evaluation, multipliers: FloatArray) -> bool:
+        value = evaluation.objective
+        if outer.log_objective:
+            sign = 1.0 if outer.objective[0] > 0 else -1.0
+            value = sign * float(np.exp(sign * value))
+        target = gap_allowed(value, tolerance)
+        bound = lower_bound(form, evaluation, multipliers, target=target)
+        return bound is None or value - bound.value <= target
+
+    return certified
+
+
+def describe(method: str, run: Sequence[Stage]) -> str:
+    """What `solution.method` says: the method asked for, or what `auto` did and why."""
+    if method != "auto":
+        names = [stage.entry.name for stage in run]
+        return ", then ".join(names)
+    return "auto: " + ", then ".join(f"{stage.entry.name} ({stage.why})" for stage in run)
