@@ -133,7 +133,8 @@ class Builder:
             if declaration.default is not None and symbol.name not in self.data.arrays:
                 defaults[symbol.name] = symbol.data
         starts = {variable: variable.start for variable in self.found.variables.values()}
-        return Source(self.collector.text, self.model, parameters, defaults, starts)
+        places = self.names.places
+        return Source(self.collector.text, self.model, parameters, defaults, starts, places)
 
     def _blamed(self, message: str) -> Span:
         """The declaration of the variable that a message names, else the objective."""

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from hcmodel.errors import HCError
+from hcmodel.expression import Apply
 from hcmodel.frontend import comprehension, functions, indexing
 from hcmodel.frontend.mistakes import Mistake, in_words
 from hcmodel.frontend.names import Kind, Names, Symbol
@@ -63,9 +64,12 @@ class Evaluator:
     def evaluate(self, node: syntax.Node) -> Value:
         """The value of an expression; what atoms refuse becomes a mistake with its place."""
         try:
-            return _METHODS[type(node)](self, node)
+            value = _METHODS[type(node)](self, node)
         except HCError as error:
             raise Mistake(in_words(str(error)), node.span) from None
+        if isinstance(value.node, Apply):
+            self.names.places.setdefault(value.node, node.span)
+        return value
 
     # ---- leaves
 

@@ -10,6 +10,7 @@ from functools import cache
 
 import numpy as np
 
+from hcmodel.expression import Expression
 from hcmodel.frontend.mistakes import Mistake, PoisonedError, did_you_mean, nearest
 from hcmodel.frontend.values import Value, number
 from hcmodel.grammar import Span, syntax
@@ -55,6 +56,7 @@ class Names:
     def __init__(self, model: syntax.Model) -> None:
         self._symbols: dict[str, Symbol] = {}
         self._later = {name.identifier: name.span for name in declared_names(model)}
+        self.places: dict[Expression, Span] = {}  # where each applied atom stands in the text
 
     def declare(self, symbol: Symbol) -> None:
         self._symbols[symbol.name] = symbol

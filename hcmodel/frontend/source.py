@@ -6,13 +6,14 @@ parameters are written anew, where data or a new value replaced them.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 
 from hcmodel import grammar
-from hcmodel.expression import Parameter, Variable
-from hcmodel.grammar import syntax
+from hcmodel.expression import Expression, Parameter, Variable
+from hcmodel.grammar import Span, syntax
 from hcmodel.grammar.diagnostics import normalize_newlines
 
 
@@ -25,6 +26,11 @@ class Source:
     parameters: dict[str, Parameter | np.ndarray]
     defaults: dict[str, np.ndarray]  # of parameters that no data were given for
     starts: dict[Variable, np.ndarray | None]
+    places: dict[Expression, Span] = field(default_factory=dict)  # of applied atoms, in the text
+
+    def __getstate__(self) -> dict[str, Any]:
+        # expressions are pickled flat and come back as others, so that their places are lost
+        return {**self.__dict__, "places": {}}
 
     def is_current(self) -> bool:
         """Whether the text still says everything but the parameters' values."""

@@ -26,6 +26,9 @@ RANK = 1e-10
 # How far two points with one image must be apart, in natural lengths.
 APART = 1e-3
 MOST_RETURNS = 20
+# Images count as one if they are nearer than this part of what the map's slopes promise: a saturated
+# map sends distant points to almost the same image.
+SAME = 1e-6
 
 
 def refute_map(hidden: HiddenMap, points: Sequence[MapPoint]) -> Counterexample | None:
@@ -87,18 +90,27 @@ def _folded(hidden: HiddenMap, points: Sequence[MapPoint]) -> Counterexample | N
             continue
         metric = hidden.domain.metric(goal.point)
         apart = float(np.max(np.abs(found.point - goal.point) / metric, initial=0.0))
-        if apart > APART:
+        gap = float(np.linalg.norm(found.image - goal.image))
+        if apart > APART and gap <= SAME * _least_stretch(goal, found):
             return Counterexample(
                 kind="map",
                 function="hidden",
                 statement="two different points have the same image: the map cannot be inverted",
                 points={"x": hidden.arrays(goal.point), "y": hidden.arrays(found.point)},
                 left=float(np.linalg.norm(found.point - goal.point)),
-                right=float(np.linalg.norm(found.image - goal.image)),
+                right=gap,
                 left_text="‖x − y‖",
                 right_text="‖c(x) − c(y)‖",
             )
     return None
+
+
+def _least_stretch(first: MapPoint, second: MapPoint) -> float:
+    """How far apart the images would be if the map stretched as little as at its two points."""
+    least = min(
+        float(np.linalg.svd(point.map_jacobian, compute_uv=False)[-1]) for point in (first, second)
+    )
+    return least * float(np.linalg.norm(first.point - second.point))
 
 
 @dataclass(frozen=True)

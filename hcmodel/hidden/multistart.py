@@ -102,6 +102,8 @@ def _described(
 ) -> Counterexample:
     sign = problem.canonical.sign
     word = "lower" if sign > 0 else "higher"
+    metric = np.asarray(model.domain.metric(found.point.point))
+    x = np.where(np.abs(found.point.point) < 1e-15 * metric, 0.0, found.point.point)
     what = "a strict local optimum" if found.sharp else "a KKT point"
     return Counterexample(
         kind="stationary point",
@@ -110,8 +112,8 @@ def _described(
             f"x is {what}, y is feasible and its value is {word}; in a hidden-convex problem every "
             "such point is a global optimum, whatever the map"
         ),
-        points={"x": model.arrays(found.point.point), "y": model.arrays(better.point)},
-        left=sign * found.point.objective,
+        points={"x": model.arrays(x), "y": model.arrays(better.point)},
+        left=sign * model.at(x).objective,
         right=sign * better.objective,
         left_text="F(x)",
         right_text="F(y)",

@@ -26,6 +26,7 @@ SATISFIED = 1e-12
 # Half-lengths of segments, in natural units; the one with the clearest violation is kept.
 HALF_LENGTHS = tuple(2.0**-k for k in range(11))
 ROW_STEPS = 25
+ROUNDING = 2e-16
 
 
 @dataclass(frozen=True)
@@ -80,8 +81,7 @@ def objective_violation(
     if not (np.isfinite(left) and np.isfinite(right)):
         return None
     size = max(abs(form(first.objective)), abs(form(second.objective)), abs(left), 1e-300)
-    missed = middle.image - 0.5 * (first.image + second.image)
-    explained = float(np.abs(middle.slope(OBJECTIVE)) @ np.abs(missed))
+    explained = _explained(OBJECTIVE, first, second, middle)
     if form is not plain:
         explained /= abs(middle.objective)
     if not left - right > MARGIN * size + 100.0 * explained:  # not so where a slope is NaN
@@ -98,12 +98,18 @@ def row_violation(
         if value > SATISFIED * end.magnitudes[row]:
             return None
     found = float(abs(middle.rows[row]) if equality else middle.rows[row])
-    missed = middle.image - 0.5 * (first.image + second.image)
-    explained = float(np.abs(middle.slope(row)) @ np.abs(missed))
+    explained = _explained(row, first, second, middle)
     size = float(middle.magnitudes[row])
     if not found > MARGIN * size + 100.0 * explained:
         return None
     return Segment(row, first, second, middle, found, 0.0, found / size)
+
+
+def _explained(function: int, first: MapPoint, second: MapPoint, middle: MapPoint) -> float:
+    """What the function may differ by because the middle is not met exactly, to first order."""
+    missed = np.abs(middle.image - 0.5 * (first.image + second.image))
+    rounding = np.abs(first.image) + np.abs(second.image) + np.abs(middle.image)
+    return float(np.abs(middle.slope(function)) @ (missed + ROUNDING * rounding))
 
 
 def search_objective(middle: MapPoint, direction: FloatArray, form: Form = plain) -> Segment | None:

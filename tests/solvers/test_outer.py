@@ -49,7 +49,7 @@ def test_derivatives_are_those_of_the_values(sparse: bool) -> None:
     assert sp.issparse(jacobian) == sparse
     change = outer.row_values(inner @ (x + direction))[0] - outer.row_values(inner @ x)[0]
     np.testing.assert_allclose(jacobian @ direction, change, atol=1e-12)
-    gradient = outer.objective_gradient(sp.csr_array(top) if sparse else top)
+    gradient = outer.objective_gradient(top @ x, sp.csr_array(top) if sparse else top)
     change = outer.objective_value(top @ (x + direction)) - outer.objective_value(top @ x)
     assert gradient.shape == (6,)
     assert gradient @ direction == pytest.approx(change, abs=1e-12)
@@ -60,7 +60,7 @@ def test_lagrangian_weights_give_the_lagrangian() -> None:
     outer = random_outer(generator)
     top, inner = generator.standard_normal(3), generator.standard_normal(5)
     multipliers = generator.standard_normal(4)
-    weights = outer.lagrangian_weights(multipliers, 3)
+    weights = outer.lagrangian_weights(top, inner, multipliers)
     expected = outer.objective_value(top) + multipliers @ outer.row_values(inner)[0]
     assert weights @ np.concatenate([top, inner]) == pytest.approx(expected)
 
@@ -70,4 +70,52 @@ def test_no_rows_are_a_normal_case() -> None:
     rows, magnitudes = outer.row_values(np.zeros(0))
     assert rows.shape == magnitudes.shape == (0,)
     assert outer.row_jacobian(np.zeros(0), np.zeros((0, 3))).shape == (0, 3)
-    np.testing.assert_array_equal(outer.lagrangian_weights(np.zeros(0), 1), [1.0])
+    weights = outer.lagrangian_weights(np.ones(1), np.zeros(0), np.zeros(0))
+    np.testing.assert_array_equal(weights, [1.0])
+
+
+@pytest.mark.parametrize("sign", [1.0, -1.0])
+def test_log_forms_have_the_derivatives_of_their_values(sign: float) -> None:
+    # φ = exp(B x) is positive, and its derivatives are known
+    generator = np.random.default_rng(2)
+    inner, top = generator.standard_normal((4, 3)), generator.standard_normal((1, 3))
+    left, right = sp.csr_array(np.eye(4)[:2]), sp.csr_array(np.eye(4)[2:])
+    outer = Outer(np.array([sign]), left, right, 1, True, np.array([True, False]))
+    multipliers = np.array([0.7, -0.4])
+
+    def value(x: FloatArray) -> float:
+        rows = outer.row_values(np.exp(inner @ x))[0]
+        return outer.objective_value(np.exp(top @ x)) + float(multipliers @ rows)
+
+    def gradient(x: FloatArray) -> FloatArray:
+        phi, first = np.exp(inner @ x), np.exp(top @ x)
+        slopes = (first[:, None] * top, phi[:, None] * inner)
+        rows = outer.row_jacobian(phi, slopes[1])
+        return outer.objective_gradient(first, slopes[0]) + rows.T @ multipliers
+
+    x, step = generator.standard_normal(3), 1e-6
+    for direction in np.eye(3):
+        difference = value(x + step * direction) - value(x - step * direction)
+        assert gradient(x) @ direction == pytest.approx(difference / (2 * step), rel=1e-6)
+    phi, first = np.exp(inner @ x), np.exp(top @ x)
+    slopes = (first[:, None] * top, phi[:, None] * inner)
+    weights = outer.lagrangian_weights(first, phi, multipliers)
+    functions = np.vstack([top, inner])
+    hessian = functions.T @ ((np.concatenate([first, phi]) * weights)[:, None] * functions)
+    extra = outer.lagrangian_curvature(first, phi, slopes, multipliers)
+    assert extra is not None
+    for direction in np.eye(3):
+        difference = gradient(x + step * direction) - gradient(x - step * direction)
+        np.testing.assert_allclose(
+            (hessian + extra) @ direction, difference / (2 * step), rtol=1e-5, atol=1e-7
+        )
+
+
+def test_log_rows_are_relative_violations() -> None:
+    outer = Outer(
+        np.ones(1), sp.csr_array([[1.0, 0.0]]), sp.csr_array([[0.0, 1.0]]), 1, False, np.array([True])
+    )
+    rows, magnitudes = outer.row_values(np.array([2e9, 1e9]))
+    np.testing.assert_allclose(rows, [np.log(2.0)])
+    np.testing.assert_array_equal(magnitudes, [1.0])
+    assert np.isnan(outer.row_values(np.array([-1.0, 1.0]))[0]).all()

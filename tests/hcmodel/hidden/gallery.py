@@ -12,6 +12,12 @@ A = np.array([[0.2, 1.0], [-0.3, 0.5]])
 B = np.array([[1.0, 0.2], [0.1, 1.0]])
 
 
+def saturated() -> hc.Problem:
+    """tanh is one to one, but sends all large x to the same number, to rounding."""
+    x = hc.Variable(name="x", bounds=(-25, 25))
+    return hc.Problem(hc.Minimize((hc.tanh(x) - 0.3) ** 2), hidden=[hc.tanh(x)])
+
+
 def positive(size: int = 2, low: float = 0.2, high: float = 4.0) -> hc.Variable:
     return hc.Variable(size, name="x", bounds=(low, high))
 
@@ -108,6 +114,7 @@ NOT_REFUTED: dict[str, Callable[[], hc.Problem]] = {
     "polar coordinates": polar,
     "a volume": volume,
     "a monomial equality": monomial_equality,
+    "a saturated map": saturated,
 }
 
 

@@ -169,3 +169,22 @@ def test_a_failure_in_a_text_has_its_place() -> None:
     second = failure_in(declarations + "minimize x\nsubject to\n    y <= 1\n    x*y <= 1\n")
     assert second.function == "c2"
     assert second.span.line == 5
+
+
+def test_a_failure_in_a_text_uses_its_words_and_points_into_it() -> None:
+    text = (
+        "var x[3] in [-1, 1], y in [-1, 1]\n"
+        "let bend[i in 1..3] = y - 2*x[i]^2\n"
+        "minimize y\n"
+        "subject to\n"
+        "    row[i in 1..3]: bend[i] + 1 >= 0\n"
+        "    product: exp(y) + x[1] * y <= 3\n"
+        "    valley[i in 1..3]: bend[i] <= 0\n"
+    )
+    product = failure_in(text)
+    assert product.function == "product"
+    assert product.reason.startswith("x[1] * y is a product of varying terms")
+    assert (product.span.line, product.span.column, product.span.end_column) == (6, 23, 31)
+    valley = failure_in(text.replace("x[1] * y", "x[1]"))
+    assert valley.reason == "x[i]^2 is convex, where a concave term is needed"
+    assert (valley.span.line, valley.span.column, valley.span.end_column) == (2, 29, 35)
