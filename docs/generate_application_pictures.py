@@ -32,9 +32,11 @@ def data_of(name: str) -> dict[str, Any]:
     return {key: np.array(value, dtype=float) for key, value in data.items()}
 
 
-def solved(name: str, start: dict[str, Any] | None = None, **data: Any) -> hc.Solution:
+def solved(
+    name: str, start: dict[str, Any] | None = None, method: str = "auto", **data: Any
+) -> hc.Solution:
     problem = hc.load(EXAMPLES / f"{name}.hc", data)
-    problem.solve(start=start)
+    problem.solve(method, start=start)
     assert problem.solution is not None
     return problem.solution
 
@@ -106,7 +108,7 @@ def lqr_decentralised() -> Figure:
     for marker, gains in zip("os", ([0.0, -1.0], [-10.0, -2.5]), strict=True):
         K = np.diag(gains) @ np.eye(2, 3)
         P = solve_continuous_lyapunov(data["A"] + data["B"] @ K, -np.eye(3))
-        found = solved("lqr_decentralised", {"P": P, "K": K}, **data)
+        found = solved("lqr_decentralised", {"P": P, "K": K}, "sbl-adals", **data)
         end = found.point["K"][0, 0], found.point["K"][1, 1]
         axes.plot(*gains, marker=marker, color="white", markeredgecolor="black", linestyle="none")
         axes.annotate("", end, gains, arrowprops={"arrowstyle": "->", "color": "black"})

@@ -26,6 +26,8 @@ FloatArray = NDArray[np.float64]
 
 # Half-spaces and unknowns beyond which the search for a ball is left out.
 LARGEST_SEARCH = 2000
+# Distances, in units of the point's size, up to which half-spaces are tried, one after the other.
+DISTANCES = (10.0, 1e3, 1e6, np.inf)
 # What rounding may contribute to a length before the ball counts as not found.
 LARGEST_SHARE = 0.5
 ROUNDING = 1e-14
@@ -48,21 +50,20 @@ def least(domain: Domain, slope: FloatArray, center: FloatArray, reach: float = 
         return _over_sides(values, domain.smallest - own, domain.largest - own, reach)
     if isinstance(domain, BoundedMatrices) and np.isinf(domain.matrices.largest):
         return max(
-            least(domain.matrices, slope, center, reach), least(domain.entries, slope, center, reach)
+            least(domain.matrices, slope, center, reach),
+            least(domain.entries, slope, center, reach),
         )
     return -domain.support(-slope) - float(slope @ center)
 
 
-def _over_sides(
-    slope: FloatArray, below: FloatArray, above: FloatArray, reach: float
-) -> float:
-    """The least slope·d over below <= d <= above; |d| <= reach where that side is open."""
+def _over_sides(slope: FloatArray, below: FloatArray, above: FloatArray, reach: float) -> float:
+    """The least slope·d over below <= d <= above, |d| <= reach."""
     side = np.where(slope > 0, below, above)
-    endless = np.isinf(side) & (slope != 0)
-    used = (slope != 0) & ~endless
-    total = float(slope[used] @ side[used])
-    if endless.any():
-        total -= float(np.linalg.norm(slope[endless])) * reach
+    far = (np.abs(side) >= reach) & (slope != 0)
+    near = (slope != 0) & ~far
+    total = float(slope[near] @ side[near])
+    if far.any():
+        total -= float(np.linalg.norm(slope[far])) * reach
     return total
 
 
@@ -142,21 +143,35 @@ def _minors(
     return HalfSpaces(np.array(normals).reshape(-1, dimension), np.array(offsets))
 
 
-def ball(halves: HalfSpaces, directions: FloatArray | None = None) -> float | None:
+def ball(halves: HalfSpaces, unit: float, directions: FloatArray | None = None) -> float | None:
     """A radius around the center that holds all v of the half-spaces; None where none is found.
 
-    `directions` are orthonormal columns along which v − center extends, all of them by default.
-    Weights y >= 0 on the half-spaces with Σ y_i a_i = 0 bound every slack: the sum of y_i times the
-    slacks is y·b. Where the normals with a weight span the space, so is v − center bounded.
+    `directions` are orthonormal columns along which v − center extends, all of them by default. The
+    nearest half-spaces, in multiples of `unit`, are tried first: far ones only widen the ball.
     """
     normals = halves.normals if directions is None else halves.normals @ directions
     lengths = np.linalg.norm(normals, axis=1)
-    largest = float(np.max(lengths, initial=0.0))
-    kept = (lengths > 1e-12 * largest) & np.isfinite(lengths) & np.isfinite(halves.offsets)
-    if not kept.any() or max(normals.shape) > LARGEST_SEARCH:
+    kept = (lengths > 0) & np.isfinite(lengths) & np.isfinite(halves.offsets)
+    if max(normals.shape) > LARGEST_SEARCH:
         return None
     normals, offsets = normals[kept] / lengths[kept, None], halves.offsets[kept] / lengths[kept]
-    normals = normals[:, normals.any(axis=0)]  # what no function depends on has no slope either
+    tried = 0
+    for multiple in DISTANCES:
+        near = offsets <= multiple * unit
+        if np.count_nonzero(near) > max(tried, normals.shape[1]):
+            tried = np.count_nonzero(near)
+            radius = _radius(normals[near], offsets[near])
+            if radius is not None:
+                return radius
+    return None
+
+
+def _radius(normals: FloatArray, offsets: FloatArray) -> float | None:
+    """From weights y >= 0 with Σ y_i a_i = 0: Σ y_i times the slacks is y·b, which bounds every slack.
+
+    So where the normals with a weight span the space, v − center is bounded. Rounding leaves a small
+    Σ y_i a_i = r, which adds |r||v − center| to the sum and is moved to the other side.
+    """
     weights = _closing_weights(normals, offsets)
     if weights is None:
         return None
@@ -164,16 +179,17 @@ def ball(halves: HalfSpaces, directions: FloatArray | None = None) -> float | No
     if np.count_nonzero(used) <= normals.shape[1]:
         return None
     normals, offsets, weights = normals[used], offsets[used], weights[used]
-    left = float(np.linalg.norm(normals.T @ weights))
-    left += ROUNDING * float(np.sum(weights))
+    left = float(np.linalg.norm(normals.T @ weights)) + ROUNDING * float(np.sum(weights))
     smallest = float(np.linalg.svd(normals, compute_uv=False)[-1]) - ROUNDING * offsets.size
-    total = float(weights @ offsets) + ROUNDING * float(weights @ np.abs(offsets))
-    if smallest <= 0 or np.sqrt(offsets.size) * left / smallest > LARGEST_SHARE:
+    if smallest <= 0:
         return None
+    share = float(np.sqrt(np.sum(1.0 / weights**2))) * left / smallest
+    if share > LARGEST_SHARE:
+        return None
+    total = float(weights @ offsets) + ROUNDING * float(weights @ np.abs(offsets))
     lowest = offsets - max(total, 0.0) / weights
     extent = np.maximum(np.abs(offsets), np.abs(lowest))
-    shared = np.sqrt(np.sum(1.0 / weights**2)) * left / smallest
-    return float(np.linalg.norm(extent) / smallest / (1.0 - shared)) if shared < 0.9 else None
+    return float(np.linalg.norm(extent) / smallest / (1.0 - share))
 
 
 def _closing_weights(normals: FloatArray, offsets: FloatArray) -> FloatArray | None:

@@ -50,6 +50,12 @@ class TightGeometry:
     def retract(self, x: FloatArray, step: FloatArray) -> FloatArray:
         return self.form.tightened(self.inner.retract(x, step))
 
+    def bends(self, x: FloatArray) -> bool:
+        return self.inner.bends(x)
+
+    def plain(self) -> Geometry:
+        return TightGeometry(self.inner.plain(), self.form)
+
 
 @dataclass(frozen=True)
 class Form:
@@ -198,9 +204,7 @@ def lifted_form(written: CanonicalProblem, lifted: Lifted) -> Form:
     )
 
 
-def _defining(
-    definitions: Sequence[Definition], written: CanonicalProblem
-) -> AutogradStack | None:
+def _defining(definitions: Sequence[Definition], written: CanonicalProblem) -> AutogradStack | None:
     roots = [definition.expression for definition in definitions]
     return compile_stack(roots, written.layout, 1) if roots else None
 
@@ -227,15 +231,14 @@ def separable_form(
         rows = list(lifted.constraints)
         forms = ["difference"] * len(rows)
     elif lifted.definitions:
-        again = prove(
-            lifted.objective, written.sign, lifted.constraints, fixed=proof.coordinates
-        )
+        again = prove(lifted.objective, written.sign, lifted.constraints, fixed=proof.coordinates)
         if not again.proven:
             return None
         coordinates, objective_form = dict(again.coordinates), again.objective_form
         forms = [row.form for row in again.rows]
         rows = [
-            _normal(row, each.name) for row, each in zip(again.rows, lifted.constraints, strict=True)
+            _normal(row, each.name)
+            for row, each in zip(again.rows, lifted.constraints, strict=True)
         ]
     canonical = canonicalize(lifted.objective, written.sign, rows)
     log_rows = np.zeros(canonical.outer.size, dtype=bool)
@@ -244,8 +247,8 @@ def separable_form(
     outer = replace(canonical.outer, log_objective=objective_form == "log", log_rows=log_rows)
     canonical = replace(canonical, outer=outer)
     logs = np.zeros(canonical.layout.size, dtype=bool)
-    for variable, block in zip(canonical.layout.variables, canonical.layout.blocks, strict=True):
-        logs[block.start : block.stop] = coordinates.get(variable) == "log"
+    for variable, place in zip(canonical.layout.variables, canonical.layout.blocks, strict=True):
+        logs[place.start : place.stop] = coordinates.get(variable) == "log"
     compiled = compile_stack(canonical.roots, canonical.layout, 1)
     return Form(
         kind="separable",
@@ -265,9 +268,7 @@ def _normal(row: NormalRow, name: str | None) -> Constraint:
     return Constraint(row.left, "==" if row.equality else "<=", row.right, name)
 
 
-def mapped_form(
-    written: CanonicalProblem, lifted: Lifted, hidden: Sequence[Expression]
-) -> Form:
+def mapped_form(written: CanonicalProblem, lifted: Lifted, hidden: Sequence[Expression]) -> Form:
     """The model with its kinks lifted, in the coordinates of a declared map."""
     canonical = canonicalize(lifted.objective, written.sign, lifted.constraints)
     entries = complete(hidden, canonical.layout.variables)

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -24,6 +25,8 @@ from hcmodel.table import ATOMS
 
 UP, DOWN = 1, 2  # bits: larger values make things worse, smaller ones do
 BOTH = UP | DOWN
+# Of the two sides of a constraint.
+SIDES = {"<=": (UP, DOWN), ">=": (DOWN, UP), "==": (BOTH, BOTH)}
 # The direction in which each atom can be lifted.
 LIFTABLE = {"max": UP, "maximum": UP, "abs": UP, "norm": UP, "min": DOWN, "minimum": DOWN}
 
@@ -51,8 +54,7 @@ def lift(objective: Expression, sign: float, constraints: Sequence[Constraint]) 
     wanted = [UP if sign > 0 else DOWN]
     for constraint in constraints:
         roots += [constraint.lhs, constraint.rhs]
-        directions = {"<=": (UP, DOWN), ">=": (DOWN, UP), "==": (BOTH, BOTH)}
-        wanted += directions[constraint.sense]
+        wanted += SIDES[constraint.sense]
     order = topological_order(roots)
     if not any(_is_polyhedral(node) for node in order):
         return Lifted(objective, tuple(constraints), ())
@@ -65,9 +67,7 @@ def lift(objective: Expression, sign: float, constraints: Sequence[Constraint]) 
         _constraint_like(each, builder.new[id(each.lhs)], builder.new[id(each.rhs)])
         for each in constraints
     ]
-    return Lifted(
-        builder.new[id(objective)], (*rebuilt, *builder.rows), tuple(builder.definitions)
-    )
+    return Lifted(builder.new[id(objective)], (*rebuilt, *builder.rows), tuple(builder.definitions))
 
 
 def _constraint_like(constraint: Constraint, lhs: Expression, rhs: Expression) -> Constraint:
@@ -216,7 +216,7 @@ PIECES: dict[str, Callable[[_Builder, Apply, tuple[Expression, ...]], Expression
 
 def _beside(t: Variable, node: Apply) -> Expression:
     """t in a shape that broadcasts against the array that was reduced along an axis."""
-    axis = dict(node.params).get("axis")
+    axis: Any = dict(node.params).get("axis")
     shape = node.args[0].shape
     if node.atom.name in ("maximum", "minimum") or axis is None:
         return t

@@ -269,7 +269,12 @@ class Problem:
         return self.solution.value
 
     def _stages(
-        self, entry: MethodEntry | None, forms: Forms, hidden: Form | None, polish: bool, options: Any
+        self,
+        entry: MethodEntry | None,
+        forms: Forms,
+        hidden: Form | None,
+        polish: bool,
+        options: Any,
     ) -> list[Stage]:
         if entry is None:
             return automatic(forms, hidden)
@@ -372,7 +377,7 @@ class Problem:
         if constants is not None and not (estimated or isinstance(constants, Constants)):
             raise ModelError('constants is hc.Constants(…), or "estimate"')
         if estimated and rule == "adaptive":
-            raise ModelError('constants="estimate" goes with rule=\'theory\'')
+            raise ModelError("constants=\"estimate\" goes with rule='theory'")
         if method == "auto":
             if rule == "theory":
                 raise ModelError("rule='theory' needs a method of the paper, such as 'sbl-star'")

@@ -44,7 +44,9 @@ def automatic(forms: Forms, hidden: Form | None, polishing: bool = False) -> lis
     if forms.canonical.layout.size <= SECOND_ORDER_LIMIT:
         if hidden is not None:
             stages.append(Stage(find_method("hidden-newton"), hidden, known_coordinates(hidden)))
-        stages.append(Stage(find_method("prox-linear"), forms.lifted, "no hidden coordinates known"))
+        stages.append(
+            Stage(find_method("prox-linear"), forms.lifted, "no hidden coordinates known")
+        )
     if not polishing or not stages:
         stages.append(Stage(find_method("sbl-adals"), forms.lifted, "first-order method"))
     return stages

@@ -103,7 +103,7 @@ def judged_solution(
     gap = None if bound is None or evaluation is None else evaluation.objective - bound.value
     domination = None
     if gap is None and constants is not None and stationary and smooth is not None:
-        domination = gradient_domination(lifted, smooth, multipliers, constants)
+        domination = gradient_domination(smooth, lifted.domain, multipliers, constants)
     certified = domination if gap is None else gap
     status = judge(
         result.termination, evaluation, stationary, tolerance, certified, impossible is not None
@@ -174,9 +174,7 @@ def _bound(
 def _impossible(hidden: Form, outcome: Outcome) -> LowerBound | None:
     result = outcome.result
     own = outcome.form is hidden
-    there = hidden.oracle().at(
-        result.point if own else hidden.from_written(outcome.point)
-    )
+    there = hidden.oracle().at(result.point if own else hidden.from_written(outcome.point))
     if not there.finite or not there.differentiable:
         return None
     return infeasibility(hidden, there, result.conflict if own else None)

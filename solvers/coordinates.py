@@ -76,14 +76,13 @@ class LogStack:
 
     def point(self, u: FloatArray) -> FloatArray:
         """x, from u."""
-        return np.where(
-            self.logs, np.exp(np.minimum(np.where(self.logs, u, 0.0), LARGEST_LOG)), u
-        )
+        exponents = np.minimum(np.where(self.logs, u, 0.0), LARGEST_LOG)
+        return np.asarray(np.where(self.logs, np.exp(exponents), u))
 
     def coordinates(self, x: FloatArray) -> FloatArray:
         """u, from x."""
         with np.errstate(all="ignore"):
-            return np.where(self.logs, np.log(np.where(self.logs, x, 1.0)), x)
+            return np.asarray(np.where(self.logs, np.log(np.where(self.logs, x, 1.0)), x))
 
     def evaluate(self, u: FloatArray, part: str) -> Forward:
         x = self.point(u)
@@ -94,7 +93,7 @@ class LogStack:
         scale = np.where(self.logs, x, 1.0)
         forward = self.inner.evaluate(x, "all")
         gradient = np.asarray(forward.jacobian().T @ weights[: self.size]).reshape(-1)
-        hessian = self.inner.hessian(x, weights) * np.outer(scale, scale)
+        hessian = np.asarray(self.inner.hessian(x, weights) * np.outer(scale, scale))
         hessian[np.diag_indices_from(hessian)] += np.where(self.logs, gradient * x, 0.0)
         return hessian
 
@@ -174,6 +173,12 @@ class Geometry(Protocol):
     def retract(self, x: FloatArray, step: FloatArray) -> FloatArray:
         """The point that a step leads to."""
 
+    def bends(self, x: FloatArray) -> bool:
+        """Whether x is held by a bound that is curved in these coordinates."""
+
+    def plain(self) -> Geometry:
+        """The coordinates to go on with where such a bound is active: x itself."""
+
 
 @dataclass(frozen=True)
 class PlainGeometry:
@@ -191,6 +196,12 @@ class PlainGeometry:
 
     def retract(self, x: FloatArray, step: FloatArray) -> FloatArray:
         return self.domain.project(x + step)
+
+    def bends(self, x: FloatArray) -> bool:
+        return False
+
+    def plain(self) -> Geometry:
+        return self
 
 
 @dataclass(frozen=True)
@@ -210,7 +221,7 @@ class MapGeometry:
 
     def _jacobian(self, x: FloatArray) -> tuple[FloatArray, FloatArray]:
         forward = self.stack.evaluate(x, "map")
-        jacobian = forward.jacobian()
+        jacobian: Any = forward.jacobian()
         dense = jacobian.toarray() if scipy.sparse.issparse(jacobian) else np.asarray(jacobian)
         return forward.values, dense
 
@@ -221,7 +232,7 @@ class MapGeometry:
         jacobian = self._jacobian(evaluation.point)[1] @ tangent
         if not np.isfinite(jacobian).all():
             return plain
-        left, sizes, right = np.linalg.svd(jacobian, full_matrices=False)
+        _, sizes, right = np.linalg.svd(jacobian, full_matrices=False)
         if sizes.size < tangent.shape[1] or sizes[-1] <= SINGULAR * max(1.0, sizes[0]):
             return plain
         columns = tangent @ (right.T / sizes)
@@ -233,7 +244,7 @@ class MapGeometry:
         tangent = self._tangent()
         jacobian = self._jacobian(evaluation.point)[1] @ tangent
         gradient = evaluation.gradient + evaluation.jacobian.T @ multipliers
-        slope = np.linalg.lstsq(jacobian.T, tangent.T @ gradient, rcond=None)[0]
+        slope = np.asarray(np.linalg.lstsq(jacobian.T, tangent.T @ gradient, rcond=None)[0])
         hessian = oracle.lagrangian_hessian(evaluation, multipliers, -slope)
         return np.asarray(tangent @ (tangent.T @ hessian @ tangent) @ tangent.T)
 
@@ -250,6 +261,14 @@ class MapGeometry:
             if best is not None:
                 break
         return plain if best is None else self.domain.project(best)
+
+    def bends(self, x: FloatArray) -> bool:
+        room = self.domain.step_rows(x, np.ones(x.size))
+        least = 1e-12 * np.maximum(1.0, np.abs(x))
+        return bool((self.bending & ((room.upper <= least) | (-room.lower <= least))).any())
+
+    def plain(self) -> Geometry:
+        return PlainGeometry(self.domain)
 
     def _invert(
         self, goal: FloatArray, first: FloatArray, tangent: FloatArray, accuracy: float
@@ -272,7 +291,7 @@ def _solved(matrix: FloatArray, target: FloatArray) -> FloatArray:
     """matrix⁻¹ target: exact elimination where the matrix is square, for triangular maps are steep."""
     if matrix.shape[0] == matrix.shape[1]:
         try:
-            return np.linalg.solve(matrix, target)
+            return np.asarray(np.linalg.solve(matrix, target))
         except np.linalg.LinAlgError:
             pass
     return np.asarray(np.linalg.lstsq(matrix, target, rcond=None)[0])

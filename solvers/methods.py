@@ -208,6 +208,8 @@ def minimize(
         raise ValueError(f"the start has shape {first.shape}, not ({domain.dimension},)")
     if rule == "theory":
         if entry.make_theory is None:
-            raise ValueError(f"{entry.name} has no theorem; rule='theory' is for the paper's methods")
+            raise ValueError(
+                f"{entry.name} has no theorem; rule='theory' is for the paper's methods"
+            )
         return run(entry.make_theory(chosen, constants or Constants()), task, first, callback)
     return run(entry.make(chosen), task, first, callback)

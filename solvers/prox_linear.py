@@ -37,9 +37,7 @@ class ProxLinearOptions(Options):
     def __post_init__(self) -> None:
         super().__post_init__()
         if self.curvature not in CURVATURES:
-            raise ValueError(
-                f"curvature is one of {', '.join(CURVATURES)}, not {self.curvature!r}"
-            )
+            raise ValueError(f"curvature is one of {', '.join(CURVATURES)}, not {self.curvature!r}")
 
 
 class NoCurvature:
@@ -86,9 +84,7 @@ class BfgsCurvature:
             change = share * change + (1 - share) * product
             inner = float(step @ change)
         self._matrix = (
-            self._matrix
-            - np.outer(product, product) / curvature
-            + np.outer(change, change) / inner
+            self._matrix - np.outer(product, product) / curvature + np.outer(change, change) / inner
         )
 
 

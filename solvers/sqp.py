@@ -1,6 +1,6 @@
 """One step of sequential quadratic programming on linearised rows, inside a trust region.
 
-    minimise ∇F1·d + ½ dᵀB d   s.t.   g + ∇g·d <= 0,   h + ∇h·d = 0,   x + d in X,   d = frame(w), ‖w‖∞ <= Δ
+    minimise ∇F1·d + ½ dᵀB d   s.t.   g + ∇g·d <= 0,   h + ∇h·d = 0,   x + d in X,   ‖w‖∞ <= Δ
 
 Where the linearised rows admit no such step, the least relaxation of them that does is found first.
 Merit is the exact penalty F1 + Σ λ_i [row_i]₊ with a weight for each row; a step that fails it because
@@ -149,9 +149,7 @@ class QuadraticModel:
         wall = np.hstack([walls, np.zeros((limits.size, wide))])
         level = np.hstack([dense[count:], np.zeros((equal, count)), -np.eye(equal), np.eye(equal)])
         steps = self._within(radius, 1.0)
-        padding = [
-            scipy.sparse.csr_array((cone.matrix.shape[0], wide)) for cone in steps.cones
-        ]
+        padding = [scipy.sparse.csr_array((cone.matrix.shape[0], wide)) for cone in steps.cones]
         cones = tuple(
             replace(cone, matrix=scipy.sparse.csr_array(scipy.sparse.hstack([cone.matrix, pad])))
             for cone, pad in zip(steps.cones, padding, strict=True)
@@ -285,7 +283,7 @@ def relaxation(
     w = solution.step[: model.dimension]
     left = rows + model.jacobian @ w
     count = model.inequalities
-    slack = left.copy()
+    slack = np.array(left)
     slack[:count] = np.maximum(left[:count], 0.0)
     margin = 1e-9 * (1.0 + np.max(np.abs(rows), initial=0.0))
     slack[:count] += margin
@@ -341,7 +339,9 @@ class Penalty:
         They come down by and by, so that the multipliers of an early, far step do not rule for ever.
         """
         needed = np.abs(step.multipliers)
-        weights = np.maximum(2.0 * needed, np.where(self.weights > 4 * needed, 0.5, 1.0) * self.weights)
+        weights = np.maximum(
+            2.0 * needed, np.where(self.weights > 4 * needed, 0.5, 1.0) * self.weights
+        )
         penalty = Penalty(weights)
         change, rows = model.change(step.w)
         repaired = model.evaluation.violations - model.violations(rows)

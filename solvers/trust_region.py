@@ -38,6 +38,10 @@ ROUNDING = 1e-15
 PROGRESS = 1e-11
 # How far below the tolerance residual and violation are brought while that is cheap.
 SHARE = 1e-2
+# How many steps in a row may fail at bounds that bend before others are tried.
+MOST_HELD = 1
+# The most steps in a row without the hidden coordinates, after bounds that bend got in the way.
+LONGEST_TERM = 81
 # An objective under −BOTTOM, still falling, is taken as unbounded.
 BOTTOM = 1e20
 # A relaxed step that takes off less than this share of the violation finds it stationary.
@@ -84,6 +88,9 @@ class TrustRegionState(State):
     stagnant: int = 0
     failures: int = 0
     converged: bool = False
+    held: int = 0
+    plain: int = 0
+    term: int = 0
 
 
 class TrustRegion:
@@ -111,7 +118,7 @@ class TrustRegion:
         return None
 
     def step(self, task: Task, state: TrustRegionState) -> TrustRegionState:
-        geometry = task.geometry or PlainGeometry(task.domain)
+        geometry = self._geometry(task, state)
         current = state.current
         hessian = state.hessian
         fresh = hessian is None
@@ -141,6 +148,14 @@ class TrustRegion:
                 if other > max(ratio, ACCEPTED):
                     trial, ratio = corrected, other
         length = float(np.max(np.abs(found.w), initial=0.0))
+        held = not state.plain and geometry.bends(trial.point)
+        if ratio < POOR and held and state.held >= MOST_HELD:
+            # The hidden line leads through a bound that the model cannot see: some steps without it.
+            term = min(max(1, 3 * state.term), LONGEST_TERM)
+            return replace(
+                state, plain=term, term=term, held=0, hessian=None, phase="plain", step=0.0
+            )
+        state = replace(state, held=state.held + held)
         if ratio < ACCEPTED or not trial.differentiable:
             radius = (0.25 if trial.finite else 0.1) * min(length, state.radius)
             if state.reach > REACH and trial.finite and model.steps.cones:
@@ -156,6 +171,10 @@ class TrustRegion:
                 return self._at_rest(task, rejected, model, found)
             return rejected
         return self._accepted(task, state, found, trial, ratio, length)
+
+    def _geometry(self, task: Task, state: TrustRegionState) -> Geometry:
+        geometry = task.geometry or PlainGeometry(task.domain)
+        return geometry.plain() if state.plain > 0 else geometry
 
     def _accepted(
         self,
@@ -181,6 +200,9 @@ class TrustRegion:
             multipliers=found.multipliers,
             hessian=None,
             radius=max(radius, 1e-6),
+            held=state.held if self._geometry(task, state).bends(trial.point) else 0,
+            plain=max(state.plain - 1, 0),
+            phase="plain" if state.plain > 1 else "",
             reach=1.0 - 0.3 * (1.0 - state.reach) if good else REACH,
             step=length,
             shift=ratio,
@@ -237,9 +259,7 @@ class TrustRegion:
     def _failed(self, state: TrustRegionState) -> TrustRegionState:
         if state.failures >= 4:
             return replace(state, stop=Termination.BACKEND_FAILED)
-        return replace(
-            state, failures=state.failures + 1, radius=0.1 * state.radius, hessian=None
-        )
+        return replace(state, failures=state.failures + 1, radius=0.1 * state.radius, hessian=None)
 
     def _cannot_repair(self, task: Task, model: QuadraticModel, found: QuadraticStep) -> bool:
         """Whether violated rows stay as violated as they are, for all that the model can do."""

@@ -19,7 +19,7 @@ from hcmodel.hidden.counterexample import Counterexample
 from hcmodel.hidden.map import HiddenMap, complete
 from hcmodel.hidden.multistart import refute_by_kkt
 from hcmodel.hidden.proof import Failure, Proof, prove
-from hcmodel.hidden.refutation import refute
+from hcmodel.hidden.refutation import NO_SAMPLE, refute
 from hcmodel.hidden.separable import LOG, declared_coordinates
 from hcmodel.report.analysis import analysis_html, analysis_json, analysis_text
 from hcmodel.solvers.theory import Constants
@@ -114,7 +114,7 @@ def _without_map(problem: Problem, samples: int, seed: int) -> Analysis:
         failure=proof.failure,
         counterexample=example,
         samples=seen,
-        conditions=_data_condition(problem),
+        conditions=(*(() if seen else (NO_SAMPLE,)), *_data_condition(problem)),
         source=_text(problem),
     )
 

@@ -29,6 +29,8 @@ Labels = dict[str, str]
 BOUND, ESTIMATE = "bound", "estimate"
 # Second derivatives are computed whole up to this dimension, and by differences of gradients beyond.
 LARGEST_HESSIAN = 40
+# Hessians in all, and at least for each function.
+MOST_HESSIANS, LEAST_HESSIANS = 120, 5
 # Rows beyond this number are looked at in part.
 MOST_ROWS = 20
 
@@ -136,7 +138,8 @@ def _functions(
         known = np.isfinite(slopes).all(axis=1)
         steepest = max([steepest, *np.linalg.norm(slopes[known], axis=1).tolist()])
         if whole:
-            low, high = _by_hessians(points, function)
+            few = max(LEAST_HESSIANS, MOST_HESSIANS // (1 + rows.size))
+            low, high = _by_hessians(points[:few], function)
         else:
             ys = np.array([tangent.T @ point.point for point in points])
             low, high = _by_differences(ys[known], slopes[known])

@@ -91,7 +91,8 @@ def _folded(hidden: HiddenMap, points: Sequence[MapPoint]) -> Counterexample | N
         metric = hidden.domain.metric(goal.point)
         apart = float(np.max(np.abs(found.point - goal.point) / metric, initial=0.0))
         gap = float(np.linalg.norm(found.image - goal.image))
-        if apart > APART and gap <= SAME * _least_stretch(goal, found):
+        rounding = 1e-14 * float(np.linalg.norm(goal.image))
+        if apart > APART and gap + rounding <= SAME * _least_stretch(goal, found):
             return Counterexample(
                 kind="map",
                 function="hidden",

@@ -54,9 +54,11 @@ def _search(
         found = polish(model, x, multipliers)
         shown += [] if found is None else [found]
     if model.stack.kinked:
+        known = [each.point.point for each in shown]
         for x, _ in tries:
-            found = sharp_minimum(model, x, generator, [each.point.point for each in shown])
+            found = sharp_minimum(model, x, generator, known)
             shown += [] if found is None else [found]
+            known.append(x if found is None else found.point.point)
     feasible = [point for point in points if point.violation == 0.0]
     feasible += [found.point for found in shown]
     if not feasible:

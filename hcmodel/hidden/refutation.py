@@ -40,6 +40,7 @@ SUSPICIOUS = -1e-6
 # How many of the worst points are followed downhill or tried by segments, and for how many steps.
 WORST, DOWNHILL_STEPS = 4, 12
 MOST_ROWS = 400
+NO_SAMPLE = "no sample was found at which every function is defined"
 
 
 @dataclass(frozen=True)
@@ -70,7 +71,7 @@ def refute(hidden: HiddenMap, samples: int, seed: int) -> Findings:
 def _search(hidden: HiddenMap, samples: int, generator: np.random.Generator) -> Findings:
     points = hidden.sample(samples, generator)
     if not points:
-        return Findings(None, None, 0, ("no sample was found at which every function is defined",))
+        return Findings(None, None, 0, (NO_SAMPLE,))
     broken = refute_map(hidden, points)
     if broken is not None:
         return Findings(broken, None, len(points), ())
@@ -100,8 +101,8 @@ def bend(point: MapPoint, function: int, form: Form = plain, equality: bool = Fa
     frame = np.eye(slope.size)
     if function != OBJECTIVE:
         frame = np.linalg.svd(slope.reshape(1, -1))[2][1:].T
-        if frame.shape[1] == 0:
-            return None
+    if frame.shape[1] == 0:
+        return None
     values, vectors = np.linalg.eigh(frame.T @ curved @ frame)
     worst = 0
     if equality and values[-1] > -values[0]:

@@ -56,6 +56,8 @@ def sharp_minimum(
     if not isinstance(model.domain, Box) or model.domain.dimension > LARGEST_DIMENSION:
         return None
     x, radius = model.domain.project(start), FIRST_RADIUS
+    if any(np.all(np.abs(x - y) <= 1e-4 * model.domain.metric(x)) for y in known):
+        return None
     last = np.zeros(x.size)
     for _ in range(DESCENT_STEPS):
         step = _descent(model, x, radius, generator)

@@ -6,6 +6,7 @@ example, by proof or by sampling.
 
 from __future__ import annotations
 
+import re
 import sys
 import time
 from collections.abc import Callable
@@ -22,8 +23,9 @@ EXAMPLES = Path(__file__).parents[2] / "examples"
 
 
 def load(name: str) -> hc.Problem:
-    data = EXAMPLES / f"{name}.json"
-    return hc.load(EXAMPLES / f"{name}.hc", str(data) if data.exists() else None)
+    path = EXAMPLES / f"{name}.hc"
+    data = re.findall(r"^#.*--data (\S+)", path.read_text(), re.MULTILINE)  # as its comment says
+    return hc.load(path, [str(EXAMPLES / file) for file in data[:1]] or None)
 
 
 def best(action: Callable[[], Any], repeats: int = 3) -> float:

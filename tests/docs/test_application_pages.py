@@ -1,8 +1,8 @@
 """The pages of the applications show the examples as they are, and what they print.
 
 A ```hc block behind `<!-- file: NAME -->` is the file NAME of `examples/`, one behind
-`<!-- from: NAME -->` a part of it. Sessions run in a folder with the data of the examples, and are read as in
-`test_language_pages.py`.
+`<!-- from: NAME -->` a part of it. Sessions run in a folder with the data of the examples, and are
+read as in `test_language_pages.py`.
 """
 
 from __future__ import annotations

@@ -36,7 +36,9 @@ p = hc.Variable(2, name="p", bounds=(0.1, 10))
     ],
     ids=str,
 )
-def test_pieces_are_lifted_where_more_of_them_is_worse(objective: hc.Expression, added: int) -> None:
+def test_pieces_are_lifted_where_more_of_them_is_worse(
+    objective: hc.Expression, added: int
+) -> None:
     lifted = lift(objective, 1.0, [])
     assert len(lifted.definitions) == added
     if not added:
@@ -52,7 +54,7 @@ def test_maximising_turns_the_direction() -> None:
 def test_sides_of_constraints_have_their_directions() -> None:
     kinked = hc.abs(x[0])
     assert len(lift(hc.sum(x), 1.0, [kinked <= 1]).definitions) == 1
-    assert len(lift(hc.sum(x), 1.0, [1 >= kinked]).definitions) == 1
+    assert len(lift(hc.sum(x), 1.0, [hc.Constant(1) >= kinked]).definitions) == 1
     assert not lift(hc.sum(x), 1.0, [kinked >= 1]).definitions
     assert not lift(hc.sum(x), 1.0, [kinked == 1]).definitions
 

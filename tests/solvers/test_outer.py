@@ -113,7 +113,12 @@ def test_log_forms_have_the_derivatives_of_their_values(sign: float) -> None:
 
 def test_log_rows_are_relative_violations() -> None:
     outer = Outer(
-        np.ones(1), sp.csr_array([[1.0, 0.0]]), sp.csr_array([[0.0, 1.0]]), 1, False, np.array([True])
+        np.ones(1),
+        sp.csr_array([[1.0, 0.0]]),
+        sp.csr_array([[0.0, 1.0]]),
+        1,
+        False,
+        np.array([True]),
     )
     rows, magnitudes = outer.row_values(np.array([2e9, 1e9]))
     np.testing.assert_allclose(rows, [np.log(2.0)])

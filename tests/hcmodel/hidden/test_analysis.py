@@ -114,6 +114,32 @@ def test_parameters_are_named_as_a_condition():
     assert any("parameters" in condition for condition in analysis.conditions)
 
 
+@pytest.mark.parametrize("declared", [True, False])
+def test_functions_that_are_defined_nowhere_are_told(declared):
+    x = hc.Variable(2, name="x", bounds=(-1, 1))
+    objective = hc.Minimize(hc.log(x[0] - 5) * x[1])
+    analysis = analyze(hc.Problem(objective, hidden=[x + x**3] if declared else None), 20)
+    assert (analysis.verdict, analysis.samples) == ("not refuted", 0)
+    assert "no sample was found" in analysis.conditions[0]
+
+
+def test_variables_that_cannot_move_are_no_trouble():
+    x = hc.Variable(2, name="x", bounds=([1, 2], [1, 2]))
+    problem = hc.Problem(hc.Minimize(x[0] * hc.sin(x[1])), hidden=[x + x**3])
+    assert analyze(problem, 20).verdict == "not refuted"
+
+
+def test_a_black_box_with_its_own_gradient_is_tested_by_middles():
+    x = hc.Variable(2, name="x", bounds=(-1, 1))
+    for sign, verdict in ((1.0, "not refuted"), (-1.0, "refuted")):
+        square = hc.function(
+            lambda v, s=sign: s * float(np.sum(np.asarray(v) ** 2)),
+            x,
+            grad=lambda v, s=sign: 2 * s * v,
+        )
+        assert analyze(hc.Problem(hc.Minimize(square), hidden=[x]), 20).verdict == verdict
+
+
 @pytest.mark.parametrize("arguments", [(0, 0), (10, -1), (2.5, 0), (True, 0)])
 def test_samples_and_seed_are_checked(arguments):
     with pytest.raises(hc.ModelError, match="whole number"):

@@ -1,0 +1,173 @@
+"""Draw the pictures of the pages of `auto`, `hidden-newton` and `prox-linear`.
+
+`python docs/generate_method_pictures.py` writes `docs/pictures/method-*.png`; with names only theirs.
+Needs matplotlib, from the extra `plot`. The pictures of the paper's methods come from
+`examples/paper/reproduce.py --methods`. Run by hand.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.backends.backend_agg import FigureCanvasAgg
+from matplotlib.figure import Figure
+from numpy.typing import NDArray
+
+DOCS = Path(__file__).resolve().parent
+sys.path.insert(0, str(DOCS.parent))
+
+from hcmodel.solvers.loop import Method, Task, run  # noqa: E402
+from hcmodel.solvers.methods import METHODS, make_options  # noqa: E402
+from hcmodel.solvers.oracle import Budget, Evaluation, Oracle  # noqa: E402
+from hcmodel.start import start_vector  # noqa: E402
+from tests.benchmarks.development_set import Case, development_set  # noqa: E402
+
+FloatArray = NDArray[np.float64]
+SMALLEST = 1e-15
+
+
+class Recorder:
+    """A method that keeps the point of every state of the method it wraps."""
+
+    def __init__(self, method: Method[Any]) -> None:
+        self.method = method
+        self.points: list[FloatArray] = []
+
+    def init(self, task: Task, start: Evaluation) -> Any:
+        return self._kept(self.method.init(task, start))
+
+    def step(self, task: Task, state: Any) -> Any:
+        return self._kept(self.method.step(task, state))
+
+    def terminate(self, task: Task, state: Any) -> Any:
+        return self.method.terminate(task, state)
+
+    def _kept(self, state: Any) -> Any:
+        self.points.append(state.current.point)
+        return state
+
+
+@dataclass(frozen=True)
+class Run:
+    """Points evaluated so far, and the larger of relative error and violation at the iterate."""
+
+    points: FloatArray
+    distance: FloatArray
+
+
+def path(case: Case, method: str, max_calls: int, **options: Any) -> Run:
+    """A run on the form of the model that the method works on, judged on the model as written."""
+    problem, entry = case.make(), METHODS[method]
+    forms = problem.forms()
+    form = forms.lifted if entry.second_order or entry.needs_smooth else forms.written
+    if entry.needs_coordinates:
+        found = forms.hidden()
+        assert found is not None
+        form = found
+    forms.written.refresh()
+    form.refresh()
+    oracle = Oracle(form.stack, form.canonical.outer, budget=Budget(max_calls))
+    geometry = form.geometry if entry.second_order else None
+    recorder = Recorder(entry.make(make_options(entry, options)))
+    first = problem.canonical.domain.project(start_vector(problem.canonical, None, False))
+    task = Task(oracle, form.domain, 1e-6, None, geometry)
+    result = run(recorder, task, form.from_written(first))
+    judge, sign = forms.written.oracle(), problem.canonical.sign
+    kept, distance = [], []
+    for record, point in zip(result.trace, recorder.points, strict=False):
+        there = judge.at(form.to_written(point))
+        worst = max(
+            case.error(sign * there.objective), float(np.max(there.violations, initial=0.0))
+        )
+        kept.append(record.points)
+        distance.append(max(worst, SMALLEST))
+    return Run(np.array(kept, dtype=float), np.array(distance))
+
+
+def draw(axes: Axes, title: str, paths: dict[str, Run], legend: str = "upper right") -> None:
+    for label, each in paths.items():
+        axes.plot(each.points, each.distance, marker=".", linewidth=1.2, label=label)
+    axes.set(title=title, xlabel="points", xscale="log", yscale="log")
+    axes.set_ylabel("relative error or violation")
+    axes.title.set_fontsize(10)
+    axes.grid(alpha=0.3)
+    axes.legend(loc=legend, fontsize=8)
+
+
+def canvas(width: float, height: float) -> Figure:
+    figure = Figure(figsize=(width, height), layout="constrained")
+    FigureCanvasAgg(figure)
+    return figure
+
+
+def named(name: str) -> Case:
+    return next(case for case in development_set() if case.name == name)
+
+
+def hidden_newton() -> Figure:
+    """The program with 100 variables and the helicopter, beside the methods of first order."""
+    figure = canvas(8.4, 3.4)
+    left, right = figure.subplots(1, 2)
+    program, helicopter = named("fatkhullin_cgp100"), named("lqr_compleib_he1")
+    limits = {"hidden-newton": 200, "sbl-adals": 1500, "ippm-acgd": 1500}
+    draw(left, "posynomials, 100 variables", {m: path(program, m, n) for m, n in limits.items()})
+    paths = {m: path(helicopter, m, n) for m, n in limits.items()}
+    draw(right, "regulator from K = 0, 18 unknowns", paths)
+    return figure
+
+
+def prox_linear() -> Figure:
+    """Ex-CNLS beside the sub-gradient method, and the program with 100 variables by its curvatures."""
+    figure = canvas(8.4, 3.4)
+    left, right = figure.subplots(1, 2)
+    kinked, program = named("Ex-CNLS, no map"), named("fatkhullin_cgp100")
+    paths = {"prox-linear": path(kinked, "prox-linear", 200)}
+    paths["ippm-swsg"] = path(kinked, "ippm-swsg", 6000)
+    draw(left, "Ex-CNLS, no map", paths)
+    curvatures = {
+        f'curvature="{name}"': path(program, "prox-linear", 800, curvature=name)
+        for name in ("exact", "bfgs", "none")
+    }
+    draw(right, "posynomials, 100 variables, no map", curvatures, "lower left")
+    return figure
+
+
+def auto() -> Figure:
+    """Points that `auto` and the best method of first order need on the development set."""
+    cases = [case for case in development_set() if case.kind in ("geometric", "regulator", "paper")]
+    needed: dict[str, list[float]] = {"auto": [], "sbl-adals": []}
+    for case in cases:
+        for method, points in needed.items():
+            problem = case.make()
+            problem.solve(method, max_calls=5000, time_limit=20)
+            assert problem.solution is not None
+            near = case.error(problem.value) <= 1e-6
+            points.append(problem.solution.oracle_calls.points if near else np.nan)
+    figure = canvas(7.6, 4.8)
+    axes = figure.subplots()
+    rows = np.arange(len(cases))[::-1]
+    for (method, points), marker in zip(needed.items(), "os", strict=True):
+        axes.plot(points, rows, marker, label=method, markersize=5)
+    axes.set_yticks(rows, [case.name for case in cases], fontsize=7)
+    axes.set(xscale="log", xlabel="points, where the run ended within 1e-6 of the optimum")
+    axes.grid(alpha=0.3)
+    axes.legend(fontsize=8)
+    return figure
+
+
+PICTURES: dict[str, Callable[[], Figure]] = {
+    "auto": auto,
+    "hidden-newton": hidden_newton,
+    "prox-linear": prox_linear,
+}
+
+
+if __name__ == "__main__":
+    for name in sys.argv[1:] or PICTURES:
+        PICTURES[name]().savefig(DOCS / "pictures" / f"method-{name}.png", dpi=100)

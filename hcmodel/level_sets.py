@@ -1,0 +1,133 @@
+"""A ball that holds every feasible point of low value, from linear minorants at a few points.
+
+Needed where the set V of a certificate is unbounded, or far larger than what matters of it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import scipy
+from numpy.typing import NDArray
+
+from hcmodel.bounding_sets import HalfSpaces, ball, entry_bounds, sides
+from hcmodel.charts import Chart
+from hcmodel.forms import Form
+from hcmodel.solvers import kkt
+from hcmodel.solvers.oracle import Evaluation, Oracle
+
+FloatArray = NDArray[np.float64]
+
+# How far above the value at hand the level lies, relatively.
+MARGIN = 0.1
+# Coordinates along which points are looked at; each costs two evaluations.
+LARGEST_SEARCH = 200
+
+
+@dataclass(frozen=True)
+class Ball:
+    """Every feasible v with F1(v) <= level has |v − center| <= radius."""
+
+    level: float
+    center: FloatArray
+    radius: float
+
+    def reach(self, point: FloatArray) -> float:
+        """A bound of the distance from a point to all of them."""
+        return self.radius + float(np.linalg.norm(point - self.center))
+
+
+def level_ball(
+    form: Form,
+    oracle: Oracle,
+    chart: Chart,
+    pair: tuple[Evaluation, FloatArray],
+    probing: bool,
+) -> Ball | None:
+    """A ball around the point's image; without an objective, one that holds all feasible points.
+
+    From minorants at the point itself or, with `probing`, also at points moved along the coordinates.
+    """
+    evaluation, multipliers = pair
+    center, level = chart.image(evaluation), _level(evaluation)
+    known = [sides(chart.bounds, center)]
+    cut = _minorants(chart, evaluation, multipliers, center, level, rows=True)
+    known += [] if cut is None else [cut]
+    for point in _around(form, oracle, chart, *pair) if probing else ():
+        there = oracle.at(point)
+        if there.finite and there.differentiable:
+            cut = _minorants(chart, there, multipliers, center, level, rows=False)
+            known += [] if cut is None else [cut]
+    unit = max(float(np.max(np.abs(center), initial=0.0)), 1e-3)
+    radius = ball(HalfSpaces.joined(known), unit, chart.hull)
+    return None if radius is None else Ball(level, center, radius)
+
+
+def _level(evaluation: Evaluation) -> float:
+    if not evaluation.has_objective:
+        return 0.0
+    value = evaluation.objective
+    return value + MARGIN * max(abs(value), 1e-6)
+
+
+def _minorants(
+    chart: Chart,
+    evaluation: Evaluation,
+    multipliers: FloatArray,
+    center: FloatArray,
+    level: float,
+    *,
+    rows: bool,
+) -> HalfSpaces | None:
+    """Where F1, L and the rows (all of them, or the most violated) can be low enough."""
+    count = evaluation.inequalities
+    gradients = [kkt.lagrangian_gradient(evaluation, multipliers)]
+    objective = evaluation.objective if evaluation.has_objective else 0.0
+    room = [level - objective - float(multipliers @ evaluation.rows)]
+    if evaluation.has_objective:
+        gradients.append(evaluation.gradient)
+        room.append(level - objective)
+    if evaluation.rows.size:
+        chosen = np.arange(evaluation.rows.size)
+        if not rows:
+            chosen = chosen[:count][np.argsort(-evaluation.rows[:count])[:1]]
+        jacobian = _dense(evaluation.jacobian[chosen])
+        gradients += [*jacobian, *(-jacobian[chosen >= count])]
+        room += [*(-evaluation.rows[chosen]), *evaluation.rows[chosen[chosen >= count]]]
+    slopes = chart.slopes(evaluation, np.array(gradients))
+    if slopes is None or not np.isfinite(slopes).all():
+        return None
+    return HalfSpaces(slopes, np.array(room) + slopes @ (chart.image(evaluation) - center))
+
+
+def _around(
+    form: Form, oracle: Oracle, chart: Chart, evaluation: Evaluation, multipliers: FloatArray
+) -> list[FloatArray]:
+    """Points moved both ways along each coordinate that has no bound, or each direction of the map.
+
+    They lie where the Lagrangian has about reached the level, but not farther than is natural.
+    """
+    point, domain, inner = evaluation.point, form.domain, form.map_geometry
+    geometry = form.geometry if inner is None else inner
+    hessian = geometry.hessian(oracle, evaluation, multipliers)
+    columns = None if inner is None else inner.frame(evaluation).columns
+    if inner is None:
+        lower, upper = entry_bounds(domain)
+        columns = np.diag(domain.metric(point))[:, np.isinf(lower) | np.isinf(upper)]
+    if columns is None or columns.shape[1] > LARGEST_SEARCH:
+        return []
+    size = 1.0 if inner is None else 0.3 * float(np.max(np.abs(chart.image(evaluation))))
+    rise = _level(evaluation) - evaluation.objective if evaluation.has_objective else 1.0
+    curvature = np.einsum("ij,ik,kj->j", columns, hessian, columns)
+    lengths = np.sqrt(4.0 * rise / np.maximum(curvature, 1e-300))
+    steps = np.where(np.isfinite(lengths), np.minimum(lengths, size), size) * columns
+    moves = [sign * step for step in steps.T for sign in (1, -1)]
+    if inner is None:
+        return [domain.project(point + move) for move in moves]
+    return [inner.retract(point, move) for move in moves]
+
+
+def _dense(matrix: Any) -> FloatArray:
+    return np.asarray(matrix.toarray() if scipy.sparse.issparse(matrix) else matrix)
