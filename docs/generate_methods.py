@@ -11,6 +11,7 @@ from typing import Any
 
 from regions import main, table
 
+from hcmodel.report.show import AUTO
 from hcmodel.solvers import METHODS
 from hcmodel.solvers.qp import BACKENDS
 
@@ -19,30 +20,32 @@ PAGE = "methods.md"
 
 def regions() -> dict[str, str]:
     """The bodies of the page's regions: the methods, and their options."""
-    rows = [
-        (f"`{entry.name}`", entry.summary, entry.assumptions, entry.complexity, entry.reference)
+    name, *about = AUTO
+    rows = [(_linked(name), *about, "ours")]
+    rows += [
+        (_linked(entry.name), entry.summary, entry.assumptions, entry.complexity, entry.reference)
         for entry in METHODS.values()
     ]
     header = ("method", "what it is", "assumes", "oracle calls to accuracy ε", "reference")
     return {"methods": table(header, rows), "options": _options()}
 
 
+def _linked(name: str) -> str:
+    """A method's name as a link to its page."""
+    return f"[`{name}`](method-{name}.md)"
+
+
 def _options() -> str:
-    """Each option once, with the methods that have it."""
-    rows: dict[str, list[str]] = {}
+    """Each option once for every default and meaning that it has, with the methods that share it."""
+    users: dict[tuple[str, str, str], list[str]] = {}
     for entry in METHODS.values():
         explained = _explained(entry.options)
         for field in fields(entry.options):
             if field.default is MISSING:
                 raise ValueError(f"option {field.name} of {entry.name} has no default")
-            if field.name in rows:
-                rows[field.name][0] += f", `{entry.name}`"
-            else:
-                meaning = explained.get(field.name, "")
-                rows[field.name] = [f"`{entry.name}`", f"`{field.default!r}`", meaning]
-    body = [
-        (f"`{name}`", default, meaning, users) for name, (users, default, meaning) in rows.items()
-    ]
+            key = (f"`{field.name}`", f"`{field.default!r}`", explained.get(field.name, ""))
+            users.setdefault(key, []).append(f"`{entry.name}`")
+    body = [(*about, ", ".join(names)) for about, names in users.items()]
     return table(("option", "default", "meaning", "methods"), body)
 
 

@@ -14,6 +14,13 @@ if TYPE_CHECKING:
     from hcmodel.problem import Problem
 
 MOST_LINES = 40
+# The default is a choice among the methods of the table rather than one of them.
+AUTO = (
+    "auto",
+    "hidden-newton where coordinates are known, else prox-linear, else sbl-adals",
+    "nothing",
+    "those of the methods it runs",
+)
 
 
 def problem_text(problem: Problem) -> str:
@@ -57,9 +64,10 @@ def problem_latex(problem: Problem) -> str:
 
 
 def methods_text() -> str:
-    """The table of methods."""
+    """The default and the table of methods."""
     titles = ("method", "what it is", "assumes", "calls")
-    rows = [
+    rows = [AUTO]
+    rows += [
         (entry.name, entry.summary, entry.assumptions, entry.complexity)
         for entry in METHODS.values()
     ]

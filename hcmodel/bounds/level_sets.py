@@ -12,8 +12,8 @@ import numpy as np
 import scipy
 from numpy.typing import NDArray
 
-from hcmodel.bounding_sets import HalfSpaces, ball, entry_bounds, sides
-from hcmodel.charts import Chart
+from hcmodel.bounds.charts import Chart
+from hcmodel.bounds.sets import HalfSpaces, ball, entry_bounds, sides
 from hcmodel.forms import Form
 from hcmodel.solvers import kkt
 from hcmodel.solvers.oracle import Evaluation, Oracle

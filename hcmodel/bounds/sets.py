@@ -158,8 +158,9 @@ def ball(halves: HalfSpaces, unit: float, directions: FloatArray | None = None) 
     tried = 0
     for multiple in DISTANCES:
         near = offsets <= multiple * unit
-        if np.count_nonzero(near) > max(tried, normals.shape[1]):
-            tried = np.count_nonzero(near)
+        count = int(np.count_nonzero(near))
+        if count > max(tried, normals.shape[1]):
+            tried = count
             radius = _radius(normals[near], offsets[near])
             if radius is not None:
                 return radius

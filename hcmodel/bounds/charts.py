@@ -17,9 +17,11 @@ import numpy as np
 import scipy
 from numpy.typing import NDArray
 
-from hcmodel.bounding_sets import entry_bounds
+from hcmodel.bounds.map_ranges import Range, map_ranges
+from hcmodel.bounds.sets import entry_bounds, least
+from hcmodel.domains import make_domain
+from hcmodel.expression import Expression
 from hcmodel.forms import Form
-from hcmodel.map_ranges import Range, map_ranges
 from hcmodel.solvers.coordinates import SINGULAR, MapGeometry
 from hcmodel.solvers.domain import Domain, Product
 from hcmodel.solvers.oracle import Evaluation
@@ -48,6 +50,19 @@ class Chart(Protocol):
     def slopes(self, evaluation: Evaluation, gradients: FloatArray) -> FloatArray | None:
         """Derivatives by u from rows of derivatives by the form's vector; None where there are none."""
 
+    def without_curved(
+        self, evaluation: Evaluation, gradient: FloatArray
+    ) -> tuple[FloatArray, float]:
+        """The gradient without the part that bounds which bend in u hold back, and what that costs.
+
+        For x in X, L(x) >= [L(x) − g·(x − x̃)] + min over X of g·(x − x̃), g that part of ∇L.
+        """
+
+    def curvature_of_bounds(
+        self, evaluation: Evaluation, gradient: FloatArray
+    ) -> tuple[FloatArray, ...]:
+        """Hidden Hessians of −g·x, at the point and elsewhere, which have to be semidefinite."""
+
     def equals(self, slope: FloatArray, center: FloatArray) -> tuple[FloatArray, ...]:
         """Slopes that say the same of U, and of which one may say more of V."""
 
@@ -66,6 +81,16 @@ class PlainChart:
     def slopes(self, evaluation: Evaluation, gradients: FloatArray) -> FloatArray | None:
         return gradients
 
+    def without_curved(
+        self, evaluation: Evaluation, gradient: FloatArray
+    ) -> tuple[FloatArray, float]:
+        return gradient, 0.0
+
+    def curvature_of_bounds(
+        self, evaluation: Evaluation, gradient: FloatArray
+    ) -> tuple[FloatArray, ...]:
+        return ()
+
     def equals(self, slope: FloatArray, center: FloatArray) -> tuple[FloatArray, ...]:
         return (slope,)
 
@@ -81,13 +106,15 @@ class MapChart:
     normals: FloatArray
     notes: tuple[str, ...]
     tangent: FloatArray = field(repr=False)
+    curved: tuple[tuple[slice, Domain], ...] = ()
+    elsewhere: tuple[FloatArray, ...] = field(default=(), repr=False)
     known: dict[bytes, tuple[FloatArray, Frame | None]] = field(default_factory=dict, repr=False)
 
     @staticmethod
     def of(form: Form, evaluation: Evaluation) -> MapChart | None:
         """None where the map is singular at the point, or its image is no part of a plane."""
         geometry = form.map_geometry
-        ranges = map_ranges(getattr(form, "entries", ()))
+        ranges = map_ranges(_entries(form))
         if geometry is None or not ranges:
             return None
         selection = _selection(ranges)
@@ -97,12 +124,17 @@ class MapChart:
         if frame is None:
             return None
         hull, normals = frame[0], np.zeros((start.size, 0))
-        samples = [start, *_samples(form, selection)]
+        elsewhere = _samples(form)
+        images = [form.stack.evaluate(x, "map").values for x in elsewhere]
+        samples = [start, *(np.asarray(selection @ image) for image in images)]
         if hull.shape[0] > hull.shape[1]:
             normals = scipy.linalg.null_space(hull.T)
             if not all(_on_plane(normals, start, sample) for sample in samples):
                 return None
         bounds, notes = _bounds(ranges, samples)
+        curved, named = _curved(form)
+        if curved:
+            notes += (f"bounds of {named} counted as convex rows, as at every point looked at",)
         return MapChart(
             geometry=geometry,
             selection=selection,
@@ -111,6 +143,8 @@ class MapChart:
             normals=normals,
             notes=notes,
             tangent=tangent,
+            curved=curved,
+            elsewhere=tuple(elsewhere),
         )
 
     def image(self, evaluation: Evaluation) -> FloatArray:
@@ -129,6 +163,34 @@ class MapChart:
         tilted = _tilted(slope, self.normals, center, entry_bounds(self.bounds))
         return (slope,) if tilted is None else (slope, tilted)
 
+    def without_curved(
+        self, evaluation: Evaluation, gradient: FloatArray
+    ) -> tuple[FloatArray, float]:
+        rest, cost = gradient.copy(), 0.0
+        for own, domain in self.curved:
+            cost += least(domain, gradient[own], evaluation.point[own])
+            rest[own] = 0.0
+        return (rest, cost) if np.isfinite(cost) else (gradient, 0.0)
+
+    def curvature_of_bounds(
+        self, evaluation: Evaluation, gradient: FloatArray
+    ) -> tuple[FloatArray, ...]:
+        if not self.curved:
+            return ()
+        held = self.without_curved(evaluation, gradient)[0] - gradient
+        found = []
+        for x in (evaluation.point, *self.elsewhere):
+            frame = self._at(x)[1]
+            if frame is None:
+                continue
+            left, sizes, right = frame
+            slope = left @ (right @ (self.tangent.T @ held) / sizes)
+            stack = self.geometry.stack
+            weights = np.concatenate([np.zeros(stack.size), -(self.selection.T @ slope)])
+            hessian = stack.hessian(x, weights)
+            found.append(self.tangent @ (self.tangent.T @ hessian @ self.tangent) @ self.tangent.T)
+        return tuple(found)
+
     def _at(self, x: FloatArray) -> tuple[FloatArray, Frame | None]:
         """Image and decomposed Jacobian, kept for the points of one search."""
         key = x.tobytes()
@@ -136,6 +198,10 @@ class MapChart:
             image, jacobian = _mapped(self.geometry, x, self.selection, self.tangent)
             self.known[key] = image, _frame(jacobian)
         return self.known[key]
+
+
+def _entries(form: Form) -> tuple[Expression, ...]:
+    return getattr(form, "entries", ())
 
 
 def _mapped(
@@ -164,15 +230,25 @@ def _selection(ranges: Sequence[Range]) -> scipy.sparse.csr_array:
     )
 
 
-def _samples(form: Form, selection: scipy.sparse.csr_array) -> list[FloatArray]:
-    """Images of a few points of X, where the map is defined."""
+def _samples(form: Form) -> list[FloatArray]:
+    """A few points of X at which the map is defined."""
     generator = np.random.default_rng(0)
-    images = []
-    for _ in range(SAMPLES):
-        values = form.stack.evaluate(form.domain.sample(generator), "map").values
-        if np.isfinite(values).all():
-            images.append(np.asarray(selection @ values))
-    return images
+    points = [form.domain.sample(generator) for _ in range(SAMPLES)]
+    return [x for x in points if np.isfinite(form.stack.evaluate(x, "map").values).all()]
+
+
+def _curved(form: Form) -> tuple[tuple[tuple[slice, Domain], ...], str]:
+    """The sets of matrix variables that are no coordinates themselves."""
+    layout = form.canonical.layout
+    found = [
+        variable
+        for variable in layout.variables
+        if variable.domain_kind == "psd" and not any(each is variable for each in _entries(form))
+    ]
+    return (
+        tuple((layout.slice(variable), make_domain([variable])) for variable in found),
+        ", ".join(variable.name for variable in found),
+    )
 
 
 def _on_plane(normals: FloatArray, center: FloatArray, image: FloatArray) -> bool:
