@@ -18,6 +18,7 @@ from hcmodel.bounds.search import Search, signed
 from hcmodel.expression import Variable
 from hcmodel.forms import Form
 from hcmodel.solvers import kkt
+from hcmodel.solvers.domain import Domain
 from hcmodel.solvers.oracle import Evaluation, Oracle
 from hcmodel.solvers.theory import Constants
 
@@ -96,23 +97,24 @@ def _conflicting(bound: float) -> bool:
 
 
 def gradient_domination(
-    form: Form, evaluation: Evaluation, multipliers: FloatArray, constants: Constants
+    evaluation: Evaluation, domain: Domain, multipliers: FloatArray, constants: Constants
 ) -> float | None:
     """A bound of F1(x) − F1* from constants of an unknown map, for which the user vouches.
 
         F1(x) − F1* <= −λ·g − ν·h + (D_U/μ_c)·dist(−∇L(x), N_X(x)),   x in X
 
-    None without μ_c and D_U, and for models with kinks, to which the constants do not belong.
+    For models as written and without kinks: the constants belong to no other form. None without μ_c
+    and D_U.
     """
     if constants.mu_c is None or constants.diameter_u is None or constants.mu_c <= 0:
         return None
-    if form.definitions or form.stack.kinked or not form.domain.contains(evaluation.point, 1e-12):
+    if not domain.contains(evaluation.point, 1e-12):
         return None
     multipliers = signed(evaluation, multipliers)
     downhill = -kkt.lagrangian_gradient(evaluation, multipliers)
     if not np.isfinite(downhill).all():
         return None
-    rest = form.domain.normal_cone_distance(evaluation.point, downhill)
+    rest = domain.normal_cone_distance(evaluation.point, downhill)
     # a point counted as on a face may be a little off it
     off = FACE * max(1.0, float(np.max(np.abs(evaluation.point))))
     slack = off * float(np.sum(np.abs(downhill - rest)))
@@ -128,9 +130,9 @@ def _result(search: Search, plain: Callable[[float], float]) -> LowerBound | Non
     value = plain(search.value)
     if not np.isfinite(value) or (search.form.proof is None and search.contradicted()):
         return None
-    point = search.best.evaluation.point
-    conditions = _conditions(search.form, search.chart, point)
-    return LowerBound(value, conditions, search.oracle.calls.points, point)
+    reference, points = search.best.evaluation.point, search.oracle.calls.points
+    conditions = _conditions(search.form, search.chart, search.minorants[0].evaluation.point)
+    return LowerBound(value, conditions, points, reference)
 
 
 def _conditions(form: Form, chart: Chart, point: FloatArray) -> tuple[str, ...]:

@@ -28,6 +28,7 @@ from hcmodel.lifting import Definition, Lifted, lift
 from hcmodel.solvers.coordinates import Geometry, LogStack, MapGeometry, PlainGeometry, log_domain
 from hcmodel.solvers.domain import Domain
 from hcmodel.solvers.oracle import Evaluation, Oracle, Stack
+from hcmodel.solvers.result import Record
 
 FloatArray = NDArray[np.float64]
 
@@ -90,6 +91,27 @@ class Form:
     def geometry(self) -> Geometry:
         inner: Geometry = self.map_geometry or PlainGeometry(self.domain)
         return TightGeometry(inner, self) if self.definitions else inner
+
+    def plain_objective(self, value: float) -> float:
+        """The objective to be minimised, from the number that methods see in this form."""
+        outer = self.canonical.outer
+        if not outer.log_objective:
+            return value
+        sign = 1.0 if outer.objective[0] > 0 else -1.0
+        with np.errstate(all="ignore"):
+            return sign * float(np.exp(sign * value))
+
+    def record(self, record: Record) -> Record:
+        """A line of the trace with the plain objective."""
+        if not self.canonical.outer.log_objective:
+            return record
+        plain = self.plain_objective
+        return replace(
+            record,
+            objective=plain(record.objective),
+            level=plain(record.level),
+            bound=plain(record.bound),
+        )
 
     def from_written(self, x: FloatArray) -> FloatArray:
         """A point of the model as written, in this form."""

@@ -309,7 +309,10 @@ class Problem:
         point = first
         for number, stage in enumerate(stages):
             last = number == len(stages) - 1
-            result = run_stage(stage, point, request, journey, hidden)
+            if best is not None and request.is_spent(journey):
+                break
+            with np.errstate(all="ignore"):  # what is not finite is refused, not warned about
+                result = run_stage(stage, point, request, journey, hidden)
             journey = journey.extended(result)
             solution = judged_solution(
                 forms,

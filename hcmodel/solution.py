@@ -77,7 +77,7 @@ class Solution:
 
     def rank(self) -> int:
         """How much the status says, to choose between the outcomes of several methods."""
-        return RANKS.get(self.status, 0)
+        return RANKS.get(self.status, 0) if self.point else -1
 
     def is_final(self) -> bool:
         """Whether another method could add nothing, or was not asked to."""

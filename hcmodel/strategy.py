@@ -115,6 +115,11 @@ class Request:
     deadline: float | None
     callback: Callable[[Record], bool | None] | None
 
+    def is_spent(self, journey: Journey) -> bool:
+        """Whether a limit was reached already."""
+        by_calls = self.max_calls is not None and journey.calls.total >= self.max_calls
+        return by_calls or (self.deadline is not None and time.monotonic() >= self.deadline)
+
 
 def run_stage(
     stage: Stage, point: FloatArray, request: Request, journey: Journey, hidden: Form | None
@@ -123,7 +128,7 @@ def run_stage(
     form = stage.form
     calls = None if request.max_calls is None else request.max_calls - journey.calls.total
     seconds = None if request.deadline is None else request.deadline - time.monotonic()
-    return minimize(
+    result = minimize(
         form.oracle(),
         form.domain,
         form.from_written(form.written.domain.project(point)),
@@ -134,30 +139,28 @@ def run_stage(
         constants=request.constants,
         max_calls=calls,
         time_limit=seconds,
-        callback=_shifted(request.callback, journey),
+        callback=_shown(request.callback, journey, form),
         options=stage.options,
         geometry=form.geometry if stage.entry.second_order else None,
         certified=_certifier(form, request.tolerance) if form is hidden else None,
     )
+    return replace(result, trace=tuple(form.record(record) for record in result.trace))
 
 
-def _shifted(
-    callback: Callable[[Record], bool | None] | None, journey: Journey
+def _shown(
+    callback: Callable[[Record], bool | None] | None, journey: Journey, form: Form
 ) -> Callable[[Record], bool | None] | None:
-    if callback is None or not journey.trace:
-        return callback
-    return lambda record: callback(journey.shifted(record))
+    """The callback for lines of a run on a form, which comes after others."""
+    if callback is None:
+        return None
+    return lambda record: callback(journey.shifted(form.record(record)))
 
 
 def _certifier(form: Form, tolerance: float) -> Callable[[Evaluation, FloatArray], bool]:
     """Whether the gap at a point is small enough; also where no bound is to be had at all."""
-    outer = form.canonical.outer
 
     def certified(evaluation: Evaluation, multipliers: FloatArray) -> bool:
-        value = evaluation.objective
-        if outer.log_objective:
-            sign = 1.0 if outer.objective[0] > 0 else -1.0
-            value = sign * float(np.exp(sign * value))
+        value = form.plain_objective(evaluation.objective)
         target = gap_allowed(value, tolerance)
         bound = lower_bound(form, evaluation, multipliers, target=target)
         return bound is None or value - bound.value <= target

@@ -26,9 +26,13 @@ FloatArray = NDArray[np.float64]
 
 # exp of more than this would overflow; no model has such a number.
 LARGEST_LOG = 600.0
-# Newton's method on c: iterations, and the accuracy of c(x') relative to the size of u.
+# Newton's method on c: iterations, the accuracy of c(x') relative to the terms in c that makes an end,
+# and that which is accepted where rounding allows no better.
 RETRACTIONS = 40
-RETRACTION_ACCURACY = 1e-12
+RETRACTION_ACCURACY = 1e-14
+ROUGH_ACCURACY = 1e-10
+# Coordinates that move by less than this factor, or its inverse, are measured in their own units.
+MODERATE = 1e3
 # A map whose Jacobian has singular values this far apart is not used as a frame at that point.
 SINGULAR = 1e-10
 
@@ -216,8 +220,10 @@ class MapGeometry:
     domain: Domain
     bending: NDArray[np.bool_]
 
-    def _tangent(self) -> FloatArray:
-        return np.asarray(self.domain.tangent_basis().toarray())
+    def _tangent(self, x: FloatArray) -> FloatArray:
+        """Directions along which X extends, of natural length where that is far from 1."""
+        basis = np.asarray(self.domain.tangent_basis().toarray())
+        return basis * _unusual(np.sqrt((basis**2).T @ self.domain.metric(x) ** 2))
 
     def _jacobian(self, x: FloatArray) -> tuple[FloatArray, FloatArray]:
         forward = self.stack.evaluate(x, "map")
@@ -225,42 +231,68 @@ class MapGeometry:
         dense = jacobian.toarray() if scipy.sparse.issparse(jacobian) else np.asarray(jacobian)
         return forward.values, dense
 
+    def _local(self, x: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
+        """Tangent directions T, the map's derivative along them in units of u, and those units."""
+        tangent = self._tangent(x)
+        along = self._jacobian(x)[1] @ tangent
+        sizes = _unusual(np.max(np.abs(along), axis=1, initial=0.0))
+        return tangent, along / sizes[:, None], sizes
+
     def frame(self, evaluation: Evaluation) -> Frame:
-        """Orthonormal directions of u, walked back to x."""
+        """Orthonormal directions of u, in natural units, walked back to x."""
         plain = Frame(self.domain.metric(evaluation.point))
-        tangent = self._tangent()
-        jacobian = self._jacobian(evaluation.point)[1] @ tangent
-        if not np.isfinite(jacobian).all():
+        tangent, along, _ = self._local(evaluation.point)
+        if not np.isfinite(along).all():
             return plain
-        _, sizes, right = np.linalg.svd(jacobian, full_matrices=False)
-        if sizes.size < tangent.shape[1] or sizes[-1] <= SINGULAR * max(1.0, sizes[0]):
+        _, sizes, right = np.linalg.svd(along, full_matrices=False)
+        if sizes.size < tangent.shape[1] or sizes[-1] <= SINGULAR * sizes[0]:
             return plain
-        columns = tangent @ (right.T / sizes)
-        return Frame(plain.scale, columns, self.bending)
+        return Frame(plain.scale, tangent @ (right.T / sizes), self.bending)
 
     def hessian(
         self, oracle: Oracle, evaluation: Evaluation, multipliers: FloatArray
     ) -> FloatArray:
-        tangent = self._tangent()
-        jacobian = self._jacobian(evaluation.point)[1] @ tangent
+        tangent, along, sizes = self._local(evaluation.point)
         gradient = evaluation.gradient + evaluation.jacobian.T @ multipliers
-        slope = np.asarray(np.linalg.lstsq(jacobian.T, tangent.T @ gradient, rcond=None)[0])
+        slope = np.linalg.lstsq(along.T, tangent.T @ gradient, rcond=1e-14)[0] / sizes
         hessian = oracle.lagrangian_hessian(evaluation, multipliers, -slope)
-        return np.asarray(tangent @ (tangent.T @ hessian @ tangent) @ tangent.T)
+        basis = np.asarray(self.domain.tangent_basis().toarray())
+        return np.asarray(basis @ (basis.T @ hessian @ basis) @ basis.T)
 
     def retract(self, x: FloatArray, step: FloatArray) -> FloatArray:
         """c⁻¹(c(x) + J d) by Newton's method on c from x + d; the plain step where that fails."""
         plain = self.domain.project(x + step)
-        tangent = self._tangent()
+        tangent = self._tangent(x)
         start, jacobian = self._jacobian(x)
         goal = start + jacobian @ step
-        accuracy = RETRACTION_ACCURACY * max(1.0, float(np.max(np.abs(goal), initial=0.0)))
-        best: FloatArray | None = None
         for first in (x + step, x):
-            best = self._invert(goal, first, tangent, accuracy)
-            if best is not None:
-                break
-        return plain if best is None else self.domain.project(best)
+            found = self._invert(goal, first, tangent)
+            if found is not None:
+                return self.domain.project(found)
+        return plain
+
+    def _invert(
+        self, goal: FloatArray, first: FloatArray, tangent: FloatArray
+    ) -> FloatArray | None:
+        """Newton's method until the miss is rounding, or small and falling no more."""
+        point, last = first, np.inf
+        with np.errstate(all="ignore"):
+            for _ in range(RETRACTIONS):
+                values, jacobian = self._jacobian(point)
+                along, miss = jacobian @ tangent, goal - values
+                if not (np.isfinite(miss).all() and np.isfinite(along).all()):
+                    return None
+                correction = _solved(along, miss)
+                # Of the miss only what lies in the range of J can be mended; sizes are those of the
+                # terms that cancel in c.
+                scale = np.abs(goal) + np.abs(jacobian) @ np.abs(point)
+                worst = float(np.max(np.abs(along @ correction) / np.maximum(scale, 1e-300)))
+                if not np.isfinite(worst):
+                    return None
+                if worst <= RETRACTION_ACCURACY or (worst >= last and last <= ROUGH_ACCURACY):
+                    return point
+                point, last = point + tangent @ correction, worst
+        return None
 
     def bends(self, x: FloatArray) -> bool:
         room = self.domain.step_rows(x, np.ones(x.size))
@@ -270,21 +302,11 @@ class MapGeometry:
     def plain(self) -> Geometry:
         return PlainGeometry(self.domain)
 
-    def _invert(
-        self, goal: FloatArray, first: FloatArray, tangent: FloatArray, accuracy: float
-    ) -> FloatArray | None:
-        point = first
-        for _ in range(RETRACTIONS):
-            values, jacobian = self._jacobian(point)
-            miss = goal - values
-            if not (np.isfinite(miss).all() and np.isfinite(jacobian).all()):
-                return None
-            correction = _solved(jacobian @ tangent, miss)
-            left = miss - jacobian @ tangent @ correction
-            if float(np.max(np.abs(miss - left), initial=0.0)) <= accuracy:
-                return point
-            point = point + tangent @ correction
-        return None
+
+def _unusual(sizes: FloatArray) -> FloatArray:
+    """Sizes where they are very large or small, 1 elsewhere."""
+    moderate = (sizes > 1 / MODERATE) & (sizes < MODERATE)
+    return np.asarray(np.where(moderate | (sizes == 0), 1.0, sizes))
 
 
 def _solved(matrix: FloatArray, target: FloatArray) -> FloatArray:

@@ -8,7 +8,7 @@ QP in the units of `metric(x)`, so that one unit is a natural move at x for ever
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Protocol
 
 import numpy as np
@@ -42,6 +42,15 @@ class StepRows:
     lower: FloatArray
     upper: FloatArray
     cones: tuple[Cone, ...] = ()
+
+
+def nearer(steps: StepRows, reach: float) -> StepRows:
+    """The same with steps that use up at most the share `reach` of the way to a matrix cone's edge."""
+    cones = [
+        replace(cone, offset=reach * cone.offset) if cone.kind == "psd" else cone
+        for cone in steps.cones
+    ]
+    return replace(steps, cones=tuple(cones))
 
 
 class Domain(Protocol):

@@ -17,7 +17,7 @@ import scipy
 from numpy.typing import NDArray
 
 from hcmodel.solvers.coordinates import Frame
-from hcmodel.solvers.domain import Cone, Domain, StepRows
+from hcmodel.solvers.domain import Cone, Domain, StepRows, nearer
 from hcmodel.solvers.oracle import Evaluation
 from hcmodel.solvers.qp import QPBackend, QPSolution, QuadraticProgram
 
@@ -30,6 +30,8 @@ SMALLEST_UNIT = 1e-13
 PROXIMAL = 1e-9
 # The share of the scaled violation that a relaxation must take off to be of use.
 USEFUL_SHARE = 1e-8
+# The least weight of a row, relative to the slopes of objective and row: a merit must see every row.
+LEAST_WEIGHT = 1e-3
 # Trust regions that are tried for a step of which a part is taken.
 WIDER = (10.0, 1e3, 1e8)
 
@@ -69,7 +71,7 @@ class QuadraticModel:
         else:
             jacobian = jacobian / scales[:, None]
         steps, walls = _step_rows(domain, evaluation.point, frame)
-        steps = replace(steps, cones=tuple(_nearer(cone, reach) for cone in steps.cones))
+        steps = nearer(steps, reach)
         return QuadraticModel(
             evaluation=evaluation,
             frame=frame,
@@ -174,11 +176,6 @@ class QuadraticModel:
             np.minimum(self.steps.upper, radius) / unit,
             tuple(replace(cone, offset=cone.offset / unit) for cone in self.steps.cones),
         )
-
-
-def _nearer(cone: Cone, reach: float) -> Cone:
-    """A step may use up the share `reach` of the way to the edge of a matrix cone."""
-    return replace(cone, offset=reach * cone.offset) if cone.kind == "psd" else cone
 
 
 def convexified(hessian: FloatArray) -> FloatArray:
@@ -338,7 +335,8 @@ class Penalty:
 
         They come down by and by, so that the multipliers of an early, far step do not rule for ever.
         """
-        needed = np.abs(step.multipliers)
+        steepest = float(np.max(np.abs(model.gradient), initial=0.0)) or 1.0
+        needed = np.maximum(np.abs(step.multipliers), LEAST_WEIGHT * steepest / model.row_scales)
         weights = np.maximum(
             2.0 * needed, np.where(self.weights > 4 * needed, 0.5, 1.0) * self.weights
         )

@@ -13,7 +13,7 @@ import scipy
 from numpy.typing import NDArray
 
 from hcmodel.bounds.charts import Chart
-from hcmodel.bounds.sets import HalfSpaces, ball, entry_bounds, sides
+from hcmodel.bounds.sets import HalfSpaces, ball, entry_bounds, least_over, sides
 from hcmodel.forms import Form
 from hcmodel.solvers import kkt
 from hcmodel.solvers.oracle import Evaluation, Oracle
@@ -33,6 +33,13 @@ class Ball:
     level: float
     center: FloatArray
     radius: float
+    halves: HalfSpaces
+    hull: FloatArray | None
+
+    def least(self, slope: FloatArray, point: FloatArray) -> float:
+        """A number that slope·(v − point) does not fall below, from all that is known of v."""
+        own = least_over(self.halves, slope, self.radius, self.hull)
+        return own + float(slope @ (self.center - point))
 
     def reach(self, point: FloatArray) -> float:
         """A bound of the distance from a point to all of them."""
@@ -44,25 +51,32 @@ def level_ball(
     oracle: Oracle,
     chart: Chart,
     pair: tuple[Evaluation, FloatArray],
-    probing: bool,
+    probing: str,
 ) -> Ball | None:
     """A ball around the point's image; without an objective, one that holds all feasible points.
 
-    From minorants at the point itself or, with `probing`, also at points moved along the coordinates.
+    From minorants at the point itself and, with `probing` "zero", of the objective where a variable
+    that is no coordinate is 0 and around there (for a regulator: without control), or with "around"
+    at points moved along the coordinates.
     """
     evaluation, multipliers = pair
     center, level = chart.image(evaluation), _level(evaluation)
     known = [sides(chart.bounds, center)]
-    cut = _minorants(chart, evaluation, multipliers, center, level, rows=True)
-    known += [] if cut is None else [cut]
-    for point in _around(form, oracle, chart, *pair) if probing else ():
-        there = oracle.at(point)
-        if there.finite and there.differentiable:
-            cut = _minorants(chart, there, multipliers, center, level, rows=False)
-            known += [] if cut is None else [cut]
+    cuts = [_minorants(chart, evaluation, multipliers, center, level, rows=True)]
+    if probing == "zero":
+        plain = oracle.restricted(rows=False)
+        none = np.zeros(0)
+        for point in _from_zero(form, evaluation):
+            cuts.append(_minorants(chart, plain.at(point), none, center, level, rows=False))
+    if probing == "around":
+        for point in _around(form, oracle, chart, *pair):
+            there = oracle.at(point)
+            cuts.append(_minorants(chart, there, multipliers, center, level, rows=False))
+    known += [cut for cut in cuts if cut is not None]
     unit = max(float(np.max(np.abs(center), initial=0.0)), 1e-3)
-    radius = ball(HalfSpaces.joined(known), unit, chart.hull)
-    return None if radius is None else Ball(level, center, radius)
+    halves = HalfSpaces.joined(known)
+    radius = ball(halves, unit, chart.hull)
+    return None if radius is None else Ball(level, center, radius, halves, chart.hull)
 
 
 def _level(evaluation: Evaluation) -> float:
@@ -82,11 +96,13 @@ def _minorants(
     rows: bool,
 ) -> HalfSpaces | None:
     """Where F1, L and the rows (all of them, or the most violated) can be low enough."""
+    if not (evaluation.finite and evaluation.differentiable):
+        return None
     count = evaluation.inequalities
     gradients = [kkt.lagrangian_gradient(evaluation, multipliers)]
     objective = evaluation.objective if evaluation.has_objective else 0.0
     room = [level - objective - float(multipliers @ evaluation.rows)]
-    if evaluation.has_objective:
+    if evaluation.has_objective and evaluation.rows.size:
         gradients.append(evaluation.gradient)
         room.append(level - objective)
     if evaluation.rows.size:
@@ -100,6 +116,23 @@ def _minorants(
     if slopes is None or not np.isfinite(slopes).all():
         return None
     return HalfSpaces(slopes, np.array(room) + slopes @ (chart.image(evaluation) - center))
+
+
+def _from_zero(form: Form, evaluation: Evaluation) -> list[FloatArray]:
+    """The point with the entries of bending boxes at 0, and moved from there along each of them."""
+    if form.map_geometry is None or not evaluation.has_objective:
+        return []
+    bending = np.flatnonzero(form.map_geometry.bending)
+    if not 0 < bending.size <= LARGEST_SEARCH:
+        return []
+    zero = evaluation.point.copy()
+    zero[bending] = 0.0
+    points = [zero]
+    for place in bending:
+        for sign in (1.0, -1.0):
+            points.append(zero.copy())
+            points[-1][place] = sign
+    return [form.domain.project(point) for point in points]
 
 
 def _around(

@@ -28,6 +28,8 @@ HALVINGS = 4
 # Shares of natural lengths within which a point is on a face, and rows are active.
 ON_FACE = 1e-7
 NEARLY = 1e-4
+# A step, in natural lengths, whose square drowns in rounding.
+TINY = 1e-8
 # Changes of the Lagrangian relative to its terms that are rounding.
 ROUNDING = 1e-14
 
@@ -76,7 +78,11 @@ def polishing_step(
     solution = np.linalg.lstsq(system, target, rcond=1e-13)[0]
     found = np.zeros(evaluation.rows.size)
     found[held] = solution[face.shape[1] :] / scales
-    return geometry.retract(point, face @ solution[: face.shape[1]]), found
+    w = solution[: face.shape[1]]
+    step = face @ w
+    if float(np.max(np.abs(w), initial=0.0)) <= TINY:  # what bends is below rounding by now
+        return form.domain.project(point + step), found
+    return geometry.retract(point, step), found
 
 
 def lagrangian_step(

@@ -6,7 +6,7 @@ multipliers, and on the Lagrangian alone, which refine the point.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -32,13 +32,15 @@ Step = Callable[[Form, Oracle, Evaluation, FloatArray], tuple[FloatArray, FloatA
 Enough = Callable[[float], bool]
 
 # Newton steps on the whole problem, in this order: the solution may be at hand, or far.
-STEPS: tuple[Step, ...] = (
-    *(polishing_step, polishing_step, constrained_step, polishing_step),
-    *(constrained_step, polishing_step, constrained_step, polishing_step),
-)
+POLISHING: tuple[Step, ...] = (polishing_step, polishing_step)
+STEPS: tuple[Step, ...] = (constrained_step, polishing_step) * 3
+# A gap, relative to the value, at which pairs can be taken to be good.
+NEAR = 1e-3
 # Steps in a row that may close less than a share of the gap before the search ends.
 PATIENCE = 3
 WORTH = 0.1
+# Where minorants are taken to enclose the points of low value, the cheapest first.
+PROBES = ("", "zero", "around")
 # Newton steps on the Lagrangian alone.
 ROUNDS = 3
 # Rounding of sums, relative to the size of their terms.
@@ -73,11 +75,18 @@ class Minorant:
         return self.evaluation, self.multipliers
 
     def least(self, bounds: Domain, ball: Ball | None) -> float:
-        """What it proves over V, rounding taken off."""
-        evaluation = self.evaluation
+        """What it proves over V, and within the ball."""
         reach = np.inf if ball is None else ball.reach(self.center)
         change = max(least(bounds, slope, self.center, reach) for slope in self.slopes)
-        change += self.curved
+        return self._value(change, ball)
+
+    def within(self, ball: Ball) -> float:
+        """What it proves over the half-spaces that the ball was found from."""
+        return self._value(ball.least(self.slopes[0], self.center), ball)
+
+    def _value(self, change: float, ball: Ball | None) -> float:
+        """The minorant's least value from its least change, rounding taken off."""
+        evaluation, change = self.evaluation, change + self.curved
         objective = evaluation.objective if evaluation.has_objective else 0.0
         sizes = np.maximum(np.abs(evaluation.rows), evaluation.magnitudes)
         terms = abs(objective) + float(np.abs(self.multipliers) @ sizes) + abs(change)
@@ -143,25 +152,35 @@ class Search:
         if not self.minorants or enough(self.value):
             return
         if not np.isfinite(self.value):
-            self.enclose(False)
+            self.enclose("")
         if enough(self.value):
             return
         self._fit(here)
+        self._walk(POLISHING, enough)
+        if self.form.kind == "mapped" and self._near and not enough(self.value):
+            self.enclose("zero")
+        self._walk(STEPS, enough)
+        for probing in PROBES:
+            if not enough(self.value):
+                self.enclose(probing)
+        if not enough(self.value):
+            self.descend(*self.pair, enough)
+
+    def _walk(self, steps: Sequence[Step], enough: Enough) -> None:
+        """Take steps until the bound is good enough or several of them were in vain."""
         idle = 0
-        for step in STEPS:
-            if enough(self.value):
+        for step in steps:
+            if enough(self.value) or idle == PATIENCE:
                 return
             before = self.value
             self._move(step, enough)
             gained = self.value - before > WORTH * (self._ceiling - before)
             idle = 0 if gained or not np.isfinite(before) else idle + 1
-            if idle == PATIENCE:
-                break
-        for probing in (False, True):
-            if not enough(self.value):
-                self.enclose(probing)
-        if not enough(self.value):
-            self.descend(*self.pair, enough)
+
+    @property
+    def _near(self) -> bool:
+        """Whether the gap is small already, so that what is left may lie in the size of V alone."""
+        return self._ceiling - self.value <= NEAR * abs(self._ceiling)
 
     @property
     def _ceiling(self) -> float:
@@ -218,17 +237,23 @@ class Search:
                 return
             self.descend(*self.pair, enough)
             here, pool = self.pair[0], []
-        for probing in (False, True):
+        for probing in PROBES:
             if not enough(self.value):
                 self.enclose(probing)
 
-    def enclose(self, probing: bool) -> None:
-        """Look for a ball that holds every feasible point of low value, and use it."""
+    def enclose(self, probing: str) -> None:
+        """Look for a set that holds every feasible point of low value, and use it."""
         found = level_ball(self.form, self.oracle, self.chart, self.pair, probing)
-        if found is not None and (self._ball is None or found.radius < self._ball.radius):
+        if found is None:
+            return
+        if self._ball is None or found.radius < self._ball.radius:
             self._ball = found
             for minorant in self.minorants:
                 self._take(minorant)
+        minorant = self.best or self.minorants[-1]
+        value = minorant.within(found)
+        if value > self.value:
+            self.value, self.best = value, minorant
 
     def _off_kinks(self, evaluation: Evaluation) -> Evaluation:
         """The point, moved a little where a map could have a kink there: no derivative holds at one."""

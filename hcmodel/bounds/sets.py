@@ -193,6 +193,30 @@ def _radius(normals: FloatArray, offsets: FloatArray) -> float | None:
     return float(np.linalg.norm(extent) / smallest / (1.0 - share))
 
 
+def least_over(
+    halves: HalfSpaces, slope: FloatArray, radius: float, directions: FloatArray | None = None
+) -> float:
+    """A number that slope·(v − center) does not fall below over the half-spaces, within the radius.
+
+    With y >= 0 from a linear program and what it leaves, r = slope + Σ y_i a_i, which the ball bounds.
+    """
+    normals = halves.normals if directions is None else halves.normals @ directions
+    wanted = slope if directions is None else directions.T @ slope
+    lengths = np.linalg.norm(normals, axis=1)
+    kept = (lengths > 0) & np.isfinite(halves.offsets)
+    normals, offsets = normals[kept] / lengths[kept, None], halves.offsets[kept] / lengths[kept]
+    size = max(float(np.max(np.abs(wanted), initial=0.0)), 1e-300)
+    solution = scipy.optimize.linprog(
+        wanted / size, normals, offsets, bounds=(None, None), method="highs"
+    )
+    weights = np.zeros(offsets.size)
+    if solution.success:
+        weights = size * np.maximum(-solution.ineqlin.marginals, 0.0)
+    left = float(np.linalg.norm(wanted + normals.T @ weights))
+    left += ROUNDING * float(np.linalg.norm(wanted) + np.sum(weights))
+    return -float(weights @ offsets) - left * radius
+
+
 def _closing_weights(normals: FloatArray, offsets: FloatArray) -> FloatArray | None:
     """y = a + c >= 0 with Σ y_i a_i = 0 and as many a_i = 1 as there can be, at little y·b."""
     count = offsets.size

@@ -38,10 +38,10 @@ METHODS = (
     "ippm-swsg",
 )
 # Limits of a run: methods of first order would go on for minutes on some problems.
-MOST_CALLS = 5000
-MOST_SECONDS = 4.0
-SECOND_ORDER = ("auto", "hidden-newton", "prox-linear")
-MOST_SECONDS_SECOND_ORDER = 40.0
+FIRST_ORDER = {"max_calls": 5000, "time_limit": 4.0}
+SECOND_ORDER = {"time_limit": 40.0}
+LIMITS = dict.fromkeys(METHODS, FIRST_ORDER)
+LIMITS |= dict.fromkeys(("auto", "hidden-newton", "prox-linear"), SECOND_ORDER)
 SOLVED = 1e-6
 
 
@@ -80,12 +80,11 @@ class Row:
 def run(case: Case, method: str) -> Row:
     problem = case.make()
     known = case.optimum if method == "sbl-star" else None
-    limit = MOST_SECONDS_SECOND_ORDER if method in SECOND_ORDER else MOST_SECONDS
     clock = time.process_time()
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", hc.HCWarning)
-            problem.solve(method, optimal_value=known, max_calls=MOST_CALLS, time_limit=limit)
+            problem.solve(method, optimal_value=known, **LIMITS[method])
     except hc.NotHiddenConvexError:
         return Row(case, method, "needs a map")
     solution = problem.solution

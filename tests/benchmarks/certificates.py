@@ -1,0 +1,73 @@
+"""What a certificate costs, against one Newton iteration and the analysis by sampling, in one run.
+
+`python tests/benchmarks/certificates.py`. The target is what a solve with the default tolerance asks for.
+"""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+sys.path.insert(0, str(Path(__file__).parents[2]))
+
+import hcmodel as hc
+from hcmodel.certificate import lower_bound
+from hcmodel.solvers.hidden_newton import HiddenNewton
+from hcmodel.solvers.loop import Task, run
+from hcmodel.start import start_vector
+from tests.problems.applications import example, random_plant, random_process
+from tests.problems.library import geometric_program
+
+TOLERANCE = 1e-6
+
+
+def best_seconds(action: Callable[[], Any], repeats: int = 5) -> float:
+    best = float("inf")
+    for _ in range(repeats):
+        clock = time.perf_counter()
+        action()
+        best = min(best, time.perf_counter() - clock)
+    return best
+
+
+def measure(name: str, problem: hc.Problem, samples: int) -> None:
+    forms = problem.forms()
+    forms.written.refresh()
+    form = forms.hidden()
+    assert form is not None
+    form.refresh()
+    start = form.from_written(start_vector(problem.canonical, None, False))
+    task = Task(form.oracle(), form.domain, TOLERANCE, geometry=form.geometry)
+    clock = time.perf_counter()
+    result = run(HiddenNewton(), task, start, max_iterations=400)
+    iteration = (time.perf_counter() - clock) / max(result.iterations, 1)
+    evaluation = form.oracle().at(result.point)
+    target = 0.01 * TOLERANCE * abs(evaluation.objective)
+
+    def certify() -> Any:
+        return lower_bound(form, evaluation, result.multipliers, target=target)
+
+    seconds, bound = best_seconds(certify), certify()
+    clock = time.perf_counter()
+    problem.analyze(samples)
+    analysis = time.perf_counter() - clock
+    points = "none" if bound is None else f"{bound.points} points"
+    print(
+        f"{name:<14} certificate {1e3 * seconds:8.1f} ms ({points}), "
+        f"{seconds / iteration:5.1f} Newton iterations, {seconds / analysis:6.3f} of the analysis"
+    )
+
+
+def main() -> None:
+    measure("GP, d = 100", geometric_program("fatkhullin_cgp100")[0], 200)
+    for n, m in ((4, 2), (10, 3)):
+        measure(f"LQR, n = {n}", example("lqr", **random_plant(n, m, 0).data), 200)
+    process = random_process(0, states=20, actions=5, costs=1, share=0.6)
+    measure("MDP, 20 × 5", example("cmdp", **process.data), 20)
+
+
+if __name__ == "__main__":
+    main()
