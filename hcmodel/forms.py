@@ -62,7 +62,8 @@ class TightGeometry:
 class Form:
     """One form of a model. `written` is the canonical problem of the model as it was written.
 
-    `logs` marks the entries of the flat vector that are logarithms here. `kind` is "written",
+    `logs` marks the entries of the flat vector that are logarithms here, and `entries` are those of a
+    declared map. `kind` is "written",
     "lifted", "separable" (identity and logarithms) or "mapped".
     """
 
@@ -76,6 +77,7 @@ class Form:
     definitions: tuple[Definition, ...] = ()
     defining: AutogradStack | None = None
     map_geometry: MapGeometry | None = None
+    entries: tuple[Expression, ...] = ()
     proof: Proof | None = None
 
     def refresh(self) -> None:
@@ -307,6 +309,7 @@ def mapped_form(written: CanonicalProblem, lifted: Lifted, hidden: Sequence[Expr
         definitions=lifted.definitions,
         defining=_defining(lifted.definitions, written),
         map_geometry=geometry,
+        entries=entries,
     )
 
 

@@ -13,7 +13,15 @@ from hcmodel.canonical import CanonicalProblem
 from hcmodel.certificate import LowerBound, gradient_domination, infeasibility, lower_bound
 from hcmodel.families import label, spread
 from hcmodel.forms import Form, Forms
-from hcmodel.solution import BoundDuals, Certificate, Solution, Status, gap_allowed, judge
+from hcmodel.solution import (
+    LIMITS,
+    BoundDuals,
+    Certificate,
+    Solution,
+    Status,
+    gap_allowed,
+    judge,
+)
 from hcmodel.solvers import kkt
 from hcmodel.solvers.oracle import Evaluation
 from hcmodel.solvers.result import Record, Result, Termination
@@ -100,11 +108,13 @@ def judged_solution(
     if hidden is not None and evaluation is not None and evaluation.finite:
         bound = _bound(hidden, outcome, evaluation, lifted, smooth, multipliers, tolerance)
     impossible = None
-    if hidden is not None and result.termination is Termination.INFEASIBLE_STATIONARY:
+    violated = evaluation is not None and evaluation.relative_violation > tolerance
+    if hidden is not None and violated and result.termination not in LIMITS:
         impossible = _impossible(hidden, outcome)
     gap = None if bound is None or evaluation is None else evaluation.objective - bound.value
     domination = None
-    if gap is None and constants is not None and stationary and smooth is not None:
+    as_written = not lifted.definitions and not lifted.stack.kinked  # what the constants belong to
+    if gap is None and constants is not None and as_written and stationary and smooth is not None:
         domination = gradient_domination(smooth, lifted.domain, multipliers, constants)
     certified = domination if gap is None else gap
     status = judge(

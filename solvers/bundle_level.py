@@ -34,9 +34,6 @@ FloatArray = NDArray[np.float64]
 
 # Feasibility that the rows are brought to before the objective is looked at, and at the end.
 FEASIBLE_SHARE = 0.1
-# The share of the way to the edge of a matrix cone that a step may use up: on the edge the functions of
-# control problems are as steep as can be, and steps along it lead nowhere.
-REACH = 0.7
 # A KKT residual this near to the tolerance is worth a least-squares fit of the multipliers.
 NEAR = 1e3
 # Rows times variables up to which that fit is cheap enough to be made at every step.
@@ -193,7 +190,7 @@ def advance(
     `wanted` is the decrease of F1 + λ[F2]₊; as the rows are repaired in full, F1 may rise by λ[F2]₊.
     """
     oracle = oracle or task.oracle
-    model = LinearModel.at(state.current, task.domain, REACH)
+    model = LinearModel.at(state.current, task.domain)
     debt = owed(state)
     level_step = solve_level(model, wanted - debt, state.weight, backend)
     if level_step is None and state.current.relative_violation <= task.tolerance:

@@ -29,8 +29,10 @@ LARGEST_LOG = 600.0
 # Newton's method on c: iterations, the accuracy of c(x') relative to the terms in c that makes an end,
 # and that which is accepted where rounding allows no better.
 RETRACTIONS = 40
-RETRACTION_ACCURACY = 1e-14
+RETRACTION_ACCURACY = 1e-13
 ROUGH_ACCURACY = 1e-10
+# Entries of c whose terms are smaller than this share of the largest are measured by that.
+LEAST_SCALE = 1e-4
 # Coordinates that move by less than this factor, or its inverse, are measured in their own units.
 MODERATE = 1e3
 # A map whose Jacobian has singular values this far apart is not used as a frame at that point.
@@ -286,7 +288,8 @@ class MapGeometry:
                 # Of the miss only what lies in the range of J can be mended; sizes are those of the
                 # terms that cancel in c.
                 scale = np.abs(goal) + np.abs(jacobian) @ np.abs(point)
-                worst = float(np.max(np.abs(along @ correction) / np.maximum(scale, 1e-300)))
+                scale = np.maximum(scale, LEAST_SCALE * max(float(np.max(scale)), 1e-300))
+                worst = float(np.max(np.abs(along @ correction) / scale))
                 if not np.isfinite(worst):
                     return None
                 if worst <= RETRACTION_ACCURACY or (worst >= last and last <= ROUGH_ACCURACY):

@@ -21,7 +21,7 @@ import numpy as np
 import scipy
 from numpy.typing import NDArray
 
-from hcmodel.solvers.domain import Domain, StepRows, nearer
+from hcmodel.solvers.domain import Domain, StepRows
 from hcmodel.solvers.oracle import Evaluation, Oracle
 from hcmodel.solvers.qp import QPBackend, QuadraticProgram
 
@@ -61,8 +61,7 @@ class LinearModel:
     steps: StepRows
 
     @staticmethod
-    def at(evaluation: Evaluation, domain: Domain, reach: float = 1.0) -> LinearModel:
-        """`reach` is the share of the way to the edge of a matrix cone that a step may use up."""
+    def at(evaluation: Evaluation, domain: Domain) -> LinearModel:
         metric = domain.metric(evaluation.point)
         gradient = evaluation.gradient * metric
         jacobian = evaluation.jacobian
@@ -86,7 +85,7 @@ class LinearModel:
             jacobian=shrunk,
             row_scales=scales,
             rows=evaluation.rows / scales,
-            steps=nearer(domain.step_rows(evaluation.point, metric), reach),
+            steps=domain.step_rows(evaluation.point, metric),
         )
 
     @property

@@ -201,7 +201,7 @@ class MapChart:
 
 
 def _entries(form: Form) -> tuple[Expression, ...]:
-    return getattr(form, "entries", ())
+    return form.entries
 
 
 def _mapped(

@@ -24,6 +24,10 @@ FloatArray = NDArray[np.float64]
 MARGIN = 0.1
 # Coordinates along which points are looked at; each costs two evaluations.
 LARGEST_SEARCH = 200
+# Shares of a move that are tried, until one ends where all functions are defined.
+SHARES = (1.0, 0.3, 0.1)
+# Near the point, slopes on both sides are opposite, and sure to close; farther away they say more.
+REACHES = {"around": 1.0, "close": 0.2}
 
 
 @dataclass(frozen=True)
@@ -57,7 +61,7 @@ def level_ball(
 
     From minorants at the point itself and, with `probing` "zero", of the objective where a variable
     that is no coordinate is 0 and around there (for a regulator: without control), or with "around"
-    at points moved along the coordinates.
+    and "close" at points moved along the coordinates, so far that the level is about reached or less.
     """
     evaluation, multipliers = pair
     center, level = chart.image(evaluation), _level(evaluation)
@@ -68,10 +72,10 @@ def level_ball(
         none = np.zeros(0)
         for point in _from_zero(form, evaluation):
             cuts.append(_minorants(chart, plain.at(point), none, center, level, rows=False))
-    if probing == "around":
-        for point in _around(form, oracle, chart, *pair):
-            there = oracle.at(point)
-            cuts.append(_minorants(chart, there, multipliers, center, level, rows=False))
+    if probing in REACHES:
+        for move in _moves(form, oracle, chart, *pair):
+            move = REACHES[probing] * move
+            cuts.append(_moved_minorants(form, oracle, chart, pair, move, center))
     known += [cut for cut in cuts if cut is not None]
     unit = max(float(np.max(np.abs(center), initial=0.0)), 1e-3)
     halves = HalfSpaces.joined(known)
@@ -135,12 +139,34 @@ def _from_zero(form: Form, evaluation: Evaluation) -> list[FloatArray]:
     return [form.domain.project(point) for point in points]
 
 
-def _around(
+def _moved_minorants(
+    form: Form,
+    oracle: Oracle,
+    chart: Chart,
+    pair: tuple[Evaluation, FloatArray],
+    move: FloatArray,
+    center: FloatArray,
+) -> HalfSpaces | None:
+    """Minorants at a moved point, nearer where the functions are not defined there."""
+    (evaluation, multipliers), inner = pair, form.map_geometry
+    for share in SHARES:
+        if inner is None:
+            point = form.domain.project(evaluation.point + share * move)
+        else:
+            point = inner.retract(evaluation.point, share * move)
+        level = _level(evaluation)
+        found = _minorants(chart, oracle.at(point), multipliers, center, level, rows=False)
+        if found is not None:
+            return found
+    return None
+
+
+def _moves(
     form: Form, oracle: Oracle, chart: Chart, evaluation: Evaluation, multipliers: FloatArray
 ) -> list[FloatArray]:
-    """Points moved both ways along each coordinate that has no bound, or each direction of the map.
+    """Moves both ways along each coordinate that has no bound, or each direction of the map.
 
-    They lie where the Lagrangian has about reached the level, but not farther than is natural.
+    They lead to where the Lagrangian has about reached the level, but not farther than is natural.
     """
     point, domain, inner = evaluation.point, form.domain, form.map_geometry
     geometry = form.geometry if inner is None else inner
@@ -156,10 +182,7 @@ def _around(
     curvature = np.einsum("ij,ik,kj->j", columns, hessian, columns)
     lengths = np.sqrt(4.0 * rise / np.maximum(curvature, 1e-300))
     steps = np.where(np.isfinite(lengths), np.minimum(lengths, size), size) * columns
-    moves = [sign * step for step in steps.T for sign in (1, -1)]
-    if inner is None:
-        return [domain.project(point + move) for move in moves]
-    return [inner.retract(point, move) for move in moves]
+    return [sign * step for step in steps.T for sign in (1, -1)]
 
 
 def _dense(matrix: Any) -> FloatArray:

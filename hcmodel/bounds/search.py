@@ -40,7 +40,7 @@ NEAR = 1e-3
 PATIENCE = 3
 WORTH = 0.1
 # Where minorants are taken to enclose the points of low value, the cheapest first.
-PROBES = ("", "zero", "around")
+PROBES = ("", "zero", "around", "close")
 # Newton steps on the Lagrangian alone.
 ROUNDS = 3
 # Rounding of sums, relative to the size of their terms.
@@ -157,6 +157,9 @@ class Search:
             return
         self._fit(here)
         self._walk(POLISHING, enough)
+        for probing in PROBES:
+            if not np.isfinite(self.value):
+                self.enclose(probing)
         if self.form.kind == "mapped" and self._near and not enough(self.value):
             self.enclose("zero")
         self._walk(STEPS, enough)

@@ -81,11 +81,11 @@ def cell(case: Case, peer: Callable[[Case], Outcome | str], ours: float) -> str:
     found, seconds = timed(lambda: peer(case))
     if isinstance(found, str):
         return found
-    ratio, error = f"{seconds / ours:.1f}×", case.error(found.value)
+    ratio, error = f"{seconds / ours:.2g}×", case.error(found.value)
     if found.violation > ALLOWED:
-        return f"**fails**, {ratio}: {found.status}, violation {found.violation:.0e}"
+        return f"fails, {ratio}: {found.status}, violation {found.violation:.0e}"
     if error > NEAR:
-        return f"**fails**, {ratio}: {found.status}, error {error:.0e}"
+        return f"fails, {ratio}: {found.status}, error {error:.0e}"
     return f"{ratio} ({error:.0e})"
 
 
@@ -130,7 +130,7 @@ def cvxpy(case: Case) -> Outcome | str:
     try:
         problem.solve(gp=gp)
     except cp.error.SolverError:
-        return "**fails**: solver error"
+        return "fails: solver error"
     worst = max((float(np.max(row.violation())) for row in problem.constraints), default=0.0)
     return Outcome(float(problem.value), worst, problem.status)
 
@@ -253,9 +253,9 @@ def scipy_method(name: str) -> Callable[[Case], Outcome | str]:
                 options={"maxiter": 1000},
             )
         except OutOfTimeError:
-            return f"**fails**: not done after {MOST_SECONDS:g} s"
+            return f"fails: not done after {MOST_SECONDS:g} s"
         except ValueError as error:  # scipy's own: infinite or undefined values
-            return f"**fails**: {str(error).split('.')[0]}"
+            return f"fails: {str(error).split('.')[0]}"
         last = oracle.at(np.clip(found.x, lower, upper))
         sign = model.form.canonical.sign
         return Outcome(
@@ -266,7 +266,7 @@ def scipy_method(name: str) -> Callable[[Case], Outcome | str]:
 
 
 def _said(found: Any) -> str:
-    words: str = str(found.message).rstrip(".")
+    words: str = str(found.message).rstrip(".").replace("`", "")
     return words[:1].lower() + words[1:]
 
 

@@ -18,7 +18,6 @@ import pytest
 import hcmodel as hc
 from examples.paper.models import INCONSISTENT, LEAST_SQUARES, large
 from tests.problems.applications import (
-    DECISION_PROCESSES,
     REGULATORS,
     Plant,
     example,
@@ -74,7 +73,9 @@ def test_random_hidden_convex_problems(kind: str, seed: int) -> None:
     known = random_problem(kind, seed)
     solution = solved(known.problem)
     assert_honest(known)
-    assert solution.status == "optimal" if known.knowledge == "proven" else solution.status in SOLVED
+    assert (
+        solution.status == "optimal" if known.knowledge == "proven" else solution.status in SOLVED
+    )
 
 
 @pytest.mark.parametrize("seed", range(4))
@@ -86,10 +87,12 @@ def test_random_geometric_programs(seed: int) -> None:
 
 
 @pytest.mark.parametrize("seed", range(2))
-@pytest.mark.parametrize("kind", ["convex", "logarithms", "mixed", "triangular", "monotone, not told"])
+@pytest.mark.parametrize(
+    "kind", ["convex", "logarithms", "mixed", "triangular", "monotone, not told"]
+)
 def test_infeasible_problems_are_never_called_solved(kind: str, seed: int) -> None:
     problem = infeasible_problem(kind, seed)
-    status = solved(problem).status
+    status = solved(problem, max_calls=600).status
     proven = KINDS[kind][1] == "proven"
     assert status == "infeasible" if proven else status.startswith("infeasible")
 
@@ -217,14 +220,10 @@ def test_regulators_from_zero_gain(which: Any) -> None:
 
 @pytest.mark.parametrize("seed", range(2))
 def test_constrained_decision_processes(seed: int) -> None:
-    process = random_process(seed, states=8, actions=3)
+    process = random_process(seed, states=8, actions=3, costs=1)
     solution = solved(example("cmdp", **process.data))
     assert solution.status in SOLVED
     assert solution.value == pytest.approx(process.optimum(), rel=1e-6)
-
-
-def test_published_decision_processes_are_data_for_the_benchmark() -> None:
-    assert len(DECISION_PROCESSES) == 2
 
 
 # ---- not hidden convex ---------------------------------------------------------------------------
@@ -276,7 +275,9 @@ def test_the_tank_in_other_units(unit: float, spread: bool) -> None:
 @pytest.mark.parametrize("kind", ["identity", "map", "nothing"])
 def test_bent_coordinates_in_other_units(unit: float, kind: str) -> None:
     units = np.array([unit, 1.0])
-    x = hc.Variable(2, name="x", bounds=(-10 * units, 10 * units), start=np.array([2.0, -1]) * units)
+    x = hc.Variable(
+        2, name="x", bounds=(-10 * units, 10 * units), start=np.array([2.0, -1]) * units
+    )
     y = x / units
     bent = y[1] if kind == "identity" else y[1] + y[0] ** 2
     cost = (y[0] - 1) ** 2 + (bent - 2) ** 2
@@ -395,9 +396,7 @@ def test_a_wrong_optimal_value_does_not_mislead_auto() -> None:
         ({"time_limit": -1.0}, "positive"),
     ],
 )
-def test_requests_that_make_no_sense_say_what_to_do(
-    request_: dict[str, Any], message: str
-) -> None:
+def test_requests_that_make_no_sense_say_what_to_do(request_: dict[str, Any], message: str) -> None:
     with pytest.raises(hc.ModelError, match=message):
         tank()[0].solve(**request_)
 

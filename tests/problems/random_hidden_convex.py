@@ -100,7 +100,7 @@ class LogSumExp:
 
 @dataclass(frozen=True)
 class Absolutes:
-    """Σ w |E (u − u*) + e|; where e is 0 the minimiser sits in the kink, `signs` says with which slope."""
+    """Σ w |E (u − u*) + e|; where e is 0 the minimiser sits in the kink, with the slope `signs`."""
 
     rows: FloatArray
     weights: FloatArray
@@ -178,9 +178,7 @@ def _units(generator: Generator, size: int, traits: set[str]) -> FloatArray:
 def separable(generator: Generator, size: int, traits: set[str], logs: int) -> Coordinates:
     """The first `logs` coordinates are logarithms, the others plain; boxes, active here and there."""
     best = generator.normal(size=size)
-    at_bound = (
-        generator.choice([-1, 0, 0, 1], size=size) if "bounds" in traits else np.zeros(size)
-    )
+    at_bound = generator.choice([-1, 0, 0, 1], size=size) if "bounds" in traits else np.zeros(size)
     below = np.where(at_bound < 0, 0.0, generator.uniform(0.5, 4, size))
     above = np.where(at_bound > 0, 0.0, generator.uniform(0.5, 4, size))
     pull = -at_bound * generator.uniform(0.1, 2, size)
