@@ -47,6 +47,9 @@ ROUNDS = 3
 ROUNDING = 1e-15
 # A hidden Hessian with an eigenvalue below minus this, relative to its size, contradicts the map.
 CURVED = 1e-6
+# Points at which a declared map is put to the test, and the margin, relative to the terms compared.
+SAMPLES = 64
+UNDERCUT = 1e-7
 # The widths within which rows count as active when multipliers are fitted.
 ACTIVE = (1e-9, 1e-6)
 
@@ -277,9 +280,34 @@ class Search:
         size = float(np.max(slopes, initial=0.0))
         gradient = kkt.lagrangian_gradient(evaluation, multipliers)
         bent = self.chart.curvature_of_bounds(evaluation, gradient)
-        return any(
+        return self._undercut() or any(
             _has_negative(matrix, size) for matrix in (hessian, *(frame.hessian(b) for b in bent))
         )
+
+    def _undercut(self) -> bool:
+        """Whether the Lagrangian lies below its own minorant at a sample of X: then the map is wrong.
+
+        Samples are drawn from all of X, and around the reference in growing neighbourhoods.
+        """
+        assert self.best is not None
+        best, domain = self.best, self.form.domain
+        start = best.evaluation.objective if best.evaluation.has_objective else 0.0
+        start += float(best.multipliers @ best.evaluation.rows)
+        generator, here = np.random.default_rng(0), best.evaluation.point
+        for number in range(SAMPLES):
+            there = domain.sample(generator)
+            if number % 2:
+                there = domain.project(here + (there - here) * 2.0 ** -(number % 16))
+            sample = self.oracle.at(there)
+            if not (sample.finite and sample.differentiable):
+                continue
+            below = start + float(best.slopes[0] @ (self.chart.image(sample) - best.center))
+            objective = sample.objective if sample.has_objective else 0.0
+            value = objective + float(best.multipliers @ sample.rows)
+            terms = abs(objective) + float(np.abs(best.multipliers) @ np.abs(sample.rows))
+            if value < below - UNDERCUT * (terms + abs(start) + abs(below)):
+                return True
+        return False
 
 
 def _has_negative(hessian: FloatArray, size: float) -> bool:

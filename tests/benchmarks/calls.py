@@ -39,7 +39,7 @@ METHODS = (
 )
 # Limits of a run: methods of first order would go on for minutes on some problems.
 FIRST_ORDER = {"max_calls": 5000, "time_limit": 4.0}
-SECOND_ORDER = {"time_limit": 40.0}
+SECOND_ORDER = {"time_limit": 90.0}
 LIMITS = dict.fromkeys(METHODS, FIRST_ORDER)
 LIMITS |= dict.fromkeys(("auto", "hidden-newton", "prox-linear"), SECOND_ORDER)
 SOLVED = 1e-6
