@@ -83,6 +83,8 @@ class Form:
     def refresh(self) -> None:
         """Read the parameters."""
         self.compiled.refresh()
+        if self.map_geometry is not None:
+            self.map_geometry.forget()
         if self.defining is not None:
             self.defining.refresh()
 

@@ -26,6 +26,8 @@ FloatArray = NDArray[np.float64]
 
 # Unknowns up to which dense second derivatives are worth their price.
 SECOND_ORDER_LIMIT = 1200
+# Oracle calls of the first-order method where both methods of second order have failed.
+FALLBACK_CALLS = 5000
 
 
 @dataclass(frozen=True)
@@ -36,6 +38,7 @@ class Stage:
     form: Form
     why: str
     options: Any = None
+    max_calls: int | None = None
 
 
 def automatic(forms: Forms, hidden: Form | None, polishing: bool = False) -> list[Stage]:
@@ -48,7 +51,10 @@ def automatic(forms: Forms, hidden: Form | None, polishing: bool = False) -> lis
             Stage(find_method("prox-linear"), forms.lifted, "no hidden coordinates known")
         )
     if not polishing or not stages:
-        stages.append(Stage(find_method("sbl-adals"), forms.lifted, "first-order method"))
+        limit = FALLBACK_CALLS if stages else None
+        stages.append(
+            Stage(find_method("sbl-adals"), forms.lifted, "first-order method", max_calls=limit)
+        )
     return stages
 
 
@@ -126,7 +132,10 @@ def run_stage(
 ) -> Result:
     """Run a stage from a point of the model as written, within what is left of the limits."""
     form = stage.form
-    calls = None if request.max_calls is None else request.max_calls - journey.calls.total
+    limits = [stage.max_calls] if stage.max_calls is not None else []
+    if request.max_calls is not None:
+        limits.append(request.max_calls - journey.calls.total)
+    calls = min(limits, default=None)
     seconds = None if request.deadline is None else request.deadline - time.monotonic()
     result = minimize(
         form.oracle(),

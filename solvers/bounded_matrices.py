@@ -118,6 +118,9 @@ class BoundedMatrices:
         multipliers, _ = find_multipliers(equation, by_program)
         return length * equation.point(multipliers), length * multipliers
 
+    def width(self) -> FloatArray:
+        return np.full(self.dimension, np.inf)
+
     def metric(self, x: FloatArray) -> FloatArray:
         width = self.entries.upper - self.entries.lower
         length = self.matrices.metric(x)

@@ -112,6 +112,9 @@ class Simplices:
         rest = wanted - shift_to_sum(wanted, low, np.full_like(low, np.inf), 0.0)[:, None]
         return np.ravel(rest - np.maximum(rest, low))
 
+    def width(self) -> FloatArray:
+        return np.ones(self.dimension)
+
     def metric(self, x: FloatArray) -> FloatArray:
         # A probability moves by its own size; one near 0 by a small part of an even share.
         return np.maximum(x, 0.1 / self.length)
@@ -242,6 +245,9 @@ class SymmetricMatrices:
         self, x: FloatArray, direction: FloatArray, tolerance: float
     ) -> FloatArray:
         return np.zeros(self.dimension)
+
+    def width(self) -> FloatArray:
+        return np.full(self.dimension, np.inf)
 
     def metric(self, x: FloatArray) -> FloatArray:
         size = max(1.0, float(np.max(np.abs(x), initial=0.0)))

@@ -12,7 +12,7 @@ x ← c⁻¹(c(x) + J d).
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 import numpy as np
@@ -31,6 +31,8 @@ LARGEST_LOG = 600.0
 RETRACTIONS = 40
 RETRACTION_ACCURACY = 1e-13
 ROUGH_ACCURACY = 1e-10
+# The factor by which the miss must fall from one iteration to the next for old derivatives to be kept.
+FAST = 0.1
 # Entries of c whose terms are smaller than this share of the largest are measured by that.
 LEAST_SCALE = 1e-4
 # Coordinates that move by less than this factor, or its inverse, are measured in their own units.
@@ -221,6 +223,11 @@ class MapGeometry:
     stack: Stack
     domain: Domain
     bending: NDArray[np.bool_]
+    _memo: list[FloatArray] = field(default_factory=list, compare=False, repr=False)
+
+    def forget(self) -> None:
+        """To be called when the map itself has changed, by new data."""
+        self._memo.clear()
 
     def _tangent(self, x: FloatArray) -> FloatArray:
         """Directions along which X extends, of natural length where that is far from 1."""
@@ -228,9 +235,13 @@ class MapGeometry:
         return basis * _unusual(np.sqrt((basis**2).T @ self.domain.metric(x) ** 2))
 
     def _jacobian(self, x: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """c and its derivatives, those of the last point from memory."""
+        if self._memo and np.array_equal(self._memo[0], x):
+            return self._memo[1], self._memo[2]
         forward = self.stack.evaluate(x, "map")
         jacobian: Any = forward.jacobian()
         dense = jacobian.toarray() if scipy.sparse.issparse(jacobian) else np.asarray(jacobian)
+        self._memo[:] = [x.copy(), forward.values, dense]
         return forward.values, dense
 
     def _local(self, x: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
@@ -278,10 +289,16 @@ class MapGeometry:
     ) -> FloatArray | None:
         """Newton's method until the miss is rounding, or small and falling no more."""
         point, last = first, np.inf
+        jacobian = along = np.zeros((0, 0))
+        falling = False
         with np.errstate(all="ignore"):
             for _ in range(RETRACTIONS):
-                values, jacobian = self._jacobian(point)
-                along, miss = jacobian @ tangent, goal - values
+                if falling:  # fast enough with the derivatives of an earlier point
+                    values = self.stack.evaluate(point, "map").values
+                else:
+                    values, jacobian = self._jacobian(point)
+                    along = jacobian @ tangent
+                miss = goal - values
                 if not (np.isfinite(miss).all() and np.isfinite(along).all()):
                     return None
                 correction = _solved(along, miss)
@@ -294,6 +311,7 @@ class MapGeometry:
                     return None
                 if worst <= RETRACTION_ACCURACY or (worst >= last and last <= ROUGH_ACCURACY):
                     return point
+                falling = worst <= FAST * last and np.isfinite(last)
                 point, last = point + tangent @ correction, worst
         return None
 

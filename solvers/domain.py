@@ -77,6 +77,9 @@ class Domain(Protocol):
     def metric(self, x: FloatArray) -> FloatArray:
         """A length for each coordinate: what counts as one unit of movement at x."""
 
+    def width(self) -> FloatArray:
+        """How far each coordinate can move within X; infinite without a bound, or where it moves by factors."""
+
     def step_rows(self, x: FloatArray, metric: FloatArray) -> StepRows:
         """The scaled steps from x that stay in X, as far as a linear model can be trusted."""
 
@@ -160,6 +163,9 @@ class Box:
         length = np.where(self.positive, np.abs(x), np.maximum(np.abs(x), 1.0))
         width = self.upper - self.lower
         return np.where((width > 0) & (length > 0), np.minimum(length, width), 1.0)
+
+    def width(self) -> FloatArray:
+        return np.where(self.positive, np.inf, self.upper - self.lower)
 
     def step_rows(self, x: FloatArray, metric: FloatArray) -> StepRows:
         lower, upper = (self.lower - x) / metric, (self.upper - x) / metric
@@ -250,6 +256,9 @@ class Product:
     def metric(self, x: FloatArray) -> FloatArray:
         pairs = zip(self.factors, self._parts(x), strict=True)
         return _join([factor.metric(part) for factor, part in pairs])
+
+    def width(self) -> FloatArray:
+        return _join([factor.width() for factor in self.factors])
 
     def step_rows(self, x: FloatArray, metric: FloatArray) -> StepRows:
         triples = zip(self.factors, self._parts(x), self._parts(metric), strict=True)

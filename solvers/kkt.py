@@ -25,6 +25,8 @@ FloatArray = NDArray[np.float64]
 LARGEST_LEAST_SQUARES = 200
 # The least size that an objective is taken to have where it and its slopes vanish.
 SMALLEST_SCALE = 1e-5
+# The share of a variable's range that counts as a natural move at least.
+ROOM = 1e-4
 
 
 def lagrangian_gradient(evaluation: Evaluation, multipliers: FloatArray) -> FloatArray:
@@ -64,7 +66,10 @@ def scaled_residual(evaluation: Evaluation, domain: Domain, multipliers: FloatAr
     Its square is of the order of the error in the value, so complementarity, whose error is of
     first order, joins by its root.
     """
-    point, metric = evaluation.point, domain.metric(evaluation.point)
+    point, width = evaluation.point, domain.width()
+    # A variable that may be very large has its unit even where it happens to be small.
+    roomy = np.where(np.isfinite(width), ROOM * width, 0.0)
+    metric = np.maximum(domain.metric(point), roomy)
     gradient = lagrangian_gradient(evaluation, multipliers)
     if not np.isfinite(gradient).all():
         return np.inf

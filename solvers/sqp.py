@@ -43,6 +43,8 @@ class QuadraticModel:
     evaluation: Evaluation
     frame: Frame
     gradient: FloatArray
+    slope: FloatArray
+    guess: FloatArray
     hessian: FloatArray
     jacobian: Any
     rows: FloatArray
@@ -57,8 +59,13 @@ class QuadraticModel:
         frame: Frame,
         hessian: FloatArray,
         reach: float = 1.0,
+        multipliers: FloatArray | None = None,
     ) -> QuadraticModel:
-        """`hessian` is a matrix over x; it is made positive semidefinite in the frame."""
+        """`hessian` is a matrix over x; it is made positive semidefinite in the frame.
+
+        The program is solved for what is to be added to the equalities' `multipliers`: slopes that
+        equalities take up would otherwise drown the others in the backend's tolerances.
+        """
         jacobian = frame.matrix(evaluation.jacobian)
         largest = (
             np.asarray(abs(jacobian).max(axis=1).todense()).reshape(-1)
@@ -70,12 +77,19 @@ class QuadraticModel:
             jacobian = scipy.sparse.csr_array(scipy.sparse.diags_array(1 / scales) @ jacobian)
         else:
             jacobian = jacobian / scales[:, None]
+        count = evaluation.inequalities
+        guess = np.zeros(scales.size - count)
+        if multipliers is not None:
+            guess = multipliers[count:] * scales[count:]
+        gradient = frame.gradient(evaluation.gradient)
         steps, walls = _step_rows(domain, evaluation.point, frame)
         steps = nearer(steps, reach)
         return QuadraticModel(
             evaluation=evaluation,
             frame=frame,
-            gradient=frame.gradient(evaluation.gradient),
+            gradient=gradient,
+            slope=gradient + np.asarray(jacobian[count:].T @ guess).reshape(-1),
+            guess=guess,
             hessian=convexified(frame.hessian(hessian)),
             jacobian=jacobian,
             rows=evaluation.rows / scales,
@@ -112,7 +126,7 @@ class QuadraticModel:
         """The QP with w measured in `unit`s, and the factor that the objective was divided by."""
         count = self.inequalities
         size = max(
-            float(np.max(np.abs(self.gradient), initial=0.0)),
+            float(np.max(np.abs(self.slope), initial=0.0)),
             unit * float(np.max(np.abs(self.hessian), initial=0.0)),
             1e-300,
         )
@@ -129,7 +143,7 @@ class QuadraticModel:
         return (
             QuadraticProgram(
                 quadratic=quadratic,
-                linear=self.gradient / size,
+                linear=self.slope / size,
                 inequality=inequality,
                 inequality_bound=bound / unit,
                 equality=self.jacobian[count:],
@@ -302,7 +316,7 @@ def _refined(
         solution = backend.solve(program)
         if not solution.usable:
             return best
-        best = solution.step * unit, _multipliers(model, solution) * size / model.row_scales
+        best = solution.step * unit, _multipliers(model, solution, size)
         length = float(np.max(np.abs(solution.step), initial=0.0))
         if length >= FINE or unit <= SMALLEST_UNIT:
             return best
@@ -310,9 +324,11 @@ def _refined(
     return best
 
 
-def _multipliers(model: QuadraticModel, solution: QPSolution) -> FloatArray:
-    inequality = solution.inequality_multipliers[: model.inequalities]
-    return np.concatenate([np.maximum(inequality, 0.0), solution.equality_multipliers])
+def _multipliers(model: QuadraticModel, solution: QPSolution, size: float) -> FloatArray:
+    """Multipliers of the rows as they are, from those of the scaled program."""
+    inequality = np.maximum(solution.inequality_multipliers[: model.inequalities], 0.0) * size
+    equality = solution.equality_multipliers * size + model.guess
+    return np.asarray(np.concatenate([inequality, equality]) / model.row_scales)
 
 
 @dataclass(frozen=True)

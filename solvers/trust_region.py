@@ -113,7 +113,8 @@ class TrustRegion:
         if state.converged:
             return Termination.CONVERGED
         current = state.current
-        if current.objective < -BOTTOM and current.relative_violation <= task.tolerance:
+        low = current.objective < -BOTTOM and not np.isfinite(task.domain.diameter())
+        if low and current.relative_violation <= task.tolerance:
             return Termination.UNBOUNDED
         return None
 
@@ -125,20 +126,27 @@ class TrustRegion:
         if hessian is None:
             hessian = self.curvature.at(task, geometry, current, state.multipliers)
         frame = geometry.frame(current)
-        model = QuadraticModel.at(current, task.domain, frame, hessian, state.reach)
+        model = QuadraticModel.at(
+            current, task.domain, frame, hessian, state.reach, state.multipliers
+        )
         found = solve_step(model, state.radius, self.backend)
         if found is not None and fresh and _far(found.multipliers, state.multipliers):
             # The rows' curvature belongs to their multipliers: a second look costs no point.
             hessian = self.curvature.at(task, geometry, current, found.multipliers)
-            model = QuadraticModel.at(current, task.domain, frame, hessian, state.reach)
+            model = QuadraticModel.at(
+                current, task.domain, frame, hessian, state.reach, found.multipliers
+            )
             found = solve_step(model, state.radius, self.backend) or found
         if found is None:
             return self._failed(state)
         state = replace(state, hessian=hessian, penalty=state.penalty.after(model, found))
         promised = state.penalty.predicted(model, found.w)
         scale = max(1.0, abs(state.penalty.merit(current)))
-        if promised <= ROUNDING * scale or self._cannot_repair(task, model, found):
+        if self._cannot_repair(task, model, found):
             return self._at_rest(task, state, model, found)
+        if promised <= ROUNDING * scale:
+            finer = self._finer(task, geometry, state, model, found)
+            return finer or self._at_rest(task, state, model, found)
         trial = task.oracle.at(geometry.retract(current.point, frame.step(found.w)))
         ratio = self._ratio(state, trial, promised)
         if ratio < POOR and trial.finite and self._bent(model, trial, found):
@@ -255,6 +263,25 @@ class TrustRegion:
         if not violated and kkt.is_stationary(current, task.domain, multipliers, task.tolerance):
             return replace(state, stop=Termination.CONVERGED)
         return replace(state, stop=Termination.STALLED)
+
+    def _finer(
+        self,
+        task: Task,
+        geometry: Geometry,
+        state: TrustRegionState,
+        model: QuadraticModel,
+        found: QuadraticStep,
+    ) -> TrustRegionState | None:
+        """A step too small to show in the merit is taken where it halves the residual."""
+        trial = task.oracle.at(geometry.retract(state.current.point, model.frame.step(found.w)))
+        if not (trial.finite and trial.differentiable):
+            return None
+        worse = max(state.current.relative_violation, SHARE * task.tolerance)
+        moved = replace(state, current=trial, multipliers=found.multipliers, hessian=None)
+        judged = self._judged(task, moved)
+        if judged.residual > 0.5 * state.residual or trial.relative_violation > worse:
+            return None
+        return judged
 
     def _failed(self, state: TrustRegionState) -> TrustRegionState:
         if state.failures >= 4:
