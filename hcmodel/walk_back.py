@@ -32,6 +32,7 @@ FloatArray = NDArray[np.float64]
 
 # The part of the largest weight from which on a row counts as involved in a conflict.
 INVOLVED = 1e-3
+CERTIFIED = "shown to be within the tolerance of the optimal value"
 # A bound is refined up to this part of what the status asks for, since it costs next to nothing.
 FINE = 1e-5
 
@@ -147,7 +148,7 @@ def judged_solution(
         engine=run.engine,
         compile_seconds=run.compile_seconds,
         solve_seconds=run.solve_seconds,
-        message=result.termination.value,
+        message=CERTIFIED if status is Status.OPTIMAL else result.termination.value,
         conflict=_conflict(outcome, evaluation, status, naming),
     )
 

@@ -36,7 +36,7 @@ FAST = 0.1
 # Entries of c whose terms are smaller than this share of the largest are measured by that.
 LEAST_SCALE = 1e-4
 # Coordinates that move by less than this factor, or its inverse, are measured in their own units.
-MODERATE = 1e3
+MODERATE = 1e6
 # A map whose Jacobian has singular values this far apart is not used as a frame at that point.
 SINGULAR = 1e-10
 

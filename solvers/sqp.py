@@ -354,7 +354,7 @@ class Penalty:
         steepest = float(np.max(np.abs(model.gradient), initial=0.0)) or 1.0
         needed = np.maximum(np.abs(step.multipliers), LEAST_WEIGHT * steepest / model.row_scales)
         weights = np.maximum(
-            2.0 * needed, np.where(self.weights > 4 * needed, 0.5, 1.0) * self.weights
+            2.0 * needed, np.where(self.weights > 4 * needed, 0.1, 1.0) * self.weights
         )
         penalty = Penalty(weights)
         change, rows = model.change(step.w)

@@ -53,7 +53,7 @@ def main() -> None:
             save(FIGURES[number](), arguments.out, f"figure-{number}", ("png", "svg"), 130)
         rows += TABLES[number]()
     if arguments.methods:
-        for name in METHODS:
+        for name in (name for name, entry in METHODS.items() if entry.make_theory is not None):
             save(figures.method_picture(name), arguments.out, f"method-{name}", ("png",), 100)
     if rows:
         print(text(rows))
