@@ -47,11 +47,17 @@ class LowerBound:
 
 
 def lower_bound(
-    form: Form, evaluation: Evaluation, multipliers: FloatArray, *, target: float | None = None
+    form: Form,
+    evaluation: Evaluation,
+    multipliers: FloatArray,
+    *,
+    target: float | None = None,
+    finest: float | None = None,
 ) -> LowerBound | None:
     """The best bound found from a point and multipliers of the form, in units of the plain objective.
 
-    Ends as soon as the gap to the point's own value is at most `target`. None where the form has no
+    Ends as soon as the gap to the point's own value is at most `target`, or, where it is given and as
+    far as that is cheap, `finest`. None where the form has no
     hidden coordinates, where no finite bound is found, and where the form is visibly not convex.
     """
     search = Search.of(form, form.oracle(), evaluation)
@@ -66,11 +72,14 @@ def lower_bound(
     value = plain(evaluation.objective)
     wanted = FINEST * abs(value) if target is None else target
 
-    def enough(bound: float) -> bool:
+    def fair(bound: float) -> bool:
         return value - plain(bound) <= wanted
 
+    def enough(bound: float) -> bool:
+        return value - plain(bound) <= (wanted if finest is None else finest)
+
     with np.errstate(all="ignore"):
-        search.improve(evaluation, multipliers, enough)
+        search.improve(evaluation, multipliers, enough, fair)
         return _result(search, plain)
 
 

@@ -236,35 +236,23 @@ def _defining(definitions: Sequence[Definition], written: CanonicalProblem) -> A
 
 
 def separable_form(
-    written: CanonicalProblem,
-    proof: Proof,
-    objective: Expression,
-    constraints: Sequence[Constraint],
-) -> Form | None:
+    written: CanonicalProblem, proof: Proof, lifted: Lifted, again: Proof
+) -> Form:
     """The model in the coordinates of a proof, rows in normal form, kinks lifted.
 
-    Coordinates that are declared and not proven leave the rows as they were written. None where the
-    lifted model is not proven in the same coordinates.
+    `again` is the proof of the lifted model. Coordinates that are declared and not proven leave the
+    rows as they were written.
     """
-    rows = list(constraints)
+    rows = list(lifted.constraints)
     forms, objective_form = ["difference"] * len(rows), "plain"
-    if proof.proven:
-        rows = [_normal(row, each.name) for row, each in zip(proof.rows, constraints, strict=True)]
-        forms, objective_form = [row.form for row in proof.rows], proof.objective_form
-    lifted = lift(objective, written.sign, rows)
     coordinates = dict(proof.coordinates)
-    if lifted.definitions and not proof.proven:
-        rows = list(lifted.constraints)
-        forms = ["difference"] * len(rows)
-    elif lifted.definitions:
-        again = prove(lifted.objective, written.sign, lifted.constraints, fixed=proof.coordinates)
-        if not again.proven:
-            return None
+    if proof.proven and not lifted.definitions:
+        forms, objective_form = [row.form for row in proof.rows], proof.objective_form
+    elif proof.proven:
         coordinates, objective_form = dict(again.coordinates), again.objective_form
         forms = [row.form for row in again.rows]
         rows = [
-            _normal(row, each.name)
-            for row, each in zip(again.rows, lifted.constraints, strict=True)
+            _normal(row, each.name) for row, each in zip(again.rows, lifted.constraints, strict=True)
         ]
     canonical = canonicalize(lifted.objective, written.sign, rows)
     log_rows = np.zeros(canonical.outer.size, dtype=bool)
@@ -342,7 +330,11 @@ class Forms:
         self._objective = objective
         self._constraints = tuple(constraints)
         self._hidden = None if hidden is None else tuple(hidden)
-        self._kept: tuple[Hashable, Form | None] | None = None
+        self._kept: tuple[Hashable, Form] | None = None
+        self._kept_pieces: Lifted | None = None
+        self._pieces: Lifted | None = None
+        self._lifted: Form | None = None
+        self._mapped: Form | None = None
         self.compilations = 0
 
     @functools.cached_property
@@ -352,9 +344,15 @@ class Forms:
         self.compilations += 1
         return compile_stack(self.canonical.roots, self.canonical.layout, 1)
 
-    @functools.cached_property
-    def _pieces(self) -> Lifted:
-        return lift(self._objective, self.canonical.sign, self._constraints)
+    def update(self) -> None:
+        """Lift again for the parameters' values of now; forms made for other bounds are dropped.
+
+        Directions and bounds of what is lifted rest on signs and intervals, hence on data.
+        """
+        pieces = lift(self._objective, self.canonical.sign, self._constraints)
+        if self._pieces is None or pieces.key() != self._pieces.key():
+            self._pieces = pieces
+            self._lifted = self._mapped = None
 
     @functools.cached_property
     def written(self) -> Form:
@@ -362,12 +360,18 @@ class Forms:
         domain = self.canonical.domain
         return Form("written", self.canonical, self.canonical, self.stack, self.stack, domain, none)
 
-    @functools.cached_property
+    @property
     def lifted(self) -> Form:
         """The model with its kinks lifted; as written where it has none."""
-        if not self._pieces.definitions:
-            return self.written
-        return lifted_form(self.canonical, self._pieces)
+        if self._pieces is None:
+            self.update()
+        assert self._pieces is not None
+        if self._lifted is None:
+            pieces = self._pieces
+            self._lifted = (
+                lifted_form(self.canonical, pieces) if pieces.definitions else self.written
+            )
+        return self._lifted
 
     def hidden(self, source: Any = None) -> Form | None:
         """The model in hidden coordinates, proven or declared, for the parameters' values of now."""
@@ -376,24 +380,44 @@ class Forms:
         if self._hidden is not None:
             declared = declared_coordinates(self._hidden, variables)
             if declared is None:
-                return self._mapped
+                return self._mapped_form()
         proof = prove(
             self._objective, self.canonical.sign, self._constraints, fixed=declared, source=source
         )
         if not proof.proven and declared is None:
             return None
-        key = _key(proof, self._objective)
+        rows = list(self._constraints)
+        if proof.proven:
+            rows = [
+                _normal(row, each.name)
+                for row, each in zip(proof.rows, self._constraints, strict=True)
+            ]
+        pieces = lift(self._objective, self.canonical.sign, rows)
+        again = proof
+        if proof.proven and pieces.definitions:
+            again = prove(
+                pieces.objective,
+                self.canonical.sign,
+                pieces.constraints,
+                fixed=proof.coordinates,
+            )
+            if not again.proven:
+                return None
+        forms = tuple(row.form for row in again.rows), again.objective_form
+        key = _key(proof, self._objective), pieces.key(), forms
         if self._kept is None or self._kept[0] != key:
-            self._kept = key, self._separable(proof)
+            self._kept = key, separable_form(self.canonical, proof, pieces, again)
+            self._kept_pieces = pieces  # so that the identities in the key stay taken
         return self._kept[1]
 
-    def _separable(self, proof: Proof) -> Form | None:
-        return separable_form(self.canonical, proof, self._objective, self._constraints)
-
-    @functools.cached_property
-    def _mapped(self) -> Form:
-        assert self._hidden is not None
-        return mapped_form(self.canonical, self._pieces, self._hidden)
+    def _mapped_form(self) -> Form:
+        if self._mapped is None:
+            assert self._hidden is not None
+            if self._pieces is None:
+                self.update()
+            assert self._pieces is not None
+            self._mapped = mapped_form(self.canonical, self._pieces, self._hidden)
+        return self._mapped
 
 
 def _key(proof: Proof, objective: Expression) -> Hashable:

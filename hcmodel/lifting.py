@@ -10,7 +10,7 @@ monotonicity that the atom table proves; the graph is then built again from the 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -33,10 +33,11 @@ LIFTABLE = {"max": UP, "maximum": UP, "abs": UP, "norm": UP, "min": DOWN, "minim
 
 @dataclass(frozen=True)
 class Definition:
-    """A variable that was added, and what it bounds, in terms of the model as written."""
+    """A variable that was added, what it bounds, and the node of the model as written behind it."""
 
     variable: Variable
     expression: Expression
+    source: Expression
 
 
 @dataclass(frozen=True)
@@ -46,6 +47,18 @@ class Lifted:
     objective: Expression
     constraints: tuple[Constraint, ...]
     definitions: tuple[Definition, ...]
+
+    def key(self) -> Hashable:
+        """Equal for liftings of one model that differ in nothing."""
+        return tuple(
+            (
+                id(each.source),
+                each.variable.lower.tobytes(),
+                each.variable.upper.tobytes(),
+                each.variable.pos,
+            )
+            for each in self.definitions
+        )
 
 
 def lift(objective: Expression, sign: float, constraints: Sequence[Constraint]) -> Lifted:
@@ -147,7 +160,7 @@ class _Builder:
             return node
         return Apply(node.atom, arguments, node.params, node.shape)
 
-    def bound(self, defined: Expression) -> Variable:
+    def bound(self, defined: Expression, source: Expression) -> Variable:
         """A variable that is to bound `defined`, with what is proven of its range."""
         known = self.facts[defined]
         low, high = known.interval
@@ -158,12 +171,12 @@ class _Builder:
             bounds=(np.broadcast_to(low, defined.shape), np.broadcast_to(high, defined.shape)),
             pos=positive,
         )
-        self.definitions.append(Definition(variable, defined))
+        self.definitions.append(Definition(variable, defined, source))
         return variable
 
     def largest(self, node: Apply, arguments: tuple[Expression, ...]) -> Expression:
         """max or maximum: no piece above t."""
-        t = self.bound(node)
+        t = self.bound(node, node)
         shown = _beside(t, node)
         for argument in arguments:
             if not self._is_bound(argument, t):
@@ -172,14 +185,14 @@ class _Builder:
 
     def smallest(self, node: Apply, arguments: tuple[Expression, ...]) -> Expression:
         """min or minimum: no piece below t."""
-        t = self.bound(node)
+        t = self.bound(node, node)
         shown = _beside(t, node)
         self.rows += [Constraint(shown, "<=", argument) for argument in arguments]
         return t
 
     def size(self, node: Apply, arguments: tuple[Expression, ...]) -> Expression:
         """abs: a and −a below t."""
-        t = self.bound(node)
+        t = self.bound(node, node)
         self._between(arguments[0], t)
         return t
 
@@ -187,10 +200,10 @@ class _Builder:
         params = dict(node.params)
         if params["p"] == 1.0:
             sizes = ATOMS["abs"](node.args[0])
-            t = self.bound(sizes)
+            t = self.bound(sizes, node)
             self._between(arguments[0], t)
             return ATOMS["sum"].apply((t,), {"axis": params["axis"]})
-        t = self.bound(node)
+        t = self.bound(node, node)
         self._between(arguments[0], _beside(t, node))
         return t
 

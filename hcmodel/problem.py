@@ -19,7 +19,7 @@ from hcmodel.expression import Constraint, Expression, Parameter, Variable, as_e
 from hcmodel.forms import Form, Forms
 from hcmodel.graph import topological_order
 from hcmodel.report.text import ProgressLine, VerbosePrinter
-from hcmodel.solution import Solution
+from hcmodel.solution import Solution, Status
 from hcmodel.solvers.budget import budget
 from hcmodel.solvers.methods import RULES, MethodEntry, find_method, make_options
 from hcmodel.solvers.result import Record, Termination
@@ -100,6 +100,7 @@ class Problem:
         self.source: Any = None
         self._forms: Forms | None = None
         self._warned = False
+        self._analysed: tuple[Any, ...] = ()
 
     def __getstate__(self) -> dict[str, Any]:
         return {**self.__dict__, "_forms": None}  # compiled functions are made again
@@ -172,10 +173,23 @@ class Problem:
         from hcmodel.hidden.analysis import analyze
 
         self.analysis = analyze(self, samples, seed)
+        self._analysed = self._parameter_values()
         return self.analysis
+
+    def _parameter_values(self) -> tuple[Any, ...]:
+        return tuple(
+            None if parameter.value is None else np.asarray(parameter.value).tobytes()
+            for parameter in self.parameters
+        )
+
+    def _forget_old_analysis(self) -> None:
+        """An analysis speaks of the parameters' values that it was made for."""
+        if self.analysis is not None and self._analysed != self._parameter_values():
+            self.analysis = None
 
     def is_hidden_convex(self) -> bool | None:
         """True where it is proven, False where it is refuted, None where neither was shown."""
+        self._forget_old_analysis()
         verdict = (self.analysis or self.analyze()).verdict
         return {"proven": True, "refuted": False}.get(verdict)
 
@@ -220,6 +234,7 @@ class Problem:
         if self.solution is None:
             warn_about_data(self)
         self._warn_about_start(first, start)
+        forms.update()
         refuted = self._warn_if_refuted()
         hidden = None if refuted else forms.hidden(self.source)
         stages = self._stages(entry, forms, hidden, polish, options)
@@ -314,17 +329,13 @@ class Problem:
             with np.errstate(all="ignore"):  # what is not finite is refused, not warned about
                 result = run_stage(stage, point, request, journey, hidden)
             journey = journey.extended(result)
-            solution = judged_solution(
-                forms,
-                hidden,
-                Outcome(stage.form, result),
-                journey,
-                request.tolerance,
-                Run(describe(method, stages[: number + 1]), "autograd", compile_seconds, 0.0),
-                naming,
-                vouched,
-            )
-            if best is None or solution.rank() >= best.rank():
+            run = Run(describe(method, stages[: number + 1]), "autograd", compile_seconds, 0.0)
+            outcome = Outcome(stage.form, result)
+            with np.errstate(all="ignore"):
+                solution = judged_solution(
+                    forms, hidden, outcome, journey, request.tolerance, run, naming, vouched
+                )
+            if best is None or _is_better(solution, best, self.canonical.sign):
                 best = solution
             else:
                 best = replace(
@@ -334,6 +345,8 @@ class Problem:
                     iterations=solution.iterations,
                     method=solution.method,
                 )
+            if result.termination in (Termination.CALLBACK, Termination.INTERRUPTED):
+                break
             polishing = method != "auto" and not last
             if not polishing and (solution.is_final() or last):
                 break
@@ -343,6 +356,7 @@ class Problem:
         return best
 
     def _warn_if_refuted(self) -> bool:
+        self._forget_old_analysis()
         refuted = self.analysis is not None and self.analysis.verdict == "refuted"
         if refuted and not self._warned:
             self._warned = True
@@ -465,6 +479,15 @@ class Problem:
     def __repr__(self) -> str:
         unknowns, rows = self.canonical.layout.size, self.canonical.outer.size
         return f"Problem({self.objective!r}, {unknowns} unknown(s), {rows} row(s))"
+
+
+def _is_better(new: Solution, old: Solution, sign: float) -> bool:
+    """The status decides, then the violation, then the value."""
+    if new.rank() != old.rank() or new.value is None or old.value is None:
+        return new.rank() > old.rank()
+    if new.status in (Status.SOLVER_ERROR, Status.INFEASIBLE_INACCURATE):
+        return (new.certificate.violation or 0.0) <= (old.certificate.violation or 0.0)
+    return sign * new.value <= sign * old.value
 
 
 def _check_number(name: str, number: Any, *, positive: bool = False) -> None:

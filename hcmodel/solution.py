@@ -111,13 +111,13 @@ class Solution:
 
 
 RANKS = {
-    Status.OPTIMAL: 4,
-    Status.INFEASIBLE: 4,
-    Status.UNBOUNDED: 3,
-    Status.LOCALLY_OPTIMAL: 3,
-    Status.OPTIMAL_INACCURATE: 2,
-    Status.USER_LIMIT: 1,
-    Status.INFEASIBLE_INACCURATE: 0,
+    Status.OPTIMAL: 5,
+    Status.INFEASIBLE: 5,
+    Status.UNBOUNDED: 4,
+    Status.LOCALLY_OPTIMAL: 4,
+    Status.OPTIMAL_INACCURATE: 3,
+    Status.USER_LIMIT: 2,
+    Status.INFEASIBLE_INACCURATE: 1,
     Status.SOLVER_ERROR: 0,
 }
 
@@ -152,7 +152,8 @@ def judge(
     feasible = evaluation.relative_violation <= tolerance
     if termination is Termination.UNBOUNDED and feasible:
         return Status.UNBOUNDED
-    if feasible and gap is not None and gap <= gap_allowed(evaluation.objective, tolerance):
+    # A point far below its own bound uses up the tolerance of the rows: no more is claimed for it.
+    if feasible and gap is not None and abs(gap) <= gap_allowed(evaluation.objective, tolerance):
         return Status.OPTIMAL
     if feasible and stationary:
         return Status.LOCALLY_OPTIMAL

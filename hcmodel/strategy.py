@@ -20,14 +20,16 @@ from hcmodel.forms import Form, Forms
 from hcmodel.solution import gap_allowed
 from hcmodel.solvers.methods import MethodEntry, find_method, minimize
 from hcmodel.solvers.oracle import Evaluation, OracleCalls
-from hcmodel.solvers.result import Record, Result
+from hcmodel.solvers.result import Record, Result, Termination
 
 FloatArray = NDArray[np.float64]
 
 # Unknowns up to which dense second derivatives are worth their price.
 SECOND_ORDER_LIMIT = 1200
 # Oracle calls of the first-order method where both methods of second order have failed.
-FALLBACK_CALLS = 5000
+FALLBACK_CALLS = 2000
+# Oracle calls after which a method of second order is taken to have stalled.
+SECOND_ORDER_CALLS = 10_000
 
 
 @dataclass(frozen=True)
@@ -46,10 +48,12 @@ def automatic(forms: Forms, hidden: Form | None, polishing: bool = False) -> lis
     stages = []
     if forms.canonical.layout.size <= SECOND_ORDER_LIMIT:
         if hidden is not None:
-            stages.append(Stage(find_method("hidden-newton"), hidden, known_coordinates(hidden)))
-        stages.append(
-            Stage(find_method("prox-linear"), forms.lifted, "no hidden coordinates known")
-        )
+            newton = find_method("hidden-newton")
+            why = known_coordinates(hidden)
+            stages.append(Stage(newton, hidden, why, max_calls=SECOND_ORDER_CALLS))
+        why = "no hidden coordinates known" if hidden is None else "as the run before it stalled"
+        linear = find_method("prox-linear")
+        stages.append(Stage(linear, forms.lifted, why, max_calls=SECOND_ORDER_CALLS))
     if not polishing or not stages:
         limit = FALLBACK_CALLS if stages else None
         stages.append(
@@ -153,7 +157,13 @@ def run_stage(
         geometry=form.geometry if stage.entry.second_order else None,
         certified=_certifier(form, request.tolerance) if form is hidden else None,
     )
-    return replace(result, trace=tuple(form.record(record) for record in result.trace))
+    termination = result.termination
+    if termination is Termination.CALL_LIMIT and stage.max_calls is not None:
+        left = limits[-1] if request.max_calls is not None else None
+        if left is None or stage.max_calls < left:
+            termination = Termination.STALLED  # the limit was not the user's
+    trace = tuple(form.record(record) for record in result.trace)
+    return replace(result, trace=trace, termination=termination)
 
 
 def _shown(

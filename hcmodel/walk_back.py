@@ -23,7 +23,8 @@ from hcmodel.solution import (
     judge,
 )
 from hcmodel.solvers import kkt
-from hcmodel.solvers.oracle import Evaluation
+from hcmodel.solvers.bundle_level import BOTTOM
+from hcmodel.solvers.oracle import LARGEST_NUMBER, Evaluation
 from hcmodel.solvers.result import Record, Result, Termination
 from hcmodel.solvers.theory import Constants
 from hcmodel.strategy import Journey
@@ -32,7 +33,14 @@ FloatArray = NDArray[np.float64]
 
 # The part of the largest weight from which on a row counts as involved in a conflict.
 INVOLVED = 1e-3
+# Around a point of a model with kinks: directions looked at, how far, and the slope that counts.
+BESIDE = 8
+ASIDE = 1e-5
+STEEP = 1e-2
 CERTIFIED = "shown to be within the tolerance of the optimal value"
+FAR_OUT = 0.1 * LARGEST_NUMBER
+DECLARED = "within the tolerance of the optimal value, if the declared coordinates are right"
+IMPOSSIBLE = "shown to have no feasible point"
 # A bound is refined up to this part of what the status asks for, since it costs next to nothing.
 FINE = 1e-5
 
@@ -104,6 +112,7 @@ def judged_solution(
         smooth is not None
         and bool(np.isfinite(residual))
         and kkt.is_stationary(smooth, lifted.domain, multipliers, tolerance)
+        and not (lifted.stack.kinked and _falls_beside(lifted, smooth, multipliers))
     )
     bound = None
     if hidden is not None and evaluation is not None and evaluation.finite:
@@ -119,7 +128,7 @@ def judged_solution(
         domination = gradient_domination(smooth, lifted.domain, multipliers, constants)
     certified = domination if gap is None else gap
     status = judge(
-        result.termination, evaluation, stationary, tolerance, certified, impossible is not None
+        _termination(result.termination, evaluation, canonical), evaluation, stationary, tolerance, certified, impossible is not None
     )
     # A multiplier or a residual means something only at a point that may be a minimum.
     nowhere = status in (Status.INFEASIBLE, Status.INFEASIBLE_INACCURATE, Status.UNBOUNDED)
@@ -148,7 +157,7 @@ def judged_solution(
         engine=run.engine,
         compile_seconds=run.compile_seconds,
         solve_seconds=run.solve_seconds,
-        message=CERTIFIED if status is Status.OPTIMAL else result.termination.value,
+        message=_message(status, result, hidden),
         conflict=_conflict(outcome, evaluation, status, naming),
     )
 
@@ -174,14 +183,41 @@ def _bound(
     if smooth is not None:
         candidates.append(hidden.multipliers(there, lifted.duals(smooth, multipliers)))
     target = gap_allowed(evaluation.objective, tolerance)
+    if outcome.result.termination in LIMITS:
+        target = np.inf  # time is up: take the bound that costs nothing
     best: LowerBound | None = None
     for candidate in candidates:
-        found = lower_bound(hidden, there, candidate, target=FINE * target)
+        finest = FINE * target if np.isfinite(target) else None
+        found = lower_bound(hidden, there, candidate, target=target, finest=finest)
         if found is not None and (best is None or found.value > best.value):
             best = found
         if best is not None and evaluation.objective - best.value <= target:
             break
     return best
+
+
+def _falls_beside(form: Form, evaluation: Evaluation, multipliers: FloatArray) -> bool:
+    """Whether the Lagrangian falls at first order beside the point, as at the top of a concave kink.
+
+    The derivatives of a kink are those of one of its pieces and say nothing of the others.
+    """
+    generator, point = np.random.default_rng(0), evaluation.point
+    metric, oracle = form.domain.metric(point), form.oracle()
+    own = evaluation.objective + float(multipliers @ evaluation.rows)
+    gradient = evaluation.gradient + evaluation.jacobian.T @ multipliers
+    terms = np.abs(evaluation.gradient) + abs(evaluation.jacobian).T @ np.abs(multipliers)
+    scale = max(abs(evaluation.objective), float(np.max(metric * terms, initial=0.0)), 1e-5)
+    for _ in range(BESIDE):
+        step = ASIDE * metric * generator.uniform(-1.0, 1.0, point.size)
+        for sign in (1.0, -1.0):
+            there = oracle.at(form.domain.project(point + sign * step))
+            if not there.finite:
+                continue
+            value = there.objective + float(multipliers @ there.rows)
+            expected = float(gradient @ (there.point - point))
+            if value - own - min(expected, 0.0) < -STEEP * ASIDE * scale:
+                return True
+    return False
 
 
 def _impossible(hidden: Form, outcome: Outcome) -> LowerBound | None:
@@ -198,6 +234,28 @@ def signed_record(record: Record, sign: float) -> Record:
     if sign > 0:
         return record
     return replace(record, objective=-record.objective, level=-record.level, bound=-record.bound)
+
+
+def _termination(
+    termination: Termination, evaluation: Evaluation | None, canonical: CanonicalProblem
+) -> Termination:
+    """Whatever stopped the run: an objective under −BOTTOM on an unbounded domain is without end.
+
+    So is a negative one at the end of the numbers, where log x, to name one, still is small.
+    """
+    if evaluation is None or np.isfinite(canonical.domain.diameter()):
+        return termination
+    far = float(np.max(np.abs(evaluation.point))) >= FAR_OUT
+    if evaluation.objective < -BOTTOM or (far and evaluation.objective < 0):
+        return Termination.UNBOUNDED
+    return termination
+
+
+def _message(status: Status, result: Result, hidden: Form | None) -> str:
+    """What the status rests on, or why the run ended where nothing was shown."""
+    if status is Status.OPTIMAL:
+        return DECLARED if hidden is not None and hidden.proof is None else CERTIFIED
+    return IMPOSSIBLE if status is Status.INFEASIBLE else result.termination.value
 
 
 def _value(status: Status, evaluation: Evaluation | None, sign: float) -> float | None:

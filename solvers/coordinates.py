@@ -24,8 +24,9 @@ from hcmodel.solvers.oracle import Evaluation, Forward, Oracle, Stack
 
 FloatArray = NDArray[np.float64]
 
-# exp of more than this would overflow; no model has such a number.
-LARGEST_LOG = 600.0
+# Numbers beyond exp(±this) count as outside every domain: their products and slopes leave the range of
+# floating point, and a slope that underflows would pass for a minimum.
+LARGEST_LOG = 230.0
 # Newton's method on c: iterations, the accuracy of c(x') relative to the terms in c that makes an end,
 # and that which is accepted where rounding allows no better.
 RETRACTIONS = 40
@@ -84,7 +85,7 @@ class LogStack:
 
     def point(self, u: FloatArray) -> FloatArray:
         """x, from u."""
-        exponents = np.minimum(np.where(self.logs, u, 0.0), LARGEST_LOG)
+        exponents = np.where(self.logs & (np.abs(u) <= LARGEST_LOG), u, np.nan)
         return np.asarray(np.where(self.logs, np.exp(exponents), u))
 
     def coordinates(self, x: FloatArray) -> FloatArray:
@@ -266,6 +267,8 @@ class MapGeometry:
         self, oracle: Oracle, evaluation: Evaluation, multipliers: FloatArray
     ) -> FloatArray:
         tangent, along, sizes = self._local(evaluation.point)
+        if not np.isfinite(along).all():
+            return oracle.lagrangian_hessian(evaluation, multipliers)
         gradient = evaluation.gradient + evaluation.jacobian.T @ multipliers
         slope = np.linalg.lstsq(along.T, tangent.T @ gradient, rcond=1e-14)[0] / sizes
         hessian = oracle.lagrangian_hessian(evaluation, multipliers, -slope)
@@ -278,6 +281,8 @@ class MapGeometry:
         tangent = self._tangent(x)
         start, jacobian = self._jacobian(x)
         goal = start + jacobian @ step
+        if not np.isfinite(goal).all():
+            return plain
         for first in (x + step, x):
             found = self._invert(goal, first, tangent)
             if found is not None:
@@ -314,6 +319,17 @@ class MapGeometry:
                 falling = worst <= FAST * last and np.isfinite(last)
                 point, last = point + tangent @ correction, worst
         return None
+
+    def orientation(self, x: FloatArray) -> bool | None:
+        """Whether J keeps the orientation, where it is square; None where it is singular or undefined."""
+        tangent, along, _ = self._local(x)
+        if not np.isfinite(along).all():
+            return None
+        sizes = np.linalg.svd(along, compute_uv=False)
+        if sizes.size < tangent.shape[1] or sizes[-1] <= SINGULAR * sizes[0]:
+            return None
+        square = along.shape[0] == along.shape[1]
+        return bool(np.linalg.slogdet(along)[0] > 0) if square else True
 
     def bends(self, x: FloatArray) -> bool:
         room = self.domain.step_rows(x, np.ones(x.size))

@@ -160,7 +160,8 @@ def make_options(entry: MethodEntry, given: Any) -> Any:
 
 def find_method(name: str) -> MethodEntry:
     if name not in METHODS:
-        raise ValueError(f"unknown method {name!r}; there are: {', '.join(METHODS)}")
+        known = ", ".join(["auto", *METHODS])
+        raise ValueError(f"unknown method {name!r}; there are: {known}")
     return METHODS[name]
 
 

@@ -22,6 +22,11 @@ FloatArray: TypeAlias = NDArray[np.float64]
 Matrix: TypeAlias = "FloatArray | scipy.sparse.csr_array"
 
 
+# Points farther out count as outside every domain: products leave the range of floating point there, and
+# a slope that underflows would pass for a minimum.
+LARGEST_NUMBER = 1e100
+
+
 class Forward(Protocol):
     """One forward pass: the values, and derivatives from the same tape when they are asked for."""
 
@@ -187,7 +192,8 @@ class Evaluation:
     def finite(self) -> bool:
         """Whether the point lies in the domain of every function."""
         known = not self.has_objective or np.isfinite(self.objective)
-        return bool(known and np.isfinite(self.rows).all())
+        near = np.max(np.abs(self.point), initial=0.0) <= LARGEST_NUMBER
+        return bool(known and near and np.isfinite(self.rows).all())
 
     @property
     def differentiable(self) -> bool:

@@ -128,14 +128,14 @@ class Outer:
         total = np.zeros((dimension, dimension))
         if self.log_objective:
             gradient = np.asarray(self.objective @ slopes[0]).reshape(-1)
-            plain = float(self.objective @ top)
-            total -= self._sign * np.outer(gradient, gradient) / plain**2
+            relative = gradient / float(self.objective @ top)
+            total -= self._sign * np.outer(relative, relative)
         used = np.flatnonzero(self.log_rows & (multipliers != 0))
         if used.size:
             for side, direction in ((self.left[used], -1.0), (self.right[used], 1.0)):
                 gradients = side @ slopes[1]
                 if scipy.sparse.issparse(gradients):
                     gradients = gradients.toarray()
-                weights = direction * multipliers[used] / (side @ values) ** 2
-                total += gradients.T @ (weights[:, None] * gradients)
+                relative = gradients / (side @ values)[:, None]
+                total += relative.T @ ((direction * multipliers[used])[:, None] * relative)
         return total

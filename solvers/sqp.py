@@ -28,8 +28,6 @@ FINE = 1e-2
 SMALLEST_UNIT = 1e-13
 # Relative to the largest entry: what is added to B so that the program is strictly convex.
 PROXIMAL = 1e-9
-# The share of the scaled violation that a relaxation must take off to be of use.
-USEFUL_SHARE = 1e-8
 # The least weight of a row, relative to the slopes of objective and row: a merit must see every row.
 LEAST_WEIGHT = 1e-3
 # Trust regions that are tried for a step of which a part is taken.
@@ -196,6 +194,8 @@ def convexified(hessian: FloatArray) -> FloatArray:
     """The nearest positive semidefinite matrix, where rounding or the model asks for it."""
     if hessian.size == 0:
         return hessian
+    if not np.isfinite(hessian).all():  # at a point without second derivatives
+        return np.zeros_like(hessian)
     try:
         np.linalg.cholesky(hessian)
     except np.linalg.LinAlgError:

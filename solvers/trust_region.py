@@ -59,7 +59,8 @@ class Options:
     """How many steps in a row may leave the merit where it is before the run counts as stalled."""
 
     def __post_init__(self) -> None:
-        if not (np.isfinite(self.radius) and self.radius > 0):
+        number = isinstance(self.radius, (int, float)) and not isinstance(self.radius, bool)
+        if not number or not (np.isfinite(self.radius) and self.radius > 0):
             raise ValueError(f"radius must be a positive number, not {self.radius!r}")
         if isinstance(self.patience, bool) or not isinstance(self.patience, int):
             raise ValueError(f"patience is a whole number, not {self.patience!r}")

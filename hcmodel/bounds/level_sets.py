@@ -24,6 +24,8 @@ FloatArray = NDArray[np.float64]
 MARGIN = 0.1
 # Coordinates along which points are looked at; each costs two evaluations.
 LARGEST_SEARCH = 200
+# The same under a general map, where each of these points has to be found by Newton's method.
+LARGEST_MAP_SEARCH = 60
 # Shares of a move that are tried, until one ends where all functions are defined.
 SHARES = (1.0, 0.3, 0.1)
 # Near the point, slopes on both sides are opposite, and sure to close; farther away they say more.
@@ -175,7 +177,8 @@ def _moves(
     if inner is None:
         lower, upper = entry_bounds(domain)
         columns = np.diag(domain.metric(point))[:, np.isinf(lower) | np.isinf(upper)]
-    if columns is None or columns.shape[1] > LARGEST_SEARCH:
+    most = LARGEST_SEARCH if inner is None else LARGEST_MAP_SEARCH
+    if columns is None or columns.shape[1] > most:
         return []
     size = 1.0 if inner is None else 0.3 * float(np.max(np.abs(chart.image(evaluation))))
     rise = _level(evaluation) - evaluation.objective if evaluation.has_objective else 1.0

@@ -49,6 +49,7 @@ ROUNDING = 1e-15
 CURVED = 1e-6
 # Points at which a declared map is put to the test, and the margin, relative to the terms compared.
 SAMPLES = 64
+FEW = 10
 UNDERCUT = 1e-7
 # The widths within which rows count as active when multipliers are fitted.
 ACTIVE = (1e-9, 1e-6)
@@ -148,8 +149,13 @@ class Search:
         if value > self.value:
             self.value, self.best = value, minorant
 
-    def improve(self, evaluation: Evaluation, multipliers: FloatArray, enough: Enough) -> None:
-        """Look for a better pair until the bound is good enough or no longer gets better."""
+    def improve(
+        self, evaluation: Evaluation, multipliers: FloatArray, enough: Enough, fair: Enough
+    ) -> None:
+        """Look for a better pair until the bound is good enough or no longer gets better.
+
+        What costs many evaluations is left out once the bound is `fair`.
+        """
         here = self._off_kinks(evaluation)
         self.consider(here, multipliers)
         if not self.minorants or enough(self.value):
@@ -163,9 +169,11 @@ class Search:
         for probing in PROBES:
             if not np.isfinite(self.value):
                 self.enclose(probing)
-        if self.form.kind == "mapped" and self._near and not enough(self.value):
+        if self.form.kind == "mapped" and self._near and not fair(self.value):
             self.enclose("zero")
         self._walk(STEPS, enough)
+        if fair(self.value):
+            return
         for probing in PROBES:
             if not enough(self.value):
                 self.enclose(probing)
@@ -294,13 +302,23 @@ class Search:
         start = best.evaluation.objective if best.evaluation.has_objective else 0.0
         start += float(best.multipliers @ best.evaluation.rows)
         generator, here = np.random.default_rng(0), best.evaluation.point
-        for number in range(SAMPLES):
+        count = SAMPLES if here.size > FEW else 4 * SAMPLES
+        turns: set[bool] = set()
+        for number in range(count):
             there = domain.sample(generator)
             if number % 2:
                 there = domain.project(here + (there - here) * 2.0 ** -(number % 16))
             sample = self.oracle.at(there)
             if not (sample.finite and sample.differentiable):
                 continue
+            geometry = self.form.map_geometry
+            if geometry is not None and number < SAMPLES and not self.form.stack.kinked:
+                turned = geometry.orientation(there)
+                if turned is None:
+                    return True  # undefined or singular where the model is defined: no coordinates
+                turns.add(turned)
+                if len(turns) > 1:
+                    return True  # turned round on the way: two points share an image
             below = start + float(best.slopes[0] @ (self.chart.image(sample) - best.center))
             objective = sample.objective if sample.has_objective else 0.0
             value = objective + float(best.multipliers @ sample.rows)

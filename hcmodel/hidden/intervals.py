@@ -90,6 +90,13 @@ def enclosure(
         _spread(_inside(interval, domain), shape)
         for interval, domain, shape in zip(arguments, answers.domains, shapes, strict=True)
     ]
+    if name == "power" and known[1]:
+        # an array of exponents has one domain, but whole ones take negative bases as well
+        mixed = np.any(arguments[1][0] != np.rint(arguments[1][0])) and np.any(
+            arguments[1][0] == np.rint(arguments[1][0])
+        )
+        if mixed:
+            whole[0] = _spread(arguments[0], shapes[0])
 
     def value(*ends: FloatArray) -> FloatArray:
         return np.asarray(atom.function(np, *ends, **params), dtype=float)

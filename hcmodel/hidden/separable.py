@@ -21,7 +21,9 @@ IDENTITY, LOG = "identity", "log"
 REARRANGEMENTS = frozenset(
     {"index", "hstack", "vstack", "concatenate", "reshape", "transpose", "stack", "diag"}
 )
-# Codes: 0 is "something else"; entry k of the variables is 1 + k, its logarithm −(1 + k).
+# Codes: 0 is "something else"; entry k of the variables is 1 + k, its logarithm −(1 + k). An entry that was
+# shifted or turned round is a coordinate all the same, but its logarithm is none: it has MOVED added.
+MOVED = 1 << 40
 Codes = NDArray[np.int64]
 
 
@@ -36,7 +38,7 @@ def declared_coordinates(
     offsets = np.cumsum([0, *(variable.size for variable in variables)])
     start = {variable: int(offset) for variable, offset in zip(variables, offsets, strict=False)}
     codes = _codes(parts, start)
-    entries = np.concatenate([np.ravel(codes[id(part)]) for part in parts])
+    entries = _settled(np.concatenate([np.ravel(codes[id(part)]) for part in parts]))
     if (entries == 0).any() or np.unique(np.abs(entries)).size < entries.size:
         return None
     logs, plain = set(-entries[entries < 0]), set(entries[entries > 0])
@@ -65,14 +67,19 @@ def _codes(parts: Sequence[Expression], start: dict[Variable, int]) -> dict[int,
     return known
 
 
+def _settled(codes: Codes) -> Codes:
+    """The codes of finished entries: how an entry was moved no longer matters."""
+    return np.where(codes >= MOVED, codes - MOVED, codes)
+
+
 def _applied(node: Apply, known: dict[int, Codes]) -> Codes:
     """The codes of an atom's result; what is not understood is something else."""
     unknown = np.zeros(node.shape, dtype=int)
     name, arguments = node.atom.name, [known[id(argument)] for argument in node.args]
     if name == "log":
-        return np.where(arguments[0] > 0, -arguments[0], 0)
+        return np.where((arguments[0] > 0) & (arguments[0] < MOVED), -arguments[0], 0)
     if name == "neg":
-        return arguments[0]
+        return _moved(arguments[0])
     if name in REARRANGEMENTS:
         return np.asarray(node.atom.function(np, *arguments, **dict(node.params)), dtype=int)
     if name in ("add", "sub", "mul", "div") and len(node.args) == 2:
@@ -82,8 +89,14 @@ def _applied(node: Apply, known: dict[int, Codes]) -> Codes:
         fixed = node.args[1 - moving[0]].value
         if fixed is None or (name in ("mul", "div") and not np.all(fixed)):
             return unknown
-        return np.array(np.broadcast_to(arguments[moving[0]], node.shape))
+        codes = np.array(np.broadcast_to(arguments[moving[0]], node.shape))
+        still = name in ("mul", "div") and bool(np.all(fixed > 0))
+        return codes if still else _moved(codes)
     return unknown
+
+
+def _moved(codes: Codes) -> Codes:
+    return np.where((codes > 0) & (codes < MOVED), codes + MOVED, codes)
 
 
 def plain_entries(
@@ -93,7 +106,9 @@ def plain_entries(
     offsets = np.cumsum([0, *(variable.size for variable in variables)])
     start = {variable: int(offset) for variable, offset in zip(variables, offsets, strict=False)}
     codes = _codes(parts, start)
-    plain = {int(code) for part in parts for code in np.ravel(codes[id(part)]) if code > 0}
+    plain = {
+        int(code) for part in parts for code in np.ravel(_settled(codes[id(part)])) if code > 0
+    }
     return {
         variable: np.array(
             [1 + start[variable] + k in plain for k in range(variable.size)], dtype=bool
