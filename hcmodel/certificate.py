@@ -36,14 +36,15 @@ FACE = 1e-10
 class LowerBound:
     """A number that the objective, to be minimised, does not fall below at a feasible point.
 
-    `conditions` say in words what this rests on, `points` how many evaluations it took, and
-    `reference` where it was taken.
+    `conditions` say in words what this rests on, `points` how many evaluations it took,
+    `reference` where it was taken and `multipliers` with which weights of the rows.
     """
 
     value: float
     conditions: tuple[str, ...]
     points: int
     reference: FloatArray
+    multipliers: FloatArray
 
 
 def lower_bound(
@@ -141,7 +142,7 @@ def _result(search: Search, plain: Callable[[float], float]) -> LowerBound | Non
         return None
     reference, points = search.best.evaluation.point, search.oracle.calls.points
     conditions = _conditions(search.form, search.chart, search.minorants[0].evaluation.point)
-    return LowerBound(value, conditions, points, reference)
+    return LowerBound(value, conditions, points, reference, search.best.multipliers)
 
 
 def _conditions(form: Form, chart: Chart, point: FloatArray) -> tuple[str, ...]:

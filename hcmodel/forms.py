@@ -235,9 +235,7 @@ def _defining(definitions: Sequence[Definition], written: CanonicalProblem) -> A
     return compile_stack(roots, written.layout, 1) if roots else None
 
 
-def separable_form(
-    written: CanonicalProblem, proof: Proof, lifted: Lifted, again: Proof
-) -> Form:
+def separable_form(written: CanonicalProblem, proof: Proof, lifted: Lifted, again: Proof) -> Form:
     """The model in the coordinates of a proof, rows in normal form, kinks lifted.
 
     `again` is the proof of the lifted model. Coordinates that are declared and not proven leave the
@@ -252,7 +250,8 @@ def separable_form(
         coordinates, objective_form = dict(again.coordinates), again.objective_form
         forms = [row.form for row in again.rows]
         rows = [
-            _normal(row, each.name) for row, each in zip(again.rows, lifted.constraints, strict=True)
+            _normal(row, each.name)
+            for row, each in zip(again.rows, lifted.constraints, strict=True)
         ]
     canonical = canonicalize(lifted.objective, written.sign, rows)
     log_rows = np.zeros(canonical.outer.size, dtype=bool)

@@ -233,7 +233,6 @@ class Problem:
         forms.written.refresh()
         if self.solution is None:
             warn_about_data(self)
-        self._warn_about_start(first, start)
         forms.update()
         refuted = self._warn_if_refuted()
         hidden = None if refuted else forms.hidden(self.source)
@@ -279,6 +278,7 @@ class Problem:
                 line.close()
         self.solution = replace(self.solution, solve_seconds=time.perf_counter() - clock)
         self._write_back(self.solution, first)
+        self._warn_about_start(first, start)
         if printer is not None:
             printer.footer(self.solution)
         return self.solution.value
@@ -377,7 +377,7 @@ class Problem:
         point = self.canonical.domain.project(first)
         if chosen and not self.forms().written.oracle().at(point).finite:
             message = outside_domain_message(self, point)
-            warnings.warn(f"{message} (another start is tried)", HCWarning, stacklevel=3)
+            warnings.warn(f"{message} (another start was used)", HCWarning, stacklevel=3)
 
     def _checked_request(
         self,

@@ -116,8 +116,8 @@ RANKS = {
     Status.UNBOUNDED: 4,
     Status.LOCALLY_OPTIMAL: 4,
     Status.OPTIMAL_INACCURATE: 3,
-    Status.USER_LIMIT: 2,
-    Status.INFEASIBLE_INACCURATE: 1,
+    Status.INFEASIBLE_INACCURATE: 2,
+    Status.USER_LIMIT: 1,
     Status.SOLVER_ERROR: 0,
 }
 

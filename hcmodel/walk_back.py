@@ -128,7 +128,12 @@ def judged_solution(
         domination = gradient_domination(smooth, lifted.domain, multipliers, constants)
     certified = domination if gap is None else gap
     status = judge(
-        _termination(result.termination, evaluation, canonical), evaluation, stationary, tolerance, certified, impossible is not None
+        _termination(result.termination, evaluation, canonical),
+        evaluation,
+        stationary,
+        tolerance,
+        certified,
+        impossible is not None,
     )
     # A multiplier or a residual means something only at a point that may be a minimum.
     nowhere = status in (Status.INFEASIBLE, Status.INFEASIBLE_INACCURATE, Status.UNBOUNDED)
@@ -158,7 +163,7 @@ def judged_solution(
         compile_seconds=run.compile_seconds,
         solve_seconds=run.solve_seconds,
         message=_message(status, result, hidden),
-        conflict=_conflict(outcome, evaluation, status, naming),
+        conflict=_conflict(outcome, hidden, impossible, evaluation, status, naming),
     )
 
 
@@ -342,15 +347,24 @@ def _bound_duals(
 
 
 def _conflict(
-    outcome: Outcome, evaluation: Evaluation | None, status: Status, naming: Naming
+    outcome: Outcome,
+    hidden: Form | None,
+    impossible: LowerBound | None,
+    evaluation: Evaluation | None,
+    status: Status,
+    naming: Naming,
 ) -> tuple[str, ...]:
-    """The rows that keep the violation up, where no feasible point was found."""
+    """The rows that contradict each other, or else those that keep the violation up."""
     if status not in (Status.INFEASIBLE, Status.INFEASIBLE_INACCURATE) or evaluation is None:
         return ()
     canonical, result = outcome.form.canonical, outcome.result
     written = {block.position: block for block in outcome.form.written.blocks}
     weights = result.conflict
-    if weights is None:
+    if hidden is not None and impossible is not None:
+        canonical = hidden.canonical
+        sizes = hidden.oracle().at(impossible.reference).magnitudes
+        weights = np.abs(impossible.multipliers) * sizes
+    elif weights is None:
         assert result.evaluation is not None
         weights = result.evaluation.violations
     largest = max(float(np.max(weights)), 1e-300)

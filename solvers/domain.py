@@ -78,7 +78,10 @@ class Domain(Protocol):
         """A length for each coordinate: what counts as one unit of movement at x."""
 
     def width(self) -> FloatArray:
-        """How far each coordinate can move within X; infinite without a bound, or where it moves by factors."""
+        """How far each coordinate can move within X.
+
+        Infinite without a bound, and where a coordinate moves by factors.
+        """
 
     def step_rows(self, x: FloatArray, metric: FloatArray) -> StepRows:
         """The scaled steps from x that stay in X, as far as a linear model can be trusted."""

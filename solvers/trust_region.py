@@ -44,6 +44,8 @@ MOST_HELD = 1
 LONGEST_TERM = 81
 # An objective under −BOTTOM, still falling, is taken as unbounded.
 BOTTOM = 1e20
+# The slope of a violated row, in natural units and relative to the violation, that counts as none.
+FLAT = 1e-3
 # A relaxed step that takes off less than this share of the violation finds it stationary.
 LEAST_REPAIR = 1e-6
 
@@ -255,8 +257,15 @@ class TrustRegion:
             if state.failures < 3:
                 widened = min(1e3 * max(state.radius, 1.0), LARGEST_RADIUS)
                 return replace(state, radius=widened, failures=state.failures + 1)
-            weights = model.violations(model.change(found.w)[1]) / model.row_scales
+            left = model.violations(model.change(found.w)[1]) / model.row_scales
+            prices = np.abs(found.multipliers) * model.row_scales
+            weights = left / max(float(np.max(left)), 1e-300)
+            weights = np.maximum(weights, prices / max(float(np.max(prices)), 1e-300))
             return replace(state, conflict=weights, stop=Termination.INFEASIBLE_STATIONARY)
+        rows = current.violations
+        if violated and (model.row_scales <= FLAT * rows)[rows > 0.5 * np.max(rows)].all():
+            # Rows without slope: the violation has a stationary point here.
+            return replace(state, conflict=rows, stop=Termination.INFEASIBLE_STATIONARY)
         multipliers, value = kkt.best_multipliers(
             current, task.domain, [found.multipliers, state.multipliers], task.tolerance
         )

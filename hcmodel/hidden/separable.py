@@ -21,8 +21,8 @@ IDENTITY, LOG = "identity", "log"
 REARRANGEMENTS = frozenset(
     {"index", "hstack", "vstack", "concatenate", "reshape", "transpose", "stack", "diag"}
 )
-# Codes: 0 is "something else"; entry k of the variables is 1 + k, its logarithm −(1 + k). An entry that was
-# shifted or turned round is a coordinate all the same, but its logarithm is none: it has MOVED added.
+# Codes: 0 is "something else"; entry k of the variables is 1 + k, its logarithm −(1 + k). An entry that
+# was shifted or turned round is a coordinate all the same, but its logarithm is none: it has MOVED added.
 MOVED = 1 << 40
 Codes = NDArray[np.int64]
 
