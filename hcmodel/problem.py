@@ -19,14 +19,15 @@ from hcmodel.expression import Constraint, Expression, Parameter, Variable, as_e
 from hcmodel.forms import Form, Forms
 from hcmodel.graph import topological_order
 from hcmodel.report.text import ProgressLine, VerbosePrinter
-from hcmodel.solution import Solution, Status
+from hcmodel.solution import Solution
 from hcmodel.solvers.budget import budget
 from hcmodel.solvers.methods import RULES, MethodEntry, find_method, make_options
 from hcmodel.solvers.result import Record, Termination
 from hcmodel.solvers.theory import Constants
+from hcmodel.stages import run_stages
 from hcmodel.start import start_vector
-from hcmodel.strategy import Journey, Request, Stage, automatic, describe, run_stage, single
-from hcmodel.walk_back import Naming, Outcome, Run, judged_solution, signed_record
+from hcmodel.strategy import Request, Stage, automatic, describe, single
+from hcmodel.walk_back import Naming, signed_record
 
 if TYPE_CHECKING:
     from hcmodel.hidden.analysis import Analysis
@@ -266,7 +267,7 @@ class Problem:
         clock = time.perf_counter()
         naming = Naming(0 if self.source is None else 1, self.families)
         try:
-            self.solution = self._run_stages(
+            self.solution = run_stages(
                 stages, forms, hidden, first, request, method, compile_seconds, naming, vouched
             )
         except ValueError as error:
@@ -305,55 +306,6 @@ class Problem:
                 stacklevel=3,
             )
         return stages
-
-    def _run_stages(
-        self,
-        stages: Sequence[Stage],
-        forms: Forms,
-        hidden: Form | None,
-        first: FloatArray,
-        request: Request,
-        method: str,
-        compile_seconds: float,
-        naming: Naming,
-        vouched: Constants | None,
-    ) -> Solution:
-        """Run one stage after the other until a point can be shown to be something; keep the best."""
-        journey = Journey()
-        best: Solution | None = None
-        point = first
-        for number, stage in enumerate(stages):
-            last = number == len(stages) - 1
-            if best is not None and request.is_spent(journey):
-                break
-            with np.errstate(all="ignore"):  # what is not finite is refused, not warned about
-                result = run_stage(stage, point, request, journey, hidden)
-            journey = journey.extended(result)
-            run = Run(describe(method, stages[: number + 1]), "autograd", compile_seconds, 0.0)
-            outcome = Outcome(stage.form, result)
-            with np.errstate(all="ignore"):
-                solution = judged_solution(
-                    forms, hidden, outcome, journey, request.tolerance, run, naming, vouched
-                )
-            if best is None or _is_better(solution, best, self.canonical.sign):
-                best = solution
-            else:
-                best = replace(
-                    best,
-                    trace=solution.trace,
-                    oracle_calls=solution.oracle_calls,
-                    iterations=solution.iterations,
-                    method=solution.method,
-                )
-            if result.termination in (Termination.CALLBACK, Termination.INTERRUPTED):
-                break
-            polishing = method != "auto" and not last
-            if not polishing and (solution.is_final() or last):
-                break
-            if solution.rank() > 0 and result.evaluation is not None:
-                point = stage.form.to_written(result.point)
-        assert best is not None
-        return best
 
     def _warn_if_refuted(self) -> bool:
         self._forget_old_analysis()
@@ -479,15 +431,6 @@ class Problem:
     def __repr__(self) -> str:
         unknowns, rows = self.canonical.layout.size, self.canonical.outer.size
         return f"Problem({self.objective!r}, {unknowns} unknown(s), {rows} row(s))"
-
-
-def _is_better(new: Solution, old: Solution, sign: float) -> bool:
-    """The status decides, then the violation, then the value."""
-    if new.rank() != old.rank() or new.value is None or old.value is None:
-        return new.rank() > old.rank()
-    if new.status in (Status.SOLVER_ERROR, Status.INFEASIBLE_INACCURATE):
-        return (new.certificate.violation or 0.0) <= (old.certificate.violation or 0.0)
-    return sign * new.value <= sign * old.value
 
 
 def _check_number(name: str, number: Any, *, positive: bool = False) -> None:
