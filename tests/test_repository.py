@@ -69,6 +69,6 @@ def test_python_examples_run(example: Path) -> None:
         capture_output=True,
         text=True,
         check=True,
-        env={"PYTHONPATH": str(ROOT)},
+        env={"PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1"},
     )
     assert re.search(r"\b(locally_)?optimal\b", run.stdout)
