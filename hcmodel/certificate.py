@@ -64,12 +64,7 @@ def lower_bound(
     search = Search.of(form, form.oracle(), evaluation)
     if search is None:
         return None
-    outer = form.canonical.outer
-    sign = 1.0 if outer.objective[0] >= 0 else -1.0
-
-    def plain(value: float) -> float:
-        return sign * float(np.exp(sign * value)) if outer.log_objective else value
-
+    plain = form.plain_objective
     value = plain(evaluation.objective)
     wanted = FINEST * abs(value) if target is None else target
 
@@ -148,11 +143,7 @@ def _result(search: Search, plain: Callable[[float], float]) -> LowerBound | Non
 def _conditions(form: Form, chart: Chart, point: FloatArray) -> tuple[str, ...]:
     """What a bound rests on, in words."""
     if form.proof is not None:
-        names = [
-            f"log({variable.name})" if kind == "log" else variable.name
-            for variable, kind in form.proof.coordinates.items()
-        ]
-        return (f"proven hidden convex in {', '.join(names)}",)
+        return (f"proven hidden convex in {', '.join(form.coordinate_names())}",)
     conditions = ["hidden convex in the declared coordinates, which is not proven"]
     if form.map_geometry is None:
         return tuple(conditions)

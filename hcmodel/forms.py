@@ -62,8 +62,7 @@ class TightGeometry:
 class Form:
     """One form of a model. `written` is the canonical problem of the model as it was written.
 
-    `logs` marks the entries of the flat vector that are logarithms here, and `entries` are those of a
-    declared map. `kind` is "written",
+    `entries` are those of a declared map. `kind` is "written",
     "lifted", "separable" (identity and logarithms) or "mapped".
     """
 
@@ -73,7 +72,6 @@ class Form:
     compiled: AutogradStack
     stack: Stack
     domain: Domain
-    logs: NDArray[np.bool_]
     definitions: tuple[Definition, ...] = ()
     defining: AutogradStack | None = None
     map_geometry: MapGeometry | None = None
@@ -117,6 +115,14 @@ class Form:
             bound=plain(record.bound),
         )
 
+    def coordinate_names(self) -> list[str]:
+        """The coordinates of a proven form, as people write them."""
+        assert self.proof is not None
+        return [
+            f"log({variable.name})" if kind == "log" else variable.name
+            for variable, kind in self.proof.coordinates.items()
+        ]
+
     def from_written(self, x: FloatArray) -> FloatArray:
         """A point of the model as written, in this form."""
         own = np.zeros(self.canonical.layout.size)
@@ -127,7 +133,6 @@ class Form:
             if place is not None:
                 own[place] = x[block.start : block.stop]
         self._fill(own, x)
-        own = np.clip(own, *_reach(self.canonical.domain, own))
         return self._coordinates(own)
 
     def to_written(self, u: FloatArray) -> FloatArray:
@@ -208,25 +213,27 @@ class Form:
         return np.asarray(left * outer.objective_slope(values[:split]))
 
 
-def _reach(domain: Domain, point: FloatArray) -> tuple[FloatArray, FloatArray]:
-    projected = domain.project(point)
-    return np.minimum(projected, point), np.maximum(projected, point)
-
-
-def lifted_form(written: CanonicalProblem, lifted: Lifted) -> Form:
-    """The model with its kinks lifted, in its own coordinates."""
+def lifted_form(
+    written: CanonicalProblem, lifted: Lifted, hidden: Sequence[Expression] | None = None
+) -> Form:
+    """The model with its kinks lifted, in its own coordinates or in those of a declared map."""
     canonical = canonicalize(lifted.objective, written.sign, lifted.constraints)
-    compiled = compile_stack(canonical.roots, canonical.layout, 1)
+    entries = () if hidden is None else complete(hidden, canonical.layout.variables)
+    compiled = compile_stack(canonical.roots, canonical.layout, 1, entries)
+    geometry = None
+    if hidden is not None:
+        geometry = MapGeometry(compiled, canonical.domain, _bending(entries, canonical))
     return Form(
-        kind="lifted",
+        kind="lifted" if hidden is None else "mapped",
         written=written,
         canonical=canonical,
         compiled=compiled,
         stack=compiled,
         domain=canonical.domain,
-        logs=np.zeros(canonical.layout.size, dtype=bool),
         definitions=lifted.definitions,
         defining=_defining(lifted.definitions, written),
+        map_geometry=geometry,
+        entries=entries,
     )
 
 
@@ -270,7 +277,6 @@ def separable_form(written: CanonicalProblem, proof: Proof, lifted: Lifted, agai
         compiled=compiled,
         stack=LogStack(compiled, logs) if logs.any() else compiled,
         domain=log_domain(canonical.domain, logs),
-        logs=logs,
         definitions=lifted.definitions,
         defining=_defining(lifted.definitions, written),
         proof=proof if proof.proven else None,
@@ -279,27 +285,6 @@ def separable_form(written: CanonicalProblem, proof: Proof, lifted: Lifted, agai
 
 def _normal(row: NormalRow, name: str | None) -> Constraint:
     return Constraint(row.left, "==" if row.equality else "<=", row.right, name)
-
-
-def mapped_form(written: CanonicalProblem, lifted: Lifted, hidden: Sequence[Expression]) -> Form:
-    """The model with its kinks lifted, in the coordinates of a declared map."""
-    canonical = canonicalize(lifted.objective, written.sign, lifted.constraints)
-    entries = complete(hidden, canonical.layout.variables)
-    compiled = compile_stack(canonical.roots, canonical.layout, 1, entries)
-    geometry = MapGeometry(compiled, canonical.domain, _bending(entries, canonical))
-    return Form(
-        kind="mapped",
-        written=written,
-        canonical=canonical,
-        compiled=compiled,
-        stack=compiled,
-        domain=canonical.domain,
-        logs=np.zeros(canonical.layout.size, dtype=bool),
-        definitions=lifted.definitions,
-        defining=_defining(lifted.definitions, written),
-        map_geometry=geometry,
-        entries=entries,
-    )
 
 
 def _bending(entries: Sequence[Expression], canonical: CanonicalProblem) -> NDArray[np.bool_]:
@@ -355,9 +340,8 @@ class Forms:
 
     @functools.cached_property
     def written(self) -> Form:
-        none = np.zeros(self.canonical.layout.size, dtype=bool)
-        domain = self.canonical.domain
-        return Form("written", self.canonical, self.canonical, self.stack, self.stack, domain, none)
+        written = self.canonical
+        return Form("written", written, written, self.stack, self.stack, written.domain)
 
     @property
     def lifted(self) -> Form:
@@ -415,7 +399,7 @@ class Forms:
             if self._pieces is None:
                 self.update()
             assert self._pieces is not None
-            self._mapped = mapped_form(self.canonical, self._pieces, self._hidden)
+            self._mapped = lifted_form(self.canonical, self._pieces, self._hidden)
         return self._mapped
 
 

@@ -80,10 +80,7 @@ def known_coordinates(hidden: Form) -> str:
     """How the coordinates of a form are known."""
     if hidden.proof is None:
         return "coordinates as declared"
-    names = [
-        f"log({variable.name})" if kind == "log" else variable.name
-        for variable, kind in hidden.proof.coordinates.items()
-    ]
+    names = hidden.coordinate_names()
     shown = names if len(names) <= 4 else [*names[:3], "…"]
     return f"proven convex in {', '.join(shown)}"
 
