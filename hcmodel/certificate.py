@@ -54,12 +54,14 @@ def lower_bound(
     *,
     target: float | None = None,
     finest: float | None = None,
+    trusting: bool = False,
 ) -> LowerBound | None:
     """The best bound found from a point and multipliers of the form, in units of the plain objective.
 
     Ends as soon as the gap to the point's own value is at most `target`, or, where it is given and as
-    far as that is cheap, `finest`. None where the form has no
-    hidden coordinates, where no finite bound is found, and where the form is visibly not convex.
+    far as that is cheap, `finest`. None where the form has no hidden coordinates, where no finite bound
+    is found, and where the form is visibly not convex; to be `trusting` is to look for that only where
+    the gap stays wide.
     """
     search = Search.of(form, form.oracle(), evaluation)
     if search is None:
@@ -76,7 +78,7 @@ def lower_bound(
 
     with np.errstate(all="ignore"):
         search.improve(evaluation, multipliers, enough, fair)
-        return _result(search, plain)
+        return _result(search, plain, trusting and fair(search.value))
 
 
 def infeasibility(
@@ -94,7 +96,7 @@ def infeasibility(
         return None
     with np.errstate(all="ignore"):
         search.contradict(oracle.at(evaluation.point), weights, _conflicting)
-        return _result(search, float) if _conflicting(search.value) else None
+        return _result(search, float, False) if _conflicting(search.value) else None
 
 
 def _conflicting(bound: float) -> bool:
@@ -128,12 +130,15 @@ def gradient_domination(
     return max(gap, 0.0) if np.isfinite(gap) else None
 
 
-def _result(search: Search, plain: Callable[[float], float]) -> LowerBound | None:
+def _result(
+    search: Search, plain: Callable[[float], float], trusting: bool
+) -> LowerBound | None:
     """The best bound in the user's units, unless the model is visibly not convex."""
     if search.best is None or not np.isfinite(search.value):
         return None
     value = plain(search.value)
-    if not np.isfinite(value) or (search.form.proof is None and search.contradicted()):
+    trusted = trusting or search.form.proof is not None
+    if not np.isfinite(value) or (not trusted and search.contradicted()):
         return None
     reference, points = search.best.evaluation.point, search.oracle.calls.points
     conditions = _conditions(search.form, search.chart, search.minorants[0].evaluation.point)

@@ -108,7 +108,7 @@ class MapChart:
     tangent: FloatArray = field(repr=False)
     curved: tuple[tuple[slice, Domain], ...] = ()
     elsewhere: tuple[FloatArray, ...] = field(default=(), repr=False)
-    known: dict[bytes, tuple[FloatArray, Frame | None]] = field(default_factory=dict, repr=False)
+    known: dict[bytes, Frame | None] = field(default_factory=dict, repr=False)
 
     @staticmethod
     def of(form: Form, evaluation: Evaluation) -> MapChart | None:
@@ -148,10 +148,12 @@ class MapChart:
         )
 
     def image(self, evaluation: Evaluation) -> FloatArray:
-        return self._at(evaluation.point)[0]
+        return np.asarray(
+            self.selection @ self.geometry.stack.evaluate(evaluation.point, "map").values
+        )
 
     def slopes(self, evaluation: Evaluation, gradients: FloatArray) -> FloatArray | None:
-        frame = self._at(evaluation.point)[1]
+        frame = self._frame_at(evaluation.point)
         if frame is None:
             return None
         left, sizes, right = frame
@@ -180,7 +182,7 @@ class MapChart:
         held = self.without_curved(evaluation, gradient)[0] - gradient
         found = []
         for x in (evaluation.point, *self.elsewhere):
-            frame = self._at(x)[1]
+            frame = self._frame_at(x)
             if frame is None:
                 continue
             left, sizes, right = frame
@@ -191,12 +193,12 @@ class MapChart:
             found.append(self.tangent @ (self.tangent.T @ hessian @ self.tangent) @ self.tangent.T)
         return tuple(found)
 
-    def _at(self, x: FloatArray) -> tuple[FloatArray, Frame | None]:
-        """Image and decomposed Jacobian, kept for the points of one search."""
+    def _frame_at(self, x: FloatArray) -> Frame | None:
+        """The decomposed Jacobian, kept for the points of one search."""
         key = x.tobytes()
         if key not in self.known:
-            image, jacobian = _mapped(self.geometry, x, self.selection, self.tangent)
-            self.known[key] = image, _frame(jacobian)
+            jacobian = _mapped(self.geometry, x, self.selection, self.tangent)[1]
+            self.known[key] = _frame(jacobian)
         return self.known[key]
 
 

@@ -309,13 +309,15 @@ class Search:
             if number % 2:
                 there = domain.project(here + (there - here) * 2.0 ** -(number % 16))
             sample = self.oracle.at(there)
-            if not (sample.finite and sample.differentiable):
+            if not sample.finite:
                 continue
             geometry = self.form.map_geometry
             if geometry is not None and number < SAMPLES and not self.form.stack.kinked:
                 turned = geometry.orientation(there)
+                if turned is None and sample.differentiable:
+                    return True  # undefined or singular where the model is smooth: no coordinates
                 if turned is None:
-                    return True  # undefined or singular where the model is defined: no coordinates
+                    continue
                 turns.add(turned)
                 if len(turns) > 1:
                     return True  # turned round on the way: two points share an image
