@@ -15,7 +15,6 @@ from numpy.typing import NDArray
 
 from hcmodel.bounds.charts import Chart
 from hcmodel.bounds.search import Search, signed
-from hcmodel.expression import Variable
 from hcmodel.forms import Form
 from hcmodel.solvers import kkt
 from hcmodel.solvers.domain import Domain
@@ -157,7 +156,7 @@ def _conditions(form: Form, chart: Chart, point: FloatArray) -> tuple[str, ...]:
     bent = [
         variable
         for variable, block in zip(layout.variables, layout.blocks, strict=True)
-        if bending[block.start : block.stop].any() and _has_bounds(variable)
+        if bending[block.start : block.stop].any() and variable.has_bounds
     ]
     if bent:
         listed = ", ".join(variable.name for variable in bent)
@@ -171,7 +170,3 @@ def _conditions(form: Form, chart: Chart, point: FloatArray) -> tuple[str, ...]:
             f"a bound of {listed} that bends is active, so that the gap may not close"
         )
     return (*conditions, *chart.notes)
-
-
-def _has_bounds(variable: Variable) -> bool:
-    return bool(np.isfinite(variable.lower).any() or np.isfinite(variable.upper).any())

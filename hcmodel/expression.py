@@ -81,6 +81,11 @@ class Variable(Leaf):
         self._value_origin: str | None = None
 
     @property
+    def has_bounds(self) -> bool:
+        """Whether any entry has a bound of its own."""
+        return bool(np.isfinite(self.lower).any() or np.isfinite(self.upper).any())
+
+    @property
     def value(self) -> np.ndarray | None:
         """The value that the user set or the last solve wrote."""
         return self._value

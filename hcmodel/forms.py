@@ -25,7 +25,7 @@ from hcmodel.hidden.map import complete
 from hcmodel.hidden.proof import NormalRow, Proof, prove
 from hcmodel.hidden.separable import declared_coordinates, plain_entries
 from hcmodel.lifting import Definition, Lifted, lift
-from hcmodel.solvers.coordinates import Geometry, LogStack, MapGeometry, PlainGeometry, log_domain
+from hcmodel.solvers.coordinates import Geometry, LogStack, MapGeometry, PlainGeometry, log_domain, released
 from hcmodel.solvers.domain import Domain
 from hcmodel.solvers.oracle import Evaluation, Oracle, Stack
 from hcmodel.solvers.result import Record
@@ -89,6 +89,22 @@ class Form:
     def oracle(self) -> Oracle:
         return Oracle(self.stack, self.canonical.outer)
 
+    @functools.cached_property
+    def released(self) -> Form | None:
+        """The same without the bounds that bend in hidden coordinates; None where there are none.
+
+        A minimiser of it that keeps those bounds is one of the model too. They would stand in the way
+        of straight lines in u that leave the box and come back.
+        """
+        geometry = self.map_geometry
+        if geometry is None or not self.bending_names():
+            return None
+        free = released(self.domain, geometry.bending)
+        straight = np.zeros_like(geometry.bending)
+        return replace(
+            self, domain=free, map_geometry=replace(geometry, domain=free, bending=straight)
+        )
+
     @property
     def geometry(self) -> Geometry:
         inner: Geometry = self.map_geometry or PlainGeometry(self.domain)
@@ -114,6 +130,17 @@ class Form:
             level=plain(record.level),
             bound=plain(record.bound),
         )
+
+    def bending_names(self) -> list[str]:
+        """The variables with bounds that bend in the coordinates of a declared map."""
+        geometry, layout = self.map_geometry, self.canonical.layout
+        return [
+            variable.name
+            for variable in layout.variables
+            if geometry is not None
+            and variable.has_bounds
+            and geometry.bending[layout.slice(variable)].any()
+        ]
 
     def coordinate_names(self) -> list[str]:
         """The coordinates of a proven form, as people write them."""

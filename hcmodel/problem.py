@@ -26,7 +26,7 @@ from hcmodel.solvers.result import Record, Termination
 from hcmodel.solvers.theory import Constants
 from hcmodel.stages import run_stages
 from hcmodel.start import start_vector
-from hcmodel.strategy import Request, Stage, automatic, describe, single
+from hcmodel.strategy import Request, Stage, automatic, describe, polishing, single
 from hcmodel.walk_back import Naming, signed_record
 
 if TYPE_CHECKING:
@@ -294,9 +294,9 @@ class Problem:
     ) -> list[Stage]:
         if entry is None:
             return automatic(forms, hidden)
-        stages = [single(entry, forms, hidden, options)]
+        stages = single(entry, forms, hidden, options)
         if polish and not entry.second_order:
-            stages.append(automatic(forms, hidden, polishing=True)[0])
+            stages += polishing(forms, hidden)
         if entry.needs_smooth and forms.lifted.compiled.kinked:
             warnings.warn(
                 f"{entry.name} is made for smooth rows, and this model has kinks that no linear row "

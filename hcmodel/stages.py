@@ -58,8 +58,7 @@ def run_stages(
             )
         if result.termination in (Termination.CALLBACK, Termination.INTERRUPTED):
             break
-        polishing = method != "auto" and not last
-        if not polishing and (solution.is_final() or last):
+        if last or (solution.is_final() and not stages[number + 1].follows):
             break
         if solution.rank() > 0 and result.evaluation is not None:
             point = stage.form.to_written(result.point)

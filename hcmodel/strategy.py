@@ -41,29 +41,52 @@ class Stage:
     why: str
     options: Any = None
     max_calls: int | None = None
+    follows: bool = False
+    """Whether it goes on from the run before it whatever that has shown, as a polish does."""
 
 
-def automatic(forms: Forms, hidden: Form | None, polishing: bool = False) -> list[Stage]:
-    """The stages of `auto`, or of a polish, which leaves out the first-order method."""
+def automatic(forms: Forms, hidden: Form | None) -> list[Stage]:
+    """The stages of `auto`."""
     stages = []
     if forms.canonical.layout.size <= SECOND_ORDER_LIMIT:
         if hidden is not None:
-            newton = find_method("hidden-newton")
-            why = known_coordinates(hidden)
-            stages.append(Stage(newton, hidden, why, max_calls=SECOND_ORDER_CALLS))
+            stages += newton_stages(hidden, max_calls=SECOND_ORDER_CALLS)
         why = "no hidden coordinates known" if hidden is None else "as the run before it stalled"
         linear = find_method("prox-linear")
         stages.append(Stage(linear, forms.lifted, why, max_calls=SECOND_ORDER_CALLS))
-    if not polishing or not stages:
-        limit = FALLBACK_CALLS if stages else None
-        stages.append(
-            Stage(find_method("sbl-adals"), forms.lifted, "first-order method", max_calls=limit)
-        )
+    limit = FALLBACK_CALLS if stages else None
+    stages.append(
+        Stage(find_method("sbl-adals"), forms.lifted, "first-order method", max_calls=limit)
+    )
     return stages
 
 
-def single(entry: MethodEntry, forms: Forms, hidden: Form | None, options: Any) -> Stage:
-    """The stage of a method that was asked for by name."""
+def polishing(forms: Forms, hidden: Form | None) -> list[Stage]:
+    """The stages that follow a first-order method with `polish=True`: the fitting method of second order."""
+    if hidden is not None:
+        stages = newton_stages(hidden)
+    else:
+        stages = single(find_method("prox-linear"), forms, hidden, None)
+    return [replace(stages[0], follows=True), *stages[1:]]
+
+
+def newton_stages(
+    hidden: Form, options: Any = None, max_calls: int | None = None
+) -> list[Stage]:
+    """Newton's method in hidden coordinates, first without the bounds that bend there."""
+    newton, why = find_method("hidden-newton"), known_coordinates(hidden)
+    bounded = Stage(newton, hidden, why, options, max_calls)
+    if hidden.released is None:
+        return [bounded]
+    names = ", ".join(hidden.bending_names())
+    return [
+        Stage(newton, hidden.released, f"{why}, bounds of {names} left out", options, max_calls),
+        replace(bounded, why=f"as bounds of {names} hold the minimiser"),
+    ]
+
+
+def single(entry: MethodEntry, forms: Forms, hidden: Form | None, options: Any) -> list[Stage]:
+    """The stages of a method that was asked for by name."""
     if entry.needs_coordinates:
         if hidden is None:
             raise NotHiddenConvexError(
@@ -71,9 +94,9 @@ def single(entry: MethodEntry, forms: Forms, hidden: Form | None, options: Any) 
                 "(problem.analyze() says why) and none are declared; declare them with hidden=[…], or "
                 "use method='prox-linear'"
             )
-        return Stage(entry, hidden, known_coordinates(hidden), options)
+        return newton_stages(hidden, options)
     smooth = entry.needs_smooth or entry.second_order
-    return Stage(entry, forms.lifted if smooth else forms.written, "as asked for", options)
+    return [Stage(entry, forms.lifted if smooth else forms.written, "as asked for", options)]
 
 
 def known_coordinates(hidden: Form) -> str:
@@ -152,7 +175,11 @@ def run_stage(
         callback=_shown(request.callback, journey, form),
         options=stage.options,
         geometry=form.geometry if stage.entry.second_order else None,
-        certified=_certifier(form, request.tolerance) if form is hidden else None,
+        certified=(
+            _certifier(hidden, request.tolerance)
+            if hidden is not None and stage.entry.needs_coordinates
+            else None
+        ),
     )
     termination = result.termination
     if termination is Termination.CALL_LIMIT and stage.max_calls is not None:
@@ -179,6 +206,8 @@ def _certifier(form: Form, tolerance: float) -> Callable[[Evaluation, FloatArray
     """
 
     def certified(evaluation: Evaluation, multipliers: FloatArray) -> bool:
+        if not form.domain.contains(evaluation.point, 1e-9):
+            return True  # bounds that were left out are broken: the run after it keeps them
         value = form.plain_objective(evaluation.objective)
         target = gap_allowed(value, tolerance)
         bound = lower_bound(form, evaluation, multipliers, target=target, trusting=True)

@@ -72,8 +72,8 @@ class Outcome:
 
     @property
     def point(self) -> FloatArray:
-        """The point of the model as written."""
-        return self.form.to_written(self.result.point)
+        """The point of the model as written, inside its domain."""
+        return self.form.written.domain.project(self.form.to_written(self.result.point))
 
     def duals(self) -> Mapping[int, FloatArray]:
         """Multipliers of the constraints as written and of those that lifting added."""

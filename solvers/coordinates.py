@@ -12,7 +12,7 @@ x ← c⁻¹(c(x) + J d).
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
 
 import numpy as np
@@ -136,6 +136,22 @@ def log_domain(domain: Domain, logs: NDArray[np.bool_]) -> Domain:
         lower = np.where(logs, np.log(np.maximum(domain.lower, 0.0)), domain.lower)
         upper = np.where(logs, np.log(np.maximum(domain.upper, 0.0)), domain.upper)
     return LogBox(lower, upper, domain.positive & ~logs, logs)
+
+
+def released(domain: Domain, entries: NDArray[np.bool_]) -> Domain:
+    """X without the bounds of some entries of its boxes."""
+    if isinstance(domain, Product):
+        stops = np.cumsum([factor.dimension for factor in domain.factors])
+        parts = zip(domain.factors, np.split(entries, stops[:-1]), strict=True)
+        return Product([released(factor, part) for factor, part in parts])
+    if not isinstance(domain, Box) or not entries.any():
+        return domain
+    return replace(
+        domain,
+        lower=np.where(entries, -np.inf, domain.lower),
+        upper=np.where(entries, np.inf, domain.upper),
+        positive=domain.positive & ~entries,
+    )
 
 
 @dataclass(frozen=True)
