@@ -40,8 +40,8 @@ class TightGeometry:
     inner: Geometry
     form: Form
 
-    def frame(self, evaluation: Evaluation) -> Any:
-        return self.inner.frame(evaluation)
+    def frame(self, evaluation: Evaluation, curvature: FloatArray | None = None) -> Any:
+        return self.inner.frame(evaluation, curvature)
 
     def hessian(
         self, oracle: Oracle, evaluation: Evaluation, multipliers: FloatArray
@@ -249,7 +249,9 @@ def lifted_form(
     compiled = compile_stack(canonical.roots, canonical.layout, 1, entries)
     geometry = None
     if hidden is not None:
-        geometry = MapGeometry(compiled, canonical.domain, _bending(entries, canonical))
+        geometry = MapGeometry(
+            compiled, canonical.domain, _bending(entries, canonical), _curved(entries, canonical)
+        )
     return Form(
         kind="lifted" if hidden is None else "mapped",
         written=written,
@@ -322,6 +324,15 @@ def _bending(entries: Sequence[Expression], canonical: CanonicalProblem) -> NDAr
         if variable.domain_kind == "box":
             bending[block.start : block.stop] = ~np.ravel(straight[variable])
     return bending
+
+
+def _curved(entries: Sequence[Expression], canonical: CanonicalProblem) -> tuple[slice, ...]:
+    """Where the matrix variables stand whose cone is curved in u: they are no coordinates."""
+    return tuple(
+        canonical.layout.slice(variable)
+        for variable in canonical.layout.variables
+        if variable.domain_kind == "psd" and not any(each is variable for each in entries)
+    )
 
 
 class Forms:

@@ -19,6 +19,8 @@ import numpy as np
 import scipy
 from numpy.typing import NDArray
 
+from hcmodel.solvers.cone_units import natural_directions
+from hcmodel.solvers.cones import to_matrix, to_vector
 from hcmodel.solvers.domain import Box, Domain, Product
 from hcmodel.solvers.oracle import Evaluation, Forward, Oracle, Stack
 
@@ -38,6 +40,8 @@ FAST = 0.1
 LEAST_SCALE = 1e-4
 # Coordinates that move by less than this factor, or its inverse, are measured in their own units.
 MODERATE = 1e6
+# Added to the metric within cones, relative to its largest entry outside them, so that it is definite.
+LEAST_CURVATURE = 1e-9
 # A map whose Jacobian has singular values this far apart is not used as a frame at that point.
 SINGULAR = 1e-10
 
@@ -188,7 +192,8 @@ class Frame:
 class Geometry(Protocol):
     """What a method of second order asks of the coordinates it works in."""
 
-    def frame(self, evaluation: Evaluation) -> Frame: ...
+    def frame(self, evaluation: Evaluation, curvature: FloatArray | None = None) -> Frame:
+        """Units for a step; `curvature`, a Hessian over x, may have a say in them."""
 
     def hessian(
         self, oracle: Oracle, evaluation: Evaluation, multipliers: FloatArray
@@ -211,7 +216,7 @@ class PlainGeometry:
 
     domain: Domain
 
-    def frame(self, evaluation: Evaluation) -> Frame:
+    def frame(self, evaluation: Evaluation, curvature: FloatArray | None = None) -> Frame:
         return Frame(self.domain.metric(evaluation.point))
 
     def hessian(
@@ -234,12 +239,14 @@ class MapGeometry:
     """Coordinates u = c(x), c being the map of the stack.
 
     `bending` marks entries of x whose bounds are curved in u: they do not enter the model, and a step
-    that crosses them is cut short by the search.
+    that crosses them is cut short by the search. `curved` are matrices whose cone is: what of ∇L the
+    cone takes up is its multiplier Λ, and B is that of L − Λ·P(u).
     """
 
     stack: Stack
     domain: Domain
     bending: NDArray[np.bool_]
+    curved: tuple[slice, ...] = ()
     _memo: list[FloatArray] = field(default_factory=list, compare=False, repr=False)
 
     def forget(self) -> None:
@@ -268,16 +275,44 @@ class MapGeometry:
         sizes = _unusual(np.max(np.abs(along), axis=1, initial=0.0))
         return tangent, along / sizes[:, None], sizes
 
-    def frame(self, evaluation: Evaluation) -> Frame:
-        """Orthonormal directions of u, in natural units, walked back to x."""
+    def frame(self, evaluation: Evaluation, curvature: FloatArray | None = None) -> Frame:
+        """Directions of u in natural units, walked back to x: orthonormal ones where X is no cone."""
         plain = Frame(self.domain.metric(evaluation.point))
         tangent, along, _ = self._local(evaluation.point)
         if not np.isfinite(along).all():
             return plain
+        inside = self._inside_cones(evaluation, tangent, curvature)
+        if inside is not None:
+            return Frame(plain.scale, inside, self.bending)
         _, sizes, right = np.linalg.svd(along, full_matrices=False)
         if sizes.size < tangent.shape[1] or sizes[-1] <= SINGULAR * sizes[0]:
             return plain
         return Frame(plain.scale, tangent @ (right.T / sizes), self.bending)
+
+    def _inside_cones(
+        self, evaluation: Evaluation, tangent: FloatArray, curvature: FloatArray | None
+    ) -> FloatArray | None:
+        """Directions of length 1 by B/|F1| + N, N the natural metric of matrix cones.
+
+        This is the metric of a barrier method, and as indifferent as that to the units of u: with
+        c = (P, K P) a unit of K P is what costs as much as the regulator does. None without cones.
+        """
+        point = evaluation.point
+        steps = self.domain.step_rows(point, np.ones(point.size))
+        if curvature is None or not np.isfinite(curvature).all():
+            return None
+        natural, inside = natural_directions(steps, tangent)
+        if not inside.any():
+            return None
+        size = max(abs(evaluation.objective), 1e-300)
+        metric = natural.T @ (curvature / size) @ natural + np.diag(inside.astype(float))
+        least = LEAST_CURVATURE * float(np.max(np.diag(metric)[~inside], initial=0.0))
+        metric[np.diag_indices_from(metric)] += max(least, 1e-300)
+        try:
+            root = np.linalg.cholesky(metric)
+        except np.linalg.LinAlgError:
+            return None
+        return np.asarray(np.linalg.solve(root, natural.T).T)
 
     def hessian(
         self, oracle: Oracle, evaluation: Evaluation, multipliers: FloatArray
@@ -286,6 +321,8 @@ class MapGeometry:
         if not np.isfinite(along).all():
             return oracle.lagrangian_hessian(evaluation, multipliers)
         gradient = evaluation.gradient + evaluation.jacobian.T @ multipliers
+        for own in self.curved:
+            gradient[own] = -to_vector(_positive_part(-to_matrix(gradient[own])))
         slope = np.linalg.lstsq(along.T, tangent.T @ gradient, rcond=1e-14)[0] / sizes
         hessian = oracle.lagrangian_hessian(evaluation, multipliers, -slope)
         basis = np.asarray(self.domain.tangent_basis().toarray())
@@ -354,6 +391,11 @@ class MapGeometry:
 
     def plain(self) -> Geometry:
         return PlainGeometry(self.domain)
+
+
+def _positive_part(matrix: FloatArray) -> FloatArray:
+    values, vectors = np.linalg.eigh(matrix)
+    return np.asarray((vectors * np.maximum(values, 0.0)) @ vectors.T)
 
 
 def _unusual(sizes: FloatArray) -> FloatArray:

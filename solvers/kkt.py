@@ -40,8 +40,8 @@ def residual(evaluation: Evaluation, domain: Domain, multipliers: FloatArray) ->
         return np.inf
     point = evaluation.point
     downhill = domain.normal_cone_distance(point, -gradient)
-    scale = np.maximum(1.0, _terms(evaluation, multipliers))
-    moved = domain.project(point + downhill / scale) - point
+    scale = _evened(np.maximum(1.0, _terms(evaluation, multipliers)), domain, point)
+    moved = domain.project(point - gradient / scale) - point
     stationarity = float(np.max(np.abs(moved), initial=0.0))
     count = evaluation.inequalities
     stationarity = max(stationarity, float(np.max(-multipliers[:count], initial=0.0)))
@@ -60,6 +60,19 @@ def _terms(evaluation: Evaluation, multipliers: FloatArray) -> FloatArray:
     )
 
 
+def _evened(sizes: FloatArray, domain: Domain, point: FloatArray) -> FloatArray:
+    """One size for the entries of a matrix or of a distribution: they can only move together."""
+    evened = sizes.copy()
+    for cone in domain.step_rows(point, np.ones(point.size)).cones:
+        matrix = cone.matrix
+        groups = [matrix.indices]
+        if cone.kind == "zero":
+            groups = np.split(matrix.indices, matrix.indptr[1:-1])
+        for group in groups:
+            evened[group] = np.max(evened[group], initial=0.0)
+    return evened
+
+
 def scaled_residual(evaluation: Evaluation, domain: Domain, multipliers: FloatArray) -> float:
     """Stationarity in the units of the domain's metric, relative to the objective's own size.
 
@@ -74,11 +87,12 @@ def scaled_residual(evaluation: Evaluation, domain: Domain, multipliers: FloatAr
     if not np.isfinite(gradient).all():
         return np.inf
     least = max(abs(evaluation.objective), SMALLEST_SCALE)
-    scale = np.maximum(least, metric * _terms(evaluation, multipliers))
+    scale = _evened(
+        np.maximum(least, metric * _terms(evaluation, multipliers)), domain, point
+    )
     count = evaluation.inequalities
     products = float(np.max(np.abs(multipliers[:count] * evaluation.rows[:count]), initial=0.0))
-    downhill = domain.normal_cone_distance(point, -gradient)
-    step = metric * (metric * downhill / scale)  # in this order: a tiny metric squared would be 0
+    step = metric * (metric * -gradient / scale)  # in this order: a tiny metric squared would be 0
     moved = (domain.project(point + step) - point) / metric
     return max(float(np.max(np.abs(moved), initial=0.0)), float(np.sqrt(products / least)))
 

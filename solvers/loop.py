@@ -185,6 +185,7 @@ def _result(
         Termination.CONVERGED,
         Termination.LEVEL_REACHED,
         Termination.PROMISE_DONE,
+        Termination.INFEASIBLE_STATIONARY,
     )
     if state is not None and ended_well:
         evaluation, multipliers = state.current, state.multipliers

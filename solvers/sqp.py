@@ -16,6 +16,7 @@ import numpy as np
 import scipy
 from numpy.typing import NDArray
 
+from hcmodel.solvers.cone_units import centred
 from hcmodel.solvers.coordinates import Frame
 from hcmodel.solvers.domain import Cone, Domain, StepRows, nearer
 from hcmodel.solvers.oracle import Evaluation
@@ -30,8 +31,12 @@ SMALLEST_UNIT = 1e-13
 PROXIMAL = 1e-9
 # The least weight of a row, relative to the slopes of objective and row: a merit must see every row.
 LEAST_WEIGHT = 1e-3
-# Trust regions that are tried for a step of which a part is taken.
+# Trust regions that are tried for a step of which a part is taken; one as wide as the last is none.
 WIDER = (10.0, 1e3, 1e8)
+ENDLESS = 1e6
+# The proximal term of such a step in a matrix frame, relative to slopes and curvature: it keeps to the
+# middle of cones, where the whole step alone would end at their edge.
+CENTRING = 1e-2
 
 
 @dataclass(frozen=True)
@@ -80,8 +85,7 @@ class QuadraticModel:
         if multipliers is not None:
             guess = multipliers[count:] * scales[count:]
         gradient = frame.gradient(evaluation.gradient)
-        steps, walls = _step_rows(domain, evaluation.point, frame)
-        steps = nearer(steps, reach)
+        steps, walls = _step_rows(domain, evaluation.point, frame, reach)
         return QuadraticModel(
             evaluation=evaluation,
             frame=frame,
@@ -183,6 +187,7 @@ class QuadraticModel:
         )
 
     def _within(self, radius: float, unit: float) -> StepRows:
+        radius = radius if radius < ENDLESS else np.inf
         return StepRows(
             np.maximum(self.steps.lower, -radius) / unit,
             np.minimum(self.steps.upper, radius) / unit,
@@ -206,13 +211,13 @@ def convexified(hessian: FloatArray) -> FloatArray:
 
 
 def _step_rows(
-    domain: Domain, x: FloatArray, frame: Frame
+    domain: Domain, x: FloatArray, frame: Frame, reach: float
 ) -> tuple[StepRows, tuple[FloatArray, FloatArray]]:
     """X as bounds on w and cones; under a matrix frame, bounds become rows of their own."""
     if frame.columns is None:
-        steps = domain.step_rows(x, frame.scale)
+        steps = nearer(domain.step_rows(x, frame.scale), reach)
         return steps, (np.zeros((0, x.size)), np.zeros(0))
-    steps = domain.step_rows(x, np.ones(x.size))
+    steps = nearer(domain.step_rows(x, np.ones(x.size)), reach)
     width = frame.columns.shape[1]
     kept = np.ones(x.size, dtype=bool) if frame.free is None else ~frame.free
     above = np.flatnonzero(kept & np.isfinite(steps.upper))
@@ -224,7 +229,7 @@ def _step_rows(
         matrix = np.asarray(cone.matrix @ frame.columns)
         if cone.kind == "zero" and np.max(np.abs(matrix), initial=0.0) < 1e-12:
             continue  # the frame spans the tangent space already
-        cones.append(Cone(cone.kind, scipy.sparse.csr_array(matrix), cone.offset))
+        cones.append(centred(Cone(cone.kind, scipy.sparse.csr_array(matrix), cone.offset)))
     free = np.full(width, np.inf)
     return StepRows(-free, free, tuple(cones)), (walls, limits)
 
@@ -273,6 +278,10 @@ def _shifted(
     In hidden coordinates a part α of it repairs that part of every violation and keeps slack rows, as
     the paper's shifted rows do; the least relaxation within reach would hug the edge of X instead.
     """
+    if model.frame.columns is not None:
+        size = max(float(np.max(np.abs(part), initial=0.0)) for part in (model.slope, model.hessian))
+        centring = CENTRING * size * np.eye(model.dimension)
+        model = replace(model, hessian=model.hessian + centring)
     for wider in WIDER:
         if wider <= radius:
             continue

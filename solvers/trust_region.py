@@ -128,7 +128,7 @@ class TrustRegion:
         fresh = hessian is None
         if hessian is None:
             hessian = self.curvature.at(task, geometry, current, state.multipliers)
-        frame = geometry.frame(current)
+        frame = geometry.frame(current, hessian)
         model = QuadraticModel.at(
             current, task.domain, frame, hessian, state.reach, state.multipliers
         )
