@@ -16,8 +16,10 @@ import scipy
 from numpy.typing import NDArray
 
 from hcmodel.atoms.rules import Argument, Kind
-from hcmodel.autodiff import Pull, Pullback, define_pullback, is_traced, primitive, taped, xp
+from hcmodel.autodiff import Pull, Pullback, is_traced, stacked, taped, xp
 from hcmodel.engines import sparsity
+from hcmodel.engines.batches import FEWEST, batched
+from hcmodel.engines.interactions import HessianPlan, Interactions, TooDense, hessian_plan
 from hcmodel.errors import DataError, ModelError
 from hcmodel.expression import Expression, Variable
 from hcmodel.graph import Graph, join_sums, merge
@@ -28,27 +30,6 @@ FloatArray: TypeAlias = NDArray[np.float64]
 
 FEW_SWEEPS = 4  # up to here a pattern cannot save anything worth its making
 SPARSE_ROWS, SPARSE_DENSITY = 50, 0.2
-
-
-@primitive
-def _stacked(*roots: Any) -> FloatArray:
-    """All roots, flattened into one vector."""
-    return np.concatenate([np.ravel(root) for root in roots])
-
-
-def _stacked_vjp(argnums: Sequence[int], answer: Any, roots: Any, keywords: Any) -> Any:
-    # One function for all roots: autograd's own concatenate takes quadratic time in their number.
-    shapes = [np.shape(root) for root in roots]
-    stops = np.cumsum([int(np.prod(shape, dtype=int)) for shape in shapes]).tolist()
-    starts = [0, *stops]
-
-    def pull(cotangent: Any) -> Any:
-        return [xp.reshape(cotangent[starts[i] : stops[i]], shapes[i]) for i in argnums]
-
-    return pull
-
-
-define_pullback(_stacked, _stacked_vjp)
 
 
 class Forward:
@@ -202,8 +183,8 @@ class AutogradStack:
         plan = functools.partial(self._plan, part)
         return Forward(values, pull, self.dimension, plan, traced)
 
-    def hessian(self, x: FloatArray, weights: FloatArray) -> FloatArray:
-        """The Hessian of weights·φ, dense and symmetric, by reverse over reverse.
+    def hessian(self, x: FloatArray, weights: FloatArray) -> FloatArray | scipy.sparse.csr_array:
+        """The Hessian of weights·φ by reverse over reverse; compressed rows where it is sparse.
 
         Weights of the map's entries may follow those of φ.
         """
@@ -216,7 +197,8 @@ class AutogradStack:
         weighted = [i for i, share in enumerate(shares) if np.any(share)]
         roots = [self._graph.roots[i] for i in weighted]
         if not roots:
-            return np.zeros((self.dimension, self.dimension))
+            shape = (self.dimension, self.dimension)
+            return np.zeros(shape) if self.hessian_plan is None else scipy.sparse.csr_array(shape)
         order = self._needed(roots)
         seed = np.concatenate([shares[i] for i in weighted])
 
@@ -229,9 +211,28 @@ class AutogradStack:
                 pull = taped(gradient, np.array(x, dtype=float))[1]
         except np.linalg.LinAlgError:
             return np.full((self.dimension, self.dimension), np.nan)
+        plan = self.hessian_plan
+        if plan is not None:
+            seeds = (np.asarray(plan.colors == color, dtype=float) for color in range(plan.sweeps))
+            swept = np.array([_swept(pull, seed, self.dimension) for seed in seeds])
+            return plan.matrix(swept)
         rows = [_swept(pull, unit, self.dimension) for unit in np.eye(self.dimension)]
         hessian = np.array(rows).reshape(self.dimension, self.dimension)
         return (hessian + hessian.T) / 2
+
+    @functools.cached_property
+    def hessian_plan(self) -> HessianPlan | None:
+        """The sweeps for a sparse Hessian of φ and of the map; None where it is small or dense."""
+        if self.dimension < SPARSE_ROWS:
+            return None
+        interactions = Interactions(self.dimension)
+        try:
+            self._patterns(self._needed(self._graph.roots), interactions)
+            pattern = interactions.pattern()
+        except TooDense:
+            return None
+        dense = pattern.nnz > SPARSE_DENSITY * self.dimension**2
+        return None if dense else hessian_plan(pattern)
 
     def _run(
         self,
@@ -248,7 +249,7 @@ class AutogradStack:
         assert self._values is not None
         steps, start = self._graph.steps, self._values
 
-        def stacked(point: Any) -> Any:
+        def run(point: Any) -> Any:
             values = list(start)
             blocks = self.layout.unpack(xp, point)
             for number in order:
@@ -259,10 +260,10 @@ class AutogradStack:
                     values[number] = step.run(xp, values)
             if traced is not None:
                 traced.extend(_on_tape([values[root] for root in roots]))
-            return _stacked(*[values[root] for root in roots])
+            return stacked(*[values[root] for root in roots])
 
         with np.errstate(all="ignore"):
-            return taped(stacked, x if is_traced(x) else np.array(x, dtype=float))
+            return taped(run, x if is_traced(x) else np.array(x, dtype=float))
 
     def _find_live(self) -> tuple[bool, ...]:
         """Which steps depend on a variable."""
@@ -305,8 +306,20 @@ class AutogradStack:
 
     def _pattern(self, part: str) -> sparsity.Pattern:
         steps = self._graph.steps
+        patterns = self._patterns(self._order[part])
+        rows: sparsity.Pattern = []
+        for root in self._roots_of_part[part]:
+            size = int(np.prod(steps[root].shape, dtype=int))
+            rows.extend(patterns.get(root, [sparsity.NOTHING] * size))
+        return rows
+
+    def _patterns(
+        self, order: Sequence[int], interactions: Interactions | None = None
+    ) -> dict[int, sparsity.Pattern]:
+        """Columns of each entry of the live steps; pairs of them are noted where that is wanted."""
+        steps = self._graph.steps
         patterns: dict[int, sparsity.Pattern] = {}
-        for number in self._order[part]:
+        for number in order:
             step = steps[number]
             if isinstance(step.leaf, Variable):
                 places = self.layout.places(step.leaf)
@@ -314,20 +327,24 @@ class AutogradStack:
                 continue
             shapes = [steps[argument].shape for argument in step.arguments]
             found = [patterns.get(argument) for argument in step.arguments]
+            if interactions is not None:
+                interactions.add(step, shapes, found)
             patterns[number] = sparsity.propagate(step, shapes, found)
-        rows: sparsity.Pattern = []
-        for root in self._roots_of_part[part]:
-            size = int(np.prod(steps[root].shape, dtype=int))
-            rows.extend(patterns.get(root, [sparsity.NOTHING] * size))
-        return rows
+        return patterns
 
 
 def compile_stack(
-    roots: Sequence[Expression], layout: Layout, split: int, coordinates: Sequence[Expression] = ()
+    roots: Sequence[Expression],
+    layout: Layout,
+    split: int,
+    coordinates: Sequence[Expression] = (),
+    fewest: int = FEWEST,
 ) -> AutogradStack:
     """Compile `roots` over the variables of `layout`; the first `split` are the objective's.
 
-    `coordinates` are the entries of the map of hidden coordinates.
+    `coordinates` are the entries of the map of hidden coordinates. Graphs of at least `fewest` steps
+    are joined into batches.
     """
     graph = join_sums(merge([*roots, *coordinates]))
-    return AutogradStack(graph, layout, split, len(roots))
+    joined, split, stop = batched(graph, split, len(roots), fewest)
+    return AutogradStack(joined, layout, split, stop)
