@@ -2,6 +2,7 @@
 
 `auto` takes Newton's method where hidden coordinates are proven or declared, prox-linear where they
 are not, and the next one on the list when a run ends without a point that can be shown to be anything.
+Where second derivatives are dense and the unknowns many, curvature comes from gradients instead.
 """
 
 from __future__ import annotations
@@ -24,8 +25,6 @@ from hcmodel.solvers.result import Record, Result, Termination
 
 FloatArray = NDArray[np.float64]
 
-# Unknowns up to which dense second derivatives are worth their price.
-SECOND_ORDER_LIMIT = 1200
 # Oracle calls of the first-order method where both methods of second order have failed.
 FALLBACK_CALLS = 2000
 # Oracle calls after which a method of second order is taken to have stalled.
@@ -46,20 +45,37 @@ class Stage:
 def automatic(forms: Forms, hidden: Form | None, polishing: bool = False) -> list[Stage]:
     """The stages of `auto`, or of a polish, which leaves out the first-order method."""
     stages = []
-    if forms.canonical.layout.size <= SECOND_ORDER_LIMIT:
-        if hidden is not None:
-            newton = find_method("hidden-newton")
-            why = known_coordinates(hidden)
-            stages.append(Stage(newton, hidden, why, max_calls=SECOND_ORDER_CALLS))
-        why = "no hidden coordinates known" if hidden is None else "as the run before it stalled"
+    if hidden is not None and hidden.affords_hessian:
+        newton = find_method("hidden-newton")
+        why = known_coordinates(hidden)
+        stages.append(Stage(newton, hidden, why, max_calls=SECOND_ORDER_CALLS))
+    if forms.lifted.affords_hessian:
+        why = "as the run before it stalled" if stages else _without_coordinates(hidden)
         linear = find_method("prox-linear")
         stages.append(Stage(linear, forms.lifted, why, max_calls=SECOND_ORDER_CALLS))
-    if not polishing or not stages:
-        limit = FALLBACK_CALLS if stages else None
+    limit = FALLBACK_CALLS if stages else None
+    if not stages:
+        stages.append(_limited_memory(forms, hidden))
+    if not polishing:
         stages.append(
             Stage(find_method("sbl-adals"), forms.lifted, "first-order method", max_calls=limit)
         )
     return stages
+
+
+def _without_coordinates(hidden: Form | None) -> str:
+    return "no hidden coordinates known" if hidden is None else "too many unknowns for the map"
+
+
+def _limited_memory(forms: Forms, hidden: Form | None) -> Stage:
+    """prox-linear with curvature from gradients, in hidden coordinates where these are no map."""
+    form, known = forms.lifted, _without_coordinates(hidden)
+    if hidden is not None and hidden.map_geometry is None:
+        form, known = hidden, known_coordinates(hidden)
+    size = form.canonical.layout.size
+    why = f"{known}; limited memory, as {size:,} unknowns make dense second derivatives dear"
+    options = {"curvature": "lbfgs"}
+    return Stage(find_method("prox-linear"), form, why, options, max_calls=SECOND_ORDER_CALLS)
 
 
 def single(entry: MethodEntry, forms: Forms, hidden: Form | None, options: Any) -> Stage:

@@ -20,7 +20,8 @@ import scipy
 from numpy.typing import NDArray
 
 from hcmodel.solvers.domain import Box, Domain, Product
-from hcmodel.solvers.oracle import Evaluation, Forward, Oracle, Stack
+from hcmodel.solvers.hessians import Hessian, SparseHessian, as_dense, congruent, with_diagonal
+from hcmodel.solvers.oracle import Evaluation, Forward, Matrix, Oracle, Stack
 
 FloatArray = NDArray[np.float64]
 
@@ -97,13 +98,16 @@ class LogStack:
         x = self.point(u)
         return _LogForward(self.inner.evaluate(x, part), np.where(self.logs, x, 1.0))
 
-    def hessian(self, u: FloatArray, weights: FloatArray) -> FloatArray:
+    def hessian(self, u: FloatArray, weights: FloatArray) -> Matrix:
         x = self.point(u)
         scale = np.where(self.logs, x, 1.0)
         forward = self.inner.evaluate(x, "all")
         gradient = np.asarray(forward.jacobian().T @ weights[: self.size]).reshape(-1)
-        hessian = np.asarray(self.inner.hessian(x, weights) * np.outer(scale, scale))
-        hessian[np.diag_indices_from(hessian)] += np.where(self.logs, gradient * x, 0.0)
+        inner, bend = self.inner.hessian(x, weights), np.where(self.logs, gradient * x, 0.0)
+        if scipy.sparse.issparse(inner):
+            return with_diagonal(congruent(inner, scale), bend)
+        hessian = np.asarray(inner * np.outer(scale, scale))
+        hessian[np.diag_indices_from(hessian)] += bend
         return hessian
 
 
@@ -163,9 +167,11 @@ class Frame:
             return scipy.sparse.csr_array(jacobian @ scipy.sparse.diags_array(self.scale))
         return jacobian * self.scale
 
-    def hessian(self, hessian: FloatArray) -> FloatArray:
+    def hessian(self, hessian: Hessian) -> Hessian:
         if self.columns is not None:
-            return np.asarray(self.columns.T @ hessian @ self.columns)
+            return np.asarray(self.columns.T @ as_dense(hessian) @ self.columns)
+        if isinstance(hessian, SparseHessian):
+            return hessian.scaled(self.scale)
         return hessian * np.outer(self.scale, self.scale)
 
 
@@ -174,9 +180,7 @@ class Geometry(Protocol):
 
     def frame(self, evaluation: Evaluation) -> Frame: ...
 
-    def hessian(
-        self, oracle: Oracle, evaluation: Evaluation, multipliers: FloatArray
-    ) -> FloatArray:
+    def hessian(self, oracle: Oracle, evaluation: Evaluation, multipliers: FloatArray) -> Hessian:
         """∇²L, or the hidden Hessian of L, as a matrix over x."""
 
     def retract(self, x: FloatArray, step: FloatArray) -> FloatArray:
@@ -198,9 +202,7 @@ class PlainGeometry:
     def frame(self, evaluation: Evaluation) -> Frame:
         return Frame(self.domain.metric(evaluation.point))
 
-    def hessian(
-        self, oracle: Oracle, evaluation: Evaluation, multipliers: FloatArray
-    ) -> FloatArray:
+    def hessian(self, oracle: Oracle, evaluation: Evaluation, multipliers: FloatArray) -> Hessian:
         return oracle.lagrangian_hessian(evaluation, multipliers)
 
     def retract(self, x: FloatArray, step: FloatArray) -> FloatArray:
@@ -263,15 +265,13 @@ class MapGeometry:
             return plain
         return Frame(plain.scale, tangent @ (right.T / sizes), self.bending)
 
-    def hessian(
-        self, oracle: Oracle, evaluation: Evaluation, multipliers: FloatArray
-    ) -> FloatArray:
+    def hessian(self, oracle: Oracle, evaluation: Evaluation, multipliers: FloatArray) -> Hessian:
         tangent, along, sizes = self._local(evaluation.point)
         if not np.isfinite(along).all():
             return oracle.lagrangian_hessian(evaluation, multipliers)
         gradient = evaluation.gradient + evaluation.jacobian.T @ multipliers
         slope = np.linalg.lstsq(along.T, tangent.T @ gradient, rcond=1e-14)[0] / sizes
-        hessian = oracle.lagrangian_hessian(evaluation, multipliers, -slope)
+        hessian = as_dense(oracle.lagrangian_hessian(evaluation, multipliers, -slope))
         basis = np.asarray(self.domain.tangent_basis().toarray())
         return np.asarray(basis @ (basis.T @ hessian @ basis) @ basis.T)
 
