@@ -60,6 +60,9 @@ class _LogForward:
             return scipy.sparse.csr_array(jacobian @ scipy.sparse.diags_array(self.scale))
         return jacobian * self.scale
 
+    def pullback(self, weights: FloatArray) -> FloatArray:
+        return self.inner.pullback(weights) * self.scale
+
 
 @dataclass(frozen=True)
 class LogStack:
@@ -102,12 +105,14 @@ class LogStack:
         x = self.point(u)
         scale = np.where(self.logs, x, 1.0)
         forward = self.inner.evaluate(x, "all")
-        gradient = np.asarray(forward.jacobian().T @ weights[: self.size]).reshape(-1)
-        inner, bend = self.inner.hessian(x, weights), np.where(self.logs, gradient * x, 0.0)
+        inner = self.inner.hessian(x, weights)
         if scipy.sparse.issparse(inner):
+            gradient = forward.pullback(weights[: self.size])
+            bend = np.where(self.logs, gradient * x, 0.0)
             return with_diagonal(congruent(inner, scale), bend)
+        gradient = np.asarray(forward.jacobian().T @ weights[: self.size]).reshape(-1)
         hessian = np.asarray(inner * np.outer(scale, scale))
-        hessian[np.diag_indices_from(hessian)] += bend
+        hessian[np.diag_indices_from(hessian)] += np.where(self.logs, gradient * x, 0.0)
         return hessian
 
 

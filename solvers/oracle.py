@@ -34,6 +34,8 @@ class Forward(Protocol):
     @property
     def values(self) -> FloatArray: ...
     def jacobian(self) -> Matrix: ...
+    def pullback(self, weights: FloatArray) -> FloatArray:
+        """The gradient of weights·φ."""
 
 
 class Stack(Protocol):
@@ -313,6 +315,9 @@ class _CallablePass:
 
     def jacobian(self) -> FloatArray:
         return self.derivative()
+
+    def pullback(self, weights: FloatArray) -> FloatArray:
+        return np.asarray(weights @ self.derivative())
 
 
 @dataclass(frozen=True)

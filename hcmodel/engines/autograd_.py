@@ -8,7 +8,7 @@ domain comes back as a non-finite number, without a warning.
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -16,9 +16,10 @@ import scipy
 from numpy.typing import NDArray
 
 from hcmodel.atoms.rules import Argument, Kind
-from hcmodel.autodiff import Pull, Pullback, is_traced, stacked, taped, xp
+from hcmodel.autodiff import Pullback, is_traced, stacked, taped, xp
 from hcmodel.engines import sparsity
 from hcmodel.engines.batches import FEWEST, batched
+from hcmodel.engines.forward import SPARSE_DENSITY, SPARSE_ROWS, Forward, on_tape, swept
 from hcmodel.engines.interactions import HessianPlan, Interactions, TooDense, hessian_plan
 from hcmodel.errors import DataError, ModelError
 from hcmodel.expression import Expression, Variable
@@ -29,109 +30,6 @@ from hcmodel.shapes import Shape
 FloatArray: TypeAlias = NDArray[np.float64]
 
 FEW_SWEEPS = 4  # up to here a pattern cannot save anything worth its making
-SPARSE_ROWS, SPARSE_DENSITY = 50, 0.2
-
-
-class Forward:
-    """One forward pass: values, and derivatives from its tape when they are asked for."""
-
-    def __init__(
-        self,
-        values: FloatArray,
-        pull: Pullback | None,
-        dimension: int,
-        plan: Callable[[], Any],
-        traced: Sequence[tuple[int, Shape]] = (),
-    ) -> None:
-        """`traced` lists, in order, start and shape of the roots that depend on the point."""
-        self.values = values
-        self._traced = traced
-        self._pull = pull
-        self._dimension = dimension
-        self._plan = plan
-        self._jacobian: FloatArray | scipy.sparse.csr_array | None = None
-
-    def pullback(self, weights: Any) -> FloatArray:
-        """The gradient of weights·φ."""
-        weights = np.asarray(weights, dtype=float)
-        if weights.shape != self.values.shape:
-            raise ModelError(f"{self.values.size} weights are needed, not shape {weights.shape}")
-        return _swept(self._pull, weights, self._dimension)
-
-    def jacobian(self) -> FloatArray | scipy.sparse.csr_array:
-        """The Jacobian of the values; compressed rows where it is large and mostly 0."""
-        if self._jacobian is None:
-            self._jacobian = self._swept_jacobian(self._plan())
-        return self._jacobian
-
-    def _swept_jacobian(self, plan: sparsity.Plan) -> FloatArray | scipy.sparse.csr_array:
-        rows, columns = self.values.size, self._dimension
-        pull: Pull | None
-        if plan.by_rows:
-            pull, length, width = self._pull, rows, columns
-        else:
-            # J v as the derivative of the pullback, which is linear in its weights
-            pull, length, width = self._pushforward(), columns, rows
-        swept = np.zeros((len(plan.groups), width))
-        for number, group in enumerate(plan.groups):
-            seed = np.zeros(length)
-            seed[group] = 1.0
-            swept[number] = self._swept_roots(seed) if plan.by_rows else _swept(pull, seed, width)
-        if plan.indptr is None or plan.indices is None:
-            return swept if plan.by_rows else np.ascontiguousarray(swept.T)
-        row_of_entry = np.repeat(np.arange(rows), np.diff(plan.indptr))
-        if plan.by_rows:
-            entries = swept[plan.color[row_of_entry], plan.indices]
-        else:
-            entries = swept[plan.color[plan.indices], row_of_entry]
-        if rows >= SPARSE_ROWS and entries.size <= SPARSE_DENSITY * rows * columns:
-            return scipy.sparse.csr_array(
-                (entries, plan.indices, plan.indptr), shape=(rows, columns)
-            )
-        dense = np.zeros((rows, columns))
-        dense[row_of_entry, plan.indices] = entries
-        return dense
-
-    def _swept_roots(self, seed: FloatArray) -> FloatArray:
-        """A sweep from the roots that the seed touches; the others' tapes are not walked."""
-        touched = []
-        for position, (start, shape) in enumerate(self._traced):
-            part = seed[start : start + int(np.prod(shape, dtype=int))]
-            if part.any():
-                touched.append((position, part.reshape(shape)))
-        if self._pull is None or 2 * len(touched) > len(self._traced):
-            return _swept(self._pull, seed, self._dimension)
-        result = np.zeros(self._dimension)
-        for position, part in touched:
-            from_root = functools.partial(self._pull.from_argument, position)
-            result += _swept(from_root, part, self._dimension)
-        return result
-
-    def _pushforward(self) -> Pull | None:
-        if self._pull is None:
-            return None
-        with np.errstate(all="ignore"):
-            return taped(self._pull, np.zeros(self.values.size))[1]
-
-
-def _on_tape(roots: Sequence[Any]) -> list[tuple[int, Shape]]:
-    found, start = [], 0
-    for root in roots:
-        if is_traced(root):
-            found.append((start, np.shape(root)))
-        start += int(np.size(root))
-    return found
-
-
-def _swept(pull: Pull | None, seed: FloatArray, width: int) -> FloatArray:
-    """One sweep; 0 where nothing depends on the point, NaN where linear algebra gives up."""
-    if pull is None:
-        return np.zeros(width)
-    try:
-        with np.errstate(all="ignore"):
-            return np.asarray(pull(seed), dtype=float)
-    except np.linalg.LinAlgError:
-        return np.full(width, np.nan)
 
 
 class AutogradStack:
@@ -157,6 +55,10 @@ class AutogradStack:
         self._order = {part: self._needed(roots) for part, roots in self._roots_of_part.items()}
         self.kinked = any(self._is_kinked(number) for number in self._order["all"])
         self._values: list[Any] | None = None
+        self._weights = self._find_weights()
+        self._zeros: dict[
+            int, NDArray[np.bool_]
+        ] = {}  # where weights are 0, which patterns rest on
         self._plans: dict[str, sparsity.Plan] = {}
 
     def refresh(self) -> None:
@@ -174,6 +76,12 @@ class AutogradStack:
                     name = getattr(step.leaf, "name", "")
                     raise DataError(f"parameter '{name}' has no value; set {name}.value first")
         self._values = values
+        zeros = {n: values[n] == 0 for n in self._weights if np.size(values[n]) > 1}
+        zeros = {number: zero for number, zero in zeros.items() if zero.any()}
+        if not _same_zeros(zeros, self._zeros):
+            self._plans.clear()
+            self.__dict__.pop("hessian_plan", None)
+        self._zeros = zeros
 
     def evaluate(self, x: FloatArray, part: str) -> Forward:
         """One forward pass over the "objective", the "constraints", "all" of both, or the "map"."""
@@ -214,9 +122,9 @@ class AutogradStack:
         plan = self.hessian_plan
         if plan is not None:
             seeds = (np.asarray(plan.colors == color, dtype=float) for color in range(plan.sweeps))
-            swept = np.array([_swept(pull, seed, self.dimension) for seed in seeds])
-            return plan.matrix(swept)
-        rows = [_swept(pull, unit, self.dimension) for unit in np.eye(self.dimension)]
+            found = np.array([swept(pull, seed, self.dimension) for seed in seeds])
+            return plan.matrix(found)
+        rows = [swept(pull, unit, self.dimension) for unit in np.eye(self.dimension)]
         hessian = np.array(rows).reshape(self.dimension, self.dimension)
         return (hessian + hessian.T) / 2
 
@@ -259,7 +167,7 @@ class AutogradStack:
                 else:
                     values[number] = step.run(xp, values)
             if traced is not None:
-                traced.extend(_on_tape([values[root] for root in roots]))
+                traced.extend(on_tape([values[root] for root in roots]))
             return stacked(*[values[root] for root in roots])
 
         with np.errstate(all="ignore"):
@@ -275,6 +183,17 @@ class AutogradStack:
             else:
                 live.append(any(live[argument] for argument in step.arguments))
         return tuple(live)
+
+    def _find_weights(self) -> tuple[int, ...]:
+        """Steps without variables whose zeros take entries out of a pattern."""
+        found = {
+            argument
+            for number, step in enumerate(self._graph.steps)
+            if self._live[number] and step.atom is not None
+            for place, argument in enumerate(step.arguments)
+            if not self._live[argument] and sparsity.weighing(step, place)
+        }
+        return tuple(sorted(found))
 
     def _needed(self, roots: Sequence[int]) -> tuple[int, ...]:
         """The live steps under `roots`, in order."""
@@ -329,8 +248,18 @@ class AutogradStack:
             found = [patterns.get(argument) for argument in step.arguments]
             if interactions is not None:
                 interactions.add(step, shapes, found)
-            patterns[number] = sparsity.propagate(step, shapes, found)
+            zeros = [
+                self._zeros.get(argument) if sparsity.weighing(step, place) else None
+                for place, argument in enumerate(step.arguments)
+            ]
+            patterns[number] = sparsity.propagate(step, shapes, found, zeros)
         return patterns
+
+
+def _same_zeros(one: dict[int, NDArray[np.bool_]], other: dict[int, NDArray[np.bool_]]) -> bool:
+    return one.keys() == other.keys() and all(
+        np.array_equal(zero, other[number]) for number, zero in one.items()
+    )
 
 
 def compile_stack(

@@ -16,7 +16,8 @@ import numpy as np
 import scipy
 from numpy.typing import NDArray
 
-from hcmodel.engines.autograd_ import AutogradStack, Forward, compile_stack
+from hcmodel.engines.autograd_ import AutogradStack, compile_stack
+from hcmodel.engines.forward import Forward
 from hcmodel.expression import Expression, Variable
 from hcmodel.families import label
 from hcmodel.graph import topological_order
