@@ -15,6 +15,7 @@ import autograd.core as _core
 import autograd.extend as _extend
 import autograd.numpy as _numpy
 import autograd.tracer as _tracer
+import numpy as np
 
 Pull = Callable[[Any], Any]
 
@@ -68,3 +69,24 @@ def _total_pullback(argnums: Sequence[int], answer: Any, terms: Any, keywords: A
 
 
 define_pullback(total, _total_pullback)
+
+
+@primitive
+def stacked(*arrays: Any) -> Any:
+    """All arrays, flattened into one vector."""
+    return np.concatenate([np.ravel(array) for array in arrays])
+
+
+def _stacked_pullback(argnums: Sequence[int], answer: Any, arrays: Any, keywords: Any) -> Pull:
+    # One function for all arrays: autograd's own concatenate takes quadratic time in their number.
+    shapes = [np.shape(array) for array in arrays]
+    stops = np.cumsum([int(np.prod(shape, dtype=int)) for shape in shapes]).tolist()
+    starts = [0, *stops]
+
+    def pull(cotangent: Any) -> Any:
+        return [xp.reshape(cotangent[starts[i] : stops[i]], shapes[i]) for i in argnums]
+
+    return pull
+
+
+define_pullback(stacked, _stacked_pullback)

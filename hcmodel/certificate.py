@@ -129,9 +129,7 @@ def gradient_domination(
     return max(gap, 0.0) if np.isfinite(gap) else None
 
 
-def _result(
-    search: Search, plain: Callable[[float], float], trusting: bool
-) -> LowerBound | None:
+def _result(search: Search, plain: Callable[[float], float], trusting: bool) -> LowerBound | None:
     """The best bound in the user's units, unless the model is visibly not convex."""
     if search.best is None or not np.isfinite(search.value):
         return None

@@ -25,12 +25,24 @@ from hcmodel.hidden.map import complete
 from hcmodel.hidden.proof import NormalRow, Proof, prove
 from hcmodel.hidden.separable import declared_coordinates, plain_entries
 from hcmodel.lifting import Definition, Lifted, lift
-from hcmodel.solvers.coordinates import Geometry, LogStack, MapGeometry, PlainGeometry, log_domain, released
+from hcmodel.solvers.coordinates import (
+    Geometry,
+    LogStack,
+    PlainGeometry,
+    log_domain,
+    released,
+)
 from hcmodel.solvers.domain import Domain
+from hcmodel.solvers.hessians import Hessian
+from hcmodel.solvers.map_geometry import MapGeometry
 from hcmodel.solvers.oracle import Evaluation, Oracle, Stack
 from hcmodel.solvers.result import Record
 
 FloatArray = NDArray[np.float64]
+
+# Unknowns up to which dense second derivatives are worth their price, and sparse ones.
+DENSE_LIMIT = 1200
+SPARSE_LIMIT = 20_000
 
 
 @dataclass(frozen=True)
@@ -40,12 +52,10 @@ class TightGeometry:
     inner: Geometry
     form: Form
 
-    def frame(self, evaluation: Evaluation, curvature: FloatArray | None = None) -> Any:
+    def frame(self, evaluation: Evaluation, curvature: Hessian | None = None) -> Any:
         return self.inner.frame(evaluation, curvature)
 
-    def hessian(
-        self, oracle: Oracle, evaluation: Evaluation, multipliers: FloatArray
-    ) -> FloatArray:
+    def hessian(self, oracle: Oracle, evaluation: Evaluation, multipliers: FloatArray) -> Hessian:
         return self.inner.hessian(oracle, evaluation, multipliers)
 
     def retract(self, x: FloatArray, step: FloatArray) -> FloatArray:
@@ -109,6 +119,18 @@ class Form:
     def geometry(self) -> Geometry:
         inner: Geometry = self.map_geometry or PlainGeometry(self.domain)
         return TightGeometry(inner, self) if self.definitions else inner
+
+    @property
+    def affords_hessian(self) -> bool:
+        """Whether second derivatives are worth their price: few unknowns, or a sparse pattern.
+
+        Coordinates that are a map of all unknowns make dense matrices whatever the pattern is.
+        """
+        size = self.canonical.layout.size
+        if size <= DENSE_LIMIT:
+            return True
+        sparse = self.map_geometry is None and size <= SPARSE_LIMIT
+        return sparse and self.compiled.hessian_plan is not None
 
     def plain_objective(self, value: float) -> float:
         """The objective to be minimised, from the number that methods see in this form."""

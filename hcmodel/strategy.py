@@ -2,6 +2,7 @@
 
 `auto` takes Newton's method where hidden coordinates are proven or declared, prox-linear where they
 are not, and the next one on the list when a run ends without a point that can be shown to be anything.
+Where second derivatives are dense and the unknowns many, curvature comes from gradients instead.
 """
 
 from __future__ import annotations
@@ -24,8 +25,6 @@ from hcmodel.solvers.result import Record, Result, Termination
 
 FloatArray = NDArray[np.float64]
 
-# Unknowns up to which dense second derivatives are worth their price.
-SECOND_ORDER_LIMIT = 1200
 # Oracle calls of the first-order method where both methods of second order have failed.
 FALLBACK_CALLS = 2000
 # Oracle calls after which a method of second order is taken to have stalled.
@@ -48,13 +47,15 @@ class Stage:
 def automatic(forms: Forms, hidden: Form | None) -> list[Stage]:
     """The stages of `auto`."""
     stages = []
-    if forms.canonical.layout.size <= SECOND_ORDER_LIMIT:
-        if hidden is not None:
-            stages += newton_stages(hidden, max_calls=SECOND_ORDER_CALLS)
-        why = "no hidden coordinates known" if hidden is None else "as the run before it stalled"
+    if hidden is not None and hidden.affords_hessian:
+        stages += newton_stages(hidden, max_calls=SECOND_ORDER_CALLS)
+    if forms.lifted.affords_hessian:
+        why = "as the run before it stalled" if stages else _without_coordinates(hidden)
         linear = find_method("prox-linear")
         stages.append(Stage(linear, forms.lifted, why, max_calls=SECOND_ORDER_CALLS))
     limit = FALLBACK_CALLS if stages else None
+    if not stages:
+        stages.append(_limited_memory(forms, hidden))
     stages.append(
         Stage(find_method("sbl-adals"), forms.lifted, "first-order method", max_calls=limit)
     )
@@ -62,17 +63,17 @@ def automatic(forms: Forms, hidden: Form | None) -> list[Stage]:
 
 
 def polishing(forms: Forms, hidden: Form | None) -> list[Stage]:
-    """The stages that follow a first-order method with `polish=True`: the fitting method of second order."""
-    if hidden is not None:
+    """What follows a first-order method with `polish=True`: the fitting method of second order."""
+    if hidden is not None and hidden.affords_hessian:
         stages = newton_stages(hidden)
-    else:
+    elif forms.lifted.affords_hessian:
         stages = single(find_method("prox-linear"), forms, hidden, None)
+    else:
+        stages = [_limited_memory(forms, hidden)]
     return [replace(stages[0], follows=True), *stages[1:]]
 
 
-def newton_stages(
-    hidden: Form, options: Any = None, max_calls: int | None = None
-) -> list[Stage]:
+def newton_stages(hidden: Form, options: Any = None, max_calls: int | None = None) -> list[Stage]:
     """Newton's method in hidden coordinates, first without the bounds that bend there."""
     newton, why = find_method("hidden-newton"), known_coordinates(hidden)
     bounded = Stage(newton, hidden, why, options, max_calls)
@@ -81,8 +82,23 @@ def newton_stages(
     names = ", ".join(hidden.bending_names())
     return [
         Stage(newton, hidden.released, f"{why}, bounds of {names} left out", options, max_calls),
-        replace(bounded, why=f"as bounds of {names} hold the minimiser"),
+        replace(bounded, why=f"bounds of {names} kept"),
     ]
+
+
+def _without_coordinates(hidden: Form | None) -> str:
+    return "no hidden coordinates known" if hidden is None else "too many unknowns for the map"
+
+
+def _limited_memory(forms: Forms, hidden: Form | None) -> Stage:
+    """prox-linear with curvature from gradients, in hidden coordinates where these are no map."""
+    form, known = forms.lifted, _without_coordinates(hidden)
+    if hidden is not None and hidden.map_geometry is None:
+        form, known = hidden, known_coordinates(hidden)
+    size = form.canonical.layout.size
+    why = f"{known}; limited memory, as {size:,} unknowns make dense second derivatives dear"
+    options = {"curvature": "lbfgs"}
+    return Stage(find_method("prox-linear"), form, why, options, max_calls=SECOND_ORDER_CALLS)
 
 
 def single(entry: MethodEntry, forms: Forms, hidden: Form | None, options: Any) -> list[Stage]:
@@ -177,7 +193,7 @@ def run_stage(
         geometry=form.geometry if stage.entry.second_order else None,
         certified=(
             _certifier(hidden, request.tolerance)
-            if hidden is not None and stage.entry.needs_coordinates
+            if hidden is not None and (form is hidden or form is hidden.released)
             else None
         ),
     )

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hcmodel.solvers.coordinates import Geometry
+from hcmodel.solvers.hessians import Hessian
 from hcmodel.solvers.loop import Task
 from hcmodel.solvers.oracle import Evaluation
 from hcmodel.solvers.trust_region import Options, TrustRegion
@@ -22,7 +23,7 @@ class ExactCurvature:
 
     def at(
         self, task: Task, geometry: Geometry, evaluation: Evaluation, multipliers: FloatArray
-    ) -> FloatArray:
+    ) -> Hessian:
         return geometry.hessian(task.oracle, evaluation, multipliers)
 
     def moved(self, old: Evaluation, new: Evaluation, multipliers: FloatArray) -> None:

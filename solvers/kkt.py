@@ -87,9 +87,7 @@ def scaled_residual(evaluation: Evaluation, domain: Domain, multipliers: FloatAr
     if not np.isfinite(gradient).all():
         return np.inf
     least = max(abs(evaluation.objective), SMALLEST_SCALE)
-    scale = _evened(
-        np.maximum(least, metric * _terms(evaluation, multipliers)), domain, point
-    )
+    scale = _evened(np.maximum(least, metric * _terms(evaluation, multipliers)), domain, point)
     count = evaluation.inequalities
     products = float(np.max(np.abs(multipliers[:count] * evaluation.rows[:count]), initial=0.0))
     step = metric * (metric * -gradient / scale)  # in this order: a tiny metric squared would be 0

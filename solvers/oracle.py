@@ -16,6 +16,7 @@ import numpy as np
 import scipy
 from numpy.typing import NDArray
 
+from hcmodel.solvers.hessians import Hessian, with_squares
 from hcmodel.solvers.outer import Outer
 
 FloatArray: TypeAlias = NDArray[np.float64]
@@ -33,6 +34,8 @@ class Forward(Protocol):
     @property
     def values(self) -> FloatArray: ...
     def jacobian(self) -> Matrix: ...
+    def pullback(self, weights: FloatArray) -> FloatArray:
+        """The gradient of weights·φ."""
 
 
 class Stack(Protocol):
@@ -49,7 +52,7 @@ class Stack(Protocol):
     def evaluate(self, x: FloatArray, part: str) -> Forward:
         """The "objective", the "constraints", "all" of both, or the "map" of hidden coordinates."""
 
-    def hessian(self, x: FloatArray, weights: FloatArray) -> FloatArray:
+    def hessian(self, x: FloatArray, weights: FloatArray) -> Matrix:
         """Of weights·φ; weights of the map's entries may follow."""
 
 
@@ -173,8 +176,10 @@ class Evaluation:
                 self._jacobian = self._outer.row_jacobian(values, jacobian)
         return self._jacobian
 
-    def lagrangian(self, multipliers: FloatArray) -> tuple[FloatArray, FloatArray | None]:
-        """Weights on φ of the Lagrangian, and the curvature that the normal forms add to them."""
+    def lagrangian(
+        self, multipliers: FloatArray
+    ) -> tuple[FloatArray, list[tuple[FloatArray, Matrix]]]:
+        """Weights on φ of the Lagrangian, and the squares that the normal forms add to its Hessian."""
         empty = np.zeros((0, self.point.size))
         top, slopes = np.zeros(self._outer.objective.size), (empty, empty)
         values = np.zeros(self._outer.left.shape[1])
@@ -186,7 +191,7 @@ class Evaluation:
         weights = self._outer.lagrangian_weights(top, values, multipliers)
         if self._objective_pass is None:
             weights[: self._outer.objective.size] = 0.0
-        return weights, self._outer.lagrangian_curvature(top, values, slopes, multipliers)
+        return weights, self._outer.lagrangian_squares(top, values, slopes, multipliers)
 
     @property
     def finite(self) -> bool:
@@ -293,14 +298,14 @@ class Oracle:
         evaluation: Evaluation,
         multipliers: FloatArray,
         map_weights: FloatArray | None = None,
-    ) -> FloatArray:
+    ) -> Hessian:
         """∇²(F1 + Σ multipliers·rows + map_weights·c), c being the map of the stack."""
         self.calls.hessians += 1
-        weights, curvature = evaluation.lagrangian(multipliers)
+        weights, squares = evaluation.lagrangian(multipliers)
         if map_weights is not None:
             weights = np.concatenate([weights, map_weights])
         hessian = self.stack.hessian(evaluation.point, weights)
-        return hessian if curvature is None else hessian + curvature
+        return with_squares(hessian, squares)
 
 
 @dataclass(frozen=True)
@@ -310,6 +315,9 @@ class _CallablePass:
 
     def jacobian(self) -> FloatArray:
         return self.derivative()
+
+    def pullback(self, weights: FloatArray) -> FloatArray:
+        return np.asarray(weights @ self.derivative())
 
 
 @dataclass(frozen=True)

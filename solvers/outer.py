@@ -111,31 +111,33 @@ class Outer:
         rows = self._weighing(values).T @ multipliers
         return np.concatenate([self.objective * self.objective_slope(top), rows])
 
-    def lagrangian_curvature(
+    def lagrangian_squares(
         self,
         top: FloatArray,
         values: FloatArray,
         slopes: tuple[Any, Any],
         multipliers: FloatArray,
-    ) -> FloatArray | None:
-        """What the logarithms add to the weighted Hessian of φ: a sum of squares of gradients.
+    ) -> list[tuple[FloatArray, Any]]:
+        """What the logarithms add to the weighted Hessian of φ: a sum of weighted squares of gradients.
 
-        `slopes` are the Jacobians of the two parts. None where there is no logarithm.
+        `slopes` are the Jacobians of the two parts. Each pair holds weights and rows of derivatives.
         """
-        if not (self.log_objective or (self.log_rows & (multipliers != 0)).any()):
-            return None
-        dimension = slopes[0].shape[1]
-        total = np.zeros((dimension, dimension))
+        found: list[tuple[FloatArray, Any]] = []
         if self.log_objective:
-            gradient = np.asarray(self.objective @ slopes[0]).reshape(-1)
-            relative = gradient / float(self.objective @ top)
-            total -= self._sign * np.outer(relative, relative)
+            gradient = np.asarray(self.objective @ slopes[0]).reshape(1, -1)
+            found.append((np.array([-self._sign]), gradient / float(self.objective @ top)))
         used = np.flatnonzero(self.log_rows & (multipliers != 0))
         if used.size:
             for side, direction in ((self.left[used], -1.0), (self.right[used], 1.0)):
-                gradients = side @ slopes[1]
-                if scipy.sparse.issparse(gradients):
-                    gradients = gradients.toarray()
-                relative = gradients / (side @ values)[:, None]
-                total += relative.T @ ((direction * multipliers[used])[:, None] * relative)
-        return total
+                gradients = _divided(side @ slopes[1], side @ values)
+                found.append((direction * multipliers[used], gradients))
+        return found
+
+
+def _divided(rows: Any, by: FloatArray) -> Any:
+    """Each row over a number."""
+    if not scipy.sparse.issparse(rows):
+        return rows / by[:, None]
+    rows = scipy.sparse.csr_array(rows)
+    entries = rows.data / np.repeat(by, np.diff(rows.indptr))
+    return scipy.sparse.csr_array((entries, rows.indices, rows.indptr), shape=rows.shape)

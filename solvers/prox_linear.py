@@ -9,22 +9,22 @@ needed, and nothing global is claimed.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
+import scipy
 from numpy.typing import NDArray
 
 from hcmodel.solvers.coordinates import Geometry
+from hcmodel.solvers.hessians import Hessian, SparseHessian
 from hcmodel.solvers.hidden_newton import ExactCurvature
 from hcmodel.solvers.loop import Task
 from hcmodel.solvers.oracle import Evaluation
+from hcmodel.solvers.quasi_newton import LARGEST_MATRIX, LimitedMemoryCurvature, make_bfgs
 from hcmodel.solvers.trust_region import Curvature, Options, TrustRegion
 
 FloatArray = NDArray[np.float64]
-
-CURVATURES = ("exact", "bfgs", "none")
-# Powell's damping: the share of the model's curvature that an update must leave.
-DAMPING = 0.2
 
 
 @dataclass(frozen=True)
@@ -32,7 +32,8 @@ class ProxLinearOptions(Options):
     """Options of `prox-linear`."""
 
     curvature: str = "exact"
-    """Where the quadratic term comes from: "exact" second derivatives, "bfgs" from gradients, "none"."""
+    """Where the quadratic term comes from: "exact" second derivatives, "bfgs" from gradients (with
+    limited memory for many unknowns), "lbfgs" (always so), "none"."""
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -45,53 +46,40 @@ class NoCurvature:
 
     def at(
         self, task: Task, geometry: Geometry, evaluation: Evaluation, multipliers: FloatArray
-    ) -> FloatArray:
-        size = evaluation.point.size
-        return np.zeros((size, size))
+    ) -> Hessian:
+        shape = (evaluation.point.size, evaluation.point.size)
+        if evaluation.point.size <= LARGEST_MATRIX:
+            return np.zeros(shape)
+        return SparseHessian(scipy.sparse.csr_array(shape), convex=True)
 
     def moved(self, old: Evaluation, new: Evaluation, multipliers: FloatArray) -> None:
         """Nothing to learn."""
 
 
-class BfgsCurvature:
-    """B from the gradients of the Lagrangian at successive points, damped so that it stays definite."""
+class FromGradients:
+    """Damped BFGS, with limited memory where a matrix would be large."""
 
     def __init__(self) -> None:
-        self._matrix: FloatArray | None = None
+        self._inner: Curvature | None = None
 
     def at(
         self, task: Task, geometry: Geometry, evaluation: Evaluation, multipliers: FloatArray
-    ) -> FloatArray:
-        if self._matrix is None:
-            gradient = evaluation.gradient + evaluation.jacobian.T @ multipliers
-            metric = task.domain.metric(evaluation.point)
-            size = float(np.max(np.abs(gradient * metric), initial=0.0)) or 1.0
-            self._matrix = np.diag(0.1 * size / metric**2)
-        return self._matrix
+    ) -> Hessian:
+        if self._inner is None:
+            self._inner = make_bfgs(evaluation.point.size)
+        return self._inner.at(task, geometry, evaluation, multipliers)
 
     def moved(self, old: Evaluation, new: Evaluation, multipliers: FloatArray) -> None:
-        if self._matrix is None:
-            return
-        step = new.point - old.point
-        change = new.gradient - old.gradient + (new.jacobian - old.jacobian).T @ multipliers
-        product = self._matrix @ step
-        curvature = float(step @ product)
-        if curvature <= 0 or not np.isfinite(change).all():
-            return
-        inner = float(step @ change)
-        if inner < DAMPING * curvature:
-            share = (1 - DAMPING) * curvature / (curvature - inner)
-            change = share * change + (1 - share) * product
-            inner = float(step @ change)
-        self._matrix = (
-            self._matrix - np.outer(product, product) / curvature + np.outer(change, change) / inner
-        )
+        if self._inner is not None:
+            self._inner.moved(old, new, multipliers)
 
 
-def make_curvature(name: str) -> Curvature:
-    if name == "exact":
-        return ExactCurvature()
-    return BfgsCurvature() if name == "bfgs" else NoCurvature()
+CURVATURES: dict[str, Callable[[], Curvature]] = {
+    "exact": ExactCurvature,
+    "bfgs": FromGradients,
+    "lbfgs": LimitedMemoryCurvature,
+    "none": NoCurvature,
+}
 
 
 class ProxLinear(TrustRegion):
@@ -99,4 +87,4 @@ class ProxLinear(TrustRegion):
 
     def __init__(self, options: ProxLinearOptions | None = None) -> None:
         chosen = options or ProxLinearOptions()
-        super().__init__(chosen, make_curvature(chosen.curvature))
+        super().__init__(chosen, CURVATURES[chosen.curvature]())

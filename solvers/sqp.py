@@ -19,8 +19,15 @@ from numpy.typing import NDArray
 from hcmodel.solvers.cone_units import centred
 from hcmodel.solvers.coordinates import Frame
 from hcmodel.solvers.domain import Cone, Domain, StepRows, nearer
+from hcmodel.solvers.hessians import (
+    Hessian,
+    SparseHessian,
+    as_dense,
+    convexified,
+    largest_entry,
+)
 from hcmodel.solvers.oracle import Evaluation
-from hcmodel.solvers.qp import QPBackend, QPSolution, QuadraticProgram
+from hcmodel.solvers.qp import QPBackend, QPSolution, QuadraticProgram, solve_program
 
 FloatArray = NDArray[np.float64]
 
@@ -48,7 +55,7 @@ class QuadraticModel:
     gradient: FloatArray
     slope: FloatArray
     guess: FloatArray
-    hessian: FloatArray
+    hessian: Hessian
     jacobian: Any
     rows: FloatArray
     row_scales: FloatArray
@@ -60,7 +67,7 @@ class QuadraticModel:
         evaluation: Evaluation,
         domain: Domain,
         frame: Frame,
-        hessian: FloatArray,
+        hessian: Hessian,
         reach: float = 1.0,
         multipliers: FloatArray | None = None,
     ) -> QuadraticModel:
@@ -109,6 +116,8 @@ class QuadraticModel:
         return self.gradient.size
 
     def curvature(self, w: FloatArray) -> float:
+        if isinstance(self.hessian, SparseHessian):
+            return float(w @ (self.hessian @ w))
         return float(w @ self.hessian @ w)
 
     def change(self, w: FloatArray) -> tuple[float, FloatArray]:
@@ -129,12 +138,16 @@ class QuadraticModel:
         count = self.inequalities
         size = max(
             float(np.max(np.abs(self.slope), initial=0.0)),
-            unit * float(np.max(np.abs(self.hessian), initial=0.0)),
+            unit * largest_entry(self.hessian),
             1e-300,
         )
         quadratic = self.hessian * (unit / size)
-        diagonal = np.diag_indices_from(quadratic)
-        quadratic[diagonal] += PROXIMAL * max(1.0, float(np.max(quadratic[diagonal], initial=0.0)))
+        if isinstance(quadratic, SparseHessian):
+            quadratic = quadratic.shifted(PROXIMAL * max(1.0, float(np.max(quadratic.diagonal()))))
+        else:
+            diagonal = np.diag_indices_from(quadratic)
+            largest = float(np.max(quadratic[diagonal], initial=0.0))
+            quadratic[diagonal] += PROXIMAL * max(1.0, largest)
         walls, limits = self.walls
         inequality = self.jacobian[:count]
         bound = slack[:count] - rows[:count]
@@ -159,13 +172,23 @@ class QuadraticModel:
         """Over (w, e): the least sum of relaxations e of the scaled rows."""
         count, total, dimension = self.inequalities, rows.size, self.dimension
         equal = total - count
-        dense = self.jacobian
-        dense = dense.toarray() if scipy.sparse.issparse(dense) else np.asarray(dense)
         walls, limits = self.walls
         wide = total + equal
-        upper = np.hstack([dense[:count], -np.eye(count), np.zeros((count, 2 * equal))])
-        wall = np.hstack([walls, np.zeros((limits.size, wide))])
-        level = np.hstack([dense[count:], np.zeros((equal, count)), -np.eye(equal), np.eye(equal)])
+        above = np.arange(count)
+        level = np.arange(equal)
+        signs = scipy.sparse.csr_array(
+            (
+                np.concatenate([-np.ones(total), np.ones(equal)]),
+                (
+                    np.concatenate([above, count + level, count + level]),
+                    np.concatenate([above, count + level, total + level]),
+                ),
+            ),
+            shape=(total, wide),
+        )
+        relaxed = _beside(self.jacobian, signs)
+        wall = _beside(walls, scipy.sparse.csr_array((limits.size, wide)))
+        stack = scipy.sparse.vstack if scipy.sparse.issparse(relaxed) else np.vstack
         steps = self._within(radius, 1.0)
         padding = [scipy.sparse.csr_array((cone.matrix.shape[0], wide)) for cone in steps.cones]
         cones = tuple(
@@ -175,9 +198,9 @@ class QuadraticModel:
         return QuadraticProgram(
             quadratic=np.concatenate([np.full(dimension, 1e-8), np.zeros(wide)]),
             linear=np.concatenate([np.zeros(dimension), np.ones(wide)]),
-            inequality=np.vstack([upper, wall]),
+            inequality=stack([relaxed[:count], wall]) if limits.size else relaxed[:count],
             inequality_bound=np.concatenate([-rows[:count], limits]),
-            equality=level,
+            equality=relaxed[count:],
             equality_bound=-rows[count:],
             domain=StepRows(
                 np.concatenate([steps.lower, np.zeros(wide)]),
@@ -195,19 +218,11 @@ class QuadraticModel:
         )
 
 
-def convexified(hessian: FloatArray) -> FloatArray:
-    """The nearest positive semidefinite matrix, where rounding or the model asks for it."""
-    if hessian.size == 0:
-        return hessian
-    if not np.isfinite(hessian).all():  # at a point without second derivatives
-        return np.zeros_like(hessian)
-    try:
-        np.linalg.cholesky(hessian)
-    except np.linalg.LinAlgError:
-        values, vectors = np.linalg.eigh(hessian)
-        if values[0] < 0:
-            return np.asarray((vectors * np.maximum(values, 0.0)) @ vectors.T)
-    return hessian
+def _beside(left: Any, right: scipy.sparse.csr_array) -> Any:
+    """Two matrices side by side, sparse where the left one is."""
+    if scipy.sparse.issparse(left):
+        return scipy.sparse.csr_array(scipy.sparse.hstack([left, right]))
+    return np.hstack([left, right.toarray()])
 
 
 def _step_rows(
@@ -279,9 +294,9 @@ def _shifted(
     the paper's shifted rows do; the least relaxation within reach would hug the edge of X instead.
     """
     if model.frame.columns is not None:
-        size = max(float(np.max(np.abs(part), initial=0.0)) for part in (model.slope, model.hessian))
-        centring = CENTRING * size * np.eye(model.dimension)
-        model = replace(model, hessian=model.hessian + centring)
+        hessian = as_dense(model.hessian)
+        size = max(float(np.max(np.abs(part), initial=0.0)) for part in (model.slope, hessian))
+        model = replace(model, hessian=hessian + CENTRING * size * np.eye(model.dimension))
     for wider in WIDER:
         if wider <= radius:
             continue
@@ -297,7 +312,7 @@ def relaxation(
     model: QuadraticModel, radius: float, backend: QPBackend, rows: FloatArray
 ) -> FloatArray | None:
     """What has to be added to the scaled rows' right-hand sides for a step to exist."""
-    solution = backend.solve(model.relaxation_program(radius, rows))
+    solution = solve_program(backend, model.relaxation_program(radius, rows))
     if not solution.usable:
         return None
     w = solution.step[: model.dimension]
@@ -322,7 +337,7 @@ def _refined(
     best: tuple[FloatArray, FloatArray] | None = None
     for _ in range(4):
         program, size = model.program(radius, unit, rows, slack)
-        solution = backend.solve(program)
+        solution = solve_program(backend, program)
         if not solution.usable:
             return best
         best = solution.step * unit, _multipliers(model, solution, size)

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from hcmodel.solvers import kkt
 from hcmodel.solvers.coordinates import Geometry, PlainGeometry
+from hcmodel.solvers.hessians import Hessian
 from hcmodel.solvers.loop import State, Task
 from hcmodel.solvers.oracle import Evaluation
 from hcmodel.solvers.qp import QPBackend, make_backend
@@ -76,7 +77,7 @@ class Curvature(Protocol):
 
     def at(
         self, task: Task, geometry: Geometry, evaluation: Evaluation, multipliers: FloatArray
-    ) -> FloatArray: ...
+    ) -> Hessian: ...
 
     def moved(self, old: Evaluation, new: Evaluation, multipliers: FloatArray) -> None:
         """Told of every accepted step."""
@@ -87,7 +88,7 @@ class TrustRegionState(State):
     radius: float = 1.0
     reach: float = REACH
     penalty: Penalty = field(default_factory=lambda: Penalty(np.zeros(0)))
-    hessian: FloatArray | None = None
+    hessian: Hessian | None = None
     stagnant: int = 0
     failures: int = 0
     converged: bool = False

@@ -22,8 +22,9 @@ from hcmodel.bounds.sets import entry_bounds, least
 from hcmodel.domains import make_domain
 from hcmodel.expression import Expression
 from hcmodel.forms import Form
-from hcmodel.solvers.coordinates import SINGULAR, MapGeometry
 from hcmodel.solvers.domain import Domain, Product
+from hcmodel.solvers.hessians import as_dense
+from hcmodel.solvers.map_geometry import SINGULAR, MapGeometry
 from hcmodel.solvers.oracle import Evaluation
 
 FloatArray = NDArray[np.float64]
@@ -189,7 +190,7 @@ class MapChart:
             slope = left @ (right @ (self.tangent.T @ held) / sizes)
             stack = self.geometry.stack
             weights = np.concatenate([np.zeros(stack.size), -(self.selection.T @ slope)])
-            hessian = stack.hessian(x, weights)
+            hessian = as_dense(stack.hessian(x, weights))
             found.append(self.tangent @ (self.tangent.T @ hessian @ self.tangent) @ self.tangent.T)
         return tuple(found)
 

@@ -16,6 +16,7 @@ from hcmodel.bounds.charts import Chart
 from hcmodel.bounds.sets import HalfSpaces, ball, entry_bounds, least_over, sides
 from hcmodel.forms import Form
 from hcmodel.solvers import kkt
+from hcmodel.solvers.hessians import as_dense
 from hcmodel.solvers.oracle import Evaluation, Oracle
 
 FloatArray = NDArray[np.float64]
@@ -172,14 +173,17 @@ def _moves(
     """
     point, domain, inner = evaluation.point, form.domain, form.map_geometry
     geometry = form.geometry if inner is None else inner
-    hessian = geometry.hessian(oracle, evaluation, multipliers)
     columns = None if inner is None else inner.frame(evaluation).columns
     if inner is None:
         lower, upper = entry_bounds(domain)
-        columns = np.diag(domain.metric(point))[:, np.isinf(lower) | np.isinf(upper)]
-    most = LARGEST_SEARCH if inner is None else LARGEST_MAP_SEARCH
-    if columns is None or columns.shape[1] > most:
+        open_ended = np.flatnonzero(np.isinf(lower) | np.isinf(upper))
+        if open_ended.size > LARGEST_SEARCH:
+            return []
+        columns = np.zeros((point.size, open_ended.size))
+        columns[open_ended, np.arange(open_ended.size)] = domain.metric(point)[open_ended]
+    elif columns is None or columns.shape[1] > LARGEST_MAP_SEARCH:
         return []
+    hessian = as_dense(geometry.hessian(oracle, evaluation, multipliers))
     size = 1.0 if inner is None else 0.3 * float(np.max(np.abs(chart.image(evaluation))))
     rise = _level(evaluation) - evaluation.objective if evaluation.has_objective else 1.0
     curvature = np.einsum("ij,ik,kj->j", columns, hessian, columns)

@@ -14,8 +14,10 @@ from numpy.typing import NDArray
 
 from hcmodel.forms import Form
 from hcmodel.solvers import kkt
+from hcmodel.solvers.domain import StepRows
+from hcmodel.solvers.hessians import SparseHessian, is_finite, largest_entry
 from hcmodel.solvers.oracle import Evaluation, Oracle
-from hcmodel.solvers.qp import make_backend
+from hcmodel.solvers.qp import QuadraticProgram, make_backend, solve_program
 from hcmodel.solvers.sqp import QuadraticModel, solve_step
 
 FloatArray = NDArray[np.float64]
@@ -38,9 +40,11 @@ def constrained_step(
     form: Form, oracle: Oracle, evaluation: Evaluation, multipliers: FloatArray
 ) -> tuple[FloatArray, FloatArray] | None:
     """Where a Newton step on the whole problem leads, and its multipliers."""
+    if not form.affords_hessian:
+        return None
     geometry = form.geometry
     hessian = geometry.hessian(oracle, evaluation, multipliers)
-    if not np.isfinite(hessian).all():
+    if not is_finite(hessian):
         return None
     frame = geometry.frame(evaluation)
     model = QuadraticModel.at(evaluation, form.domain, frame, hessian)
@@ -57,13 +61,23 @@ def polishing_step(
 
     One linear system instead of a program: exact to rounding once the active ones are known.
     """
+    if not form.affords_hessian:
+        return None
     geometry, point = form.geometry, evaluation.point
     hessian = geometry.hessian(oracle, evaluation, multipliers)
-    face = np.asarray(form.domain.face_basis(point, ON_FACE).toarray())
+    basis = form.domain.face_basis(point, ON_FACE)
     count = evaluation.inequalities
     near = np.abs(evaluation.rows) <= NEARLY * evaluation.magnitudes
     held = np.arange(evaluation.rows.size) >= count
     held |= near & (multipliers > ON_FACE * max(float(np.max(multipliers, initial=0.0)), 1e-300))
+    if isinstance(hessian, SparseHessian):
+        solved = _held_minimiser(evaluation, hessian, basis, held)
+        if solved is None:
+            return None
+        found = np.zeros(evaluation.rows.size)
+        w, found[held] = solved
+        return _walked(form, point, w, basis @ w), found
+    face = np.asarray(basis.toarray())
     jacobian = _dense(evaluation.jacobian[np.flatnonzero(held)]) @ face
     curvature = face.T @ hessian @ face
     slope = evaluation.gradient @ face
@@ -79,21 +93,66 @@ def polishing_step(
     found = np.zeros(evaluation.rows.size)
     found[held] = solution[face.shape[1] :] / scales
     w = solution[: face.shape[1]]
-    step = face @ w
+    return _walked(form, point, w, face @ w), found
+
+
+def _walked(form: Form, point: FloatArray, w: FloatArray, step: FloatArray) -> FloatArray:
     if float(np.max(np.abs(w), initial=0.0)) <= TINY:  # what bends is below rounding by now
-        return form.domain.project(point + step), found
-    return geometry.retract(point, step), found
+        return form.domain.project(point + step)
+    return form.geometry.retract(point, step)
+
+
+def _held_minimiser(
+    evaluation: Evaluation,
+    hessian: SparseHessian,
+    basis: scipy.sparse.csr_array,
+    held: NDArray[np.bool_],
+) -> tuple[FloatArray, FloatArray] | None:
+    """The step along a face, and the multipliers of the rows held, of a model with structure.
+
+    A program whose rows are all equations is one linear system too.
+    """
+    jacobian = scipy.sparse.csr_array(evaluation.jacobian)[np.flatnonzero(held)] @ basis
+    sizes = np.asarray(abs(jacobian).max(axis=1).todense()).reshape(-1) if held.any() else 0.0
+    scales = np.maximum(sizes, 1e-300)
+    slope = np.asarray(basis.T @ evaluation.gradient)
+    along = SparseHessian(
+        scipy.sparse.csr_array(basis.T @ hessian.sparse @ basis),
+        basis.T @ hessian.plus,
+        basis.T @ hessian.minus,
+    )
+    if not (is_finite(along) and np.isfinite(jacobian.data).all() and np.isfinite(slope).all()):
+        return None
+    size = max(float(np.max(np.abs(slope), initial=0.0)), largest_entry(along), 1e-300)
+    free = np.full(slope.size, np.inf)
+    program = QuadraticProgram(
+        quadratic=along * (1 / size),
+        linear=slope / size,
+        inequality=scipy.sparse.csr_array((0, slope.size)),
+        inequality_bound=np.zeros(0),
+        equality=scipy.sparse.csr_array(scipy.sparse.diags_array(1 / scales) @ jacobian)
+        if held.any()
+        else jacobian,
+        equality_bound=-evaluation.rows[held] / scales,
+        domain=StepRows(-free, free, ()),
+    )
+    solution = solve_program(make_backend("clarabel"), program)
+    if not solution.usable:
+        return None
+    return solution.step, solution.equality_multipliers * size / scales
 
 
 def lagrangian_step(
     form: Form, oracle: Oracle, evaluation: Evaluation, multipliers: FloatArray
 ) -> Evaluation | None:
     """A Newton step on the Lagrangian over X, shortened until the Lagrangian falls."""
+    if not form.affords_hessian:
+        return None
     inner = form.map_geometry
     geometry = form.geometry if inner is None else inner
     hessian = geometry.hessian(oracle, evaluation, multipliers)
     gradient = kkt.lagrangian_gradient(evaluation, multipliers)
-    if not (np.isfinite(hessian).all() and np.isfinite(gradient).all()):
+    if not (is_finite(hessian) and np.isfinite(gradient).all()):
         return None
     frame = geometry.frame(evaluation)
     model = QuadraticModel.at(evaluation, form.domain, frame, hessian)
@@ -126,7 +185,7 @@ def _minimiser(model: QuadraticModel) -> FloatArray | None:
     none = np.zeros(0)
     for _ in range(3):
         program, _ = model.program(RADIUS, unit, none, none)
-        solution = backend.solve(program)
+        solution = solve_program(backend, program)
         if not solution.usable:
             return best
         best = solution.step * unit
@@ -148,8 +207,10 @@ def repair_weights(form: Form, evaluation: Evaluation) -> FloatArray | None:
         return None
     frame = form.geometry.frame(evaluation)
     size = evaluation.point.size
-    model = QuadraticModel.at(evaluation, form.domain, frame, np.zeros((size, size)))
-    solution = make_backend("clarabel").solve(model.relaxation_program(RADIUS, model.rows))
+    none = SparseHessian(scipy.sparse.csr_array((size, size)))
+    model = QuadraticModel.at(evaluation, form.domain, frame, none)
+    backend = make_backend("clarabel")
+    solution = solve_program(backend, model.relaxation_program(RADIUS, model.rows))
     if not solution.usable:
         return None
     count = evaluation.inequalities

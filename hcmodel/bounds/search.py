@@ -24,6 +24,7 @@ from hcmodel.bounds.sets import least
 from hcmodel.forms import Form
 from hcmodel.solvers import kkt
 from hcmodel.solvers.domain import Domain
+from hcmodel.solvers.hessians import has_negative
 from hcmodel.solvers.oracle import Evaluation, Oracle
 
 FloatArray = NDArray[np.float64]
@@ -289,7 +290,8 @@ class Search:
         gradient = kkt.lagrangian_gradient(evaluation, multipliers)
         bent = self.chart.curvature_of_bounds(evaluation, gradient)
         return self._undercut() or any(
-            _has_negative(matrix, size) for matrix in (hessian, *(frame.hessian(b) for b in bent))
+            has_negative(matrix, CURVED, size)
+            for matrix in (hessian, *(frame.hessian(b) for b in bent))
         )
 
     def _undercut(self) -> bool:
@@ -328,10 +330,3 @@ class Search:
             if value < below - UNDERCUT * (terms + abs(start) + abs(below)):
                 return True
         return False
-
-
-def _has_negative(hessian: FloatArray, size: float) -> bool:
-    if not np.isfinite(hessian).all():
-        return True
-    values = np.linalg.eigvalsh(hessian) if hessian.size else np.zeros(1)
-    return bool(values[0] < -CURVED * max(float(np.max(np.abs(values))), size))

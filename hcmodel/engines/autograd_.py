@@ -8,7 +8,7 @@ domain comes back as a non-finite number, without a warning.
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -16,8 +16,11 @@ import scipy
 from numpy.typing import NDArray
 
 from hcmodel.atoms.rules import Argument, Kind
-from hcmodel.autodiff import Pull, Pullback, define_pullback, is_traced, primitive, taped, xp
+from hcmodel.autodiff import Pullback, is_traced, stacked, taped, xp
 from hcmodel.engines import sparsity
+from hcmodel.engines.batches import FEWEST, batched
+from hcmodel.engines.forward import SPARSE_DENSITY, SPARSE_ROWS, Forward, on_tape, swept
+from hcmodel.engines.interactions import HessianPlan, Interactions, TooDense, hessian_plan
 from hcmodel.errors import DataError, ModelError
 from hcmodel.expression import Expression, Variable
 from hcmodel.graph import Graph, join_sums, merge
@@ -27,130 +30,6 @@ from hcmodel.shapes import Shape
 FloatArray: TypeAlias = NDArray[np.float64]
 
 FEW_SWEEPS = 4  # up to here a pattern cannot save anything worth its making
-SPARSE_ROWS, SPARSE_DENSITY = 50, 0.2
-
-
-@primitive
-def _stacked(*roots: Any) -> FloatArray:
-    """All roots, flattened into one vector."""
-    return np.concatenate([np.ravel(root) for root in roots])
-
-
-def _stacked_vjp(argnums: Sequence[int], answer: Any, roots: Any, keywords: Any) -> Any:
-    # One function for all roots: autograd's own concatenate takes quadratic time in their number.
-    shapes = [np.shape(root) for root in roots]
-    stops = np.cumsum([int(np.prod(shape, dtype=int)) for shape in shapes]).tolist()
-    starts = [0, *stops]
-
-    def pull(cotangent: Any) -> Any:
-        return [xp.reshape(cotangent[starts[i] : stops[i]], shapes[i]) for i in argnums]
-
-    return pull
-
-
-define_pullback(_stacked, _stacked_vjp)
-
-
-class Forward:
-    """One forward pass: values, and derivatives from its tape when they are asked for."""
-
-    def __init__(
-        self,
-        values: FloatArray,
-        pull: Pullback | None,
-        dimension: int,
-        plan: Callable[[], Any],
-        traced: Sequence[tuple[int, Shape]] = (),
-    ) -> None:
-        """`traced` lists, in order, start and shape of the roots that depend on the point."""
-        self.values = values
-        self._traced = traced
-        self._pull = pull
-        self._dimension = dimension
-        self._plan = plan
-        self._jacobian: FloatArray | scipy.sparse.csr_array | None = None
-
-    def pullback(self, weights: Any) -> FloatArray:
-        """The gradient of weights·φ."""
-        weights = np.asarray(weights, dtype=float)
-        if weights.shape != self.values.shape:
-            raise ModelError(f"{self.values.size} weights are needed, not shape {weights.shape}")
-        return _swept(self._pull, weights, self._dimension)
-
-    def jacobian(self) -> FloatArray | scipy.sparse.csr_array:
-        """The Jacobian of the values; compressed rows where it is large and mostly 0."""
-        if self._jacobian is None:
-            self._jacobian = self._swept_jacobian(self._plan())
-        return self._jacobian
-
-    def _swept_jacobian(self, plan: sparsity.Plan) -> FloatArray | scipy.sparse.csr_array:
-        rows, columns = self.values.size, self._dimension
-        pull: Pull | None
-        if plan.by_rows:
-            pull, length, width = self._pull, rows, columns
-        else:
-            # J v as the derivative of the pullback, which is linear in its weights
-            pull, length, width = self._pushforward(), columns, rows
-        swept = np.zeros((len(plan.groups), width))
-        for number, group in enumerate(plan.groups):
-            seed = np.zeros(length)
-            seed[group] = 1.0
-            swept[number] = self._swept_roots(seed) if plan.by_rows else _swept(pull, seed, width)
-        if plan.indptr is None or plan.indices is None:
-            return swept if plan.by_rows else np.ascontiguousarray(swept.T)
-        row_of_entry = np.repeat(np.arange(rows), np.diff(plan.indptr))
-        if plan.by_rows:
-            entries = swept[plan.color[row_of_entry], plan.indices]
-        else:
-            entries = swept[plan.color[plan.indices], row_of_entry]
-        if rows >= SPARSE_ROWS and entries.size <= SPARSE_DENSITY * rows * columns:
-            return scipy.sparse.csr_array(
-                (entries, plan.indices, plan.indptr), shape=(rows, columns)
-            )
-        dense = np.zeros((rows, columns))
-        dense[row_of_entry, plan.indices] = entries
-        return dense
-
-    def _swept_roots(self, seed: FloatArray) -> FloatArray:
-        """A sweep from the roots that the seed touches; the others' tapes are not walked."""
-        touched = []
-        for position, (start, shape) in enumerate(self._traced):
-            part = seed[start : start + int(np.prod(shape, dtype=int))]
-            if part.any():
-                touched.append((position, part.reshape(shape)))
-        if self._pull is None or 2 * len(touched) > len(self._traced):
-            return _swept(self._pull, seed, self._dimension)
-        result = np.zeros(self._dimension)
-        for position, part in touched:
-            from_root = functools.partial(self._pull.from_argument, position)
-            result += _swept(from_root, part, self._dimension)
-        return result
-
-    def _pushforward(self) -> Pull | None:
-        if self._pull is None:
-            return None
-        with np.errstate(all="ignore"):
-            return taped(self._pull, np.zeros(self.values.size))[1]
-
-
-def _on_tape(roots: Sequence[Any]) -> list[tuple[int, Shape]]:
-    found, start = [], 0
-    for root in roots:
-        if is_traced(root):
-            found.append((start, np.shape(root)))
-        start += int(np.size(root))
-    return found
-
-
-def _swept(pull: Pull | None, seed: FloatArray, width: int) -> FloatArray:
-    """One sweep; 0 where nothing depends on the point, NaN where linear algebra gives up."""
-    if pull is None:
-        return np.zeros(width)
-    try:
-        with np.errstate(all="ignore"):
-            return np.asarray(pull(seed), dtype=float)
-    except np.linalg.LinAlgError:
-        return np.full(width, np.nan)
 
 
 class AutogradStack:
@@ -176,6 +55,10 @@ class AutogradStack:
         self._order = {part: self._needed(roots) for part, roots in self._roots_of_part.items()}
         self.kinked = any(self._is_kinked(number) for number in self._order["all"])
         self._values: list[Any] | None = None
+        self._weights = self._find_weights()
+        self._zeros: dict[
+            int, NDArray[np.bool_]
+        ] = {}  # where weights are 0, which patterns rest on
         self._plans: dict[str, sparsity.Plan] = {}
 
     def refresh(self) -> None:
@@ -193,6 +76,12 @@ class AutogradStack:
                     name = getattr(step.leaf, "name", "")
                     raise DataError(f"parameter '{name}' has no value; set {name}.value first")
         self._values = values
+        zeros = {n: values[n] == 0 for n in self._weights if np.size(values[n]) > 1}
+        zeros = {number: zero for number, zero in zeros.items() if zero.any()}
+        if not _same_zeros(zeros, self._zeros):
+            self._plans.clear()
+            self.__dict__.pop("hessian_plan", None)
+        self._zeros = zeros
 
     def evaluate(self, x: FloatArray, part: str) -> Forward:
         """One forward pass over the "objective", the "constraints", "all" of both, or the "map"."""
@@ -202,8 +91,8 @@ class AutogradStack:
         plan = functools.partial(self._plan, part)
         return Forward(values, pull, self.dimension, plan, traced)
 
-    def hessian(self, x: FloatArray, weights: FloatArray) -> FloatArray:
-        """The Hessian of weights·φ, dense and symmetric, by reverse over reverse.
+    def hessian(self, x: FloatArray, weights: FloatArray) -> FloatArray | scipy.sparse.csr_array:
+        """The Hessian of weights·φ by reverse over reverse; compressed rows where it is sparse.
 
         Weights of the map's entries may follow those of φ.
         """
@@ -216,7 +105,8 @@ class AutogradStack:
         weighted = [i for i, share in enumerate(shares) if np.any(share)]
         roots = [self._graph.roots[i] for i in weighted]
         if not roots:
-            return np.zeros((self.dimension, self.dimension))
+            shape = (self.dimension, self.dimension)
+            return np.zeros(shape) if self.hessian_plan is None else scipy.sparse.csr_array(shape)
         order = self._needed(roots)
         seed = np.concatenate([shares[i] for i in weighted])
 
@@ -229,9 +119,28 @@ class AutogradStack:
                 pull = taped(gradient, np.array(x, dtype=float))[1]
         except np.linalg.LinAlgError:
             return np.full((self.dimension, self.dimension), np.nan)
-        rows = [_swept(pull, unit, self.dimension) for unit in np.eye(self.dimension)]
+        plan = self.hessian_plan
+        if plan is not None:
+            seeds = (np.asarray(plan.colors == color, dtype=float) for color in range(plan.sweeps))
+            found = np.array([swept(pull, seed, self.dimension) for seed in seeds])
+            return plan.matrix(found)
+        rows = [swept(pull, unit, self.dimension) for unit in np.eye(self.dimension)]
         hessian = np.array(rows).reshape(self.dimension, self.dimension)
         return (hessian + hessian.T) / 2
+
+    @functools.cached_property
+    def hessian_plan(self) -> HessianPlan | None:
+        """The sweeps for a sparse Hessian of φ and of the map; None where it is small or dense."""
+        if self.dimension < SPARSE_ROWS:
+            return None
+        interactions = Interactions(self.dimension)
+        try:
+            self._patterns(self._needed(self._graph.roots), interactions)
+            pattern = interactions.pattern()
+        except TooDense:
+            return None
+        dense = pattern.nnz > SPARSE_DENSITY * self.dimension**2
+        return None if dense else hessian_plan(pattern)
 
     def _run(
         self,
@@ -248,7 +157,7 @@ class AutogradStack:
         assert self._values is not None
         steps, start = self._graph.steps, self._values
 
-        def stacked(point: Any) -> Any:
+        def run(point: Any) -> Any:
             values = list(start)
             blocks = self.layout.unpack(xp, point)
             for number in order:
@@ -258,11 +167,11 @@ class AutogradStack:
                 else:
                     values[number] = step.run(xp, values)
             if traced is not None:
-                traced.extend(_on_tape([values[root] for root in roots]))
-            return _stacked(*[values[root] for root in roots])
+                traced.extend(on_tape([values[root] for root in roots]))
+            return stacked(*[values[root] for root in roots])
 
         with np.errstate(all="ignore"):
-            return taped(stacked, x if is_traced(x) else np.array(x, dtype=float))
+            return taped(run, x if is_traced(x) else np.array(x, dtype=float))
 
     def _find_live(self) -> tuple[bool, ...]:
         """Which steps depend on a variable."""
@@ -274,6 +183,17 @@ class AutogradStack:
             else:
                 live.append(any(live[argument] for argument in step.arguments))
         return tuple(live)
+
+    def _find_weights(self) -> tuple[int, ...]:
+        """Steps without variables whose zeros take entries out of a pattern."""
+        found = {
+            argument
+            for number, step in enumerate(self._graph.steps)
+            if self._live[number] and step.atom is not None
+            for place, argument in enumerate(step.arguments)
+            if not self._live[argument] and sparsity.weighing(step, place)
+        }
+        return tuple(sorted(found))
 
     def _needed(self, roots: Sequence[int]) -> tuple[int, ...]:
         """The live steps under `roots`, in order."""
@@ -305,8 +225,20 @@ class AutogradStack:
 
     def _pattern(self, part: str) -> sparsity.Pattern:
         steps = self._graph.steps
+        patterns = self._patterns(self._order[part])
+        rows: sparsity.Pattern = []
+        for root in self._roots_of_part[part]:
+            size = int(np.prod(steps[root].shape, dtype=int))
+            rows.extend(patterns.get(root, [sparsity.NOTHING] * size))
+        return rows
+
+    def _patterns(
+        self, order: Sequence[int], interactions: Interactions | None = None
+    ) -> dict[int, sparsity.Pattern]:
+        """Columns of each entry of the live steps; pairs of them are noted where that is wanted."""
+        steps = self._graph.steps
         patterns: dict[int, sparsity.Pattern] = {}
-        for number in self._order[part]:
+        for number in order:
             step = steps[number]
             if isinstance(step.leaf, Variable):
                 places = self.layout.places(step.leaf)
@@ -314,20 +246,34 @@ class AutogradStack:
                 continue
             shapes = [steps[argument].shape for argument in step.arguments]
             found = [patterns.get(argument) for argument in step.arguments]
-            patterns[number] = sparsity.propagate(step, shapes, found)
-        rows: sparsity.Pattern = []
-        for root in self._roots_of_part[part]:
-            size = int(np.prod(steps[root].shape, dtype=int))
-            rows.extend(patterns.get(root, [sparsity.NOTHING] * size))
-        return rows
+            if interactions is not None:
+                interactions.add(step, shapes, found)
+            zeros = [
+                self._zeros.get(argument) if sparsity.weighing(step, place) else None
+                for place, argument in enumerate(step.arguments)
+            ]
+            patterns[number] = sparsity.propagate(step, shapes, found, zeros)
+        return patterns
+
+
+def _same_zeros(one: dict[int, NDArray[np.bool_]], other: dict[int, NDArray[np.bool_]]) -> bool:
+    return one.keys() == other.keys() and all(
+        np.array_equal(zero, other[number]) for number, zero in one.items()
+    )
 
 
 def compile_stack(
-    roots: Sequence[Expression], layout: Layout, split: int, coordinates: Sequence[Expression] = ()
+    roots: Sequence[Expression],
+    layout: Layout,
+    split: int,
+    coordinates: Sequence[Expression] = (),
+    fewest: int = FEWEST,
 ) -> AutogradStack:
     """Compile `roots` over the variables of `layout`; the first `split` are the objective's.
 
-    `coordinates` are the entries of the map of hidden coordinates.
+    `coordinates` are the entries of the map of hidden coordinates. Graphs of at least `fewest` steps
+    are joined into batches.
     """
     graph = join_sums(merge([*roots, *coordinates]))
-    return AutogradStack(graph, layout, split, len(roots))
+    joined, split, stop = batched(graph, split, len(roots), fewest)
+    return AutogradStack(joined, layout, split, stop)

@@ -19,6 +19,10 @@ from hcmodel.shapes import Shape
 
 WIDEST = 256
 FULL = None
+# Atoms that a constant 0 makes independent of the other factor.
+WEIGHING = ("mul", "matmul", "dot", "einsum")
+# Products of entries that are looked at one by one.
+MOST_PRODUCTS = 1_000_000
 NOTHING: frozenset[int] = frozenset()
 
 Columns = frozenset[int] | None
@@ -51,12 +55,24 @@ def joined(rows: Iterable[Columns]) -> Columns:
     return frozenset(found)
 
 
-def propagate(step: Step, shapes: Sequence[Shape], patterns: Sequence[Pattern | None]) -> Pattern:
-    """The pattern of one applied atom; arguments without variables have pattern None."""
+def propagate(
+    step: Step,
+    shapes: Sequence[Shape],
+    patterns: Sequence[Pattern | None],
+    zeros: Sequence[np.ndarray | None] | None = None,
+) -> Pattern:
+    """The pattern of one applied atom; arguments without variables have pattern None.
+
+    `zeros` marks, for such arguments, entries that are 0 and take what they weigh out of the result.
+    """
     assert step.atom is not None
     dependence = step.atom.dependence(shapes, step.params)
     size = int(np.prod(step.shape, dtype=int))
+    zeros = [None] * len(shapes) if zeros is None else zeros
     if isinstance(dependence, Contraction):
+        weighed = _weighed(dependence.subscripts, shapes, patterns, zeros)
+        if weighed is not None:
+            return weighed
         gathered = _contracted(dependence.subscripts, shapes, patterns)
     elif dependence is Dependence.ELEMENTWISE:
         gathered = [
@@ -64,6 +80,11 @@ def propagate(step: Step, shapes: Sequence[Shape], patterns: Sequence[Pattern | 
             for shape, pattern in zip(shapes, patterns, strict=True)
             if pattern is not None
         ]
+        for absent in (np.broadcast_to(zero, step.shape) for zero in zeros if zero is not None):
+            gathered = [
+                [NOTHING if gone else row for row, gone in zip(rows, absent.flat, strict=True)]
+                for rows in gathered
+            ]
     elif dependence is Dependence.MOVEMENT:
         return _moved(step, shapes, patterns)
     elif dependence is Dependence.REDUCTION:
@@ -136,6 +157,60 @@ def _contracted(
         spread = numbers.reshape([lengths[o] if o in kept else 1 for o in output])
         gathered.append(_taken(unions, np.broadcast_to(spread, result)))
     return gathered
+
+
+def weighing(step: Step, number: int) -> bool:
+    """Whether a 0 in this argument, a constant, makes the result independent of the others."""
+    assert step.atom is not None
+    if step.atom.name == "power":
+        return number == 1
+    return step.atom.name in WEIGHING
+
+
+def _weighed(
+    subscripts: str,
+    shapes: Sequence[Shape],
+    patterns: Sequence[Pattern | None],
+    zeros: Sequence[np.ndarray | None],
+) -> Pattern | None:
+    """A sparse constant times one variable argument: only what meets an entry that is not 0."""
+    inputs, output = subscripts.split("->")
+    terms = inputs.split(",")
+    if len(terms) != 2 or (patterns[0] is None) == (patterns[1] is None):
+        return None
+    live = 0 if patterns[1] is None else 1
+    pattern, absent = patterns[live], zeros[1 - live]
+    if pattern is None or absent is None:
+        return None
+    lengths = dict(zip(terms[live], shapes[live], strict=True))
+    others = [label for label in terms[live] if label not in terms[1 - live]]
+    met = np.nonzero(~absent)
+    places = {label: place[:, None] for label, place in zip(terms[1 - live], met, strict=True)}
+    free = [lengths[label] for label in others]
+    count = int(np.prod(free, dtype=int))
+    grid = np.indices(free).reshape(len(others), 1, count)
+    places.update(zip(others, grid, strict=True))
+    lengths.update(zip(terms[1 - live], shapes[1 - live], strict=True))
+    if met[0].size * count > MOST_PRODUCTS:
+        return None
+    result = _flat_places(output, places, lengths)
+    members: list[list[Columns]] = [[] for _ in range(_count_of(output, lengths))]
+    for i, j in zip(result, _flat_places(terms[live], places, lengths), strict=True):
+        members[i].append(pattern[j])
+    return [joined(rows) for rows in members]
+
+
+def _flat_places(term: str, places: dict[str, np.ndarray], lengths: dict[str, int]) -> list[int]:
+    """The number of the entry that belongs to each combination of places."""
+    flat = np.zeros((1, 1), dtype=int)
+    for label in term:
+        flat = flat * lengths[label] + places[label]
+    shape = np.broadcast_shapes(*(place.shape for place in places.values()))
+    return list(np.broadcast_to(flat, shape).ravel().tolist())
+
+
+def _count_of(term: str, lengths: dict[str, int]) -> int:
+    return int(np.prod([lengths[label] for label in term], dtype=int))
 
 
 # colouring

@@ -18,6 +18,7 @@ from hcmodel.expression import Variable
 from hcmodel.hidden.map import OBJECTIVE, HiddenMap, MapPoint, complete
 from hcmodel.hidden.proof import prove
 from hcmodel.hidden.separable import LOG, declared_coordinates
+from hcmodel.solvers.hessians import as_dense
 from hcmodel.solvers.theory import Constants
 
 if TYPE_CHECKING:
@@ -153,7 +154,7 @@ def _by_hessians(points: Sequence[MapPoint], function: int) -> tuple[float, floa
     low = high = 0.0
     for point in points:
         model = point.map
-        hessian = model.stack.hessian(point.point, model.weights(function))
+        hessian = as_dense(model.stack.hessian(point.point, model.weights(function)))
         projected = model.basis.T @ hessian @ model.basis
         if projected.size and np.isfinite(projected).all():
             values = np.linalg.eigvalsh(projected)

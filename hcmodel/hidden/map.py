@@ -16,10 +16,12 @@ import numpy as np
 import scipy
 from numpy.typing import NDArray
 
-from hcmodel.engines.autograd_ import AutogradStack, Forward, compile_stack
+from hcmodel.engines.autograd_ import AutogradStack, compile_stack
+from hcmodel.engines.forward import Forward
 from hcmodel.expression import Expression, Variable
 from hcmodel.families import label
 from hcmodel.graph import topological_order
+from hcmodel.solvers.hessians import as_dense
 
 if TYPE_CHECKING:
     from hcmodel.problem import Problem
@@ -203,7 +205,7 @@ class MapPoint:
     def hidden_hessian(self, function: int) -> FloatArray:
         """∇²[F − s·c] in x, s held fixed: on the tangent space it is Jᵀ∇²H J for F = H∘c."""
         weights = self.map.weights(function, self.slope(function))
-        return self.map.stack.hessian(self.point, weights)
+        return as_dense(self.map.stack.hessian(self.point, weights))
 
 
 def _dense(matrix: Any) -> FloatArray:

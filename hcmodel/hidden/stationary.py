@@ -20,6 +20,7 @@ from hcmodel.hidden.map import OBJECTIVE, HiddenMap, MapPoint
 from hcmodel.hidden.segments import inside
 from hcmodel.solvers.cones import Simplices
 from hcmodel.solvers.domain import Box, Domain, Product
+from hcmodel.solvers.hessians import as_dense
 
 FloatArray = NDArray[np.float64]
 
@@ -66,7 +67,7 @@ class _System:
         rows = np.zeros(self.model.rows)
         rows[self.active] = multipliers
         weights = self.model.lagrangian_weights(1.0, rows)
-        hessian = self.face.T @ self.model.stack.hessian(point.point, weights) @ self.face
+        hessian = self.face.T @ as_dense(self.model.stack.hessian(point.point, weights)) @ self.face
         slopes = self.slopes(point)
         corner = np.zeros((self.active.size, self.active.size))
         return np.block([[hessian, slopes.T], [slopes, corner]])

@@ -1,5 +1,6 @@
 """Convex quadratic programs with a box and cones: the sub-problem of every method here."""
 
+from hcmodel.solvers.qp.low_rank import solve_program
 from hcmodel.solvers.qp.program import QPSolution, QPStatus, QuadraticProgram, residuals
 from hcmodel.solvers.qp.table import BACKENDS, QPBackend, make_backend
 
@@ -11,4 +12,5 @@ __all__ = [
     "QuadraticProgram",
     "make_backend",
     "residuals",
+    "solve_program",
 ]

@@ -22,6 +22,9 @@ SNAP = 1e-7
 # A bound as large as this is none, as in most solvers.
 INFINITE = 1e20
 
+# From this many variables on, the factorisation that works in blocks is the faster one.
+BLOCKED = 500
+
 STATUSES = {
     "Solved": QPStatus.SOLVED,
     "AlmostSolved": QPStatus.ALMOST_SOLVED,
@@ -44,15 +47,18 @@ class ClarabelBackend:
             self._solver.update(P=data.P.data, q=data.q, A=data.A.data, b=data.b)
         else:
             self._solver = clarabel.DefaultSolver(
-                data.P, data.q, data.A, data.b, data.cones, _settings()
+                data.P, data.q, data.A, data.b, data.cones, _settings(data.q.size)
             )
             self._pattern = pattern
         answer = self._solver.solve()
         return data.solution(answer, STATUSES.get(str(answer.status), QPStatus.FAILED))
 
 
-def _settings() -> Any:
+def _settings(size: int) -> Any:
     settings = clarabel.DefaultSettings()
+    if size >= BLOCKED and hasattr(settings, "max_threads"):  # as long as there is faer
+        settings.direct_solve_method = "faer"
+        settings.max_threads = 1  # the same numbers on every machine
     settings.verbose = False
     settings.tol_gap_abs = settings.tol_gap_rel = settings.tol_feas = 1e-10
     settings.max_iter = 100
@@ -166,7 +172,9 @@ class _Conic:
         return QPSolution(status, step, np.maximum(inequality, 0.0), equality, bounds)
 
 
-def _upper_triangle(quadratic: FloatArray) -> Any:
+def _upper_triangle(quadratic: Any) -> Any:
+    if scipy.sparse.issparse(quadratic):
+        return scipy.sparse.csc_matrix(scipy.sparse.triu(quadratic, format="csc"))
     if quadratic.ndim == 2:
         return scipy.sparse.csc_matrix(np.triu(quadratic))
     size = quadratic.size

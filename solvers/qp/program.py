@@ -28,9 +28,9 @@ class QPStatus(Enum):
 
 @dataclass(frozen=True)
 class QuadraticProgram:
-    """`quadratic` is P, a vector when it is diagonal."""
+    """`quadratic` is P: an array, a csr_array, a vector when it is diagonal, or with structure."""
 
-    quadratic: FloatArray
+    quadratic: Any
     linear: FloatArray
     inequality: Matrix
     inequality_bound: FloatArray
@@ -43,7 +43,8 @@ class QuadraticProgram:
         return self.linear.size
 
     def times_quadratic(self, s: FloatArray) -> FloatArray:
-        return self.quadratic * s if self.quadratic.ndim == 1 else self.quadratic @ s
+        diagonal = isinstance(self.quadratic, np.ndarray) and self.quadratic.ndim == 1
+        return np.asarray(self.quadratic * s if diagonal else self.quadratic @ s)
 
 
 @dataclass(frozen=True)

@@ -8,8 +8,9 @@ from numpy.typing import NDArray
 
 import hcmodel as hc
 from hcmodel.solvers import Box
-from hcmodel.solvers.coordinates import LogBox, LogStack, MapGeometry, log_domain
+from hcmodel.solvers.coordinates import LogBox, LogStack, log_domain
 from hcmodel.solvers.domain import Product
+from hcmodel.solvers.map_geometry import MapGeometry
 from hcmodel.solvers.oracle import Oracle
 
 FloatArray = NDArray[np.float64]
