@@ -25,6 +25,7 @@ from hcmodel.solution import (
 from hcmodel.solvers import kkt
 from hcmodel.solvers.bundle_level import BOTTOM
 from hcmodel.solvers.oracle import LARGEST_NUMBER, Evaluation
+from hcmodel.solvers.promise import promised_decrease
 from hcmodel.solvers.result import Record, Result, Termination
 from hcmodel.solvers.theory import Constants
 from hcmodel.strategy import Journey
@@ -41,6 +42,8 @@ CERTIFIED = "shown to be within the tolerance of the optimal value"
 FAR_OUT = 0.1 * LARGEST_NUMBER
 DECLARED = "within the tolerance of the optimal value, if the declared coordinates are right"
 IMPOSSIBLE = "shown to have no feasible point"
+# Of a point that is called stationary no step may promise more than this many times the gap allowed.
+PROMISED = 10.0
 # A bound is refined up to this part of what the status asks for, since it costs next to nothing.
 FINE = 1e-5
 
@@ -127,6 +130,9 @@ def judged_solution(
     if gap is None and constants is not None and as_written and stationary and smooth is not None:
         domination = gradient_domination(smooth, lifted.domain, multipliers, constants)
     certified = domination if gap is None else gap
+    if stationary and smooth is not None:
+        shown = certified is not None and certified <= gap_allowed(smooth.objective, tolerance)
+        stationary = shown or not _promises_more(hidden, lifted, smooth, multipliers, tolerance)
     status = judge(
         _termination(result.termination, evaluation, canonical),
         evaluation,
@@ -223,6 +229,29 @@ def _falls_beside(form: Form, evaluation: Evaluation, multipliers: FloatArray) -
             if value - own - min(expected, 0.0) < -STEEP * ASIDE * scale:
                 return True
     return False
+
+
+def _promises_more(
+    hidden: Form | None,
+    lifted: Form,
+    smooth: Evaluation,
+    multipliers: FloatArray,
+    tolerance: float,
+) -> bool:
+    """Whether a Newton step from the point promises a decrease that would show in the value."""
+    form, evaluation = lifted, smooth
+    if hidden is not None:
+        form = hidden
+        evaluation = form.oracle().at(form.from_written(lifted.to_written(smooth.point)))
+        multipliers = form.multipliers(evaluation, lifted.duals(smooth, multipliers))
+    if not (form.affords_hessian and evaluation.finite and evaluation.differentiable):
+        return False
+    decrease = promised_decrease(form.oracle(), form.domain, form.geometry, evaluation, multipliers)
+    if decrease is None:
+        return False
+    value = form.plain_objective(evaluation.objective)
+    fallen = value - form.plain_objective(evaluation.objective - decrease)
+    return fallen > PROMISED * gap_allowed(value, tolerance)
 
 
 def _impossible(hidden: Form, outcome: Outcome) -> LowerBound | None:

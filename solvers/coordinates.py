@@ -7,14 +7,14 @@ Two kinds. Coordinates that are each x_i or log x_i are a change of variables: `
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, Protocol
 
 import numpy as np
 import scipy
 from numpy.typing import NDArray
 
-from hcmodel.solvers.domain import Box, Domain, Product
+from hcmodel.solvers.domain import Box, Domain, Product, roomy_metric
 from hcmodel.solvers.hessians import Hessian, SparseHessian, as_dense, congruent, with_diagonal
 from hcmodel.solvers.oracle import Evaluation, Forward, Matrix, Oracle, Stack
 
@@ -129,6 +129,19 @@ def log_domain(domain: Domain, logs: NDArray[np.bool_]) -> Domain:
     return LogBox(lower, upper, domain.positive & ~logs, logs)
 
 
+@dataclass(frozen=True)
+class ReleasedBox(Box):
+    """A box some of whose bounds are left out; they still tell in which units its entries move."""
+
+    units: Box = None  # type: ignore[assignment]
+
+    def metric(self, x: FloatArray) -> FloatArray:
+        return self.units.metric(x)
+
+    def width(self) -> FloatArray:
+        return self.units.width()
+
+
 def released(domain: Domain, entries: NDArray[np.bool_]) -> Domain:
     """X without the bounds of some entries of its boxes."""
     if isinstance(domain, Product):
@@ -137,12 +150,9 @@ def released(domain: Domain, entries: NDArray[np.bool_]) -> Domain:
         return Product([released(factor, part) for factor, part in parts])
     if not isinstance(domain, Box) or not entries.any():
         return domain
-    return replace(
-        domain,
-        lower=np.where(entries, -np.inf, domain.lower),
-        upper=np.where(entries, np.inf, domain.upper),
-        positive=domain.positive & ~entries,
-    )
+    lower = np.where(entries, -np.inf, domain.lower)
+    upper = np.where(entries, np.inf, domain.upper)
+    return ReleasedBox(lower, upper, domain.positive & ~entries, domain)
 
 
 @dataclass(frozen=True)
@@ -204,7 +214,7 @@ class PlainGeometry:
     domain: Domain
 
     def frame(self, evaluation: Evaluation, curvature: Hessian | None = None) -> Frame:
-        return Frame(self.domain.metric(evaluation.point))
+        return Frame(roomy_metric(self.domain, evaluation.point))
 
     def hessian(self, oracle: Oracle, evaluation: Evaluation, multipliers: FloatArray) -> Hessian:
         return oracle.lagrangian_hessian(evaluation, multipliers)

@@ -24,6 +24,8 @@ LARGEST_RISE = 3.0
 # Bounds farther than this, in natural units, stand for no bound: no step goes there, and numbers of
 # such a size spoil the QP.
 FARTHEST = 1e5
+# The share of a variable's range that counts as a natural move at least, where units have to be safe.
+ROOM = 1e-4
 
 
 @dataclass(frozen=True)
@@ -106,6 +108,13 @@ class Domain(Protocol):
 
     def middle(self) -> FloatArray:
         """A central point, geometric where the lower bound is positive."""
+
+
+def roomy_metric(domain: Domain, x: FloatArray) -> FloatArray:
+    """Natural lengths; a variable that may be very large has its unit even where it is small."""
+    width = domain.width()
+    roomy = np.where(np.isfinite(width), ROOM * width, 0.0)
+    return np.maximum(domain.metric(x), roomy)
 
 
 @dataclass(frozen=True)

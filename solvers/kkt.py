@@ -1,10 +1,11 @@
 """KKT residual and multipliers at a point.
 
-The residual is ‖Π_X(x + v/s) − x‖∞, where v is the part of −∇L that X does not hold back and s_i the
-size of the terms that have to cancel in coordinate i, at least 1. One scale for all coordinates would
-let a steep direction that a row takes up hide the others, and dividing after the projection would let
-every steep point of a small box pass. Complementarity counts alike, |λ_i g_i| of rows and |v_i| times
-the distance to a bound, over max(1, |F1|), and so does the sign of λ.
+The residual is ‖Π_X(x − ∇L/s) − x‖∞, where s_i is the size of what has to cancel in coordinate i, at
+least 1, and the same for entries that only move together. One scale for all coordinates would let a
+steep direction that a row takes up hide the others, and dividing after the projection would let every
+steep point of a small box pass. Complementarity counts alike, |λ_i g_i| of rows and |v_i| times the
+distance to a bound, over max(1, |F1|), v being the part of −∇L that X does not hold back; and so does
+the sign of λ.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ import numpy as np
 import scipy
 from numpy.typing import NDArray
 
-from hcmodel.solvers.domain import Domain
+from hcmodel.solvers.domain import Domain, roomy_metric
 from hcmodel.solvers.oracle import Evaluation
 
 FloatArray = NDArray[np.float64]
@@ -25,8 +26,8 @@ FloatArray = NDArray[np.float64]
 LARGEST_LEAST_SQUARES = 200
 # The least size that an objective is taken to have where it and its slopes vanish.
 SMALLEST_SCALE = 1e-5
-# The share of a variable's range that counts as a natural move at least.
-ROOM = 1e-4
+# The share of terms that cancel among themselves which counts as size.
+CANCELLATION = 1e-6
 
 
 def lagrangian_gradient(evaluation: Evaluation, multipliers: FloatArray) -> FloatArray:
@@ -54,10 +55,14 @@ def residual(evaluation: Evaluation, domain: Domain, multipliers: FloatArray) ->
 
 
 def _terms(evaluation: Evaluation, multipliers: FloatArray) -> FloatArray:
-    """|∇F1| + Σ |λ_j ∇row_j|: the size of what cancels in each coordinate of ∇L."""
-    return np.asarray(
-        np.abs(evaluation.gradient) + abs(evaluation.jacobian).T @ np.abs(multipliers)
-    )
+    """|∇F1| + |Σ λ_j ∇row_j|: the size of what cancels in each coordinate of ∇L.
+
+    Multipliers of dependent rows may be as large as they like and cancel each other: those terms
+    count only as far as their rounding does.
+    """
+    pull = np.asarray(evaluation.jacobian.T @ multipliers)
+    rounding = CANCELLATION * (abs(evaluation.jacobian).T @ np.abs(multipliers))
+    return np.asarray(np.abs(evaluation.gradient) + np.abs(pull) + rounding)
 
 
 def _evened(sizes: FloatArray, domain: Domain, point: FloatArray) -> FloatArray:
@@ -79,10 +84,7 @@ def scaled_residual(evaluation: Evaluation, domain: Domain, multipliers: FloatAr
     Its square is of the order of the error in the value, so complementarity, whose error is of
     first order, joins by its root.
     """
-    point, width = evaluation.point, domain.width()
-    # A variable that may be very large has its unit even where it happens to be small.
-    roomy = np.where(np.isfinite(width), ROOM * width, 0.0)
-    metric = np.maximum(domain.metric(point), roomy)
+    point, metric = evaluation.point, roomy_metric(domain, evaluation.point)
     gradient = lagrangian_gradient(evaluation, multipliers)
     if not np.isfinite(gradient).all():
         return np.inf

@@ -33,7 +33,7 @@ class Task:
     """What a method works on. `tolerance` is relative feasibility and the KKT residual aimed at.
 
     `geometry` holds the hidden coordinates, if there are any; `certified(point, multipliers)` says
-    whether the point is shown to be good enough.
+    whether the point is shown to be good enough, or None where nothing can be shown.
     """
 
     oracle: Oracle
@@ -41,7 +41,7 @@ class Task:
     tolerance: float
     optimal_value: float | None = None
     geometry: Geometry | None = None
-    certified: Callable[[Evaluation, FloatArray], bool] | None = None
+    certified: Callable[[Evaluation, FloatArray], bool | None] | None = None
 
 
 @dataclass(frozen=True)

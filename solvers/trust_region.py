@@ -2,8 +2,8 @@
 
 `hidden-newton` and `prox-linear` differ in the coordinates they work in and in where the curvature
 comes from (`Curvature`); everything else is here. A run ends when the KKT residual is well below the
-tolerance and the task's `certified`, if there is one, is content; a run that can get no further ends
-with what it has.
+tolerance and either the task's `certified` is content or, where nothing can be shown, the next step
+promises nothing worth having; a run that can get no further ends with what it has.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ from hcmodel.solvers.coordinates import Geometry, PlainGeometry
 from hcmodel.solvers.hessians import Hessian
 from hcmodel.solvers.loop import State, Task
 from hcmodel.solvers.oracle import Evaluation
+from hcmodel.solvers.promise import worth_having
 from hcmodel.solvers.qp import QPBackend, make_backend
 from hcmodel.solvers.result import Termination
 from hcmodel.solvers.sqp import Penalty, QuadraticModel, QuadraticStep, solve_step
@@ -91,6 +92,7 @@ class TrustRegionState(State):
     hessian: Hessian | None = None
     stagnant: int = 0
     failures: int = 0
+    near: bool = False
     converged: bool = False
     held: int = 0
     plain: int = 0
@@ -146,6 +148,8 @@ class TrustRegion:
         state = replace(state, hessian=hessian, penalty=state.penalty.after(model, found))
         promised = state.penalty.predicted(model, found.w)
         scale = max(1.0, abs(state.penalty.merit(current)))
+        if state.near and promised <= SHARE * worth_having(current, task.tolerance):
+            return replace(state, converged=True)
         if self._cannot_repair(task, model, found):
             return self._at_rest(task, state, model, found)
         if promised <= ROUNDING * scale:
@@ -236,13 +240,19 @@ class TrustRegion:
             multipliers, value = kkt.best_multipliers(
                 current, domain, [multipliers], task.tolerance
             )
-        done = (
+        near = (
             value <= tight
             and current.relative_violation <= tight
             and kkt.is_stationary(current, domain, multipliers, task.tolerance)
-            and (task.certified is None or task.certified(current, multipliers))
         )
-        return replace(state, multipliers=multipliers, residual=value, converged=done)
+        shown = task.certified(current, multipliers) if near and task.certified else None
+        return replace(
+            state,
+            multipliers=multipliers,
+            residual=value,
+            near=near and shown is None,
+            converged=near and bool(shown),
+        )
 
     def _at_rest(
         self,
