@@ -22,6 +22,7 @@ from hcmodel.graph import topological_order
 from hcmodel.layout import Layout
 from hcmodel.solvers.domain import Domain
 from hcmodel.solvers.outer import Outer
+from hcmodel.steep import steep_entries
 from hcmodel.symmetry import equates_symmetric, has_symmetric_value, square_parameters
 
 FloatArray = NDArray[np.float64]
@@ -133,7 +134,7 @@ def canonicalize(
         Layout(variables),
         roots,
         outer,
-        make_domain(variables),
+        make_domain(variables, steep_entries(roots, variables)),
         tuple(blocks),
         sign,
         tuple((parameter, has_symmetric_value(parameter)) for parameter in deciding),

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 import numpy as np
+from numpy.typing import NDArray
 
 from hcmodel.errors import ModelError
 from hcmodel.expression import Variable
@@ -14,11 +16,18 @@ from hcmodel.solvers.cones import Simplices, SymmetricMatrices, to_vector
 from hcmodel.solvers.domain import Box, Domain, Product
 
 
-def make_domain(variables: Sequence[Variable]) -> Domain:
-    """The product of the variables' domains; neighbouring boxes are one box."""
+def make_domain(
+    variables: Sequence[Variable], steep: Mapping[Variable, NDArray[np.bool_]] | None = None
+) -> Domain:
+    """The product of the variables' domains; neighbouring boxes are one box.
+
+    `steep` marks entries of boxes that move by factors though their lower bound is 0.
+    """
     factors: list[Domain] = []
     for variable in variables:
         factor = _factor(variable)
+        if steep is not None and variable.domain_kind == "box" and isinstance(factor, Box):
+            factor = replace(factor, positive=factor.positive | np.ravel(steep[variable]))
         last = factors[-1] if factors else None
         if isinstance(factor, Box) and isinstance(last, Box):
             factors[-1] = Box(

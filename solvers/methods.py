@@ -180,7 +180,7 @@ def minimize(
     callback: Callable[[Record], bool | None] | None = None,
     options: Any = None,
     geometry: Geometry | None = None,
-    certified: Callable[[Evaluation, FloatArray], bool] | None = None,
+    certified: Callable[[Evaluation, FloatArray], bool | None] | None = None,
 ) -> Result:
     """Minimise over a domain with a method of the table; usable without the modelling layer.
 

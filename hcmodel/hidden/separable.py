@@ -99,6 +99,19 @@ def _moved(codes: Codes) -> Codes:
     return np.where((codes > 0) & (codes < MOVED), codes + MOVED, codes)
 
 
+def entry_codes(parts: Sequence[Expression], variables: Sequence[Variable]) -> Codes:
+    """The entries of variables, numbered from 1 in their order, that occur among the parts' entries.
+
+    As they are or times a positive constant.
+    """
+    offsets = np.cumsum([0, *(variable.size for variable in variables)])
+    start = {variable: int(offset) for variable, offset in zip(variables, offsets, strict=False)}
+    codes = _codes(parts, start)
+    found = [np.ravel(codes[id(part)]) for part in parts]
+    entries = np.unique(np.concatenate([np.zeros(0, dtype=int), *found]))
+    return entries[(entries > 0) & (entries < MOVED)]
+
+
 def plain_entries(
     parts: Sequence[Expression], variables: Sequence[Variable]
 ) -> dict[Variable, NDArray[np.bool_]]:
