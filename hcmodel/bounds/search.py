@@ -24,7 +24,7 @@ from hcmodel.bounds.sets import least
 from hcmodel.forms import Form
 from hcmodel.solvers import kkt
 from hcmodel.solvers.domain import Domain
-from hcmodel.solvers.hessians import has_negative
+from hcmodel.solvers.hessians import has_negative, is_finite
 from hcmodel.solvers.oracle import Evaluation, Oracle
 
 FloatArray = NDArray[np.float64]
@@ -50,6 +50,7 @@ ROUNDING = 1e-15
 CURVED = 1e-6
 # Points at which a declared map is put to the test, and the margin, relative to the terms compared.
 SAMPLES = 64
+CURVATURES = 4
 FEW = 10
 UNDERCUT = 1e-7
 # The widths within which rows count as active when multipliers are fitted.
@@ -289,10 +290,25 @@ class Search:
         size = float(np.max(slopes, initial=0.0))
         gradient = kkt.lagrangian_gradient(evaluation, multipliers)
         bent = self.chart.curvature_of_bounds(evaluation, gradient)
-        return self._undercut() or any(
+        curved = any(
             has_negative(matrix, CURVED, size)
             for matrix in (hessian, *(frame.hessian(b) for b in bent))
         )
+        return curved or self._curves_down_elsewhere() or self._undercut()
+
+    def _curves_down_elsewhere(self) -> bool:
+        """Whether the hidden Hessian of the Lagrangian has a negative eigenvalue at a sample of X."""
+        evaluation, multipliers = self.pair
+        domain, geometry, generator = self.form.domain, self.form.geometry, np.random.default_rng(2)
+        for _ in range(CURVATURES if evaluation.point.size > FEW else 4 * CURVATURES):
+            sample = self.oracle.at(domain.sample(generator))
+            if not (sample.finite and sample.differentiable):
+                continue
+            hessian = geometry.hessian(self.oracle, sample, multipliers)
+            in_frame = geometry.frame(sample).hessian(hessian)
+            if is_finite(in_frame) and has_negative(in_frame, CURVED):
+                return True
+        return False
 
     def _undercut(self) -> bool:
         """Whether the Lagrangian lies below its own minorant at a sample of X: then the map is wrong.
