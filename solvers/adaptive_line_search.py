@@ -67,6 +67,8 @@ class AdaptiveLineSearch:
             return self._objective_step(task, state)
         if state.feasibility is not None:
             return continue_feasibility(task, self.backend, state)
+        if state.penalty.merit(state.current) <= state.level:  # the phase on the rows went below η0
+            state = self._update_level(state)
         most = BETA * max(state.penalty.merit(state.current) - state.level, 0.0)
         wanted = min(state.decrease, most)
         shift = wanted / most if most > 0 else 1.0

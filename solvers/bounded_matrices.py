@@ -118,6 +118,9 @@ class BoundedMatrices:
         multipliers, _ = find_multipliers(equation, by_program)
         return length * equation.point(multipliers), length * multipliers
 
+    def norm(self, x: FloatArray) -> FloatArray:
+        return self.matrices.norm(x)
+
     def width(self) -> FloatArray:
         return np.full(self.dimension, np.inf)
 

@@ -84,6 +84,9 @@ class BoundedSimplices:
         rest = wanted - shift_to_sum(wanted, self._rows(low), self._rows(high), 0.0)[:, None]
         return rest.reshape(-1) - np.clip(rest.reshape(-1), low, high)
 
+    def norm(self, x: FloatArray) -> FloatArray:
+        return np.ones(self.dimension)
+
     def width(self) -> FloatArray:
         return np.ones(self.dimension)
 

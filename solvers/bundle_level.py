@@ -23,12 +23,14 @@ from hcmodel.solvers.level_step import (
     Search,
     backtrack,
     solve_level,
+    solve_rows,
     worst,
 )
 from hcmodel.solvers.loop import State, Task
 from hcmodel.solvers.oracle import Evaluation, Oracle
 from hcmodel.solvers.qp import QPBackend, make_backend
 from hcmodel.solvers.result import Termination
+from hcmodel.solvers.secant import secant_matrix
 
 FloatArray = NDArray[np.float64]
 
@@ -46,6 +48,11 @@ PROGRESS = 1e-13
 BOTTOM = 1e20
 # So is a point beyond FAR, in a direction without a bound, where a negative objective still falls.
 FAR = 1e20
+# How many past points with their derivatives are kept, and up to which sizes, of the matrix that they
+# give and of the Jacobian, that pays.
+BUNDLE = 80
+LARGEST_MATRIX = 200
+LARGEST_JACOBIAN = 100_000
 
 
 @dataclass(frozen=True)
@@ -70,10 +77,16 @@ class Options:
 
 @dataclass(frozen=True)
 class BundleState(State):
-    """State of a bundle-level method; `decrease` is δ, the fall of F1 that the next QP asks for."""
+    """State of a bundle-level method; `decrease` is δ, the fall of F1 that the next QP asks for.
+
+    `bundle` are the last points, whose derivatives give the QP its metric; `weight` is the multiplier
+    of the level in that metric, or in the domain's own where the bundle tells nothing (not `curved`).
+    """
 
     decrease: float = np.nan
     weight: float = 0.0
+    bundle: tuple[Evaluation, ...] = ()
+    curved: bool = False
     penalty: Penalty = field(default_factory=lambda: Penalty(np.zeros(0)))
     history: tuple[Evaluation, ...] = ()
     failures: int = 0
@@ -101,8 +114,12 @@ class StarBundleLevel:
             return continue_feasibility(task, self.backend, state)
         assert task.optimal_value is not None
         remaining = state.current.objective + owed(state) - task.optimal_value
-        wanted = min(state.decrease, max(remaining, 0.0))
+        last = state.decrease
+        wanted = min(last, max(remaining, 0.0))
         state = advance(task, self.backend, self.options, state, wanted)
+        if wanted == 0.0:
+            # Below the level for want of feasibility: that tells nothing of the curvature.
+            state = replace(state, decrease=last)
         gap = state.current.objective - task.optimal_value
         share = min(1.0, state.decrease / gap) if gap > 0 else 1.0
         return replace(state, level=task.optimal_value, shift=share)
@@ -161,6 +178,7 @@ def continue_feasibility(task: Task, backend: QPBackend, state: BundleState) -> 
                 phase="descent",
                 decrease=first_decrease(start, task),
                 history=(start,),
+                bundle=(),
                 feasibility=None,
             )
         return replace(state, stop=Termination.OUTSIDE_DOMAIN)
@@ -190,7 +208,11 @@ def advance(
     `wanted` is the decrease of F1 + λ[F2]₊; as the rows are repaired in full, F1 may rise by λ[F2]₊.
     """
     oracle = oracle or task.oracle
-    model = LinearModel.at(state.current, task.domain)
+    curvature = _curvature(task.domain, state)
+    if state.curved != (curvature is not None):
+        # Of its own, a quadratic model has its minimum at a multiplier of 1.
+        state = replace(state, curved=not state.curved, weight=0.0 if state.curved else 1.0)
+    model = LinearModel.at(state.current, task.domain, curvature)
     debt = owed(state)
     level_step = solve_level(model, wanted - debt, state.weight, backend)
     if level_step is None and state.current.relative_violation <= task.tolerance:
@@ -209,13 +231,47 @@ def advance(
         penalty = penalty.covering(level_step.multipliers)
     penalty = penalty.enforcing(model, level_step.s)
     reference = worst(state.history, penalty)
-    search = backtrack(oracle, task.domain, model, level_step.s, penalty, reference)
+    longest = float(np.linalg.norm(level_step.s * model.metric))
+
+    def repair(trial: Evaluation) -> Evaluation | None:
+        return _onto_rows(oracle, task.domain, backend, trial, curvature, longest)
+
+    search = backtrack(oracle, task.domain, model, level_step.s, penalty, reference, repair)
     if search is None:
         return _failed(options, state, penalty, 0.1 * wanted)
     promised = penalty.predicted(model, level_step.s)
     used = 0.0 if level_step.decrease is None else level_step.decrease + debt
     decrease = _next_decrease(wanted, used, promised, search)
     return _moved(task.domain, options, state, level_step, penalty, search, decrease)
+
+
+def _curvature(domain: Domain, state: BundleState) -> FloatArray | None:
+    size, rows = state.current.point.size, state.current.rows.size
+    if size > LARGEST_MATRIX or rows * size > LARGEST_JACOBIAN:
+        return None
+    return secant_matrix(state.bundle, state.current, state.multipliers, domain)
+
+
+def _onto_rows(
+    oracle: Oracle,
+    domain: Domain,
+    backend: QPBackend,
+    trial: Evaluation,
+    curvature: FloatArray | None,
+    longest: float,
+) -> Evaluation | None:
+    """The point on the linearised rows nearest to a trial point, where the way is not too long."""
+    if not trial.differentiable:
+        return None
+    model = LinearModel.at(trial, domain, curvature)
+    found = solve_rows(model, backend)
+    if found is None or found[1] < 1.0:
+        return None
+    step = found[0] * model.metric
+    if np.linalg.norm(step) > longest:
+        return None
+    repaired = oracle.at(domain.project(trial.point + step))
+    return repaired if repaired.finite else None
 
 
 def _judge(task: Task, state: BundleState, level_step: LevelStep) -> BundleState:
@@ -291,6 +347,7 @@ def _moved(
         weight=_next_weight(state.weight, level_step.weight, search.ideal),
         penalty=penalty,
         history=history,
+        bundle=(*(state.bundle or (state.current,)), search.evaluation)[-BUNDLE:],
         step=float(np.linalg.norm(level_step.s)) * search.length,
         failures=0,
         lowest=search.evaluation if lower else lowest,

@@ -20,6 +20,8 @@ FloatArray = NDArray[np.float64]
 ROOT_TWO = float(np.sqrt(2.0))
 # A probability as near as this to a bound is on it: interior-point steps that end there miss it by less.
 ROUNDING = 1e-10
+# Eigenvalues below this share of the largest count as so large where a length is relative to them.
+SMALLEST_FACTOR = 1e-3
 
 
 def helmert(length: int) -> FloatArray:
@@ -111,6 +113,9 @@ class Simplices:
         low = np.where(self._rows(x) <= tolerance, 0.0, -np.inf)
         rest = wanted - shift_to_sum(wanted, low, np.full_like(low, np.inf), 0.0)[:, None]
         return np.ravel(rest - np.maximum(rest, low))
+
+    def norm(self, x: FloatArray) -> FloatArray:
+        return np.ones(self.dimension)
 
     def width(self) -> FloatArray:
         return np.ones(self.dimension)
@@ -245,6 +250,16 @@ class SymmetricMatrices:
         self, x: FloatArray, direction: FloatArray, tolerance: float
     ) -> FloatArray:
         return np.zeros(self.dimension)
+
+    def norm(self, x: FloatArray) -> FloatArray:
+        """‖P^−½ D P^−½‖, for positive definite matrices move by factors, as positive numbers do."""
+        if self.smallest < 0:
+            return np.ones(self.dimension)
+        values, vectors = np.linalg.eigh(to_matrix(x / self.metric(x)))
+        values = np.maximum(values, SMALLEST_FACTOR)
+        rows, columns = triangle(self.order)
+        basis = rotated_basis(vectors)
+        return np.asarray((basis / (values[rows] * values[columns])) @ basis.T)
 
     def width(self) -> FloatArray:
         return np.full(self.dimension, np.inf)

@@ -79,6 +79,9 @@ class Domain(Protocol):
     def metric(self, x: FloatArray) -> FloatArray:
         """A length for each coordinate: what counts as one unit of movement at x."""
 
+    def norm(self, x: FloatArray) -> FloatArray:
+        """M of the natural length √(sᵀMs) of a step s in units of the metric, a vector if diagonal."""
+
     def width(self) -> FloatArray:
         """How far each coordinate can move within X.
 
@@ -176,6 +179,9 @@ class Box:
         width = self.upper - self.lower
         return np.where((width > 0) & (length > 0), np.minimum(length, width), 1.0)
 
+    def norm(self, x: FloatArray) -> FloatArray:
+        return np.ones(self.dimension)
+
     def width(self) -> FloatArray:
         return np.where(self.positive, np.inf, self.upper - self.lower)
 
@@ -268,6 +274,14 @@ class Product:
     def metric(self, x: FloatArray) -> FloatArray:
         pairs = zip(self.factors, self._parts(x), strict=True)
         return _join([factor.metric(part) for factor, part in pairs])
+
+    def norm(self, x: FloatArray) -> FloatArray:
+        pairs = zip(self.factors, self._parts(x), strict=True)
+        norms = [factor.norm(part) for factor, part in pairs]
+        if all(norm.ndim == 1 for norm in norms):
+            return _join(norms)
+        blocks = [norm if norm.ndim == 2 else np.diag(norm) for norm in norms]
+        return np.asarray(scipy.linalg.block_diag(*blocks))
 
     def width(self) -> FloatArray:
         return _join([factor.width() for factor in self.factors])

@@ -14,6 +14,7 @@ import numpy as np
 import scipy
 from numpy.typing import NDArray
 
+from hcmodel.solvers.domain import Domain, nearer
 from hcmodel.solvers.level_step import LinearModel, Penalty, backtrack, solve_rows
 from hcmodel.solvers.loop import Task
 from hcmodel.solvers.oracle import Evaluation
@@ -28,6 +29,12 @@ LARGEST_SLACK = 1e6
 # A slope, per natural unit and relative to the violation, that counts as none, and what follows then.
 FLAT = 1e-6
 MOST_RESTARTS = 3
+# The share of the way to the edge of a matrix cone that a step onto the rows may use up.
+REACH = 0.7
+# A step onto the rows has failed if neither its share nor its length, in natural units, is as large.
+SHORTEST = 0.01
+# Variables up to which a norm that is a matrix pays.
+LARGEST_MATRIX = 200
 
 
 @dataclass(frozen=True)
@@ -74,19 +81,27 @@ def feasibility_step(task: Task, backend: QPBackend, state: FeasibilityState) ->
 
 def _step(task: Task, backend: QPBackend, state: FeasibilityState) -> FeasibilityState:
     oracle = task.oracle.restricted(objective=False)
-    model = LinearModel.at(state.current, task.domain)
+    model = LinearModel.at(state.current, task.domain, _natural(task.domain, state.current.point))
     if not state.elastic:
-        onto_rows = solve_rows(model, backend)
+        inner = replace(model, steps=nearer(model.steps, REACH))
+        onto_rows = solve_rows(inner, backend) or solve_rows(model, backend)
         if onto_rows is not None:
             s, shift = onto_rows
             merit = Penalty(1.0 / model.row_scales)
             start = merit.merit(state.current)
             search = backtrack(oracle, task.domain, model, s, merit, start)
-            if search is not None and search.length >= 0.01:
-                length = float(np.linalg.norm(s)) * search.length
+            length = float(np.linalg.norm(s)) * search.length if search else 0.0
+            if search is not None and max(search.length, length) >= SHORTEST:
                 return replace(state, current=search.evaluation, step=length, shift=shift)
         state = replace(state, elastic=True)
     return _elastic_step(task, backend, state, model)
+
+
+def _natural(domain: Domain, point: FloatArray) -> FloatArray | None:
+    if point.size > LARGEST_MATRIX:
+        return None
+    norm = domain.norm(point)
+    return norm if norm.ndim == 2 else None
 
 
 def _elastic_step(

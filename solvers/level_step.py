@@ -1,27 +1,30 @@
 """One step of a shifted bundle-level method: a projection onto linearised rows, then backtracking.
 
-    minimise ‖s‖²   s.t.   ∇F1·d <= −δ,   ∇g·d <= −α g (violated) or −g (slack),   ∇h·d = −α h,
+    minimise sᵀMs   s.t.   ∇F1·d <= −δ,   ∇g·d <= −α g (violated) or −g (slack),   ∇h·d = −α h,
                            x + d in X,    d = metric(x)·s
 
-This is (SBL-QP) of Fatkhullin, He, Lan, Wolf (2025) with τ = 0 and the level written as a decrease
-δ = αβ(F1 − η) − (1−β)αλ[F2]₊. The shift comes from backtracking instead of from constants: hidden
-convexity makes d = αJ⁻¹(u* − u) satisfy every row for every α <= 1 when the level is not below F1*, so
-nothing is lost by starting large. Slack rows are not shifted: that only enlarges the set. Merit is the
-exact penalty F1 + Σ λ_i [row_i]₊ with a weight for each row, compared with the worst of the last few
-points, because steps of a first-order method are longest where it may rise now and then.
+With M = I this is (SBL-QP) of Fatkhullin, He, Lan, Wolf (2025) with τ = 0 and the level written as a
+decrease δ = αβ(F1 − η) − (1−β)αλ[F2]₊. The shift comes from backtracking instead of from constants:
+hidden convexity makes d = αJ⁻¹(u* − u) satisfy every row for every α <= 1 when the level is not below
+F1*, so nothing is lost by starting large. Slack rows are not shifted: that only enlarges the set. Merit
+is the exact penalty F1 + Σ λ_i [row_i]₊ with a weight for each row, compared with the worst of the last
+few points, because steps of a first-order method are longest where it may rise now and then. M may come
+from the gradients of past points instead (`secant`); then a level whose multiplier is 1 is the minimum of
+the quadratic model. A step that the rows' own curvature spoils is followed by one back onto the rows.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeAlias
 
 import numpy as np
 import scipy
 from numpy.typing import NDArray
 
-from hcmodel.solvers.domain import Domain, StepRows
+from hcmodel.solvers.cones import to_matrix
+from hcmodel.solvers.domain import FARTHEST, Cone, Domain, StepRows
 from hcmodel.solvers.oracle import Evaluation, Oracle
 from hcmodel.solvers.qp import QPBackend, QuadraticProgram
 
@@ -48,7 +51,8 @@ class LinearModel:
     """Objective and rows linearised at a point, in the units of the domain's metric.
 
     Rows are divided by their largest derivative, the objective by its own, so that the QP sees
-    numbers of one size whatever units the user chose.
+    numbers of one size whatever units the user chose. `quadratic` is the M of ‖s‖² = sᵀMs: ones, or
+    the curvature, divided like the objective.
     """
 
     evaluation: Evaluation
@@ -59,9 +63,12 @@ class LinearModel:
     row_scales: FloatArray
     rows: FloatArray
     steps: StepRows
+    quadratic: FloatArray
 
     @staticmethod
-    def at(evaluation: Evaluation, domain: Domain) -> LinearModel:
+    def at(
+        evaluation: Evaluation, domain: Domain, curvature: FloatArray | None = None
+    ) -> LinearModel:
         metric = domain.metric(evaluation.point)
         gradient = evaluation.gradient * metric
         jacobian = evaluation.jacobian
@@ -77,16 +84,29 @@ class LinearModel:
             if scipy.sparse.issparse(scaled)
             else (scaled / scales[:, None])
         )
+        gradient_scale = float(np.max(np.abs(gradient), initial=0.0)) or 1.0
+        quadratic = np.ones(gradient.size) if curvature is None else curvature / gradient_scale
         return LinearModel(
             evaluation=evaluation,
             metric=metric,
             gradient=gradient,
-            gradient_scale=float(np.max(np.abs(gradient), initial=0.0)) or 1.0,
+            gradient_scale=gradient_scale,
             jacobian=shrunk,
             row_scales=scales,
             rows=evaluation.rows / scales,
             steps=domain.step_rows(evaluation.point, metric),
+            quadratic=quadratic,
         )
+
+    @property
+    def curved(self) -> bool:
+        """Whether the quadratic term knows more than the domain's metric."""
+        return self.quadratic.ndim == 2
+
+    @property
+    def stiffness(self) -> float:
+        """The size of the quadratic term, by which it is divided for the backend."""
+        return float(np.max(np.abs(self.quadratic), initial=0.0)) or 1.0
 
     @property
     def inequalities(self) -> int:
@@ -112,10 +132,14 @@ class LinearModel:
             self.steps,
             lower=self.steps.lower / unit,
             upper=self.steps.upper / unit,
-            cones=tuple(replace(cone, offset=cone.offset / unit) for cone in self.steps.cones),
+            cones=tuple(
+                replace(cone, offset=cone.offset / unit)
+                for cone in self.steps.cones
+                if not _beyond_reach(cone, unit)
+            ),
         )
         return QuadraticProgram(
-            quadratic=np.ones(dimension),
+            quadratic=self.quadratic / self.stiffness,
             linear=np.zeros(dimension),
             inequality=inequality,
             inequality_bound=bound / unit,
@@ -133,6 +157,14 @@ class LinearModel:
     def change(self, s: FloatArray) -> tuple[float, FloatArray]:
         """Predicted change of the objective, and the predicted rows, of a scaled step."""
         return float(self.gradient @ s), (self.rows + self.jacobian @ s) * self.row_scales
+
+
+def _beyond_reach(cone: Cone, unit: float) -> bool:
+    """Whether no step of a natural length leads to the cone's edge; numbers that large spoil the QP."""
+    if cone.kind != "psd":
+        return False
+    room = float(np.linalg.eigvalsh(to_matrix(cone.offset))[0])
+    return room > FARTHEST * unit * float(np.max(np.abs(cone.matrix.data), initial=0.0))
 
 
 @dataclass(frozen=True)
@@ -173,7 +205,7 @@ def solve_level(
     if attempt is not None and weight > 0:
         # A level whose multiplier is far from the last one asks for a step of another kind: it is
         # met by slack rows alone, or only by going very far.
-        usual = min(max(attempt.weight, weight / WEIGHT_RANGE), weight * WEIGHT_RANGE)
+        usual = _usual_weight(model, attempt.weight, weight)
         if usual != attempt.weight:
             attempt = _try_weight(model, usual, backend) or attempt
     attempt = attempt or _try_vertex(model, backend)
@@ -192,6 +224,18 @@ def solve_level(
             return attempt
         share /= 16.0
     return LevelStep(s, None, shift, None, weight)
+
+
+def _usual_weight(model: LinearModel, found: float, last: float) -> float:
+    """The multiplier of the level to take, near the last one, where the level alone asks for `found`.
+
+    With the curvature known, the level is asked of the quadratic model instead of the linear one: in
+    units of the last multiplier, that falls by w − w²/2 where this falls by w, and no further than w = 1.
+    """
+    least = last / WEIGHT_RANGE
+    if not model.curved:
+        return min(max(found, least), last * WEIGHT_RANGE)
+    return max(last * (1.0 - float(np.sqrt(max(0.0, 1.0 - 2.0 * found / last)))), least)
 
 
 def _try_vertex(model: LinearModel, backend: QPBackend) -> LevelStep | None:
@@ -225,10 +269,10 @@ def _try_weight(model: LinearModel, weight: float, backend: QPBackend) -> LevelS
 def _weighted(
     model: LinearModel, weight: float, unit: float, backend: QPBackend
 ) -> LevelStep | None:
-    """minimise ∇F1·d/‖∇F1‖ + ‖s‖²/(2 weight) over the linearised rows."""
+    """minimise ∇F1·d/‖∇F1‖ + sᵀMs/(2 weight) over the linearised rows."""
     program = replace(
         model.program(1.0, None, unit),
-        quadratic=np.full(model.gradient.size, unit / weight),
+        quadratic=model.quadratic * (unit / weight),
         linear=model.gradient / model.gradient_scale,
     )
     solution = backend.solve(program)
@@ -252,7 +296,9 @@ def _try_level(
     multipliers = None
     if weight > NEGLIGIBLE * max(1e-8, float(np.max(np.abs(rows), initial=0.0))):
         multipliers = rows / model.row_scales / weight * model.gradient_scale
-    return LevelStep(solution.step * unit, multipliers, shift, decrease, weight * unit)
+    return LevelStep(
+        solution.step * unit, multipliers, shift, decrease, weight * unit * model.stiffness
+    )
 
 
 @dataclass(frozen=True)
@@ -266,10 +312,11 @@ class Penalty:
         return own + float(self.weights @ evaluation.violations)
 
     def covering(self, multipliers: FloatArray) -> Penalty:
+        """Weights above the multipliers; what an early, far step raised comes down again."""
         needed = np.abs(multipliers)
-        if (self.weights >= 1.2 * needed).all():
-            return self
-        return Penalty(np.where(self.weights < 1.2 * needed, 2.0 * needed, self.weights))
+        weights = np.where(self.weights < 1.2 * needed, 2.0 * needed, self.weights)
+        lowered = np.maximum(0.5 * weights, 2.0 * needed)
+        return Penalty(np.where(weights > 4.0 * needed, lowered, weights))
 
     def predicted(self, model: LinearModel, s: FloatArray) -> float:
         """The decrease of the merit that the linear model promises."""
@@ -291,6 +338,9 @@ class Penalty:
         return Penalty(
             self.weights + np.where(repaired > 0, 2 * change / total / model.row_scales, 0)
         )
+
+
+Repair: TypeAlias = "Callable[[Evaluation], Evaluation | None]"
 
 
 class Merit(Protocol):
@@ -320,8 +370,12 @@ def backtrack(
     s: FloatArray,
     merit_function: Merit,
     reference: float,
+    repair: Repair | None = None,
 ) -> Search | None:
-    """Halve the step, or interpolate, until the merit falls; None if it does not."""
+    """Halve the step, or interpolate, until the merit falls; None if it does not.
+
+    `repair` is tried where a trial point disappoints because the rows bend.
+    """
     promised = merit_function.predicted(model, s)
     start = merit_function.merit(model.evaluation)
     point = model.evaluation.point
@@ -332,6 +386,12 @@ def backtrack(
         trial = oracle.at(domain.project(point + length * model.metric * s))
         if trial.finite:
             merit = merit_function.merit(trial)
+            surplus = merit - start + length * promised
+            charged = merit - trial.objective if trial.has_objective else 0.0
+            if repair is not None and charged > 0.5 * surplus > 0.25 * length * promised:
+                repaired = repair(trial)
+                if repaired is not None and merit_function.merit(repaired) < merit:
+                    trial, merit = repaired, merit_function.merit(repaired)
             curvature = 2.0 * (merit - start + length * promised) / length**2
             ideal = promised / curvature if curvature > 0 else np.inf
             allowance = ROUNDING * max(abs(start), abs(merit))

@@ -50,15 +50,7 @@ class BfgsCurvature:
         if self._matrix is None:
             return
         step, change = _difference(old, new, multipliers)
-        product = self._matrix @ step
-        curvature = float(step @ product)
-        if curvature <= 0 or not np.isfinite(change).all():
-            return
-        change = _damped(step, change, product)
-        inner = float(step @ change)
-        self._matrix = (
-            self._matrix - np.outer(product, product) / curvature + np.outer(change, change) / inner
-        )
+        self._matrix = updated(self._matrix, step, change)
 
 
 class LimitedMemoryCurvature:
@@ -100,6 +92,19 @@ class LimitedMemoryCurvature:
 
 def make_bfgs(size: int) -> BfgsCurvature | LimitedMemoryCurvature:
     return BfgsCurvature() if size <= LARGEST_MATRIX else LimitedMemoryCurvature()
+
+
+def updated(matrix: FloatArray, step: FloatArray, change: FloatArray) -> FloatArray:
+    """B after one more step; as it was where the step tells nothing."""
+    product = matrix @ step
+    curvature = float(step @ product)
+    if not (curvature > 0 and np.isfinite(change).all()):
+        return matrix
+    change = _damped(step, change, product)
+    inner = float(step @ change)
+    return np.asarray(
+        matrix - np.outer(product, product) / curvature + np.outer(change, change) / inner
+    )
 
 
 def _slope(evaluation: Evaluation, multipliers: FloatArray, metric: FloatArray) -> float:

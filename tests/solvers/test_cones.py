@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+import scipy.linalg
 
 from hcmodel.solvers.bounded_matrices import BoundedMatrices
 from hcmodel.solvers.bounded_simplices import BoundedSimplices
@@ -219,3 +220,18 @@ def test_diameters() -> None:
     assert Simplices(3, 2).diameter() == pytest.approx(np.sqrt(6))
     assert SymmetricMatrices(4, 1.0, 3.0).diameter() == pytest.approx(4)  # between I and 3I
     assert Simplices(2, 1).diameter() == 0.0
+
+
+def test_definite_matrices_are_measured_by_factors() -> None:
+    matrices = SymmetricMatrices(3, 0.0)
+    generator = np.random.default_rng(3)
+    root = generator.normal(size=(3, 3))
+    P = root @ root.T + 0.1 * np.eye(3)
+    x = to_vector(P)
+    D = generator.normal(size=(3, 3))
+    D = D + D.T
+    step = to_vector(D) / matrices.metric(x)
+    length = step @ matrices.norm(x) @ step
+    half = scipy.linalg.fractional_matrix_power(P, -0.5)
+    assert length == pytest.approx(np.linalg.norm(half @ D @ half) ** 2)
+    assert (SymmetricMatrices(3).norm(x) == 1).all()
