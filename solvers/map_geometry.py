@@ -39,6 +39,8 @@ LEAST_SCALE = 1e-4
 MODERATE = 1e6
 # Added to the metric within cones, relative to its largest entry outside them, so that it is definite.
 LEAST_CURVATURE = 1e-9
+# One whose balanced Jacobian has singular values this far apart has no inverse there.
+DEPENDENT = 1e-13
 # A map whose Jacobian has singular values this far apart is not used as a frame at that point.
 SINGULAR = 1e-10
 
@@ -185,8 +187,9 @@ class MapGeometry:
         tangent, along, _ = self._local(x)
         if not np.isfinite(along).all():
             return None
+        along = _balanced(along)
         sizes = np.linalg.svd(along, compute_uv=False)
-        if sizes.size < tangent.shape[1] or sizes[-1] <= SINGULAR * sizes[0]:
+        if sizes.size < tangent.shape[1] or sizes[-1] <= DEPENDENT * sizes[0]:
             return None
         square = along.shape[0] == along.shape[1]
         return bool(np.linalg.slogdet(along)[0] > 0) if square else True
@@ -203,6 +206,14 @@ class MapGeometry:
 def _positive_part(matrix: FloatArray) -> FloatArray:
     values, vectors = np.linalg.eigh(matrix)
     return np.asarray((vectors * np.maximum(values, 0.0)) @ vectors.T)
+
+
+def _balanced(matrix: FloatArray) -> FloatArray:
+    """Rows and columns divided by their sizes in turn, so that units alone make nothing singular."""
+    for axis in (1, 0) * 3:
+        sizes = np.sqrt(np.max(np.abs(matrix), axis=axis, keepdims=True, initial=0.0))
+        matrix = matrix / np.where(sizes > 0, sizes, 1.0)
+    return matrix
 
 
 def _unusual(sizes: FloatArray) -> FloatArray:
