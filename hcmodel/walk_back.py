@@ -241,9 +241,10 @@ def _promises_more(
     """Whether a Newton step from the point promises a decrease that would show in the value."""
     form, evaluation = lifted, smooth
     if hidden is not None:
-        form = hidden
-        evaluation = form.oracle().at(form.from_written(lifted.to_written(smooth.point)))
-        multipliers = form.multipliers(evaluation, lifted.duals(smooth, multipliers))
+        there = hidden.from_written(lifted.to_written(smooth.point))
+        if not hidden.geometry.bends(there):  # bounds that bend are not in the model of a step
+            form, evaluation = hidden, hidden.oracle().at(there)
+            multipliers = hidden.multipliers(evaluation, lifted.duals(smooth, multipliers))
     if not (form.affords_hessian and evaluation.finite and evaluation.differentiable):
         return False
     decrease = promised_decrease(form.oracle(), form.domain, form.geometry, evaluation, multipliers)

@@ -150,7 +150,11 @@ class QuadraticModel:
             quadratic[diagonal] += PROXIMAL * max(1.0, largest)
         walls, limits = self.walls
         inequality = self.jacobian[:count]
-        bound = slack[:count] - rows[:count]
+        # A row that no step within the trust region meets is as good as one that none of them meets by
+        # far, and numbers of that size spoil the program.
+        bound = np.minimum(
+            slack[:count] - rows[:count], 2.0 * self.dimension * min(radius, ENDLESS)
+        )
         if limits.size:
             stack = scipy.sparse.vstack if scipy.sparse.issparse(inequality) else np.vstack
             inequality = stack([inequality, walls])
