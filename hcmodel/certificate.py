@@ -59,8 +59,7 @@ def lower_bound(
 
     Ends as soon as the gap to the point's own value is at most `target`, or, where it is given and as
     far as that is cheap, `finest`. None where the form has no hidden coordinates, where no finite bound
-    is found, and where the form is visibly not convex; to be `trusting` is to look for that only where
-    the gap stays wide.
+    is found, and where the form is visibly not convex; to be `trusting` is not to look for that.
     """
     search = Search.of(form, form.oracle(), evaluation)
     if search is None:
@@ -77,7 +76,7 @@ def lower_bound(
 
     with np.errstate(all="ignore"):
         search.improve(evaluation, multipliers, enough, fair)
-        return _result(search, plain, trusting and fair(search.value))
+        return _result(search, plain, trusting)
 
 
 def infeasibility(

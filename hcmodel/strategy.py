@@ -29,6 +29,8 @@ FloatArray = NDArray[np.float64]
 FALLBACK_CALLS = 2000
 # The share of the gap allowed that a run aims at: the last Newton steps gain more than they cost.
 FINE = 1e-2
+# The factor by which the gap has to shrink from one look at it to the next.
+NARROWING = 0.5
 # Oracle calls after which a method of second order is taken to have stalled.
 SECOND_ORDER_CALLS = 10_000
 
@@ -218,18 +220,28 @@ def _shown(
 
 
 def _certifier(form: Form, tolerance: float) -> Callable[[Evaluation, FloatArray], bool | None]:
-    """Whether the gap at a point is small enough; None where no bound is to be had at all.
+    """Whether the gap at a point is small enough; None where no bound is to be had, or no better one.
 
     Nothing is claimed on this: a declared map is put to the test when the run has ended.
     """
+    narrowest = np.inf
 
     def certified(evaluation: Evaluation, multipliers: FloatArray) -> bool | None:
+        nonlocal narrowest
         if not form.domain.contains(evaluation.point, 1e-9):
             return None  # bounds that were left out are broken: the run after it keeps them
         value = form.plain_objective(evaluation.objective)
-        target = FINE * gap_allowed(value, tolerance)
-        bound = lower_bound(form, evaluation, multipliers, target=target, trusting=True)
-        return None if bound is None else value - bound.value <= target
+        allowed = gap_allowed(value, tolerance)
+        bound = lower_bound(form, evaluation, multipliers, target=FINE * allowed, trusting=True)
+        if bound is None:
+            return None
+        gap, before = value - bound.value, narrowest
+        narrowest = min(gap, before)
+        if gap <= FINE * allowed:
+            return True
+        if gap <= NARROWING * before:
+            return False
+        return True if gap <= allowed else None
 
     return certified
 
@@ -237,6 +249,5 @@ def _certifier(form: Form, tolerance: float) -> Callable[[Evaluation, FloatArray
 def describe(method: str, run: Sequence[Stage]) -> str:
     """What `solution.method` says: the method asked for, or what `auto` did and why."""
     if method != "auto":
-        names = [stage.entry.name for stage in run]
-        return ", then ".join(names)
+        return ", then ".join(dict.fromkeys(stage.entry.name for stage in run))
     return "auto: " + ", then ".join(f"{stage.entry.name} ({stage.why})" for stage in run)

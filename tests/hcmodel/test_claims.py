@@ -124,6 +124,19 @@ def logarithm_of_a_polynomial() -> Model:
     return hc.Problem(hc.Minimize(objective), hidden=[hc.log(y)]), 0.2985
 
 
+def many_wells() -> Model:
+    # Styblinski and Tang: 2ⁿ local minima, of which the start sits in a wrong one
+    x = hc.Variable(8, name="x", bounds=(-5, 5), start=[2.7, *[-2.9] * 7])
+    objective = hc.sum(x**4 - 16 * x**2 + 5 * x) / 2
+    return hc.Problem(hc.Minimize(objective), hidden=[x]), -39.16616570377142 * 8
+
+
+def two_islands() -> Model:
+    x = hc.Variable(3, name="x", bounds=(-1, 1), start=[0.5, 0.5, 0.5])
+    row = hc.sum((x - 0.5) ** 2) * hc.sum((x + 0.7) ** 2) <= 1e-3
+    return hc.Problem(hc.Minimize(x[0]), [row], hidden=[x]), -0.71515075
+
+
 def infimum_at_infinity() -> Model:
     z = hc.Variable(name="z", pos=True)
     return hc.Problem(hc.Minimize(1e30 * z**-0.1)), 0.0
@@ -138,6 +151,8 @@ def infimum_at_infinity() -> Model:
         map_that_is_not_injective,
         map_that_is_not_defined,
         logarithm_of_a_polynomial,
+        many_wells,
+        two_islands,
         infimum_at_infinity,
     ],
 )
@@ -150,6 +165,88 @@ def test_optimal_is_never_said_elsewhere(make: Callable[[], Model]) -> None:
     bound = problem.solution.certificate.lower_bound
     if bound is not None and isinstance(problem.objective, hc.Minimize):
         assert bound <= optimum + 1e-9 * abs(optimum) + 1e-12
+
+
+def transport_with_dependent_rows() -> Model:
+    # entropic transport: rows and columns have the same sum, so that multipliers may grow together
+    # without end; the value is Sinkhorn's
+    costs = np.random.default_rng(0).random((3, 3))
+    plan = hc.Variable((3, 3), name="plan", nonneg=True)
+    start = np.random.default_rng(100).exponential(2, size=(3, 3))
+    objective = hc.sum(costs * plan) - 0.05 * hc.sum(hc.entr(plan))
+    rows = [hc.sum(plan, axis=0) == 1 / 3, hc.sum(plan, axis=1) == 1 / 3]
+    plan.value = start
+    kernel, left = np.exp(-costs / 0.05), np.ones(3)
+    for _ in range(10_000):
+        right = 1 / 3 / (kernel.T @ left)
+        left = 1 / 3 / (kernel @ right)
+    best = left[:, None] * kernel * right
+    return hc.Problem(hc.Minimize(objective), rows), float(
+        np.sum(costs * best) + 0.05 * np.sum(best * np.log(best))
+    )
+
+
+def wide_units() -> Model:
+    # y lies in units of 1e6 and starts at 0, where a move of length 1 changes nothing
+    x, y = hc.Variable(name="x", bounds=(-5, 5)), hc.Variable(name="y", bounds=(-1e7, 1e7), start=0)
+    objective = (x - 1) ** 2 + 1e-3 * (y / 1e6 + x**2 - 3) ** 2
+    return hc.Problem(hc.Minimize(objective)), 0.0
+
+
+@pytest.mark.parametrize("make", [transport_with_dependent_rows, wide_units])
+def test_stationary_is_said_only_where_no_step_promises_more(make: Callable[[], Model]) -> None:
+    problem, optimum = make()
+    problem.solve(max_calls=5000)
+    assert problem.status in ("optimal", "locally_optimal")
+    assert problem.value == pytest.approx(optimum, rel=1e-6, abs=1e-8)
+
+
+def test_a_point_that_looks_stationary_is_judged_by_what_a_newton_step_promises() -> None:
+    # the slope by y is 1e-7, far below any tolerance, and the value 0.09 above the minimum
+    y = hc.Variable(name="y", bounds=(-1e7, 1e7), start=0)
+    problem = hc.Problem(hc.Minimize(1 + 0.01 * (y / 1e6 - 3) ** 2))
+    problem.solve("sbl-adals", max_calls=4)
+    assert problem.status not in ("optimal", "locally_optimal")
+
+
+@pytest.mark.parametrize("rows", ["independent", "dependent"])
+def test_entropies_reach_their_optimum_with_a_bound_at_0_as_with_one_above(rows: str) -> None:
+    generator = np.random.default_rng(0)
+    matrix, inside, costs = (
+        generator.random((3, 6)),
+        generator.random(6) + 0.1,
+        generator.normal(size=6),
+    )
+    if rows == "dependent":
+        matrix = np.vstack([matrix, matrix.sum(axis=0)])
+    points = []
+    for lower in (0.0, 1e-9):
+        x = hc.Variable(6, name="x", bounds=(lower, None), start=generator.exponential(2, size=6))
+        objective = costs @ x - 0.1 * hc.sum(hc.entr(x))
+        problem = hc.Problem(hc.Minimize(objective), [matrix @ x == matrix @ inside])
+        problem.solve()
+        assert problem.solution is not None
+        assert problem.status == "optimal"
+        points.append(problem.solution.oracle_calls.points)
+    assert max(points) <= 40  # it was thousands where steps ended on the bound
+
+
+def test_rows_of_all_sizes_that_say_the_same_do_no_harm() -> None:
+    x, y = hc.Variable(name="x", pos=True), hc.Variable(name="y", pos=True)
+    rows = [weight * x * y >= 6 * weight for weight in (1, 2, 10, 1e6, 1e-6)]
+    slack = [x * y >= 5, x <= 1e12, 1 / x <= 1e9]
+    problem = hc.Problem(hc.Minimize(x + y), [*rows, *slack])
+    assert problem.solve() == pytest.approx(2 * np.sqrt(6), rel=1e-7)
+    assert problem.status == "optimal"
+
+
+def test_infeasibility_is_shown_from_where_the_violation_is_least() -> None:
+    # at the start the violation is larger, but smaller relative to the sides of the row
+    b = hc.Variable(name="b", bounds=(0, 3))
+    problem = hc.Problem(hc.Minimize(b), [2 * b + hc.exp(b) <= -0.6])
+    problem.solve()
+    assert problem.status == "infeasible"
+    assert b.value == pytest.approx(0)
 
 
 @pytest.mark.parametrize("make", [concave_kink, top_of_a_cone])

@@ -14,6 +14,7 @@ from typing import Any
 import cvxpy as cp
 import numpy as np
 import pytest
+import scipy.linalg
 
 import hcmodel as hc
 from examples.paper.models import INCONSISTENT, LEAST_SQUARES, large
@@ -193,18 +194,18 @@ def test_geometric_programs_take_few_points_in_the_median(
     assert np.median(counts) <= 25
 
 
-def regulator(plant: Plant) -> hc.Problem:
+def regulator(plant: Plant, gain: float = 1e3) -> hc.Problem:
     """`examples/lqr.hc` within wider bounds, from K = 0 and P = I."""
     n, m = plant.B.shape
     P = hc.Variable((n, n), name="P", symmetric=True, PSD=(1e-3, 1e5), start=np.eye(n))
-    K = hc.Variable((m, n), name="K", bounds=(-1e3, 1e3), start=np.zeros((m, n)))
+    K = hc.Variable((m, n), name="K", bounds=(-gain, gain), start=np.zeros((m, n)))
     closed = plant.A + plant.B @ K
     cost = hc.trace((plant.Q + K.T @ plant.R @ K) @ P)
     lyapunov = closed @ P + P @ closed.T + plant.W == 0
     return hc.Problem(hc.Minimize(cost), [lyapunov], hidden=[P, K @ P])
 
 
-PLANTS = [*REGULATORS, (2, 1), (3, 1), (4, 2), (6, 1)]
+PLANTS = [*REGULATORS, (2, 1), (3, 1), (4, 2), (6, 1), (8, 1)]
 
 
 @pytest.mark.parametrize("which", PLANTS, ids=str)
@@ -216,6 +217,47 @@ def test_regulators_from_zero_gain(which: Any) -> None:
     assert solution.value == pytest.approx(plant.optimum(), rel=1e-8)
     assert points(problem) <= 60
     assert plant.abscissa(solution.point["K"]) < 0
+
+
+@pytest.mark.parametrize(("order", "inputs", "seed"), [(7, 2, 3), (8, 1, 1)])
+def test_bounds_that_bend_do_not_stand_in_the_way(order: int, inputs: int, seed: int) -> None:
+    # on the way from K = 0 the gains of these plants leave the bounds that the best gain keeps
+    plant = random_plant(order, inputs, seed)
+    largest = 1.02 * float(np.abs(plant.gain()).max())
+    problem = regulator(plant, largest)
+    solution = solved(problem)
+    assert solution.status in SOLVED
+    assert solution.value == pytest.approx(plant.optimum(), rel=1e-8)
+    assert np.abs(solution.point["K"]).max() <= largest
+    assert points(problem) <= 60
+    assert "bounds of K left out" in solution.method
+
+
+def test_a_bound_that_bends_and_holds_the_minimiser_is_kept() -> None:
+    # ẋ = x + u: the best gain is −1 − √2, and −2 with P = ½ the best that the bound leaves
+    P = hc.Variable((1, 1), name="P", PSD=(1e-6, 1e6))
+    K = hc.Variable((1, 1), name="K", bounds=(-2, 2), start=np.zeros((1, 1)))
+    cost, closed = hc.trace((1 + K.T @ K) @ P), 1 + K
+    problem = hc.Problem(hc.Minimize(cost), [closed @ P + P @ closed.T + 1 == 0], hidden=[P, K @ P])
+    solution = solved(problem)
+    assert solution.value == pytest.approx(2.5, rel=1e-6)
+    assert solution.status == "locally_optimal"
+    assert solution.point["K"] == pytest.approx(-2.0)
+    assert "bounds of K kept" in solution.method
+
+
+@pytest.mark.parametrize(("order", "radius", "most"), [(1, 2.0, 15), (3, 1.3, 60), (4, 1.5, 60)])
+def test_regulators_in_discrete_time(order: int, radius: float, most: int) -> None:
+    generator = np.random.default_rng(order)
+    A = generator.normal(size=(order, order))
+    A *= radius / np.abs(np.linalg.eigvals(A)).max()
+    B = generator.normal(size=(order, max(1, order // 2)))
+    riccati = scipy.linalg.solve_discrete_are(A, B, np.eye(order), np.eye(B.shape[1]))
+    problem = example("lqr_discrete", A=A, B=B)
+    solution = solved(problem)
+    assert solution.status == "optimal"
+    assert solution.value == pytest.approx(np.trace(riccati), rel=1e-7)
+    assert points(problem) <= most
 
 
 @pytest.mark.parametrize("seed", range(2))
