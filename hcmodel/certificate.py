@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hcmodel.bounds.charts import Chart
+from hcmodel.bounds.contradiction import contradicted
 from hcmodel.bounds.search import Search, signed
 from hcmodel.forms import Form
 from hcmodel.solvers import kkt
@@ -134,7 +135,7 @@ def _result(search: Search, plain: Callable[[float], float], trusting: bool) -> 
         return None
     value = plain(search.value)
     trusted = trusting or search.form.proof is not None
-    if not np.isfinite(value) or (not trusted and search.contradicted()):
+    if not np.isfinite(value) or (not trusted and contradicted(search)):
         return None
     reference, points = search.best.evaluation.point, search.oracle.calls.points
     conditions = _conditions(search.form, search.chart, search.minorants[0].evaluation.point)
