@@ -30,7 +30,7 @@ from hcmodel.solvers.coordinates import (
     LogStack,
     PlainGeometry,
     log_domain,
-    released,
+    without_bounds,
 )
 from hcmodel.solvers.domain import Domain
 from hcmodel.solvers.hessians import Hessian
@@ -104,12 +104,13 @@ class Form:
         """The same without the bounds that bend in hidden coordinates; None where there are none.
 
         A minimiser of it that keeps those bounds is one of the model too. They would stand in the way
-        of straight lines in u that leave the box and come back.
+        of straight lines in u that leave the box and come back. Functions of the user's own are not
+        asked for values outside their bounds.
         """
         geometry = self.map_geometry
-        if geometry is None or not self.bending_names():
+        if geometry is None or not self.bending_names() or self.compiled.has_black_boxes:
             return None
-        free = released(self.domain, geometry.bending)
+        free = without_bounds(self.domain, geometry.bending)
         straight = np.zeros_like(geometry.bending)
         return replace(
             self, domain=free, map_geometry=replace(geometry, domain=free, bending=straight)

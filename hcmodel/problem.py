@@ -237,9 +237,9 @@ class Problem:
         forms.update()
         refuted = self._warn_if_refuted()
         hidden = None if refuted else forms.hidden(self.source)
-        stages = self._stages(entry, forms, hidden, polish, options)
         for form in {id(form): form for form in (forms.lifted, hidden) if form}.values():
             form.refresh()
+        stages = self._stages(entry, forms, hidden, polish, options)
         compile_seconds = time.perf_counter() - clock if self.compilations > before else 0.0
         if constants == "estimate":
             from hcmodel.hidden.constants import estimate_constants

@@ -61,7 +61,9 @@ def run_stages(
         if last or (solution.is_final() and not stages[number + 1].follows):
             break
         if solution.rank() > 0 and result.evaluation is not None:
-            point = stage.form.to_written(result.point)
+            found = stage.form.to_written(result.point)
+            if forms.canonical.domain.contains(found, 1e-9):  # else bounds were left out and broken
+                point = found
     assert best is not None
     return best
 

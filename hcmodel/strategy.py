@@ -31,6 +31,8 @@ FALLBACK_CALLS = 2000
 FINE = 1e-2
 # The factor by which the gap has to shrink from one look at it to the next.
 NARROWING = 0.5
+# Oracle calls of a run without the bounds that bend; without them there may be no minimiser at all.
+RELEASED_CALLS = 160
 # Oracle calls after which a method of second order is taken to have stalled.
 SECOND_ORDER_CALLS = 10_000
 
@@ -84,14 +86,18 @@ def newton_stages(hidden: Form, options: Any = None, max_calls: int | None = Non
     if hidden.released is None:
         return [bounded]
     names = ", ".join(hidden.bending_names())
+    why = f"{why}, bounds of {names} left out"
     return [
-        Stage(newton, hidden.released, f"{why}, bounds of {names} left out", options, max_calls),
+        Stage(newton, hidden.released, why, options, RELEASED_CALLS),
         replace(bounded, why=f"bounds of {names} kept"),
     ]
 
 
 def _without_coordinates(hidden: Form | None) -> str:
-    return "no hidden coordinates known" if hidden is None else "too many unknowns for the map"
+    if hidden is None:
+        return "no hidden coordinates known"
+    mapped = hidden.map_geometry is not None
+    return "too many unknowns for the map" if mapped else "too many unknowns for second derivatives"
 
 
 def _limited_memory(forms: Forms, hidden: Form | None) -> Stage:
@@ -141,7 +147,7 @@ class Journey:
         names = ("objective", "constraints", "points", "hessians", "outside")
         total = OracleCalls(**{n: getattr(before, n) + getattr(own, n) for n in names})
         trace = (*self.trace, *(self.shifted(record) for record in result.trace))
-        return Journey(trace, total, self.iterations + result.iterations)
+        return Journey(trace, total, max(len(trace) - 1, 0))
 
     def shifted(self, record: Record) -> Record:
         """A line of the run that follows."""
@@ -206,6 +212,9 @@ def run_stage(
         left = limits[-1] if request.max_calls is not None else None
         if left is None or stage.max_calls < left:
             termination = Termination.STALLED  # the limit was not the user's
+    freed = hidden is not None and form is hidden.released
+    if freed and termination is Termination.UNBOUNDED:
+        termination = Termination.STALLED  # without its bounds, which says nothing of the model
     trace = tuple(form.record(record) for record in result.trace)
     return replace(result, trace=trace, termination=termination)
 

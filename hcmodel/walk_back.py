@@ -132,7 +132,10 @@ def judged_solution(
     certified = domination if gap is None else gap
     if stationary and smooth is not None:
         shown = certified is not None and certified <= gap_allowed(smooth.objective, tolerance)
-        stationary = shown or not _promises_more(hidden, lifted, smooth, multipliers, tolerance)
+        late = result.termination in LIMITS  # no time is left to look into it
+        stationary = shown or not (
+            late or _promises_more(hidden, lifted, smooth, multipliers, tolerance)
+        )
     status = judge(
         _termination(result.termination, evaluation, canonical),
         evaluation,

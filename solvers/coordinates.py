@@ -142,12 +142,12 @@ class ReleasedBox(Box):
         return self.units.width()
 
 
-def released(domain: Domain, entries: NDArray[np.bool_]) -> Domain:
+def without_bounds(domain: Domain, entries: NDArray[np.bool_]) -> Domain:
     """X without the bounds of some entries of its boxes."""
     if isinstance(domain, Product):
         stops = np.cumsum([factor.dimension for factor in domain.factors])
         parts = zip(domain.factors, np.split(entries, stops[:-1]), strict=True)
-        return Product([released(factor, part) for factor, part in parts])
+        return Product([without_bounds(factor, part) for factor, part in parts])
     if not isinstance(domain, Box) or not entries.any():
         return domain
     lower = np.where(entries, -np.inf, domain.lower)

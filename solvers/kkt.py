@@ -27,7 +27,7 @@ LARGEST_LEAST_SQUARES = 200
 # The least size that an objective is taken to have where it and its slopes vanish.
 SMALLEST_SCALE = 1e-5
 # The share of terms that cancel among themselves which counts as size.
-CANCELLATION = 1e-6
+CANCELLATION = 1e-8
 
 
 def lagrangian_gradient(evaluation: Evaluation, multipliers: FloatArray) -> FloatArray:
@@ -41,7 +41,7 @@ def residual(evaluation: Evaluation, domain: Domain, multipliers: FloatArray) ->
         return np.inf
     point = evaluation.point
     downhill = domain.normal_cone_distance(point, -gradient)
-    scale = _evened(np.maximum(1.0, _terms(evaluation, multipliers)), domain, point)
+    scale = np.maximum(1.0, _terms(evaluation, domain, multipliers))
     moved = domain.project(point - gradient / scale) - point
     stationarity = float(np.max(np.abs(moved), initial=0.0))
     count = evaluation.inequalities
@@ -54,28 +54,38 @@ def residual(evaluation: Evaluation, domain: Domain, multipliers: FloatArray) ->
     return max(stationarity, complementarity / max(1.0, abs(evaluation.objective)))
 
 
-def _terms(evaluation: Evaluation, multipliers: FloatArray) -> FloatArray:
+def _terms(evaluation: Evaluation, domain: Domain, multipliers: FloatArray) -> FloatArray:
     """|∇F1| + |Σ λ_j ∇row_j|: the size of what cancels in each coordinate of ∇L.
 
     Multipliers of dependent rows may be as large as they like and cancel each other: those terms
-    count only as far as their rounding does.
+    count only as far as their rounding does. Entries of a matrix or of a distribution, which can only
+    move together, have one size, that of the parts which X does not hold back.
     """
+    point, slope = evaluation.point, evaluation.gradient
     pull = np.asarray(evaluation.jacobian.T @ multipliers)
     rounding = CANCELLATION * (abs(evaluation.jacobian).T @ np.abs(multipliers))
-    return np.asarray(np.abs(evaluation.gradient) + np.abs(pull) + rounding)
+    sizes = np.asarray(np.abs(slope) + np.abs(pull) + rounding)
+    groups = _moving_together(domain, point)
+    if groups:
+        parts = [np.abs(domain.normal_cone_distance(point, -part)) for part in (slope, pull)]
+        free = np.maximum(*parts) + rounding
+        for group in groups:
+            sizes[group] = np.max(free[group], initial=0.0)
+    return sizes
 
 
-def _evened(sizes: FloatArray, domain: Domain, point: FloatArray) -> FloatArray:
-    """One size for the entries of a matrix or of a distribution: they can only move together."""
-    evened = sizes.copy()
+def _moving_together(domain: Domain, point: FloatArray) -> list[NDArray[np.intp]]:
+    """The entries of each matrix and of each distribution."""
+    groups: list[NDArray[np.intp]] = []
     for cone in domain.step_rows(point, np.ones(point.size)).cones:
         matrix = cone.matrix
-        groups = [matrix.indices]
-        if cone.kind == "zero":
-            groups = np.split(matrix.indices, matrix.indptr[1:-1])
-        for group in groups:
-            evened[group] = np.max(evened[group], initial=0.0)
-    return evened
+        rows = (
+            [matrix.indices]
+            if cone.kind == "psd"
+            else np.split(matrix.indices, matrix.indptr[1:-1])
+        )
+        groups += [row for row in rows if row.size]
+    return groups
 
 
 def scaled_residual(evaluation: Evaluation, domain: Domain, multipliers: FloatArray) -> float:
@@ -85,11 +95,13 @@ def scaled_residual(evaluation: Evaluation, domain: Domain, multipliers: FloatAr
     first order, joins by its root.
     """
     point, metric = evaluation.point, roomy_metric(domain, evaluation.point)
+    for group in _moving_together(domain, point):
+        metric[group] = np.max(metric[group])
     gradient = lagrangian_gradient(evaluation, multipliers)
     if not np.isfinite(gradient).all():
         return np.inf
     least = max(abs(evaluation.objective), SMALLEST_SCALE)
-    scale = _evened(np.maximum(least, metric * _terms(evaluation, multipliers)), domain, point)
+    scale = np.maximum(least, metric * _terms(evaluation, domain, multipliers))
     count = evaluation.inequalities
     products = float(np.max(np.abs(multipliers[:count] * evaluation.rows[:count]), initial=0.0))
     step = metric * (metric * -gradient / scale)  # in this order: a tiny metric squared would be 0

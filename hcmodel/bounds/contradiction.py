@@ -7,7 +7,7 @@ it is not. What passes is not proven.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,7 +17,7 @@ from hcmodel.bounds.search import Minorant, Search
 from hcmodel.forms import Form
 from hcmodel.solvers import kkt
 from hcmodel.solvers.coordinates import Frame
-from hcmodel.solvers.hessians import LARGEST_DENSE, as_dense, has_negative
+from hcmodel.solvers.hessians import LARGEST_DENSE, Hessian, as_dense, has_negative
 from hcmodel.solvers.oracle import Evaluation, Oracle
 
 FloatArray = NDArray[np.float64]
@@ -51,11 +51,17 @@ class _Test:
     chart: Chart
     best: Minorant
 
+    def _hessian(self, evaluation: Evaluation) -> Hessian:
+        """The hidden Hessian of the Lagrangian itself, whatever cones take up of its slope."""
+        inner = self.form.map_geometry
+        geometry = self.form.geometry if inner is None else replace(inner, curved=())
+        return geometry.hessian(self.oracle, evaluation, self.best.multipliers)
+
     def fails(self) -> bool:
         evaluation, multipliers = self.best.pair
         geometry = self.form.geometry
         frame = geometry.frame(evaluation)
-        hessian = geometry.hessian(self.oracle, evaluation, multipliers)
+        hessian = self._hessian(evaluation)
         size = self._slope(evaluation)
         gradient = kkt.lagrangian_gradient(evaluation, multipliers)
         bent = self.chart.curvature_of_bounds(evaluation, gradient)
@@ -83,8 +89,7 @@ class _Test:
             if not (sample.finite and sample.differentiable):
                 continue
             frame = geometry.frame(sample)
-            hessian = geometry.hessian(self.oracle, sample, self.best.multipliers)
-            matrix = as_dense(frame.hessian(hessian))
+            matrix = as_dense(frame.hessian(self._hessian(sample)))
             if not np.isfinite(matrix).all() or not matrix.size:
                 continue
             values, vectors = np.linalg.eigh(matrix)

@@ -53,6 +53,8 @@ class AutogradStack:
         self._root_sizes = tuple(sizes)
         self._live = self._find_live()
         self._order = {part: self._needed(roots) for part, roots in self._roots_of_part.items()}
+        names = {step.atom.name for step in graph.steps if step.atom is not None}
+        self.has_black_boxes = "function" in names
         self.kinked = any(self._is_kinked(number) for number in self._order["all"])
         self._values: list[Any] | None = None
         self._weights = self._find_weights()

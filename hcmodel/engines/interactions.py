@@ -169,10 +169,6 @@ class HessianPlan:
     def sweeps(self) -> int:
         return int(self.colors.max(initial=-1)) + 1
 
-    @property
-    def density(self) -> float:
-        return self.indices.size / max(1, self.colors.size**2)
-
     def matrix(self, swept: np.ndarray) -> scipy.sparse.csr_array:
         """H from the sweeps H @ seed of all colours, one in each row."""
         size = self.colors.size
