@@ -46,6 +46,8 @@ MOST_HELD = 1
 LONGEST_TERM = 81
 # An objective under −BOTTOM, still falling, is taken as unbounded.
 BOTTOM = 1e20
+# On a bounded domain too, since only a pole leads there.
+POLE = 1e60
 # The slope of a violated row, in natural units and relative to the violation, that counts as none.
 FLAT = 1e-3
 # A relaxed step that takes off less than this share of the violation finds it stationary.
@@ -119,7 +121,8 @@ class TrustRegion:
         if state.converged:
             return Termination.CONVERGED
         current = state.current
-        low = current.objective < -BOTTOM and not np.isfinite(task.domain.diameter())
+        endless = not np.isfinite(task.domain.diameter())
+        low = current.objective < (-BOTTOM if endless else -POLE)
         if low and current.relative_violation <= task.tolerance:
             return Termination.UNBOUNDED
         return None

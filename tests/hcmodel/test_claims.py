@@ -286,3 +286,82 @@ def test_an_analysis_speaks_of_the_parameters_of_its_time() -> None:
     assert problem.is_hidden_convex() is True
     p.value = -1.0
     assert problem.is_hidden_convex() is not True
+
+
+# ---- bounds that bend in declared coordinates, and are left out at first ---------------------------
+
+
+def bent_box(size: float = 1.0) -> tuple[hc.Variable, hc.Variable]:
+    return (
+        hc.Variable(name="x", bounds=(-size, size)),
+        hc.Variable(name="y", bounds=(-size, size)),
+    )
+
+
+@pytest.mark.parametrize("weight", [1.0, 1e16])
+def test_a_model_is_not_unbounded_because_it_is_without_its_bounds(weight: float) -> None:
+    # linear in u = (x + y³, y), hence without a minimum once the bounds of x are gone
+    x, y = bent_box()
+    problem = hc.Problem(hc.Minimize(weight * (x + y**3 + y)), hidden=[x + y**3, y])
+    problem.solve("hidden-newton")
+    assert problem.solution is not None
+    assert problem.status in ("optimal", "locally_optimal")
+    assert problem.value == pytest.approx(-3 * weight, rel=1e-5)
+    assert problem.solution.oracle_calls.total <= 500
+
+
+def test_a_bound_that_bends_may_hold_a_stationary_point() -> None:
+    # minimise exp(x + y²) + (y − 0.3)² with x at its lower bound −1: 2y exp(y² − 1) + 2(y − 0.3) = 0
+    x, y = bent_box()
+    objective = hc.exp(x + y**2) + (y - 0.3) ** 2
+    problem = hc.Problem(hc.Minimize(objective), hidden=[x + y**2, y])
+    problem.solve()
+    best = min(np.exp(t**2 - 1) + (t - 0.3) ** 2 for t in np.linspace(0, 0.5, 100_001))
+    assert problem.status == "locally_optimal"
+    assert problem.value == pytest.approx(best, rel=1e-7)
+
+
+def test_functions_of_the_user_are_asked_within_the_bounds_only() -> None:
+    def squared(x: np.ndarray) -> np.ndarray:
+        if abs(x) > 1:
+            raise RuntimeError("asked outside")
+        return x**2
+
+    x, y = bent_box()
+    own = hc.function(squared, x, grad=lambda x: 2 * x)
+    problem = hc.Problem(hc.Minimize(own + x - y), hidden=[x + y**3, y])
+    assert problem.solve() == pytest.approx(-1.25, rel=1e-6)
+
+
+def test_one_steep_entry_that_is_held_does_not_hide_the_others() -> None:
+    # the start is a vertex; 1e8 holds the first entry at 0 and says nothing of the second
+    costs = np.array([1.0, 2.0, 1.3, 0.6, 0.9])
+    q = hc.Variable(5, name="q", simplex=True)
+    problem = hc.Problem(hc.Minimize(1e8 * q[0] + (q @ costs) ** 2))
+    problem.solve("sbl-adals", start={"q": np.eye(5)[1]})
+    assert problem.status not in ("optimal", "locally_optimal") or problem.value == pytest.approx(
+        0.36, rel=1e-5
+    )
+    X = hc.Variable((2, 2), name="X", PSD=True)
+    slope = hc.Problem(hc.Minimize(1e8 * X[0, 0] + (X[1, 1] - 3) ** 2))
+    slope.solve("sbl-adals", start={"X": np.diag([0.0, 1.0])}, max_calls=500)
+    assert slope.status not in ("optimal", "locally_optimal") or slope.value == pytest.approx(
+        0.0, abs=1e-6
+    )
+
+
+@pytest.mark.parametrize("method", ["prox-linear", "sbl-adals"])
+def test_a_minimum_inside_a_simplex_is_stationary(method: str) -> None:
+    p = hc.Variable(3, name="p", simplex=True)
+    problem = hc.Problem(hc.Minimize(p[0] ** 2 + p[1] ** 2 + 2 * p[2] ** 2 + 1.5 * p[0] * p[1]))
+    assert problem.solve(method) == pytest.approx(14 / 23, rel=1e-7)  # by Lagrange's rule
+    assert problem.status in ("optimal", "locally_optimal")
+
+
+def test_a_pole_on_the_edge_of_a_box_is_unbounded_and_ends() -> None:
+    a, b = hc.Variable(name="a", bounds=(0, 1)), hc.Variable(name="b", bounds=(0, 3))
+    problem = hc.Problem(hc.Maximize((a + 0.66) / b))
+    problem.solve()
+    assert problem.solution is not None
+    assert problem.status in ("unbounded", "optimal_inaccurate")
+    assert problem.solution.oracle_calls.total <= 3000

@@ -44,7 +44,8 @@ class Reference:
         self.firsts = firsts or {}
 
     def __call__(self, node, indices=None):
-        return getattr(self, type(node).__name__.lower())(node, indices or {})
+        with np.errstate(all="ignore"):  # what leaves a domain is NaN here as there
+            return getattr(self, type(node).__name__.lower())(node, indices or {})
 
     def number(self, node, indices):
         return node.value
