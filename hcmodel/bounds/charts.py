@@ -119,7 +119,7 @@ class MapChart:
         if geometry is None or not ranges:
             return None
         selection = _selection(ranges)
-        tangent = np.asarray(form.domain.tangent_basis().toarray())
+        tangent = _natural_tangent(form.domain, evaluation.point)
         start, jacobian = _mapped(geometry, evaluation.point, selection, tangent)
         frame = _frame(jacobian)
         if frame is None:
@@ -181,6 +181,7 @@ class MapChart:
         if not self.curved:
             return ()
         held = self.without_curved(evaluation, gradient)[0] - gradient
+        basis = np.asarray(self.geometry.domain.tangent_basis().toarray())
         found = []
         for x in (evaluation.point, *self.elsewhere):
             frame = self._frame_at(x)
@@ -191,7 +192,7 @@ class MapChart:
             stack = self.geometry.stack
             weights = np.concatenate([np.zeros(stack.size), -(self.selection.T @ slope)])
             hessian = as_dense(stack.hessian(x, weights))
-            found.append(self.tangent @ (self.tangent.T @ hessian @ self.tangent) @ self.tangent.T)
+            found.append(basis @ (basis.T @ hessian @ basis) @ basis.T)
         return tuple(found)
 
     def _frame_at(self, x: FloatArray) -> Frame | None:
@@ -215,6 +216,12 @@ def _mapped(
     return np.asarray(selection @ forward.values), np.asarray(
         selection @ (forward.jacobian() @ tangent)
     )
+
+
+def _natural_tangent(domain: Domain, x: FloatArray) -> FloatArray:
+    """Directions along which X extends, of natural length, so that units make nothing singular."""
+    basis = np.asarray(domain.tangent_basis().toarray())
+    return basis * np.sqrt((basis**2).T @ domain.metric(x) ** 2)
 
 
 def _frame(jacobian: FloatArray) -> Frame | None:
