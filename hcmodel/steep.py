@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from hcmodel.expression import Apply, Expression, Variable
 from hcmodel.graph import topological_order
-from hcmodel.hidden.separable import entry_codes
+from hcmodel.hidden.separable import entry_codes, entry_offsets
 
 # Which arguments of an atom are steep at 0.
 STEEP = {"log": (0,), "sqrt": (0,), "entr": (0,), "kl_div": (0, 1), "inv_pos": (0,), "div": (1,)}
@@ -28,17 +28,10 @@ def steep_entries(
     arguments = [argument for node in nodes for argument in _steep_arguments(node)]
     steep = entry_codes(arguments, variables)
     return {
-        variable: np.isin(codes, steep) & (variable.lower == 0.0)
-        for variable, codes in _numbers(variables)
+        variable: np.isin(1 + start + np.arange(variable.size), steep).reshape(variable.shape)
+        & (variable.lower == 0.0)
+        for variable, start in entry_offsets(variables).items()
     }
-
-
-def _numbers(variables: Sequence[Variable]) -> list[tuple[Variable, NDArray[np.int64]]]:
-    found, start = [], 1
-    for variable in variables:
-        found.append((variable, start + np.arange(variable.size).reshape(variable.shape)))
-        start += variable.size
-    return found
 
 
 def _steep_arguments(node: Expression) -> list[Expression]:

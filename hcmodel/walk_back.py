@@ -42,6 +42,8 @@ CERTIFIED = "shown to be within the tolerance of the optimal value"
 FAR_OUT = 0.1 * LARGEST_NUMBER
 DECLARED = "within the tolerance of the optimal value, if the declared coordinates are right"
 IMPOSSIBLE = "shown to have no feasible point"
+# Ends after which there is no time to look closer.
+HURRIED = (Termination.TIME_LIMIT, Termination.INTERRUPTED)
 # Of a point that is called stationary no step may promise more than this many times the gap allowed.
 PROMISED = 10.0
 # A bound is refined up to this part of what the status asks for, since it costs next to nothing.
@@ -132,7 +134,7 @@ def judged_solution(
     certified = domination if gap is None else gap
     if stationary and smooth is not None:
         shown = certified is not None and certified <= gap_allowed(smooth.objective, tolerance)
-        late = result.termination in LIMITS  # no time is left to look into it
+        late = result.termination in HURRIED
         stationary = shown or not (
             late or _promises_more(hidden, lifted, smooth, multipliers, tolerance)
         )
@@ -197,8 +199,8 @@ def _bound(
     if smooth is not None:
         candidates.append(hidden.multipliers(there, lifted.duals(smooth, multipliers)))
     target = gap_allowed(evaluation.objective, tolerance)
-    if outcome.result.termination in LIMITS:
-        target = np.inf  # time is up: take the bound that costs nothing
+    if outcome.result.termination in HURRIED:
+        target = np.inf  # take the bound that costs nothing
     best: LowerBound | None = None
     for candidate in candidates:
         finest = FINE * target if np.isfinite(target) else None

@@ -27,6 +27,12 @@ MOVED = 1 << 40
 Codes = NDArray[np.int64]
 
 
+def entry_offsets(variables: Sequence[Variable]) -> dict[Variable, int]:
+    """Where the entries of each variable begin, counted through all of them."""
+    offsets = np.cumsum([0, *(variable.size for variable in variables)])
+    return {variable: int(offset) for variable, offset in zip(variables, offsets, strict=False)}
+
+
 def declared_coordinates(
     parts: Sequence[Expression], variables: Sequence[Variable]
 ) -> dict[Variable, str] | None:
@@ -35,8 +41,7 @@ def declared_coordinates(
     Variables that the map does not mention are their own coordinate. A map that names an entry
     twice or leaves out a part of a variable is no map of this kind.
     """
-    offsets = np.cumsum([0, *(variable.size for variable in variables)])
-    start = {variable: int(offset) for variable, offset in zip(variables, offsets, strict=False)}
+    start = entry_offsets(variables)
     codes = _codes(parts, start)
     entries = _settled(np.concatenate([np.ravel(codes[id(part)]) for part in parts]))
     if (entries == 0).any() or np.unique(np.abs(entries)).size < entries.size:
@@ -104,8 +109,7 @@ def entry_codes(parts: Sequence[Expression], variables: Sequence[Variable]) -> C
 
     As they are or times a positive constant.
     """
-    offsets = np.cumsum([0, *(variable.size for variable in variables)])
-    start = {variable: int(offset) for variable, offset in zip(variables, offsets, strict=False)}
+    start = entry_offsets(variables)
     codes = _codes(parts, start)
     found = [np.ravel(codes[id(part)]) for part in parts]
     entries = np.unique(np.concatenate([np.zeros(0, dtype=int), *found]))
@@ -116,8 +120,7 @@ def plain_entries(
     parts: Sequence[Expression], variables: Sequence[Variable]
 ) -> dict[Variable, NDArray[np.bool_]]:
     """For each variable the entries that are coordinates themselves, as they are."""
-    offsets = np.cumsum([0, *(variable.size for variable in variables)])
-    start = {variable: int(offset) for variable, offset in zip(variables, offsets, strict=False)}
+    start = entry_offsets(variables)
     codes = _codes(parts, start)
     plain = {
         int(code) for part in parts for code in np.ravel(_settled(codes[id(part)])) if code > 0

@@ -23,23 +23,14 @@ sys.path.insert(0, str(Path(__file__).parents[2]))
 
 import hcmodel as hc
 from hcmodel.engines import autograd_, forward
+from tests.problems.large import chained_program
 
 LARGEST_DENSE = 1200
 LARGEST = {"chain": 20_000, "random": 2_000, "loop": 2_000}
 
 
 def chain(size: int) -> hc.Problem:
-    rng = np.random.default_rng(0)
-    x = hc.Variable(size, name="x", bounds=(0.1, 10))
-
-    def terms(powers: np.ndarray, coefficients: np.ndarray) -> hc.Expression:
-        logs = sum(powers[:, i] * hc.log(x[i : size - 2 + i]) for i in range(3))
-        return coefficients * hc.exp(logs)
-
-    count = size - 2
-    cost = terms(rng.uniform(-2, 2, (count, 3)), rng.uniform(0.5, 2, count))
-    row = terms(rng.uniform(0, 2, (count, 3)), rng.uniform(0.5, 2, count))
-    return hc.Problem(hc.Minimize(hc.sum(cost)), [row <= 2.0])
+    return chained_program(size)[0]
 
 
 def exponents(rng: np.random.Generator, size: int, count: int, most: int) -> np.ndarray:
