@@ -10,7 +10,7 @@ from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
-from matplotlib.ticker import NullFormatter
+from matplotlib.ticker import NullFormatter, ScalarFormatter
 from models import Plane
 from numpy.typing import NDArray
 from runs import Path
@@ -113,9 +113,11 @@ def convergence(
 
 
 def calls_axis(axes: Any) -> None:
-    """Oracle calls on a logarithmic axis, with labels at powers of ten only."""
+    """Oracle calls on a logarithmic axis, with labels at powers of ten only where there are any."""
     axes.set_xscale("log")
-    axes.xaxis.set_minor_formatter(NullFormatter())
+    low, high = axes.get_xlim()
+    several = np.floor(np.log10(high)) - np.ceil(np.log10(low)) >= 1
+    axes.xaxis.set_minor_formatter(NullFormatter() if several else ScalarFormatter())
 
 
 def violation_axis(axes: Any, paths: Sequence[Path], smallest: float = 1e-9) -> None:
