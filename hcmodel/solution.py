@@ -130,6 +130,10 @@ LIMITS = (
 )
 
 
+# A value so far below a certified bound, relatively, is owed to the tolerance of the rows alone.
+OVERDRAWN = 1e-2
+
+
 def gap_allowed(value: float, tolerance: float) -> float:
     """The certified gap up to which a point counts as optimal."""
     return tolerance * abs(value) + 1e-3 * tolerance
@@ -155,7 +159,8 @@ def judge(
     # A point far below its own bound uses up the tolerance of the rows: no more is claimed for it.
     if feasible and gap is not None and abs(gap) <= gap_allowed(evaluation.objective, tolerance):
         return Status.OPTIMAL
-    if feasible and stationary:
+    overdrawn = gap is not None and gap < -OVERDRAWN * max(1.0, abs(evaluation.objective))
+    if feasible and stationary and not overdrawn:
         return Status.LOCALLY_OPTIMAL
     if impossible and not feasible:
         return Status.INFEASIBLE

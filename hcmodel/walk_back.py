@@ -120,7 +120,9 @@ def judged_solution(
         and not (lifted.stack.kinked and _falls_beside(lifted, smooth, multipliers))
     )
     bound = None
-    if hidden is not None and evaluation is not None and evaluation.finite:
+    late = result.termination in HURRIED
+    dear = hidden is not None and hidden.map_geometry is not None and late
+    if hidden is not None and evaluation is not None and evaluation.finite and not dear:
         bound = _bound(hidden, outcome, evaluation, lifted, smooth, multipliers, tolerance)
     impossible = None
     violated = evaluation is not None and evaluation.relative_violation > tolerance
@@ -134,7 +136,6 @@ def judged_solution(
     certified = domination if gap is None else gap
     if stationary and smooth is not None:
         shown = certified is not None and certified <= gap_allowed(smooth.objective, tolerance)
-        late = result.termination in HURRIED
         stationary = shown or not (
             late or _promises_more(hidden, lifted, smooth, multipliers, tolerance)
         )

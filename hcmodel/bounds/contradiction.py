@@ -29,6 +29,8 @@ CURVED = 1e-6
 SAMPLES = 64
 CURVATURES = 4
 FEW = 10
+# Unknowns from which on the derivatives of a map are dear, and samples that are taken then.
+MANY, FEWEST = 200, 8
 # Lengths of the segments in u that are then looked at, and by how much of it one may be bent.
 CHORDS = (1.0, 0.1, 0.01)
 STRAIGHT = 1e-6
@@ -133,6 +135,8 @@ class _Test:
         start = self._lagrangian(best.evaluation)[0]
         generator, here = np.random.default_rng(0), best.evaluation.point
         count = SAMPLES if here.size > FEW else 4 * SAMPLES
+        if self.form.map_geometry is not None and here.size > MANY:
+            count = FEWEST
         turns: set[bool] = set()
         for number in range(count):
             there = domain.sample(generator)
