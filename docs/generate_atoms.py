@@ -20,7 +20,7 @@ FAMILIES = {
     "arithmetic": "Operators",
     "elementwise": "Functions of one number",
     "piecewise": "Absolute value, maxima, norms",
-    "reductions": "Sums and products",
+    "aggregates": "Sums and products",
     "probability": "Entropy and soft maxima",
     "structure": "Shapes and indexing",
     "linalg": "Products of matrices and vectors",

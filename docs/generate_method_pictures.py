@@ -25,7 +25,7 @@ sys.path.insert(0, str(DOCS.parent))
 from hcmodel.solvers.loop import Method, Task, run  # noqa: E402
 from hcmodel.solvers.methods import METHODS, make_options  # noqa: E402
 from hcmodel.solvers.oracle import Budget, Evaluation, Oracle  # noqa: E402
-from hcmodel.start import start_vector  # noqa: E402
+from hcmodel.solving.start import start_vector  # noqa: E402
 from tests.benchmarks.development_set import Case, development_set  # noqa: E402
 
 FloatArray = NDArray[np.float64]

@@ -56,12 +56,12 @@ from hcmodel.errors import (
     NotHiddenConvexError,
     SolverError,
 )
-from hcmodel.expression import Constant, Constraint, Expression, Parameter, Variable
-from hcmodel.models import load, parse
-from hcmodel.problem import Maximize, Minimize, Problem
-from hcmodel.solution import Certificate, Solution, Status
+from hcmodel.expressions.leaves import Constant, Constraint, Expression, Parameter, Variable
+from hcmodel.expressions.model import Maximize, Minimize
+from hcmodel.problem import Problem, load, parse
 from hcmodel.solvers.result import Record, Termination
-from hcmodel.solvers.theory import Constants
+from hcmodel.solvers.theory.theorems import Constants
+from hcmodel.solving.solution import Certificate, Solution, Status
 
 __version__ = "0.1.0"
 

@@ -6,66 +6,37 @@ import time
 import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from hcmodel.canonical import CanonicalProblem, canonicalize
-from hcmodel.data_checks import outside_domain_message, warn_about_data
 from hcmodel.engines.autograd_ import AutogradStack
 from hcmodel.errors import HCWarning, ModelError, SolverError
-from hcmodel.expression import Constraint, Expression, Parameter, Variable, as_expression
-from hcmodel.forms import Form, Forms
-from hcmodel.graph import topological_order
+from hcmodel.expressions.leaves import Constraint, Expression, Parameter, Variable
+from hcmodel.expressions.model import Maximize, Minimize, Model
+from hcmodel.reductions.canonical import CanonicalProblem, canonicalize
+from hcmodel.reductions.forms import Form, Forms
 from hcmodel.report.text import ProgressLine, VerbosePrinter
-from hcmodel.solution import Solution
-from hcmodel.solvers.budget import budget
 from hcmodel.solvers.methods import RULES, MethodEntry, find_method, make_options
 from hcmodel.solvers.result import Record, Termination
-from hcmodel.solvers.theory import Constants
-from hcmodel.stages import run_stages
-from hcmodel.start import start_vector
-from hcmodel.strategy import Request, Stage, automatic, describe, polishing, single
-from hcmodel.walk_back import Naming, signed_record
+from hcmodel.solvers.theory.budget import budget
+from hcmodel.solvers.theory.theorems import Constants
+from hcmodel.solving.data_checks import outside_domain_message, warn_about_data
+from hcmodel.solving.run import run_stages
+from hcmodel.solving.solution import Solution
+from hcmodel.solving.start import start_vector
+from hcmodel.solving.strategy import Request, Stage, automatic, describe, polishing, single
+from hcmodel.solving.walk_back import Naming, signed_record
 
 if TYPE_CHECKING:
-    from hcmodel.hidden.analysis import Analysis
+    from hcmodel.analysis.analyze import Analysis
 
 FloatArray = NDArray[np.float64]
 Callback = Callable[[Record], "bool | None"]
 
 ENGINES = ("auto", "autograd")
-
-
-class _Objective:
-    sign: float
-    word: str
-
-    def __init__(self, expression: Any) -> None:
-        self.expression: Expression = as_expression(expression)
-        if self.expression.size != 1:
-            raise ModelError(
-                f"the objective has shape {self.expression.shape}, but only one number can be "
-                f"{self.word}d; take hc.sum or another reduction of it"
-            )
-
-    def __repr__(self) -> str:
-        return f"{self.word} {self.expression}"
-
-
-class Minimize(_Objective):
-    """The objective of a minimisation."""
-
-    sign = 1.0
-    word = "minimize"
-
-
-class Maximize(_Objective):
-    """The objective of a maximisation."""
-
-    sign = -1.0
-    word = "maximize"
 
 
 class Problem:
@@ -77,28 +48,20 @@ class Problem:
         constraints: Iterable[Constraint] = (),
         hidden: Sequence[Expression] | Expression | None = None,
     ) -> None:
-        if not isinstance(objective, _Objective):
-            raise ModelError("the objective is hc.Minimize(...) or hc.Maximize(...)")
-        if isinstance(constraints, Constraint):
-            constraints = (constraints,)
-        if not isinstance(constraints, Iterable):
-            raise ModelError(f"constraints are a list of constraints, not {constraints!r}")
-        constraints = tuple(constraints)
-        for constraint in constraints:
-            if not isinstance(constraint, Constraint):
-                raise ModelError(
-                    f"{constraint!r} is no constraint; write expression <= expression, >= or =="
-                )
-        self.objective = objective
-        self.constraints = constraints
-        self._canonical = canonicalize(objective.expression, objective.sign, self.constraints)
-        self.hidden = self._checked_hidden(hidden)
+        self._adopt(Model.checked(objective, constraints, hidden))
+
+    @classmethod
+    def of(cls, model: Model) -> Problem:
+        """The problem of a model that a front end made."""
+        problem = cls.__new__(cls)
+        problem._adopt(model)
+        return problem
+
+    def _adopt(self, model: Model) -> None:
+        self.model = model
+        self._canonical = canonicalize(model.objective.expression, model.sign, model.constraints)
         self.solution: Solution | None = None
         self.analysis: Analysis | None = None
-        # What a model in the language knows besides: its families, index ranges and text.
-        self.families: Mapping[str, Any] = {}
-        self.ranges: Mapping[str, Any] = {}
-        self.source: Any = None
         self._forms: Forms | None = None
         self._warned = False
         self._analysed: tuple[Any, ...] = ()
@@ -106,18 +69,27 @@ class Problem:
     def __getstate__(self) -> dict[str, Any]:
         return {**self.__dict__, "_forms": None}  # compiled functions are made again
 
-    def _checked_hidden(self, hidden: Any) -> tuple[Expression, ...] | None:
-        if hidden is None:
-            return None
-        parts = hidden if isinstance(hidden, (list, tuple)) else [hidden]
-        if not all(isinstance(part, Expression) for part in parts):
-            raise ModelError("hidden is an expression or a list of them, such as [hc.log(x)]")
-        expressions = tuple(parts)
-        known = set(self.variables)
-        for node in topological_order(expressions):
-            if isinstance(node, Variable) and node not in known:
-                raise ModelError(f"hidden names variable '{node.name}', which the model lacks")
-        return expressions
+    @property
+    def objective(self) -> Minimize | Maximize:
+        return self.model.objective
+
+    @property
+    def constraints(self) -> tuple[Constraint, ...]:
+        return self.model.constraints
+
+    @property
+    def hidden(self) -> tuple[Expression, ...] | None:
+        return self.model.hidden
+
+    @property
+    def families(self) -> Mapping[str, Any]:
+        """The indexed constraints of a model in the language."""
+        return self.model.families
+
+    @property
+    def source(self) -> Any:
+        """The text of a model in the language."""
+        return self.model.source
 
     @property
     def canonical(self) -> CanonicalProblem:
@@ -133,8 +105,7 @@ class Problem:
 
     @property
     def parameters(self) -> tuple[Parameter, ...]:
-        nodes = topological_order([*self.canonical.roots, *(self.hidden or ())])
-        return tuple(node for node in nodes if isinstance(node, Parameter))
+        return self.model.parameters
 
     @property
     def status(self) -> str | None:
@@ -171,7 +142,7 @@ class Problem:
 
         The analysis is kept: later solves warn where it refuted the model, and claim nothing global.
         """
-        from hcmodel.hidden.analysis import analyze
+        from hcmodel.analysis.analyze import analyze
 
         self.analysis = analyze(self, samples, seed)
         self._analysed = self._parameter_values()
@@ -242,7 +213,7 @@ class Problem:
         stages = self._stages(entry, forms, hidden, polish, options)
         compile_seconds = time.perf_counter() - clock if self.compilations > before else 0.0
         if constants == "estimate":
-            from hcmodel.hidden.constants import estimate_constants
+            from hcmodel.analysis.constants import estimate_constants
 
             constants = estimate_constants(self)[0]
             vouched = None
@@ -421,12 +392,12 @@ class Problem:
     def to_hc(self) -> str:
         """The model as text in the `.hc` language, which loads back to an equal problem.
 
-        Arrays of more than 64 numbers stay out of the text; `hcmodel.to_hc.hc_data(problem)` holds
-        them, for `hc.parse(text, data)`.
+        Arrays of more than 64 numbers stay out of the text; `hc_data(problem.model)` of
+        `hcmodel.frontend.to_hc` has them, for `hc.parse(text, data)`.
         """
-        from hcmodel.to_hc import to_hc
+        from hcmodel.frontend.to_hc import to_hc
 
-        return to_hc(self)
+        return to_hc(self.model)
 
     def __repr__(self) -> str:
         unknowns, rows = self.canonical.layout.size, self.canonical.outer.size
@@ -441,3 +412,21 @@ def _check_number(name: str, number: Any, *, positive: bool = False) -> None:
     if not real or (positive and number <= 0):
         kind = "positive" if positive else "finite"
         raise ModelError(f"{name} must be a {kind} number, not {number!r}")
+
+
+def load(path: str | Path, data: Any = None, *, set: Mapping[str, Any] | None = None) -> Problem:
+    """The problem of a model file in the `.hc` language.
+
+    `data` maps parameter names to arrays, or names a JSON or NPZ file, or is a list of such; `set` maps
+    names to single values.
+    """
+    from hcmodel.frontend import load as load_model
+
+    return Problem.of(load_model(path, data, set=set))
+
+
+def parse(text: str, data: Any = None, filename: str | None = None) -> Problem:
+    """The problem of a model given as text; `filename` is what error messages call it."""
+    from hcmodel.frontend import parse as parse_model
+
+    return Problem.of(parse_model(text, data, filename))

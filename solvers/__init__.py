@@ -1,9 +1,9 @@
 """Algorithms on oracles and domains, usable without the modelling layer."""
 
-from hcmodel.solvers.domain import Box, Domain, Product
 from hcmodel.solvers.methods import METHODS, minimize
 from hcmodel.solvers.oracle import Evaluation, Oracle, OracleCalls, function_oracle
 from hcmodel.solvers.result import Record, Result, Termination
+from hcmodel.solvers.sets.domain import Box, Domain, Product
 
 __all__ = [
     "METHODS",

@@ -17,8 +17,8 @@ import numpy as np
 import scipy
 from numpy.typing import NDArray
 
-from hcmodel.solvers.domain import Domain, roomy_metric
 from hcmodel.solvers.oracle import Evaluation
+from hcmodel.solvers.sets.domain import Domain, roomy_metric
 
 FloatArray = NDArray[np.float64]
 

@@ -13,10 +13,10 @@ from typing import Any, Protocol, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from hcmodel.solvers.coordinates import Geometry
-from hcmodel.solvers.domain import Domain
+from hcmodel.solvers.coordinates.geometry import Geometry
 from hcmodel.solvers.oracle import BudgetExhausted, Evaluation, Oracle
 from hcmodel.solvers.result import Record, Result, Termination
+from hcmodel.solvers.sets.domain import Domain
 
 FloatArray = NDArray[np.float64]
 

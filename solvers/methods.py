@@ -10,22 +10,29 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from hcmodel.solvers import ippm, trust_region
-from hcmodel.solvers.accelerated_gradient import AcceleratedGradient
-from hcmodel.solvers.adaptive_line_search import AdaLSOptions, AdaptiveLineSearch
-from hcmodel.solvers.bundle_level import Options, StarBundleLevel
-from hcmodel.solvers.coordinates import Geometry
-from hcmodel.solvers.domain import Domain
-from hcmodel.solvers.hidden_newton import HiddenNewton
-from hcmodel.solvers.ippm import Ippm
+from hcmodel.solvers.coordinates.geometry import Geometry
+from hcmodel.solvers.first_order import ippm
+from hcmodel.solvers.first_order.accelerated_gradient import AcceleratedGradient
+from hcmodel.solvers.first_order.adaptive_line_search import AdaLSOptions, AdaptiveLineSearch
+from hcmodel.solvers.first_order.bundle_level import Options, StarBundleLevel
+from hcmodel.solvers.first_order.ippm import Ippm
+from hcmodel.solvers.first_order.switching_subgradient import (
+    SubgradientMethod,
+    SwitchingSubgradient,
+)
+from hcmodel.solvers.first_order.theory_bundle import (
+    TheoryAdaptiveLineSearch,
+    TheoryStarBundleLevel,
+)
+from hcmodel.solvers.first_order.theory_ippm import TheoryIppm
 from hcmodel.solvers.loop import Method, Task, run
 from hcmodel.solvers.oracle import Budget, Evaluation, Oracle
-from hcmodel.solvers.prox_linear import ProxLinear, ProxLinearOptions
 from hcmodel.solvers.result import Record, Result
-from hcmodel.solvers.switching_subgradient import SubgradientMethod, SwitchingSubgradient
-from hcmodel.solvers.theory import Constants
-from hcmodel.solvers.theory_bundle import TheoryAdaptiveLineSearch, TheoryStarBundleLevel
-from hcmodel.solvers.theory_ippm import TheoryIppm
+from hcmodel.solvers.second_order import trust_region
+from hcmodel.solvers.second_order.hidden_newton import HiddenNewton
+from hcmodel.solvers.second_order.prox_linear import ProxLinear, ProxLinearOptions
+from hcmodel.solvers.sets.domain import Domain
+from hcmodel.solvers.theory.theorems import Constants
 
 FloatArray = NDArray[np.float64]
 

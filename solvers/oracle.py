@@ -16,7 +16,7 @@ import numpy as np
 import scipy
 from numpy.typing import NDArray
 
-from hcmodel.solvers.hessians import Hessian, with_squares
+from hcmodel.solvers.algebra.hessians import Hessian, with_squares
 from hcmodel.solvers.outer import Outer
 
 FloatArray: TypeAlias = NDArray[np.float64]

@@ -17,17 +17,17 @@ from functools import cache
 import models
 from runs import OPTIMUM_LARGE, Path, record
 
-from hcmodel.solvers.accelerated_gradient import AcceleratedGradient
-from hcmodel.solvers.loop import Task
-from hcmodel.solvers.oracle import Evaluation
-from hcmodel.solvers.switching_subgradient import SwitchingSubgradient
-from hcmodel.solvers.theory import BundleParameters, Constants, IppmParameters
-from hcmodel.solvers.theory_bundle import (
+from hcmodel.solvers.first_order.accelerated_gradient import AcceleratedGradient
+from hcmodel.solvers.first_order.switching_subgradient import SwitchingSubgradient
+from hcmodel.solvers.first_order.theory_bundle import (
     TheoryAdaptiveLineSearch,
     TheoryStarBundleLevel,
     TheoryState,
 )
-from hcmodel.solvers.theory_ippm import TheoryIppm, TheoryIppmState
+from hcmodel.solvers.first_order.theory_ippm import TheoryIppm, TheoryIppmState
+from hcmodel.solvers.loop import Task
+from hcmodel.solvers.oracle import Evaluation
+from hcmodel.solvers.theory.theorems import BundleParameters, Constants, IppmParameters
 
 SLACK = 1e-3
 SMOOTHNESS = 0.3

@@ -19,7 +19,7 @@ from hcmodel.solvers import Oracle, Result, Termination
 from hcmodel.solvers.loop import Method, Task, run
 from hcmodel.solvers.methods import METHODS
 from hcmodel.solvers.oracle import Budget, Evaluation
-from hcmodel.start import start_vector
+from hcmodel.solving.start import start_vector
 
 FloatArray = NDArray[np.float64]
 

@@ -1,5 +1,6 @@
 """The atoms, one module a family; importing them fills the table `ATOMS`."""
 
+from hcmodel.atoms.aggregates import cumsum, mean, prod, sum
 from hcmodel.atoms.arithmetic import add, div, mul, neg, power, sub
 from hcmodel.atoms.atom import Atom, atom
 from hcmodel.atoms.black_box import function
@@ -20,7 +21,6 @@ from hcmodel.atoms.linalg import dot, einsum, kron, matmul, outer, quad_form, tr
 from hcmodel.atoms.matrix_equations import det, dlyap, inv, logdet, lyap, solve
 from hcmodel.atoms.piecewise import abs, max, maximum, min, minimum, norm
 from hcmodel.atoms.probability import entr, kl_div, logsumexp, softmax
-from hcmodel.atoms.reductions import cumsum, mean, prod, sum
 from hcmodel.atoms.structure import (
     broadcast_to,
     concatenate,
@@ -31,7 +31,7 @@ from hcmodel.atoms.structure import (
     transpose,
     vstack,
 )
-from hcmodel.table import ATOMS
+from hcmodel.expressions.table import ATOMS
 
 __all__ = [
     "ATOMS",

@@ -7,6 +7,7 @@ from typing import Any, TypeVar
 import numpy as np
 
 from hcmodel.atoms.atom import atom
+from hcmodel.atoms.autodiff import total
 from hcmodel.atoms.rules import (
     Argument,
     Arguments,
@@ -28,7 +29,6 @@ from hcmodel.atoms.rules import (
     sum_sign,
 )
 from hcmodel.atoms.shape_rules import elementwise, spread
-from hcmodel.autodiff import total
 
 AFFINE, CONVEX, CONCAVE = Curvature.AFFINE, Curvature.CONVEX, Curvature.CONCAVE
 UNKNOWN = Curvature.UNKNOWN

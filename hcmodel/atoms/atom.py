@@ -23,9 +23,9 @@ from hcmodel.atoms.rules import (
     as_rule,
 )
 from hcmodel.errors import ModelError
-from hcmodel.node import Apply, Expression, as_expression
-from hcmodel.shapes import Shape
-from hcmodel.table import ATOMS
+from hcmodel.expressions.node import Apply, Expression, as_expression
+from hcmodel.expressions.shapes import Shape
+from hcmodel.expressions.table import ATOMS
 
 ShapeRule = Callable[[str, Sequence[Shape], dict[str, Any]], Shape]
 Prepare = Callable[[str, Sequence[Shape], dict[str, Any]], dict[str, Any]]

@@ -11,10 +11,10 @@ from typing import Any
 import numpy as np
 
 from hcmodel.atoms.atom import atom
-from hcmodel.autodiff import define_pullback, detached, is_traced, primitive
-from hcmodel.autodiff import xp as traced_numpy
+from hcmodel.atoms.autodiff import define_pullback, detached, is_traced, primitive
+from hcmodel.atoms.autodiff import xp as traced_numpy
 from hcmodel.errors import ModelError
-from hcmodel.shapes import Shape, as_shape
+from hcmodel.expressions.shapes import Shape, as_shape
 
 STEP = 6e-6  # near the cube root of the rounding unit, best for central differences
 

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from hcmodel.errors import ModelError
-from hcmodel.shapes import Shape
+from hcmodel.expressions.shapes import Shape
 
 
 class FrozenArray:

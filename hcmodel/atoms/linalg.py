@@ -26,7 +26,7 @@ from hcmodel.atoms.rules import (
 )
 from hcmodel.atoms.shape_rules import need_square
 from hcmodel.errors import ModelError
-from hcmodel.shapes import Shape, broadcast
+from hcmodel.expressions.shapes import Shape, broadcast
 
 AFFINE, CONVEX, CONCAVE = Curvature.AFFINE, Curvature.CONVEX, Curvature.CONCAVE
 UNKNOWN = Curvature.UNKNOWN

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from hcmodel.atoms.atom import atom
+from hcmodel.atoms.autodiff import detached
 from hcmodel.atoms.rules import (
     Arguments,
     Curvature,
@@ -20,9 +21,8 @@ from hcmodel.atoms.rules import (
     Sign,
 )
 from hcmodel.atoms.shape_rules import need_square, scalar_of_square, square_matrix
-from hcmodel.autodiff import detached
 from hcmodel.errors import ModelError
-from hcmodel.shapes import Shape
+from hcmodel.expressions.shapes import Shape
 
 
 @atom(shape=square_matrix, domain=Domain.INVERTIBLE)

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from hcmodel.atoms.atom import atom
+from hcmodel.atoms.autodiff import detached
 from hcmodel.atoms.rules import (
     Arguments,
     Curvature,
@@ -32,9 +33,8 @@ from hcmodel.atoms.shape_rules import (
     with_axes,
     with_axes_of_nonempty,
 )
-from hcmodel.autodiff import detached
 from hcmodel.errors import ModelError
-from hcmodel.shapes import Shape
+from hcmodel.expressions.shapes import Shape
 
 AFFINE, CONVEX, CONCAVE = Curvature.AFFINE, Curvature.CONVEX, Curvature.CONCAVE
 INCREASING = Monotonicity.INCREASING

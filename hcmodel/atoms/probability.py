@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from hcmodel.atoms.atom import atom
+from hcmodel.atoms.autodiff import detached
 from hcmodel.atoms.rules import (
     Arguments,
     Curvature,
@@ -24,7 +25,6 @@ from hcmodel.atoms.shape_rules import (
     with_axes,
     with_axes_of_nonempty,
 )
-from hcmodel.autodiff import detached
 
 
 def _shift(a: Any, axis: Any) -> Any:

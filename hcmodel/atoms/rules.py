@@ -14,7 +14,7 @@ from typing import Any, Generic, TypeVar
 
 import numpy as np
 
-from hcmodel.shapes import Shape
+from hcmodel.expressions.shapes import Shape
 
 T = TypeVar("T")
 

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from hcmodel.errors import ModelError
-from hcmodel.shapes import Shape, broadcast, normalized_axes
+from hcmodel.expressions.shapes import Shape, broadcast, normalized_axes
 
 Params = dict[str, Any]
 

@@ -25,7 +25,7 @@ from hcmodel.atoms.rules import (
 )
 from hcmodel.atoms.shape_rules import probed
 from hcmodel.errors import ModelError
-from hcmodel.shapes import Shape, as_shape, normalized_axes
+from hcmodel.expressions.shapes import Shape, as_shape, normalized_axes
 
 movement = functools.partial(
     atom,

@@ -15,17 +15,17 @@ import numpy as np
 import scipy
 from numpy.typing import NDArray
 
+from hcmodel.atoms.autodiff import Pullback, is_traced, stacked, taped, xp
 from hcmodel.atoms.rules import Argument, Kind
-from hcmodel.autodiff import Pullback, is_traced, stacked, taped, xp
 from hcmodel.engines import sparsity
 from hcmodel.engines.batches import FEWEST, batched
 from hcmodel.engines.forward import SPARSE_DENSITY, SPARSE_ROWS, Forward, on_tape, swept
 from hcmodel.engines.interactions import HessianPlan, Interactions, TooDense, hessian_plan
 from hcmodel.errors import DataError, ModelError
-from hcmodel.expression import Expression, Variable
-from hcmodel.graph import Graph, join_sums, merge
-from hcmodel.layout import Layout
-from hcmodel.shapes import Shape
+from hcmodel.expressions.graph import Graph, join_sums, merge
+from hcmodel.expressions.layout import Layout
+from hcmodel.expressions.leaves import Expression, Variable
+from hcmodel.expressions.shapes import Shape
 
 FloatArray: TypeAlias = NDArray[np.float64]
 

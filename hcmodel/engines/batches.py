@@ -15,13 +15,13 @@ from typing import Any
 import numpy as np
 
 from hcmodel.atoms.atom import Atom
+from hcmodel.atoms.autodiff import stacked
 from hcmodel.atoms.rules import Dependence
-from hcmodel.autodiff import stacked
-from hcmodel.expression import Variable, as_expression
-from hcmodel.graph import Graph, Step
-from hcmodel.node import Leaf
-from hcmodel.shapes import Shape
-from hcmodel.table import ATOMS
+from hcmodel.expressions.graph import Graph, Step
+from hcmodel.expressions.leaves import Variable, as_expression
+from hcmodel.expressions.node import Leaf
+from hcmodel.expressions.shapes import Shape
+from hcmodel.expressions.table import ATOMS
 
 # Graphs with fewer steps run as fast as they are.
 FEWEST = 1000

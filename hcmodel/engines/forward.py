@@ -10,10 +10,10 @@ import numpy as np
 import scipy
 from numpy.typing import NDArray
 
-from hcmodel.autodiff import Pull, Pullback, is_traced, taped
+from hcmodel.atoms.autodiff import Pull, Pullback, is_traced, taped
 from hcmodel.engines import sparsity
 from hcmodel.errors import ModelError
-from hcmodel.shapes import Shape
+from hcmodel.expressions.shapes import Shape
 
 FloatArray: TypeAlias = NDArray[np.float64]
 

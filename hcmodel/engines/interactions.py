@@ -19,8 +19,8 @@ import scipy
 
 from hcmodel.atoms.rules import Argument, Contraction, Curvature, Dependence, Kind
 from hcmodel.engines.sparsity import FULL, NOTHING, Columns, Pattern, joined
-from hcmodel.graph import Step
-from hcmodel.shapes import Shape
+from hcmodel.expressions.graph import Step
+from hcmodel.expressions.shapes import Shape
 
 # Pairs, counted as often as they are met, beyond which a Hessian is taken to be dense.
 MOST_PAIRS = 30_000_000

@@ -14,8 +14,8 @@ from typing import Any
 import numpy as np
 
 from hcmodel.atoms.rules import Contraction, Dependence
-from hcmodel.graph import Step
-from hcmodel.shapes import Shape
+from hcmodel.expressions.graph import Step
+from hcmodel.expressions.shapes import Shape
 
 WIDEST = 256
 FULL = None

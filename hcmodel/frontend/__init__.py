@@ -1,4 +1,4 @@
-"""The front end of the `.hc` language: text and data to a `Problem`.
+"""The front end of the `.hc` language: text and data to a `Model`.
 
 Names, shapes, index ranges and domains are checked here, with places; comprehensions and families
 become array operations, so that the graph's size follows the text and not the data.
@@ -12,12 +12,12 @@ from typing import Any
 
 from hcmodel import grammar
 from hcmodel.errors import ModelSyntaxError
+from hcmodel.expressions.model import Model
 from hcmodel.frontend.build import Builder
 from hcmodel.frontend.constraints import Family
 from hcmodel.frontend.data import Data, collect, read_data
 from hcmodel.frontend.mistakes import Collector, syntax_error
 from hcmodel.frontend.values import Dimension
-from hcmodel.problem import Problem
 
 __all__ = [
     "Dimension",
@@ -29,16 +29,16 @@ __all__ = [
 ]
 
 
-def load(path: str | Path, data: Data = None, *, set: Mapping[str, Any] | None = None) -> Problem:
-    """The problem of a model file; `data` names arrays or files, `set` single values."""
+def load(path: str | Path, data: Data = None, *, set: Mapping[str, Any] | None = None) -> Model:
+    """The model of a file; `data` names arrays or files, `set` single values."""
     path = Path(path)
     text = _read(path)
-    return _builder(text, data, set, str(path), path).problem()
+    return _builder(text, data, set, str(path), path).finished()
 
 
-def parse(text: str, data: Data = None, filename: str | None = None) -> Problem:
-    """The problem of a model given as text."""
-    return _builder(text, data, None, filename, None).problem()
+def parse(text: str, data: Data = None, filename: str | None = None) -> Model:
+    """The model given as text."""
+    return _builder(text, data, None, filename, None).finished()
 
 
 def format_file(path: str | Path) -> tuple[str, str]:

@@ -1,4 +1,4 @@
-"""Statements to a `Problem`: declarations in their order, then objective, constraints, coordinates.
+"""Statements to a `Model`: declarations in their order, then objective, constraints, coordinates.
 
 A statement with a mistake is left out and its name poisoned; at the end all mistakes are raised
 together.
@@ -8,13 +8,15 @@ from __future__ import annotations
 
 import re
 import warnings
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import numpy as np
 
 from hcmodel.errors import HCError, HCWarning
-from hcmodel.expression import Constraint, Expression, Parameter, Variable, as_expression
+from hcmodel.expressions.graph import topological_order
+from hcmodel.expressions.leaves import Constraint, Expression, Parameter, Variable, as_expression
+from hcmodel.expressions.model import Maximize, Minimize, Model
 from hcmodel.frontend import comprehension, indexing
 from hcmodel.frontend.constraints import Family, Rows
 from hcmodel.frontend.data import Arrays
@@ -33,8 +35,6 @@ from hcmodel.frontend.source import Source
 from hcmodel.frontend.values import Dimension, Value, open_budget, shown, spread
 from hcmodel.frontend.variables import MAX_UNKNOWNS, make_variable
 from hcmodel.grammar import Span, syntax
-from hcmodel.graph import topological_order
-from hcmodel.problem import Maximize, Minimize, Problem
 
 LISTED = 5  # of the names that a warning is about
 
@@ -106,19 +106,17 @@ class Builder:
             found.objective, tuple(self.rows.constraints), hidden, self.rows.families, ranges
         )
 
-    def problem(self) -> Problem:
-        """The problem, with the side tables of families and ranges on it."""
+    def finished(self) -> Model:
+        """The model, with the side tables of families and ranges on it."""
         parts = self.parts()
         self._check_use(parts)
         try:
-            problem = Problem(parts.objective, parts.constraints, parts.hidden)
+            model = Model.checked(parts.objective, parts.constraints, parts.hidden)
         except HCError as error:
             self.collector.add(Mistake(in_words(str(error)), self._blamed(str(error))))
             self.collector.raise_found()
             raise
-        problem.families, problem.ranges = parts.families, parts.ranges
-        problem.source = self._source()
-        return problem
+        return replace(model, families=parts.families, ranges=parts.ranges, source=self._source())
 
     def _source(self) -> Source:
         parameters: dict[str, Parameter | np.ndarray] = {}

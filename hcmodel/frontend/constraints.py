@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from hcmodel.expression import Constraint, as_expression
+from hcmodel.expressions.leaves import Constraint, as_expression
 from hcmodel.frontend import comprehension, indexing
 from hcmodel.frontend.expressions import Evaluator, check_shapes
 from hcmodel.frontend.mistakes import Mistake

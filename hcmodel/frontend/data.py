@@ -16,7 +16,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from hcmodel.errors import DataError
-from hcmodel.node import as_data
+from hcmodel.expressions.node import as_data
 
 Data: TypeAlias = "Mapping[str, Any] | str | Path | Sequence[Any] | None"
 Arrays: TypeAlias = dict[str, np.ndarray]

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from hcmodel.errors import HCError
-from hcmodel.expression import Apply
+from hcmodel.expressions.leaves import Apply
 from hcmodel.frontend import comprehension, functions, indexing
 from hcmodel.frontend.mistakes import Mistake, in_words
 from hcmodel.frontend.names import Kind, Names, Symbol

@@ -15,6 +15,7 @@ import numpy as np
 from hcmodel.atoms.atom import Atom
 from hcmodel.atoms.rules import Dependence
 from hcmodel.errors import HCError
+from hcmodel.expressions.table import ATOMS
 from hcmodel.frontend.mistakes import Mistake
 from hcmodel.frontend.names import CONSTANT_FUNCTIONS
 from hcmodel.frontend.values import (
@@ -35,7 +36,6 @@ from hcmodel.frontend.values import (
     union,
 )
 from hcmodel.grammar import Span, syntax
-from hcmodel.table import ATOMS
 
 if TYPE_CHECKING:
     from hcmodel.frontend.expressions import Evaluator

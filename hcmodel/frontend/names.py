@@ -10,11 +10,11 @@ from functools import cache
 
 import numpy as np
 
-from hcmodel.expression import Expression
+from hcmodel.expressions.leaves import Expression
+from hcmodel.expressions.table import ATOMS
 from hcmodel.frontend.mistakes import Mistake, PoisonedError, did_you_mean, nearest
 from hcmodel.frontend.values import Value, number
 from hcmodel.grammar import Span, syntax
-from hcmodel.table import ATOMS
 
 CONSTANTS = {"pi": math.pi, "e": math.e, "inf": math.inf}
 CONSTANT_FUNCTIONS = ("eye", "ones", "zeros")

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 
-from hcmodel.expression import Parameter
+from hcmodel.expressions.leaves import Parameter
 from hcmodel.frontend import indexing
 from hcmodel.frontend.data import Arrays
 from hcmodel.frontend.expressions import COMPARE, Evaluator

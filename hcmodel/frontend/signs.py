@@ -7,8 +7,8 @@ from __future__ import annotations
 import numpy as np
 
 from hcmodel.atoms.rules import Argument, Sign, sign_of
-from hcmodel.expression import Apply, Constant, Expression, Parameter, Variable
-from hcmodel.graph import topological_order
+from hcmodel.expressions.graph import topological_order
+from hcmodel.expressions.leaves import Apply, Constant, Expression, Parameter, Variable
 
 MAX_NODES = 2000  # beyond, a proof costs more than it saves
 

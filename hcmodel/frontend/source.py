@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from hcmodel import grammar
-from hcmodel.expression import Expression, Parameter, Variable
+from hcmodel.expressions.leaves import Expression, Parameter, Variable
 from hcmodel.grammar import Span, syntax
 from hcmodel.grammar.diagnostics import normalize_newlines
 

@@ -17,9 +17,9 @@ import numpy as np
 
 from hcmodel.atoms.indexing import FrozenArray
 from hcmodel.errors import ModelError
-from hcmodel.expression import Expression
-from hcmodel.shapes import Shape
-from hcmodel.table import ATOMS
+from hcmodel.expressions.leaves import Expression
+from hcmodel.expressions.shapes import Shape
+from hcmodel.expressions.table import ATOMS
 
 MAX_ENTRIES = 10_000_000  # of one array
 MAX_TOTAL = 50_000_000  # of all arrays of one model

@@ -6,15 +6,15 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from hcmodel.domains import make_domain
 from hcmodel.errors import ModelError
-from hcmodel.expression import Variable, simplex_conflict
+from hcmodel.expressions.leaves import Variable, simplex_conflict
+from hcmodel.expressions.shapes import Shape
+from hcmodel.expressions.variable_sets import make_domain
 from hcmodel.frontend import indexing
 from hcmodel.frontend.expressions import Evaluator
 from hcmodel.frontend.mistakes import Mistake
 from hcmodel.frontend.values import MAX_DIMENSIONS, Dimension, shown
 from hcmodel.grammar import syntax
-from hcmodel.shapes import Shape
 
 MAX_UNKNOWNS = 1_000_000
 

@@ -12,8 +12,8 @@ from hcmodel.report.json import plain
 from hcmodel.report.text import short_array
 
 if TYPE_CHECKING:
-    from hcmodel.hidden.analysis import Analysis
-    from hcmodel.hidden.counterexample import Counterexample
+    from hcmodel.analysis.analyze import Analysis
+    from hcmodel.analysis.counterexample import Counterexample
 
 MEANING = {
     "proven": "the model is convex in the coordinates below, so every KKT point is a global optimum",

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from hcmodel.report.text import short_array
 
 if TYPE_CHECKING:
-    from hcmodel.solution import Solution
+    from hcmodel.solving.solution import Solution
 
 
 def solution_html(solution: Solution) -> str:

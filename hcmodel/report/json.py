@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 if TYPE_CHECKING:
-    from hcmodel.solution import Solution
+    from hcmodel.solving.solution import Solution
 
 
 def plain(value: Any) -> Any:

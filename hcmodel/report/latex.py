@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 if TYPE_CHECKING:
-    from hcmodel.expression import Expression
+    from hcmodel.expressions.leaves import Expression
 
 MAX_DEPTH = 40
 SUM, PRODUCT, UNARY, POWER, ATOMIC = 1, 2, 3, 4, 5

@@ -10,7 +10,7 @@ import numpy as np
 from hcmodel.errors import SolverError
 
 if TYPE_CHECKING:
-    from hcmodel.solution import Solution
+    from hcmodel.solving.solution import Solution
 
 
 def require_matplotlib() -> None:

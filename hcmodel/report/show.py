@@ -10,7 +10,7 @@ from hcmodel.report.latex import to_latex
 from hcmodel.solvers.methods import METHODS
 
 if TYPE_CHECKING:
-    from hcmodel.expression import Constraint, Variable
+    from hcmodel.expressions.leaves import Constraint, Variable
     from hcmodel.problem import Problem
 
 MOST_LINES = 40

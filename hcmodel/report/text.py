@@ -13,7 +13,7 @@ from hcmodel.solvers.result import Record
 
 if TYPE_CHECKING:
     from hcmodel.problem import Problem
-    from hcmodel.solution import Solution
+    from hcmodel.solving.solution import Solution
 
 RULE = "-" * 78
 HEADER = (

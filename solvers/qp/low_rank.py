@@ -14,9 +14,8 @@ from typing import Any
 import numpy as np
 import scipy
 
-from hcmodel.solvers.domain import StepRows
-from hcmodel.solvers.hessians import SparseHessian
-from hcmodel.solvers.qp.program import QPSolution, QuadraticProgram
+from hcmodel.solvers.algebra.hessians import SparseHessian
+from hcmodel.solvers.qp.program import QPSolution, QuadraticProgram, StepRows
 from hcmodel.solvers.qp.table import QPBackend
 
 

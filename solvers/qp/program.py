@@ -5,14 +5,13 @@ minimise  ½ sᵀ P s + qᵀ s   s.t.   G s <= g,   E s == e,   s in X (bounds a
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import Enum
 from typing import Any
 
 import numpy as np
+import scipy
 from numpy.typing import NDArray
-
-from hcmodel.solvers.domain import StepRows
 
 FloatArray = NDArray[np.float64]
 Matrix = Any  # dense, or scipy's csr_array
@@ -24,6 +23,33 @@ class QPStatus(Enum):
     INFEASIBLE = "no step satisfies the rows"
     UNBOUNDED = "the model has no minimum"
     FAILED = "the backend found no answer"
+
+
+@dataclass(frozen=True)
+class Cone:
+    """`offset + matrix @ s` lies in the cone `kind` ("psd" takes a scaled triangle, "zero" is 0)."""
+
+    kind: str
+    matrix: scipy.sparse.csr_array
+    offset: FloatArray
+
+
+@dataclass(frozen=True)
+class StepRows:
+    """`x + metric * s in X` as the QP sees it: bounds on the scaled step s, and cones if any."""
+
+    lower: FloatArray
+    upper: FloatArray
+    cones: tuple[Cone, ...] = ()
+
+
+def nearer(steps: StepRows, reach: float) -> StepRows:
+    """The same with steps that use up at most the share `reach` of the way to a matrix cone's edge."""
+    cones = [
+        replace(cone, offset=reach * cone.offset) if cone.kind == "psd" else cone
+        for cone in steps.cones
+    ]
+    return replace(steps, cones=tuple(cones))
 
 
 @dataclass(frozen=True)

@@ -16,8 +16,8 @@ from typing import Any
 sys.path.insert(0, str(Path(__file__).parents[2]))
 
 import hcmodel as hc
-from hcmodel.hidden.analysis import analyze
-from hcmodel.hidden.proof import prove
+from hcmodel.analysis.analyze import analyze
+from hcmodel.proof.prove import prove
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 

@@ -16,10 +16,10 @@ from typing import Any
 sys.path.insert(0, str(Path(__file__).parents[2]))
 
 import hcmodel as hc
-from hcmodel.certificate import lower_bound
-from hcmodel.solvers.hidden_newton import HiddenNewton
+from hcmodel.certify.lower_bound import lower_bound
 from hcmodel.solvers.loop import Task, run
-from hcmodel.start import start_vector
+from hcmodel.solvers.second_order.hidden_newton import HiddenNewton
+from hcmodel.solving.start import start_vector
 from tests.problems.applications import example, random_plant, random_process
 from tests.problems.library import geometric_program
 

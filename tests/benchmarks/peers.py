@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 from regions import table
 
 import hcmodel as hc
-from hcmodel.start import start_vector
+from hcmodel.solving.start import start_vector
 from tests.benchmarks import peer_models
 from tests.benchmarks.development_set import Case, development_set
 

@@ -14,8 +14,8 @@ from pathlib import Path
 import numpy as np
 
 import hcmodel as hc
-from hcmodel.hidden.proof import prove
-from tests.hcmodel.hidden.random_expressions import Generator, check
+from hcmodel.proof.prove import prove
+from tests.hcmodel.proof.random_expressions import Generator, check
 
 EXPRESSIONS = 20_000
 PAIRS = 200

@@ -18,13 +18,14 @@ import numpy as np
 
 sys.path.insert(0, str(Path(__file__).parents[2]))
 
-from hcmodel.solvers.accelerated_gradient import AcceleratedGradient
-from hcmodel.solvers.budget import budget
-from hcmodel.solvers.loop import Task, run
-from hcmodel.solvers.switching_subgradient import SwitchingSubgradient
-from hcmodel.solvers.theory_bundle import TheoryStarBundleLevel
-from hcmodel.solvers.theory_ippm import TheoryIppm
 from tests.solvers.test_theory_promises import DOMAIN, Member, conflict
+
+from hcmodel.solvers.first_order.accelerated_gradient import AcceleratedGradient
+from hcmodel.solvers.first_order.switching_subgradient import SwitchingSubgradient
+from hcmodel.solvers.first_order.theory_bundle import TheoryStarBundleLevel
+from hcmodel.solvers.first_order.theory_ippm import TheoryIppm
+from hcmodel.solvers.loop import Task, run
+from hcmodel.solvers.theory.budget import budget
 
 CASES: list[tuple[str, float, np.ndarray, Callable[[Member], Any]]] = [
     ("sbl-star", 1.0, np.geomspace(1e-3, 1e-4, 4), lambda m: TheoryStarBundleLevel(m.constants)),

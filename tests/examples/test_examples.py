@@ -8,6 +8,7 @@ rosenbrock in closed form or by a root. The applications are solved in test_appl
 
 import json
 import math
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -15,8 +16,9 @@ import pytest
 from scipy.optimize import brentq
 
 import hcmodel as hc
-from hcmodel.frontend import format_file, load, parse
-from hcmodel.to_hc import hc_data, to_hc
+from hcmodel.frontend import format_file
+from hcmodel.frontend.to_hc import hc_data, to_hc
+from hcmodel.problem import load, parse
 
 FOLDER = Path(__file__).parents[2] / "examples"
 ALL = sorted(path.stem for path in FOLDER.glob("*.hc"))
@@ -103,9 +105,10 @@ def test_an_example_is_laid_out_as_the_formatter_does_and_fits_one_screen(name):
 @pytest.mark.parametrize("name", ALL)
 def test_an_example_survives_to_hc(name):
     problem = loaded(name)
-    again = parse(to_hc(problem), hc_data(problem))
-    problem.source = None
-    from_graph = parse(to_hc(problem), hc_data(problem))
+    model = problem.model
+    again = parse(to_hc(model), hc_data(model))
+    without_text = replace(model, source=None)
+    from_graph = parse(to_hc(without_text), hc_data(without_text))
     for twin in (again, from_graph):
         assert_same(problem, twin)
 

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from hcmodel.solvers import METHODS, Termination, minimize
-from hcmodel.solvers.adaptive_line_search import AdaLSOptions
-from hcmodel.solvers.bundle_level import Options
+from hcmodel.solvers.first_order.adaptive_line_search import AdaLSOptions
+from hcmodel.solvers.first_order.bundle_level import Options
 from hcmodel.solvers.methods import find_method, make_options
 from tests.solvers.models import tank
 

@@ -7,7 +7,7 @@ import pytest
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from hcmodel.solvers.hessians import as_dense, with_squares
+from hcmodel.solvers.algebra.hessians import as_dense, with_squares
 from hcmodel.solvers.outer import Outer
 
 FloatArray = NDArray[np.float64]

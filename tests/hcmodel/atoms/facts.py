@@ -16,7 +16,7 @@ import numpy as np
 
 from hcmodel.atoms.atom import Atom
 from hcmodel.atoms.rules import Argument, Curvature, Domain, Monotonicity, Sign, sign_of
-from hcmodel.expression import as_expression
+from hcmodel.expressions.leaves import as_expression
 from tests.hcmodel.atoms.samples import Sample
 
 POINTS = 6

@@ -14,8 +14,8 @@ import numpy as np
 import scipy.linalg
 import scipy.special
 
-from hcmodel.expression import Expression, as_expression
-from hcmodel.table import ATOMS
+from hcmodel.expressions.leaves import Expression, as_expression
+from hcmodel.expressions.table import ATOMS
 
 rng = np.random.default_rng(7)
 

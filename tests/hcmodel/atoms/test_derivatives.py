@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 from hcmodel.engines.autograd_ import AutogradStack, compile_stack
-from hcmodel.expression import Variable
-from hcmodel.layout import Layout
-from hcmodel.table import ATOMS
+from hcmodel.expressions.layout import Layout
+from hcmodel.expressions.leaves import Variable
+from hcmodel.expressions.table import ATOMS
 from tests.hcmodel.atoms.samples import ALL_SAMPLES, SAMPLES, Sample
 
 

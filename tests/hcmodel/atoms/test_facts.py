@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from hcmodel.atoms.rules import Always, Argument, Curvature, Kind, Monotonicity, Sign
-from hcmodel.table import ATOMS
+from hcmodel.expressions.table import ATOMS
 from tests.hcmodel.atoms.facts import broken_facts
 from tests.hcmodel.atoms.samples import ALL_SAMPLES, SAMPLES, Sample, definite
 

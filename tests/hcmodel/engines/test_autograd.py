@@ -17,8 +17,8 @@ from hcmodel import atoms as hc
 from hcmodel.engines import sparsity
 from hcmodel.engines.autograd_ import AutogradStack, compile_stack
 from hcmodel.errors import DataError, ModelError
-from hcmodel.expression import Expression, Parameter, Variable
-from hcmodel.layout import Layout
+from hcmodel.expressions.layout import Layout
+from hcmodel.expressions.leaves import Expression, Parameter, Variable
 
 
 def compiled(*roots: Expression, variables: Any = None, split: int = 0) -> AutogradStack:

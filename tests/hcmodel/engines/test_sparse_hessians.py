@@ -13,9 +13,9 @@ from hcmodel import atoms as hc
 from hcmodel.engines import autograd_
 from hcmodel.engines.autograd_ import AutogradStack, compile_stack
 from hcmodel.engines.interactions import hessian_plan
-from hcmodel.expression import Expression, Parameter, Variable
-from hcmodel.layout import Layout
-from tests.hcmodel.hidden.random_expressions import Generator
+from hcmodel.expressions.layout import Layout
+from hcmodel.expressions.leaves import Expression, Parameter, Variable
+from tests.hcmodel.proof.random_expressions import Generator
 
 ALONE = 10**9  # more steps than there are: nothing is joined
 

@@ -9,8 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from hcmodel import grammar
-from hcmodel.frontend import parse
 from hcmodel.grammar import syntax
+from hcmodel.problem import parse
 from tests.hcmodel.frontend.random_models import TameModels
 from tests.hcmodel.frontend.reference import Reference
 

@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 from hcmodel.errors import DataError, ModelError, ModelSyntaxError
-from hcmodel.frontend import format_file, load, parse, read_data
+from hcmodel.frontend import format_file, read_data
+from hcmodel.problem import load, parse
 
 MODEL = "param n, m\nparam A[n,m], c[n] = 1\nvar x[m] in [0, 1]\nminimize c @ A @ x\n"
 MATRIX = [[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]]

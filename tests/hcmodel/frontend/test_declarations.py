@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import hcmodel as hc
-from hcmodel.frontend import parse
+from hcmodel.problem import parse
 
 
 def objective_value(text, data=None, **values):

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from hcmodel.errors import HCError
-from hcmodel.frontend import parse
+from hcmodel.problem import parse
 from tests.hcmodel.frontend.random_models import WildModels
 
 EXAMPLES = Path(__file__).parents[3] / "examples"

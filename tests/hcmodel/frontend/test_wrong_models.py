@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from hcmodel.errors import HCError
-from hcmodel.frontend import parse
+from hcmodel.problem import parse
 
 TABLE = Path(__file__).with_name("wrong_models.txt").read_text(encoding="utf-8")
 ENTRIES = [each.strip("\n").split("\n-----\n") for each in TABLE.split("\n=====\n")]

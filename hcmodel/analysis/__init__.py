@@ -1,0 +1,1 @@
+"""Refutation by samples, stationary points, estimated constants."""

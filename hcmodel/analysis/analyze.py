@@ -1,0 +1,178 @@
+"""Is the model hidden convex? Proof first, then an honest attempt at refutation.
+
+`proven` rests on the structural proof, `refuted` on a counterexample that can be checked by hand. All
+else is `not refuted`, with the number of samples that did not refute it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from hcmodel.analysis.constants import constants_in
+from hcmodel.analysis.counterexample import Counterexample
+from hcmodel.analysis.hidden_map import HiddenMap
+from hcmodel.analysis.multistart import refute_by_kkt
+from hcmodel.analysis.refutation import NO_SAMPLE, refute
+from hcmodel.errors import ModelError
+from hcmodel.expressions.leaves import Variable
+from hcmodel.grammar import syntax
+from hcmodel.grammar.diagnostics import normalize_newlines
+from hcmodel.maps.declared import complete
+from hcmodel.maps.separable import LOG, declared_coordinates
+from hcmodel.proof.prove import Failure, Proof, prove
+from hcmodel.report.analysis import analysis_html, analysis_json, analysis_text
+from hcmodel.solvers.theory.theorems import Constants
+
+if TYPE_CHECKING:
+    from hcmodel.problem import Problem
+
+PROVEN, NOT_REFUTED, REFUTED = "proven", "not refuted", "refuted"
+# Constants are looked at on fewer points than convexity: each costs a Hessian of every function.
+CONSTANT_SAMPLES = 30
+
+
+@dataclass(frozen=True)
+class Analysis:
+    """What was shown of a model.
+
+    `coordinates` are texts: by variable where a proof was found, `u1`, `u2`, … for the entries of a
+    declared map, empty where nothing is known. `failure` says what keeps the model from a proof.
+    `smallest_eigenvalue` is the least curvature in u that sampling saw, relative to the
+    function's own derivatives. `labels` tell of each constant whether it is a bound or an estimate.
+    """
+
+    verdict: str
+    coordinates: Mapping[str, str]
+    derivation: str | None = None
+    failure: Failure | None = None
+    counterexample: Counterexample | None = None
+    constants: Constants = field(default_factory=Constants)
+    labels: Mapping[str, str] = field(default_factory=dict)
+    samples: int = 0
+    smallest_eigenvalue: float | None = None
+    conditions: tuple[str, ...] = ()
+    source: str | None = field(default=None, repr=False)
+
+    def __str__(self) -> str:
+        return analysis_text(self)
+
+    def _repr_html_(self) -> str:
+        return analysis_html(self)
+
+    def to_json(self) -> dict[str, Any]:
+        """The object that `hcmodel check --json` prints."""
+        return analysis_json(self)
+
+
+def analyze(problem: Problem, samples: int = 200, seed: int = 0) -> Analysis:
+    """Prove the model hidden convex, or try to refute it on `samples` points; see `Analysis`."""
+    for name, number, least in (("samples", samples, 1), ("seed", seed, 0)):
+        if not isinstance(number, int) or isinstance(number, bool) or number < least:
+            raise ModelError(f"{name} is a whole number of at least {least}, not {number!r}")
+    if problem.hidden is None:
+        return _without_map(problem, samples, seed)
+    coordinates = declared_coordinates(problem.hidden, problem.variables)
+    declared = None if coordinates is None else _prove(problem, coordinates)
+    if declared is not None and declared.proven:
+        return _proven(problem, declared, samples, seed)
+    hidden = HiddenMap(problem, complete(problem.hidden, problem.variables))
+    findings = refute(hidden, samples, seed)
+    free = _prove(problem)
+    conditions = list(findings.conditions)
+    if free.proven and findings.counterexample is None:
+        note = (
+            "the proof uses coordinates of its own: the declared ones were not refuted, nor proven"
+        )
+        return _proven(problem, free, samples, seed, (note,))
+    if free.proven:
+        texts = ", ".join(_texts(free.coordinates).values())
+        conditions.append(f"without the declaration the model is proven, in {texts}")
+    constants, labels = constants_in(problem, None, min(samples, CONSTANT_SAMPLES), seed)
+    return Analysis(
+        verdict=NOT_REFUTED if findings.counterexample is None else REFUTED,
+        coordinates=_declared_texts(problem, hidden),
+        failure=(declared or free).failure,
+        counterexample=findings.counterexample,
+        constants=constants,
+        labels=labels,
+        samples=findings.samples,
+        smallest_eigenvalue=findings.smallest_eigenvalue,
+        conditions=(*conditions, *_data_condition(problem)),
+        source=_text(problem),
+    )
+
+
+def _without_map(problem: Problem, samples: int, seed: int) -> Analysis:
+    proof = _prove(problem)
+    if proof.proven:
+        return _proven(problem, proof, samples, seed)
+    example, seen = refute_by_kkt(problem, samples, seed)
+    return Analysis(
+        verdict=NOT_REFUTED if example is None else REFUTED,
+        coordinates={},
+        failure=proof.failure,
+        counterexample=example,
+        samples=seen,
+        conditions=(*(() if seen else (NO_SAMPLE,)), *_data_condition(problem)),
+        source=_text(problem),
+    )
+
+
+def _proven(
+    problem: Problem, proof: Proof, samples: int, seed: int, conditions: tuple[str, ...] = ()
+) -> Analysis:
+    few = min(samples, CONSTANT_SAMPLES)
+    constants, labels = constants_in(problem, proof.coordinates, few, seed)
+    return Analysis(
+        verdict=PROVEN,
+        coordinates=_texts(proof.coordinates),
+        derivation=str(proof.derivation),
+        constants=constants,
+        labels=labels,
+        conditions=(*conditions, *_data_condition(problem)),
+        source=_text(problem),
+    )
+
+
+def _prove(problem: Problem, fixed: Mapping[Variable, str] | None = None) -> Proof:
+    return prove(
+        problem.objective.expression,
+        problem.canonical.sign,
+        problem.constraints,
+        fixed=fixed,
+        source=problem.source,
+    )
+
+
+def _texts(coordinates: Mapping[Variable, str]) -> dict[str, str]:
+    return {
+        variable.name: f"log({variable.name})" if kind == LOG else variable.name
+        for variable, kind in coordinates.items()
+    }
+
+
+def _declared_texts(problem: Problem, hidden: HiddenMap) -> dict[str, str]:
+    """The entries of a declared map as written, and the variables that it does not mention."""
+    texts = [str(part) for part in hidden.parts]
+    if problem.source is not None:
+        lines = normalize_newlines(problem.source.text).split("\n")
+        spans = [
+            expression.span
+            for statement in problem.source.model.statements
+            if isinstance(statement, syntax.Hidden)
+            for expression in statement.expressions
+        ]
+        for i, span in enumerate(spans[: len(texts)]):
+            if span.line == span.end_line:
+                texts[i] = lines[span.line - 1][span.column - 1 : span.end_column - 1]
+    return {f"u{i}": text for i, text in enumerate(texts, start=1)}
+
+
+def _data_condition(problem: Problem) -> tuple[str, ...]:
+    return ("the verdict is for the parameters' current values",) if problem.parameters else ()
+
+
+def _text(problem: Problem) -> str | None:
+    return None if problem.source is None else str(problem.source.text)

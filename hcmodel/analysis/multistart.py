@@ -1,0 +1,126 @@
+"""Refutation without a map: a KKT point, or a sharp minimum, and a better feasible point.
+
+Runs from several starts end in candidates. What is shown of each is decided in `stationary` (smooth
+points) and `sharp` (kinks); a point about which there is any doubt refutes nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hcmodel.analysis.counterexample import Counterexample
+from hcmodel.analysis.hidden_map import HiddenMap, MapPoint
+from hcmodel.analysis.sharp import sharp_minimum
+from hcmodel.analysis.stationary import NEAR, Stationary, is_clear, polish
+from hcmodel.solvers import kkt
+from hcmodel.solvers.methods import minimize
+from hcmodel.solvers.oracle import Oracle
+from hcmodel.solving.start import start_vector
+
+if TYPE_CHECKING:
+    from hcmodel.problem import Problem
+
+FloatArray = NDArray[np.float64]
+
+RUNS, CALLS_PER_RUN, TOLERANCE = 6, 400, 1e-8
+# Newton's method is also started from samples: it finds saddle points and maxima, too.
+NEWTON_STARTS = 12
+SHARP_STARTS = 16
+# By how much, relative to both values, the better point must be better.
+BETTER = 1e-4
+
+
+def refute_by_kkt(problem: Problem, samples: int, seed: int) -> tuple[Counterexample | None, int]:
+    """A counterexample that holds under every map, if one is found, and the points looked at."""
+    with np.errstate(all="ignore"):
+        return _search(problem, samples, np.random.default_rng(seed))
+
+
+def _search(
+    problem: Problem, samples: int, generator: np.random.Generator
+) -> tuple[Counterexample | None, int]:
+    model = HiddenMap(problem)
+    points = model.sample(samples, generator)
+    starts = [start_vector(problem.canonical, None, False), problem.canonical.domain.middle()]
+    starts += [point.point for point in points[: RUNS - len(starts)]]
+    ends = _runs(problem, starts)
+    shown: list[Stationary] = []
+    tries = [*ends, *((point.point, np.zeros(model.rows)) for point in points[:SHARP_STARTS])]
+    for x, multipliers in tries[: len(ends) + NEWTON_STARTS]:
+        found = polish(model, x, multipliers)
+        shown += [] if found is None else [found]
+    if model.stack.kinked:
+        known = [each.point.point for each in shown]
+        for x, _ in tries:
+            found = sharp_minimum(model, x, generator, known)
+            shown += [] if found is None else [found]
+            known.append(x if found is None else found.point.point)
+    feasible = [point for point in points if point.violation == 0.0]
+    feasible += [found.point for found in shown]
+    if not feasible:
+        return None, len(points)
+    best = min(feasible, key=lambda point: point.objective)
+    for found in sorted(shown, key=lambda each: -each.point.objective):
+        difference = found.point.objective - best.objective
+        size = max(1.0, abs(best.objective), abs(found.point.objective))
+        if difference <= BETTER * size:
+            break
+        if found.sharp or is_clear(model, found, difference, generator):
+            return _described(problem, model, found, best), len(points)
+    return None, len(points)
+
+
+def _runs(problem: Problem, starts: Sequence[FloatArray]) -> list[tuple[FloatArray, FloatArray]]:
+    """Where the default method ends from each start, with the best multipliers there."""
+    canonical = problem.canonical
+    stack = problem.compile()
+    stack.refresh()
+    found = []
+    for start in starts:
+        result = minimize(
+            Oracle(stack, canonical.outer),
+            canonical.domain,
+            start,
+            method="sbl-adals",
+            tolerance=TOLERANCE,
+            max_calls=CALLS_PER_RUN,
+        )
+        if result.evaluation is None or not result.evaluation.differentiable:
+            continue
+        fitted = kkt.least_squares_multipliers(result.evaluation, canonical.domain, NEAR)
+        multipliers = result.multipliers if fitted is None else fitted
+        largest = float(np.max(np.abs(multipliers), initial=0.0))
+        kept = np.where(np.abs(multipliers) > 1e-6 * largest, multipliers, 0.0)
+        found.append((result.point, kept))
+    return found
+
+
+def _described(
+    problem: Problem, model: HiddenMap, found: Stationary, better: MapPoint
+) -> Counterexample:
+    sign = problem.canonical.sign
+    word = "lower" if sign > 0 else "higher"
+    metric = np.asarray(model.domain.metric(found.point.point))
+    x = np.where(np.abs(found.point.point) < 1e-15 * metric, 0.0, found.point.point)
+    what = "a strict local optimum" if found.sharp else "a KKT point"
+    return Counterexample(
+        kind="stationary point",
+        function="objective",
+        statement=(
+            f"x is {what}, y is feasible and its value is {word}; in a hidden-convex problem every "
+            "such point is a global optimum, whatever the map"
+        ),
+        points={"x": model.arrays(x), "y": model.arrays(better.point)},
+        left=sign * model.at(x).objective,
+        right=sign * better.objective,
+        left_text="F(x)",
+        right_text="F(y)",
+        multipliers={
+            block.name: block.dual(found.multipliers) for block in problem.canonical.blocks
+        },
+        residual=found.residual,
+    )

@@ -1,0 +1,155 @@
+"""Sums, products, means, running sums: smooth reductions over one or more axes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from hcmodel.atoms.atom import atom
+from hcmodel.atoms.autodiff import define_pullback, detached, primitive
+from hcmodel.atoms.rules import (
+    Arguments,
+    Curvature,
+    Dependence,
+    Monotonicity,
+    Params,
+    Sign,
+    from_sign,
+    same_sign,
+)
+from hcmodel.atoms.shape_rules import reduced, with_axes, with_axes_of_nonempty, with_one_axis
+
+AFFINE, CONVEX, UNKNOWN = Curvature.AFFINE, Curvature.CONVEX, Curvature.UNKNOWN
+
+
+def _entries(arguments: Arguments, params: Params) -> int:
+    """How many entries one result takes."""
+    shape, axes = arguments[0].shape, params["axis"]
+    return int(np.prod([n for i, n in enumerate(shape) if axes is None or i in axes], dtype=int))
+
+
+def _log_sum(arguments: Arguments, params: Params) -> Curvature:
+    """A log-sum-exp between logarithms, unless there is one term only."""
+    return AFFINE if _entries(arguments, params) <= 1 else CONVEX
+
+
+@atom(
+    shape=reduced,
+    prepare=with_axes,
+    sign=same_sign,
+    monotonicity=Monotonicity.INCREASING,
+    curvature=AFFINE,
+    log_curvature=_log_sum,
+    dependence=Dependence.REDUCTION,
+)
+def sum(xp: Any, a: Any, *, axis: Any = None) -> Any:
+    """The sum of all entries, or along `axis`."""
+    return xp.sum(a, axis=axis)
+
+
+@atom(
+    shape=reduced,
+    prepare=with_axes_of_nonempty,
+    sign=same_sign,
+    monotonicity=Monotonicity.INCREASING,
+    curvature=AFFINE,
+    log_curvature=_log_sum,
+    dependence=Dependence.REDUCTION,
+)
+def mean(xp: Any, a: Any, *, axis: Any = None) -> Any:
+    """The mean of all entries, or along `axis`."""
+    return xp.mean(a, axis=axis)
+
+
+def _running_shape(name: str, shapes: Any, params: dict[str, Any]) -> tuple[int, ...]:
+    if params["axis"] is None:
+        return (int(np.prod(shapes[0], dtype=int)),)
+    return tuple(shapes[0])
+
+
+@atom(
+    shape=_running_shape,
+    prepare=with_one_axis,
+    sign=same_sign,
+    monotonicity=Monotonicity.INCREASING,
+    curvature=AFFINE,
+    log_curvature=CONVEX,
+    dependence=Dependence.REDUCTION,
+)
+def cumsum(xp: Any, a: Any, *, axis: Any = None) -> Any:
+    """Running sums along `axis`, or over all entries in C order."""
+    return xp.cumsum(a, axis=axis)
+
+
+def _product_sign(arguments: Arguments, params: Params) -> Sign:
+    """Products of entries >= 0 are so too; otherwise by the parity of their number."""
+    sign, factors = arguments[0].sign, _entries(arguments, params)
+    if factors == 0:
+        return Sign.POSITIVE
+    if sign.is_nonnegative or factors % 2 == 1:
+        return sign
+    return sign.negated if sign.is_nonpositive else Sign.UNKNOWN
+
+
+def _product_monotonicity(arguments: Arguments, params: Params) -> tuple[Monotonicity, ...]:
+    """By the sign of the product of the other factors."""
+    sign, factors = arguments[0].sign, _entries(arguments, params)
+    if factors <= 1 or sign.is_nonnegative:
+        return (Monotonicity.INCREASING,)
+    if not sign.is_nonpositive:
+        return (Monotonicity.UNKNOWN,)
+    return (from_sign(Sign.POSITIVE if factors % 2 == 1 else Sign.NEGATIVE),)
+
+
+def _product_curvature(arguments: Arguments, params: Params) -> Curvature:
+    """Affine with one factor only."""
+    return AFFINE if _entries(arguments, params) <= 1 else UNKNOWN
+
+
+@primitive
+def _product(factors: Any) -> Any:
+    """The product along the first axis, of factors that are not 0."""
+    return np.prod(factors, axis=0)
+
+
+def _product_pullback(argnums: Sequence[int], answer: Any, args: Any, keywords: Any) -> Any:
+    (factors,) = args
+    return lambda cotangent: [cotangent * answer / factors]
+
+
+define_pullback(_product, _product_pullback)
+
+
+@atom(
+    shape=reduced,
+    prepare=with_axes,
+    sign=_product_sign,
+    monotonicity=_product_monotonicity,
+    curvature=_product_curvature,
+    log_curvature=AFFINE,
+    dependence=Dependence.REDUCTION,
+)
+def prod(xp: Any, a: Any, *, axis: Any = None) -> Any:
+    """The product of all entries, or along `axis`.
+
+    With zeros among the factors they are multiplied in pairs, pairs of pairs and so on, which stays
+    differentiable.
+    """
+    axes = range(np.ndim(a)) if axis is None else axis
+    kept = tuple(i for i in range(np.ndim(a)) if i not in axes)
+    shape = np.shape(a)
+    factors = xp.reshape(
+        xp.transpose(a, (*axes, *kept)),
+        (int(np.prod([shape[i] for i in axes], dtype=int)), *(shape[i] for i in kept)),
+    )
+    if np.all(detached(factors)):
+        return _product(factors)
+    while len(factors) > 1:
+        half = len(factors) // 2
+        pairs = factors[:half] * factors[half : 2 * half]
+        if len(factors) % 2:
+            pairs = xp.concatenate((pairs, factors[2 * half :]), axis=0)
+        factors = pairs
+    return factors[0]

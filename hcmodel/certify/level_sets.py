@@ -1,0 +1,196 @@
+"""A ball that holds every feasible point of low value, from linear minorants at a few points.
+
+Needed where the set V of a certificate is unbounded, or far larger than what matters of it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import scipy
+from numpy.typing import NDArray
+
+from hcmodel.certify.charts import Chart
+from hcmodel.certify.sets import HalfSpaces, ball, entry_bounds, least_over, sides
+from hcmodel.reductions.forms import Form
+from hcmodel.solvers import kkt
+from hcmodel.solvers.algebra.hessians import as_dense
+from hcmodel.solvers.oracle import Evaluation, Oracle
+
+FloatArray = NDArray[np.float64]
+
+# How far above the value at hand the level lies, relatively.
+MARGIN = 0.1
+# Coordinates along which points are looked at; each costs two evaluations.
+LARGEST_SEARCH = 200
+# The same under a general map, where each of these points has to be found by Newton's method.
+LARGEST_MAP_SEARCH = 60
+# Shares of a move that are tried, until one ends where all functions are defined.
+SHARES = (1.0, 0.3, 0.1)
+# Near the point, slopes on both sides are opposite, and sure to close; farther away they say more.
+REACHES = {"around": 1.0, "close": 0.2}
+
+
+@dataclass(frozen=True)
+class Ball:
+    """Every feasible v with F1(v) <= level has |v − center| <= radius."""
+
+    level: float
+    center: FloatArray
+    radius: float
+    halves: HalfSpaces
+    hull: FloatArray | None
+
+    def least(self, slope: FloatArray, point: FloatArray) -> float:
+        """A number that slope·(v − point) does not fall below, from all that is known of v."""
+        own = least_over(self.halves, slope, self.radius, self.hull)
+        return own + float(slope @ (self.center - point))
+
+    def reach(self, point: FloatArray) -> float:
+        """A bound of the distance from a point to all of them."""
+        return self.radius + float(np.linalg.norm(point - self.center))
+
+
+def level_ball(
+    form: Form,
+    oracle: Oracle,
+    chart: Chart,
+    pair: tuple[Evaluation, FloatArray],
+    probing: str,
+) -> Ball | None:
+    """A ball around the point's image; without an objective, one that holds all feasible points.
+
+    From minorants at the point itself and, with `probing` "zero", of the objective where a variable
+    that is no coordinate is 0 and around there (for a regulator: without control), or with "around"
+    and "close" at points moved along the coordinates, so far that the level is about reached or less.
+    """
+    evaluation, multipliers = pair
+    center, level = chart.image(evaluation), _level(evaluation)
+    known = [sides(chart.bounds, center)]
+    cuts = [_minorants(chart, evaluation, multipliers, center, level, rows=True)]
+    if probing == "zero":
+        plain = oracle.restricted(rows=False)
+        none = np.zeros(0)
+        for point in _from_zero(form, evaluation):
+            cuts.append(_minorants(chart, plain.at(point), none, center, level, rows=False))
+    if probing in REACHES:
+        for move in _moves(form, oracle, chart, *pair):
+            move = REACHES[probing] * move
+            cuts.append(_moved_minorants(form, oracle, chart, pair, move, center))
+    known += [cut for cut in cuts if cut is not None]
+    unit = max(float(np.max(np.abs(center), initial=0.0)), 1e-3)
+    halves = HalfSpaces.joined(known)
+    radius = ball(halves, unit, chart.hull)
+    return None if radius is None else Ball(level, center, radius, halves, chart.hull)
+
+
+def _level(evaluation: Evaluation) -> float:
+    if not evaluation.has_objective:
+        return 0.0
+    value = evaluation.objective
+    return value + MARGIN * max(abs(value), 1e-6)
+
+
+def _minorants(
+    chart: Chart,
+    evaluation: Evaluation,
+    multipliers: FloatArray,
+    center: FloatArray,
+    level: float,
+    *,
+    rows: bool,
+) -> HalfSpaces | None:
+    """Where F1, L and the rows (all of them, or the most violated) can be low enough."""
+    if not (evaluation.finite and evaluation.differentiable):
+        return None
+    count = evaluation.inequalities
+    gradients = [kkt.lagrangian_gradient(evaluation, multipliers)]
+    objective = evaluation.objective if evaluation.has_objective else 0.0
+    room = [level - objective - float(multipliers @ evaluation.rows)]
+    if evaluation.has_objective and evaluation.rows.size:
+        gradients.append(evaluation.gradient)
+        room.append(level - objective)
+    if evaluation.rows.size:
+        chosen = np.arange(evaluation.rows.size)
+        if not rows:
+            chosen = chosen[:count][np.argsort(-evaluation.rows[:count])[:1]]
+        jacobian = _dense(evaluation.jacobian[chosen])
+        gradients += [*jacobian, *(-jacobian[chosen >= count])]
+        room += [*(-evaluation.rows[chosen]), *evaluation.rows[chosen[chosen >= count]]]
+    slopes = chart.slopes(evaluation, np.array(gradients))
+    if slopes is None or not np.isfinite(slopes).all():
+        return None
+    return HalfSpaces(slopes, np.array(room) + slopes @ (chart.image(evaluation) - center))
+
+
+def _from_zero(form: Form, evaluation: Evaluation) -> list[FloatArray]:
+    """The point with the entries of bending boxes at 0, and moved from there along each of them."""
+    if form.map_geometry is None or not evaluation.has_objective:
+        return []
+    bending = np.flatnonzero(form.map_geometry.bending)
+    if not 0 < bending.size <= LARGEST_SEARCH:
+        return []
+    zero = evaluation.point.copy()
+    zero[bending] = 0.0
+    points = [zero]
+    for place in bending:
+        for sign in (1.0, -1.0):
+            points.append(zero.copy())
+            points[-1][place] = sign
+    return [form.domain.project(point) for point in points]
+
+
+def _moved_minorants(
+    form: Form,
+    oracle: Oracle,
+    chart: Chart,
+    pair: tuple[Evaluation, FloatArray],
+    move: FloatArray,
+    center: FloatArray,
+) -> HalfSpaces | None:
+    """Minorants at a moved point, nearer where the functions are not defined there."""
+    (evaluation, multipliers), inner = pair, form.map_geometry
+    for share in SHARES:
+        if inner is None:
+            point = form.domain.project(evaluation.point + share * move)
+        else:
+            point = inner.retract(evaluation.point, share * move)
+        level = _level(evaluation)
+        found = _minorants(chart, oracle.at(point), multipliers, center, level, rows=False)
+        if found is not None:
+            return found
+    return None
+
+
+def _moves(
+    form: Form, oracle: Oracle, chart: Chart, evaluation: Evaluation, multipliers: FloatArray
+) -> list[FloatArray]:
+    """Moves both ways along each coordinate that has no bound, or each direction of the map.
+
+    They lead to where the Lagrangian has about reached the level, but not farther than is natural.
+    """
+    point, domain, inner = evaluation.point, form.domain, form.map_geometry
+    geometry = form.geometry if inner is None else inner
+    columns = None if inner is None else inner.frame(evaluation).columns
+    if inner is None:
+        lower, upper = entry_bounds(domain)
+        open_ended = np.flatnonzero(np.isinf(lower) | np.isinf(upper))
+        if open_ended.size > LARGEST_SEARCH:
+            return []
+        columns = np.zeros((point.size, open_ended.size))
+        columns[open_ended, np.arange(open_ended.size)] = domain.metric(point)[open_ended]
+    elif columns is None or columns.shape[1] > LARGEST_MAP_SEARCH:
+        return []
+    hessian = as_dense(geometry.hessian(oracle, evaluation, multipliers))
+    size = 1.0 if inner is None else 0.3 * float(np.max(np.abs(chart.image(evaluation))))
+    rise = _level(evaluation) - evaluation.objective if evaluation.has_objective else 1.0
+    curvature = np.einsum("ij,ik,kj->j", columns, hessian, columns)
+    lengths = np.sqrt(4.0 * rise / np.maximum(curvature, 1e-300))
+    steps = np.where(np.isfinite(lengths), np.minimum(lengths, size), size) * columns
+    return [sign * step for step in steps.T for sign in (1, -1)]
+
+
+def _dense(matrix: Any) -> FloatArray:
+    return np.asarray(matrix.toarray() if scipy.sparse.issparse(matrix) else matrix)

@@ -1,0 +1,170 @@
+"""Certified lower bounds: F1* >= L(x̃, λ, ν) + min over v in V of s·(v − c(x̃)), s the slope of L by u.
+
+L = F1 + λ·g + ν·h with λ >= 0 is convex in hidden coordinates, so this holds at every point x̃ and for all
+multipliers, whoever found them; a good pair only makes the bound tight (`bounds.search` looks for one).
+The same bound of a weighted sum of the rows, above 0, proves that no feasible point exists.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hcmodel.certify.charts import Chart
+from hcmodel.certify.contradiction import contradicted
+from hcmodel.certify.search import Search, signed
+from hcmodel.reductions.forms import Form
+from hcmodel.solvers import kkt
+from hcmodel.solvers.oracle import Evaluation, Oracle
+from hcmodel.solvers.sets.domain import Domain
+from hcmodel.solvers.theory.theorems import Constants
+
+FloatArray = NDArray[np.float64]
+
+# The gap, relative to the value, that is good enough where no target is given.
+FINEST = 1e-11
+# A relative violation below which a contradiction of the rows may be rounding.
+CONFLICT = 1e-9
+# How far points may count as on a face of X without being there, relative to their size.
+FACE = 1e-10
+
+
+@dataclass(frozen=True)
+class LowerBound:
+    """A number that the objective, to be minimised, does not fall below at a feasible point.
+
+    `conditions` say in words what this rests on, `points` how many evaluations it took,
+    `reference` where it was taken and `multipliers` with which weights of the rows.
+    """
+
+    value: float
+    conditions: tuple[str, ...]
+    points: int
+    reference: FloatArray
+    multipliers: FloatArray
+
+
+def lower_bound(
+    form: Form,
+    evaluation: Evaluation,
+    multipliers: FloatArray,
+    *,
+    target: float | None = None,
+    finest: float | None = None,
+    trusting: bool = False,
+) -> LowerBound | None:
+    """The best bound found from a point and multipliers of the form, in units of the plain objective.
+
+    Ends as soon as the gap to the point's own value is at most `target`, or, where it is given and as
+    far as that is cheap, `finest`. None where the form has no hidden coordinates, where no finite bound
+    is found, and where the form is visibly not convex; to be `trusting` is not to look for that.
+    """
+    search = Search.of(form, form.oracle(), evaluation)
+    if search is None:
+        return None
+    plain = form.plain_objective
+    value = plain(evaluation.objective)
+    wanted = FINEST * abs(value) if target is None else target
+
+    def fair(bound: float) -> bool:
+        return value - plain(bound) <= wanted
+
+    def enough(bound: float) -> bool:
+        return value - plain(bound) <= (wanted if finest is None else finest)
+
+    with np.errstate(all="ignore"):
+        search.improve(evaluation, multipliers, enough, fair)
+        return _result(search, plain, trusting)
+
+
+def infeasibility(
+    form: Form, evaluation: Evaluation, weights: FloatArray | None
+) -> LowerBound | None:
+    """A proof that no feasible point exists: Σ w_i row_i is at least `value` > 0 wherever x lies in X.
+
+    Weights are nonnegative on inequalities; Σ |w_i| times the size of row i at the point is 1, so that
+    `value` is a relative violation. None where there is no proof.
+    """
+    outer = replace(form.canonical.outer, log_objective=False)
+    oracle = Oracle(form.stack, outer, parts=(False, True))
+    search = Search.of(form, oracle, evaluation)
+    if search is None or not evaluation.rows.size:
+        return None
+    with np.errstate(all="ignore"):
+        search.contradict(oracle.at(evaluation.point), weights, _conflicting)
+        return _result(search, float, False) if _conflicting(search.value) else None
+
+
+def _conflicting(bound: float) -> bool:
+    return bound > CONFLICT
+
+
+def gradient_domination(
+    evaluation: Evaluation, domain: Domain, multipliers: FloatArray, constants: Constants
+) -> float | None:
+    """A bound of F1(x) − F1* from constants of an unknown map, for which the user vouches.
+
+        F1(x) − F1* <= −λ·g − ν·h + (D_U/μ_c)·dist(−∇L(x), N_X(x)),   x in X
+
+    For models as written and without kinks: the constants belong to no other form. None without μ_c
+    and D_U.
+    """
+    if constants.mu_c is None or constants.diameter_u is None or constants.mu_c <= 0:
+        return None
+    if not domain.contains(evaluation.point, 1e-12):
+        return None
+    multipliers = signed(evaluation, multipliers)
+    downhill = -kkt.lagrangian_gradient(evaluation, multipliers)
+    if not np.isfinite(downhill).all():
+        return None
+    rest = domain.normal_cone_distance(evaluation.point, downhill)
+    # a point counted as on a face may be a little off it
+    off = FACE * max(1.0, float(np.max(np.abs(evaluation.point))))
+    slack = off * float(np.sum(np.abs(downhill - rest)))
+    reach = constants.diameter_u / constants.mu_c
+    gap = reach * float(np.linalg.norm(rest)) + slack - float(multipliers @ evaluation.rows)
+    return max(gap, 0.0) if np.isfinite(gap) else None
+
+
+def _result(search: Search, plain: Callable[[float], float], trusting: bool) -> LowerBound | None:
+    """The best bound in the user's units, unless the model is visibly not convex."""
+    if search.best is None or not np.isfinite(search.value):
+        return None
+    value = plain(search.value)
+    trusted = trusting or search.form.proof is not None
+    if not np.isfinite(value) or (not trusted and contradicted(search)):
+        return None
+    reference, points = search.best.evaluation.point, search.oracle.calls.points
+    conditions = _conditions(search.form, search.chart, search.minorants[0].evaluation.point)
+    return LowerBound(value, conditions, points, reference, search.best.multipliers)
+
+
+def _conditions(form: Form, chart: Chart, point: FloatArray) -> tuple[str, ...]:
+    """What a bound rests on, in words."""
+    if form.proof is not None:
+        return (f"proven hidden convex in {', '.join(form.coordinate_names())}",)
+    conditions = ["hidden convex in the declared coordinates, which is not proven"]
+    if form.map_geometry is None:
+        return tuple(conditions)
+    conditions.append("the image of the variables' domain under the map is convex")
+    layout, bending = form.canonical.layout, form.map_geometry.bending
+    bent = [
+        variable
+        for variable, block in zip(layout.variables, layout.blocks, strict=True)
+        if bending[block.start : block.stop].any() and variable.has_bounds
+    ]
+    if bent:
+        listed = ", ".join(variable.name for variable in bent)
+        conditions.append(f"bounds of {listed} dropped, since they bend in hidden coordinates")
+    held = form.domain.bound_multipliers(point, np.ones(point.size), 1e-9)
+    held = np.abs(held) + np.abs(form.domain.bound_multipliers(point, -np.ones(point.size), 1e-9))
+    active = [v for v in bent if (held * bending)[layout.slice(v)].any()]
+    if active:
+        listed = ", ".join(variable.name for variable in active)
+        conditions.append(
+            f"a bound of {listed} that bends is active, so that the gap may not close"
+        )
+    return (*conditions, *chart.notes)

@@ -1,0 +1,105 @@
+"""What is known of the values that each part of a declared map can take.
+
+A part that is a variable has that variable's domain. Of others the interval is proven from the atoms'
+facts; a matrix product of two bounded factors is bounded by the product of their sizes. A part whose
+entries are a nonnegative variable's entry times something, as occupancies are, is nonnegative where that
+weight is, which is asked of samples and said in the conditions.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+import scipy
+from numpy.typing import NDArray
+
+from hcmodel.expressions.graph import topological_order
+from hcmodel.expressions.leaves import Apply, Expression, Variable
+from hcmodel.expressions.variable_sets import make_domain
+from hcmodel.facts.node_facts import Facts
+from hcmodel.maps.separable import REARRANGEMENTS
+from hcmodel.solvers.sets.cones import ROOT_TWO, triangle
+from hcmodel.solvers.sets.domain import Box, Domain
+
+# What an entry is: a nonnegative variable's entry, such an entry times something, anything else.
+OTHER, SHARE, WEIGHTED = 0, 1, 2
+Kinds = NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class Range:
+    """The set that one part of a map takes its values in.
+
+    `selection` picks the coordinates from the part's entries: all of them, or one triangle of a
+    symmetric variable. `nonnegative` is the smaller set that holds if the weights are nonnegative.
+    """
+
+    selection: scipy.sparse.csr_array
+    domain: Domain
+    nonnegative: Domain | None = None
+
+
+def map_ranges(parts: Sequence[Expression]) -> list[Range]:
+    """One range for each part, for the parameters' values of now."""
+    facts = Facts()
+    kinds = _kinds(parts)
+    return [_range(part, facts, kinds[id(part)]) for part in parts]
+
+
+def _range(part: Expression, facts: Facts, kinds: Kinds) -> Range:
+    whole = scipy.sparse.csr_array(scipy.sparse.eye_array(part.size))
+    if isinstance(part, Variable):
+        symmetric = part.domain_kind in ("symmetric", "psd")
+        return Range(_one_triangle(part.shape[0]) if symmetric else whole, make_domain([part]))
+    low, high = _interval(part, facts)
+    box = Box(low, high)
+    weighted = np.ravel(kinds) == WEIGHTED
+    if not (weighted & (low < 0)).any():
+        return Range(whole, box)
+    return Range(whole, box, replace(box, lower=np.where(weighted, np.maximum(low, 0.0), low)))
+
+
+def _one_triangle(order: int) -> scipy.sparse.csr_array:
+    """From all entries of a symmetric matrix to those stored."""
+    rows, columns = triangle(order)
+    values = np.where(rows == columns, 1.0, ROOT_TWO)
+    places = rows * order + columns
+    return scipy.sparse.csr_array(
+        (values, (np.arange(rows.size), places)), shape=(rows.size, order * order)
+    )
+
+
+def _interval(part: Expression, facts: Facts) -> tuple[np.ndarray, np.ndarray]:
+    low, high = (np.broadcast_to(end, part.shape) for end in facts[part].interval)
+    if isinstance(part, Apply) and part.atom.name == "matmul" and np.isinf([low, high]).any():
+        sizes = []
+        for factor in part.args:
+            below, above = facts[factor].interval
+            sizes.append(np.broadcast_to(np.maximum(np.abs(below), np.abs(above)), factor.shape))
+        if all(np.isfinite(size).all() for size in sizes):
+            largest = (sizes[0] @ sizes[1]) * (1 + 1e-12)
+            low, high = np.maximum(low, -largest), np.minimum(high, largest)
+    return np.array(np.ravel(low)), np.array(np.ravel(high))
+
+
+def _kinds(parts: Sequence[Expression]) -> dict[int, Kinds]:
+    known: dict[int, Kinds] = {}
+    for node in topological_order(parts):
+        kinds = np.full(node.shape, OTHER)
+        if isinstance(node, Variable):
+            if node.domain_kind == "simplex" or (
+                node.domain_kind == "box" and np.all(node.lower >= 0)
+            ):
+                kinds = np.full(node.shape, SHARE)
+        elif isinstance(node, Apply):
+            arguments = [known[id(argument)] for argument in node.args]
+            if node.atom.name == "mul":
+                paired = np.broadcast_arrays(*arguments)
+                kinds = np.where((paired[0] == SHARE) | (paired[1] == SHARE), WEIGHTED, OTHER)
+            elif node.atom.name in REARRANGEMENTS:
+                moved = node.atom.function(np, *arguments, **dict(node.params))
+                kinds = np.asarray(moved, dtype=int)
+        known[id(node)] = kinds
+    return known

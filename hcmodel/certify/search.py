@@ -1,0 +1,272 @@
+"""The search for a point and multipliers whose linear minorant bounds the minimum well.
+
+Every pair gives a valid bound. Pairs are improved by Newton steps on the whole problem, which refine the
+multipliers, and on the Lagrangian alone, which refine the point.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hcmodel.certify.charts import Chart, MapChart, PlainChart
+from hcmodel.certify.level_sets import Ball, level_ball
+from hcmodel.certify.newton_steps import (
+    constrained_step,
+    lagrangian_step,
+    polishing_step,
+    repair_weights,
+)
+from hcmodel.certify.sets import least
+from hcmodel.reductions.forms import Form
+from hcmodel.solvers import kkt
+from hcmodel.solvers.oracle import Evaluation, Oracle
+from hcmodel.solvers.sets.domain import Domain
+
+FloatArray = NDArray[np.float64]
+Pair = tuple[Evaluation, FloatArray]
+Step = Callable[[Form, Oracle, Evaluation, FloatArray], tuple[FloatArray, FloatArray] | None]
+Enough = Callable[[float], bool]
+
+# Newton steps on the whole problem, in this order: the solution may be at hand, or far.
+POLISHING: tuple[Step, ...] = (polishing_step, polishing_step)
+STEPS: tuple[Step, ...] = (constrained_step, polishing_step) * 3
+# A gap, relative to the value, at which pairs can be taken to be good.
+NEAR = 1e-3
+# Steps in a row that may close less than a share of the gap before the search ends.
+PATIENCE = 3
+WORTH = 0.1
+# Where minorants are taken to enclose the points of low value, the cheapest first.
+PROBES = ("", "zero", "around", "close")
+# Newton steps on the Lagrangian alone.
+ROUNDS = 3
+# Rounding of sums, relative to the size of their terms.
+ROUNDING = 1e-15
+# The widths within which rows count as active when multipliers are fitted.
+ACTIVE = (1e-9, 1e-6)
+
+
+def signed(evaluation: Evaluation, multipliers: FloatArray) -> FloatArray:
+    """Multipliers with those of inequalities at least 0."""
+    count = evaluation.inequalities
+    return np.concatenate([np.maximum(multipliers[:count], 0.0), multipliers[count:]])
+
+
+@dataclass(frozen=True)
+class Minorant:
+    """The linear minorant of the Lagrangian of a pair, by slopes that all say the same of U.
+
+    `curved` is what bounds that bend in u, counted as rows, take off its value.
+    """
+
+    evaluation: Evaluation
+    multipliers: FloatArray
+    center: FloatArray
+    slopes: tuple[FloatArray, ...]
+    curved: float
+
+    @property
+    def pair(self) -> Pair:
+        return self.evaluation, self.multipliers
+
+    def least(self, bounds: Domain, ball: Ball | None) -> float:
+        """What it proves over V, and within the ball."""
+        reach = np.inf if ball is None else ball.reach(self.center)
+        change = max(least(bounds, slope, self.center, reach) for slope in self.slopes)
+        return self._value(change, ball)
+
+    def within(self, ball: Ball) -> float:
+        """What it proves over the half-spaces that the ball was found from."""
+        return self._value(ball.least(self.slopes[0], self.center), ball)
+
+    def _value(self, change: float, ball: Ball | None) -> float:
+        """The minorant's least value from its least change, rounding taken off."""
+        evaluation, change = self.evaluation, change + self.curved
+        objective = evaluation.objective if evaluation.has_objective else 0.0
+        sizes = np.maximum(np.abs(evaluation.rows), evaluation.magnitudes)
+        terms = abs(objective) + float(np.abs(self.multipliers) @ sizes) + abs(change)
+        value = objective + float(self.multipliers @ evaluation.rows) + change - ROUNDING * terms
+        if ball is not None and evaluation.has_objective:
+            value = min(value, ball.level)
+        return value if not np.isnan(value) else -np.inf
+
+
+class Search:
+    """Pairs of point and multipliers, and the best bound that one of them gives, as the form sees it."""
+
+    def __init__(self, form: Form, oracle: Oracle, chart: Chart) -> None:
+        self.form = form
+        self.oracle = oracle
+        self.chart = chart
+        self.minorants: list[Minorant] = []
+        self.value = -np.inf
+        self.best: Minorant | None = None
+        self._ball: Ball | None = None
+
+    @staticmethod
+    def of(form: Form, oracle: Oracle, evaluation: Evaluation) -> Search | None:
+        """None for a form without hidden coordinates, or where they are singular."""
+        chart: Chart | None = None
+        if form.kind == "separable":
+            chart = PlainChart(form.domain)
+        elif form.kind == "mapped":
+            chart = MapChart.of(form, evaluation)
+        return None if chart is None else Search(form, oracle, chart)
+
+    @property
+    def pair(self) -> Pair:
+        """The pair of the best bound, or the latest where none is finite."""
+        return (self.best or self.minorants[-1]).pair
+
+    def consider(self, evaluation: Evaluation, multipliers: FloatArray) -> None:
+        """Take the bound of a pair."""
+        if not evaluation.finite or not evaluation.differentiable:
+            return
+        multipliers = signed(evaluation, multipliers)
+        if not np.isfinite(multipliers).all():
+            return
+        gradient = kkt.lagrangian_gradient(evaluation, multipliers)
+        gradient, curved = self.chart.without_curved(evaluation, gradient)
+        slopes = self.chart.slopes(evaluation, gradient[None, :])
+        if slopes is None or not np.isfinite(slopes).all():
+            return
+        center = self.chart.image(evaluation)
+        equals = self.chart.equals(slopes[0], center)
+        self.minorants.append(Minorant(evaluation, multipliers, center, equals, curved))
+        self._take(self.minorants[-1])
+
+    def _take(self, minorant: Minorant) -> None:
+        value = minorant.least(self.chart.bounds, self._ball)
+        if value > self.value:
+            self.value, self.best = value, minorant
+
+    def improve(
+        self, evaluation: Evaluation, multipliers: FloatArray, enough: Enough, fair: Enough
+    ) -> None:
+        """Look for a better pair until the bound is good enough or no longer gets better.
+
+        What costs many evaluations is left out once the bound is `fair`.
+        """
+        here = self._off_kinks(evaluation)
+        self.consider(here, multipliers)
+        if not self.minorants or enough(self.value):
+            return
+        if not np.isfinite(self.value):
+            self.enclose("")
+        if enough(self.value):
+            return
+        self._fit(here)
+        self._walk(POLISHING, enough)
+        for probing in PROBES:
+            if not np.isfinite(self.value):
+                self.enclose(probing)
+        if self.form.kind == "mapped" and self._near and not fair(self.value):
+            self.enclose("zero")
+        self._walk(STEPS, enough)
+        if fair(self.value):
+            return
+        for probing in PROBES:
+            if not enough(self.value):
+                self.enclose(probing)
+        if not enough(self.value):
+            self.descend(*self.pair, enough)
+
+    def _walk(self, steps: Sequence[Step], enough: Enough) -> None:
+        """Take steps until the bound is good enough or several of them were in vain."""
+        idle = 0
+        for step in steps:
+            if enough(self.value) or idle == PATIENCE:
+                return
+            before = self.value
+            self._move(step, enough)
+            gained = self.value - before > WORTH * (self._ceiling - before)
+            idle = 0 if gained or not np.isfinite(before) else idle + 1
+
+    @property
+    def _near(self) -> bool:
+        """Whether the gap is small already, so that what is left may lie in the size of V alone."""
+        return self._ceiling - self.value <= NEAR * abs(self._ceiling)
+
+    @property
+    def _ceiling(self) -> float:
+        """The least value met at the points, which a bound cannot be expected to pass."""
+        return min(minorant.evaluation.objective for minorant in self.minorants)
+
+    def _move(self, step: Step, enough: Enough) -> None:
+        """Consider where a step from the best pair leads."""
+        evaluation, multipliers = self.pair
+        moved = step(self.form, self.oracle, evaluation, multipliers)
+        if moved is None:
+            return
+        point, found = moved
+        there = self._off_kinks(self.oracle.at(point))
+        self.consider(there, found)
+        if enough(self.value) or not there.finite:
+            return
+        self.consider(evaluation, found)
+        if step is constrained_step and there.differentiable:
+            self._fit(there)
+
+    def _fit(self, evaluation: Evaluation) -> None:
+        """Consider multipliers fitted to the point by least squares."""
+        for width in ACTIVE:
+            fitted = kkt.least_squares_multipliers(evaluation, self.form.domain, width)
+            if fitted is not None:
+                self.consider(evaluation, fitted)
+
+    def descend(self, evaluation: Evaluation, multipliers: FloatArray, enough: Enough) -> None:
+        """Newton steps on the Lagrangian alone, over X."""
+        for _ in range(ROUNDS):
+            before = self.value
+            there = lagrangian_step(self.form, self.oracle, evaluation, multipliers)
+            if there is None:
+                return
+            evaluation = self._off_kinks(there)
+            self.consider(evaluation, multipliers)
+            if enough(self.value) or self.value == before:
+                return
+
+    def contradict(self, here: Evaluation, weights: FloatArray | None, enough: Enough) -> None:
+        """Look for weights of the rows, and a point, that show the rows to contradict each other."""
+        signs = np.where(np.arange(here.rows.size) < here.inequalities, 1.0, np.sign(here.rows))
+        pool = [np.asarray(here.violations > 0, dtype=float) * signs]
+        if weights is not None:
+            pool.append(np.abs(weights) * signs)
+        for _ in range(ROUNDS):
+            repairing = repair_weights(self.form, here)
+            pool += [] if repairing is None else [repairing]
+            for each in pool:
+                size = float(np.abs(each) @ here.magnitudes)
+                self.consider(here, each / max(size, 1e-300))
+            if enough(self.value) or not self.minorants:
+                return
+            self.descend(*self.pair, enough)
+            here, pool = self.pair[0], []
+        for probing in PROBES:
+            if not enough(self.value):
+                self.enclose(probing)
+
+    def enclose(self, probing: str) -> None:
+        """Look for a set that holds every feasible point of low value, and use it."""
+        found = level_ball(self.form, self.oracle, self.chart, self.pair, probing)
+        if found is None:
+            return
+        if self._ball is None or found.radius < self._ball.radius:
+            self._ball = found
+            for minorant in self.minorants:
+                self._take(minorant)
+        minorant = self.best or self.minorants[-1]
+        value = minorant.within(found)
+        if value > self.value:
+            self.value, self.best = value, minorant
+
+    def _off_kinks(self, evaluation: Evaluation) -> Evaluation:
+        """The point, moved a little where a map could have a kink there: no derivative holds at one."""
+        if self.form.kind != "mapped" or not self.form.stack.kinked:
+            return evaluation
+        domain, point = self.form.domain, evaluation.point
+        noise = np.random.default_rng(1).uniform(-1e-9, 1e-9, point.size)
+        return self.oracle.at(domain.project(point + noise * domain.metric(point)))

@@ -1,0 +1,5 @@
+"""The command `hcmodel`."""
+
+from hcmodel.cli.command import main
+
+__all__ = ["main"]

@@ -1,0 +1,317 @@
+"""The command line: solve, check, fmt, show, methods.
+
+Exit codes: 0 optimal or locally optimal (check: not refuted), 1 an error in model or data, 2 wrong
+usage, 3 inaccurate, limit or solver error, 4 infeasible or unbounded, 5 refuted by check.
+"""
+
+from __future__ import annotations
+
+import argparse
+import csv
+import io
+import json
+import sys
+import warnings
+from collections.abc import Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+from hcmodel.errors import HCError, HCWarning
+from hcmodel.report.plot import require_matplotlib
+from hcmodel.solving.solution import Solution, Status
+
+EXIT_CODES = {
+    Status.OPTIMAL: 0,
+    Status.LOCALLY_OPTIMAL: 0,
+    Status.OPTIMAL_INACCURATE: 3,
+    Status.USER_LIMIT: 3,
+    Status.SOLVER_ERROR: 3,
+    Status.INFEASIBLE: 4,
+    Status.INFEASIBLE_INACCURATE: 4,
+    Status.UNBOUNDED: 4,
+}
+MODEL_ERROR, UNFORMATTED, REFUTED = 1, 1, 5
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run a command and return its exit code."""
+    parser = _parser()
+    given = parser.parse_args(arguments)
+    if given.command is None:
+        parser.print_help()
+        return 0
+    warnings.showwarning = _show_warning
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):  # letters that a terminal lacks become ?
+            stream.reconfigure(errors="replace")
+    try:
+        return int(given.run(given))
+    except HCError as error:
+        return _report_error(error, as_json=getattr(given, "json", False))
+    except BrokenPipeError:  # the reader, `head` for example, has seen enough
+        sys.stderr.close()
+        return 0
+    except OSError as error:
+        name = error.filename or ""
+        return _report_error(HCError(f"{name}: {error.strerror}"), getattr(given, "json", False))
+
+
+def _parser() -> argparse.ArgumentParser:
+    from hcmodel import __version__
+
+    parser = argparse.ArgumentParser(
+        prog="hcmodel",
+        description="Solve hidden-convex problems written in the .hc language.",
+        epilog="example: hcmodel solve tank.hc",
+    )
+    parser.add_argument("--version", action="version", version=f"hcmodel {__version__}")
+    commands = parser.add_subparsers(dest="command", metavar="command")
+    _add_solve(commands)
+    _add_check(commands)
+    _add_format(commands)
+    _add_show(commands)
+    table = commands.add_parser(
+        "methods",
+        help="list the methods",
+        description="List the methods with their assumptions and oracle complexity.",
+        epilog="example: hcmodel methods",
+    )
+    table.set_defaults(run=_methods)
+    return parser
+
+
+def _add_model(command: argparse.ArgumentParser) -> None:
+    command.add_argument("model", metavar="MODEL", help="a file in the .hc language")
+    command.add_argument(
+        "--data",
+        action="append",
+        default=[],
+        metavar="F",
+        help="parameters from a JSON or NPZ file, or one from CSV as NAME=F.csv; may be repeated",
+    )
+    command.add_argument(
+        "--set",
+        action="append",
+        default=[],
+        metavar="K=V",
+        help="a parameter's value, as --set n=3; may be repeated",
+    )
+
+
+def _add_solve(commands: Any) -> None:
+    solve = commands.add_parser(
+        "solve",
+        help="solve a model",
+        description="Solve a model and print its solution.",
+        epilog="example: hcmodel solve posynomial.hc --data posynomial.json --tol 1e-7 --json",
+    )
+    _add_model(solve)
+    solve.add_argument("--method", default="auto", metavar="M", help="see `hcmodel methods`")
+    solve.add_argument("--tol", type=float, default=1e-6, metavar="E", help="default 1e-6")
+    solve.add_argument(
+        "--option",
+        action="append",
+        default=[],
+        metavar="K=V",
+        help="an option of the method; may be repeated",
+    )
+    solve.add_argument("--start", metavar="F", help="a JSON file {variable: value}")
+    solve.add_argument("--optimal-value", type=float, metavar="V", help="if it is known")
+    solve.add_argument("--rule", default="adaptive", metavar="R", help="default adaptive")
+    solve.add_argument("--max-calls", type=int, metavar="N", help="limit on oracle calls")
+    solve.add_argument("--time-limit", type=float, metavar="S", help="limit in seconds")
+    solve.add_argument("--engine", default="auto", metavar="E", help="default auto")
+    solve.add_argument("--verbose", action="store_true", help="print each iteration")
+    solve.add_argument("--json", action="store_true", help="print one JSON object")
+    solve.add_argument("--output", metavar="F", help="write the JSON object to a file")
+    solve.add_argument("--trace", metavar="F.csv", help="write the trace as CSV")
+    solve.add_argument("--plot", metavar="F.png", help="write a picture of the convergence")
+    solve.set_defaults(run=_solve)
+
+
+def _add_check(commands: Any) -> None:
+    check = commands.add_parser(
+        "check",
+        help="say whether a model is hidden convex",
+        description="Prove a model hidden convex, or try to refute it; exit 5 if it is refuted.",
+        epilog="example: hcmodel check tank.hc --samples 500",
+    )
+    _add_model(check)
+    check.add_argument(
+        "--samples", type=int, default=200, metavar="N", help="points to try it on, default 200"
+    )
+    check.add_argument("--seed", type=int, default=0, metavar="S", help="default 0")
+    check.add_argument("--json", action="store_true", help="print one JSON object")
+    check.set_defaults(run=_check)
+
+
+def _add_format(commands: Any) -> None:
+    fmt = commands.add_parser(
+        "fmt",
+        help="format models",
+        description="Format models in place, or check that they are formatted.",
+        epilog="example: hcmodel fmt --check examples/*.hc",
+    )
+    fmt.add_argument("models", nargs="+", metavar="MODEL")
+    fmt.add_argument("--check", action="store_true", help="change nothing; exit 1 if one would")
+    fmt.set_defaults(run=_format)
+
+
+def _add_show(commands: Any) -> None:
+    show = commands.add_parser(
+        "show",
+        help="show a model's sizes and canonical form",
+        description="Show the sizes and the canonical form of a model.",
+        epilog="example: hcmodel show tank.hc --latex",
+    )
+    _add_model(show)
+    show.add_argument("--latex", action="store_true", help="print the model as LaTeX")
+    show.set_defaults(run=_show)
+
+
+def _load(given: argparse.Namespace) -> Any:
+    from hcmodel.frontend import read_data
+    from hcmodel.problem import load
+
+    return load(given.model, read_data(given.data, given.set))
+
+
+def _solve(given: argparse.Namespace) -> int:
+    problem = _load(given)
+    for path in (given.output, given.trace, given.plot):
+        _check_writable(path)
+    if given.plot is not None:
+        require_matplotlib()
+    start = None
+    if given.start is not None:
+        start = _read_start(given.start)
+    problem.solve(
+        given.method,
+        tol=given.tol,
+        optimal_value=given.optimal_value,
+        start=start,
+        rule=given.rule,
+        max_calls=given.max_calls,
+        time_limit=given.time_limit,
+        engine=given.engine,
+        options=_options(given.option) or None,
+        verbose=given.verbose and not given.json,
+        progress=not given.json,
+    )
+    solution: Solution = problem.solution
+    report = solution.to_json(given.model)
+    if not given.json and not given.verbose:
+        print(solution)
+    if given.output is not None:
+        Path(given.output).write_text(json.dumps(report, indent=2) + "\n")
+    if given.trace is not None:
+        _write_trace(given.trace, solution)
+    if given.plot is not None:
+        solution.plot(given.plot)
+    if given.json:  # last, so that an error on the way leaves one object on standard output
+        print(json.dumps(report))
+    return EXIT_CODES[solution.status]
+
+
+def _check(given: argparse.Namespace) -> int:
+    from hcmodel.report.analysis import analysis_text
+
+    analysis = _load(given).analyze(given.samples, given.seed)
+    if given.json:
+        print(json.dumps(analysis.to_json()))
+    else:
+        print(analysis_text(analysis, given.model))
+    return REFUTED if analysis.verdict == "refuted" else 0
+
+
+def _check_writable(path: str | None) -> None:
+    """A path that cannot be written is an error before the solve, not after it."""
+    if path is not None and not Path(path).parent.is_dir():
+        raise HCError(f"{path}: there is no folder {Path(path).parent}")
+
+
+def _read_start(path: str) -> dict[str, Any]:
+    try:
+        start = json.loads(Path(path).read_text())
+    except (ValueError, UnicodeDecodeError) as error:
+        raise HCError(f"{path} is no JSON file: {error}") from None
+    if not isinstance(start, dict):
+        raise HCError(f"{path}: a start is an object {{variable: value}}")
+    return start
+
+
+def _options(pairs: Sequence[str]) -> dict[str, Any]:
+    options: dict[str, Any] = {}
+    for pair in pairs:
+        name, separator, text = pair.partition("=")
+        if not separator or not name:
+            raise HCError(f"--option {pair}: write --option name=value")
+        try:
+            options[name] = json.loads(text)
+        except ValueError:
+            options[name] = text
+    return options
+
+
+def _write_trace(path: str, solution: Solution) -> None:
+    with open(path, "w", newline="") as file:
+        rows = [asdict(record) for record in solution.trace]
+        writer = csv.DictWriter(file, fieldnames=list(rows[0]) if rows else [])
+        writer.writeheader()
+        writer.writerows(rows)
+
+
+def _format(given: argparse.Namespace) -> int:
+    from hcmodel.frontend import format_file
+
+    code = 0
+    for name in given.models:
+        before, after = format_file(name)
+        if before == after:
+            continue
+        if given.check:
+            print(f"{name} would be formatted")
+            code = UNFORMATTED
+        else:
+            Path(name).write_text(after)
+            print(f"{name} formatted")
+    return code
+
+
+def _show(given: argparse.Namespace) -> int:
+    from hcmodel.report.show import problem_latex, problem_text
+
+    problem = _load(given)
+    print(problem_latex(problem) if given.latex else problem_text(problem))
+    return 0
+
+
+def _methods(given: argparse.Namespace) -> int:
+    from hcmodel.report.show import methods_text
+
+    print(methods_text())
+    return 0
+
+
+def _report_error(error: HCError, as_json: bool) -> int:
+    """Errors go to standard error; with --json an object goes to standard output as well."""
+    if as_json:
+        diagnostics = getattr(error, "diagnostics", ())
+        first = diagnostics[0] if diagnostics else None
+        described = {
+            "file": getattr(error, "filename", None),
+            "line": first.span.line if first else None,
+            "column": first.span.column if first else None,
+            "message": first.message if first else str(error),
+            "hint": first.hint if first else None,
+        }
+        print(json.dumps({"error": described}))
+    else:
+        print(error, file=sys.stderr)
+    return MODEL_ERROR
+
+
+def _show_warning(message: Any, category: type[Warning], *_: Any, **__: Any) -> None:
+    word = "warning" if issubclass(category, HCWarning) else category.__name__
+    print(f"{word}: {message}", file=sys.stderr)

@@ -1,0 +1,144 @@
+"""The expression graph as a flat list of steps: arguments first, equal sub-expressions merged.
+
+Everything here is iterative, so that a sum of many thousand terms built in a Python loop is no
+deeper than any other. Nodes are told apart by `args` alone: leaves have none.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, deque
+from collections.abc import Hashable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from hcmodel.atoms.atom import Atom
+    from hcmodel.expressions.node import Apply, Expression, Leaf
+
+
+def topological_order(roots: Iterable[Expression]) -> list[Expression]:
+    """All nodes under `roots`, each once, every node after its arguments."""
+    order: list[Expression] = []
+    done: set[int] = set()
+    pending: list[tuple[Expression, bool]] = [(root, False) for root in roots]
+    pending.reverse()
+    while pending:
+        node, arguments_done = pending.pop()
+        if id(node) in done:
+            continue
+        if arguments_done or not node.args:
+            done.add(id(node))
+            order.append(node)
+            continue
+        pending.append((node, True))
+        pending.extend((argument, False) for argument in reversed(node.args))
+    return order
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """One merged node: a leaf, or an atom applied to earlier steps."""
+
+    leaf: Leaf | None
+    atom: Atom | None
+    params: dict[str, Any]
+    arguments: tuple[int, ...]
+    shape: tuple[int, ...]
+
+    def run(self, xp: Any, values: Sequence[Any]) -> Any:
+        """The step's value from the values of all steps; NaN where linear algebra gives up."""
+        assert self.atom is not None
+        try:
+            return self.atom.function(xp, *[values[i] for i in self.arguments], **self.params)
+        except np.linalg.LinAlgError:
+            return np.full(self.shape, np.nan)
+
+
+@dataclass(frozen=True, slots=True)
+class Graph:
+    """Steps in an order in which they can be run, and which of them are the roots."""
+
+    steps: tuple[Step, ...]
+    roots: tuple[int, ...]
+
+
+def merge(roots: Sequence[Expression]) -> Graph:
+    """Flatten `roots`; nodes with the same atom, merged arguments and parameters become one."""
+    steps: list[Step] = []
+    number_of_node: dict[int, int] = {}
+    number_of_key: dict[Hashable, int] = {}
+    for node in topological_order(roots):
+        key: Hashable
+        if node.args:
+            application: Apply = node  # type: ignore[assignment]
+            arguments = tuple(number_of_node[id(argument)] for argument in node.args)
+            key = (application.atom.name, arguments, application.params)
+        else:
+            leaf: Leaf = node  # type: ignore[assignment]
+            key = leaf.merge_key()
+        number = number_of_key.get(key)
+        if number is None:
+            number = len(steps)
+            number_of_key[key] = number
+            if node.args:
+                step = Step(None, application.atom, dict(application.params), arguments, node.shape)
+            else:
+                step = Step(leaf, None, {}, (), node.shape)
+            steps.append(step)
+        number_of_node[id(node)] = number
+    return Graph(tuple(steps), tuple(number_of_node[id(root)] for root in roots))
+
+
+def join_sums(graph: Graph) -> Graph:
+    """The same graph with each chain a + b + c + … as one step.
+
+    Models built in loops have long ones. A sum is absorbed by the sum that alone uses it, if both
+    have the same shape.
+    """
+    uses = Counter(argument for step in graph.steps for argument in step.arguments)
+    uses.update(graph.roots)
+    terms: dict[int, deque[int]] = {}  # of the sums that are still to be absorbed
+    joined: dict[int, deque[int]] = {}
+    for number, step in enumerate(graph.steps):
+        if step.atom is None or step.atom.name != "add":
+            continue
+        collected: deque[int] = deque()
+        for argument in step.arguments:
+            absorbed = terms.get(argument)
+            if absorbed is None or uses[argument] > 1 or graph.steps[argument].shape != step.shape:
+                collected.append(argument)
+                continue
+            del terms[argument], joined[argument]
+            if len(collected) <= len(absorbed):
+                absorbed.extendleft(reversed(collected))
+                collected = absorbed
+            else:
+                collected.extend(absorbed)
+        terms[number] = joined[number] = collected
+    kept: list[Step] = []
+    place: dict[int, int] = {}
+    for number, step in enumerate(graph.steps):
+        arguments: Iterable[int] = step.arguments
+        if step.atom is not None and step.atom.name == "add":
+            if number not in joined:
+                continue
+            arguments = joined[number]
+        place[number] = len(kept)
+        renumbered = tuple(place[argument] for argument in arguments)
+        kept.append(Step(step.leaf, step.atom, step.params, renumbered, step.shape))
+    return Graph(tuple(kept), tuple(place[root] for root in graph.roots))
+
+
+def evaluate(root: Expression) -> np.ndarray | None:
+    """The value of `root` at its leaves' values, or None where a leaf has none."""
+    graph = join_sums(merge([root]))
+    values: list[Any] = []
+    with np.errstate(all="ignore"):
+        for step in graph.steps:
+            value = step.leaf.value if step.leaf is not None else step.run(np, values)
+            if value is None:
+                return None
+            values.append(value)
+    return np.array(values[graph.roots[0]], dtype=float)

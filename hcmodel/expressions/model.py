@@ -1,0 +1,131 @@
+"""A model: sense, objective, constraints, declared coordinates, and where it was written.
+
+`Model` is frozen. The front ends make it, reductions take one and give another, and `Problem` is a thin
+facade around one.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from hcmodel.errors import ModelError
+from hcmodel.expressions.constraint import Constraint
+from hcmodel.expressions.graph import topological_order
+from hcmodel.expressions.leaves import Parameter, Variable
+from hcmodel.expressions.node import Expression, as_expression
+
+
+class Objective:
+    """An expression with one entry, and whether it is minimised or maximised."""
+
+    sign: float
+    word: str
+
+    def __init__(self, expression: Any) -> None:
+        self.expression: Expression = as_expression(expression)
+        if self.expression.size != 1:
+            raise ModelError(
+                f"the objective has shape {self.expression.shape}, but only one number can be "
+                f"{self.word}d; take hc.sum or another reduction of it"
+            )
+
+    def __repr__(self) -> str:
+        return f"{self.word} {self.expression}"
+
+
+class Minimize(Objective):
+    """The objective of a minimisation."""
+
+    sign = 1.0
+    word = "minimize"
+
+
+class Maximize(Objective):
+    """The objective of a maximisation."""
+
+    sign = -1.0
+    word = "maximize"
+
+
+@dataclass(frozen=True, eq=False)
+class Model:
+    """What the user wrote; `families`, `ranges` and `source` belong to models in the language."""
+
+    objective: Minimize | Maximize
+    constraints: tuple[Constraint, ...] = ()
+    hidden: tuple[Expression, ...] | None = None
+    families: Mapping[str, Any] = field(default_factory=dict)
+    ranges: Mapping[str, Any] = field(default_factory=dict)
+    source: Any = None
+
+    @staticmethod
+    def checked(objective: Any, constraints: Any = (), hidden: Any = None) -> Model:
+        """The model of what a user handed in, or an error that says what is wrong with it."""
+        if not isinstance(objective, Objective):
+            raise ModelError("the objective is hc.Minimize(...) or hc.Maximize(...)")
+        if isinstance(constraints, Constraint):
+            constraints = (constraints,)
+        if not isinstance(constraints, Iterable):
+            raise ModelError(f"constraints are a list of constraints, not {constraints!r}")
+        listed = tuple(constraints)
+        for constraint in listed:
+            if not isinstance(constraint, Constraint):
+                raise ModelError(
+                    f"{constraint!r} is not a constraint; write expression <= expression, >= or =="
+                )
+        model = Model(objective, listed, _as_parts(hidden))  # type: ignore[arg-type]
+        model.check()
+        return model
+
+    def check(self) -> None:
+        """Raise where the model has no variables, names twice, or coordinates of foreign variables."""
+        if not self.variables:
+            raise ModelError("the problem has no variables; nothing is left to choose")
+        _check_names("variables", [variable.name for variable in self.variables])
+        _check_names("constraints", [c.name for c in self.constraints if c.name is not None])
+        known = set(self.variables)
+        for node in topological_order(self.hidden or ()):
+            if isinstance(node, Variable) and node not in known:
+                raise ModelError(f"hidden names variable '{node.name}', which the model lacks")
+
+    @property
+    def sign(self) -> float:
+        """1 for a minimisation and −1 for a maximisation."""
+        return self.objective.sign
+
+    @property
+    def roots(self) -> tuple[Expression, ...]:
+        """The objective, then both sides of each constraint."""
+        sides = [side for each in self.constraints for side in (each.lhs, each.rhs)]
+        return (self.objective.expression, *sides)
+
+    @functools.cached_property
+    def variables(self) -> tuple[Variable, ...]:
+        """The variables of objective and constraints, in order of appearance."""
+        return tuple(node for node in topological_order(self.roots) if isinstance(node, Variable))
+
+    @functools.cached_property
+    def parameters(self) -> tuple[Parameter, ...]:
+        """The parameters of objective, constraints and declared coordinates."""
+        nodes = topological_order([*self.roots, *(self.hidden or ())])
+        return tuple(node for node in nodes if isinstance(node, Parameter))
+
+
+def _as_parts(hidden: Any) -> tuple[Expression, ...] | None:
+    if hidden is None:
+        return None
+    parts: Sequence[Any] = hidden if isinstance(hidden, (list, tuple)) else [hidden]
+    if not all(isinstance(part, Expression) for part in parts):
+        raise ModelError("hidden is an expression or a list of them, such as [hc.log(x)]")
+    return tuple(parts)
+
+
+def _check_names(kind: str, names: Sequence[str]) -> None:
+    seen: set[str] = set()
+    for name in names:
+        if name in seen:
+            raise ModelError(f"two {kind} are named '{name}'; give each its own name")
+        seen.add(name)

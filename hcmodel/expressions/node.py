@@ -1,0 +1,304 @@
+"""The nodes of the expression graph: the operators they share, constants, and applied atoms.
+
+Nodes are immutable and hash by identity, since `==` builds a constraint. Operators look their atom
+up in the one table, so that `x + y`, `np.add(x, y)` and the language's `+` are the same thing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterator, Sequence
+from typing import TYPE_CHECKING, Any, NoReturn
+
+import numpy as np
+
+from hcmodel.errors import DataError, ModelError
+from hcmodel.expressions import graph, numpy_dispatch
+from hcmodel.expressions.constraint import Constraint
+from hcmodel.expressions.printing import infix
+from hcmodel.expressions.shapes import Shape
+from hcmodel.expressions.table import ATOMS
+
+if TYPE_CHECKING:
+    from hcmodel.atoms.atom import Atom
+    from hcmodel.expressions.leaves import Parameter, Variable
+
+
+class Expression:
+    """A real array that depends on variables and parameters."""
+
+    __slots__ = ("__weakref__", "_shape")
+    __array_priority__ = 1000.0
+    args: tuple[Expression, ...] = ()
+
+    _shape: Shape
+
+    @property
+    def shape(self) -> Shape:
+        return self._shape
+
+    @property
+    def ndim(self) -> int:
+        return len(self._shape)
+
+    @property
+    def size(self) -> int:
+        size = 1
+        for length in self._shape:
+            size *= length
+        return size
+
+    @property
+    def value(self) -> np.ndarray | None:
+        """The value at the variables' and parameters' values, None where one is missing."""
+        return graph.evaluate(self)
+
+    @property
+    def T(self) -> Expression:  # noqa: N802 (numpy's name)
+        return self if self.ndim < 2 else ATOMS["transpose"](self)
+
+    def variables(self) -> list[Variable]:
+        """The variables inside, each once, in order of appearance."""
+        return [n for n in graph.topological_order([self]) if getattr(n, "is_variable", False)]  # type: ignore[misc]
+
+    def parameters(self) -> list[Parameter]:
+        """The parameters inside, each once, in order of appearance."""
+        return [n for n in graph.topological_order([self]) if getattr(n, "is_parameter", False)]  # type: ignore[misc]
+
+    # arithmetic
+
+    def __add__(self, other: Any) -> Expression:
+        return ATOMS["add"].apply((self, other))
+
+    def __radd__(self, other: Any) -> Expression:
+        # Python's sum() starts from 0, which would only lengthen the graph.
+        if isinstance(other, int) and other == 0:
+            return self
+        return ATOMS["add"].apply((other, self))
+
+    def __sub__(self, other: Any) -> Expression:
+        return ATOMS["sub"].apply((self, other))
+
+    def __rsub__(self, other: Any) -> Expression:
+        return ATOMS["sub"].apply((other, self))
+
+    def __mul__(self, other: Any) -> Expression:
+        return ATOMS["mul"].apply((self, other))
+
+    def __rmul__(self, other: Any) -> Expression:
+        return ATOMS["mul"].apply((other, self))
+
+    def __truediv__(self, other: Any) -> Expression:
+        return ATOMS["div"].apply((self, other))
+
+    def __rtruediv__(self, other: Any) -> Expression:
+        return ATOMS["div"].apply((other, self))
+
+    def __pow__(self, other: Any) -> Expression:
+        return ATOMS["power"].apply((self, other))
+
+    def __rpow__(self, other: Any) -> Expression:
+        return ATOMS["power"].apply((other, self))
+
+    def __matmul__(self, other: Any) -> Expression:
+        return ATOMS["matmul"].apply((self, other))
+
+    def __rmatmul__(self, other: Any) -> Expression:
+        return ATOMS["matmul"].apply((other, self))
+
+    def __neg__(self) -> Expression:
+        return ATOMS["neg"].apply((self,))
+
+    def __pos__(self) -> Expression:
+        return self
+
+    def __abs__(self) -> Expression:
+        return ATOMS["abs"].apply((self,))
+
+    def __xor__(self, other: Any) -> NoReturn:
+        raise ModelError("^ is no power in Python; write x ** p")
+
+    __rxor__ = __xor__
+
+    # comparisons
+
+    def __le__(self, other: Any) -> Constraint:
+        return Constraint(self, "<=", as_expression(other))
+
+    def __ge__(self, other: Any) -> Constraint:
+        return Constraint(self, ">=", as_expression(other))
+
+    def __eq__(self, other: Any) -> Constraint:  # type: ignore[override]
+        return Constraint(self, "==", as_expression(other))
+
+    def __ne__(self, other: Any) -> NoReturn:
+        raise ModelError("!= is no constraint of an optimisation problem; use <=, >= or ==")
+
+    def __lt__(self, other: Any) -> NoReturn:
+        raise ModelError(
+            "strict inequalities are not closed, so a minimum need not exist; use <= (and "
+            "pos=True for a positive variable)"
+        )
+
+    def __gt__(self, other: Any) -> NoReturn:
+        raise ModelError(
+            "strict inequalities are not closed, so a minimum need not exist; use >= (and "
+            "pos=True for a positive variable; for the largest entry hc.max, not Python's max)"
+        )
+
+    __hash__ = object.__hash__
+
+    def __bool__(self) -> NoReturn:
+        raise ModelError("an expression has no truth value; use its .value, or `is None`")
+
+    def __float__(self) -> NoReturn:
+        raise ModelError(
+            f"the expression {self} is no number; use .value for its number, and hc.exp, hc.log … in "
+            "place of the functions of math"
+        )
+
+    # containers
+
+    def __getitem__(self, key: Any) -> Expression:
+        return ATOMS["index"].apply((self,), {"key": key})
+
+    def __len__(self) -> int:
+        if not self._shape:
+            raise TypeError(f"the scalar {self} has no length")
+        return self._shape[0]
+
+    def __iter__(self) -> Iterator[Expression]:
+        if not self._shape:
+            raise TypeError(f"the scalar {self} cannot be iterated over")
+        return (self[i] for i in range(self._shape[0]))
+
+    # numpy
+
+    def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **kwargs: Any) -> Any:
+        return numpy_dispatch.ufunc(ufunc, method, [as_expression(i) for i in inputs], kwargs)
+
+    def __array_function__(self, function: Any, types: Any, args: Any, kwargs: Any) -> Any:
+        return numpy_dispatch.function(function, args, kwargs)
+
+    def __array__(self, dtype: Any = None, copy: Any = None) -> NoReturn:
+        raise ModelError(
+            f"the expression {self} is no array; use .value for its number, or hc.hstack, "
+            "hc.vstack or hc.concatenate to put expressions together"
+        )
+
+    def __str__(self) -> str:
+        return infix(self)
+
+    def __repr__(self) -> str:
+        return str(self)
+
+
+class Leaf(Expression):
+    """A node without arguments: constant, parameter or variable."""
+
+    __slots__ = ()
+
+    def merge_key(self) -> Hashable:
+        """Leaves with equal keys are the same leaf in a merged graph."""
+        return id(self)
+
+
+class Constant(Leaf):
+    """A number or an array of numbers."""
+
+    __slots__ = ("_value",)
+
+    def __init__(self, value: Any) -> None:
+        self._value = as_data(value, "a constant")
+        self._value.flags.writeable = False
+        self._shape = self._value.shape
+
+    @property
+    def value(self) -> np.ndarray:
+        return self._value
+
+    def merge_key(self) -> Hashable:
+        return (self._shape, self._value.tobytes())
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return Constant, (self._value,)
+
+
+class Apply(Expression):
+    """An atom applied to arguments; `params` are its static keyword values, sorted by name."""
+
+    __slots__ = ("args", "atom", "params")
+
+    def __init__(
+        self,
+        atom: Atom,
+        args: tuple[Expression, ...],
+        params: tuple[tuple[str, Hashable], ...],
+        shape: Shape,
+    ) -> None:
+        self.atom = atom
+        self.args = args
+        self.params = params
+        self._shape = shape
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        # Pickled flat: the default would recurse as deep as the expression.
+        order = graph.topological_order([self])
+        number = {id(node): i for i, node in enumerate(order)}
+        flat = [
+            (node.atom, tuple(number[id(a)] for a in node.args), node.params, node.shape)
+            if isinstance(node, Apply)
+            else node
+            for node in order
+        ]
+        return _rebuild, (flat,)
+
+
+def _rebuild(flat: Sequence[Any]) -> Expression:
+    nodes: list[Expression] = []
+    for entry in flat:
+        if isinstance(entry, Expression):
+            nodes.append(entry)
+        else:
+            atom, numbers, params, shape = entry
+            nodes.append(Apply(atom, tuple(nodes[i] for i in numbers), params, shape))
+    return nodes[-1]
+
+
+def as_expression(operand: Any) -> Expression:
+    """`operand` itself if it is an expression, else the constant that it stands for."""
+    if isinstance(operand, Expression):
+        return operand
+    return Constant(operand)
+
+
+def as_data(value: Any, what: str, *, infinite: bool = False) -> np.ndarray:
+    """A fresh float array of `value`; `what` names it in the error."""
+    if isinstance(value, Constraint):
+        raise ModelError("a constraint cannot stand inside an expression")
+    if isinstance(value, (list, tuple)) and _holds_expression(value):
+        raise ModelError(
+            "a list with expressions in it is no array; put them together with hc.hstack, "
+            "hc.vstack or hc.concatenate"
+        )
+    if hasattr(value, "toarray"):
+        value = value.toarray()
+    raw = np.asarray(value)
+    if raw.dtype.kind not in "fiub":
+        raise DataError(f"{what} must be a real number or an array of them, not {value!r}")
+    array = np.array(raw, dtype=float)
+    finite = np.isfinite(array)
+    if not finite.all():
+        if np.isnan(array).any():
+            where = tuple(int(i) for i in np.argwhere(np.isnan(array))[0])
+            raise DataError(f"{what} has a NaN at entry {where}" if where else f"{what} is NaN")
+        if not infinite:
+            raise DataError(f"{what} is not finite; only bounds may be infinite")
+    return array
+
+
+def _holds_expression(values: Sequence[Any]) -> bool:
+    return any(
+        isinstance(v, (Expression, Constraint))
+        or (isinstance(v, (list, tuple)) and _holds_expression(v))
+        for v in values
+    )

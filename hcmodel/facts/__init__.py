@@ -1,0 +1,1 @@
+"""What is known of an expression: signs, intervals, curvature, patterns."""

@@ -1,0 +1,193 @@
+"""The atom table's answers at one node, as bits ready to compose.
+
+The logarithmic channel speaks of log |a| for a of one sign, so that -x*y and 1/(-x) lose nothing;
+for a > 0 it is the table's own. Sums whose terms have one sign are log-sum-exps; a difference of
+known sign is log-concave.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from hcmodel.atoms.atom import Atom
+from hcmodel.atoms.rules import Argument, Domain, Monotonicity, Sign
+from hcmodel.facts.answers import Answers
+from hcmodel.facts.bits import AFFINE, CONCAVE, CONVEX, OF_CURVATURE, PASSING, UNKNOWN, Passing
+from hcmodel.facts.definiteness import MatrixKind
+
+if TYPE_CHECKING:
+    from hcmodel.facts.node_facts import Node
+
+MOVEMENT = {
+    *("index", "reshape", "transpose", "broadcast_to", "hstack", "vstack", "concatenate"),
+}
+# |f(a, b, …)| = f(|a|, |b|, …) for arguments of one sign each
+SIZES_ONLY = {
+    *("mul", "div", "matmul", "dot", "outer", "kron", "einsum", "sum", "mean", "cumsum", "trace"),
+    *("prod", "abs", "square"),
+    *MOVEMENT,
+}
+# entries that are 0 everywhere come only from such entries
+KEEPS_SUPPORT = {*SIZES_ONLY, "neg", "max", "min", "maximum", "minimum", "sqrt"} - {"div"}
+INCREASING, DECREASING = PASSING[Monotonicity.INCREASING], PASSING[Monotonicity.DECREASING]
+
+
+@dataclass(frozen=True, slots=True)
+class LocalRule:
+    """Curvatures of an atom in its varying arguments, and what their domains ask of them."""
+
+    arguments: tuple[int, ...]
+    needs: tuple[int, ...]  # the curvature without which the domain might not be convex
+    passing: tuple[Passing, ...]
+    plain: int
+    plain_from_log: int
+    log_from_plain: int
+    log: int
+    log_passing: tuple[Passing, ...]
+
+
+def local_rule(
+    atom: Atom,
+    params: dict[str, Any],
+    nodes: Sequence[Node],
+    answers: Answers,
+    sign: Sign,
+    supported: bool,
+) -> LocalRule | None:
+    """The rule at a node with these arguments; None where the domain admits nothing."""
+    varying = [i for i, node in enumerate(nodes) if not node.constant]
+    needs = [_needed(nodes[i], answers.domains[i]) for i in varying]
+    if None in needs:
+        return None
+    log = UNKNOWN
+    log_moves: Sequence[Monotonicity] = [Monotonicity.UNKNOWN] * len(nodes)
+    if supported and all(node.supported for node in _sized(atom.name, nodes)):
+        log, log_moves = _log_rule(atom, params, nodes, answers, sign)
+    positive = all(nodes[i].sign is Sign.POSITIVE for i in varying)
+    return LocalRule(
+        arguments=tuple(nodes[i].number for i in varying),
+        needs=tuple(need for need in needs if need is not None),
+        passing=tuple(PASSING[answers.moves[i]] for i in varying),
+        plain=OF_CURVATURE[answers.curvature],
+        plain_from_log=OF_CURVATURE[answers.log_to_plain] if positive else UNKNOWN,
+        log_from_plain=OF_CURVATURE[answers.plain_to_log] if sign is Sign.POSITIVE else UNKNOWN,
+        log=log,
+        log_passing=tuple(PASSING[log_moves[i]] for i in varying),
+    )
+
+
+def _needed(node: Node, domain: Domain) -> int | None:
+    """What makes the part of the space where the argument lies in the domain convex; None: nothing."""
+    sign = node.sign
+    if domain is Domain.REALS or node.constant:
+        return UNKNOWN
+    if domain is Domain.POSITIVE:
+        return UNKNOWN if sign is Sign.POSITIVE else CONCAVE
+    if domain is Domain.NONNEGATIVE:
+        return UNKNOWN if sign.is_nonnegative else CONCAVE
+    if domain is Domain.ABOVE_MINUS_ONE:
+        return UNKNOWN if float(np.min(node.interval[0], initial=0.0)) > -1 else CONCAVE
+    if domain is Domain.NONZERO:
+        if sign.is_strict:
+            return UNKNOWN
+        if sign is Sign.NONNEGATIVE:
+            return CONCAVE
+        return CONVEX if sign is Sign.NONPOSITIVE else None
+    if domain is Domain.INVERTIBLE and node.definiteness >= MatrixKind.SEMIDEFINITE:
+        return AFFINE
+    if domain is Domain.POSITIVE_DEFINITE and node.definiteness >= MatrixKind.SYMMETRIC:
+        return AFFINE
+    return None
+
+
+def _sized(atom: str, nodes: Sequence[Node]) -> Sequence[Node]:
+    """The arguments whose size counts: of a power, not the exponent."""
+    return nodes[:1] if atom == "power" else nodes
+
+
+def is_supported(atom: str, nodes: Sequence[Node], sign: Sign) -> bool:
+    """Whether each entry is 0 everywhere, or strictly of the node's sign everywhere."""
+    if sign.is_strict:
+        return True
+    if sign is Sign.UNKNOWN or not all(node.supported for node in _sized(atom, nodes)):
+        return False
+    if atom == "add":
+        return len({node.sign.is_nonnegative for node in nodes}) == 1
+    if atom == "div":
+        return nodes[1].sign.is_strict
+    if atom == "power":
+        exponent = nodes[1].value
+        return exponent is not None and bool(np.all(exponent > 0)) and nodes[0].sign.is_nonnegative
+    if atom in ("max", "min", "maximum", "minimum"):
+        return all(node.sign.is_nonnegative for node in nodes)
+    return atom in KEEPS_SUPPORT
+
+
+def _log_rule(
+    atom: Atom,
+    params: dict[str, Any],
+    nodes: Sequence[Node],
+    answers: Answers,
+    sign: Sign,
+) -> tuple[int, Sequence[Monotonicity]]:
+    """Curvature and monotonicity of log |f| in the log |a| of its arguments."""
+    name = atom.name
+    if name in ("add", "sub"):
+        return _log_sum(name, nodes, sign)
+    if name == "neg":
+        return AFFINE, [Monotonicity.INCREASING]
+    positive = all(node.sign.is_nonnegative for node in _sized(name, nodes))
+    if not positive or not sign.is_nonnegative:
+        exponent = nodes[-1].value
+        integer = exponent is not None and bool(np.all(exponent == np.rint(exponent)))
+        if name not in SIZES_ONLY and not (name == "power" and integer):
+            return UNKNOWN, [Monotonicity.UNKNOWN] * len(nodes)
+        count = len(_sized(name, nodes))
+        facts: Sequence[Argument] = [*map(_size, answers.facts[:count]), *answers.facts[count:]]
+        moves: Sequence[Monotonicity] = atom.monotonicity(facts, params)
+    else:
+        facts, moves = answers.facts, answers.moves
+    curvature = OF_CURVATURE[atom.log_curvature(facts, params)]
+    if curvature == CONVEX and name in ("matmul", "dot", "einsum") and _picks(atom, params, nodes):
+        curvature = AFFINE
+    return curvature, moves
+
+
+def _size(fact: Argument) -> Argument:
+    """The same argument without its sign."""
+    if fact.sign.is_nonnegative:
+        return fact
+    value = None if fact.value is None else np.abs(fact.value)
+    return Argument(fact.shape, fact.sign.negated, fact.constant, value)
+
+
+def _log_sum(name: str, nodes: Sequence[Node], sign: Sign) -> tuple[int, list[Monotonicity]]:
+    rising, falling = Monotonicity.INCREASING, Monotonicity.DECREASING
+    signs = [node.sign for node in nodes]
+    if name == "sub":
+        signs[1] = signs[1].negated
+    if all(each.is_nonnegative for each in signs) or all(each.is_nonpositive for each in signs):
+        return CONVEX, [rising] * len(nodes)
+    unknown = [Monotonicity.UNKNOWN] * len(nodes)
+    if not sign.is_strict:
+        return UNKNOWN, unknown
+    leading = [each.is_nonnegative == (sign is Sign.POSITIVE) for each in signs]
+    if sum(leading) != 1:
+        return UNKNOWN, unknown
+    return CONCAVE, [rising if leads else falling for leads in leading]
+
+
+def _picks(atom: Atom, params: dict[str, Any], nodes: Sequence[Node]) -> bool:
+    """Whether each entry of a product with a constant takes one term at most."""
+    if len(nodes) != 2 or nodes[0].constant == nodes[1].constant:
+        return False
+    value = nodes[0].value if nodes[0].constant else nodes[1].value
+    if value is None or np.count_nonzero(value) > max(value.shape, default=1):
+        return False
+    taken = (value != 0).astype(float)
+    pair = [taken if node.constant else np.ones(node.shape) for node in nodes]
+    return bool(np.all(np.asarray(atom.function(np, *pair, **params)) <= 1))

@@ -1,0 +1,282 @@
+"""What is known of every sub-expression whatever the coordinates: signs, intervals, constants, rules.
+
+Equal sub-expressions are merged into one `Node`. Its `LocalRule` is what the atom table says here:
+the curvatures and monotonicities for the proven signs of the arguments. Only how these compose
+depends on the coordinates, so that trying other coordinates asks the table nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from hcmodel.atoms.atom import Atom
+from hcmodel.atoms.rules import Argument, Sign, sign_of
+from hcmodel.expressions.leaves import Apply, Expression, Leaf, Parameter, Variable
+from hcmodel.facts import intervals, patterns
+from hcmodel.facts.answers import Answers, ask
+from hcmodel.facts.bits import stronger
+from hcmodel.facts.definiteness import MatrixKind, definiteness
+from hcmodel.facts.intervals import Interval
+from hcmodel.facts.local_rules import LocalRule, is_supported, local_rule
+from hcmodel.facts.patterns import Pattern
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Node:
+    """One merged sub-expression with its facts.
+
+    `supported`: every entry is 0 everywhere, or has the node's strict sign everywhere; so the
+    logarithm of its size means something. `variables` has a bit for each variable inside.
+    """
+
+    number: int
+    expression: Expression
+    atom: Atom | None
+    params: dict[str, Any]
+    arguments: tuple[int, ...]
+    constant: bool
+    value: np.ndarray | None
+    sign: Sign
+    interval: Interval
+    supported: bool
+    variables: int
+    definiteness: MatrixKind
+    rule: LocalRule | None = None
+    pattern: Pattern | None = None
+    undefined: bool = False  # a constant that is no number, such as log(-1)
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        return self.expression.shape
+
+    @property
+    def known(self) -> bool:
+        """Whether the node is a number, entry by entry."""
+        return self.value is not None and not self.undefined
+
+    @property
+    def exact_interval(self) -> Interval:
+        """The interval, entry by entry also where a number has many entries."""
+        if self.value is None or self.undefined:
+            return self.interval
+        return self.value, self.value
+
+    @property
+    def argument(self) -> Argument:
+        """The facts as the rules of the atom table take them."""
+        definite = self.definiteness is MatrixKind.DEFINITE
+        return Argument(self.shape, self.sign, self.constant, self.value, definite)
+
+
+class Facts:
+    """The merged nodes, arguments first. Expressions can be added at any time."""
+
+    def __init__(self) -> None:
+        self.nodes: list[Node] = []
+        self.variables: list[Variable] = []
+        self._of_expression: dict[int, int] = {}
+        self._of_key: dict[Hashable, int] = {}
+        self._kept: list[Expression] = []  # so that identities stay taken
+        self._asked: dict[Hashable, Answers] = {}
+
+    def __getitem__(self, expression: Expression) -> Node:
+        return self.nodes[self.add(expression)]
+
+    def add(self, expression: Expression) -> int:
+        """The number of the node of `expression`, entered with all that is under it."""
+        known = self._of_expression
+        if id(expression) in known:
+            return known[id(expression)]
+        pending: list[tuple[Expression, bool]] = [(expression, False)]
+        with np.errstate(all="ignore"):
+            while pending:
+                each, arguments_done = pending.pop()
+                if id(each) in known:
+                    continue
+                if arguments_done or not each.args:
+                    known[id(each)] = self._enter(each)
+                    self._kept.append(each)
+                else:
+                    pending.append((each, True))
+                    pending.extend((argument, False) for argument in reversed(each.args))
+        return known[id(expression)]
+
+    def _enter(self, expression: Expression) -> int:
+        key: Hashable
+        arguments = tuple([self._of_expression[id(argument)] for argument in expression.args])
+        if isinstance(expression, Apply):
+            key = (expression.atom.name, arguments, expression.params)
+        else:
+            assert isinstance(expression, Leaf)
+            key = expression.merge_key()
+        number = self._of_key.get(key)
+        if number is None:
+            number = self._of_key[key] = len(self.nodes)
+            if isinstance(expression, Variable):
+                self.nodes.append(self._variable(number, expression))
+            elif isinstance(expression, Apply):
+                self.nodes.append(self._application(number, expression, arguments))
+            else:
+                value = expression.value
+                declared = _declared_sign(expression)
+                self.nodes.append(_constant(number, expression, (), value, declared))
+        return number
+
+    def _variable(self, number: int, variable: Variable) -> Node:
+        self.variables.append(variable)
+        interval, sign = _domain_of(variable)
+        return Node(
+            number=number,
+            expression=variable,
+            atom=None,
+            params={},
+            arguments=(),
+            constant=False,
+            value=None,
+            sign=sign,
+            interval=intervals.collapsed(interval),
+            supported=sign.is_strict,
+            variables=1 << (len(self.variables) - 1),
+            definiteness=definiteness(variable, ()),
+        )
+
+    def _application(self, number: int, expression: Apply, arguments: tuple[int, ...]) -> Node:
+        nodes = [self.nodes[i] for i in arguments]
+        if all(node.constant for node in nodes):
+            return _applied_constant(number, expression, arguments, nodes)
+        atom, params = expression.atom, dict(expression.params)
+        answers = self._answers(expression, params, nodes)
+        pattern = patterns.find(atom.name, params, nodes, self.nodes)
+        sign = stronger(answers.sign, patterns.sign(pattern))
+        interval = intervals.enclosure(
+            atom,
+            params,
+            [node.exact_interval for node in nodes],
+            [node.shape for node in nodes],
+            [node.known for node in nodes],
+            answers,
+        )
+        interval = intervals.collapsed(intervals.with_sign(interval, sign))
+        sign = stronger(sign, intervals.interval_sign(interval)) if expression.size else Sign.ZERO
+        matrix = definiteness(expression, nodes, self.nodes)
+        supported = is_supported(atom.name, nodes, sign)
+        rule = None
+        if not any(node.undefined for node in nodes):
+            rule = local_rule(atom, params, nodes, answers, sign, supported)
+        return Node(
+            number=number,
+            expression=expression,
+            atom=atom,
+            params=params,
+            arguments=arguments,
+            constant=False,
+            value=None,
+            sign=sign,
+            interval=interval,
+            supported=supported,
+            variables=_union(nodes),
+            definiteness=matrix,
+            rule=rule,
+            pattern=pattern,
+        )
+
+    def _answers(self, expression: Apply, params: dict[str, Any], nodes: Sequence[Node]) -> Answers:
+        """The table's answers, asked once for arguments of the same kind."""
+        kinds = [
+            (node.shape, node.sign, node.definiteness, node.number if node.constant else None)
+            for node in nodes
+        ]
+        key = (expression.atom.name, expression.params, *kinds)
+        found = self._asked.get(key)
+        if found is None:
+            facts = [_as_argument(expression.atom.name, node) for node in nodes]
+            found = self._asked[key] = ask(expression.atom, params, facts)
+        return found
+
+
+def _as_argument(atom: str, node: Node) -> Argument:
+    argument = node.argument
+    if atom == "logdet" and node.definiteness is not MatrixKind.GENERAL:
+        # on its domain, a symmetric argument is definite
+        return Argument(argument.shape, argument.sign, argument.constant, argument.value, True)
+    return argument
+
+
+def _union(nodes: Sequence[Node]) -> int:
+    variables = 0
+    for node in nodes:
+        variables |= node.variables
+    return variables
+
+
+def _applied_constant(
+    number: int, expression: Apply, arguments: tuple[int, ...], nodes: Sequence[Node]
+) -> Node:
+    params = dict(expression.params)
+    values = [node.value for node in nodes]
+    value = None
+    if all(each is not None for each in values):
+        try:
+            value = np.asarray(expression.atom.function(np, *values, **params), dtype=float)
+        except np.linalg.LinAlgError:
+            value = np.full(expression.shape, np.nan)
+    sign = expression.atom.sign([node.argument for node in nodes], params)
+    return _constant(number, expression, arguments, value, sign)
+
+
+def _constant(
+    number: int,
+    expression: Expression,
+    arguments: tuple[int, ...],
+    value: np.ndarray | None,
+    declared: Sign,
+) -> Node:
+    """A node without variables: its value says everything, else what is declared."""
+    interval = intervals.UNBOUNDED
+    undefined = value is not None and not bool(np.all(np.isfinite(value)))
+    if undefined:
+        declared = Sign.UNKNOWN
+    elif value is not None:
+        interval = intervals.collapsed((value, value))
+        declared = sign_of(value)
+    interval = intervals.with_sign(interval, declared)
+    return Node(
+        number=number,
+        expression=expression,
+        atom=None,
+        params={},
+        arguments=arguments,
+        constant=True,
+        value=value,
+        sign=declared,
+        interval=interval,
+        supported=declared is not Sign.UNKNOWN,
+        variables=0,
+        definiteness=definiteness(expression, (), value=value),
+        undefined=undefined,
+    )
+
+
+def _declared_sign(leaf: Expression) -> Sign:
+    if isinstance(leaf, Parameter):
+        if leaf.pos:
+            return Sign.POSITIVE
+        return Sign.NONNEGATIVE if leaf.nonneg else Sign.UNKNOWN
+    return Sign.UNKNOWN
+
+
+def _domain_of(variable: Variable) -> tuple[Interval, Sign]:
+    kind = variable.domain_kind
+    if kind == "simplex":
+        return (np.array(0.0), np.array(1.0)), Sign.NONNEGATIVE
+    if kind == "psd" and variable.eigenvalue_bounds is not None:
+        largest = np.array(variable.eigenvalue_bounds[1])
+        return (-largest, largest), Sign.UNKNOWN
+    interval = variable.lower, variable.upper
+    if kind == "box" and variable.pos:
+        return interval, Sign.POSITIVE
+    return interval, intervals.interval_sign(interval)

@@ -1,1 +1,0 @@
-"""Hidden coordinates: whether a model is convex in them, and in which."""

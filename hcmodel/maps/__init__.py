@@ -1,0 +1,1 @@
+"""Hidden coordinates: which maps are known, and what they do to a model."""

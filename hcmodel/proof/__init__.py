@@ -1,0 +1,1 @@
+"""The search for coordinates in which a model is convex, and the proof that it is."""

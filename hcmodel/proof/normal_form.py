@@ -1,0 +1,174 @@
+"""Normal forms of constraints: which terms stand on which side, and whether logarithms are taken.
+
+`x*y - z <= 0` is convex in no coordinates as it stands; with the negative term moved across it reads
+x*y <= z, log-convex against log-affine. Terms of unknown sign stay where they are.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from hcmodel.atoms.rules import Sign
+from hcmodel.expressions.constraint import Constraint
+from hcmodel.expressions.leaves import Apply, Constant, Expression
+from hcmodel.expressions.table import ATOMS
+from hcmodel.facts.bits import AFFINE, CONCAVE, CONVEX
+from hcmodel.facts.curvature import Curvatures
+from hcmodel.facts.node_facts import Facts, Node
+
+MAX_TERMS = 2000  # a sum of more is not taken apart
+# Linear in one argument while the others are constant, so that sums can be drawn out of them.
+DISTRIBUTES = {
+    *("mul", "div", "matmul", "dot", "einsum", "sum", "mean", "cumsum", "trace"),
+    *("index", "reshape", "transpose", "broadcast_to"),
+}
+
+
+@dataclass(frozen=True)
+class NormalRow:
+    """A constraint in the form in which it is convex, or the best that was found.
+
+    `left <= right`, or `left == right` with `equality`; `>=` is turned, and left - right equals the
+    difference of the sides so turned. In the form "difference" the row is left - right, in the form
+    "log" it is log(left) - log(right), and both sides are proven to be positive.
+    """
+
+    left: Expression
+    right: Expression
+    equality: bool
+    form: str
+
+
+def candidates(facts: Facts, constraint: Constraint) -> tuple[NormalRow, ...]:
+    """The forms to try, the preferred one first."""
+    left, right = constraint.lhs, constraint.rhs
+    if constraint.sense == ">=":
+        left, right = right, left
+    equality = constraint.sense == "=="
+    written = NormalRow(left, right, equality, "difference")
+    arrangements = [(left, right)]
+    moved = _moved(facts, left, right)
+    if moved is not None:
+        arrangements.insert(0, moved)
+    rows = [
+        NormalRow(*sides, equality, "log")
+        for sides in arrangements
+        if all(facts[side].sign is Sign.POSITIVE for side in sides)
+    ]
+    return (*rows, written)
+
+
+def holds(row: NormalRow, curvatures: Curvatures) -> bool:
+    """Whether the row is convex in this form, or affine for an equality."""
+    channel = 1 if row.form == "log" else 0
+    facts, channels = curvatures.facts, curvatures.channels
+    left = channels[facts.add(row.left)][channel]
+    right = channels[facts.add(row.right)][channel]
+    if row.equality:
+        return left == AFFINE and right == AFFINE
+    return bool(left & CONVEX) and bool(right & CONCAVE)
+
+
+def _moved(
+    facts: Facts, left: Expression, right: Expression
+) -> tuple[Expression, Expression] | None:
+    """Both sides with their negative terms moved across; None where nothing moves."""
+    kept: tuple[list[Expression], list[Expression]] = ([], [])
+    moves = False
+    for side, expression in enumerate((left, right)):
+        terms = _terms(facts, expression)
+        for negated, term in terms:
+            sign = facts[term].sign
+            if negated:
+                sign = sign.negated
+            crosses = sign.is_nonpositive and sign is not Sign.ZERO
+            if sign is Sign.ZERO:
+                moves |= len(terms) > 1
+                continue
+            if crosses != negated:
+                term = -term
+            kept[side ^ crosses].append(term)
+            moves |= crosses
+    if not moves or not all(kept):
+        return None
+    return _total(kept[0]), _total(kept[1])
+
+
+def _total(terms: list[Expression]) -> Expression:
+    """The terms added up, two by two, so that long sums stay shallow."""
+    while len(terms) > 1:
+        pairs = [a + b for a, b in zip(terms[::2], terms[1::2], strict=False)]
+        terms = pairs + ([terms[-1]] if len(terms) % 2 else [])
+    return terms[0]
+
+
+def _terms(facts: Facts, expression: Expression) -> list[tuple[bool, Expression]]:
+    """The terms of a sum, each with whether it is taken off; those of one sign are kept whole."""
+    found: list[tuple[bool, Expression]] = []
+    pending = [(False, expression)]
+    while pending:
+        negated, term = pending.pop()
+        node = facts[term]
+        parts = None
+        if node.sign is Sign.UNKNOWN and len(found) + len(pending) < MAX_TERMS:
+            parts = _parts(facts, node, term)
+        if parts is None:
+            found.append((negated, term))
+        else:
+            pending.extend((negated != flips, part) for flips, part in reversed(parts))
+    return found
+
+
+def _parts(facts: Facts, node: Node, term: Expression) -> list[tuple[bool, Expression]] | None:
+    if not isinstance(term, Apply) or node.constant:
+        return None
+    name = term.atom.name
+    if name == "neg":
+        return [(True, term.args[0])]
+    if name in ("add", "sub"):
+        return [(name == "sub" and i == 1, argument) for i, argument in enumerate(term.args)]
+    if name not in DISTRIBUTES:
+        return None
+    varying = [i for i, argument in enumerate(term.args) if not facts[argument].constant]
+    if len(varying) != 1 or (name == "div" and varying[0] != 0):
+        return None
+    place = varying[0]
+    inner = term.args[place]
+    parts = _parts(facts, facts[inner], inner) if facts[inner].sign is Sign.UNKNOWN else None
+    if parts is not None:
+        return [(flips, _applied(term, place, part)) for flips, part in parts]
+    return _by_sign_of_factor(facts, term, 1 - place) if len(term.args) == 2 else None
+
+
+def _applied(term: Apply, place: int, part: Expression) -> Expression:
+    """The term's atom applied to one part of its argument, which may lack the argument's shape."""
+    inner = term.args[place]
+    if part.shape == () and inner.shape != () and term.atom.name == "sum":
+        return _filled(part * (inner.size / term.size), term.shape)  # a sum of equal entries
+    return _with_argument(term, place, _filled(part, inner.shape))
+
+
+def _filled(part: Expression, shape: tuple[int, ...]) -> Expression:
+    return part if part.shape == shape else ATOMS["broadcast_to"](part, shape)
+
+
+def _with_argument(term: Apply, place: int, argument: Expression) -> Expression:
+    arguments = (*term.args[:place], argument, *term.args[place + 1 :])
+    return Apply(term.atom, arguments, term.params, term.shape)
+
+
+def _by_sign_of_factor(
+    facts: Facts, term: Apply, place: int
+) -> list[tuple[bool, Expression]] | None:
+    """A product with a constant of mixed signs as the part with its positive entries and the rest."""
+    factor = term.args[place]
+    if facts[factor].sign is not Sign.UNKNOWN or term.atom.name == "div":
+        return None
+    if isinstance(factor, Constant):
+        up: Expression = Constant(np.maximum(factor.value, 0.0))
+        down: Expression = Constant(np.maximum(-factor.value, 0.0))
+    else:
+        up, down = ATOMS["maximum"](factor, 0.0), ATOMS["maximum"](-factor, 0.0)
+    return [(False, _with_argument(term, place, up)), (True, _with_argument(term, place, down))]

@@ -1,0 +1,127 @@
+"""The structural proof: coordinates in which a model is convex, found and derived from its text.
+
+Every block of variables is its own coordinate or, where it is a positive box, its logarithm. Signs
+and intervals are proven first (`facts`); curvature and log-curvature are then propagated through
+the graph (`curvature`), constraints are brought into the form in which they are convex
+(`normal_form`), and the coordinates are searched (`search`). A proof holds for the parameters'
+current values.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from hcmodel.errors import ModelError
+from hcmodel.expressions.constraint import Constraint
+from hcmodel.expressions.leaves import Expression, Variable
+from hcmodel.facts.curvature import Curvatures, can_be_log
+from hcmodel.facts.node_facts import Facts
+from hcmodel.proof.coordinate_search import Task, failing, objective_form, row_form, search
+from hcmodel.proof.derivation import Derivation, Part
+from hcmodel.proof.failure import Failure, Words, explain
+from hcmodel.proof.normal_form import NormalRow, candidates
+
+__all__ = ["Failure", "NormalRow", "Proof", "prove"]
+
+
+@dataclass(frozen=True, eq=False)
+class Proof:
+    """Whether the model was proven convex, in which coordinates and forms, and how.
+
+    `coordinates` has "log" or "identity" for every variable. `objective_form` "log" stands for the
+    minimisation of log F, or of -log F where F is maximised, with F > 0. Without a proof they are
+    the best that was found, and `failure` names what breaks it.
+    """
+
+    proven: bool
+    coordinates: Mapping[Variable, str]
+    objective_form: str
+    rows: tuple[NormalRow, ...]
+    derivation: Derivation
+    failure: Failure | None
+
+
+def prove(
+    objective: Expression,
+    sign: float,
+    constraints: Sequence[Constraint],
+    *,
+    fixed: Mapping[Variable, str] | None = None,
+    source: Any = None,
+) -> Proof:
+    """Search coordinates in which the model is convex; `fixed` pins those of some variables.
+
+    `sign` is 1 for a minimisation and -1 for a maximisation; `source` is the text that the model
+    was loaded from, where failures get their place.
+    """
+    facts = Facts()
+    facts.add(objective)
+    task = Task(objective, sign, [candidates(facts, constraint) for constraint in constraints])
+    logs, free = _pinned(facts.variables, fixed or {})
+    curvatures = Curvatures(facts, logs)
+    curvatures.assign(search(task, curvatures, free))
+    failed = failing(task, curvatures)
+    form = objective_form(task, curvatures) or "plain"
+    rows = tuple(row_form(rows, curvatures) or rows[-1] for rows in task.rows)
+    failure = explain(task, curvatures, failed[0], constraints, source) if failed else None
+    return Proof(
+        proven=not failed,
+        coordinates={
+            variable: "log" if curvatures.logs >> place & 1 else "identity"
+            for place, variable in enumerate(facts.variables)
+        },
+        objective_form=form,
+        rows=rows,
+        derivation=_derivation(task, curvatures, form, rows, constraints, Words(source)),
+        failure=failure,
+    )
+
+
+def _pinned(variables: Sequence[Variable], fixed: Mapping[Variable, str]) -> tuple[int, int]:
+    """The variables pinned to logarithms, and those that the search may choose for, as bits."""
+    logs = free = 0
+    for place, variable in enumerate(variables):
+        coordinate = fixed.get(variable)
+        if coordinate not in (None, "log", "identity"):
+            raise ModelError(f"a coordinate is 'log' or 'identity', not {coordinate!r}")
+        if coordinate == "log" and not can_be_log(variable):
+            raise ModelError(
+                f"variable '{variable.name}' cannot be in logarithmic coordinates: it needs a box "
+                "with a positive lower bound, or pos=True"
+            )
+        if coordinate == "log":
+            logs |= 1 << place
+        elif coordinate is None and can_be_log(variable):
+            free |= 1 << place
+    return logs, free
+
+
+def _derivation(
+    task: Task,
+    curvatures: Curvatures,
+    form: str,
+    rows: Sequence[NormalRow],
+    constraints: Sequence[Constraint],
+    words: Words,
+) -> Derivation:
+    facts = curvatures.facts
+    verb = "minimize" if task.sign > 0 else "maximize"
+    title = f"{verb}, {'through its logarithm' if form == 'log' else 'as it is'}"
+    parts = [Part(title, (facts.add(task.objective),))]
+    for position, (row, constraint) in enumerate(zip(rows, constraints, strict=True)):
+        relation = "==" if row.equality else "<="
+        how = "between logarithms" if row.form == "log" else "as a difference"
+        title = f"{constraint.name or f'c{position + 1}'}: left {relation} right, {how}"
+        parts.append(Part(title, (facts.add(row.left), facts.add(row.right))))
+    return Derivation(
+        parts=tuple(parts),
+        nodes=tuple(facts.nodes),
+        channels=tuple(curvatures.channels),
+        names={
+            node.number: words.of(node.expression)
+            for node in facts.nodes
+            if node.expression in words.places
+        },
+    )

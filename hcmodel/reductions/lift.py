@@ -1,0 +1,237 @@
+"""Kinks as linear rows: max, abs, norm1 and norminf replaced by variables that bound them.
+
+    minimise max(a, b)    becomes    minimise t   s.t.   a <= t,  b <= t
+
+A piece is lifted where only larger values of it make things worse (min and minimum: smaller ones), so
+that the bound is tight at every solution. Elsewhere, under a minus sign or in an equality, it stays
+inside the functions, which are then kinked. Directions are found from the roots down, by the
+monotonicity that the atom table proves; the graph is then built again from the leaves up.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from hcmodel.atoms.rules import Monotonicity
+from hcmodel.expressions.constraint import Constraint
+from hcmodel.expressions.graph import topological_order
+from hcmodel.expressions.leaves import Apply, Constant, Expression, Variable
+from hcmodel.expressions.table import ATOMS
+from hcmodel.facts.node_facts import Facts
+
+UP, DOWN = 1, 2  # bits: larger values make things worse, smaller ones do
+BOTH = UP | DOWN
+# Of the two sides of a constraint.
+SIDES = {"<=": (UP, DOWN), ">=": (DOWN, UP), "==": (BOTH, BOTH)}
+# The direction in which each atom can be lifted.
+LIFTABLE = {"max": UP, "maximum": UP, "abs": UP, "norm": UP, "min": DOWN, "minimum": DOWN}
+
+
+@dataclass(frozen=True)
+class Definition:
+    """A variable that was added, what it bounds, and the node of the model as written behind it."""
+
+    variable: Variable
+    expression: Expression
+    source: Expression
+
+
+@dataclass(frozen=True)
+class Lifted:
+    """The model with its kinks lifted: the constraints as written first, then the new ones."""
+
+    objective: Expression
+    constraints: tuple[Constraint, ...]
+    definitions: tuple[Definition, ...]
+
+    def key(self) -> Hashable:
+        """Equal for liftings of one model that differ in nothing."""
+        return tuple(
+            (
+                id(each.source),
+                each.variable.lower.tobytes(),
+                each.variable.upper.tobytes(),
+                each.variable.pos,
+            )
+            for each in self.definitions
+        )
+
+
+def lift(objective: Expression, sign: float, constraints: Sequence[Constraint]) -> Lifted:
+    """`sign` is 1 to minimise and −1 to maximise; without kinks nothing is changed."""
+    roots = [objective]
+    wanted = [UP if sign > 0 else DOWN]
+    for constraint in constraints:
+        roots += [constraint.lhs, constraint.rhs]
+        wanted += SIDES[constraint.sense]
+    order = topological_order(roots)
+    if not any(_is_polyhedral(node) for node in order):
+        return Lifted(objective, tuple(constraints), ())
+    facts = Facts()
+    directions = _directions(order, list(zip(roots, wanted, strict=True)), facts)
+    builder = _Builder(facts, directions)
+    for node in order:
+        builder.build(node)
+    rebuilt = [
+        _constraint_like(each, builder.new[id(each.lhs)], builder.new[id(each.rhs)])
+        for each in constraints
+    ]
+    return Lifted(builder.new[id(objective)], (*rebuilt, *builder.rows), tuple(builder.definitions))
+
+
+def _constraint_like(constraint: Constraint, lhs: Expression, rhs: Expression) -> Constraint:
+    if lhs is constraint.lhs and rhs is constraint.rhs:
+        return constraint
+    return Constraint(lhs, constraint.sense, rhs, constraint.name)
+
+
+def _is_polyhedral(node: Expression) -> bool:
+    if not isinstance(node, Apply) or node.atom.name not in LIFTABLE:
+        return False
+    return node.atom.name != "norm" or dict(node.params)["p"] in (1.0, np.inf)
+
+
+def _directions(
+    order: Sequence[Expression], roots: Sequence[tuple[Expression, int]], facts: Facts
+) -> dict[int, int]:
+    """For each node the ways, as bits, in which its value can make things worse."""
+    found: dict[int, int] = {id(node): 0 for node in order}
+    for root, bits in roots:
+        found[id(root)] |= bits
+    for node in reversed(order):
+        if not isinstance(node, Apply):
+            continue
+        bits = found[id(node)]
+        if is_lifted(node, bits):
+            passed = [_into_pieces(node.atom.name)] * len(node.args)
+        else:
+            arguments = [facts[argument].argument for argument in node.args]
+            moves = node.atom.monotonicity(arguments, dict(node.params))
+            passed = [_through(move, bits) for move in moves]
+        for argument, own in zip(node.args, passed, strict=True):
+            found[id(argument)] |= own
+    return found
+
+
+def is_lifted(node: Expression, bits: int) -> bool:
+    return (
+        _is_polyhedral(node)
+        and bits == LIFTABLE[node.atom.name]  # type: ignore[attr-defined]
+        and bool(node.variables())
+    )
+
+
+def _into_pieces(name: str) -> int:
+    return {"max": UP, "maximum": UP, "min": DOWN, "minimum": DOWN}.get(name, BOTH)
+
+
+def _through(move: Monotonicity, bits: int) -> int:
+    if move is Monotonicity.INCREASING:
+        return bits
+    if move is Monotonicity.DECREASING:
+        return (UP if bits & DOWN else 0) | (DOWN if bits & UP else 0)
+    return 0 if move is Monotonicity.CONSTANT or not bits else BOTH
+
+
+class _Builder:
+    """The graph with lifted pieces replaced, from the leaves up."""
+
+    def __init__(self, facts: Facts, directions: dict[int, int]) -> None:
+        self.facts = facts
+        self.directions = directions
+        self.new: dict[int, Expression] = {}
+        self.rows: list[Constraint] = []
+        self.definitions: list[Definition] = []
+
+    def build(self, node: Expression) -> None:
+        self.new[id(node)] = self._built(node)
+
+    def _built(self, node: Expression) -> Expression:
+        if not isinstance(node, Apply):
+            return node
+        arguments = tuple(self.new[id(argument)] for argument in node.args)
+        if is_lifted(node, self.directions[id(node)]):
+            return PIECES[node.atom.name](self, node, arguments)
+        if all(new is old for new, old in zip(arguments, node.args, strict=True)):
+            return node
+        return Apply(node.atom, arguments, node.params, node.shape)
+
+    def bound(self, defined: Expression, source: Expression) -> Variable:
+        """A variable that is to bound `defined`, with what is proven of its range."""
+        known = self.facts[defined]
+        low, high = known.interval
+        positive = bool(np.min(low, initial=np.inf) > 0) or known.sign.value == "positive"
+        variable = Variable(
+            defined.shape,
+            name=f"bound·{len(self.definitions) + 1}",
+            bounds=(np.broadcast_to(low, defined.shape), np.broadcast_to(high, defined.shape)),
+            pos=positive,
+        )
+        self.definitions.append(Definition(variable, defined, source))
+        return variable
+
+    def largest(self, node: Apply, arguments: tuple[Expression, ...]) -> Expression:
+        """max or maximum: no piece above t."""
+        t = self.bound(node, node)
+        shown = _beside(t, node)
+        for argument in arguments:
+            if not self._is_bound(argument, t):
+                self.rows.append(Constraint(argument, "<=", shown))
+        return t
+
+    def smallest(self, node: Apply, arguments: tuple[Expression, ...]) -> Expression:
+        """min or minimum: no piece below t."""
+        t = self.bound(node, node)
+        shown = _beside(t, node)
+        self.rows += [Constraint(shown, "<=", argument) for argument in arguments]
+        return t
+
+    def size(self, node: Apply, arguments: tuple[Expression, ...]) -> Expression:
+        """abs: a and −a below t."""
+        t = self.bound(node, node)
+        self._between(arguments[0], t)
+        return t
+
+    def norm(self, node: Apply, arguments: tuple[Expression, ...]) -> Expression:
+        params = dict(node.params)
+        if params["p"] == 1.0:
+            sizes = ATOMS["abs"](node.args[0])
+            t = self.bound(sizes, node)
+            self._between(arguments[0], t)
+            return ATOMS["sum"].apply((t,), {"axis": params["axis"]})
+        t = self.bound(node, node)
+        self._between(arguments[0], _beside(t, node))
+        return t
+
+    def _between(self, argument: Expression, t: Expression) -> None:
+        self.rows += [Constraint(argument, "<=", t), Constraint(-argument, "<=", t)]
+
+    def _is_bound(self, argument: Expression, t: Variable) -> bool:
+        """Whether the bounds of t say already that a constant is not above it."""
+        if not isinstance(argument, Constant):
+            return False
+        return bool(np.all(argument.value <= np.broadcast_to(t.lower, t.shape)))
+
+
+PIECES: dict[str, Callable[[_Builder, Apply, tuple[Expression, ...]], Expression]] = {
+    "max": _Builder.largest,
+    "maximum": _Builder.largest,
+    "min": _Builder.smallest,
+    "minimum": _Builder.smallest,
+    "abs": _Builder.size,
+    "norm": _Builder.norm,
+}
+
+
+def _beside(t: Variable, node: Apply) -> Expression:
+    """t in a shape that broadcasts against the array that was reduced along an axis."""
+    axis: Any = dict(node.params).get("axis")
+    shape = node.args[0].shape
+    if node.atom.name in ("maximum", "minimum") or axis is None:
+        return t
+    kept = tuple(1 if i in axis else length for i, length in enumerate(shape))
+    return ATOMS["reshape"](t, kept)

@@ -1,0 +1,176 @@
+"""Looks at a model's data and at its start, for messages that name what is wrong with them."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hcmodel.atoms.rules import Argument, Domain
+from hcmodel.errors import HCWarning
+from hcmodel.expressions.graph import topological_order
+from hcmodel.expressions.leaves import Apply, Constant, Expression, Parameter, Variable
+
+if TYPE_CHECKING:
+    from hcmodel.problem import Problem
+
+FloatArray = NDArray[np.float64]
+
+# A row whose sum is nearer to one than this is a distribution.
+SUM_TOLERANCE = 1e-6
+# Arrays up to this size are printed in a message.
+SHOWN_ENTRIES = 12
+
+STABLE_HINT = (
+    "start from a gain that stabilises, or make the covariance a variable, P = Variable((n, n), "
+    "PSD=...), with the Lyapunov equation as an equality constraint: in the pair (P, K) no stabilising "
+    "start is needed"
+)
+HINTS = {
+    Domain.HURWITZ: STABLE_HINT,
+    Domain.SCHUR: STABLE_HINT,
+    Domain.INVERTIBLE: "give a start at which it is invertible",
+    Domain.POSITIVE_DEFINITE: "give a start at which it is, or declare the variable with PSD=δ, δ > 0",
+}
+VERBS = {Domain.HURWITZ: "must have ", Domain.SCHUR: "must have "}
+DEFAULT_HINT = "give a start, or bounds on the variables, that keep it so"
+
+
+def warn_about_data(problem: Problem) -> None:
+    """Warn where a transition matrix has rows that do not sum to one."""
+    first = 0 if problem.source is None else 1
+    for leaf in _transitions(problem):
+        value = np.asarray(leaf.value)
+        sums = value.sum(axis=-1)
+        wrong = np.abs(sums - 1.0) > SUM_TOLERANCE
+        if not wrong.any():
+            continue
+        row = tuple(int(place) for place in np.argwhere(wrong)[0])
+        shown = ", ".join(str(first + place) for place in row)
+        if isinstance(leaf, Parameter):
+            what = f"parameter '{leaf.name}'"
+        else:
+            what = f"the constant array of shape {leaf.shape}"
+        others = int(wrong.sum()) - 1
+        also = f" ({others} other row(s) likewise)" if others else ""
+        warnings.warn(
+            f"{what} looks like transition probabilities, but row [{shown}] sums to "
+            f"{sums[row]:g}, not 1{also}; check the data",
+            HCWarning,
+            stacklevel=3,
+        )
+
+
+def _transitions(problem: Problem) -> Iterator[Parameter | Constant]:
+    """Data that look like transition probabilities of a decision process.
+
+    They stand, together with a policy (a simplex), inside the matrix of a `solve`; they are nonnegative,
+    their last axis is as long as one of those before, and most of their rows sum to one.
+    """
+    seen: set[int] = set()
+    for node in topological_order(problem.canonical.roots):
+        if not isinstance(node, Apply) or node.atom.name != "solve":
+            continue
+        inside = topological_order([node.args[0]])
+        if not any(isinstance(n, Variable) and n.domain_kind == "simplex" for n in inside):
+            continue
+        for leaf in inside:
+            if isinstance(leaf, (Parameter, Constant)) and id(leaf) not in seen:
+                seen.add(id(leaf))
+                if leaf.value is not None and _looks_like_transitions(leaf.value):
+                    yield leaf
+
+
+def _looks_like_transitions(value: np.ndarray) -> bool:
+    if value.ndim < 2 or value.shape[-1] < 2 or value.shape[-1] not in value.shape[:-1]:
+        return False
+    close = np.abs(value.sum(axis=-1) - 1.0) <= SUM_TOLERANCE
+    return bool((value >= 0).all() and close.mean() > 0.5)
+
+
+def outside_domain_message(problem: Problem, point: FloatArray) -> str:
+    """Why the model has no value at a point: the first function outside its domain, and what to do."""
+    layout = problem.canonical.layout
+    values: dict[int, Any] = {
+        id(variable): array
+        for variable, array in zip(layout.variables, layout.unpack(np, point), strict=True)
+    }
+    with np.errstate(all="ignore"):
+        for node in topological_order(problem.canonical.roots):
+            if not isinstance(node, Apply):
+                values.setdefault(id(node), node.value)
+                continue
+            arguments = [values[id(argument)] for argument in node.args]
+            values[id(node)] = _applied(node, arguments)
+            if not np.isfinite(values[id(node)]).all():
+                return _explained(node, arguments) + _shown_variables(node, values)
+    return (
+        "every function has a value at the start, but a derivative does not: move the start off the "
+        "points where the slope of a root, a logarithm or a power is infinite"
+    )
+
+
+def _applied(node: Apply, arguments: list[Any]) -> Any:
+    try:
+        return node.atom.function(np, *arguments, **dict(node.params))
+    except np.linalg.LinAlgError:
+        return np.full(node.shape, np.nan)
+
+
+def _explained(node: Apply, arguments: list[Any]) -> str:
+    """The function that is not defined, the argument that is to blame, and a remedy."""
+    facts = [
+        Argument.from_value(value) if isinstance(argument, Constant) else Argument(argument.shape)
+        for argument, value in zip(node.args, arguments, strict=True)
+    ]
+    domains = node.atom.domains(facts, dict(node.params))
+    for argument, value, domain in zip(node.args, arguments, domains, strict=True):
+        found = _outside(np.asarray(value), domain)
+        if found is not None:
+            hint = HINTS.get(domain, DEFAULT_HINT)
+            verb = VERBS.get(domain, "must be ")
+            needs = f"the argument of '{node.atom.name}', {argument}, {verb}{domain.value}"
+            return f"the model is not defined at the start: {needs}, but {found}; {hint}"
+    return (
+        f"the model is not defined at the start: {node} is not finite (an overflow, or a function of "
+        "your own that gives NaN); give another start or tighter bounds"
+    )
+
+
+def _outside(value: np.ndarray, domain: Domain) -> str | None:
+    """In what way a value lies outside an atom's domain; None if it does not."""
+    if domain is Domain.HURWITZ:
+        part = float(np.linalg.eigvals(value).real.max())
+        return None if part < 0 else f"the largest real part is {part:.4g}"
+    if domain is Domain.SCHUR:
+        radius = float(np.abs(np.linalg.eigvals(value)).max())
+        return None if radius < 1 else f"the largest modulus is {radius:.4g}"
+    if domain is Domain.POSITIVE_DEFINITE:
+        least = float(np.linalg.eigvalsh((value + value.T) / 2).min())
+        return None if least > 0 else f"its smallest eigenvalue is {least:.4g}"
+    if domain is Domain.INVERTIBLE:
+        singular = np.linalg.matrix_rank(value) < value.shape[0]
+        return "it is singular" if singular else None
+    least = float(value.min(initial=np.inf))
+    wrong = {
+        Domain.POSITIVE: least <= 0,
+        Domain.NONNEGATIVE: least < 0,
+        Domain.ABOVE_MINUS_ONE: least <= -1,
+        Domain.NONZERO: bool((value == 0).any()),
+    }
+    if not wrong.get(domain, False):
+        return None
+    return "it is 0" if domain is Domain.NONZERO else f"its smallest entry is {least:.4g}"
+
+
+def _shown_variables(node: Expression, values: dict[int, Any]) -> str:
+    """The values of the variables that the node depends on, if they are few."""
+    shown = [
+        f"{variable.name} = {np.array2string(np.asarray(values[id(variable)]), precision=4)}"
+        for variable in node.variables()
+        if variable.size <= SHOWN_ENTRIES
+    ]
+    return f". There {', '.join(shown)}" if shown else ""

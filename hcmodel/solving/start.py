@@ -1,0 +1,66 @@
+"""Where a solve starts: its own `start`, a value the user set, the variable's start, the middle of X."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hcmodel.errors import DataError, ModelError
+from hcmodel.expressions.leaves import Variable
+from hcmodel.reductions.canonical import CanonicalProblem
+
+FloatArray = NDArray[np.float64]
+
+
+def start_vector(
+    canonical: CanonicalProblem, given: Mapping[Any, Any] | None, warm_start: bool
+) -> FloatArray:
+    """The start as a flat vector; values that a solve wrote count only with `warm_start`."""
+    variables = canonical.layout.variables
+    chosen = _given(variables, given or {})
+    vector = canonical.domain.middle()
+    for variable in variables:
+        value = chosen.get(variable)
+        if value is None and (warm_start or variable._value_origin == "user"):
+            value = variable.value
+        if value is None:
+            value = variable.start
+        if value is not None:
+            block = canonical.layout.blocks[canonical.layout.position(variable)]
+            vector[block.start : block.stop] = block.store(value)
+    return vector
+
+
+def _given(variables: tuple[Variable, ...], given: Mapping[Any, Any]) -> dict[Variable, FloatArray]:
+    by_name = {variable.name: variable for variable in variables}
+    if not isinstance(given, Mapping):
+        raise ModelError("start is a dict {variable or name: array}")
+    known = set(variables)
+    chosen: dict[Variable, FloatArray] = {}
+    for key, value in given.items():
+        variable = by_name.get(key) if isinstance(key, str) else key
+        if not isinstance(variable, Variable) or variable not in known:
+            raise ModelError(
+                f"start names {key!r}, which is no variable of the problem; there are: "
+                + ", ".join(by_name)
+            )
+        try:
+            array = np.asarray(value, dtype=float)
+        except (TypeError, ValueError):
+            raise DataError(
+                f"the start of variable '{variable.name}' is no array of numbers: {value!r}"
+            ) from None
+        if not np.isfinite(array).all():
+            raise DataError(f"the start of variable '{variable.name}' is not finite")
+        try:
+            fitted = np.broadcast_to(array, variable.shape)
+        except ValueError:
+            raise DataError(
+                f"the start of variable '{variable.name}' has shape {array.shape}, but "
+                f"{variable.shape} is needed"
+            ) from None
+        chosen[variable] = variable.fitting(fitted, f"the start of variable '{variable.name}'")
+    return chosen

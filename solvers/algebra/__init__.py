@@ -1,0 +1,1 @@
+"""Matrices of second derivatives, and updates of them."""

@@ -1,0 +1,37 @@
+"""Damped BFGS updates of a matrix of second derivatives.
+
+    B ← B − (B s)(B s)ᵀ / sᵀB s + y yᵀ / sᵀy,   s the step, y the change of ∇L along it,
+
+y moved towards B s where sᵀy < 0.2 sᵀB s, so that B stays definite (Powell 1978).
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+FloatArray = NDArray[np.float64]
+
+# Powell's damping: the share of the model's curvature that an update must leave.
+DAMPING = 0.2
+
+
+def updated(matrix: FloatArray, step: FloatArray, change: FloatArray) -> FloatArray:
+    """B after one more step; as it was where the step tells nothing."""
+    product = matrix @ step
+    curvature = float(step @ product)
+    if not (curvature > 0 and np.isfinite(change).all()):
+        return matrix
+    change = damped(step, change, product)
+    inner = float(step @ change)
+    return np.asarray(
+        matrix - np.outer(product, product) / curvature + np.outer(change, change) / inner
+    )
+
+
+def damped(step: FloatArray, change: FloatArray, product: FloatArray) -> FloatArray:
+    curvature, inner = float(step @ product), float(step @ change)
+    if inner >= DAMPING * curvature:
+        return change
+    share = (1 - DAMPING) * curvature / (curvature - inner)
+    return share * change + (1 - share) * product

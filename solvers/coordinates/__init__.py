@@ -1,0 +1,1 @@
+"""Coordinates in which methods of second order take their steps."""

@@ -1,0 +1,1 @@
+"""The paper's methods of first order, one file each."""

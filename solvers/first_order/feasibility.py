@@ -1,0 +1,188 @@
+"""Steps on the violation alone: the τ-feasible start that the paper's methods ask for.
+
+The level of the violation is known, it is 0, so these are steps of S-StarBL on the rows. Where the
+linearised rows admit no step, the largest violation F2 is lowered instead by the proximal step
+`min t + ‖s‖²/(2w)  s.t.  rows + ∇rows·d <= t`; when that finds no decrease, x is a stationary point of
+F2, and the multipliers of the step name the rows that conflict.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+import scipy
+from numpy.typing import NDArray
+
+from hcmodel.solvers.first_order.level_step import LinearModel, Penalty, backtrack, solve_rows
+from hcmodel.solvers.loop import Task
+from hcmodel.solvers.oracle import Evaluation
+from hcmodel.solvers.qp import QPBackend, QuadraticProgram
+from hcmodel.solvers.qp.program import nearer
+from hcmodel.solvers.sets.domain import Domain
+
+FloatArray = NDArray[np.float64]
+
+# Relative decrease of F2 under which a proximal step of the widest kind counts as none.
+STATIONARY_DECREASE = 1e-7
+WIDEST = 1e4
+LARGEST_SLACK = 1e6
+# A slope, per natural unit and relative to the violation, that counts as none, and what follows then.
+FLAT = 1e-6
+MOST_RESTARTS = 3
+# The share of the way to the edge of a matrix cone that a step onto the rows may use up.
+REACH = 0.7
+# A step onto the rows has failed if neither its share nor its length, in natural units, is as large.
+SHORTEST = 0.01
+# Variables up to which a norm that is a matrix pays.
+LARGEST_MATRIX = 200
+
+
+@dataclass(frozen=True)
+class FeasibilityState:
+    current: Evaluation
+    width: float = 10.0
+    elastic: bool = False
+    step: float = np.nan
+    shift: float = 1.0
+    conflict: FloatArray | None = None
+    stationary: bool = False
+    failed: bool = False
+    flat: bool = False
+    restarts: int = 0
+
+
+class WorstViolation:
+    """F2 = max(max g, max |h|, 0) as a merit."""
+
+    def merit(self, evaluation: Evaluation) -> float:
+        return float(np.max(evaluation.violations, initial=0.0))
+
+    def predicted(self, model: LinearModel, s: FloatArray) -> float:
+        _, rows = model.change(s)
+        count = model.inequalities
+        after = np.concatenate([np.maximum(rows[:count], 0.0), np.abs(rows[count:])])
+        return self.merit(model.evaluation) - float(np.max(after, initial=0.0))
+
+
+def feasibility_step(task: Task, backend: QPBackend, state: FeasibilityState) -> FeasibilityState:
+    """One step towards the rows; `stationary` is set where the violation cannot be lowered.
+
+    Rows almost without slope say nothing of where to go; a few samples of X are then tried instead.
+    """
+    stepped = _step(task, backend, state)
+    if not (stepped.stationary and stepped.flat and stepped.restarts < MOST_RESTARTS):
+        return stepped
+    generator = np.random.default_rng(stepped.restarts)
+    sample = task.oracle.restricted(objective=False).at(task.domain.sample(generator))
+    if not (sample.finite and sample.differentiable):
+        return replace(stepped, stationary=False, restarts=stepped.restarts + 1)
+    return FeasibilityState(sample, restarts=stepped.restarts + 1)
+
+
+def _step(task: Task, backend: QPBackend, state: FeasibilityState) -> FeasibilityState:
+    oracle = task.oracle.restricted(objective=False)
+    model = LinearModel.at(state.current, task.domain, _natural(task.domain, state.current.point))
+    if not state.elastic:
+        inner = replace(model, steps=nearer(model.steps, REACH))
+        onto_rows = solve_rows(inner, backend) or solve_rows(model, backend)
+        if onto_rows is not None:
+            s, shift = onto_rows
+            merit = Penalty(1.0 / model.row_scales)
+            start = merit.merit(state.current)
+            search = backtrack(oracle, task.domain, model, s, merit, start)
+            length = float(np.linalg.norm(s)) * search.length if search else 0.0
+            if search is not None and max(search.length, length) >= SHORTEST:
+                return replace(state, current=search.evaluation, step=length, shift=shift)
+        state = replace(state, elastic=True)
+    return _elastic_step(task, backend, state, model)
+
+
+def _natural(domain: Domain, point: FloatArray) -> FloatArray | None:
+    if point.size > LARGEST_MATRIX:
+        return None
+    norm = domain.norm(point)
+    return norm if norm.ndim == 2 else None
+
+
+def _elastic_step(
+    task: Task, backend: QPBackend, state: FeasibilityState, model: LinearModel
+) -> FeasibilityState:
+    oracle = task.oracle.restricted(objective=False)
+    merit = WorstViolation()
+    worst = merit.merit(state.current)
+    unit = min(worst, float(np.max(model.row_scales)))
+    solution = backend.solve(_elastic_program(model, worst, unit, state.width))
+    if not solution.usable:
+        return replace(state, failed=True)
+    s = solution.step[:-1]
+    count, equal = model.inequalities, state.current.rows.size - model.inequalities
+    weights = solution.inequality_multipliers
+    conflict = weights[:count].copy()
+    conflict = np.append(conflict, weights[count : count + equal] + weights[count + equal :])
+    conflict = conflict / model.row_scales
+    state = replace(state, conflict=conflict / max(float(conflict.sum()), 1e-300), shift=np.nan)
+    slopes = abs(model.jacobian).max(axis=1)
+    slopes = slopes.toarray() if scipy.sparse.issparse(slopes) else slopes
+    violated = state.current.violations >= 0.5 * worst
+    steepest = np.max((np.reshape(slopes, -1) * model.row_scales)[violated], initial=0.0)
+    state = replace(state, flat=bool(steepest <= FLAT * worst))
+    if merit.predicted(model, s) <= STATIONARY_DECREASE * unit:
+        if state.width >= WIDEST:
+            return replace(state, stationary=True)
+        return replace(state, width=state.width * 10)
+    search = backtrack(oracle, task.domain, model, s, merit, worst)
+    if search is None:
+        if state.width < 1e-6:
+            return replace(state, stationary=True)
+        return replace(state, width=state.width / 10)
+    return replace(
+        state,
+        current=search.evaluation,
+        width=float(np.clip(state.width * np.clip(search.ideal, 0.2, 4.0), 1e-6, WIDEST)),
+        step=float(np.linalg.norm(s)) * search.length,
+    )
+
+
+def _elastic_program(
+    model: LinearModel, worst: float, unit: float, width: float
+) -> QuadraticProgram:
+    """Over (s, t): the largest violation is to fall by t units, t as large as may be.
+
+    Slack that no step of natural length can use up is cut off, so that the numbers stay of one size.
+    """
+    count, dimension = model.inequalities, model.gradient.size
+    jacobian = model.jacobian
+    stack = scipy.sparse.vstack if scipy.sparse.issparse(jacobian) else np.vstack
+    beside = scipy.sparse.hstack if scipy.sparse.issparse(jacobian) else np.hstack
+    rows = stack([jacobian, -jacobian[count:]])
+    shares = (unit / model.row_scales).reshape(-1, 1)
+    shares = np.vstack([shares, shares[count:]])
+    slack = worst / model.row_scales - model.rows
+    opposite = (worst / model.row_scales + model.rows)[count:]
+    bound = np.minimum(np.concatenate([slack, opposite]), LARGEST_SLACK)
+    steps = replace(
+        model.steps,
+        lower=np.append(model.steps.lower, 0.0),
+        upper=np.append(model.steps.upper, worst / unit),
+        cones=tuple(
+            replace(
+                cone,
+                matrix=scipy.sparse.csr_array(
+                    scipy.sparse.hstack(
+                        [cone.matrix, scipy.sparse.csr_array((cone.matrix.shape[0], 1))]
+                    )
+                ),
+            )
+            for cone in model.steps.cones
+        ),
+    )
+    return QuadraticProgram(
+        quadratic=np.append(np.full(dimension, 1.0 / width), 0.0),
+        linear=np.append(np.zeros(dimension), -1.0),
+        inequality=beside([rows, shares]),
+        inequality_bound=bound,
+        equality=np.zeros((0, dimension + 1)),
+        equality_bound=np.zeros(0),
+        domain=steps,
+    )

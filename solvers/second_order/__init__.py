@@ -1,0 +1,1 @@
+"""Methods of second order: quadratic model, step, acceptance."""

@@ -1,0 +1,50 @@
+"""What the quadratic model at a point promises: the last test of a point that looks stationary.
+
+A KKT residual depends on the units of variables and rows, and in bad ones it is small far from every
+minimum. The decrease that Newton's step promises, ½ gᵀB⁻¹g without rows, does not: it is the same in all
+coordinates that are affine in each other, and near a minimum it is the error of the value.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hcmodel.solvers.coordinates.geometry import Geometry
+from hcmodel.solvers.oracle import Evaluation, Oracle
+from hcmodel.solvers.qp import make_backend
+from hcmodel.solvers.second_order.sqp import Penalty, QuadraticModel, solve_step
+from hcmodel.solvers.sets.domain import Domain, roomy_metric
+
+FloatArray = NDArray[np.float64]
+
+# The step may go this far, in natural units: farther a quadratic model says nothing.
+FARTHEST = 1e8
+# The least size that an objective is taken to have.
+SMALLEST_VALUE = 1e-3
+
+
+def worth_having(evaluation: Evaluation, tolerance: float) -> float:
+    """The least decrease of the objective that would show in its value."""
+    return tolerance * (abs(evaluation.objective) + SMALLEST_VALUE)
+
+
+def promised_decrease(
+    oracle: Oracle,
+    domain: Domain,
+    geometry: Geometry,
+    evaluation: Evaluation,
+    multipliers: FloatArray,
+) -> float | None:
+    """The decrease of the merit that a Newton step promises; None where there is no such step."""
+    hessian = geometry.hessian(oracle, evaluation, multipliers)
+    frame = geometry.frame(evaluation, hessian)
+    frame = replace(frame, scale=roomy_metric(domain, evaluation.point))
+    model = QuadraticModel.at(evaluation, domain, frame, hessian, multipliers=multipliers)
+    found = solve_step(model, FARTHEST, make_backend("clarabel"))
+    if found is None:
+        return None
+    penalty = Penalty(np.zeros(evaluation.rows.size)).after(model, found)
+    return penalty.predicted(model, found.w)

@@ -1,0 +1,1 @@
+"""Convex sets: what methods may ask of the set of the variables."""

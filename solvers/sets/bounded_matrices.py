@@ -1,0 +1,307 @@
+"""Symmetric matrices with bounds on their eigenvalues and on their entries.
+
+This is the intersection of two sets that are easy by themselves, a box and a spectral set; so is its
+tangent cone at a point. The support function and a central point come from small cone programs.
+"""
+
+from __future__ import annotations
+
+import functools
+from dataclasses import dataclass
+
+import numpy as np
+import scipy
+from numpy.typing import NDArray
+
+from hcmodel.solvers.qp.program import Cone, QPSolution, QuadraticProgram, StepRows
+from hcmodel.solvers.qp.table import make_backend
+from hcmodel.solvers.sets.cones import (
+    SymmetricMatrices,
+    clip_slope,
+    rotated_basis,
+    to_matrix,
+    to_vector,
+    triangle,
+)
+from hcmodel.solvers.sets.domain import FARTHEST, Box
+from hcmodel.solvers.sets.intersection import Equation, find_multipliers
+
+FloatArray = NDArray[np.float64]
+
+# Nearer to its bound than this, relative to its size, an entry or an eigenvalue is on it.
+REACH = 1e-10
+
+
+@dataclass(frozen=True)
+class BoundedMatrices:
+    """`entries` bounds the stored vector, whose off-diagonal entries are times √2."""
+
+    matrices: SymmetricMatrices
+    entries: Box
+
+    def __post_init__(self) -> None:
+        if self.entries.dimension != self.matrices.dimension:
+            raise ValueError("the bounds on entries are those of the stored triangle")
+        if self._center[1] < 0.0:
+            raise ValueError(
+                "empty set: no matrix satisfies the bounds on its eigenvalues and those on its entries"
+            )
+
+    @property
+    def dimension(self) -> int:
+        return self.matrices.dimension
+
+    # ---- the projection
+
+    def project(self, x: FloatArray) -> FloatArray:
+        if self.entries.contains(x) and self.matrices.contains(x):
+            return np.array(x)
+        equation = Equation(
+            x, self.matrices.project, self._slope, self.entries.lower, self.entries.upper
+        )
+        multipliers, _ = find_multipliers(
+            equation, lambda: self._solve(np.ones(x.size), -x, self._rows()).bound_multipliers
+        )
+        return self._inside(equation.point(multipliers))
+
+    def _slope(self, x: FloatArray) -> FloatArray:
+        """The derivative of the projection onto the bounds on eigenvalues."""
+        return clip_slope(to_matrix(x), self.matrices.smallest, self.matrices.largest)
+
+    def _inside(self, x: FloatArray) -> FloatArray:
+        """Within the entries' bounds already; pulled to the central point until within the others."""
+        values = np.linalg.eigvalsh(to_matrix(x))
+        center = self._center[0]
+        inner = np.linalg.eigvalsh(to_matrix(center))
+        share = 0.0
+        for excess, room in (
+            (self.matrices.smallest - values[0], inner[0] - self.matrices.smallest),
+            (values[-1] - self.matrices.largest, self.matrices.largest - inner[-1]),
+        ):
+            if excess > 0 and room > 0:
+                share = max(share, excess / (excess + room))
+        return np.asarray(x + share * (center - x))
+
+    def contains(self, x: FloatArray, tolerance: float = 0.0) -> bool:
+        slack = max(tolerance, 1e-12 * max(1.0, float(np.abs(x).max(initial=0.0))))
+        return self.entries.contains(x, slack) and self.matrices.contains(x, tolerance)
+
+    # ---- what a point looks like from inside
+
+    def normal_cone_distance(self, x: FloatArray, direction: FloatArray) -> FloatArray:
+        """The projection onto the tangent cone: inward at the bounds of entries and eigenvalues."""
+        return self._split(x, direction, REACH)[0]
+
+    def bound_multipliers(
+        self, x: FloatArray, direction: FloatArray, tolerance: float
+    ) -> FloatArray:
+        return self._split(x, direction, tolerance)[1]
+
+    def _split(
+        self, x: FloatArray, direction: FloatArray, tolerance: float
+    ) -> tuple[FloatArray, FloatArray]:
+        """The direction's part in the tangent cone, and what the bounds on entries hold back of it."""
+        length = float(np.linalg.norm(direction))
+        if length == 0.0:
+            return direction, direction
+        cone = _TangentCone.at(x, self.matrices, tolerance)
+        reach = tolerance * np.maximum(1.0, np.abs(x))
+        lower = np.where(x <= self.entries.lower + reach, 0.0, -np.inf)
+        upper = np.where(x >= self.entries.upper - reach, 0.0, np.inf)
+        wanted = direction / length
+
+        def by_program() -> FloatArray:
+            rows = StepRows(lower, upper, cone.cones())
+            return self._solve(np.ones(x.size), -wanted, rows).bound_multipliers
+
+        equation = Equation(wanted, cone.project, cone.slope, lower, upper)
+        multipliers, _ = find_multipliers(equation, by_program)
+        return length * equation.point(multipliers), length * multipliers
+
+    def norm(self, x: FloatArray) -> FloatArray:
+        return self.matrices.norm(x)
+
+    def width(self) -> FloatArray:
+        return np.full(self.dimension, np.inf)
+
+    def metric(self, x: FloatArray) -> FloatArray:
+        width = self.entries.upper - self.entries.lower
+        length = self.matrices.metric(x)
+        return np.where(width > 0, np.minimum(length, width), length)
+
+    def step_rows(self, x: FloatArray, metric: FloatArray) -> StepRows:
+        lower = np.minimum((self.entries.lower - x) / metric, 0.0)
+        upper = np.maximum((self.entries.upper - x) / metric, 0.0)
+        return StepRows(
+            np.where(lower < -FARTHEST, -np.inf, lower),
+            np.where(upper > FARTHEST, np.inf, upper),
+            self.matrices.step_rows(x, metric).cones,
+        )
+
+    def tangent_basis(self) -> scipy.sparse.csr_array:
+        """The entries that are not fixed; fixed ones are taken to leave the eigenvalues room."""
+        return self.entries.tangent_basis()
+
+    def face_basis(self, x: FloatArray, share: float) -> scipy.sparse.csr_array:
+        """Of the directions along the eigenvalues' face, those that leave entries on bounds there."""
+        basis = self.matrices.face_basis(x, share).toarray()
+        reach = share * self.metric(x)
+        held = (x - self.entries.lower <= reach) | (self.entries.upper - x <= reach)
+        if not held.any() or not basis.size:
+            return scipy.sparse.csr_array(basis)
+        length = np.linalg.norm(basis[:, 0])
+        return scipy.sparse.csr_array(basis @ scipy.linalg.null_space(basis[held] / length))
+
+    # ---- the set as a whole
+
+    def support(self, direction: FloatArray) -> float:
+        """By duality: σ(d) <= σ₁(d − z) + σ₂(z) for every z, with equality at the multipliers.
+
+        So the value is never too small but for an unbounded set on which the maximum is finite,
+        where it has the accuracy of the cone program.
+        """
+        origin = np.zeros(self.dimension)
+        rows = self._rows()
+        solution = self._solve(origin, -direction, rows)
+        candidates = [origin, direction]
+        if solution.usable:
+            candidates.append(solution.bound_multipliers)
+        bounds = [self._dual_bound(direction, multipliers) for multipliers in candidates]
+        best = min(bounds)
+        if np.isinf(best) and solution.usable:
+            return float(direction @ solution.step)
+        return best
+
+    def _dual_bound(self, direction: FloatArray, multipliers: FloatArray) -> float:
+        if np.isinf(self.matrices.largest):  # d − z must have no positive eigenvalue, to rounding
+            rest = np.linalg.eigvalsh(to_matrix(direction - multipliers))
+            excess = rest[-1] + 1e-14 * float(np.abs(rest).max())
+            identity = to_vector(np.eye(self.matrices.order))
+            multipliers = multipliers + max(excess, 0.0) * identity
+        return self.matrices.support(direction - multipliers) + self.entries.support(multipliers)
+
+    def _rows(self) -> StepRows:
+        """The set itself as bounds and cones on x."""
+        origin, ones = np.zeros(self.dimension), np.ones(self.dimension)
+        cones = self.matrices.step_rows(origin, ones).cones
+        return StepRows(self.entries.lower, self.entries.upper, cones)
+
+    def diameter(self) -> float:
+        return min(self.matrices.diameter(), self.entries.diameter())
+
+    def sample(self, generator: np.random.Generator) -> FloatArray:
+        middle = self.middle()
+        # Pulled inwards, for the projection alone would put most of the points on bounds.
+        far = self.project(self.matrices.sample(generator))
+        return middle + generator.random() * (far - middle)
+
+    def middle(self) -> FloatArray:
+        plain = self.matrices.middle()
+        inside = (plain > self.entries.lower) & (plain < self.entries.upper)
+        return plain if inside.all() else np.array(self._center[0])
+
+    @functools.cached_property
+    def _center(self) -> tuple[FloatArray, float]:
+        """A matrix as far inside as can be, and by how much (at most 1); fixed entries do not count.
+
+        A set without room, such as a fixed matrix with an eigenvalue on its bound, has 0; one that is
+        empty a negative number.
+        """
+        size, box = self.dimension, self.entries
+        scale = self._scale()
+        margin = np.append(np.zeros(size), 1.0)
+        units = np.eye(size + 1)[:size]
+        above = (box.upper > box.lower) & np.isfinite(box.upper)
+        below = (box.upper > box.lower) & np.isfinite(box.lower)
+        fixed = box.lower == box.upper
+        free = np.full(size + 1, np.inf)
+        program = QuadraticProgram(
+            # of many central matrices, a small one
+            quadratic=np.append(np.full(size, 1e-6 / scale**2), 0.0),
+            linear=-margin,
+            inequality=np.vstack([margin[None], margin + units[above], margin - units[below]]),
+            inequality_bound=np.concatenate([[1.0], box.upper[above], -box.lower[below]]),
+            equality=units[fixed],
+            equality_bound=box.lower[fixed],
+            domain=StepRows(-free, free, self._margin_cones()),
+        )
+        solution = make_backend("clarabel").solve(program)
+        if not solution.usable:
+            return np.zeros(size), -np.inf
+        room = float(solution.step[size])
+        return box.project(solution.step[:size]), 0.0 if abs(room) <= 1e-8 * scale else room
+
+    def _margin_cones(self) -> tuple[Cone, ...]:
+        """(smallest + t)·I ⪯ P ⪯ (largest − t)·I in (P, t)."""
+        identity = to_vector(np.eye(self.matrices.order))
+        stored = scipy.sparse.eye_array(self.dimension)
+        column = identity.reshape(-1, 1)
+        cones = []
+        for bound, sign in ((self.matrices.smallest, 1.0), (self.matrices.largest, -1.0)):
+            if np.isfinite(bound):
+                matrix = scipy.sparse.csr_array(scipy.sparse.hstack([sign * stored, -column]))
+                cones.append(Cone("psd", matrix, -sign * bound * identity))
+        return tuple(cones)
+
+    def _scale(self) -> float:
+        """The size of the largest of the bounds that hold a matrix away from zero."""
+        below = np.where(self.entries.lower > 0, self.entries.lower, 0.0)
+        above = np.where(self.entries.upper < 0, -self.entries.upper, 0.0)
+        least = self.matrices.smallest if np.isfinite(self.matrices.smallest) else 0.0
+        return max(1.0, abs(least), float(below.max(initial=0.0)), float(above.max(initial=0.0)))
+
+    def _solve(self, quadratic: FloatArray, linear: FloatArray, rows: StepRows) -> QPSolution:
+        """minimise ½ Σ quadratic·s² + linear·s over the rows."""
+        nothing = np.zeros((0, self.dimension))
+        program = QuadraticProgram(
+            quadratic, linear, nothing, np.zeros(0), nothing, np.zeros(0), rows
+        )
+        return make_backend("clarabel").solve(program)
+
+
+@dataclass(frozen=True)
+class _TangentCone:
+    """Directions that keep eigenvalues on a bound there, or move them inwards, to first order.
+
+    In the eigenvectors' basis these are blocks with a semidefinite matrix in them, and free numbers.
+    """
+
+    basis: FloatArray
+    blocks: tuple[tuple[NDArray[np.bool_], float], ...]
+
+    @staticmethod
+    def at(x: FloatArray, matrices: SymmetricMatrices, tolerance: float) -> _TangentCone:
+        values, vectors = np.linalg.eigh(to_matrix(x))
+        reach = tolerance * max(1.0, float(np.abs(values).max()))
+        rows, columns = triangle(values.size)
+        blocks = [
+            (held[rows] & held[columns], sign)
+            for held, sign in (
+                (values <= matrices.smallest + reach, 1.0),
+                (values >= matrices.largest - reach, -1.0),
+            )
+            if held.any()
+        ]
+        return _TangentCone(rotated_basis(vectors), tuple(blocks))
+
+    def project(self, direction: FloatArray) -> FloatArray:
+        parts = self.basis.T @ direction
+        for block, sign in self.blocks:
+            values, vectors = np.linalg.eigh(to_matrix(sign * parts[block]))
+            parts[block] = sign * to_vector((vectors * np.maximum(values, 0.0)) @ vectors.T)
+        return np.asarray(self.basis @ parts)
+
+    def slope(self, direction: FloatArray) -> FloatArray:
+        parts = self.basis.T @ direction
+        inner = np.eye(parts.size)
+        for block, sign in self.blocks:
+            inner[np.ix_(block, block)] = clip_slope(to_matrix(sign * parts[block]), 0.0, np.inf)
+        return np.asarray(self.basis @ inner @ self.basis.T)
+
+    def cones(self) -> tuple[Cone, ...]:
+        return tuple(
+            Cone(
+                "psd", scipy.sparse.csr_array(sign * self.basis[:, block].T), np.zeros(block.sum())
+            )
+            for block, sign in self.blocks
+        )

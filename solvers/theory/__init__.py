@@ -1,0 +1,1 @@
+"""The paper's parameters and promises, one function for each theorem."""

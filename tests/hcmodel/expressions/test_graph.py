@@ -1,0 +1,72 @@
+"""The flat graph: order, merging of equal sub-expressions, and depth without recursion."""
+
+from __future__ import annotations
+
+import copy
+import pickle
+
+import numpy as np
+
+from hcmodel import atoms as hc
+from hcmodel.engines.autograd_ import compile_stack
+from hcmodel.expressions.graph import merge, topological_order
+from hcmodel.expressions.layout import Layout
+from hcmodel.expressions.leaves import Parameter, Variable
+
+
+def test_arguments_come_before_their_node() -> None:
+    x = Variable(3)
+    expression = hc.exp(x) * x + hc.sum(x)
+    order = topological_order([expression])
+    place = {id(node): i for i, node in enumerate(order)}
+    assert len(place) == len(order)
+    assert all(place[id(a)] < place[id(node)] for node in order for a in node.args)
+
+
+def test_equal_subexpressions_are_merged() -> None:
+    x, p = Variable(3), Parameter(value=2.0)
+    left = hc.exp(x[0:2] * 2.0) + hc.sum(x, axis=0)
+    right = hc.exp(x[0:2] * 2.0) + hc.sum(x, axis=-1)
+    graph = merge([left, right, p * left, p * right])
+    assert graph.roots[0] == graph.roots[1]
+    assert graph.roots[2] == graph.roots[3]
+    # leaves x, 2.0, p; index, mul, exp, sum, add, mul
+    assert len(graph.steps) == 9
+
+
+def test_different_parameters_and_keys_are_not_merged() -> None:
+    x, y = Variable((2, 2)), Variable((2, 2))
+    expressions = [x[0], x[1], y[0], hc.sum(x), hc.sum(x, axis=0), x[[0, 1]], x[[1, 0]], x[0:1]]
+    assert len(set(merge(expressions).roots)) == len(expressions)
+
+
+def test_a_common_subexpression_is_evaluated_once() -> None:
+    calls = []
+
+    def counted(a):
+        calls.append(1)
+        return a * a
+
+    x = Variable()
+    roots = [hc.function(counted, x + 1.0) * 2, hc.function(counted, x + 1.0) - 3]
+    stack = compile_stack(roots, Layout([x]), 1)
+    np.testing.assert_allclose(stack.evaluate(np.array([2.0]), "all").values, [18.0, 6.0])
+    assert len(calls) == 1
+
+
+def test_a_sum_of_fifty_thousand_terms_needs_no_recursion() -> None:
+    x = Variable(10, name="x")
+    x.value = np.ones(10)
+    total = 0
+    for i in range(50_000):
+        total = total + x[i % 10]
+    assert total.value == 50_000
+    assert str(total).endswith("x[8] + x[9]")
+    assert total.variables() == [x] or total.variables()[0] is x
+    stack = compile_stack([total], Layout([x]), 1)
+    forward = stack.evaluate(np.ones(10), "objective")
+    np.testing.assert_allclose(forward.jacobian(), np.full((1, 10), 5000.0))
+    twin = pickle.loads(pickle.dumps(total))
+    assert twin.value == 50_000
+    copy.deepcopy(total)
+    pickle.dumps(stack)

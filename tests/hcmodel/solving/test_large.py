@@ -1,0 +1,102 @@
+"""Models with hundreds to thousands of unknowns: sparse second derivatives, and limited memory."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import hcmodel as hc
+from hcmodel.engines import autograd_, forward
+from hcmodel.reductions import forms
+from tests.problems.large import chained_program
+
+
+def test_sparse_and_dense_solves_agree(monkeypatch: pytest.MonkeyPatch) -> None:
+    problem, x = chained_program(80)
+    problem.solve()
+    value, point, calls = problem.value, x.value, problem.solution.oracle_calls.points
+    assert problem.status == "optimal"
+    for module in (autograd_, forward):
+        monkeypatch.setattr(module, "SPARSE_ROWS", 10**9)
+    dense, y = chained_program(80)
+    dense.solve()
+    assert dense.status == "optimal"
+    assert value == pytest.approx(dense.value, rel=1e-9)
+    np.testing.assert_allclose(point, y.value, rtol=1e-5)
+    assert abs(calls - dense.solution.oracle_calls.points) <= 1
+
+
+def test_thousands_of_unknowns_are_solved_by_newtons_method_where_they_meet_in_few_pairs() -> None:
+    problem, _ = chained_program(2500)
+    problem.solve()
+    solution = problem.solution
+    assert solution.status == "optimal"
+    assert solution.method == "auto: hidden-newton (proven convex in log(x))"
+    assert solution.oracle_calls.points <= 15
+    assert solution.certificate.gap <= 1e-5 * problem.value
+
+
+def crowded_problem(size: int, rows: str) -> tuple[hc.Problem, hc.Variable]:
+    """Every pair of unknowns meets; the minimum is known where there are no rows."""
+    rng = np.random.default_rng(1)
+    x = hc.Variable(size, name="x", bounds=(-3, 3), start=np.full(size, 0.5))
+    target = rng.uniform(-1, 1, size)
+    cost = hc.sum(hc.softplus(3 * (x - target))) - 1.5 * hc.sum(x - target)
+    coupled = hc.square(hc.sum(x - target)) / size
+    constraints = {
+        "none": [],
+        "inequality": [hc.sum((x - 1) ** 2) <= 0.5 * size],
+        "equality": [hc.sum(x[:50]) == 10.0],
+    }[rows]
+    return hc.Problem(hc.Minimize(cost + coupled), constraints), x
+
+
+@pytest.mark.parametrize("rows", ["none", "inequality", "equality"])
+def test_limited_memory_finds_what_second_derivatives_find(rows: str) -> None:
+    problem, x = crowded_problem(120, rows)
+    problem.solve("prox-linear")
+    value, point = problem.value, x.value
+    problem.solve("prox-linear", options={"curvature": "lbfgs"})
+    assert problem.status == "optimal"
+    assert problem.value == pytest.approx(value, rel=1e-8)
+    np.testing.assert_allclose(x.value, point, atol=1e-4)
+    assert problem.solution.oracle_calls.points <= 40
+    assert problem.solution.oracle_calls.hessians == 0
+
+
+def test_auto_takes_limited_memory_where_second_derivatives_are_dense_and_many() -> None:
+    problem, _ = crowded_problem(1500, "none")
+    problem.solve()
+    assert problem.status == "optimal"
+    assert "prox-linear" in problem.solution.method
+    assert "limited memory, as 1,500 unknowns" in problem.solution.method
+    assert problem.solution.oracle_calls.hessians == 0
+    # stationary where every slope and the coupled sum vanish: x = target, 1500 log 2
+    assert problem.value == pytest.approx(1500 * np.log(2), rel=1e-8)
+
+
+def test_limited_memory_on_simplices_and_definite_matrices() -> None:
+    p = hc.Variable((6, 4), simplex=True, name="p")
+    cost = np.random.default_rng(2).uniform(size=(6, 4))
+    entropy = hc.Problem(hc.Minimize(hc.sum(cost * p) - hc.sum(hc.entr(p))))
+    entropy.solve("prox-linear", options={"curvature": "lbfgs"})
+    # by hand: p is proportional to exp(-cost) in each row
+    known = -np.sum(np.log(np.sum(np.exp(-cost), axis=1)))
+    assert entropy.value == pytest.approx(known, abs=1e-6)
+    X = hc.Variable((3, 3), PSD=True, name="X")
+    A = np.diag([1.0, 2.0, 4.0])
+    fit = hc.Problem(hc.Minimize(hc.trace(A @ X) - hc.logdet(X)))
+    fit.solve("prox-linear", options={"curvature": "lbfgs"})
+    np.testing.assert_allclose(X.value, np.linalg.inv(A), atol=1e-4)
+
+
+def test_a_dense_map_of_many_unknowns_leaves_newtons_method(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(forms, "DENSE_LIMIT", 1)
+    P, K = hc.Variable(name="P", pos=True), hc.Variable(name="K")
+    lqr = hc.Problem(hc.Minimize((1 + K**2) * P), [2 * (1 + K) * P + 1 == 0], hidden=[P, K * P])
+    lqr.solve()
+    assert lqr.solution.method.startswith(
+        "auto: prox-linear (too many unknowns for the map; limited memory"
+    )
