@@ -17,6 +17,7 @@ import numpy as np
 import scipy
 from numpy.typing import NDArray
 
+from hcmodel.solvers.numerics import TINY
 from hcmodel.solvers.oracle import Evaluation
 from hcmodel.solvers.sets.domain import Domain, roomy_metric
 
@@ -129,7 +130,7 @@ def least_squares_multipliers(
     target = -np.asarray(face.T @ evaluation.gradient)
     if not (np.isfinite(matrix).all() and np.isfinite(target).all()):
         return None
-    scales = np.maximum(np.abs(matrix).max(axis=0, initial=0.0), 1e-300)
+    scales = np.maximum(np.abs(matrix).max(axis=0, initial=0.0), TINY)
     equality = active >= count
     columns = np.hstack([matrix / scales, -(matrix / scales)[:, equality]])
     if columns.shape[0] == 0:

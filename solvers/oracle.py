@@ -17,15 +17,11 @@ import scipy
 from numpy.typing import NDArray
 
 from hcmodel.solvers.algebra.hessians import Hessian, with_squares
+from hcmodel.solvers.numerics import LARGEST_NUMBER
 from hcmodel.solvers.outer import Outer
 
 FloatArray: TypeAlias = NDArray[np.float64]
 Matrix: TypeAlias = "FloatArray | scipy.sparse.csr_array"
-
-
-# Points farther out count as outside every domain: products leave the range of floating point there, and
-# a slope that underflows would pass for a minimum.
-LARGEST_NUMBER = 1e100
 
 
 class Forward(Protocol):

@@ -13,8 +13,8 @@ from hcmodel.certify.lower_bound import LowerBound, gradient_domination, infeasi
 from hcmodel.reductions.canonical import CanonicalProblem
 from hcmodel.reductions.forms import Form, Forms
 from hcmodel.solvers import kkt
-from hcmodel.solvers.first_order.bundle_level import BOTTOM
-from hcmodel.solvers.oracle import LARGEST_NUMBER, Evaluation
+from hcmodel.solvers.numerics import BOTTOM, LARGEST_NUMBER
+from hcmodel.solvers.oracle import Evaluation
 from hcmodel.solvers.result import Record, Result, Termination
 from hcmodel.solvers.second_order.promise import promised_decrease
 from hcmodel.solvers.theory.theorems import Constants

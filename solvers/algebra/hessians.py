@@ -15,14 +15,14 @@ import numpy as np
 import scipy
 from numpy.typing import NDArray
 
+from hcmodel.solvers.numerics import EIGENVALUE_ROUNDING, PRODUCT_ROUNDING, TINY
+
 FloatArray: TypeAlias = NDArray[np.float64]
 
 # A gradient with more entries than this, and than a share of all, is kept as a column of V or R.
 WIDE, WIDE_SHARE = 40, 0.05
 # Up to this size a sparse matrix is judged, and mended, as a dense one.
 LARGEST_DENSE = 1200
-# Relative to the largest entry: an eigenvalue above minus this is 0 to rounding.
-ROUNDING = 1e-11
 # Lanczos steps for the least eigenvalue of a large matrix, and the margin of the shift by it.
 LANCZOS = 60
 MARGIN = 1.1
@@ -199,14 +199,14 @@ def _convexified_sparse(hessian: SparseHessian) -> Hessian:
     if not is_finite(hessian):
         return SparseHessian(scipy.sparse.csr_array((hessian.size, hessian.size)))
     core = replace(hessian, plus=np.zeros((hessian.size, 0)))
-    size = max(float(np.max(np.abs(core.sparse.data), initial=0.0)), 1e-300)
+    size = max(float(np.max(np.abs(core.sparse.data), initial=0.0)), TINY)
     if hessian.size <= LARGEST_DENSE:
         dense = core.toarray()
-        dense[np.diag_indices_from(dense)] += ROUNDING * size
+        dense[np.diag_indices_from(dense)] += EIGENVALUE_ROUNDING * size
         # With V Vᵀ it may be definite where it is not without: then the array is the one to keep.
         return hessian if _is_definite(dense) else convexified(hessian.toarray())
     least, largest = _extreme_eigenvalues(core)
-    return hessian if least >= -ROUNDING * largest else hessian.shifted(-MARGIN * least)
+    return hessian if least >= -EIGENVALUE_ROUNDING * largest else hessian.shifted(-MARGIN * least)
 
 
 def _extreme_eigenvalues(hessian: SparseHessian) -> tuple[float, float]:
@@ -221,7 +221,7 @@ def _extreme_eigenvalues(hessian: SparseHessian) -> tuple[float, float]:
     for step in range(steps):
         length = float(np.linalg.norm(vector))
         beside[step] = length if step else 0.0
-        if length <= 1e-14 * max(1.0, float(np.max(np.abs(diagonal)))):
+        if length <= PRODUCT_ROUNDING * max(1.0, float(np.max(np.abs(diagonal)))):
             steps = step  # the vectors so far span all that the start reaches
             break
         basis[step] = vector / length

@@ -35,6 +35,7 @@ from hcmodel.solvers.first_order.theory_bundle import (
 )
 from hcmodel.solvers.first_order.violation import max_of_abs
 from hcmodel.solvers.loop import Task
+from hcmodel.solvers.numerics import PRODUCT_ROUNDING
 from hcmodel.solvers.oracle import Evaluation
 from hcmodel.solvers.qp import QPBackend, QuadraticProgram, make_backend
 from hcmodel.solvers.qp.program import StepRows
@@ -268,7 +269,7 @@ class AcceleratedGradient:
             )
             size = _norm(gradient + subproblem.rho_hat * z) / quadratic
             unit = max(size, float(np.max(above, initial=0.0)), _largest(apart))
-            unit = min(max(unit, 1e-14), 1.0)
+            unit = min(max(unit, PRODUCT_ROUNDING), 1.0)
             solution = self.backend.solve(step.program(z, unit, steps))
             if solution.usable:
                 scale = max(float(np.max(np.abs(step.linear))), quadratic * unit)
@@ -314,5 +315,7 @@ def _curvature(
         return 0.0
     slope = before.gradient + before.jacobian.T @ multipliers
     rise = after.objective - before.objective + float(multipliers @ (after.rows - before.rows))
-    rounding = 1e-14 * (abs(after.objective) + float(np.abs(multipliers) @ np.abs(after.rows)))
+    rounding = PRODUCT_ROUNDING * (
+        abs(after.objective) + float(np.abs(multipliers) @ np.abs(after.rows))
+    )
     return 2.0 * (rise - float(slope @ move) - rounding) / squared

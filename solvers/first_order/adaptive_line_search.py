@@ -15,7 +15,6 @@ import numpy as np
 
 from hcmodel.solvers import kkt
 from hcmodel.solvers.first_order.bundle_level import (
-    ROUNDING,
     BundleState,
     Options,
     advance,
@@ -24,6 +23,7 @@ from hcmodel.solvers.first_order.bundle_level import (
 )
 from hcmodel.solvers.first_order.level_step import Penalty
 from hcmodel.solvers.loop import Task
+from hcmodel.solvers.numerics import SUM_ROUNDING
 from hcmodel.solvers.oracle import Evaluation
 from hcmodel.solvers.qp import make_backend
 from hcmodel.solvers.result import Termination
@@ -87,7 +87,7 @@ class AdaptiveLineSearch:
         if state.decrease > BETA * gap:
             # The merit may even have fallen below η; then only δ tells how far to aim.
             distance = LOWERING * gap if gap > 0 else 2.0 * state.decrease / BETA
-            return replace(state, level=merit - distance - ROUNDING * abs(merit))
+            return replace(state, level=merit - distance - SUM_ROUNDING * abs(merit))
         if state.decrease < EPOCH_SHIFT * BETA * gap:
             return replace(state, level=BETA * state.level + (1.0 - BETA) * merit)
         return state

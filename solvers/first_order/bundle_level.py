@@ -27,6 +27,7 @@ from hcmodel.solvers.first_order.level_step import (
 )
 from hcmodel.solvers.first_order.secant import secant_matrix
 from hcmodel.solvers.loop import State, Task
+from hcmodel.solvers.numerics import BOTTOM, FAR, MERIT_ROUNDING, SUM_ROUNDING
 from hcmodel.solvers.oracle import Evaluation, Oracle
 from hcmodel.solvers.qp import QPBackend, make_backend
 from hcmodel.solvers.result import Termination
@@ -40,14 +41,6 @@ FEASIBLE_SHARE = 0.1
 NEAR = 1e3
 # Rows times variables up to which that fit is cheap enough to be made at every step.
 SMALL = 2000
-# A decrease of F1 this small, relatively, drowns in rounding.
-ROUNDING = 1e-15
-# A relative fall of the merit that counts as progress.
-PROGRESS = 1e-13
-# An objective under −BOTTOM, still falling, is taken as unbounded.
-BOTTOM = 1e20
-# So is a point beyond FAR, in a direction without a bound, where a negative objective still falls.
-FAR = 1e20
 # How many past points with their derivatives are kept, and up to which sizes, of the matrix that they
 # give and of the Jacobian, that pays.
 BUNDLE = 80
@@ -223,7 +216,7 @@ def advance(
     state = _judge(task, state, level_step)
     if state.stop is not None:
         return state
-    smallest = ROUNDING * max(abs(state.current.objective), 1e-3 * model.gradient_scale)
+    smallest = SUM_ROUNDING * max(abs(state.current.objective), 1e-3 * model.gradient_scale)
     if wanted <= smallest and debt <= smallest:
         return replace(state, stop=Termination.STALLED)
     penalty = state.penalty
@@ -329,7 +322,7 @@ def _moved(
     decrease: float,
 ) -> BundleState:
     merit = penalty.merit(search.evaluation)
-    needed = PROGRESS * max(abs(merit), abs(search.evaluation.objective))
+    needed = MERIT_ROUNDING * max(abs(merit), abs(search.evaluation.objective))
     lowest = state.lowest
     history = (*state.history, search.evaluation)[-options.memory :]
     falling = worst(history, penalty) < worst(state.history, penalty) - needed

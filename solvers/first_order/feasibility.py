@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from hcmodel.solvers.first_order.level_step import LinearModel, Penalty, backtrack, solve_rows
 from hcmodel.solvers.loop import Task
+from hcmodel.solvers.numerics import TINY
 from hcmodel.solvers.oracle import Evaluation
 from hcmodel.solvers.qp import QPBackend, QuadraticProgram
 from hcmodel.solvers.qp.program import nearer
@@ -121,7 +122,7 @@ def _elastic_step(
     conflict = weights[:count].copy()
     conflict = np.append(conflict, weights[count : count + equal] + weights[count + equal :])
     conflict = conflict / model.row_scales
-    state = replace(state, conflict=conflict / max(float(conflict.sum()), 1e-300), shift=np.nan)
+    state = replace(state, conflict=conflict / max(float(conflict.sum()), TINY), shift=np.nan)
     slopes = abs(model.jacobian).max(axis=1)
     slopes = slopes.toarray() if scipy.sparse.issparse(slopes) else slopes
     violated = state.current.violations >= 0.5 * worst

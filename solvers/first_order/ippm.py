@@ -24,6 +24,7 @@ from hcmodel.solvers import kkt
 from hcmodel.solvers.first_order.feasibility import FeasibilityState, feasibility_step
 from hcmodel.solvers.first_order.level_step import LinearModel
 from hcmodel.solvers.loop import State, Task
+from hcmodel.solvers.numerics import BOTTOM, MERIT_ROUNDING
 from hcmodel.solvers.oracle import Evaluation
 from hcmodel.solvers.qp import QPBackend, make_backend
 from hcmodel.solvers.result import Termination
@@ -35,15 +36,11 @@ FloatArray = NDArray[np.float64]
 FEASIBLE_SHARE = 0.1
 # The part of √tol that the residual in natural units may have at the end, as in bundle_level.
 SCALED = 0.1
-# Relative fall of F1 that a step is accepted for.
-PROGRESS = 1e-13
 # Part of the tolerance that F1 has to fall by, or else the residual by a factor, to be progress.
 SLOW = 0.03
 RESIDUAL_FALL = 0.7
 # Steps onto the rows that repair a candidate, one call each.
 REPAIRS = 8
-# An objective under −BOTTOM, still falling, is taken as unbounded.
-BOTTOM = 1e20
 # ρ̂ is multiplied by these after an accepted step that settled, and after one that failed.
 SETTLED = 0.5
 FAILED = 4.0
@@ -292,4 +289,4 @@ def _lower(candidate: Evaluation, centre: Evaluation, multipliers: FloatArray | 
     weights = np.zeros(centre.rows.size) if multipliers is None else np.abs(multipliers)
     before = centre.objective + float(weights @ centre.violations)
     after = candidate.objective + float(weights @ candidate.violations)
-    return after < before - PROGRESS * abs(before)
+    return after < before - MERIT_ROUNDING * abs(before)

@@ -23,6 +23,7 @@ import numpy as np
 import scipy
 from numpy.typing import NDArray
 
+from hcmodel.solvers.numerics import MERIT_ROUNDING, PRODUCT_ROUNDING
 from hcmodel.solvers.oracle import Evaluation, Oracle
 from hcmodel.solvers.qp import QPBackend, QuadraticProgram
 from hcmodel.solvers.qp.program import Cone, StepRows
@@ -35,7 +36,6 @@ SMALLEST_SHIFT = 2.0**-12
 LEVEL_TRIALS = 6
 SUFFICIENT_SHARE = 1e-4  # of the decrease that the model promised
 SHORTEST_STEP = 1e-10
-ROUNDING = 1e-13
 # By how much the multiplier of the level may change from one step to the next.
 WEIGHT_RANGE = 4.0
 # The step to a vertex of the linear model is taken if it is no longer than this, in natural units; a
@@ -153,7 +153,7 @@ class LinearModel:
         """The size that the step will have, about."""
         violated = np.max(self.evaluation.violations / self.row_scales, initial=0.0)
         size = max(float(violated), abs(decrease) / self.gradient_scale)
-        return min(max(size, 1e-14), 1.0)
+        return min(max(size, PRODUCT_ROUNDING), 1.0)
 
     def change(self, s: FloatArray) -> tuple[float, FloatArray]:
         """Predicted change of the objective, and the predicted rows, of a scaled step."""
@@ -395,7 +395,7 @@ def backtrack(
                     trial, merit = repaired, merit_function.merit(repaired)
             curvature = 2.0 * (merit - start + length * promised) / length**2
             ideal = promised / curvature if curvature > 0 else np.inf
-            allowance = ROUNDING * max(abs(start), abs(merit))
+            allowance = MERIT_ROUNDING * max(abs(start), abs(merit))
             if merit <= reference - SUFFICIENT_SHARE * length * promised + allowance:
                 if trial.differentiable:
                     return Search(trial, length, ideal)

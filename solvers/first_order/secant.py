@@ -21,6 +21,7 @@ from numpy.typing import NDArray
 
 from hcmodel.solvers.algebra.updates import updated
 from hcmodel.solvers.kkt import lagrangian_gradient
+from hcmodel.solvers.numerics import TINY
 from hcmodel.solvers.oracle import Evaluation
 from hcmodel.solvers.sets.domain import Domain
 
@@ -53,7 +54,7 @@ def secant_matrix(
         )
         for old, new in pairwise(bundle)
     ]
-    curvatures = [float(s @ y) / max(float(s @ s), 1e-300) for s, y in pairs]
+    curvatures = [float(s @ y) / max(float(s @ s), TINY) for s, y in pairs]
     last = next((value for value in reversed(curvatures) if value > 0), None)
     if last is None:
         return None
@@ -76,7 +77,7 @@ def _normals(current: Evaluation, metric: FloatArray) -> FloatArray:
     if dense.shape[0] == 0:
         return np.zeros((metric.size, 0))
     left, sizes, _ = np.linalg.svd((dense * metric).T, full_matrices=False)
-    return np.asarray(left[:, sizes > DEPENDENT * max(sizes[0], 1e-300)])
+    return np.asarray(left[:, sizes > DEPENDENT * max(sizes[0], TINY)])
 
 
 def _at_least(matrix: FloatArray, smallest: float) -> FloatArray:

@@ -23,6 +23,7 @@ from hcmodel.solvers.first_order.feasibility import FeasibilityState, feasibilit
 from hcmodel.solvers.first_order.ippm import FEASIBLE_SHARE, InnerResult, Subproblem
 from hcmodel.solvers.first_order.violation import max_of_abs
 from hcmodel.solvers.loop import Task
+from hcmodel.solvers.numerics import TINY
 from hcmodel.solvers.oracle import Evaluation
 from hcmodel.solvers.qp import QPBackend
 from hcmodel.solvers.theory.theorems import (
@@ -178,7 +179,7 @@ class SwitchingSubgradient:
             average.add(t + 1.0, z)
             subgradient = at.gradient * metric + rho_hat * (z - centre.point) / metric
             # Sub-gradients need not be bounded: one far steeper than at the centre is cut down.
-            cut = min(1.0, STEEPEST * slope / max(float(np.linalg.norm(subgradient)), 1e-300))
+            cut = min(1.0, STEEPEST * slope / max(float(np.linalg.norm(subgradient)), TINY))
             length = 2.0 * cut / (rho_hat * (t + 2))
             following = task.domain.project(z - length * metric * subgradient)
             z, moved = following, _length(following - z, metric)
@@ -218,7 +219,7 @@ def _onto_rows(task: Task, at: Evaluation, metric: FloatArray) -> FloatArray:
     """Polyak's step for the level 0 of F2, and a little past it."""
     value, gradient = max_of_abs(at)
     scaled = gradient * metric
-    squared = max(float(scaled @ scaled), 1e-300)
+    squared = max(float(scaled @ scaled), TINY)
     return task.domain.project(at.point - (1.0 + OVERSHOOT) * value / squared * metric * scaled)
 
 

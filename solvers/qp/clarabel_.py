@@ -13,14 +13,13 @@ import numpy as np
 import scipy
 from numpy.typing import NDArray
 
+from hcmodel.solvers.numerics import BACKEND_ROUNDING, INFINITE
 from hcmodel.solvers.qp.program import QPSolution, QPStatus, QuadraticProgram
 
 FloatArray = NDArray[np.float64]
 
 # A multiplier above this, and above the distance to its bound, marks the bound as active.
 SNAP = 1e-7
-# A bound as large as this is none, as in most solvers.
-INFINITE = 1e20
 
 # From this many variables on, the factorisation that works in blocks is the faster one.
 BLOCKED = 500
@@ -60,7 +59,7 @@ def _settings(size: int) -> Any:
         settings.direct_solve_method = "faer"
         settings.max_threads = 1  # the same numbers on every machine
     settings.verbose = False
-    settings.tol_gap_abs = settings.tol_gap_rel = settings.tol_feas = 1e-10
+    settings.tol_gap_abs = settings.tol_gap_rel = settings.tol_feas = BACKEND_ROUNDING
     settings.max_iter = 100
     # What Clarabel asks for before it lets the numbers of a solver object be replaced.
     settings.presolve_enable = False
