@@ -48,7 +48,7 @@ def constrained_step(
         return None
     frame = geometry.frame(evaluation)
     model = QuadraticModel.at(evaluation, form.domain, frame, hessian)
-    step = solve_step(model, RADIUS, make_backend("clarabel"))
+    step = solve_step(model, RADIUS, make_backend())
     if step is None:
         return None
     return geometry.retract(evaluation.point, frame.step(step.w)), step.multipliers
@@ -136,7 +136,7 @@ def _held_minimiser(
         equality_bound=-evaluation.rows[held] / scales,
         domain=StepRows(-free, free, ()),
     )
-    solution = solve_program(make_backend("clarabel"), program)
+    solution = solve_program(make_backend(), program)
     if not solution.usable:
         return None
     return solution.step, solution.equality_multipliers * size / scales
@@ -180,7 +180,7 @@ def lagrangian_step(
 
 def _minimiser(model: QuadraticModel) -> FloatArray | None:
     """The minimiser of a model without rows, computed again in its own unit where it is small."""
-    backend, unit = make_backend("clarabel"), 1.0
+    backend, unit = make_backend(), 1.0
     best: FloatArray | None = None
     none = np.zeros(0)
     for _ in range(3):
@@ -209,7 +209,7 @@ def repair_weights(form: Form, evaluation: Evaluation) -> FloatArray | None:
     size = evaluation.point.size
     none = SparseHessian(scipy.sparse.csr_array((size, size)))
     model = QuadraticModel.at(evaluation, form.domain, frame, none)
-    backend = make_backend("clarabel")
+    backend = make_backend()
     solution = solve_program(backend, model.relaxation_program(RADIUS, model.rows))
     if not solution.usable:
         return None

@@ -37,7 +37,7 @@ from hcmodel.solvers.first_order.violation import max_of_abs
 from hcmodel.solvers.loop import Task
 from hcmodel.solvers.numerics import PRODUCT_ROUNDING
 from hcmodel.solvers.oracle import Evaluation
-from hcmodel.solvers.qp import QPBackend, QuadraticProgram, make_backend
+from hcmodel.solvers.qp import DEFAULT_BACKEND, QPBackend, QuadraticProgram, make_backend
 from hcmodel.solvers.qp.program import StepRows
 from hcmodel.solvers.sets.domain import Domain
 from hcmodel.solvers.theory.budget import accelerated_corollary
@@ -100,7 +100,7 @@ class ProxStep:
 
 
 class AcceleratedGradient:
-    def __init__(self, backend: str = "clarabel") -> None:
+    def __init__(self, backend: str = DEFAULT_BACKEND) -> None:
         self.backend = make_backend(backend)
         self._bounds: tuple[Domain, tuple[FloatArray, FloatArray]] | None = None
 

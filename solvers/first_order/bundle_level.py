@@ -29,7 +29,7 @@ from hcmodel.solvers.first_order.secant import secant_matrix
 from hcmodel.solvers.loop import State, Task
 from hcmodel.solvers.numerics import BOTTOM, FAR, MERIT_ROUNDING, SUM_ROUNDING
 from hcmodel.solvers.oracle import Evaluation, Oracle
-from hcmodel.solvers.qp import QPBackend, make_backend
+from hcmodel.solvers.qp import DEFAULT_BACKEND, QPBackend, make_backend
 from hcmodel.solvers.result import Termination
 from hcmodel.solvers.sets.domain import Domain
 
@@ -52,7 +52,7 @@ LARGEST_JACOBIAN = 100_000
 class Options:
     """Options of the bundle-level methods under the adaptive rule."""
 
-    backend: str = "clarabel"
+    backend: str = DEFAULT_BACKEND
     memory: int = 5
     """How many past points the merit is compared with; 1 is a monotone method."""
     failures: int = 4

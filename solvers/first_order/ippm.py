@@ -26,7 +26,7 @@ from hcmodel.solvers.first_order.level_step import LinearModel
 from hcmodel.solvers.loop import State, Task
 from hcmodel.solvers.numerics import BOTTOM, MERIT_ROUNDING
 from hcmodel.solvers.oracle import Evaluation
-from hcmodel.solvers.qp import QPBackend, make_backend
+from hcmodel.solvers.qp import DEFAULT_BACKEND, QPBackend, make_backend
 from hcmodel.solvers.result import Termination
 from hcmodel.solvers.theory.theorems import Constants, IppmParameters
 
@@ -52,7 +52,7 @@ MORE_STEPS = 1.5
 class Options:
     """Options of the IPPM methods under the adaptive rule."""
 
-    backend: str = "clarabel"
+    backend: str = DEFAULT_BACKEND
     inner_steps: int = 60
     """How many inner steps an outer step begins with; failures raise it."""
     most_inner_steps: int = 2000

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from hcmodel.solvers.first_order.violation import max_of_abs
 from hcmodel.solvers.loop import State, Task
 from hcmodel.solvers.oracle import Evaluation, Oracle
-from hcmodel.solvers.qp import QPBackend, QPStatus, QuadraticProgram, make_backend
+from hcmodel.solvers.qp import DEFAULT_BACKEND, QPBackend, QPStatus, QuadraticProgram, make_backend
 from hcmodel.solvers.qp.program import StepRows
 from hcmodel.solvers.result import Termination
 from hcmodel.solvers.sets.domain import Domain
@@ -144,7 +144,7 @@ class TheoryState(State):
 class _TheoryBundle:
     """What the two methods share: the phase on F2 and steps in bunches, one record each."""
 
-    def __init__(self, constants: Constants, backend: str = "clarabel") -> None:
+    def __init__(self, constants: Constants, backend: str = DEFAULT_BACKEND) -> None:
         self.constants = constants
         self.backend = make_backend(backend)
         self._cuts: ShiftedCuts | None = None

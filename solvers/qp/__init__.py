@@ -2,10 +2,11 @@
 
 from hcmodel.solvers.qp.low_rank import solve_program
 from hcmodel.solvers.qp.program import QPSolution, QPStatus, QuadraticProgram, residuals
-from hcmodel.solvers.qp.table import BACKENDS, QPBackend, make_backend
+from hcmodel.solvers.qp.table import BACKENDS, DEFAULT_BACKEND, QPBackend, make_backend
 
 __all__ = [
     "BACKENDS",
+    "DEFAULT_BACKEND",
     "QPBackend",
     "QPSolution",
     "QPStatus",

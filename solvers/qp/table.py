@@ -16,9 +16,10 @@ class QPBackend(Protocol):
 
 
 BACKENDS: dict[str, Callable[[], QPBackend]] = {"clarabel": ClarabelBackend}
+DEFAULT_BACKEND = "clarabel"
 
 
-def make_backend(name: str) -> QPBackend:
+def make_backend(name: str = DEFAULT_BACKEND) -> QPBackend:
     if name not in BACKENDS:
         raise ValueError(f"unknown QP backend {name!r}; there are: {', '.join(sorted(BACKENDS))}")
     return BACKENDS[name]()

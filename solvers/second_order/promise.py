@@ -43,7 +43,7 @@ def promised_decrease(
     frame = geometry.frame(evaluation, hessian)
     frame = replace(frame, scale=roomy_metric(domain, evaluation.point))
     model = QuadraticModel.at(evaluation, domain, frame, hessian, multipliers=multipliers)
-    found = solve_step(model, FARTHEST, make_backend("clarabel"))
+    found = solve_step(model, FARTHEST, make_backend())
     if found is None:
         return None
     penalty = Penalty(np.zeros(evaluation.rows.size)).after(model, found)

@@ -19,7 +19,7 @@ from hcmodel.solvers.algebra.hessians import Hessian
 from hcmodel.solvers.coordinates.geometry import Geometry, PlainGeometry
 from hcmodel.solvers.loop import State, Task
 from hcmodel.solvers.oracle import Evaluation
-from hcmodel.solvers.qp import QPBackend, make_backend
+from hcmodel.solvers.qp import DEFAULT_BACKEND, QPBackend, make_backend
 from hcmodel.solvers.result import Termination
 from hcmodel.solvers.second_order.promise import worth_having
 from hcmodel.solvers.second_order.sqp import Penalty, QuadraticModel, QuadraticStep, solve_step
@@ -58,7 +58,7 @@ LEAST_REPAIR = 1e-6
 class Options:
     """Options of the methods of second order."""
 
-    backend: str = "clarabel"
+    backend: str = DEFAULT_BACKEND
     radius: float = 1.0
     """The first trust region, in natural units of the coordinates."""
     patience: int = 12

@@ -225,7 +225,7 @@ class BoundedMatrices:
             equality_bound=box.lower[fixed],
             domain=StepRows(-free, free, self._margin_cones()),
         )
-        solution = make_backend("clarabel").solve(program)
+        solution = make_backend().solve(program)
         if not solution.usable:
             return np.zeros(size), -np.inf
         room = float(solution.step[size])
@@ -256,7 +256,7 @@ class BoundedMatrices:
         program = QuadraticProgram(
             quadratic, linear, nothing, np.zeros(0), nothing, np.zeros(0), rows
         )
-        return make_backend("clarabel").solve(program)
+        return make_backend().solve(program)
 
 
 @dataclass(frozen=True)
