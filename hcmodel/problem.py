@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from hcmodel.engines.autograd_ import AutogradStack
+from hcmodel.engines.engine import CompiledStack
+from hcmodel.engines.registry import AUTO, check_name
 from hcmodel.errors import HCWarning, ModelError, SolverError
 from hcmodel.expressions.leaves import Constraint, Expression, Parameter, Variable
 from hcmodel.expressions.model import Maximize, Minimize, Model
@@ -35,8 +36,6 @@ if TYPE_CHECKING:
 
 FloatArray = NDArray[np.float64]
 Callback = Callable[[Record], "bool | None"]
-
-ENGINES = ("auto", "autograd")
 
 
 class Problem:
@@ -63,6 +62,7 @@ class Problem:
         self.solution: Solution | None = None
         self.analysis: Analysis | None = None
         self._forms: Forms | None = None
+        self._engine = AUTO
         self._warned = False
         self._analysed: tuple[Any, ...] = ()
 
@@ -115,19 +115,28 @@ class Problem:
     def value(self) -> float | None:
         return None if self.solution is None else self.solution.value
 
-    def compile(self, engine: str = "auto") -> AutogradStack:
-        """Compile φ, once: later solves, and new parameter values, use the same functions."""
-        if engine not in ENGINES:
-            raise ModelError(f"unknown engine {engine!r}; there are: {', '.join(ENGINES)}")
+    def compile(self, engine: str = "auto") -> CompiledStack:
+        """Compile φ, once: later solves, and new parameter values, use the same functions.
+
+        Later solves and analyses use this engine too, unless they name another one.
+        """
+        check_name(engine)
+        self._engine = engine
         return self.forms().stack
 
-    def forms(self) -> Forms:
+    @property
+    def engine(self) -> str:
+        """The engine that `compile` was given, "auto" before."""
+        return self._engine
+
+    def forms(self, engine: str | None = None) -> Forms:
         """The forms in which methods see the model, made again where its rows have changed."""
         canonical, known = self.canonical, self._forms
-        if known is None or known.canonical is not canonical:
+        engine = self._engine if engine is None else engine
+        if known is None or known.canonical is not canonical or known.engine != engine:
             objective = self.objective.expression
-            stack = None if known is None else known.stack
-            self._forms = Forms(canonical, objective, self.constraints, self.hidden, stack)
+            stack = None if known is None or known.engine != engine else known.stack
+            self._forms = Forms(canonical, objective, self.constraints, self.hidden, stack, engine)
             self._forms.compilations = 0 if known is None else known.compilations
         assert self._forms is not None
         return self._forms
@@ -199,8 +208,9 @@ class Problem:
             raise ModelError(f"callback is a function of one record, not {callback!r}")
         clock = time.perf_counter()
         before = self.compilations
-        self.compile(engine)
-        forms = self.forms()
+        check_name(engine)
+        forms = self.forms(None if engine == AUTO else engine)
+        forms.stack  # noqa: B018  (compiled here, so that its time counts as compilation)
         first = start_vector(self.canonical, start, warm_start)
         forms.written.refresh()
         if self.solution is None:
@@ -250,7 +260,7 @@ class Problem:
                 line.close()
         self.solution = replace(self.solution, solve_seconds=time.perf_counter() - clock)
         self._write_back(self.solution, first)
-        self._warn_about_start(first, start)
+        self._warn_about_start(forms, first, start)
         if printer is not None:
             printer.footer(self.solution)
         return self.solution.value
@@ -291,14 +301,16 @@ class Problem:
             )
         return refuted
 
-    def _warn_about_start(self, first: FloatArray, given: Mapping[Any, Any] | None) -> None:
+    def _warn_about_start(
+        self, forms: Forms, first: FloatArray, given: Mapping[Any, Any] | None
+    ) -> None:
         """A start that the user chose and that cannot be used is not passed over in silence."""
         chosen = bool(given) or any(
             variable.start is not None or variable._value_origin == "user"
             for variable in self.variables
         )
         point = self.canonical.domain.project(first)
-        if chosen and not self.forms().written.oracle().at(point).finite:
+        if chosen and not forms.written.oracle().at(point).finite:
             message = outside_domain_message(self, point)
             warnings.warn(f"{message} (another start was used)", HCWarning, stacklevel=3)
 
@@ -370,7 +382,7 @@ class Problem:
         if unknown:
             raise ModelError(f"budget takes optimal_value and start besides, not {sorted(unknown)}")
         _check_number("tol", tol, positive=True)
-        self.compile().refresh()
+        self.forms().stack.refresh()
         canonical = self.canonical
         first = canonical.domain.project(start_vector(canonical, options.get("start"), False))
         start = self.forms().written.oracle().at(first)

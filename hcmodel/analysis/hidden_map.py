@@ -16,8 +16,8 @@ import numpy as np
 import scipy
 from numpy.typing import NDArray
 
-from hcmodel.engines.autograd_ import AutogradStack, compile_stack
-from hcmodel.engines.forward import Forward
+from hcmodel.engines.engine import CompiledStack, Forward
+from hcmodel.engines.registry import compile_stack
 from hcmodel.expressions.leaves import Expression
 from hcmodel.solvers.algebra.hessians import as_dense
 from hcmodel.solving.naming import label
@@ -42,8 +42,11 @@ class HiddenMap:
         self.parts = tuple(parts)
         self.size = sum(part.size for part in self.parts)
         # The engine's two parts are here the functions and the map, which are asked for apart.
-        self.stack: AutogradStack = compile_stack(
-            (*canonical.roots, *self.parts), canonical.layout, len(canonical.roots)
+        self.stack: CompiledStack = compile_stack(
+            (*canonical.roots, *self.parts),
+            canonical.layout,
+            len(canonical.roots),
+            engine=problem.engine,
         )
         self.stack.refresh()
         outer = canonical.outer

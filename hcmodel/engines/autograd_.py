@@ -9,22 +9,22 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 import numpy as np
 import scipy
 from numpy.typing import NDArray
 
+from hcmodel.atoms.atom import Atom
 from hcmodel.atoms.autodiff import Pullback, is_traced, stacked, taped, xp
-from hcmodel.atoms.rules import Argument, Kind
 from hcmodel.engines import sparsity
 from hcmodel.engines.batches import FEWEST, batched
+from hcmodel.engines.engine import ProgramStack
 from hcmodel.engines.forward import SPARSE_DENSITY, SPARSE_ROWS, Forward, on_tape, swept
 from hcmodel.engines.interactions import HessianPlan, Interactions, TooDense, hessian_plan
-from hcmodel.errors import DataError, ModelError
-from hcmodel.expressions.graph import Graph, join_sums, merge
-from hcmodel.expressions.layout import Layout
-from hcmodel.expressions.leaves import Expression, Variable
+from hcmodel.engines.program import PARTS, Program
+from hcmodel.expressions.leaves import Variable
 from hcmodel.expressions.shapes import Shape
 
 FloatArray: TypeAlias = NDArray[np.float64]
@@ -32,30 +32,35 @@ FloatArray: TypeAlias = NDArray[np.float64]
 FEW_SWEEPS = 4  # up to here a pattern cannot save anything worth its making
 
 
-class AutogradStack:
+@dataclass(frozen=True)
+class AutogradEngine:
+    """The entry of the table: it expresses every atom.
+
+    Graphs of at least `fewest` steps are joined into batches.
+    """
+
+    fewest: int = FEWEST
+    name: str = "autograd"
+    missing: str | None = None
+
+    def expresses(self, atom: Atom, shapes: Sequence[Shape], params: dict[str, Any]) -> bool:
+        return True
+
+    def compile(self, program: Program) -> AutogradStack:
+        joined, split, stop = batched(program.graph, program.split, program.stop, self.fewest)
+        return AutogradStack(Program(joined, program.layout, split, stop))
+
+
+class AutogradStack(ProgramStack):
     """The compiled stack φ: the objective's roots, those of the constraints, then the map's."""
 
-    def __init__(self, graph: Graph, layout: Layout, split: int, stop: int | None = None) -> None:
-        """The first `split` roots are the objective's; those from `stop` on are the map's."""
-        self.layout = layout
-        self.dimension = layout.size
-        self._graph = graph
-        sizes = [int(np.prod(graph.steps[root].shape, dtype=int)) for root in graph.roots]
-        self.size = sum(sizes[:stop])
-        self.map_size = sum(sizes) - self.size
-        self.objective_size = sum(sizes[:split])
-        self._roots_of_part = {
-            "objective": graph.roots[:split],
-            "constraints": graph.roots[split:stop],
-            "all": graph.roots[:stop],
-            "map": graph.roots[len(graph.roots) if stop is None else stop :],
-        }
-        self._root_sizes = tuple(sizes)
-        self._live = self._find_live()
-        self._order = {part: self._needed(roots) for part, roots in self._roots_of_part.items()}
-        names = {step.atom.name for step in graph.steps if step.atom is not None}
-        self.has_black_boxes = "function" in names
-        self.kinked = any(self._is_kinked(number) for number in self._order["all"])
+    engine = "autograd"
+
+    def __init__(self, program: Program) -> None:
+        super().__init__(program)
+        self._graph = program.graph
+        self._roots = {part: program.roots(part) for part in PARTS}
+        self._order = {part: program.needed(roots) for part, roots in self._roots.items()}
         self._values: list[Any] | None = None
         self._weights = self._find_weights()
         self._zeros: dict[
@@ -65,18 +70,7 @@ class AutogradStack:
 
     def refresh(self) -> None:
         """Read the parameters and compute again what depends on them alone."""
-        values: list[Any] = [None] * len(self._graph.steps)
-        with np.errstate(all="ignore"):
-            for number, step in enumerate(self._graph.steps):
-                if self._live[number]:
-                    continue
-                if step.leaf is None:
-                    values[number] = np.asarray(step.run(np, values), dtype=float)
-                    continue
-                values[number] = step.leaf.value
-                if values[number] is None:
-                    name = getattr(step.leaf, "name", "")
-                    raise DataError(f"parameter '{name}' has no value; set {name}.value first")
+        values = self.program.constants()
         self._values = values
         zeros = {n: values[n] == 0 for n in self._weights if np.size(values[n]) > 1}
         zeros = {number: zero for number, zero in zeros.items() if zero.any()}
@@ -87,7 +81,7 @@ class AutogradStack:
 
     def evaluate(self, x: FloatArray, part: str) -> Forward:
         """One forward pass over the "objective", the "constraints", "all" of both, or the "map"."""
-        roots, order = self._roots_of_part[part], self._order[part]
+        roots, order = self._roots[part], self._order[part]
         traced: list[tuple[int, Shape]] = []
         values, pull = self._run(x, roots, order, traced)
         plan = functools.partial(self._plan, part)
@@ -98,18 +92,13 @@ class AutogradStack:
 
         Weights of the map's entries may follow those of φ.
         """
-        weights = np.asarray(weights, dtype=float)
-        if weights.shape == (self.size,):
-            weights = np.concatenate([weights, np.zeros(self.map_size)])
-        if weights.shape != (self.size + self.map_size,):
-            raise ModelError(f"{self.size} weights are needed, not shape {weights.shape}")
-        shares = np.split(weights, np.cumsum(self._root_sizes)[:-1]) if self._root_sizes else []
+        shares = self.root_weights(weights)
         weighted = [i for i, share in enumerate(shares) if np.any(share)]
         roots = [self._graph.roots[i] for i in weighted]
         if not roots:
             shape = (self.dimension, self.dimension)
             return np.zeros(shape) if self.hessian_plan is None else scipy.sparse.csr_array(shape)
-        order = self._needed(roots)
+        order = self.program.needed(roots)
         seed = np.concatenate([shares[i] for i in weighted])
 
         def gradient(point: Any) -> Any:
@@ -130,6 +119,10 @@ class AutogradStack:
         hessian = np.array(rows).reshape(self.dimension, self.dimension)
         return (hessian + hessian.T) / 2
 
+    @property
+    def sparse_hessian(self) -> bool:
+        return self.hessian_plan is not None
+
     @functools.cached_property
     def hessian_plan(self) -> HessianPlan | None:
         """The sweeps for a sparse Hessian of φ and of the map; None where it is small or dense."""
@@ -137,7 +130,7 @@ class AutogradStack:
             return None
         interactions = Interactions(self.dimension)
         try:
-            self._patterns(self._needed(self._graph.roots), interactions)
+            self._patterns(self.program.needed(self._graph.roots), interactions)
             pattern = interactions.pattern()
         except TooDense:
             return None
@@ -175,47 +168,22 @@ class AutogradStack:
         with np.errstate(all="ignore"):
             return taped(run, x if is_traced(x) else np.array(x, dtype=float))
 
-    def _find_live(self) -> tuple[bool, ...]:
-        """Which steps depend on a variable."""
-        live: list[bool] = []
-        for step in self._graph.steps:
-            if isinstance(step.leaf, Variable):
-                self.layout.position(step.leaf)  # an unknown variable raises here, by name
-                live.append(True)
-            else:
-                live.append(any(live[argument] for argument in step.arguments))
-        return tuple(live)
-
     def _find_weights(self) -> tuple[int, ...]:
         """Steps without variables whose zeros take entries out of a pattern."""
+        live = self.program.live
         found = {
             argument
             for number, step in enumerate(self._graph.steps)
-            if self._live[number] and step.atom is not None
+            if live[number] and step.atom is not None
             for place, argument in enumerate(step.arguments)
-            if not self._live[argument] and sparsity.weighing(step, place)
+            if not live[argument] and sparsity.weighing(step, place)
         }
         return tuple(sorted(found))
-
-    def _needed(self, roots: Sequence[int]) -> tuple[int, ...]:
-        """The live steps under `roots`, in order."""
-        wanted = set(roots)
-        for number in range(max(roots, default=-1), -1, -1):
-            if number in wanted:
-                wanted.update(self._graph.steps[number].arguments)
-        return tuple(number for number in sorted(wanted) if self._live[number])
-
-    def _is_kinked(self, number: int) -> bool:
-        step = self._graph.steps[number]
-        if step.atom is None:
-            return False
-        arguments = [Argument(self._graph.steps[a].shape) for a in step.arguments]
-        return step.atom.kind(arguments, step.params) is not Kind.SMOOTH
 
     def _plan(self, part: str) -> sparsity.Plan:
         """Made at the first Jacobian of a part, and kept."""
         if part not in self._plans:
-            roots = self._roots_of_part[part]
+            roots = self._roots[part]
             rows = sum(int(np.prod(self._graph.steps[root].shape, dtype=int)) for root in roots)
             if min(rows, self.dimension) <= FEW_SWEEPS:
                 self._plans[part] = sparsity.dense_plan(rows, self.dimension)
@@ -229,7 +197,7 @@ class AutogradStack:
         steps = self._graph.steps
         patterns = self._patterns(self._order[part])
         rows: sparsity.Pattern = []
-        for root in self._roots_of_part[part]:
+        for root in self._roots[part]:
             size = int(np.prod(steps[root].shape, dtype=int))
             rows.extend(patterns.get(root, [sparsity.NOTHING] * size))
         return rows
@@ -262,20 +230,3 @@ def _same_zeros(one: dict[int, NDArray[np.bool_]], other: dict[int, NDArray[np.b
     return one.keys() == other.keys() and all(
         np.array_equal(zero, other[number]) for number, zero in one.items()
     )
-
-
-def compile_stack(
-    roots: Sequence[Expression],
-    layout: Layout,
-    split: int,
-    coordinates: Sequence[Expression] = (),
-    fewest: int = FEWEST,
-) -> AutogradStack:
-    """Compile `roots` over the variables of `layout`; the first `split` are the objective's.
-
-    `coordinates` are the entries of the map of hidden coordinates. Graphs of at least `fewest` steps
-    are joined into batches.
-    """
-    graph = join_sums(merge([*roots, *coordinates]))
-    joined, split, stop = batched(graph, split, len(roots), fewest)
-    return AutogradStack(joined, layout, split, stop)

@@ -16,7 +16,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from hcmodel.engines.autograd_ import AutogradStack, compile_stack
+from hcmodel.engines.engine import CompiledStack
+from hcmodel.engines.registry import AUTO, compile_stack
 from hcmodel.expressions.constraint import Constraint
 from hcmodel.expressions.graph import merge
 from hcmodel.expressions.leaves import Expression, Leaf, Variable
@@ -79,11 +80,11 @@ class Form:
     kind: str
     written: CanonicalProblem
     canonical: CanonicalProblem
-    compiled: AutogradStack
+    compiled: CompiledStack
     stack: Stack
     domain: Domain
     definitions: tuple[Definition, ...] = ()
-    defining: AutogradStack | None = None
+    defining: CompiledStack | None = None
     map_geometry: MapGeometry | None = None
     entries: tuple[Expression, ...] = ()
     proof: Proof | None = None
@@ -131,7 +132,7 @@ class Form:
         if size <= DENSE_LIMIT:
             return True
         sparse = self.map_geometry is None and size <= SPARSE_LIMIT
-        return sparse and self.compiled.hessian_plan is not None
+        return sparse and self.compiled.sparse_hessian
 
     def plain_objective(self, value: float) -> float:
         """The objective to be minimised, from the number that methods see in this form."""
@@ -264,12 +265,15 @@ class Form:
 
 
 def lifted_form(
-    written: CanonicalProblem, lifted: Lifted, hidden: Sequence[Expression] | None = None
+    written: CanonicalProblem,
+    lifted: Lifted,
+    hidden: Sequence[Expression] | None = None,
+    engine: str = AUTO,
 ) -> Form:
     """The model with its kinks lifted, in its own coordinates or in those of a declared map."""
     canonical = canonicalize(lifted.objective, written.sign, lifted.constraints)
     entries = () if hidden is None else complete(hidden, canonical.layout.variables)
-    compiled = compile_stack(canonical.roots, canonical.layout, 1, entries)
+    compiled = compile_stack(canonical.roots, canonical.layout, 1, entries, engine=engine)
     geometry = None
     if hidden is not None:
         geometry = MapGeometry(
@@ -283,18 +287,22 @@ def lifted_form(
         stack=compiled,
         domain=canonical.domain,
         definitions=lifted.definitions,
-        defining=_defining(lifted.definitions, written),
+        defining=_defining(lifted.definitions, written, engine),
         map_geometry=geometry,
         entries=entries,
     )
 
 
-def _defining(definitions: Sequence[Definition], written: CanonicalProblem) -> AutogradStack | None:
+def _defining(
+    definitions: Sequence[Definition], written: CanonicalProblem, engine: str
+) -> CompiledStack | None:
     roots = [definition.expression for definition in definitions]
-    return compile_stack(roots, written.layout, 1) if roots else None
+    return compile_stack(roots, written.layout, 1, engine=engine) if roots else None
 
 
-def separable_form(written: CanonicalProblem, proof: Proof, lifted: Lifted, again: Proof) -> Form:
+def separable_form(
+    written: CanonicalProblem, proof: Proof, lifted: Lifted, again: Proof, engine: str = AUTO
+) -> Form:
     """The model in the coordinates of a proof, rows in normal form, kinks lifted.
 
     `again` is the proof of the lifted model. Coordinates that are declared and not proven leave the
@@ -321,7 +329,7 @@ def separable_form(written: CanonicalProblem, proof: Proof, lifted: Lifted, agai
     logs = np.zeros(canonical.layout.size, dtype=bool)
     for variable, place in zip(canonical.layout.variables, canonical.layout.blocks, strict=True):
         logs[place.start : place.stop] = coordinates.get(variable) == "log"
-    compiled = compile_stack(canonical.roots, canonical.layout, 1)
+    compiled = compile_stack(canonical.roots, canonical.layout, 1, engine=engine)
     return Form(
         kind="separable",
         written=written,
@@ -330,7 +338,7 @@ def separable_form(written: CanonicalProblem, proof: Proof, lifted: Lifted, agai
         stack=LogStack(compiled, logs) if logs.any() else compiled,
         domain=log_domain(canonical.domain, logs),
         definitions=lifted.definitions,
-        defining=_defining(lifted.definitions, written),
+        defining=_defining(lifted.definitions, written, engine),
         proof=proof if proof.proven else None,
     )
 
@@ -367,10 +375,12 @@ class Forms:
         objective: Expression,
         constraints: Sequence[Constraint],
         hidden: Sequence[Expression] | None,
-        compiled: AutogradStack | None = None,
+        compiled: CompiledStack | None = None,
+        engine: str = AUTO,
     ) -> None:
         """`compiled` is the stack of the same roots, where there is one already."""
         self._compiled = compiled
+        self.engine = engine
         self.canonical = written
         self._objective = objective
         self._constraints = tuple(constraints)
@@ -383,11 +393,11 @@ class Forms:
         self.compilations = 0
 
     @functools.cached_property
-    def stack(self) -> AutogradStack:
+    def stack(self) -> CompiledStack:
         if self._compiled is not None:
             return self._compiled
         self.compilations += 1
-        return compile_stack(self.canonical.roots, self.canonical.layout, 1)
+        return compile_stack(self.canonical.roots, self.canonical.layout, 1, engine=self.engine)
 
     def update(self) -> None:
         """Lift again for the parameters' values of now; forms made for other bounds are dropped.
@@ -413,7 +423,9 @@ class Forms:
         if self._lifted is None:
             pieces = self._pieces
             self._lifted = (
-                lifted_form(self.canonical, pieces) if pieces.definitions else self.written
+                lifted_form(self.canonical, pieces, engine=self.engine)
+                if pieces.definitions
+                else self.written
             )
         return self._lifted
 
@@ -450,7 +462,7 @@ class Forms:
         forms = tuple(row.form for row in again.rows), again.objective_form
         key = _key(proof, self._objective), pieces.key(), forms
         if self._kept is None or self._kept[0] != key:
-            self._kept = key, separable_form(self.canonical, proof, pieces, again)
+            self._kept = key, separable_form(self.canonical, proof, pieces, again, self.engine)
             self._kept_pieces = pieces  # so that the identities in the key stay taken
         return self._kept[1]
 
@@ -460,7 +472,7 @@ class Forms:
             if self._pieces is None:
                 self.update()
             assert self._pieces is not None
-            self._mapped = lifted_form(self.canonical, self._pieces, self._hidden)
+            self._mapped = lifted_form(self.canonical, self._pieces, self._hidden, self.engine)
         return self._mapped
 
 

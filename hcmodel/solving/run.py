@@ -40,7 +40,8 @@ def run_stages(
         with np.errstate(all="ignore"):  # what is not finite is refused, not warned about
             result = run_stage(stage, point, request, journey, hidden)
         journey = journey.extended(result)
-        run = Run(describe(method, stages[: number + 1]), "autograd", compile_seconds, 0.0)
+        names = describe(method, stages[: number + 1])
+        run = Run(names, stage.form.compiled.engine, compile_seconds, 0.0)
         outcome = Outcome(stage.form, result)
         with np.errstate(all="ignore"):
             solution = judged_solution(

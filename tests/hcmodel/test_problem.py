@@ -341,7 +341,7 @@ def test_wrong_models_say_what_is_wrong() -> None:
         hc.Minimize(x)
     with pytest.raises(hc.ModelError, match=r"hc\.Minimize"):
         hc.Problem(hc.sum(x))  # type: ignore[arg-type]
-    with pytest.raises(hc.ModelError, match="no constraint"):
+    with pytest.raises(hc.ModelError, match="not a constraint"):
         hc.Problem(hc.Minimize(hc.sum(x)), [True])  # type: ignore[list-item]
     with pytest.raises(hc.ModelError, match="no variables"):
         hc.Problem(hc.Minimize(3))

@@ -7,14 +7,15 @@ from typing import Any
 import numpy as np
 import pytest
 
-from hcmodel.engines.autograd_ import AutogradStack, compile_stack
+from hcmodel.engines.engine import CompiledStack
+from hcmodel.engines.registry import compile_stack
 from hcmodel.expressions.layout import Layout
 from hcmodel.expressions.leaves import Variable
 from hcmodel.expressions.table import ATOMS
 from tests.hcmodel.atoms.samples import ALL_SAMPLES, SAMPLES, Sample
 
 
-def compiled(sample: Sample) -> tuple[AutogradStack, np.ndarray]:
+def compiled(sample: Sample) -> tuple[CompiledStack, np.ndarray]:
     operands: list[Any] = list(sample.arguments)
     moving = [i for i in range(len(operands)) if i not in sample.constant]
     for i in moving:

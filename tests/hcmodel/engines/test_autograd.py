@@ -15,7 +15,8 @@ from hypothesis import strategies as st
 
 from hcmodel import atoms as hc
 from hcmodel.engines import sparsity
-from hcmodel.engines.autograd_ import AutogradStack, compile_stack
+from hcmodel.engines.autograd_ import AutogradEngine, AutogradStack
+from hcmodel.engines.program import Program
 from hcmodel.errors import DataError, ModelError
 from hcmodel.expressions.layout import Layout
 from hcmodel.expressions.leaves import Expression, Parameter, Variable
@@ -23,7 +24,7 @@ from hcmodel.expressions.leaves import Expression, Parameter, Variable
 
 def compiled(*roots: Expression, variables: Any = None, split: int = 0) -> AutogradStack:
     found = variables or list({v: None for root in roots for v in root.variables()})
-    return compile_stack(roots, Layout(found), split)
+    return AutogradEngine().compile(Program.of(roots, Layout(found), split))
 
 
 def dense(matrix: Any) -> np.ndarray:

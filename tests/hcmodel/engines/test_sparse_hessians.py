@@ -11,8 +11,9 @@ import scipy.sparse as sp
 
 from hcmodel import atoms as hc
 from hcmodel.engines import autograd_
-from hcmodel.engines.autograd_ import AutogradStack, compile_stack
+from hcmodel.engines.autograd_ import AutogradEngine, AutogradStack
 from hcmodel.engines.interactions import hessian_plan
+from hcmodel.engines.program import Program
 from hcmodel.expressions.layout import Layout
 from hcmodel.expressions.leaves import Expression, Parameter, Variable
 from tests.hcmodel.proof.random_expressions import Generator
@@ -34,7 +35,7 @@ def dense(matrix: Any) -> np.ndarray:
 def compiled(
     roots: list[Expression], variables: list[Variable], *, fewest: int, split: int = 0
 ) -> AutogradStack:
-    return compile_stack(roots, Layout(variables), split, fewest=fewest)
+    return AutogradEngine(fewest).compile(Program.of(roots, Layout(variables), split))
 
 
 def swept_one_by_one(stack: AutogradStack, x: np.ndarray, weights: np.ndarray) -> np.ndarray:

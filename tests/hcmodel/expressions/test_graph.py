@@ -8,7 +8,7 @@ import pickle
 import numpy as np
 
 from hcmodel import atoms as hc
-from hcmodel.engines.autograd_ import compile_stack
+from hcmodel.engines.registry import compile_stack
 from hcmodel.expressions.graph import merge, topological_order
 from hcmodel.expressions.layout import Layout
 from hcmodel.expressions.leaves import Parameter, Variable

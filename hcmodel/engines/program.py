@@ -1,0 +1,144 @@
+"""What an engine compiles: an array-level graph, the layout of the flat vector, and the parts.
+
+The graph is merged and its sums are joined. A step is *live* if it depends on a variable; the others
+are constants and parameters, which `constants` evaluates with numpy, so that an engine has to express
+the atoms of live steps only.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from hcmodel.atoms.atom import Atom
+from hcmodel.atoms.rules import Argument, Kind
+from hcmodel.errors import DataError
+from hcmodel.expressions.graph import Graph, join_sums, merge
+from hcmodel.expressions.layout import Layout
+from hcmodel.expressions.leaves import Expression, Variable
+from hcmodel.expressions.shapes import Shape
+
+PARTS = ("objective", "constraints", "all", "map")
+
+
+@dataclass(frozen=True)
+class Program:
+    """The stack φ before it is compiled.
+
+    The first `split` roots of the graph belong to the objective, those up to `stop` to the constraints,
+    and the rest to the map of hidden coordinates.
+    """
+
+    graph: Graph
+    layout: Layout
+    split: int
+    stop: int
+
+    @classmethod
+    def of(
+        cls,
+        roots: Sequence[Expression],
+        layout: Layout,
+        split: int,
+        coordinates: Sequence[Expression] = (),
+    ) -> Program:
+        """The program of `roots` and of the entries of a map, over the variables of `layout`."""
+        return cls(join_sums(merge([*roots, *coordinates])), layout, split, len(roots))
+
+    @property
+    def dimension(self) -> int:
+        return self.layout.size
+
+    @functools.cached_property
+    def root_sizes(self) -> tuple[int, ...]:
+        """The number of entries of each root."""
+        steps = self.graph.steps
+        return tuple(int(np.prod(steps[root].shape, dtype=int)) for root in self.graph.roots)
+
+    @property
+    def objective_size(self) -> int:
+        return sum(self.root_sizes[: self.split])
+
+    @property
+    def size(self) -> int:
+        """The number of entries of φ, without those of the map."""
+        return sum(self.root_sizes[: self.stop])
+
+    @property
+    def map_size(self) -> int:
+        return sum(self.root_sizes[self.stop :])
+
+    def roots(self, part: str) -> tuple[int, ...]:
+        """The numbers of the steps that are the roots of a part, one of `PARTS`."""
+        roots, split, stop = self.graph.roots, self.split, self.stop
+        return {
+            "objective": roots[:split],
+            "constraints": roots[split:stop],
+            "all": roots[:stop],
+            "map": roots[stop:],
+        }[part]
+
+    @functools.cached_property
+    def live(self) -> tuple[bool, ...]:
+        """Which steps depend on a variable; a variable outside the layout is an error by name."""
+        live: list[bool] = []
+        for step in self.graph.steps:
+            if isinstance(step.leaf, Variable):
+                self.layout.position(step.leaf)
+                live.append(True)
+            else:
+                live.append(any(live[argument] for argument in step.arguments))
+        return tuple(live)
+
+    def needed(self, roots: Sequence[int]) -> tuple[int, ...]:
+        """The live steps under `roots`, in an order in which they can be run."""
+        wanted = set(roots)
+        for number in range(max(roots, default=-1), -1, -1):
+            if number in wanted:
+                wanted.update(self.graph.steps[number].arguments)
+        return tuple(number for number in sorted(wanted) if self.live[number])
+
+    def applications(self) -> Iterator[tuple[Atom, list[Shape], dict[str, Any]]]:
+        """Atom, shapes of the arguments and static parameters of each live step."""
+        steps = self.graph.steps
+        for number, step in enumerate(steps):
+            if self.live[number] and step.atom is not None:
+                yield step.atom, [steps[a].shape for a in step.arguments], step.params
+
+    @functools.cached_property
+    def has_black_boxes(self) -> bool:
+        """Whether a function of the user's own is called anywhere."""
+        atoms = (step.atom for step in self.graph.steps)
+        return any(atom is not None and atom.name == "function" for atom in atoms)
+
+    @functools.cached_property
+    def kinked(self) -> bool:
+        """Whether an atom under the objective or the constraints is not smooth."""
+        return any(self._is_kinked(number) for number in self.needed(self.roots("all")))
+
+    def _is_kinked(self, number: int) -> bool:
+        step = self.graph.steps[number]
+        if step.atom is None:
+            return False
+        arguments = [Argument(self.graph.steps[a].shape) for a in step.arguments]
+        return step.atom.kind(arguments, step.params) is not Kind.SMOOTH
+
+    def constants(self) -> list[Any]:
+        """The value of each step that depends on parameters and numbers alone, None for the others."""
+        values: list[Any] = [None] * len(self.graph.steps)
+        with np.errstate(all="ignore"):
+            for number, step in enumerate(self.graph.steps):
+                if self.live[number]:
+                    continue
+                if step.leaf is None:
+                    values[number] = np.asarray(step.run(np, values), dtype=float)
+                    continue
+                values[number] = step.leaf.value
+                if values[number] is None:
+                    name = getattr(step.leaf, "name", "")
+                    raise DataError(f"parameter '{name}' has no value; set {name}.value first")
+        return values

@@ -1,0 +1,82 @@
+"""The table of engines, and the choice of one for a stack.
+
+A new engine is a file in this package and an entry here; at run time, `ENGINES["name"] = engine` adds
+one. `engine="auto"` takes the first of the table that is installed and expresses every atom.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from hcmodel.engines.autograd_ import AutogradEngine
+from hcmodel.engines.engine import CompiledStack, Engine
+from hcmodel.engines.program import Program
+from hcmodel.errors import ModelError
+from hcmodel.expressions.layout import Layout
+from hcmodel.expressions.leaves import Expression
+
+AUTO = "auto"
+
+# In the order in which `auto` tries them.
+ENGINES: dict[str, Engine] = {"autograd": AutogradEngine()}
+
+
+def compile_stack(
+    roots: Sequence[Expression],
+    layout: Layout,
+    split: int,
+    coordinates: Sequence[Expression] = (),
+    *,
+    engine: str = AUTO,
+) -> CompiledStack:
+    """Compile `roots` over the variables of `layout`; the first `split` are the objective's.
+
+    `coordinates` are the entries of the map of hidden coordinates.
+    """
+    program = Program.of(roots, layout, split, coordinates)
+    return choose(engine, program).compile(program)
+
+
+def check_name(engine: str) -> None:
+    """Raise unless `engine` is in the table or is "auto"."""
+    if engine != AUTO and engine not in ENGINES:
+        names = ", ".join((AUTO, *ENGINES))
+        raise ModelError(f"unknown engine {engine!r}; there are: {names}")
+
+
+def choose(name: str, program: Program) -> Engine:
+    """The engine of that name, or the first one that can compile the program for "auto"."""
+    check_name(name)
+    if name != AUTO:
+        engine = ENGINES[name]
+        objection = _objection(engine, program)
+        if objection is not None:
+            raise ModelError(f"{objection}; use another engine, or engine='auto'")
+        return engine
+    objections = []
+    for engine in ENGINES.values():
+        objection = _objection(engine, program)
+        if objection is None:
+            return engine
+        objections.append(objection)
+    raise ModelError("no engine can compile this model: " + "; ".join(objections))
+
+
+def unable(engine: Engine, program: Program) -> tuple[str, ...]:
+    """The names of the program's atoms that the engine cannot express."""
+    names = (
+        atom.name
+        for atom, shapes, params in program.applications()
+        if not engine.expresses(atom, shapes, params)
+    )
+    return tuple(dict.fromkeys(names))
+
+
+def _objection(engine: Engine, program: Program) -> str | None:
+    """Why the engine cannot compile the program; None where it can."""
+    if engine.missing is not None:
+        return f"engine '{engine.name}' needs {engine.missing}"
+    atoms = unable(engine, program)
+    if atoms:
+        return f"engine '{engine.name}' cannot express {', '.join(atoms)}"
+    return None
