@@ -43,6 +43,7 @@ def _log_sum(arguments: Arguments, params: Params) -> Curvature:
     curvature=AFFINE,
     log_curvature=_log_sum,
     dependence=Dependence.REDUCTION,
+    linear_in=(0,),
 )
 def sum(xp: Any, a: Any, *, axis: Any = None) -> Any:
     """The sum of all entries, or along `axis`."""
@@ -57,6 +58,7 @@ def sum(xp: Any, a: Any, *, axis: Any = None) -> Any:
     curvature=AFFINE,
     log_curvature=_log_sum,
     dependence=Dependence.REDUCTION,
+    linear_in=(0,),
 )
 def mean(xp: Any, a: Any, *, axis: Any = None) -> Any:
     """The mean of all entries, or along `axis`."""
@@ -77,6 +79,7 @@ def _running_shape(name: str, shapes: Any, params: dict[str, Any]) -> tuple[int,
     curvature=AFFINE,
     log_curvature=CONVEX,
     dependence=Dependence.REDUCTION,
+    linear_in=(0,),
 )
 def cumsum(xp: Any, a: Any, *, axis: Any = None) -> Any:
     """Running sums along `axis`, or over all entries in C order."""

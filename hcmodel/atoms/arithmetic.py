@@ -6,6 +6,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 
+from hcmodel.atoms.algebra import Inverse
 from hcmodel.atoms.atom import atom
 from hcmodel.atoms.autodiff import total
 from hcmodel.atoms.rules import (
@@ -14,6 +15,7 @@ from hcmodel.atoms.rules import (
     Curvature,
     Dependence,
     Domain,
+    MatrixKind,
     Monotonicity,
     Params,
     Sign,
@@ -36,6 +38,39 @@ T = TypeVar("T")
 INCREASING, DECREASING = Monotonicity.INCREASING, Monotonicity.DECREASING
 
 
+def _unknown(arguments: Arguments) -> int | None:
+    """The position of the one argument that is not constant, if the values of the others are known."""
+    places = [i for i, argument in enumerate(arguments) if not argument.constant]
+    others_known = all(argument.value is not None for argument in arguments if argument.constant)
+    return places[0] if len(places) == 1 and others_known else None
+
+
+def _nonzero(value: Any) -> bool:
+    return bool(np.all(np.asarray(value) != 0))
+
+
+def _other_terms(arguments: Arguments, params: Params) -> Inverse | None:
+    """The result minus the other terms."""
+    if _unknown(arguments) is None:
+        return None
+    others = [argument.value for argument in arguments if argument.value is not None]
+    return lambda xp, result: result - sum(others)
+
+
+def _sum_definiteness(arguments: Arguments, params: Params) -> MatrixKind:
+    """Semidefinite terms, one of them definite, make a definite sum."""
+    if len({argument.shape for argument in arguments}) > 1:
+        return MatrixKind.GENERAL
+    kinds = [argument.matrix for argument in arguments]
+    weakest = min(kinds)
+    return max(kinds) if weakest >= MatrixKind.SEMIDEFINITE else weakest
+
+
+def _symmetric_if_all(arguments: Arguments, params: Params) -> MatrixKind:
+    """Symmetric if all arguments are."""
+    return min(MatrixKind.SYMMETRIC, *(argument.matrix for argument in arguments))
+
+
 @atom(
     shape=elementwise,
     sign=signs_sum,
@@ -43,6 +78,10 @@ INCREASING, DECREASING = Monotonicity.INCREASING, Monotonicity.DECREASING
     curvature=AFFINE,
     log_curvature=convex_if_constants_nonnegative,
     dependence=Dependence.ELEMENTWISE,
+    summed=(1,),
+    commutative=True,
+    definiteness=_sum_definiteness,
+    inverse=_other_terms,
 )
 def add(xp: Any, *terms: Any) -> Any:
     """a + b + …; the operator makes two terms, engines join chains of them into one sum."""
@@ -61,6 +100,15 @@ def _log_difference(arguments: Arguments, params: Params) -> Curvature:
     return CONCAVE if positive_first and nonnegative_second else UNKNOWN
 
 
+def _difference_inverse(arguments: Arguments, params: Params) -> Inverse | None:
+    """a = result + b, or b = a - result."""
+    place = _unknown(arguments)
+    if place is None:
+        return None
+    other = arguments[1 - place].value
+    return lambda xp, result: result + other if place == 0 else other - result
+
+
 @atom(
     shape=elementwise,
     sign=_difference_sign,
@@ -68,6 +116,9 @@ def _log_difference(arguments: Arguments, params: Params) -> Curvature:
     curvature=AFFINE,
     log_curvature=_log_difference,
     dependence=Dependence.ELEMENTWISE,
+    summed=(1, -1),
+    definiteness=_symmetric_if_all,
+    inverse=_difference_inverse,
 )
 def sub(xp: Any, a: Any, b: Any) -> Any:
     """a - b."""
@@ -85,10 +136,39 @@ def _opposite_sign(arguments: Arguments, params: Params) -> Sign:
     monotonicity=DECREASING,
     curvature=AFFINE,
     dependence=Dependence.ELEMENTWISE,
+    summed=(-1,),
+    linear_in=(0,),
+    definiteness=_symmetric_if_all,
+    inverse=lambda arguments, params: lambda xp, result: -result,
 )
 def neg(xp: Any, a: Any) -> Any:
     """-a."""
     return -a
+
+
+def _scaled(matrix: Argument, factor: Argument) -> MatrixKind:
+    """What is known of a matrix times a number."""
+    if factor.shape != ():
+        return MatrixKind.GENERAL
+    if factor.sign is Sign.POSITIVE:
+        return matrix.matrix
+    limit = MatrixKind.SEMIDEFINITE if factor.sign.is_nonnegative else MatrixKind.SYMMETRIC
+    return min(limit, matrix.matrix)
+
+
+def _product_definiteness(arguments: Arguments, params: Params) -> MatrixKind:
+    """A definite matrix times a positive number is definite."""
+    first, second = arguments
+    return _scaled(first, second) if second.shape == () else _scaled(second, first)
+
+
+def _product_inverse(arguments: Arguments, params: Params) -> Inverse | None:
+    """The result over the other factor, where that has no entry 0."""
+    place = _unknown(arguments)
+    if place is None:
+        return None
+    other = arguments[1 - place].value
+    return (lambda xp, result: result / other) if _nonzero(other) else None
 
 
 @atom(
@@ -98,6 +178,10 @@ def neg(xp: Any, a: Any) -> Any:
     curvature=multilinear,
     log_curvature=affine_if_constants_nonnegative,
     dependence=Dependence.ELEMENTWISE,
+    linear_in=(0, 1),
+    commutative=True,
+    definiteness=_product_definiteness,
+    inverse=_product_inverse,
 )
 def mul(xp: Any, a: Any, b: Any) -> Any:
     """a * b, entry by entry."""
@@ -147,6 +231,20 @@ def _quotient_in_log(arguments: Arguments, params: Params) -> Curvature:
     return CONVEX if constant_over_positive and not arguments[1].constant else UNKNOWN
 
 
+def _quotient_definiteness(arguments: Arguments, params: Params) -> MatrixKind:
+    """A definite matrix over a positive number is definite."""
+    return _scaled(*arguments)
+
+
+def _quotient_inverse(arguments: Arguments, params: Params) -> Inverse | None:
+    """a = result * b, or b = a / result where a has no entry 0."""
+    place = _unknown(arguments)
+    if place is None or not _nonzero(arguments[1 - place].value):
+        return None
+    other = arguments[1 - place].value
+    return lambda xp, result: result * other if place == 0 else other / result
+
+
 @atom(
     shape=elementwise,
     domain=(Domain.REALS, Domain.NONZERO),
@@ -156,6 +254,10 @@ def _quotient_in_log(arguments: Arguments, params: Params) -> Curvature:
     log_curvature=affine_if_constants_nonnegative,
     plain_to_log=_quotient_in_log,
     dependence=Dependence.ELEMENTWISE,
+    linear_in=(0,),
+    definiteness=_quotient_definiteness,
+    inverse=_quotient_inverse,
+    infinite_slope=(1,),
 )
 def div(xp: Any, a: Any, b: Any) -> Any:
     """a / b, entry by entry."""
@@ -295,6 +397,24 @@ def _power_domain(arguments: Arguments, params: Params) -> tuple[Domain, ...]:
     return (Domain.NONZERO if integer else Domain.POSITIVE), Domain.REALS
 
 
+def _power_inverse(arguments: Arguments, params: Params) -> Inverse | None:
+    """The root of a base >= 0, or the logarithm to a constant base."""
+    place, base = _unknown(arguments), arguments[0]
+    other = None if place is None else arguments[1 - place].value
+    if other is None or not _nonzero(other):
+        return None
+    if place == 1:
+        invertible = base.sign is Sign.POSITIVE and _nonzero(other - 1)
+        return (lambda xp, result: xp.log(result) / np.log(other)) if invertible else None
+    return (lambda xp, result: result ** (1.0 / other)) if base.sign.is_nonnegative else None
+
+
+def _fractional_or_negative(arguments: Arguments, params: Params) -> tuple[int, ...]:
+    """The base, of exponents below 1; of an array of them one such is enough."""
+    exponents = arguments[1].value
+    return () if exponents is None or not np.any(exponents < 1) else (0,)
+
+
 @atom(
     shape=elementwise,
     domain=_power_domain,
@@ -304,6 +424,8 @@ def _power_domain(arguments: Arguments, params: Params) -> tuple[Domain, ...]:
     log_curvature=_power_log_curvature,
     plain_to_log=_power_in_log,
     dependence=Dependence.ELEMENTWISE,
+    inverse=_power_inverse,
+    infinite_slope=_fractional_or_negative,
 )
 def power(xp: Any, a: Any, p: Any) -> Any:
     """a ** p, entry by entry; NaN for fractional powers of negative numbers."""

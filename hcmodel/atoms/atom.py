@@ -6,20 +6,25 @@ call is the resulting `Atom`, which builds a node of the graph; engines call `At
 
 from __future__ import annotations
 
+import functools
 import inspect
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from hcmodel.atoms.algebra import Inverse, Pieces, Places
 from hcmodel.atoms.rules import (
+    Always,
     Contraction,
     Curvature,
     Dependence,
     Domain,
     Kind,
+    MatrixKind,
     Monotonicity,
     Rule,
     Sign,
+    Transposition,
     as_rule,
 )
 from hcmodel.errors import ModelError
@@ -30,6 +35,8 @@ from hcmodel.expressions.table import ATOMS
 ShapeRule = Callable[[str, Sequence[Shape], dict[str, Any]], Shape]
 Prepare = Callable[[str, Sequence[Shape], dict[str, Any]], dict[str, Any]]
 UNKNOWN = Curvature.UNKNOWN
+NO_INVERSE: Always[Inverse | None] = Always(None)
+NO_PIECES: Always[Pieces | None] = Always(None)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -43,6 +50,14 @@ class Atom:
     result is positive. All of them hold on the domain, for the arguments that are not constant,
     jointly. `log_to_plain` and `plain_to_log` are given only where they say more than follows from
     the other two (log-convex functions are convex, positive concave ones log-concave).
+
+    Algebra. `summed`: the atom is the sum of its arguments, entry by entry, with these signs; the
+    last one stands for all that follow. `linear_in`: the arguments in each of which the atom is
+    linear while the others stay. `commutative`: exchanging arguments changes nothing.
+    `transposition` says how a matrix-valued result transposes, `definiteness` what is known of it.
+    `inverse` solves for the one argument that is not constant, where the atom is strictly monotone in
+    it. `pieces` gives linear rows that express a polyhedral atom. `infinite_slope` names the
+    arguments in which the slope grows without bound at 0.
     """
 
     name: str
@@ -61,6 +76,14 @@ class Atom:
     plain_to_log: Rule[Curvature]
     kind: Rule[Kind]
     dependence: Callable[[Sequence[Shape], dict[str, Any]], Dependence | Contraction]
+    summed: tuple[int, ...]
+    linear_in: Places
+    commutative: bool
+    transposition: Rule[Transposition]
+    definiteness: Rule[MatrixKind]
+    inverse: Rule[Inverse | None]
+    pieces: Rule[Pieces | None]
+    infinite_slope: Rule[tuple[int, ...]]
     documentation: str = field(default="")
 
     def __post_init__(self) -> None:
@@ -78,6 +101,21 @@ class Atom:
         """Where each argument may lie."""
         found = self.domain(arguments, params)
         return found if isinstance(found, tuple) else (found,) * len(arguments)
+
+    def signs(self, count: int) -> tuple[int, ...]:
+        """The sign of each of `count` arguments, of which the atom is the sum."""
+        return self.summed + self.summed[-1:] * (count - len(self.summed))
+
+    @property
+    def is_invertible(self) -> bool:
+        """Whether an inverse is declared for some arguments."""
+        return self.inverse is not NO_INVERSE
+
+    @functools.cached_property
+    def moves_entries(self) -> bool:
+        """Whether each entry of the result is an entry of an argument, or 0."""
+        rule = self.dependence
+        return isinstance(rule, Always) and rule.value is Dependence.MOVEMENT
 
     def __call__(self, *args: Any, **keywords: Any) -> Expression:
         try:
@@ -154,6 +192,14 @@ def atom(
     plain_to_log: Any = UNKNOWN,
     kind: Any = Kind.SMOOTH,
     dependence: Any = Dependence.DENSE,
+    summed: tuple[int, ...] = (),
+    linear_in: Places = (),
+    commutative: bool = False,
+    transposition: Any = Transposition.UNKNOWN,
+    definiteness: Any = MatrixKind.GENERAL,
+    inverse: Rule[Inverse | None] = NO_INVERSE,
+    pieces: Rule[Pieces | None] = NO_PIECES,
+    infinite_slope: Any = (),
 ) -> Callable[[Callable[..., Any]], Atom]:
     """Make an atom of a numeric function and enter it into the table under its name.
 
@@ -168,7 +214,6 @@ def atom(
         static_names = tuple(
             p.name for p in parameters if p.kind is p.KEYWORD_ONLY or p.name in static
         )
-        depends = dependence if callable(dependence) else lambda shapes, params: dependence
         defined = Atom(
             name=name,
             function=function,
@@ -185,7 +230,15 @@ def atom(
             log_to_plain=as_rule(log_to_plain),
             plain_to_log=as_rule(plain_to_log),
             kind=as_rule(kind),
-            dependence=depends,
+            dependence=dependence if callable(dependence) else Always(dependence),
+            summed=summed,
+            linear_in=linear_in,
+            commutative=commutative,
+            transposition=as_rule(transposition),
+            definiteness=as_rule(definiteness),
+            inverse=inverse,
+            pieces=pieces,
+            infinite_slope=as_rule(infinite_slope),
             documentation=inspect.cleandoc(function.__doc__ or ""),
         )
         ATOMS[name] = defined

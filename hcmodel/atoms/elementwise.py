@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from hcmodel.atoms.algebra import Inverse
 from hcmodel.atoms.atom import atom
 from hcmodel.atoms.rules import (
     Arguments,
@@ -12,6 +13,7 @@ from hcmodel.atoms.rules import (
     Domain,
     Monotonicity,
     Params,
+    Rule,
     Sign,
     as_argument_sign,
     bends_at_zero,
@@ -25,6 +27,11 @@ INCREASING, DECREASING = Monotonicity.INCREASING, Monotonicity.DECREASING
 ENTRYWISE = Dependence.ELEMENTWISE
 
 
+def everywhere(inverse: Inverse) -> Rule[Inverse | None]:
+    """The rule of an atom that has this inverse on its whole domain."""
+    return lambda arguments, params: inverse
+
+
 @atom(
     shape=elementwise,
     sign=Sign.POSITIVE,
@@ -34,6 +41,7 @@ ENTRYWISE = Dependence.ELEMENTWISE
     log_to_plain=CONVEX,
     plain_to_log=AFFINE,
     dependence=ENTRYWISE,
+    inverse=everywhere(lambda xp, result: xp.log(result)),
 )
 def exp(xp: Any, a: Any) -> Any:
     """The exponential, entry by entry."""
@@ -49,6 +57,8 @@ def exp(xp: Any, a: Any) -> Any:
     log_to_plain=AFFINE,
     plain_to_log=CONCAVE,
     dependence=ENTRYWISE,
+    inverse=everywhere(lambda xp, result: xp.exp(result)),
+    infinite_slope=(0,),
 )
 def log(xp: Any, a: Any) -> Any:
     """The natural logarithm, entry by entry."""
@@ -65,6 +75,7 @@ def log(xp: Any, a: Any) -> Any:
     log_to_plain=CONVEX,
     plain_to_log=CONCAVE,
     dependence=ENTRYWISE,
+    inverse=everywhere(lambda xp, result: xp.expm1(result)),
 )
 def log1p(xp: Any, a: Any) -> Any:
     """log(1 + a), entry by entry, exact for small a."""
@@ -81,6 +92,8 @@ def log1p(xp: Any, a: Any) -> Any:
     log_to_plain=CONVEX,
     plain_to_log=CONCAVE,
     dependence=ENTRYWISE,
+    inverse=everywhere(lambda xp, result: result * result),
+    infinite_slope=(0,),
 )
 def sqrt(xp: Any, a: Any) -> Any:
     """The square root, entry by entry."""
@@ -92,6 +105,13 @@ def _concave_away_from_zero(arguments: Arguments, params: Params) -> Curvature:
     return CONCAVE if arguments[0].sign.is_strict else Curvature.UNKNOWN
 
 
+def _root_of_known_sign(arguments: Arguments, params: Params) -> Inverse | None:
+    """The square root, with the sign of the argument."""
+    if arguments[0].sign.is_nonnegative:
+        return lambda xp, result: xp.sqrt(result)
+    return (lambda xp, result: -xp.sqrt(result)) if arguments[0].sign.is_nonpositive else None
+
+
 @atom(
     shape=elementwise,
     sign=magnitude_sign,
@@ -101,6 +121,7 @@ def _concave_away_from_zero(arguments: Arguments, params: Params) -> Curvature:
     log_to_plain=CONVEX,
     plain_to_log=_concave_away_from_zero,
     dependence=ENTRYWISE,
+    inverse=_root_of_known_sign,
 )
 def square(xp: Any, a: Any) -> Any:
     """a², entry by entry."""
@@ -117,6 +138,8 @@ def square(xp: Any, a: Any) -> Any:
     log_to_plain=CONVEX,
     plain_to_log=CONVEX,
     dependence=ENTRYWISE,
+    inverse=everywhere(lambda xp, result: 1.0 / result),
+    infinite_slope=(0,),
 )
 def inv_pos(xp: Any, a: Any) -> Any:
     """1/a for positive a, entry by entry; NaN elsewhere."""
@@ -143,6 +166,7 @@ def cos(xp: Any, a: Any) -> Any:
     log_curvature=CONCAVE,
     plain_to_log=CONCAVE,
     dependence=ENTRYWISE,
+    inverse=everywhere(lambda xp, result: xp.arctanh(result)),
 )
 def tanh(xp: Any, a: Any) -> Any:
     """The hyperbolic tangent, entry by entry."""
@@ -156,6 +180,7 @@ def tanh(xp: Any, a: Any) -> Any:
     curvature=bends_at_zero,
     plain_to_log=CONCAVE,
     dependence=ENTRYWISE,
+    inverse=everywhere(lambda xp, result: xp.log(result) - xp.log1p(-result)),
 )
 def sigmoid(xp: Any, a: Any) -> Any:
     """1 / (1 + exp(-a)), entry by entry, without overflow."""
@@ -171,6 +196,7 @@ def sigmoid(xp: Any, a: Any) -> Any:
     log_to_plain=CONVEX,
     plain_to_log=CONCAVE,
     dependence=ENTRYWISE,
+    inverse=everywhere(lambda xp, result: result + xp.log(-xp.expm1(-result))),
 )
 def softplus(xp: Any, a: Any) -> Any:
     """log(1 + exp(a)), entry by entry, without overflow."""

@@ -7,15 +7,18 @@ from typing import Any
 
 import numpy as np
 
+from hcmodel.atoms.algebra import EVERY_ARGUMENT
 from hcmodel.atoms.atom import atom
 from hcmodel.atoms.rules import (
     Arguments,
     Contraction,
     Curvature,
     Dependence,
+    MatrixKind,
     Monotonicity,
     Params,
     Sign,
+    Transposition,
     affine_if_constants_nonnegative,
     as_other_factors,
     convex_if_constants_nonnegative,
@@ -49,6 +52,12 @@ def _matmul_dependence(shapes: Sequence[Shape], params: dict[str, Any]) -> Depen
     return Contraction(subscripts) if subscripts else Dependence.DENSE
 
 
+def _matmul_transposition(arguments: Arguments, params: Params) -> Transposition:
+    """The product of the transposes in reversed order, of two matrices."""
+    matrices = all(len(argument.shape) == 2 for argument in arguments)
+    return Transposition.REVERSED if matrices else Transposition.UNKNOWN
+
+
 @atom(
     shape=_matmul_shape,
     sign=signs_product,
@@ -56,6 +65,8 @@ def _matmul_dependence(shapes: Sequence[Shape], params: dict[str, Any]) -> Depen
     curvature=multilinear,
     log_curvature=convex_if_constants_nonnegative,
     dependence=_matmul_dependence,
+    linear_in=(0, 1),
+    transposition=_matmul_transposition,
 )
 def matmul(xp: Any, a: Any, b: Any) -> Any:
     """The matrix product a @ b, as numpy's."""
@@ -84,6 +95,8 @@ def _dot_dependence(shapes: Sequence[Shape], params: dict[str, Any]) -> Dependen
     curvature=multilinear,
     log_curvature=convex_if_constants_nonnegative,
     dependence=_dot_dependence,
+    linear_in=(0, 1),
+    transposition=_matmul_transposition,
 )
 def dot(xp: Any, a: Any, b: Any) -> Any:
     """The inner product of vectors, or the matrix product, as numpy's dot."""
@@ -107,6 +120,8 @@ def _outer_dependence(shapes: Sequence[Shape], params: dict[str, Any]) -> Depend
     curvature=multilinear,
     log_curvature=affine_if_constants_nonnegative,
     dependence=_outer_dependence,
+    linear_in=(0, 1),
+    transposition=Transposition.EXCHANGED,
 )
 def outer(xp: Any, a: Any, b: Any) -> Any:
     """All products a[i] * b[j] of two vectors."""
@@ -119,12 +134,20 @@ def _kron_shape(name: str, shapes: Sequence[Shape], params: dict[str, Any]) -> S
     return (shapes[0][0] * shapes[1][0], shapes[0][1] * shapes[1][1])
 
 
+def _kron_definiteness(arguments: Arguments, params: Params) -> MatrixKind:
+    """The weaker of the two kinds."""
+    return min(argument.matrix for argument in arguments)
+
+
 @atom(
     shape=_kron_shape,
     sign=signs_product,
     monotonicity=as_other_factors,
     curvature=multilinear,
     log_curvature=affine_if_constants_nonnegative,
+    linear_in=(0, 1),
+    transposition=Transposition.ARGUMENTWISE,
+    definiteness=_kron_definiteness,
 )
 def kron(xp: Any, a: Any, b: Any) -> Any:
     """The Kronecker product of two matrices."""
@@ -179,6 +202,7 @@ def _einsum_shape(name: str, shapes: Sequence[Shape], params: dict[str, Any]) ->
     curvature=multilinear,
     log_curvature=convex_if_constants_nonnegative,
     dependence=lambda shapes, params: Contraction(params["subscripts"]),
+    linear_in=EVERY_ARGUMENT,
 )
 def einsum(xp: Any, *arrays: Any, subscripts: str) -> Any:
     """Sums of products along labelled axes, as numpy's: einsum("ij,jk->ik", a, b)."""
@@ -201,6 +225,7 @@ def _trace_shape(name: str, shapes: Sequence[Shape], params: dict[str, Any]) -> 
     monotonicity=Monotonicity.INCREASING,
     curvature=AFFINE,
     log_curvature=CONVEX,
+    linear_in=(0,),
 )
 def trace(xp: Any, a: Any) -> Any:
     """The sum of the diagonal of a square matrix."""
@@ -263,6 +288,7 @@ def _quad_form_curvature(arguments: Arguments, params: Params) -> Curvature:
     monotonicity=_quad_form_monotonicity,
     curvature=_quad_form_curvature,
     log_curvature=convex_if_constants_nonnegative,
+    linear_in=(1,),
 )
 def quad_form(xp: Any, x: Any, P: Any) -> Any:
     """The quadratic form x.T @ P @ x."""

@@ -17,15 +17,28 @@ from hcmodel.atoms.rules import (
     Arguments,
     Curvature,
     Domain,
+    MatrixKind,
     Params,
     Sign,
+    Transposition,
 )
 from hcmodel.atoms.shape_rules import need_square, scalar_of_square, square_matrix
 from hcmodel.errors import ModelError
 from hcmodel.expressions.shapes import Shape
 
 
-@atom(shape=square_matrix, domain=Domain.INVERTIBLE)
+def _inverse_definiteness(arguments: Arguments, params: Params) -> MatrixKind:
+    """That of the argument; a semidefinite matrix with an inverse is definite."""
+    kind = arguments[0].matrix
+    return MatrixKind.DEFINITE if kind is MatrixKind.SEMIDEFINITE else kind
+
+
+@atom(
+    shape=square_matrix,
+    domain=Domain.INVERTIBLE,
+    transposition=Transposition.ARGUMENTWISE,
+    definiteness=_inverse_definiteness,
+)
 def inv(xp: Any, A: Any) -> Any:
     """The inverse of a square matrix; NaN where it is singular."""
     return xp.linalg.inv(A)
@@ -50,6 +63,7 @@ def _affine_in_second(arguments: Arguments, params: Params) -> Curvature:
     shape=_solve_shape,
     domain=(Domain.INVERTIBLE, Domain.REALS),
     curvature=_affine_in_second,
+    linear_in=(1,),
 )
 def solve(xp: Any, A: Any, b: Any) -> Any:
     """The solution x of A @ x == b; NaN where A is singular."""
@@ -91,6 +105,11 @@ def _lyapunov_shape(name: str, shapes: Sequence[Shape], params: dict[str, Any]) 
     return shapes[0]
 
 
+def _lyapunov_definiteness(arguments: Arguments, params: Params) -> MatrixKind:
+    """That of Q: of a stable equation the solution is an integral or a sum of M @ Q @ M.T."""
+    return arguments[1].matrix
+
+
 def _eigenvalues(A: Any) -> np.ndarray:
     return np.linalg.eigvals(detached(A))
 
@@ -99,6 +118,8 @@ def _eigenvalues(A: Any) -> np.ndarray:
     shape=_lyapunov_shape,
     domain=(Domain.HURWITZ, Domain.REALS),
     curvature=_affine_in_second,
+    linear_in=(1,),
+    definiteness=_lyapunov_definiteness,
 )
 def lyap(xp: Any, A: Any, Q: Any) -> Any:
     """The solution X of A @ X + X @ A.T + Q == 0; NaN unless A is stable (Hurwitz)."""
@@ -113,6 +134,8 @@ def lyap(xp: Any, A: Any, Q: Any) -> Any:
     shape=_lyapunov_shape,
     domain=(Domain.SCHUR, Domain.REALS),
     curvature=_affine_in_second,
+    linear_in=(1,),
+    definiteness=_lyapunov_definiteness,
 )
 def dlyap(xp: Any, A: Any, Q: Any) -> Any:
     """The solution X of X == A @ X @ A.T + Q; NaN unless A is stable (Schur)."""

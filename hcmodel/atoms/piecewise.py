@@ -12,6 +12,8 @@ from typing import Any
 
 import numpy as np
 
+from hcmodel.atoms.aggregates import sum as total
+from hcmodel.atoms.algebra import Pieces, Row
 from hcmodel.atoms.atom import atom
 from hcmodel.atoms.autodiff import detached
 from hcmodel.atoms.rules import (
@@ -33,7 +35,9 @@ from hcmodel.atoms.shape_rules import (
     with_axes,
     with_axes_of_nonempty,
 )
+from hcmodel.atoms.structure import reshape
 from hcmodel.errors import ModelError
+from hcmodel.expressions.node import Expression
 from hcmodel.expressions.shapes import Shape
 
 AFFINE, CONVEX, CONCAVE = Curvature.AFFINE, Curvature.CONVEX, Curvature.CONCAVE
@@ -46,6 +50,16 @@ def _absolute_curvature(arguments: Arguments, params: Params) -> Curvature:
     return AFFINE if sign.is_nonnegative or sign.is_nonpositive else CONVEX
 
 
+def _both_signs(arguments: Sequence[Expression], t: Expression) -> list[Row]:
+    """a <= t and -a <= t."""
+    return [(arguments[0], t), (-arguments[0], t)]
+
+
+def _absolute_pieces(arguments: Arguments, params: Params) -> Pieces:
+    """The least t with a <= t and -a <= t."""
+    return Pieces(above=True, rows=_both_signs, monotone=False)
+
+
 @atom(
     shape=elementwise,
     sign=magnitude_sign,
@@ -53,6 +67,7 @@ def _absolute_curvature(arguments: Arguments, params: Params) -> Curvature:
     curvature=_absolute_curvature,
     log_curvature=AFFINE,
     kind=Kind.POLYHEDRAL,
+    pieces=_absolute_pieces,
     dependence=Dependence.ELEMENTWISE,
 )
 def abs(xp: Any, a: Any) -> Any:
@@ -80,6 +95,35 @@ def _smallest_sign(arguments: Arguments, params: Params) -> Sign:
     return _largest_sign(negated, params).negated
 
 
+def _alongside(t: Expression, arguments: Arguments, params: Params) -> Expression:
+    """t in a shape that broadcasts against the array that is reduced along an axis."""
+    axis = params.get("axis")
+    if axis is None:
+        return t
+    shape = arguments[0].shape
+    return reshape(t, tuple(1 if i in axis else length for i, length in enumerate(shape)))
+
+
+def _largest_pieces(arguments: Arguments, params: Params) -> Pieces:
+    """The least t that is not below any entry."""
+
+    def rows(operands: Sequence[Expression], t: Expression) -> list[Row]:
+        above = _alongside(t, arguments, params)
+        return [(operand, above) for operand in operands]
+
+    return Pieces(above=True, rows=rows, monotone=True)
+
+
+def _smallest_pieces(arguments: Arguments, params: Params) -> Pieces:
+    """The largest t that is not above any entry."""
+
+    def rows(operands: Sequence[Expression], t: Expression) -> list[Row]:
+        below = _alongside(t, arguments, params)
+        return [(below, operand) for operand in operands]
+
+    return Pieces(above=False, rows=rows, monotone=True)
+
+
 @atom(
     shape=elementwise,
     sign=_largest_sign,
@@ -88,6 +132,8 @@ def _smallest_sign(arguments: Arguments, params: Params) -> Sign:
     log_curvature=CONVEX,
     log_to_plain=CONVEX,
     kind=Kind.POLYHEDRAL,
+    commutative=True,
+    pieces=_largest_pieces,
     dependence=Dependence.ELEMENTWISE,
 )
 def maximum(xp: Any, *arrays: Any) -> Any:
@@ -107,6 +153,8 @@ def maximum(xp: Any, *arrays: Any) -> Any:
     log_curvature=CONCAVE,
     plain_to_log=CONCAVE,
     kind=Kind.POLYHEDRAL,
+    commutative=True,
+    pieces=_smallest_pieces,
     dependence=Dependence.ELEMENTWISE,
 )
 def minimum(xp: Any, *arrays: Any) -> Any:
@@ -141,6 +189,7 @@ def _picked(lines: Any, places: np.ndarray) -> Any:
     log_curvature=CONVEX,
     log_to_plain=CONVEX,
     kind=Kind.POLYHEDRAL,
+    pieces=_largest_pieces,
     dependence=Dependence.REDUCTION,
 )
 def max(xp: Any, a: Any, *, axis: Any = None) -> Any:
@@ -158,6 +207,7 @@ def max(xp: Any, a: Any, *, axis: Any = None) -> Any:
     log_curvature=CONCAVE,
     plain_to_log=CONCAVE,
     kind=Kind.POLYHEDRAL,
+    pieces=_smallest_pieces,
     dependence=Dependence.REDUCTION,
 )
 def min(xp: Any, a: Any, *, axis: Any = None) -> Any:
@@ -191,6 +241,25 @@ def _norm_kind(arguments: Arguments, params: Params) -> Kind:
     return Kind.POLYHEDRAL if params["p"] in (1.0, np.inf) else Kind.KINKED
 
 
+def _norm_pieces(arguments: Arguments, params: Params) -> Pieces | None:
+    """Of p = inf the least t above all |a[i]|, of p = 1 the sum of such bounds, one for each entry."""
+    if params["p"] == 1.0:
+        return Pieces(
+            above=True,
+            rows=_both_signs,
+            monotone=False,
+            bounded=lambda operands: abs(operands[0]),
+            value=lambda t: total(t, axis=params["axis"]),
+        )
+    if params["p"] != np.inf:
+        return None
+
+    def rows(operands: Sequence[Expression], t: Expression) -> list[Row]:
+        return _both_signs(operands, _alongside(t, arguments, params))
+
+    return Pieces(above=True, rows=rows, monotone=False)
+
+
 @atom(
     shape=reduced,
     prepare=_prepare_norm,
@@ -200,6 +269,7 @@ def _norm_kind(arguments: Arguments, params: Params) -> Kind:
     curvature=CONVEX,
     log_curvature=CONVEX,
     kind=_norm_kind,
+    pieces=_norm_pieces,
     dependence=Dependence.REDUCTION,
 )
 def norm(xp: Any, a: Any, p: Any = None, *, axis: Any = None) -> Any:

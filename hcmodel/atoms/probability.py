@@ -77,6 +77,7 @@ def softmax(xp: Any, a: Any, *, axis: Any = None) -> Any:
     log_curvature=Curvature.CONCAVE,
     plain_to_log=Curvature.CONCAVE,
     dependence=Dependence.ELEMENTWISE,
+    infinite_slope=(0,),
 )
 def entr(xp: Any, a: Any) -> Any:
     """The entropy term -a log a, entry by entry; 0 at 0."""
@@ -91,6 +92,7 @@ def entr(xp: Any, a: Any) -> Any:
     sign=Sign.NONNEGATIVE,
     curvature=Curvature.CONVEX,
     dependence=Dependence.ELEMENTWISE,
+    infinite_slope=(0, 1),
 )
 def kl_div(xp: Any, a: Any, b: Any) -> Any:
     """The relative entropy a log(a/b) - a + b, entry by entry; infinite outside a >= 0, b > 0."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from enum import Enum
+from enum import Enum, IntEnum
 from typing import Any, Generic, TypeVar
 
 import numpy as np
@@ -122,24 +122,47 @@ class Dependence(Enum):
 
 @dataclass(frozen=True)
 class Contraction:
-    """Dependence along shared labels, in einsum's notation."""
+    """The atom is the sum of products along shared labels, in einsum's notation."""
 
     subscripts: str
+
+
+class MatrixKind(IntEnum):
+    """What is known of a square matrix; each kind is also of the kinds before it."""
+
+    GENERAL = 0
+    SYMMETRIC = 1
+    SEMIDEFINITE = 2
+    DEFINITE = 3
+
+
+class Transposition(Enum):
+    """How the transpose of a matrix-valued result is found from the arguments."""
+
+    UNKNOWN = "unknown"
+    ITSELF = "f(A) is the transpose of A"
+    ARGUMENTWISE = "f(A, B, …).T = f(A.T, B.T, …)"
+    EXCHANGED = "f(a, b).T = f(b, a)"
+    REVERSED = "f(A, B).T = f(B.T, A.T)"
 
 
 @dataclass(frozen=True)
 class Argument:
     """The facts about one argument that rules may use.
 
-    `value` is given where the argument is constant; `definite` says that it is proven to be a
-    symmetric positive definite matrix.
+    `value` is given where the argument is constant and its value is known.
     """
 
     shape: Shape
     sign: Sign = Sign.UNKNOWN
     constant: bool = False
     value: np.ndarray | None = None
-    definite: bool = False
+    matrix: MatrixKind = MatrixKind.GENERAL
+
+    @property
+    def definite(self) -> bool:
+        """Whether the argument is proven to be a symmetric positive definite matrix."""
+        return self.matrix is MatrixKind.DEFINITE
 
     @classmethod
     def from_value(cls, value: Any) -> Argument:
@@ -159,7 +182,7 @@ class Always(Generic[T]):
 
     value: T
 
-    def __call__(self, arguments: Arguments, params: Params) -> T:
+    def __call__(self, arguments: Any, params: Params) -> T:
         return self.value
 
 

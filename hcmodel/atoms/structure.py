@@ -18,9 +18,11 @@ from hcmodel.atoms.rules import (
     Arguments,
     Curvature,
     Dependence,
+    MatrixKind,
     Monotonicity,
     Params,
     Sign,
+    Transposition,
     common_sign,
 )
 from hcmodel.atoms.shape_rules import probed
@@ -47,7 +49,7 @@ def _index_shape(name: str, shapes: Sequence[Shape], params: dict[str, Any]) -> 
     return indexing.indexed_shape(params["key"], shapes[0])
 
 
-@movement(shape=_index_shape, prepare=_prepare_index)
+@movement(shape=_index_shape, prepare=_prepare_index, linear_in=(0,))
 def index(xp: Any, a: Any, *, key: Any) -> Any:
     """The entries that `key` selects, as numpy's a[key]."""
     return a[key.numpy]
@@ -78,6 +80,7 @@ def _prepare_reshape(name: str, shapes: Sequence[Shape], params: dict[str, Any])
     shape=lambda name, shapes, params: params["shape"],
     prepare=_prepare_reshape,
     static=("shape",),
+    linear_in=(0,),
 )
 def reshape(xp: Any, a: Any, shape: Any) -> Any:
     """The same entries in another shape, last index fastest (C order)."""
@@ -95,10 +98,25 @@ def _prepare_transpose(
     return {"axes": tuple(axis % ndim for axis in axes)}
 
 
+def _transposition(arguments: Arguments, params: Params) -> Transposition:
+    """The transpose, of a matrix whose two axes are exchanged."""
+    exchanged = params["axes"] is None or tuple(params["axes"]) == (1, 0)
+    matrix = len(arguments[0].shape) == 2
+    return Transposition.ITSELF if matrix and exchanged else Transposition.UNKNOWN
+
+
+def _same_definiteness(arguments: Arguments, params: Params) -> MatrixKind:
+    """That of the argument."""
+    return arguments[0].matrix
+
+
 @movement(
     shape=probed(lambda xp, a, axes: xp.transpose(a, axes)),
     prepare=_prepare_transpose,
     static=("axes",),
+    linear_in=(0,),
+    transposition=_transposition,
+    definiteness=_same_definiteness,
 )
 def transpose(xp: Any, a: Any, axes: Any = None) -> Any:
     """The axes in another order, reversed by default."""
@@ -113,6 +131,7 @@ def _prepare_shape(name: str, shapes: Sequence[Shape], params: dict[str, Any]) -
     shape=probed(lambda xp, a, shape: np.broadcast_to(a, shape)),
     prepare=_prepare_shape,
     static=("shape",),
+    linear_in=(0,),
 )
 def broadcast_to(xp: Any, a: Any, shape: Any) -> Any:
     """The entries repeated to fill `shape`, as numpy's."""
@@ -180,7 +199,23 @@ def _diagonal_shape(name: str, shapes: Sequence[Shape], params: dict[str, Any]) 
     raise ModelError(f"'diag' takes a vector or a matrix, not shape {shape}")
 
 
-@movement(shape=_diagonal_shape, sign=_diagonal_sign, log_curvature=_diagonal_log_curvature)
+def _diagonal_definiteness(arguments: Arguments, params: Params) -> MatrixKind:
+    """Of a vector, definite where its entries are positive."""
+    sign = arguments[0].sign
+    if not _fills_with_zeros(arguments[0]):
+        return MatrixKind.GENERAL
+    if sign is Sign.POSITIVE:
+        return MatrixKind.DEFINITE
+    return MatrixKind.SEMIDEFINITE if sign.is_nonnegative else MatrixKind.SYMMETRIC
+
+
+@movement(
+    shape=_diagonal_shape,
+    sign=_diagonal_sign,
+    log_curvature=_diagonal_log_curvature,
+    linear_in=(0,),
+    definiteness=_diagonal_definiteness,
+)
 def diag(xp: Any, a: Any) -> Any:
     """The diagonal of a matrix, or the matrix with a vector on its diagonal."""
     if np.ndim(a) == 1:

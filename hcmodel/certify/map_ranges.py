@@ -19,7 +19,6 @@ from hcmodel.expressions.graph import topological_order
 from hcmodel.expressions.leaves import Apply, Expression, Variable
 from hcmodel.expressions.variable_sets import make_domain
 from hcmodel.facts.node_facts import Facts
-from hcmodel.maps.separable import REARRANGEMENTS
 from hcmodel.solvers.sets.cones import ROOT_TWO, triangle
 from hcmodel.solvers.sets.domain import Box, Domain
 
@@ -98,7 +97,7 @@ def _kinds(parts: Sequence[Expression]) -> dict[int, Kinds]:
             if node.atom.name == "mul":
                 paired = np.broadcast_arrays(*arguments)
                 kinds = np.where((paired[0] == SHARE) | (paired[1] == SHARE), WEIGHTED, OTHER)
-            elif node.atom.name in REARRANGEMENTS:
+            elif node.atom.moves_entries:
                 moved = node.atom.function(np, *arguments, **dict(node.params))
                 kinds = np.asarray(moved, dtype=int)
         known[id(node)] = kinds

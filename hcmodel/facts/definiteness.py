@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from enum import IntEnum
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from hcmodel.atoms.rules import Sign
+from hcmodel.atoms.rules import MatrixKind, Sign
 from hcmodel.expressions.leaves import Apply, Expression, Variable
 
 if TYPE_CHECKING:
@@ -16,15 +15,6 @@ if TYPE_CHECKING:
 
 MAX_ORDER = 400  # of constants whose eigenvalues are computed
 ROUNDING = 1e-12
-
-
-class MatrixKind(IntEnum):
-    """Each kind is also of the kinds before it."""
-
-    GENERAL = 0
-    SYMMETRIC = 1
-    SEMIDEFINITE = 2
-    DEFINITE = 3
 
 
 def definiteness(

@@ -14,10 +14,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from hcmodel.atoms.atom import Atom
-from hcmodel.atoms.rules import Argument, Domain, Monotonicity, Sign
+from hcmodel.atoms.rules import Argument, Domain, MatrixKind, Monotonicity, Sign
 from hcmodel.facts.answers import Answers
 from hcmodel.facts.bits import AFFINE, CONCAVE, CONVEX, OF_CURVATURE, PASSING, UNKNOWN, Passing
-from hcmodel.facts.definiteness import MatrixKind
 
 if TYPE_CHECKING:
     from hcmodel.facts.node_facts import Node

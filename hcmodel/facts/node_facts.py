@@ -8,18 +8,18 @@ depends on the coordinates, so that trying other coordinates asks the table noth
 from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
 from hcmodel.atoms.atom import Atom
-from hcmodel.atoms.rules import Argument, Sign, sign_of
+from hcmodel.atoms.rules import Argument, MatrixKind, Sign, sign_of
 from hcmodel.expressions.leaves import Apply, Expression, Leaf, Parameter, Variable
 from hcmodel.facts import intervals, patterns
 from hcmodel.facts.answers import Answers, ask
 from hcmodel.facts.bits import stronger
-from hcmodel.facts.definiteness import MatrixKind, definiteness
+from hcmodel.facts.definiteness import definiteness
 from hcmodel.facts.intervals import Interval
 from hcmodel.facts.local_rules import LocalRule, is_supported, local_rule
 from hcmodel.facts.patterns import Pattern
@@ -68,8 +68,7 @@ class Node:
     @property
     def argument(self) -> Argument:
         """The facts as the rules of the atom table take them."""
-        definite = self.definiteness is MatrixKind.DEFINITE
-        return Argument(self.shape, self.sign, self.constant, self.value, definite)
+        return Argument(self.shape, self.sign, self.constant, self.value, self.definiteness)
 
 
 class Facts:
@@ -202,7 +201,7 @@ def _as_argument(atom: str, node: Node) -> Argument:
     argument = node.argument
     if atom == "logdet" and node.definiteness is not MatrixKind.GENERAL:
         # on its domain, a symmetric argument is definite
-        return Argument(argument.shape, argument.sign, argument.constant, argument.value, True)
+        return replace(argument, matrix=MatrixKind.DEFINITE)
     return argument
 
 

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from hcmodel.atoms.rules import Sign
+from hcmodel.atoms.rules import MatrixKind, Sign
 from hcmodel.facts.bits import (
     AFFINE,
     CONCAVE,
@@ -22,7 +22,6 @@ from hcmodel.facts.bits import (
     UNKNOWN,
     magnitude_is_convex,
 )
-from hcmodel.facts.definiteness import MatrixKind
 from hcmodel.facts.local_rules import MOVEMENT
 
 if TYPE_CHECKING:

@@ -12,17 +12,15 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
+from hcmodel.atoms.rules import Argument, Curvature
 from hcmodel.expressions.graph import topological_order
 from hcmodel.expressions.leaves import Apply, Expression, Variable
 from hcmodel.facts.curvature import can_be_log
 
 IDENTITY, LOG = "identity", "log"
 
-REARRANGEMENTS = frozenset(
-    {"index", "hstack", "vstack", "concatenate", "reshape", "transpose", "stack", "diag"}
-)
 # Codes: 0 is "something else"; entry k of the variables is 1 + k, its logarithm −(1 + k). An entry that
-# was shifted or turned round is a coordinate all the same, but its logarithm is none: it has MOVED added.
+# was shifted or negated is still a coordinate, but its logarithm is not one: it has MOVED added.
 MOVED = 1 << 40
 Codes = NDArray[np.int64]
 
@@ -79,25 +77,34 @@ def _settled(codes: Codes) -> Codes:
 
 def _applied(node: Apply, known: dict[int, Codes]) -> Codes:
     """The codes of an atom's result; what is not understood is something else."""
+    if node.atom.moves_entries:
+        sources = [known[id(argument)] for argument in node.args]
+        return np.asarray(node.atom.function(np, *sources, **dict(node.params)), dtype=int)
+    moving = [i for i, argument in enumerate(node.args) if argument.variables()]
     unknown = np.zeros(node.shape, dtype=int)
-    name, arguments = node.atom.name, [known[id(argument)] for argument in node.args]
-    if name == "log":
-        return np.where((arguments[0] > 0) & (arguments[0] < MOVED), -arguments[0], 0)
-    if name == "neg":
-        return _moved(arguments[0])
-    if name in REARRANGEMENTS:
-        return np.asarray(node.atom.function(np, *arguments, **dict(node.params)), dtype=int)
-    if name in ("add", "sub", "mul", "div") and len(node.args) == 2:
-        moving = [i for i, argument in enumerate(node.args) if argument.variables()]
-        if len(moving) != 1 or (name == "div" and moving == [1]):
-            return unknown
-        fixed = node.args[1 - moving[0]].value
-        if fixed is None or (name in ("mul", "div") and not np.all(fixed)):
-            return unknown
-        codes = np.array(np.broadcast_to(arguments[moving[0]], node.shape))
-        still = name in ("mul", "div") and bool(np.all(fixed > 0))
-        return codes if still else _moved(codes)
-    return unknown
+    if len(moving) != 1 or not node.atom.is_invertible:
+        return unknown
+    facts = [
+        Argument(argument.shape) if i in moving else _constant(argument)
+        for i, argument in enumerate(node.args)
+    ]
+    atom, params = node.atom, dict(node.params)
+    if atom.inverse(facts, params) is None:
+        return unknown
+    codes = np.array(np.broadcast_to(known[id(node.args[moving[0]])], node.shape))
+    if atom.log_to_plain(facts, params) is Curvature.AFFINE:
+        return np.where((codes > 0) & (codes < MOVED), -codes, 0)
+    if atom.curvature(facts, params) is not Curvature.AFFINE:
+        return unknown
+    proportional = atom.log_curvature(facts, params) is Curvature.AFFINE
+    return codes if proportional else _moved(codes)
+
+
+def _constant(argument: Expression) -> Argument:
+    value = argument.value
+    if value is None:
+        return Argument(argument.shape, constant=True)
+    return Argument.from_value(value)
 
 
 def _moved(codes: Codes) -> Codes:

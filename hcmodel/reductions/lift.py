@@ -5,30 +5,29 @@
 A piece is lifted where only larger values of it make things worse (min and minimum: smaller ones), so
 that the bound is tight at every solution. Elsewhere, under a minus sign or in an equality, it stays
 inside the functions, which are then kinked. Directions are found from the roots down, by the
-monotonicity that the atom table proves; the graph is then built again from the leaves up.
+monotonicity that the atom table proves; the graph is then built again from the leaves up. The rows
+are those that an atom declares as its `pieces`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
-from hcmodel.atoms.rules import Monotonicity
+from hcmodel.atoms.algebra import Pieces
+from hcmodel.atoms.atom import NO_PIECES
+from hcmodel.atoms.rules import Argument, Monotonicity
 from hcmodel.expressions.constraint import Constraint
 from hcmodel.expressions.graph import topological_order
 from hcmodel.expressions.leaves import Apply, Constant, Expression, Variable
-from hcmodel.expressions.table import ATOMS
 from hcmodel.facts.node_facts import Facts
 
 UP, DOWN = 1, 2  # bits: larger values make things worse, smaller ones do
 BOTH = UP | DOWN
 # Of the two sides of a constraint.
 SIDES = {"<=": (UP, DOWN), ">=": (DOWN, UP), "==": (BOTH, BOTH)}
-# The direction in which each atom can be lifted.
-LIFTABLE = {"max": UP, "maximum": UP, "abs": UP, "norm": UP, "min": DOWN, "minimum": DOWN}
 
 
 @dataclass(frozen=True)
@@ -69,7 +68,7 @@ def lift(objective: Expression, sign: float, constraints: Sequence[Constraint]) 
         roots += [constraint.lhs, constraint.rhs]
         wanted += SIDES[constraint.sense]
     order = topological_order(roots)
-    if not any(_is_polyhedral(node) for node in order):
+    if not any(_pieces(node) for node in order):
         return Lifted(objective, tuple(constraints), ())
     facts = Facts()
     directions = _directions(order, list(zip(roots, wanted, strict=True)), facts)
@@ -89,10 +88,11 @@ def _constraint_like(constraint: Constraint, lhs: Expression, rhs: Expression) -
     return Constraint(lhs, constraint.sense, rhs, constraint.name)
 
 
-def _is_polyhedral(node: Expression) -> bool:
-    if not isinstance(node, Apply) or node.atom.name not in LIFTABLE:
-        return False
-    return node.atom.name != "norm" or dict(node.params)["p"] in (1.0, np.inf)
+def _pieces(node: Expression) -> Pieces | None:
+    if not isinstance(node, Apply) or node.atom.pieces is NO_PIECES:
+        return None
+    arguments = [Argument(argument.shape) for argument in node.args]
+    return node.atom.pieces(arguments, dict(node.params))
 
 
 def _directions(
@@ -106,8 +106,9 @@ def _directions(
         if not isinstance(node, Apply):
             continue
         bits = found[id(node)]
-        if is_lifted(node, bits):
-            passed = [_into_pieces(node.atom.name)] * len(node.args)
+        pieces = _pieces(node)
+        if pieces is not None and is_lifted(node, bits):
+            passed = [bits if pieces.monotone else BOTH] * len(node.args)
         else:
             arguments = [facts[argument].argument for argument in node.args]
             moves = node.atom.monotonicity(arguments, dict(node.params))
@@ -118,15 +119,11 @@ def _directions(
 
 
 def is_lifted(node: Expression, bits: int) -> bool:
-    return (
-        _is_polyhedral(node)
-        and bits == LIFTABLE[node.atom.name]  # type: ignore[attr-defined]
-        and bool(node.variables())
-    )
-
-
-def _into_pieces(name: str) -> int:
-    return {"max": UP, "maximum": UP, "min": DOWN, "minimum": DOWN}.get(name, BOTH)
+    """Whether a node whose value matters in these directions is replaced by a bound."""
+    pieces = _pieces(node)
+    if pieces is None or bits != (UP if pieces.above else DOWN):
+        return False
+    return bool(node.variables())
 
 
 def _through(move: Monotonicity, bits: int) -> int:
@@ -154,11 +151,22 @@ class _Builder:
         if not isinstance(node, Apply):
             return node
         arguments = tuple(self.new[id(argument)] for argument in node.args)
-        if is_lifted(node, self.directions[id(node)]):
-            return PIECES[node.atom.name](self, node, arguments)
+        pieces = _pieces(node)
+        if pieces is not None and is_lifted(node, self.directions[id(node)]):
+            return self._bounded(node, pieces, arguments)
         if all(new is old for new, old in zip(arguments, node.args, strict=True)):
             return node
         return Apply(node.atom, arguments, node.params, node.shape)
+
+    def _bounded(
+        self, node: Apply, pieces: Pieces, arguments: tuple[Expression, ...]
+    ) -> Expression:
+        """The value of a node in terms of a variable that bounds its pieces."""
+        t = self.bound(pieces.bounded(node.args) if pieces.bounded else node, node)
+        for smaller, larger in pieces.rows(arguments, t):
+            if not self._is_bound(smaller, t):
+                self.rows.append(Constraint(smaller, "<=", larger))
+        return pieces.value(t) if pieces.value else t
 
     def bound(self, defined: Expression, source: Expression) -> Variable:
         """A variable that is to bound `defined`, with what is proven of its range."""
@@ -174,64 +182,8 @@ class _Builder:
         self.definitions.append(Definition(variable, defined, source))
         return variable
 
-    def largest(self, node: Apply, arguments: tuple[Expression, ...]) -> Expression:
-        """max or maximum: no piece above t."""
-        t = self.bound(node, node)
-        shown = _beside(t, node)
-        for argument in arguments:
-            if not self._is_bound(argument, t):
-                self.rows.append(Constraint(argument, "<=", shown))
-        return t
-
-    def smallest(self, node: Apply, arguments: tuple[Expression, ...]) -> Expression:
-        """min or minimum: no piece below t."""
-        t = self.bound(node, node)
-        shown = _beside(t, node)
-        self.rows += [Constraint(shown, "<=", argument) for argument in arguments]
-        return t
-
-    def size(self, node: Apply, arguments: tuple[Expression, ...]) -> Expression:
-        """abs: a and −a below t."""
-        t = self.bound(node, node)
-        self._between(arguments[0], t)
-        return t
-
-    def norm(self, node: Apply, arguments: tuple[Expression, ...]) -> Expression:
-        params = dict(node.params)
-        if params["p"] == 1.0:
-            sizes = ATOMS["abs"](node.args[0])
-            t = self.bound(sizes, node)
-            self._between(arguments[0], t)
-            return ATOMS["sum"].apply((t,), {"axis": params["axis"]})
-        t = self.bound(node, node)
-        self._between(arguments[0], _beside(t, node))
-        return t
-
-    def _between(self, argument: Expression, t: Expression) -> None:
-        self.rows += [Constraint(argument, "<=", t), Constraint(-argument, "<=", t)]
-
     def _is_bound(self, argument: Expression, t: Variable) -> bool:
         """Whether the bounds of t say already that a constant is not above it."""
         if not isinstance(argument, Constant):
             return False
         return bool(np.all(argument.value <= np.broadcast_to(t.lower, t.shape)))
-
-
-PIECES: dict[str, Callable[[_Builder, Apply, tuple[Expression, ...]], Expression]] = {
-    "max": _Builder.largest,
-    "maximum": _Builder.largest,
-    "min": _Builder.smallest,
-    "minimum": _Builder.smallest,
-    "abs": _Builder.size,
-    "norm": _Builder.norm,
-}
-
-
-def _beside(t: Variable, node: Apply) -> Expression:
-    """t in a shape that broadcasts against the array that was reduced along an axis."""
-    axis: Any = dict(node.params).get("axis")
-    shape = node.args[0].shape
-    if node.atom.name in ("maximum", "minimum") or axis is None:
-        return t
-    kept = tuple(1 if i in axis else length for i, length in enumerate(shape))
-    return ATOMS["reshape"](t, kept)

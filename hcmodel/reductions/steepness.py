@@ -1,4 +1,4 @@
-"""Variables that keep off their bound 0, since a function of theirs is infinitely steep there.
+"""Variables that keep off their bound 0, since a function of theirs has an infinite slope there.
 
 The slope of x log x, √x or log x has no end at 0. Such an entry moves by factors, as one with a positive
 lower bound does: a step that ends on the bound would be refused, and one that ends near it changes
@@ -12,12 +12,12 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
+from hcmodel.atoms.rules import Always, Argument
 from hcmodel.expressions.graph import topological_order
 from hcmodel.expressions.leaves import Apply, Expression, Variable
 from hcmodel.maps.separable import entry_codes, entry_offsets
 
-# Which arguments of an atom are steep at 0.
-STEEP = {"log": (0,), "sqrt": (0,), "entr": (0,), "kl_div": (0, 1), "inv_pos": (0,), "div": (1,)}
+NOWHERE: Always[tuple[int, ...]] = Always(())
 
 
 def steep_entries(
@@ -37,7 +37,12 @@ def steep_entries(
 def _steep_arguments(node: Expression) -> list[Expression]:
     if not isinstance(node, Apply):
         return []
-    if node.atom.name == "power" and node.args[1].value is not None:
-        # A root, or a negative power; of an array of exponents one is enough.
-        return [node.args[0]] if np.any(node.args[1].value < 1) else []
-    return [node.args[place] for place in STEEP.get(node.atom.name, ())]
+    if node.atom.infinite_slope == NOWHERE:
+        return []
+    arguments = [_known(argument) for argument in node.args]
+    return [node.args[place] for place in node.atom.infinite_slope(arguments, dict(node.params))]
+
+
+def _known(argument: Expression) -> Argument:
+    value = None if argument.variables() else argument.value
+    return Argument(argument.shape) if value is None else Argument.from_value(value)

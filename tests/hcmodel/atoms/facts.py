@@ -15,13 +15,22 @@ from typing import Any
 import numpy as np
 
 from hcmodel.atoms.atom import Atom
-from hcmodel.atoms.rules import Argument, Curvature, Domain, Monotonicity, Sign, sign_of
+from hcmodel.atoms.rules import (
+    Argument,
+    Curvature,
+    Domain,
+    MatrixKind,
+    Monotonicity,
+    Sign,
+    sign_of,
+)
 from hcmodel.expressions.leaves import as_expression
 from tests.hcmodel.atoms.samples import Sample
 
 POINTS = 6
 ROUNDING = 1e-9
 MATRIX_DOMAINS = (Domain.INVERTIBLE, Domain.POSITIVE_DEFINITE, Domain.HURWITZ, Domain.SCHUR)
+KNOWN = {False: MatrixKind.GENERAL, True: MatrixKind.DEFINITE}
 CHANNELS = {
     "curvature": (False, False),
     "log_curvature": (True, True),
@@ -124,7 +133,7 @@ def _matrix_situations(
         first = matrix(definite)
         rest = [rng.normal(size=a.shape) for a in sample.arguments[1:]]
         arguments = [
-            Argument.from_value(value) if fixed else Argument(value.shape, definite=definite)
+            Argument.from_value(value) if fixed else Argument(value.shape, matrix=KNOWN[definite])
             for value, fixed in zip([first, *rest], constant, strict=True)
         ]
 

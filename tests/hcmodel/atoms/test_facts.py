@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from hcmodel.atoms.rules import Always, Argument, Curvature, Kind, Monotonicity, Sign
+from hcmodel.atoms.rules import Always, Argument, Curvature, Kind, MatrixKind, Monotonicity, Sign
 from hcmodel.expressions.table import ATOMS
 from tests.hcmodel.atoms.facts import broken_facts
 from tests.hcmodel.atoms.samples import ALL_SAMPLES, SAMPLES, Sample, definite
@@ -117,9 +117,9 @@ TABLE: list[tuple[str, list[Argument], dict[str, Any], str, Curvature]] = [
     ("quad_form", [argument(U, (2,)), number(np.eye(2))], {}, "curvature", CONVEX),
     ("quad_form", [argument(U, (2,)), number(-np.eye(2))], {}, "curvature", CONCAVE),
     ("quad_form", [argument(P, (2,)), number(np.ones((2, 2)))], {}, "log_curvature", CONVEX),
-    ("logdet", [argument(U, (2, 2), definite=True)], {}, "curvature", CONCAVE),
+    ("logdet", [argument(U, (2, 2), matrix=MatrixKind.DEFINITE)], {}, "curvature", CONCAVE),
     ("logdet", [argument(U, (2, 2))], {}, "curvature", UNKNOWN),
-    ("det", [argument(U, (2, 2), definite=True)], {}, "plain_to_log", CONCAVE),
+    ("det", [argument(U, (2, 2), matrix=MatrixKind.DEFINITE)], {}, "plain_to_log", CONCAVE),
     ("prod", [argument(P, (3,))], {"axis": None}, "log_curvature", AFFINE),
 ]
 

@@ -1,0 +1,40 @@
+"""What an atom is algebraically: its inverse, and its pieces where it is polyhedral.
+
+Both work on the arguments themselves, arrays or expressions, and not on facts about them.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Container, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from hcmodel.expressions.node import Expression
+
+# Positions of arguments.
+Places = Container[int]
+EVERY_ARGUMENT: Places = range(sys.maxsize)
+
+# (xp, result) → the one argument that is not constant, entry by entry.
+Inverse = Callable[[Any, Any], Any]
+Row = tuple[Expression, Expression]
+
+
+@dataclass(frozen=True)
+class Pieces:
+    """A polyhedral function as a bound t on its pieces.
+
+    With `above` the function is the least t that satisfies the rows, else the largest such t.
+    `rows(arguments, t)` are pairs (smaller side, larger side). `monotone` says that every row has the
+    arguments on the smaller side if `above`, on the larger side otherwise, and nowhere else.
+
+    Where a function is a sum of such bounds, `bounded(arguments)` is the expression that t bounds
+    and `value(t)` the function's value; without them these are the function and t.
+    """
+
+    above: bool
+    rows: Callable[[Sequence[Expression], Expression], list[Row]]
+    monotone: bool
+    bounded: Callable[[Sequence[Expression]], Expression] | None = None
+    value: Callable[[Expression], Expression] | None = None

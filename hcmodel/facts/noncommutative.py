@@ -1,0 +1,210 @@
+"""Matrix expressions as noncommutative polynomials, and whether two of them are each other's transpose.
+
+Each matrix is written as a weighted sum of words, a word being a product of factors, and so is its
+transpose: transposes are pushed down to the factors, products and sums are multiplied out. A matrix
+is symmetric, whatever its variables are, if the two sums are equal. What is not understood is a factor
+of its own, of which nothing is claimed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from hcmodel.atoms.rules import (
+    Argument,
+    Contraction,
+    Dependence,
+    MatrixKind,
+    Transposition,
+)
+from hcmodel.expressions.graph import topological_order
+from hcmodel.expressions.leaves import Apply, Constant, Expression, Parameter, Variable
+from hcmodel.expressions.shapes import Shape
+
+# Data that differ from their transpose by less than this, relative to the largest entry, do so by
+# rounding: a covariance computed as B @ B.T, say.
+ROUNDING = 1e-12
+# Sums of more words than this are not multiplied out, which bounds the work.
+MOST_WORDS = 256
+
+Word = tuple[int, ...]
+Words = dict[Word, float]
+
+
+def is_symmetric_value(value: np.ndarray) -> bool:
+    """Whether an array is a symmetric matrix, to rounding."""
+    if value.ndim != 2 or value.shape[0] != value.shape[1]:
+        return False
+    largest = float(np.max(np.abs(value), initial=0.0))
+    return bool(np.max(np.abs(value - value.T), initial=0.0) <= ROUNDING * largest)
+
+
+def difference_is_symmetric(left: Expression, right: Expression, shape: Shape) -> bool:
+    """Whether left − right is a symmetric matrix, at the parameters' current values."""
+    polynomials = Polynomials()
+    for node in topological_order((left, right)):
+        polynomials.add(node)
+    plain, turned = polynomials.total((left, right), (1.0, -1.0), shape)
+    return plain == turned
+
+
+@dataclass
+class Polynomials:
+    """For each node its words and those of its transpose; factors are numbered as they appear."""
+
+    words: dict[int, tuple[Words, Words]] = field(default_factory=dict)
+    numbers: dict[Hashable, int] = field(default_factory=dict)
+
+    def add(self, node: Expression) -> None:
+        """Find the words of a node whose arguments are known."""
+        found: tuple[Words, Words] | None = None
+        if isinstance(node, Apply) and node.ndim == 2:
+            found = self._multiplied_out(node)
+        if found is None:
+            plain, turned = self._factor(node)
+            found = {(plain,): 1.0}, {(turned,): 1.0}
+        self.words[id(node)] = found
+
+    def total(
+        self, nodes: Sequence[Expression], weights: Sequence[float], shape: Shape
+    ) -> tuple[Words, Words]:
+        """The words of a weighted sum, in which a number fills the whole shape."""
+        plain: Words = {}
+        turned: Words = {}
+        for node, weight in zip(nodes, weights, strict=True):
+            pair = self.words[id(node)]
+            if node.shape != shape:
+                filled = [
+                    self._number(("fill", self._opaque(node), lengths))
+                    for lengths in (shape, shape[::-1])
+                ]
+                pair = {(filled[0],): 1.0}, {(filled[1],): 1.0}
+            for target, words in zip((plain, turned), pair, strict=True):
+                for word, coefficient in words.items():
+                    target[word] = target.get(word, 0.0) + weight * coefficient
+        return _without_zeros(plain), _without_zeros(turned)
+
+    def _multiplied_out(self, node: Apply) -> tuple[Words, Words] | None:
+        """Transposes, sums, multiples by a constant number and products; else None."""
+        atom, args = node.atom, node.args
+        pairs = [self.words[id(argument)] for argument in args]
+        if _transposition(node) is Transposition.ITSELF:
+            return pairs[0][1], pairs[0][0]
+        if atom.summed:
+            fitting = all(argument.shape in ((), node.shape) for argument in args)
+            if not fitting or sum(len(plain) for plain, _ in pairs) > MOST_WORDS:
+                return None
+            return self.total(args, atom.signs(len(args)), node.shape)
+        if _is_matrix_product(node):
+            (left, left_turned), (right, right_turned) = pairs
+            if len(left) * len(right) > MOST_WORDS:
+                return None
+            return _product(left, right), _product(right_turned, left_turned)
+        return self._multiple(node)
+
+    def _multiple(self, node: Apply) -> tuple[Words, Words] | None:
+        """A matrix times, or divided by, a constant number."""
+        places = [i for i, argument in enumerate(node.args) if argument.shape == node.shape]
+        if len(places) != 1 or places[0] not in node.atom.linear_in or not _is_elementwise(node):
+            return None
+        factors = [np.ones(()) if i == places[0] else each for i, each in enumerate(node.args)]
+        numbers = [each.value if isinstance(each, Constant) else each for each in factors]
+        if not all(isinstance(number, np.ndarray) and not number.shape for number in numbers):
+            return None
+        with np.errstate(all="ignore"):
+            weight = float(node.atom.function(np, *numbers, **dict(node.params)))
+        if not np.isfinite(weight):
+            return None
+        return self.total([node.args[places[0]]], [weight], node.shape)
+
+    def _factor(self, node: Expression) -> tuple[int, int]:
+        """A node as a factor of words, and its transpose."""
+        own = self._opaque(node)
+        if node.ndim != 2 or self._is_symmetric_factor(node):
+            return own, own
+        if isinstance(node, Constant):
+            return own, self._opaque(Constant(node.value.T))
+        if isinstance(node, Apply):
+            transposition = _transposition(node)
+            if transposition is Transposition.EXCHANGED:
+                return own, self._number(self._form(node, node.args[::-1], 0))
+            if transposition is Transposition.REVERSED:
+                return own, self._number(self._form(node, node.args[::-1], 1))
+            if transposition is Transposition.ARGUMENTWISE or _is_elementwise(node):
+                return own, self._number(self._form(node, node.args, 1))
+        return own, self._number(("transpose", own))
+
+    def _is_symmetric_factor(self, node: Expression) -> bool:
+        if isinstance(node, (Constant, Parameter)):
+            return node.value is not None and is_symmetric_value(node.value)
+        if isinstance(node, Variable):
+            return node.domain_kind in ("symmetric", "psd")
+        if not isinstance(node, Apply):
+            return False
+        arguments = [
+            Argument(argument.shape, matrix=self._matrix_kind(argument)) for argument in node.args
+        ]
+        kind = node.atom.definiteness(arguments, dict(node.params))
+        return kind >= MatrixKind.SYMMETRIC
+
+    def _matrix_kind(self, node: Expression) -> MatrixKind:
+        plain, turned = self.words[id(node)]
+        symmetric = node.ndim == 2 and plain == turned
+        return MatrixKind.SYMMETRIC if symmetric else MatrixKind.GENERAL
+
+    def _opaque(self, node: Expression) -> int:
+        if isinstance(node, Apply):
+            return self._number(self._form(node, node.args, 0))
+        return self._number(node.merge_key() if isinstance(node, Constant) else id(node))
+
+    def _form(self, node: Apply, args: Sequence[Expression], side: int) -> Hashable:
+        """The atom on its arguments (side 0) or on their transposes (side 1)."""
+        sums = [frozenset(self.words[id(argument)][side].items()) for argument in args]
+        arguments = [self._number(("sum", each)) for each in sums]
+        if node.atom.commutative:
+            arguments.sort()
+        return (node.atom, node.params, tuple(arguments))
+
+    def _number(self, form: Hashable) -> int:
+        return self.numbers.setdefault(form, len(self.numbers))
+
+
+def _product(left: Words, right: Words) -> Words:
+    product: Words = {}
+    for first, weight in left.items():
+        for second, other in right.items():
+            product[first + second] = product.get(first + second, 0.0) + weight * other
+    return _without_zeros(product)
+
+
+def _without_zeros(words: Words) -> Words:
+    return {word: weight for word, weight in words.items() if weight != 0.0}
+
+
+def _transposition(node: Apply) -> Transposition:
+    arguments = [Argument(argument.shape) for argument in node.args]
+    return node.atom.transposition(arguments, dict(node.params))
+
+
+def _dependence(node: Apply) -> Dependence | Contraction:
+    return node.atom.dependence([argument.shape for argument in node.args], dict(node.params))
+
+
+def _is_matrix_product(node: Apply) -> bool:
+    """Whether the node is A @ B, in whatever labels."""
+    dependence = _dependence(node)
+    if not isinstance(dependence, Contraction) or len(node.args) != 2:
+        return False
+    inputs, output = dependence.subscripts.split("->")
+    left, right = inputs.split(",")
+    if len(left) != 2 or len(right) != 2 or left[1] != right[0]:
+        return False
+    return output == left[0] + right[1] and left[1] not in output
+
+
+def _is_elementwise(node: Apply) -> bool:
+    fitting = all(argument.shape in ((), node.shape) for argument in node.args)
+    return fitting and _dependence(node) is Dependence.ELEMENTWISE
