@@ -3,7 +3,9 @@
 from hcmodel.solvers.methods import METHODS, minimize
 from hcmodel.solvers.oracle import Evaluation, Oracle, OracleCalls, function_oracle
 from hcmodel.solvers.result import Record, Result, Termination
-from hcmodel.solvers.sets.domain import Box, Domain, Product
+from hcmodel.solvers.sets.box import Box
+from hcmodel.solvers.sets.domain import Domain
+from hcmodel.solvers.sets.product import Product
 
 __all__ = [
     "METHODS",

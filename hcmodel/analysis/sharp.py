@@ -18,8 +18,7 @@ from numpy.typing import NDArray
 
 from hcmodel.analysis.hidden_map import OBJECTIVE, HiddenMap, MapPoint
 from hcmodel.analysis.segments import inside
-from hcmodel.analysis.stationary import Stationary, snapped
-from hcmodel.solvers.sets.domain import Box
+from hcmodel.analysis.stationary import NEAR, Stationary
 
 FloatArray = NDArray[np.float64]
 
@@ -53,7 +52,7 @@ def sharp_minimum(
 
     A descent that comes near a point of `known` is given up.
     """
-    if not isinstance(model.domain, Box) or model.domain.dimension > LARGEST_DIMENSION:
+    if not model.domain.is_box or model.domain.dimension > LARGEST_DIMENSION:
         return None
     x, radius = model.domain.project(start), FIRST_RADIUS
     if any(np.all(np.abs(x - y) <= 1e-4 * model.domain.metric(x)) for y in known):
@@ -75,7 +74,7 @@ def sharp_minimum(
         reach = max(radius, 1e-6) * model.domain.metric(x)
         if radius < 0.1 * FIRST_RADIUS and any(np.all(np.abs(x - y) <= reach) for y in known):
             return None
-    point = model.at(snapped(model.domain, x))
+    point = model.at(model.domain.snapped(x, NEAR))
     if not (point.finite and inside(model, point.point) and point.violation <= 1e-9):
         return None
     return _shown(model, point, generator)
@@ -150,7 +149,6 @@ def _program(
 ) -> _Program:
     """min t + price·v: objective pieces <= t, row pieces <= v, all in units of one radius."""
     domain = model.domain
-    assert isinstance(domain, Box)
     metric = np.asarray(domain.metric(x))
     rows, limits, owners, signs, sizes = [], [], [], [], []
     size = 1.0
@@ -169,8 +167,9 @@ def _program(
             owners += [function] * values.size
             signs += [sign] * values.size
             sizes += [largest] * values.size
-    low = np.maximum((domain.lower - x) / (metric * radius), -1.0)
-    high = np.minimum((domain.upper - x) / (metric * radius), 1.0)
+    lower, upper = domain.entry_bounds()
+    low = np.maximum((lower - x) / (metric * radius), -1.0)
+    high = np.minimum((upper - x) / (metric * radius), 1.0)
     bounds = [*zip(low.tolist(), high.tolist(), strict=True), (None, None)]
     arguments = {
         "c": np.concatenate([np.zeros(x.size), [1.0, PRICE]]),

@@ -19,13 +19,14 @@ from numpy.typing import NDArray
 from hcmodel.analysis.hidden_map import OBJECTIVE, HiddenMap, MapPoint
 from hcmodel.analysis.segments import inside
 from hcmodel.solvers.algebra.hessians import as_dense
-from hcmodel.solvers.sets.cones import Simplices
-from hcmodel.solvers.sets.domain import Box, Domain, Product
+from hcmodel.solvers.numerics import DATA_ROUNDING
 
 FloatArray = NDArray[np.float64]
 
 # What is this near to a bound or a row, in natural units, is taken to be on it.
 NEAR = 1e-5
+# What is this near to a bound after that, in natural units, is on it but for rounding.
+ON_FACE = DATA_ROUNDING
 NEWTON_STEPS, LONGEST_STEP = 25, 0.5
 CONVERGED = 1e-9
 # How well conditioned the KKT system must be, and how clear a multiplier, against the objective's
@@ -79,8 +80,8 @@ def polish(model: HiddenMap, start: FloatArray, multipliers: FloatArray) -> Stat
     `multipliers` say which inequalities are active. The tests that need to know how much the
     objective varies are in `is_clear`.
     """
-    x = snapped(model.domain, model.domain.project(start))
-    face = _face(model.domain, x)
+    x = model.domain.snapped(model.domain.project(start), NEAR)
+    face = model.domain.flat_face(x, ON_FACE)
     if face is None:
         return None
     point = model.at(x)
@@ -120,7 +121,7 @@ def is_clear(
     """Whether the point is a KKT point beyond doubt; `variation` is the size of the objective."""
     x = found.point.point
     metric = np.asarray(model.domain.metric(x))
-    face = _face(model.domain, x)
+    face = model.domain.flat_face(x, ON_FACE)
     if face is None or found.residual is None:
         return False
     if found.residual * float(np.max(metric)) > 1e-9 * variation:
@@ -173,26 +174,8 @@ def _is_regular(
 
 def _bounds_hold_clearly(model: HiddenMap, found: Stationary, least: float) -> bool:
     """Whether every bound that holds the point is pushed against by more than `least`."""
-    x = found.point.point
     gradient = found.point.gradient(OBJECTIVE) + found.point.row_jacobian.T @ found.multipliers
-    metric = np.asarray(model.domain.metric(x))
-    start = 0
-    for factor in _factors(model.domain):
-        part = slice(start, start + factor.dimension)
-        start += factor.dimension
-        if isinstance(factor, Box):
-            held = ((x[part] <= factor.lower) | (x[part] >= factor.upper)) & (
-                factor.upper > factor.lower
-            )
-            if (np.abs(gradient[part]) * metric[part])[held].min(initial=np.inf) < least:
-                return False
-        elif isinstance(factor, Simplices):
-            slopes = gradient[part].reshape(factor.count, factor.length)
-            zero = x[part].reshape(slopes.shape) <= 0.0
-            for row, at_zero in zip(slopes, zero, strict=True):
-                if at_zero.any() and (row[at_zero] - row[~at_zero].mean()).min() < least:
-                    return False
-    return True
+    return not model.domain.weakest_bound(found.point.point, gradient) < least
 
 
 def _solve(system: _System, point: MapPoint, weights: FloatArray) -> FloatArray | None:
@@ -220,40 +203,3 @@ def _independent(
         rank = int(np.sum(sizes > 1e-9 * max(sizes[0], 1e-300))) if sizes.size else 0
         wanted = np.sort(wanted[order[:rank]])
     return _System(model, face, wanted)
-
-
-def _face(domain: Domain, x: FloatArray) -> FloatArray | None:
-    """Natural directions along the face of X at x; None on curved faces, of matrix cones."""
-    bases = []
-    start = 0
-    for factor in _factors(domain):
-        part = x[start : start + factor.dimension]
-        start += factor.dimension
-        basis = factor.face_basis(part, 1e-12).toarray()
-        flat = isinstance(factor, (Box, Simplices))
-        if not flat and basis.shape[1] < factor.dimension:
-            return None
-        bases.append(basis)
-    return np.asarray(scipy.linalg.block_diag(*bases))
-
-
-def _factors(domain: Domain) -> tuple[Domain, ...]:
-    return domain.factors if isinstance(domain, Product) else (domain,)
-
-
-def snapped(domain: Domain, x: FloatArray) -> FloatArray:
-    """x with the coordinates that are almost on a bound put onto it."""
-    parts = []
-    start = 0
-    for factor in _factors(domain):
-        part = x[start : start + factor.dimension].copy()
-        start += factor.dimension
-        if isinstance(factor, Box):
-            reach = NEAR * factor.metric(part)
-            part = np.where(part - factor.lower <= reach, factor.lower, part)
-            part = np.where(factor.upper - part <= reach, factor.upper, part)
-        elif isinstance(factor, Simplices):
-            part = np.where(part <= NEAR / factor.length, 0.0, part)
-            part = factor.project(part)
-        parts.append(part)
-    return np.concatenate(parts)

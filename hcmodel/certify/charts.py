@@ -18,14 +18,14 @@ import scipy
 from numpy.typing import NDArray
 
 from hcmodel.certify.map_ranges import Range, map_ranges
-from hcmodel.certify.sets import entry_bounds, least
 from hcmodel.expressions.leaves import Expression
 from hcmodel.expressions.variable_sets import make_domain
 from hcmodel.reductions.forms import Form
 from hcmodel.solvers.algebra.hessians import as_dense
 from hcmodel.solvers.coordinates.general import SINGULAR, MapGeometry
 from hcmodel.solvers.oracle import Evaluation
-from hcmodel.solvers.sets.domain import Domain, Product
+from hcmodel.solvers.sets.domain import Domain
+from hcmodel.solvers.sets.product import Product
 
 FloatArray = NDArray[np.float64]
 
@@ -163,7 +163,7 @@ class MapChart:
     def equals(self, slope: FloatArray, center: FloatArray) -> tuple[FloatArray, ...]:
         if not self.normals.size:
             return (slope,)
-        tilted = _tilted(slope, self.normals, center, entry_bounds(self.bounds))
+        tilted = _tilted(slope, self.normals, center, self.bounds.entry_bounds())
         return (slope,) if tilted is None else (slope, tilted)
 
     def without_curved(
@@ -171,7 +171,7 @@ class MapChart:
     ) -> tuple[FloatArray, float]:
         rest, cost = gradient.copy(), 0.0
         for own, domain in self.curved:
-            cost += least(domain, gradient[own], evaluation.point[own])
+            cost += domain.least(gradient[own], evaluation.point[own])
             rest[own] = 0.0
         return (rest, cost) if np.isfinite(cost) else (gradient, 0.0)
 

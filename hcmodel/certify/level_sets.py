@@ -12,12 +12,13 @@ import numpy as np
 import scipy
 from numpy.typing import NDArray
 
+from hcmodel.certify.balls import ball, least_over
 from hcmodel.certify.charts import Chart
-from hcmodel.certify.sets import HalfSpaces, ball, entry_bounds, least_over, sides
 from hcmodel.reductions.forms import Form
 from hcmodel.solvers import kkt
 from hcmodel.solvers.algebra.hessians import as_dense
 from hcmodel.solvers.oracle import Evaluation, Oracle
+from hcmodel.solvers.sets.half_spaces import HalfSpaces
 
 FloatArray = NDArray[np.float64]
 
@@ -68,7 +69,7 @@ def level_ball(
     """
     evaluation, multipliers = pair
     center, level = chart.image(evaluation), _level(evaluation)
-    known = [sides(chart.bounds, center)]
+    known = [chart.bounds.half_spaces(center)]
     cuts = [_minorants(chart, evaluation, multipliers, center, level, rows=True)]
     if probing == "zero":
         plain = oracle.restricted(rows=False)
@@ -175,7 +176,7 @@ def _moves(
     geometry = form.geometry if inner is None else inner
     columns = None if inner is None else inner.frame(evaluation).columns
     if inner is None:
-        lower, upper = entry_bounds(domain)
+        lower, upper = domain.entry_bounds()
         open_ended = np.flatnonzero(np.isinf(lower) | np.isinf(upper))
         if open_ended.size > LARGEST_SEARCH:
             return []

@@ -19,8 +19,9 @@ from hcmodel.expressions.graph import topological_order
 from hcmodel.expressions.leaves import Apply, Expression, Variable
 from hcmodel.expressions.variable_sets import make_domain
 from hcmodel.facts.node_facts import Facts
-from hcmodel.solvers.sets.cones import ROOT_TWO, triangle
-from hcmodel.solvers.sets.domain import Box, Domain
+from hcmodel.solvers.algebra.symmetric import ROOT_TWO, triangle
+from hcmodel.solvers.sets.box import Box
+from hcmodel.solvers.sets.domain import Domain
 
 # What an entry is: a nonnegative variable's entry, such an entry times something, anything else.
 OTHER, SHARE, WEIGHTED = 0, 1, 2

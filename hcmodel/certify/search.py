@@ -20,7 +20,6 @@ from hcmodel.certify.newton_steps import (
     polishing_step,
     repair_weights,
 )
-from hcmodel.certify.sets import least
 from hcmodel.reductions.forms import Form
 from hcmodel.solvers import kkt
 from hcmodel.solvers.oracle import Evaluation, Oracle
@@ -75,7 +74,7 @@ class Minorant:
     def least(self, bounds: Domain, ball: Ball | None) -> float:
         """What it proves over V, and within the ball."""
         reach = np.inf if ball is None else ball.reach(self.center)
-        change = max(least(bounds, slope, self.center, reach) for slope in self.slopes)
+        change = max(bounds.least(slope, self.center, reach) for slope in self.slopes)
         return self._value(change, ball)
 
     def within(self, ball: Ball) -> float:

@@ -16,7 +16,7 @@ import numpy as np
 from hcmodel.errors import ModelError
 from hcmodel.expressions.leaves import Variable
 from hcmodel.expressions.shapes import Shape
-from hcmodel.solvers.sets.cones import ROOT_TWO, to_vector, triangle
+from hcmodel.solvers.algebra.symmetric import ROOT_TWO, to_vector, triangle
 
 
 @dataclass(frozen=True)

@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
 
 from hcmodel.errors import ModelError
 from hcmodel.expressions.leaves import Variable
+from hcmodel.solvers.algebra.symmetric import to_vector
 from hcmodel.solvers.sets.bounded_matrices import BoundedMatrices
 from hcmodel.solvers.sets.bounded_simplices import BoundedSimplices
-from hcmodel.solvers.sets.cones import Simplices, SymmetricMatrices, to_vector
-from hcmodel.solvers.sets.domain import Box, Domain, Product
+from hcmodel.solvers.sets.box import Box
+from hcmodel.solvers.sets.domain import Domain
+from hcmodel.solvers.sets.matrices import SymmetricMatrices
+from hcmodel.solvers.sets.product import side_by_side
+from hcmodel.solvers.sets.simplices import Simplices
 
 
 def make_domain(
@@ -23,30 +26,17 @@ def make_domain(
 
     `steep` marks entries of boxes that move by factors though their lower bound is 0.
     """
-    factors: list[Domain] = []
-    for variable in variables:
-        factor = _factor(variable)
-        if steep is not None and variable.domain_kind == "box" and isinstance(factor, Box):
-            factor = replace(factor, positive=factor.positive | np.ravel(steep[variable]))
-        last = factors[-1] if factors else None
-        if isinstance(factor, Box) and isinstance(last, Box):
-            factors[-1] = Box(
-                np.concatenate([last.lower, factor.lower]),
-                np.concatenate([last.upper, factor.upper]),
-                np.concatenate([last.positive, factor.positive]),
-            )
-        else:
-            factors.append(factor)
-    return factors[0] if len(factors) == 1 else Product(factors)
+    return side_by_side(_factor(variable, steep) for variable in variables)
 
 
-def _factor(variable: Variable) -> Domain:
+def _factor(variable: Variable, steep: Mapping[Variable, NDArray[np.bool_]] | None) -> Domain:
     if variable.domain_kind == "simplex":
         return _simplex(variable)
     if variable.domain_kind in ("symmetric", "psd"):
         return _matrix(variable)
     low, high = np.ravel(variable.lower), np.ravel(variable.upper)
-    return Box(low, high, (low > 0) | variable.pos)
+    positive = (low > 0) | variable.pos
+    return Box(low, high, positive if steep is None else positive | np.ravel(steep[variable]))
 
 
 def _simplex(variable: Variable) -> Domain:

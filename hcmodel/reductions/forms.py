@@ -32,8 +32,6 @@ from hcmodel.solvers.coordinates.geometry import (
     Geometry,
     LogStack,
     PlainGeometry,
-    log_domain,
-    without_bounds,
 )
 from hcmodel.solvers.oracle import Evaluation, Oracle, Stack
 from hcmodel.solvers.result import Record
@@ -111,7 +109,7 @@ class Form:
         geometry = self.map_geometry
         if geometry is None or not self.bending_names() or self.compiled.has_black_boxes:
             return None
-        free = without_bounds(self.domain, geometry.bending)
+        free = self.domain.without_bounds(geometry.bending)
         straight = np.zeros_like(geometry.bending)
         return replace(
             self, domain=free, map_geometry=replace(geometry, domain=free, bending=straight)
@@ -336,7 +334,7 @@ def separable_form(
         canonical=canonical,
         compiled=compiled,
         stack=LogStack(compiled, logs) if logs.any() else compiled,
-        domain=log_domain(canonical.domain, logs),
+        domain=canonical.domain.in_logarithms(logs),
         definitions=lifted.definitions,
         defining=_defining(lifted.definitions, written, engine),
         proof=proof if proof.proven else None,

@@ -18,10 +18,10 @@ import scipy
 from numpy.typing import NDArray
 
 from hcmodel.solvers.algebra.hessians import Hessian, as_dense
+from hcmodel.solvers.algebra.symmetric import to_matrix, to_vector
 from hcmodel.solvers.coordinates.geometry import Frame, Geometry, PlainGeometry
 from hcmodel.solvers.oracle import Evaluation, Oracle, Stack
 from hcmodel.solvers.sets.cone_units import natural_directions
-from hcmodel.solvers.sets.cones import to_matrix, to_vector
 from hcmodel.solvers.sets.domain import Domain
 
 FloatArray = NDArray[np.float64]

@@ -1,8 +1,8 @@
 """Hidden coordinates u = c(x), as methods of second order use them.
 
 Two kinds. Coordinates that are each x_i or log x_i are a change of variables: `LogStack` and
-`log_domain` hand the methods the same problem in u, and nothing else has to know. A general map is a
-`Geometry` of its own (`map_geometry`), where steps are taken in x but measured in u.
+`Domain.in_logarithms` hand the methods the same problem in u, and nothing else has to know. A general
+map is a `Geometry` of its own (`map_geometry`), where steps are taken in x but measured in u.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from hcmodel.solvers.algebra.hessians import (
     with_diagonal,
 )
 from hcmodel.solvers.oracle import Evaluation, Forward, Matrix, Oracle, Stack
-from hcmodel.solvers.sets.domain import Box, Domain, Product, roomy_metric
+from hcmodel.solvers.sets.domain import Domain, roomy_metric
 
 FloatArray = NDArray[np.float64]
 
@@ -102,63 +102,6 @@ class LogStack:
         hessian = np.asarray(inner * np.outer(scale, scale))
         hessian[np.diag_indices_from(hessian)] += np.where(self.logs, gradient * x, 0.0)
         return hessian
-
-
-@dataclass(frozen=True)
-class LogBox(Box):
-    """A box in u. Where u is a logarithm, 1 is its natural length, whatever its value."""
-
-    logs: NDArray[np.bool_] = None  # type: ignore[assignment]
-
-    def metric(self, x: FloatArray) -> FloatArray:
-        width = self.upper - self.lower
-        own = np.where(width > 0, np.minimum(1.0, width), 1.0)
-        return np.where(self.logs, own, super().metric(x))
-
-
-def log_domain(domain: Domain, logs: NDArray[np.bool_]) -> Domain:
-    """X in the coordinates u: a box stays a box, the other factors stay as they are."""
-    if isinstance(domain, Product):
-        factors, start = [], 0
-        for factor in domain.factors:
-            stop = start + factor.dimension
-            factors.append(log_domain(factor, logs[start:stop]))
-            start = stop
-        return Product(factors)
-    if not logs.any():
-        return domain
-    if not isinstance(domain, Box):
-        raise ValueError("logarithmic coordinates are for boxes")
-    with np.errstate(all="ignore"):
-        lower = np.where(logs, np.log(np.maximum(domain.lower, 0.0)), domain.lower)
-        upper = np.where(logs, np.log(np.maximum(domain.upper, 0.0)), domain.upper)
-    return LogBox(lower, upper, domain.positive & ~logs, logs)
-
-
-@dataclass(frozen=True)
-class ReleasedBox(Box):
-    """A box some of whose bounds are left out; they still tell in which units its entries move."""
-
-    units: Box = None  # type: ignore[assignment]
-
-    def metric(self, x: FloatArray) -> FloatArray:
-        return self.units.metric(x)
-
-    def width(self) -> FloatArray:
-        return self.units.width()
-
-
-def without_bounds(domain: Domain, entries: NDArray[np.bool_]) -> Domain:
-    """X without the bounds of some entries of its boxes."""
-    if isinstance(domain, Product):
-        stops = np.cumsum([factor.dimension for factor in domain.factors])
-        parts = zip(domain.factors, np.split(entries, stops[:-1]), strict=True)
-        return Product([without_bounds(factor, part) for factor, part in parts])
-    if not isinstance(domain, Box) or not entries.any():
-        return domain
-    lower = np.where(entries, -np.inf, domain.lower)
-    upper = np.where(entries, np.inf, domain.upper)
-    return ReleasedBox(lower, upper, domain.positive & ~entries, domain)
 
 
 @dataclass(frozen=True)

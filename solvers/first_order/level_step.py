@@ -23,11 +23,11 @@ import numpy as np
 import scipy
 from numpy.typing import NDArray
 
+from hcmodel.solvers.algebra.symmetric import to_matrix
 from hcmodel.solvers.numerics import MERIT_ROUNDING, PRODUCT_ROUNDING
 from hcmodel.solvers.oracle import Evaluation, Oracle
 from hcmodel.solvers.qp import QPBackend, QuadraticProgram
 from hcmodel.solvers.qp.program import Cone, StepRows
-from hcmodel.solvers.sets.cones import to_matrix
 from hcmodel.solvers.sets.domain import FARTHEST, Domain
 
 FloatArray = NDArray[np.float64]

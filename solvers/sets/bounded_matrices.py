@@ -13,27 +13,33 @@ import numpy as np
 import scipy
 from numpy.typing import NDArray
 
-from hcmodel.solvers.qp.program import Cone, QPSolution, QuadraticProgram, StepRows
-from hcmodel.solvers.qp.table import make_backend
-from hcmodel.solvers.sets.cones import (
-    SymmetricMatrices,
+from hcmodel.solvers.algebra.symmetric import (
     clip_slope,
     rotated_basis,
     to_matrix,
     to_vector,
     triangle,
 )
-from hcmodel.solvers.sets.domain import FARTHEST, Box
+from hcmodel.solvers.numerics import BACKEND_ROUNDING, DATA_ROUNDING, PRODUCT_ROUNDING
+from hcmodel.solvers.qp.program import Cone, QuadraticProgram, StepRows
+from hcmodel.solvers.qp.table import make_backend
+from hcmodel.solvers.sets.box import Box
+from hcmodel.solvers.sets.cone_programs import solve_over
+from hcmodel.solvers.sets.domain import FARTHEST, Domain
+from hcmodel.solvers.sets.half_spaces import HalfSpaces
 from hcmodel.solvers.sets.intersection import Equation, find_multipliers
+from hcmodel.solvers.sets.matrices import SymmetricMatrices
 
 FloatArray = NDArray[np.float64]
 
-# Nearer to its bound than this, relative to its size, an entry or an eigenvalue is on it.
-REACH = 1e-10
+# The weight of the matrix's own size in the search for a central one, and the room, relative to the
+# bounds, that counts as none: the square root of the backend's accuracy, and a hundred times it.
+SMALL_CENTER = 1e-6
+NO_ROOM = 1e-8
 
 
 @dataclass(frozen=True)
-class BoundedMatrices:
+class BoundedMatrices(Domain):
     """`entries` bounds the stored vector, whose off-diagonal entries are times √2."""
 
     matrices: SymmetricMatrices
@@ -60,7 +66,7 @@ class BoundedMatrices:
             x, self.matrices.project, self._slope, self.entries.lower, self.entries.upper
         )
         multipliers, _ = find_multipliers(
-            equation, lambda: self._solve(np.ones(x.size), -x, self._rows()).bound_multipliers
+            equation, lambda: solve_over(self.cone_rows(), np.ones(x.size), -x).bound_multipliers
         )
         return self._inside(equation.point(multipliers))
 
@@ -83,14 +89,14 @@ class BoundedMatrices:
         return np.asarray(x + share * (center - x))
 
     def contains(self, x: FloatArray, tolerance: float = 0.0) -> bool:
-        slack = max(tolerance, 1e-12 * max(1.0, float(np.abs(x).max(initial=0.0))))
+        slack = max(tolerance, DATA_ROUNDING * max(1.0, float(np.abs(x).max(initial=0.0))))
         return self.entries.contains(x, slack) and self.matrices.contains(x, tolerance)
 
     # ---- what a point looks like from inside
 
     def normal_cone_distance(self, x: FloatArray, direction: FloatArray) -> FloatArray:
         """The projection onto the tangent cone: inward at the bounds of entries and eigenvalues."""
-        return self._split(x, direction, REACH)[0]
+        return self._split(x, direction, BACKEND_ROUNDING)[0]
 
     def bound_multipliers(
         self, x: FloatArray, direction: FloatArray, tolerance: float
@@ -112,7 +118,7 @@ class BoundedMatrices:
 
         def by_program() -> FloatArray:
             rows = StepRows(lower, upper, cone.cones())
-            return self._solve(np.ones(x.size), -wanted, rows).bound_multipliers
+            return solve_over(rows, np.ones(x.size), -wanted).bound_multipliers
 
         equation = Equation(wanted, cone.project, cone.slope, lower, upper)
         multipliers, _ = find_multipliers(equation, by_program)
@@ -128,6 +134,9 @@ class BoundedMatrices:
         width = self.entries.upper - self.entries.lower
         length = self.matrices.metric(x)
         return np.where(width > 0, np.minimum(length, width), length)
+
+    def cone_rows(self) -> StepRows:
+        return StepRows(self.entries.lower, self.entries.upper, self.matrices.cone_rows().cones)
 
     def step_rows(self, x: FloatArray, metric: FloatArray) -> StepRows:
         lower = np.minimum((self.entries.lower - x) / metric, 0.0)
@@ -154,6 +163,18 @@ class BoundedMatrices:
 
     # ---- the set as a whole
 
+    def entry_bounds(self) -> tuple[FloatArray, FloatArray]:
+        low, high = self.matrices.entry_bounds()
+        return np.maximum(low, self.entries.lower), np.minimum(high, self.entries.upper)
+
+    def cuts(self, center: FloatArray) -> HalfSpaces:
+        return self.matrices.cuts(center)
+
+    def least(self, slope: FloatArray, center: FloatArray, reach: float = np.inf) -> float:
+        if np.isfinite(self.matrices.largest):
+            return super().least(slope, center, reach)
+        return max(each.least(slope, center, reach) for each in (self.matrices, self.entries))
+
     def support(self, direction: FloatArray) -> float:
         """By duality: σ(d) <= σ₁(d − z) + σ₂(z) for every z, with equality at the multipliers.
 
@@ -161,8 +182,7 @@ class BoundedMatrices:
         where it has the accuracy of the cone program.
         """
         origin = np.zeros(self.dimension)
-        rows = self._rows()
-        solution = self._solve(origin, -direction, rows)
+        solution = solve_over(self.cone_rows(), origin, -direction)
         candidates = [origin, direction]
         if solution.usable:
             candidates.append(solution.bound_multipliers)
@@ -175,16 +195,10 @@ class BoundedMatrices:
     def _dual_bound(self, direction: FloatArray, multipliers: FloatArray) -> float:
         if np.isinf(self.matrices.largest):  # d − z must have no positive eigenvalue, to rounding
             rest = np.linalg.eigvalsh(to_matrix(direction - multipliers))
-            excess = rest[-1] + 1e-14 * float(np.abs(rest).max())
+            excess = rest[-1] + PRODUCT_ROUNDING * float(np.abs(rest).max())
             identity = to_vector(np.eye(self.matrices.order))
             multipliers = multipliers + max(excess, 0.0) * identity
         return self.matrices.support(direction - multipliers) + self.entries.support(multipliers)
-
-    def _rows(self) -> StepRows:
-        """The set itself as bounds and cones on x."""
-        origin, ones = np.zeros(self.dimension), np.ones(self.dimension)
-        cones = self.matrices.step_rows(origin, ones).cones
-        return StepRows(self.entries.lower, self.entries.upper, cones)
 
     def diameter(self) -> float:
         return min(self.matrices.diameter(), self.entries.diameter())
@@ -217,7 +231,7 @@ class BoundedMatrices:
         free = np.full(size + 1, np.inf)
         program = QuadraticProgram(
             # of many central matrices, a small one
-            quadratic=np.append(np.full(size, 1e-6 / scale**2), 0.0),
+            quadratic=np.append(np.full(size, SMALL_CENTER / scale**2), 0.0),
             linear=-margin,
             inequality=np.vstack([margin[None], margin + units[above], margin - units[below]]),
             inequality_bound=np.concatenate([[1.0], box.upper[above], -box.lower[below]]),
@@ -229,7 +243,7 @@ class BoundedMatrices:
         if not solution.usable:
             return np.zeros(size), -np.inf
         room = float(solution.step[size])
-        return box.project(solution.step[:size]), 0.0 if abs(room) <= 1e-8 * scale else room
+        return box.project(solution.step[:size]), 0.0 if abs(room) <= NO_ROOM * scale else room
 
     def _margin_cones(self) -> tuple[Cone, ...]:
         """(smallest + t)·I ⪯ P ⪯ (largest − t)·I in (P, t)."""
@@ -249,14 +263,6 @@ class BoundedMatrices:
         above = np.where(self.entries.upper < 0, -self.entries.upper, 0.0)
         least = self.matrices.smallest if np.isfinite(self.matrices.smallest) else 0.0
         return max(1.0, abs(least), float(below.max(initial=0.0)), float(above.max(initial=0.0)))
-
-    def _solve(self, quadratic: FloatArray, linear: FloatArray, rows: StepRows) -> QPSolution:
-        """minimise ½ Σ quadratic·s² + linear·s over the rows."""
-        nothing = np.zeros((0, self.dimension))
-        program = QuadraticProgram(
-            quadratic, linear, nothing, np.zeros(0), nothing, np.zeros(0), rows
-        )
-        return make_backend().solve(program)
 
 
 @dataclass(frozen=True)

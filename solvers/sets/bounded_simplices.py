@@ -12,17 +12,16 @@ import numpy as np
 import scipy
 from numpy.typing import NDArray
 
-from hcmodel.solvers.qp.program import Cone, StepRows
-from hcmodel.solvers.sets.cones import ROUNDING, clipped_to_sum, helmert, shift_to_sum
+from hcmodel.solvers.numerics import BACKEND_ROUNDING, DATA_ROUNDING, PRODUCT_ROUNDING
+from hcmodel.solvers.qp.program import StepRows
+from hcmodel.solvers.sets.domain import Domain
+from hcmodel.solvers.sets.simplices import clipped_to_sum, helmert, shift_to_sum, sums
 
 FloatArray = NDArray[np.float64]
 
-# Between these bounds an entry of a simplex is fixed: they differ by rounding.
-NARROWEST = 1e-14
-
 
 @dataclass(frozen=True)
-class BoundedSimplices:
+class BoundedSimplices(Domain):
     """`count` distributions over `length` outcomes, with lower <= x <= upper besides."""
 
     count: int
@@ -34,7 +33,7 @@ class BoundedSimplices:
         object.__setattr__(self, "lower", np.maximum(self.lower, 0.0))
         object.__setattr__(self, "upper", np.minimum(self.upper, 1.0))
         low, high = self._rows(self.lower), self._rows(self.upper)
-        slack = NARROWEST * self.length
+        slack = PRODUCT_ROUNDING * self.length
         empty = (low > high).any(axis=1) | (low.sum(axis=1) > 1.0 + slack)
         empty |= high.sum(axis=1) < 1.0 - slack
         if empty.any():
@@ -47,7 +46,7 @@ class BoundedSimplices:
         least, most = low.sum(axis=1, keepdims=True), high.sum(axis=1, keepdims=True)
         tight_low = np.maximum(low, 1.0 - (most - high))
         tight_high = np.minimum(high, 1.0 - (least - low))
-        fixed = tight_high - tight_low <= NARROWEST * self.length
+        fixed = tight_high - tight_low <= PRODUCT_ROUNDING * self.length
         tight_low = np.where(fixed, np.clip(tight_low, low, high), tight_low)
         return tight_low.reshape(-1), np.where(fixed, tight_low, tight_high).reshape(-1)
 
@@ -62,15 +61,18 @@ class BoundedSimplices:
         bounds = self._rows(self.lower), self._rows(self.upper)
         return clipped_to_sum(self._rows(x), *bounds, 1.0).reshape(-1)
 
+    def cone_rows(self) -> StepRows:
+        return StepRows(self.lower, self.upper, (sums(self.count, np.ones(self.dimension), -1.0),))
+
     def contains(self, x: FloatArray, tolerance: float = 0.0) -> bool:
-        slack = max(tolerance, 1e-12)
+        slack = max(tolerance, DATA_ROUNDING)
         inside = (x >= self.lower - slack) & (x <= self.upper + slack)
         return bool(inside.all() and (np.abs(self._rows(x).sum(axis=1) - 1.0) <= slack).all())
 
     def normal_cone_distance(self, x: FloatArray, direction: FloatArray) -> FloatArray:
         """The projection of the direction onto the tangent cone: sum 0, inward at the bounds."""
-        low = np.where(x <= self.lower + ROUNDING, 0.0, -np.inf)
-        high = np.where(x >= self.upper - ROUNDING, 0.0, np.inf)
+        low = np.where(x <= self.lower + BACKEND_ROUNDING, 0.0, -np.inf)
+        high = np.where(x >= self.upper - BACKEND_ROUNDING, 0.0, np.inf)
         bounds = self._rows(low), self._rows(high)
         return clipped_to_sum(self._rows(direction), *bounds, 0.0).reshape(-1)
 
@@ -84,9 +86,6 @@ class BoundedSimplices:
         rest = wanted - shift_to_sum(wanted, self._rows(low), self._rows(high), 0.0)[:, None]
         return rest.reshape(-1) - np.clip(rest.reshape(-1), low, high)
 
-    def norm(self, x: FloatArray) -> FloatArray:
-        return np.ones(self.dimension)
-
     def width(self) -> FloatArray:
         return np.ones(self.dimension)
 
@@ -97,10 +96,7 @@ class BoundedSimplices:
         return np.where(width > 0, np.minimum(length, width), 1.0)
 
     def step_rows(self, x: FloatArray, metric: FloatArray) -> StepRows:
-        owners = np.repeat(np.arange(self.count), self.length)
-        places = (owners, np.arange(self.dimension))
-        sums = scipy.sparse.csr_array((metric, places), shape=(self.count, self.dimension))
-        still = Cone("zero", sums, np.zeros(self.count))
+        still = sums(self.count, metric, 0.0)
         lower = np.minimum((self.lower - x) / metric, 0.0)
         return StepRows(lower, np.maximum((self.upper - x) / metric, 0.0), (still,))
 
@@ -123,6 +119,9 @@ class BoundedSimplices:
         reach = share / self.length
         free = (x - self.lower > reach) & (self.upper - x > reach)
         return scipy.sparse.csr_array(self._contrasts(free) / self.length)
+
+    def entry_bounds(self) -> tuple[FloatArray, FloatArray]:
+        return self.lower, self.upper
 
     def support(self, direction: FloatArray) -> float:
         """Fill up the entries from their lower bounds, those of the largest slope first."""

@@ -3,7 +3,7 @@
 Near the edge of a matrix cone a natural move of P = L Lᵀ is L E Lᵀ with ‖E‖ about 1: the metric of
 −log det, in which eigenvalues move by factors. Written so, a program over matrices whose eigenvalues are
 many orders of magnitude apart is as well conditioned as one at the identity. Stored vectors are those
-of `cones`; in the eigenbasis of P the scaling is diagonal.
+of `algebra.symmetric`; in the eigenbasis of P the scaling is diagonal.
 """
 
 from __future__ import annotations
@@ -12,8 +12,8 @@ import numpy as np
 import scipy
 from numpy.typing import NDArray
 
+from hcmodel.solvers.algebra.symmetric import rotated_basis, to_matrix, triangle
 from hcmodel.solvers.qp.program import Cone, StepRows
-from hcmodel.solvers.sets.cones import rotated_basis, to_matrix, triangle
 
 FloatArray = NDArray[np.float64]
 

@@ -7,12 +7,16 @@ import pytest
 from scipy.optimize import linprog
 
 import hcmodel as hc
+from hcmodel.certify.balls import ball
 from hcmodel.certify.map_ranges import map_ranges
-from hcmodel.certify.sets import HalfSpaces, ball, entry_bounds, least, sides
 from hcmodel.solvers.sets.bounded_matrices import BoundedMatrices
 from hcmodel.solvers.sets.bounded_simplices import BoundedSimplices
-from hcmodel.solvers.sets.cones import Simplices, SymmetricMatrices
-from hcmodel.solvers.sets.domain import Box, Domain, Product
+from hcmodel.solvers.sets.box import Box
+from hcmodel.solvers.sets.domain import Domain
+from hcmodel.solvers.sets.half_spaces import HalfSpaces
+from hcmodel.solvers.sets.matrices import SymmetricMatrices
+from hcmodel.solvers.sets.product import Product
+from hcmodel.solvers.sets.simplices import Simplices
 
 BOX = Box(np.array([-1.0, 0.0]), np.array([2.0, 3.0]))
 HALF_OPEN = Box(np.array([-1.0, -np.inf]), np.array([np.inf, 3.0]))
@@ -41,7 +45,7 @@ def test_no_point_within_reach_lies_below_the_least_value(domain: Domain) -> Non
         points = [domain.sample(generator) for _ in range(20)]
         reach = max(float(np.linalg.norm(point - center)) for point in points)
         values = [float(slope @ (point - center)) for point in points]
-        assert least(domain, slope, center, reach) <= min(values) + 1e-9
+        assert domain.least(slope, center, reach) <= min(values) + 1e-9
 
 
 @pytest.mark.parametrize("domain", BOUNDED)
@@ -50,23 +54,23 @@ def test_the_least_value_is_that_of_the_support_function(domain: Domain) -> None
     for _ in range(5):
         slope, center = generator.normal(size=domain.dimension), domain.sample(generator)
         exact = -domain.support(-slope) - float(slope @ center)
-        assert least(domain, slope, center) == pytest.approx(exact, abs=1e-8)
+        assert domain.least(slope, center) == pytest.approx(exact, abs=1e-8)
 
 
 def test_an_open_side_counts_only_where_the_slope_points_there() -> None:
     center = np.zeros(2)
-    assert least(HALF_OPEN, np.array([2.0, -1.0]), center) == pytest.approx(-5)
-    assert least(HALF_OPEN, np.array([-2.0, 0.0]), center) == -np.inf
-    assert least(HALF_OPEN, np.array([-3.0, 4.0]), center, reach=2.0) == pytest.approx(-10)
-    assert least(HALF_OPEN, np.array([0.0, -1.0]), center) == pytest.approx(-3)
+    assert HALF_OPEN.least(np.array([2.0, -1.0]), center) == pytest.approx(-5)
+    assert HALF_OPEN.least(np.array([-2.0, 0.0]), center) == -np.inf
+    assert HALF_OPEN.least(np.array([-3.0, 4.0]), center, reach=2.0) == pytest.approx(-10)
+    assert HALF_OPEN.least(np.array([0.0, -1.0]), center) == pytest.approx(-3)
 
 
 @pytest.mark.parametrize("domain", [*BOUNDED, *OPEN])
 def test_half_spaces_and_entry_bounds_hold_the_domain(domain: Domain) -> None:
     generator = np.random.default_rng(2)
     center = domain.sample(generator)
-    lower, upper = entry_bounds(domain)
-    halves = sides(domain, center)
+    lower, upper = domain.entry_bounds()
+    halves = domain.half_spaces(center)
     for _ in range(50):
         point = domain.sample(generator)
         assert (point >= lower - 1e-9).all()
@@ -118,5 +122,5 @@ def test_parts_of_a_map_have_the_ranges_that_are_known() -> None:
     visits = hc.solve(2 * np.eye(2) - policy, np.ones(2))
     (occupancy,) = map_ranges([hc.reshape(visits, (2, 1)) * policy])
     assert occupancy.nonnegative is not None
-    np.testing.assert_array_equal(entry_bounds(occupancy.nonnegative)[0], np.zeros(4))
-    assert np.isinf(entry_bounds(occupancy.domain)[0]).all()
+    np.testing.assert_array_equal(occupancy.nonnegative.entry_bounds()[0], np.zeros(4))
+    assert np.isinf(occupancy.domain.entry_bounds()[0]).all()

@@ -22,7 +22,7 @@ from hcmodel.solvers.qp import QuadraticProgram, make_backend, residuals, solve_
 from hcmodel.solvers.qp.program import Cone, StepRows
 from hcmodel.solvers.second_order import quasi_newton
 from hcmodel.solvers.second_order.quasi_newton import BfgsCurvature, LimitedMemoryCurvature
-from hcmodel.solvers.sets.domain import Box
+from hcmodel.solvers.sets.box import Box
 
 FloatArray = NDArray[np.float64]
 

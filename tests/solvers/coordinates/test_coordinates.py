@@ -9,9 +9,10 @@ from numpy.typing import NDArray
 import hcmodel as hc
 from hcmodel.solvers import Box
 from hcmodel.solvers.coordinates.general import MapGeometry
-from hcmodel.solvers.coordinates.geometry import LogBox, LogStack, log_domain
+from hcmodel.solvers.coordinates.geometry import LogStack
 from hcmodel.solvers.oracle import Oracle
-from hcmodel.solvers.sets.domain import Product
+from hcmodel.solvers.sets.box import LogBox
+from hcmodel.solvers.sets.product import Product
 
 FloatArray = NDArray[np.float64]
 
@@ -52,12 +53,12 @@ def test_points_go_there_and_back() -> None:
 
 def test_boxes_stay_boxes_and_a_factor_e_is_the_unit() -> None:
     logs = np.array([True, False, True])
-    box = log_domain(Box(np.array([1e-3, -1.0, 0.0]), np.array([1e3, 1.0, np.inf])), logs)
+    box = Box(np.array([1e-3, -1.0, 0.0]), np.array([1e3, 1.0, np.inf])).in_logarithms(logs)
     assert isinstance(box, LogBox)
     np.testing.assert_allclose(box.lower, [np.log(1e-3), -1.0, -np.inf])
     np.testing.assert_allclose(box.upper, [np.log(1e3), 1.0, np.inf])
     np.testing.assert_allclose(box.metric(np.array([5.0, 0.3, 30.0]))[[0, 2]], 1.0)
-    product = log_domain(Product([Box.of(1, 0.5, 2.0), Box.of(1)]), np.array([True, False]))
+    product = Product([Box.of(1, 0.5, 2.0), Box.of(1)]).in_logarithms(np.array([True, False]))
     np.testing.assert_allclose(product.project(np.array([9.0, 9.0])), [np.log(2.0), 9.0])
 
 
@@ -113,4 +114,4 @@ def test_logarithms_are_for_boxes_alone() -> None:
     P = hc.Variable((2, 2), PSD=True)
     problem = hc.Problem(hc.Minimize(hc.trace(P)), [P[0, 0] >= 1])
     with pytest.raises(ValueError, match="boxes"):
-        log_domain(problem.canonical.domain, np.ones(3, dtype=bool))
+        problem.canonical.domain.in_logarithms(np.ones(3, dtype=bool))

@@ -6,10 +6,12 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
+from hcmodel.solvers.algebra.symmetric import to_matrix, to_vector
 from hcmodel.solvers.qp.program import Cone
+from hcmodel.solvers.sets.box import Box
 from hcmodel.solvers.sets.cone_units import centred, natural_directions
-from hcmodel.solvers.sets.cones import SymmetricMatrices, to_matrix, to_vector
-from hcmodel.solvers.sets.domain import Box, Product
+from hcmodel.solvers.sets.matrices import SymmetricMatrices
+from hcmodel.solvers.sets.product import Product
 
 
 def graded(order: int, seed: int) -> np.ndarray:

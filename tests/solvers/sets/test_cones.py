@@ -6,19 +6,15 @@ import numpy as np
 import pytest
 import scipy.linalg
 
+from hcmodel.solvers.algebra.symmetric import clip_slope, rotated_basis, to_matrix, to_vector
 from hcmodel.solvers.qp import QuadraticProgram, make_backend
 from hcmodel.solvers.sets.bounded_matrices import BoundedMatrices
 from hcmodel.solvers.sets.bounded_simplices import BoundedSimplices
-from hcmodel.solvers.sets.cones import (
-    Simplices,
-    SymmetricMatrices,
-    clip_slope,
-    clipped_to_sum,
-    rotated_basis,
-    to_matrix,
-    to_vector,
-)
-from hcmodel.solvers.sets.domain import Box, Domain, Product
+from hcmodel.solvers.sets.box import Box
+from hcmodel.solvers.sets.domain import Domain
+from hcmodel.solvers.sets.matrices import SymmetricMatrices
+from hcmodel.solvers.sets.product import Product
+from hcmodel.solvers.sets.simplices import Simplices, clipped_to_sum
 
 DOMAINS: list[Domain] = [
     Simplices(1, 4),

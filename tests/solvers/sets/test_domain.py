@@ -12,7 +12,7 @@ from scipy.optimize import Bounds, linprog, minimize
 
 from hcmodel.solvers import Box, Product
 from hcmodel.solvers.qp.program import Cone, StepRows
-from hcmodel.solvers.sets.domain import LARGEST_FALL, LARGEST_RISE
+from hcmodel.solvers.sets.box import LARGEST_FALL, LARGEST_RISE
 
 FloatArray = NDArray[np.float64]
 INF = np.inf

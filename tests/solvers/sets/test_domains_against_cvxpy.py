@@ -14,11 +14,15 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
+from hcmodel.solvers.algebra.symmetric import ROOT_TWO, to_vector, triangle
 from hcmodel.solvers.qp import QuadraticProgram, make_backend
 from hcmodel.solvers.sets.bounded_matrices import BoundedMatrices
 from hcmodel.solvers.sets.bounded_simplices import BoundedSimplices
-from hcmodel.solvers.sets.cones import ROOT_TWO, Simplices, SymmetricMatrices, to_vector, triangle
-from hcmodel.solvers.sets.domain import Box, Domain, Product
+from hcmodel.solvers.sets.box import Box
+from hcmodel.solvers.sets.domain import Domain
+from hcmodel.solvers.sets.matrices import SymmetricMatrices
+from hcmodel.solvers.sets.product import Product
+from hcmodel.solvers.sets.simplices import Simplices
 
 FloatArray = NDArray[np.float64]
 INF = np.inf

@@ -1,0 +1,131 @@
+"""Balls that hold the solution, and how low a slope can go over half-spaces within them.
+
+A linear minorant of the Lagrangian with slope s at ũ bounds the minimum by the least value of
+s·(v − ũ) over a set V that contains the image U of the variables' domain (`Domain.least`).
+Where V is unbounded, only what is known to hold the solution counts: a ball, found from the linear
+minorants themselves, since every feasible v of value at most f̂ satisfies
+
+    F1(p) + ∇F1(p)·(v − p) <= f̂,    L(p) + ∇L(p)·(v − p) <= f̂,    g(p) + ∇g(p)·(v − p) <= 0
+
+for every p. Bounds come from weak duality with the rounding error included, not from a solver's claim.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import scipy
+from numpy.typing import NDArray
+
+from hcmodel.solvers.numerics import PRODUCT_ROUNDING, TINY
+from hcmodel.solvers.sets.half_spaces import HalfSpaces
+
+FloatArray = NDArray[np.float64]
+
+# Half-spaces and unknowns beyond which the search for a ball is left out.
+LARGEST_SEARCH = 2000
+# Distances, in units of the point's size, up to which half-spaces are tried, one after the other.
+DISTANCES = (10.0, 1e3, 1e6, np.inf)
+# What rounding may contribute to a length before the ball counts as not found.
+LARGEST_SHARE = 0.5
+
+
+def ball(halves: HalfSpaces, unit: float, directions: FloatArray | None = None) -> float | None:
+    """A radius around the center that holds all v of the half-spaces; None where none is found.
+
+    `directions` are orthonormal columns along which v − center extends, all of them by default. The
+    nearest half-spaces, in multiples of `unit`, are tried first: far ones only widen the ball.
+    """
+    normals = halves.normals if directions is None else halves.normals @ directions
+    lengths = np.linalg.norm(normals, axis=1)
+    kept = (lengths > 0) & np.isfinite(lengths) & np.isfinite(halves.offsets)
+    if max(normals.shape) > LARGEST_SEARCH:
+        return None
+    normals, offsets = normals[kept] / lengths[kept, None], halves.offsets[kept] / lengths[kept]
+    tried = 0
+    for multiple in DISTANCES:
+        near = offsets <= multiple * unit
+        count = int(np.count_nonzero(near))
+        if count > max(tried, normals.shape[1]):
+            tried = count
+            radius = _radius(normals[near], offsets[near])
+            if radius is not None:
+                return radius
+    return None
+
+
+def _radius(normals: FloatArray, offsets: FloatArray) -> float | None:
+    """From weights y >= 0 with Σ y_i a_i = 0: Σ y_i times the slacks is y·b, which bounds every slack.
+
+    So where the normals with a weight span the space, v − center is bounded. Rounding leaves a small
+    Σ y_i a_i = r, which adds |r||v − center| to the sum and is moved to the other side.
+    """
+    weights = _closing_weights(normals, offsets)
+    if weights is None:
+        return None
+    used = weights >= 0.5
+    if np.count_nonzero(used) <= normals.shape[1]:
+        return None
+    normals, offsets, weights = normals[used], offsets[used], weights[used]
+    left = float(np.linalg.norm(normals.T @ weights)) + PRODUCT_ROUNDING * float(np.sum(weights))
+    smallest = float(np.linalg.svd(normals, compute_uv=False)[-1]) - PRODUCT_ROUNDING * offsets.size
+    if smallest <= 0:
+        return None
+    share = float(np.sqrt(np.sum(1.0 / weights**2))) * left / smallest
+    if share > LARGEST_SHARE:
+        return None
+    total = float(weights @ offsets) + PRODUCT_ROUNDING * float(weights @ np.abs(offsets))
+    lowest = offsets - max(total, 0.0) / weights
+    extent = np.maximum(np.abs(offsets), np.abs(lowest))
+    return float(np.linalg.norm(extent) / smallest / (1.0 - share))
+
+
+def least_over(
+    halves: HalfSpaces, slope: FloatArray, radius: float, directions: FloatArray | None = None
+) -> float:
+    """A number that slope·(v − center) does not fall below over the half-spaces, within the radius.
+
+    With y >= 0 from a linear program and what it leaves, r = slope + Σ y_i a_i, which the ball bounds.
+    """
+    normals = halves.normals if directions is None else halves.normals @ directions
+    wanted = slope if directions is None else directions.T @ slope
+    lengths = np.linalg.norm(normals, axis=1)
+    kept = (lengths > 0) & np.isfinite(halves.offsets)
+    normals, offsets = normals[kept] / lengths[kept, None], halves.offsets[kept] / lengths[kept]
+    size = max(float(np.max(np.abs(wanted), initial=0.0)), TINY)
+    solution = scipy.optimize.linprog(
+        wanted / size, normals, offsets, bounds=(None, None), method="highs"
+    )
+    weights = np.zeros(offsets.size)
+    if solution.success:
+        weights = size * np.maximum(-solution.ineqlin.marginals, 0.0)
+    left = float(np.linalg.norm(wanted + normals.T @ weights))
+    left += PRODUCT_ROUNDING * float(np.linalg.norm(wanted) + np.sum(weights))
+    return -float(weights @ offsets) - left * radius
+
+
+def _closing_weights(normals: FloatArray, offsets: FloatArray) -> FloatArray | None:
+    """y = a + c >= 0 with Σ y_i a_i = 0 and as many a_i = 1 as there can be, at little y·b."""
+    count = offsets.size
+    price = np.maximum(offsets, 0.0) / max(float(np.max(np.abs(offsets))), TINY)
+    solution = scipy.optimize.linprog(
+        np.concatenate([-np.ones(count) + 1e-3 * price, 1e-3 * price + 1e-6]),
+        A_eq=scipy.sparse.csr_array(np.hstack([normals.T, normals.T])),
+        b_eq=np.zeros(normals.shape[1]),
+        bounds=[(0.0, 1.0)] * count + [(0.0, None)] * count,
+        method="highs",
+    )
+    if not solution.success:
+        return None
+    weights = np.maximum(solution.x[:count], 0.0) + np.maximum(solution.x[count:], 0.0)
+    return _closer(normals, weights)
+
+
+def _closer(normals: FloatArray, weights: FloatArray) -> FloatArray:
+    """The same weights with the rounding of the program's solver taken out of Σ y_i a_i = 0."""
+    used = weights >= 0.5
+    if not used.any():
+        return weights
+    correction = np.linalg.lstsq(normals[used].T, normals[used].T @ weights[used], rcond=1e-12)[0]
+    result = np.zeros_like(weights)
+    result[used] = weights[used] - correction
+    return result

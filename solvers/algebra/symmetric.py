@@ -1,0 +1,60 @@
+"""Symmetric matrices as vectors: each stored once, so that norms and inner products are kept.
+
+The vector is the upper triangle column by column with off-diagonal entries times √2. Its Euclidean norm
+is the Frobenius norm of the matrix, and Clarabel takes semidefinite matrices in this form.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hcmodel.solvers.numerics import DATA_ROUNDING
+
+FloatArray = NDArray[np.float64]
+
+ROOT_TWO = float(np.sqrt(2.0))
+
+
+def triangle(order: int) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
+    """Row and column of each stored entry: the upper triangle, column by column."""
+    columns, rows = np.tril_indices(order)
+    return rows, columns
+
+
+def to_vector(matrix: FloatArray) -> FloatArray:
+    """The stored vector of a symmetric matrix; the two triangles are averaged."""
+    rows, columns = triangle(matrix.shape[0])
+    even = 0.5 * (matrix + matrix.T)
+    return np.asarray(even[rows, columns] * np.where(rows == columns, 1.0, ROOT_TWO))
+
+
+def to_matrix(vector: FloatArray) -> FloatArray:
+    """The symmetric matrix of a stored vector."""
+    order = int((np.sqrt(8 * vector.size + 1) - 1) / 2)
+    rows, columns = triangle(order)
+    matrix = np.zeros((order, order))
+    matrix[rows, columns] = vector / np.where(rows == columns, 1.0, ROOT_TWO)
+    return np.asarray(matrix + np.triu(matrix, 1).T)
+
+
+def rotated_basis(vectors: FloatArray) -> FloatArray:
+    """The stored vectors of vᵢvⱼᵀ + vⱼvᵢᵀ, at length 1, as columns: i <= j column by column."""
+    rows, columns = triangle(vectors.shape[0])
+    first, second = vectors[:, rows], vectors[:, columns]
+    products = first[rows] * second[columns] + first[columns] * second[rows]
+    off = np.where(rows == columns, 1.0, ROOT_TWO)
+    return np.asarray(products * off[:, None] * off / 2.0)
+
+
+def clip_slope(matrix: FloatArray, smallest: float, largest: float) -> FloatArray:
+    """The derivative of clipping a matrix's eigenvalues, for stored vectors (Löwner's formula)."""
+    values, vectors = np.linalg.eigh(matrix)
+    clipped = np.clip(values, smallest, largest)
+    rows, columns = triangle(values.size)
+    apart = values[rows] - values[columns]
+    close = np.abs(apart) <= DATA_ROUNDING * np.maximum(1.0, np.abs(values).max())
+    inside = (values[rows] >= smallest) & (values[rows] <= largest)
+    quotient = (clipped[rows] - clipped[columns]) / np.where(close, 1.0, apart)
+    basis = rotated_basis(vectors)
+    return np.asarray((basis * np.where(close, inside, quotient)) @ basis.T)

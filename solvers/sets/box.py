@@ -1,0 +1,211 @@
+"""Boxes, in the variables themselves and in logarithms of some of them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import numpy as np
+import scipy
+from numpy.typing import NDArray
+
+from hcmodel.solvers.numerics import PRODUCT_ROUNDING, TINY
+from hcmodel.solvers.qp.program import StepRows
+from hcmodel.solvers.sets.domain import FARTHEST, Domain
+
+FloatArray = NDArray[np.float64]
+
+# How far, relative to itself, a positive coordinate may move in one step: a linear model of x^p or
+# log x says nothing beyond, and steps to a bound many orders of magnitude away would only be undone.
+LARGEST_FALL = 0.7
+LARGEST_RISE = 3.0
+
+
+@dataclass(frozen=True)
+class Box(Domain):
+    """lower <= x <= upper, either of them infinite where there is no bound.
+
+    `positive` marks coordinates that move by factors; by default those with a positive lower bound.
+    """
+
+    lower: FloatArray
+    upper: FloatArray
+    positive: NDArray[np.bool_] = field(default_factory=lambda: np.zeros(0, dtype=bool))
+
+    def __post_init__(self) -> None:
+        if self.lower.shape != self.upper.shape or self.lower.ndim != 1:
+            raise ValueError("a box needs two vectors of one length")
+        if np.isnan(self.lower).any() or np.isnan(self.upper).any():
+            raise ValueError("a box bound is NaN")
+        if (self.lower == np.inf).any() or (self.upper == -np.inf).any():
+            raise ValueError("empty box: it holds no finite point")
+        if (self.lower > self.upper).any():
+            entry = int(np.argmax(self.lower > self.upper))
+            raise ValueError(f"empty box: lower bound above upper bound in entry {entry}")
+        if self.positive.size != self.lower.size:
+            object.__setattr__(self, "positive", self.lower > 0)
+
+    @staticmethod
+    def of(dimension: int, lower: float = -np.inf, upper: float = np.inf) -> Box:
+        return Box(np.full(dimension, lower), np.full(dimension, upper))
+
+    @property
+    def dimension(self) -> int:
+        return self.lower.size
+
+    def project(self, x: FloatArray) -> FloatArray:
+        return np.clip(x, self.lower, self.upper)
+
+    def cone_rows(self) -> StepRows:
+        return StepRows(self.lower, self.upper)
+
+    def contains(self, x: FloatArray, tolerance: float = 0.0) -> bool:
+        return bool(((x >= self.lower - tolerance) & (x <= self.upper + tolerance)).all())
+
+    def normal_cone_distance(self, x: FloatArray, direction: FloatArray) -> FloatArray:
+        inward = direction.copy()
+        rounding = PRODUCT_ROUNDING * np.abs(x)  # steps that end on a bound miss it by as much
+        inward[(x <= self.lower + rounding) & (direction < 0)] = 0.0
+        inward[(x >= self.upper - rounding) & (direction > 0)] = 0.0
+        return inward
+
+    def bound_multipliers(
+        self, x: FloatArray, direction: FloatArray, tolerance: float
+    ) -> FloatArray:
+        reach = tolerance * np.maximum(1.0, np.abs(x))
+        below = np.where(x <= self.lower + reach, np.minimum(direction, 0.0), 0.0)
+        return below + np.where(x >= self.upper - reach, np.maximum(direction, 0.0), 0.0)
+
+    def metric(self, x: FloatArray) -> FloatArray:
+        # Positive coordinates move by factors: at x one unit is x itself, which is the metric of
+        # their logarithm. Others move by their own size, at least 1. Never more than the width.
+        length = np.where(self.positive, np.abs(x), np.maximum(np.abs(x), 1.0))
+        width = self.upper - self.lower
+        return np.where((width > 0) & (length > 0), np.minimum(length, width), 1.0)
+
+    def width(self) -> FloatArray:
+        return np.where(self.positive, np.inf, self.upper - self.lower)
+
+    def step_rows(self, x: FloatArray, metric: FloatArray) -> StepRows:
+        lower, upper = (self.lower - x) / metric, (self.upper - x) / metric
+        lower = np.where(lower < -FARTHEST, -np.inf, lower)
+        upper = np.where(upper > FARTHEST, np.inf, upper)
+        reach = np.where(x == 0, 1.0, np.abs(x)) / metric
+        return StepRows(
+            np.where(self.positive, np.maximum(lower, -LARGEST_FALL * reach), lower),
+            np.where(self.positive, np.minimum(upper, LARGEST_RISE * reach), upper),
+        )
+
+    def tangent_basis(self) -> scipy.sparse.csr_array:
+        movable = np.flatnonzero(self.upper > self.lower)
+        identity = scipy.sparse.eye_array(self.dimension, format="csr")
+        return scipy.sparse.csr_array(identity[:, movable])
+
+    def face_basis(self, x: FloatArray, share: float) -> scipy.sparse.csr_array:
+        metric = self.metric(x)
+        reach = share * metric
+        free = np.flatnonzero((x - self.lower > reach) & (self.upper - x > reach))
+        shape = (self.dimension, free.size)
+        return scipy.sparse.csr_array((metric[free], (free, np.arange(free.size))), shape=shape)
+
+    def flat_face(self, x: FloatArray, share: float) -> FloatArray | None:
+        return np.asarray(self.face_basis(x, share).toarray())
+
+    def snapped(self, x: FloatArray, share: float) -> FloatArray:
+        reach = share * self.metric(x)
+        x = np.where(x - self.lower <= reach, self.lower, x)
+        return np.where(self.upper - x <= reach, self.upper, x)
+
+    def weakest_bound(self, x: FloatArray, gradient: FloatArray) -> float:
+        held = ((x <= self.lower) | (x >= self.upper)) & (self.upper > self.lower)
+        return float((np.abs(gradient) * self.metric(x))[held].min(initial=np.inf))
+
+    @property
+    def is_box(self) -> bool:
+        return True
+
+    def entry_bounds(self) -> tuple[FloatArray, FloatArray]:
+        return self.lower, self.upper
+
+    def least(self, slope: FloatArray, center: FloatArray, reach: float = np.inf) -> float:
+        return least_over_sides(slope, self.lower - center, self.upper - center, reach)
+
+    def support(self, direction: FloatArray) -> float:
+        corner = np.where(direction > 0, self.upper, self.lower)
+        return float(np.sum(direction[direction != 0] * corner[direction != 0]))
+
+    def diameter(self) -> float:
+        return float(np.linalg.norm(self.upper - self.lower))
+
+    def sample(self, generator: np.random.Generator) -> FloatArray:
+        share = generator.random(self.dimension)
+        middle = self.middle()
+        spread = np.where(self.positive, np.maximum(np.abs(middle), TINY), 1.0)
+        low = np.where(np.isfinite(self.lower), self.lower, middle - spread)
+        low = np.where(self.positive & (low <= 0), 1e-3 * spread, low)
+        high = np.where(np.isfinite(self.upper), self.upper, np.maximum(low, middle) + 9 * spread)
+        ratio = np.where(self.positive, high / np.where(self.positive, low, 1.0), 1.0)
+        return self.project(np.where(self.positive, low * ratio**share, low + share * (high - low)))
+
+    def middle(self) -> FloatArray:
+        result = np.zeros(self.dimension)
+        for entry, (low, high) in enumerate(zip(self.lower, self.upper, strict=True)):
+            if np.isfinite(low) and np.isfinite(high):
+                result[entry] = np.sqrt(low) * np.sqrt(high) if low > 0 else low / 2 + high / 2
+            elif np.isfinite(low):
+                result[entry] = 2.0 * low if low > 0 else low + 1.0
+            elif np.isfinite(high):
+                result[entry] = min(high - 1.0, 0.0)
+        return self.project(result)
+
+    def in_logarithms(self, logs: NDArray[np.bool_]) -> Domain:
+        if not logs.any():
+            return self
+        with np.errstate(all="ignore"):
+            lower = np.where(logs, np.log(np.maximum(self.lower, 0.0)), self.lower)
+            upper = np.where(logs, np.log(np.maximum(self.upper, 0.0)), self.upper)
+        return LogBox(lower, upper, self.positive & ~logs, logs)
+
+    def without_bounds(self, entries: NDArray[np.bool_]) -> Domain:
+        if not entries.any():
+            return self
+        lower = np.where(entries, -np.inf, self.lower)
+        upper = np.where(entries, np.inf, self.upper)
+        return ReleasedBox(lower, upper, self.positive & ~entries, self)
+
+
+@dataclass(frozen=True)
+class LogBox(Box):
+    """A box in u. Where u is a logarithm, 1 is its natural length, whatever its value."""
+
+    logs: NDArray[np.bool_] = None  # type: ignore[assignment]
+
+    def metric(self, x: FloatArray) -> FloatArray:
+        width = self.upper - self.lower
+        own = np.where(width > 0, np.minimum(1.0, width), 1.0)
+        return np.where(self.logs, own, super().metric(x))
+
+
+@dataclass(frozen=True)
+class ReleasedBox(Box):
+    """A box some of whose bounds are left out; they still say in which units its entries move."""
+
+    units: Box = None  # type: ignore[assignment]
+
+    def metric(self, x: FloatArray) -> FloatArray:
+        return self.units.metric(x)
+
+    def width(self) -> FloatArray:
+        return self.units.width()
+
+
+def least_over_sides(
+    slope: FloatArray, below: FloatArray, above: FloatArray, reach: float
+) -> float:
+    """The least slope·d over below <= d <= above, |d| <= reach."""
+    side = np.where(slope > 0, below, above)
+    far = (np.abs(side) >= reach) & (slope != 0)
+    near = (slope != 0) & ~far
+    total = float(slope[near] @ side[near])
+    if far.any():
+        total -= float(np.linalg.norm(slope[far])) * reach
+    return total
