@@ -1,14 +1,15 @@
 """How objective and rows are made from the stack φ: the static outer part of a canonical problem.
 
 Nothing here is compiled. A row compares two affine combinations of φ, `left <= right` or
-`left == right`, and its normal form says which number the methods see: the difference left − right,
-or log left − log right where both sides are positive. The objective is seen plain or through its
-logarithm. Another form of the same problem is another `Outer` over the same stack.
+`left == right`, and its normal form (`row_forms`) says which number the methods see: the difference
+left − right, say, or log left − log right. The objective has a form likewise. Another form of the same
+problem is another `Outer` over the same stack.
 """
 
 from __future__ import annotations
 
 import functools
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -16,28 +17,31 @@ import numpy as np
 import scipy
 from numpy.typing import NDArray
 
+from hcmodel.solvers.row_forms import OBJECTIVE_FORMS, ROW_FORMS, ObjectiveForm, RowForm
+
 FloatArray = NDArray[np.float64]
+IndexArray = NDArray[np.intp]
 
 
 @dataclass(frozen=True)
 class Outer:
     """`objective` weighs the objective part of φ; `left` and `right` the constraint part.
 
-    The first `inequalities` rows are inequalities, the others equalities. `log_rows` marks the rows
-    in log form. With `log_objective` the value seen is ±log of |objective|·φ, the sign that of the
-    objective's weights.
+    The first `inequalities` rows are inequalities, the others equalities. `objective_form` is a name of
+    `OBJECTIVE_FORMS`; `forms` has the position in `ROW_FORMS` of each row's form (`form_numbers` makes
+    it from names), and is empty where all rows are differences.
     """
 
     objective: FloatArray
     left: scipy.sparse.csr_array
     right: scipy.sparse.csr_array
     inequalities: int
-    log_objective: bool = False
-    log_rows: NDArray[np.bool_] = field(default_factory=lambda: np.zeros(0, dtype=bool))
+    objective_form: str = "plain"
+    forms: IndexArray = field(default_factory=lambda: np.zeros(0, dtype=np.intp))
 
     def __post_init__(self) -> None:
-        if self.log_rows.size != self.size:
-            object.__setattr__(self, "log_rows", np.zeros(self.size, dtype=bool))
+        if self.forms.size not in (0, self.size):
+            raise ValueError(f"{self.forms.size} forms for {self.size} rows")
 
     @staticmethod
     def of_rows(inequalities: int, equalities: int) -> Outer:
@@ -47,41 +51,58 @@ class Outer:
         return Outer(np.ones(1), left, scipy.sparse.csr_array((count, count)), inequalities)
 
     @functools.cached_property
-    def _difference(self) -> scipy.sparse.csr_array:
+    def _groups(self) -> tuple[tuple[RowForm, IndexArray], ...]:
+        """The forms in use and the rows of each."""
+        table = tuple(ROW_FORMS.values())
+        numbers = self.forms if self.forms.size else np.zeros(self.size, dtype=np.intp)
+        return tuple((table[i], np.flatnonzero(numbers == i)) for i in np.unique(numbers))
+
+    @functools.cached_property
+    def _difference(self) -> scipy.sparse.csr_array | None:
+        """∂rows/∂φ where it is constant: all rows are differences."""
+        if self.forms.any():
+            return None
         return scipy.sparse.csr_array(self.left - self.right)
+
+    @functools.cached_property
+    def _objective_form(self) -> ObjectiveForm:
+        return OBJECTIVE_FORMS[self.objective_form]
 
     @property
     def size(self) -> int:
         return int(self.left.shape[0])
 
     @property
-    def _sign(self) -> float:
-        return 1.0 if self.objective[0] >= 0 else -1.0
+    def is_written(self) -> bool:
+        """Whether methods see the differences left − right and the plain objective."""
+        return self.objective_form == "plain" and not self.forms.any()
+
+    def plain_objective(self, value: float) -> float:
+        """The objective before its form was applied, from the number that methods see."""
+        return self._objective_form.plain(value)
 
     def objective_value(self, values: FloatArray) -> float:
-        plain = float(self.objective @ values)
-        if not self.log_objective:
-            return plain
-        with np.errstate(all="ignore"):
-            return self._sign * float(np.log(self._sign * plain))
+        return self._objective_form.value(float(self.objective @ values))
 
     def objective_slope(self, values: FloatArray) -> float:
         """The derivative of the objective as it is seen by the plain one."""
-        return abs(1.0 / float(self.objective @ values)) if self.log_objective else 1.0
+        return self._objective_form.slope(float(self.objective @ values))
 
     def objective_gradient(self, values: FloatArray, jacobian: Any) -> FloatArray:
         plain = np.asarray(self.objective @ jacobian, dtype=float).reshape(-1)
-        return plain * self.objective_slope(values) if self.log_objective else plain
+        return plain * self.objective_slope(values)
 
     def row_values(self, values: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """The rows, and max(1, |lhs|, |rhs|) against which their violation is measured."""
+        """The rows, and the sizes against which their violations are measured."""
         left, right = self.left @ values, self.right @ values
-        rows = left - right
-        magnitudes = np.maximum(1.0, np.maximum(np.abs(left), np.abs(right)))
-        if self.log_rows.any():
-            with np.errstate(all="ignore"):
-                rows = np.where(self.log_rows, np.log(left) - np.log(right), rows)
-            magnitudes = np.where(self.log_rows, 1.0, magnitudes)
+        with np.errstate(all="ignore"):
+            if len(self._groups) == 1:
+                form, _ = self._groups[0]
+                return form.values(left, right), form.magnitudes(left, right)
+            rows, magnitudes = np.empty((2, self.size))
+            for form, own in self._groups:
+                rows[own] = form.values(left[own], right[own])
+                magnitudes[own] = form.magnitudes(left[own], right[own])
         return rows, magnitudes
 
     def row_jacobian(self, values: FloatArray, jacobian: Any) -> Any:
@@ -91,15 +112,28 @@ class Outer:
             scipy.sparse.csr_array(result) if scipy.sparse.issparse(result) else np.asarray(result)
         )
 
+    def row_factors(self, top: FloatArray, values: FloatArray) -> FloatArray:
+        """Multipliers over these are those of the rows left − right beside the plain objective."""
+        with np.errstate(all="ignore"):
+            return self.objective_slope(top) / self._slopes(values)[0]
+
+    def _slopes(self, values: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """The derivatives of each row by its two sides."""
+        left, right = self.left @ values, self.right @ values
+        with np.errstate(all="ignore"):
+            if len(self._groups) == 1:
+                return self._groups[0][0].slopes(left, right)
+            by_left, by_right = np.empty((2, self.size))
+            for form, own in self._groups:
+                by_left[own], by_right[own] = form.slopes(left[own], right[own])
+        return by_left, by_right
+
     def _weighing(self, values: FloatArray) -> scipy.sparse.csr_array:
         """∂rows/∂φ."""
-        if not self.log_rows.any():
+        if self._difference is not None:
             return self._difference
-        with np.errstate(all="ignore"):
-            left = np.where(self.log_rows, 1.0 / (self.left @ values), 1.0)
-            right = np.where(self.log_rows, 1.0 / (self.right @ values), 1.0)
-        diagonal = scipy.sparse.diags_array
-        return scipy.sparse.csr_array(diagonal(left) @ self.left - diagonal(right) @ self.right)
+        left, right = self._slopes(values)
+        return scipy.sparse.csr_array(_scaled(self.left, left) + _scaled(self.right, right))
 
     def lagrangian_weights(
         self, top: FloatArray, values: FloatArray, multipliers: FloatArray
@@ -118,26 +152,43 @@ class Outer:
         slopes: tuple[Any, Any],
         multipliers: FloatArray,
     ) -> list[tuple[FloatArray, Any]]:
-        """What the logarithms add to the weighted Hessian of φ: a sum of weighted squares of gradients.
+        """What the forms add to the weighted Hessian of φ: a sum of weighted squares of gradients.
 
         `slopes` are the Jacobians of the two parts. Each pair holds weights and rows of derivatives.
         """
         found: list[tuple[FloatArray, Any]] = []
-        if self.log_objective:
+        bent = self._objective_form.square(float(self.objective @ top))
+        if bent is not None:
             gradient = np.asarray(self.objective @ slopes[0]).reshape(1, -1)
-            found.append((np.array([-self._sign]), gradient / float(self.objective @ top)))
-        used = np.flatnonzero(self.log_rows & (multipliers != 0))
-        if used.size:
-            for side, direction in ((self.left[used], -1.0), (self.right[used], 1.0)):
-                gradients = _divided(side @ slopes[1], side @ values)
-                found.append((direction * multipliers[used], gradients))
+            found.append((np.array([bent[0]]), bent[1] * gradient))
+        if self._difference is not None:
+            return found
+        for form, rows in self._groups:
+            used = rows[multipliers[rows] != 0]
+            if not used.size:
+                continue
+            sides = (self.left[used], self.right[used])
+            for square in form.squares(sides[0] @ values, sides[1] @ values):
+                gradients = [
+                    _scaled(side @ slopes[1], factor)
+                    for side, factor in zip(sides, (square.left, square.right), strict=True)
+                    if factor is not None
+                ]
+                total = gradients[0] if len(gradients) == 1 else gradients[0] + gradients[1]
+                found.append((square.weight * multipliers[used], total))
         return found
 
 
-def _divided(rows: Any, by: FloatArray) -> Any:
-    """Each row over a number."""
+def form_numbers(names: Sequence[str]) -> IndexArray:
+    """The positions in `ROW_FORMS` of forms by name, one for each row."""
+    positions = {name: number for number, name in enumerate(ROW_FORMS)}
+    return np.array([positions[name] for name in names], dtype=np.intp)
+
+
+def _scaled(rows: Any, by: FloatArray) -> Any:
+    """Each row times a number."""
     if not scipy.sparse.issparse(rows):
-        return rows / by[:, None]
+        return rows * by[:, None]
     rows = scipy.sparse.csr_array(rows)
-    entries = rows.data / np.repeat(by, np.diff(rows.indptr))
+    entries = rows.data * np.repeat(by, np.diff(rows.indptr))
     return scipy.sparse.csr_array((entries, rows.indices, rows.indptr), shape=rows.shape)

@@ -88,7 +88,7 @@ def infeasibility(
     Weights are nonnegative on inequalities; Σ |w_i| times the size of row i at the point is 1, so that
     `value` is a relative violation. None where there is no proof.
     """
-    outer = replace(form.canonical.outer, log_objective=False)
+    outer = replace(form.canonical.outer, objective_form="plain")
     oracle = Oracle(form.stack, outer, parts=(False, True))
     search = Search.of(form, oracle, evaluation)
     if search is None or not evaluation.rows.size:

@@ -34,6 +34,7 @@ from hcmodel.solvers.coordinates.geometry import (
     PlainGeometry,
 )
 from hcmodel.solvers.oracle import Evaluation, Oracle, Stack
+from hcmodel.solvers.outer import form_numbers
 from hcmodel.solvers.result import Record
 from hcmodel.solvers.sets.domain import Domain
 
@@ -134,17 +135,10 @@ class Form:
 
     def plain_objective(self, value: float) -> float:
         """The objective to be minimised, from the number that methods see in this form."""
-        outer = self.canonical.outer
-        if not outer.log_objective:
-            return value
-        sign = 1.0 if outer.objective[0] > 0 else -1.0
-        with np.errstate(all="ignore"):
-            return sign * float(np.exp(sign * value))
+        return self.canonical.outer.plain_objective(value)
 
     def record(self, record: Record) -> Record:
         """A line of the trace with the plain objective."""
-        if not self.canonical.outer.log_objective:
-            return record
         plain = self.plain_objective
         return replace(
             record,
@@ -254,12 +248,11 @@ class Form:
 
     def _row_factors(self, evaluation: Evaluation) -> FloatArray:
         outer = self.canonical.outer
-        if not (outer.log_objective or outer.log_rows.any()):
+        if outer.is_written:
             return np.ones(outer.size)
         values = self.compiled.evaluate(self._point(evaluation.point), "all").values
         split = self.compiled.objective_size
-        left = np.where(outer.log_rows, outer.left @ values[split:], 1.0)
-        return np.asarray(left * outer.objective_slope(values[:split]))
+        return outer.row_factors(values[:split], values[split:])
 
 
 def lifted_form(
@@ -319,10 +312,13 @@ def separable_form(
             for row, each in zip(again.rows, lifted.constraints, strict=True)
         ]
     canonical = canonicalize(lifted.objective, written.sign, rows)
-    log_rows = np.zeros(canonical.outer.size, dtype=bool)
+    if objective_form == "log" and written.sign < 0:
+        objective_form = "negative log"
+    numbers = form_numbers(forms)
+    row_forms = np.zeros(canonical.outer.size, dtype=np.intp)
     for block in canonical.blocks:
-        log_rows[block.rows] = forms[block.position] == "log"
-    outer = replace(canonical.outer, log_objective=objective_form == "log", log_rows=log_rows)
+        row_forms[block.rows] = numbers[block.position]
+    outer = replace(canonical.outer, objective_form=objective_form, forms=row_forms)
     canonical = replace(canonical, outer=outer)
     logs = np.zeros(canonical.layout.size, dtype=bool)
     for variable, place in zip(canonical.layout.variables, canonical.layout.blocks, strict=True):

@@ -8,7 +8,7 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from hcmodel.solvers.algebra.hessians import as_dense, with_squares
-from hcmodel.solvers.outer import Outer
+from hcmodel.solvers.outer import Outer, form_numbers
 
 FloatArray = NDArray[np.float64]
 
@@ -81,7 +81,9 @@ def test_log_forms_have_the_derivatives_of_their_values(sign: float) -> None:
     generator = np.random.default_rng(2)
     inner, top = generator.standard_normal((4, 3)), generator.standard_normal((1, 3))
     left, right = sp.csr_array(np.eye(4)[:2]), sp.csr_array(np.eye(4)[2:])
-    outer = Outer(np.array([sign]), left, right, 1, True, np.array([True, False]))
+    objective_form = "log" if sign > 0 else "negative log"
+    forms = form_numbers(["log", "difference"])
+    outer = Outer(np.array([sign]), left, right, 1, objective_form, forms)
     multipliers = np.array([0.7, -0.4])
 
     def value(x: FloatArray) -> float:
@@ -118,8 +120,8 @@ def test_log_rows_are_relative_violations() -> None:
         sp.csr_array([[1.0, 0.0]]),
         sp.csr_array([[0.0, 1.0]]),
         1,
-        False,
-        np.array([True]),
+        "plain",
+        form_numbers(["log"]),
     )
     rows, magnitudes = outer.row_values(np.array([2e9, 1e9]))
     np.testing.assert_allclose(rows, [np.log(2.0)])

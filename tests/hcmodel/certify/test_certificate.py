@@ -54,11 +54,7 @@ def solved(problem: hc.Problem, tolerance: float = 1e-8) -> tuple[Form, Evaluati
 
 def plain(form: Form, evaluation: Evaluation) -> float:
     """The objective to be minimised, whatever the form sees of it."""
-    outer = form.canonical.outer
-    if not outer.log_objective:
-        return evaluation.objective
-    sign = 1.0 if outer.objective[0] > 0 else -1.0
-    return sign * float(np.exp(sign * evaluation.objective))
+    return form.canonical.outer.plain_objective(evaluation.objective)
 
 
 def certified(problem: hc.Problem, **options: Any) -> tuple[float, LowerBound]:
