@@ -6,10 +6,8 @@ cantilever from CVX's examples; transformer is problem 93 of Hock and Schittkows
 rosenbrock in closed form or by a root. The applications are solved in test_applications.py.
 """
 
-import json
 import math
 from dataclasses import replace
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -18,10 +16,8 @@ from scipy.optimize import brentq
 import hcmodel as hc
 from hcmodel.frontend import format_file
 from hcmodel.frontend.to_hc import hc_data, to_hc
-from hcmodel.problem import load, parse
-
-FOLDER = Path(__file__).parents[2] / "examples"
-ALL = sorted(path.stem for path in FOLDER.glob("*.hc"))
+from hcmodel.problem import parse
+from tests.problems.examples import ALL, FOLDER, data_of, loaded
 
 
 def _mixed():
@@ -60,21 +56,6 @@ APPLICATIONS = {
     *("cmdp", "exploration", "near_expert", "apprenticeship"),
     *("pricing", "logit"),
 }
-DATA = {"lqr_energy": "lqr"}
-
-
-def data_file(name):
-    return FOLDER / f"{DATA.get(name, name)}.json"
-
-
-def data_of(name):
-    path = data_file(name)
-    return json.loads(path.read_text()) if path.exists() else {}
-
-
-def loaded(name):
-    path = data_file(name)
-    return load(FOLDER / f"{name}.hc", path if path.exists() else None)
 
 
 @pytest.mark.parametrize("name", OPTIMA)

@@ -105,8 +105,8 @@ def central(
     jacobian = np.zeros((rows, point.size))
     for i in range(point.size):
         ahead, behind = point.copy(), point.copy()
-        ahead[i] += step
-        behind[i] -= step
+        ahead[i] += step * min(max(abs(point[i]), 1e-2), 1.0)
+        behind[i] -= step * min(max(abs(point[i]), 1e-2), 1.0)
         with np.errstate(all="ignore"):
             jacobian[:, i] = (function(ahead) - function(behind)) / (ahead[i] - behind[i])
     return jacobian

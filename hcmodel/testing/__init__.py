@@ -1,0 +1,32 @@
+"""Conformance suites for those who extend hcmodel, importable as scikit-learn's `check_estimator` is.
+
+Each check takes what was written, runs it through everything that the rest of hcmodel expects of it, and
+raises `AssertionError` with the name of what failed. The checks are imported when they are first used.
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from hcmodel.testing.engines import check_engine
+    from hcmodel.testing.samples import Sample
+
+__all__ = ["Sample", "check_engine"]
+
+# Where each public name is defined.
+_MODULES = {
+    "Sample": "samples",
+    "check_engine": "engines",
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _MODULES:
+        raise AttributeError(f"module 'hcmodel.testing' has no attribute {name!r}")
+    return getattr(importlib.import_module(f"hcmodel.testing.{_MODULES[name]}"), name)
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)
