@@ -15,7 +15,6 @@ from numpy.typing import NDArray
 
 from hcmodel.analysis.hidden_map import OBJECTIVE, HiddenMap, MapPoint
 from hcmodel.expressions.leaves import Variable
-from hcmodel.expressions.variable_sets import make_domain
 from hcmodel.maps.declared import complete
 from hcmodel.maps.separable import LOG, declared_coordinates
 from hcmodel.proof.prove import prove
@@ -102,7 +101,7 @@ def _separable_geometry(
             widths.append(float(np.linalg.norm(ratio)))
         else:
             slopes.append(1.0)
-            widths.append(make_domain([variable]).diameter())
+            widths.append(variable.set.domain().diameter())
     found = {"mu_c": min(slopes), "diameter_u": float(np.linalg.norm(widths))}
     return {name: value for name, value in found.items() if 0 < value < np.inf}
 

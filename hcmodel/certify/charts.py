@@ -19,7 +19,6 @@ from numpy.typing import NDArray
 
 from hcmodel.certify.map_ranges import Range, map_ranges
 from hcmodel.expressions.leaves import Expression
-from hcmodel.expressions.variable_sets import make_domain
 from hcmodel.reductions.forms import Form
 from hcmodel.solvers.algebra.hessians import as_dense
 from hcmodel.solvers.coordinates.general import SINGULAR, MapGeometry
@@ -253,10 +252,10 @@ def _curved(form: Form) -> tuple[tuple[tuple[slice, Domain], ...], str]:
     found = [
         variable
         for variable in layout.variables
-        if variable.domain_kind == "psd" and not any(each is variable for each in _entries(form))
+        if variable.set.is_curved and not any(each is variable for each in _entries(form))
     ]
     return (
-        tuple((layout.slice(variable), make_domain([variable])) for variable in found),
+        tuple((layout.slice(variable), variable.set.domain()) for variable in found),
         ", ".join(variable.name for variable in found),
     )
 

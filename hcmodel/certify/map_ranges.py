@@ -17,9 +17,7 @@ from numpy.typing import NDArray
 
 from hcmodel.expressions.graph import topological_order
 from hcmodel.expressions.leaves import Apply, Expression, Variable
-from hcmodel.expressions.variable_sets import make_domain
 from hcmodel.facts.node_facts import Facts
-from hcmodel.solvers.algebra.symmetric import ROOT_TWO, triangle
 from hcmodel.solvers.sets.box import Box
 from hcmodel.solvers.sets.domain import Domain
 
@@ -49,26 +47,15 @@ def map_ranges(parts: Sequence[Expression]) -> list[Range]:
 
 
 def _range(part: Expression, facts: Facts, kinds: Kinds) -> Range:
-    whole = scipy.sparse.csr_array(scipy.sparse.eye_array(part.size))
     if isinstance(part, Variable):
-        symmetric = part.domain_kind in ("symmetric", "psd")
-        return Range(_one_triangle(part.shape[0]) if symmetric else whole, make_domain([part]))
+        return Range(part.set.storing(), part.set.domain())
+    whole = scipy.sparse.csr_array(scipy.sparse.eye_array(part.size))
     low, high = _interval(part, facts)
     box = Box(low, high)
     weighted = np.ravel(kinds) == WEIGHTED
     if not (weighted & (low < 0)).any():
         return Range(whole, box)
     return Range(whole, box, replace(box, lower=np.where(weighted, np.maximum(low, 0.0), low)))
-
-
-def _one_triangle(order: int) -> scipy.sparse.csr_array:
-    """From all entries of a symmetric matrix to those stored."""
-    rows, columns = triangle(order)
-    values = np.where(rows == columns, 1.0, ROOT_TWO)
-    places = rows * order + columns
-    return scipy.sparse.csr_array(
-        (values, (np.arange(rows.size), places)), shape=(rows.size, order * order)
-    )
 
 
 def _interval(part: Expression, facts: Facts) -> tuple[np.ndarray, np.ndarray]:
@@ -89,9 +76,7 @@ def _kinds(parts: Sequence[Expression]) -> dict[int, Kinds]:
     for node in topological_order(parts):
         kinds = np.full(node.shape, OTHER)
         if isinstance(node, Variable):
-            if node.domain_kind == "simplex" or (
-                node.domain_kind == "box" and np.all(node.lower >= 0)
-            ):
+            if np.all(node.set.interval[0] >= 0):
                 kinds = np.full(node.shape, SHARE)
         elif isinstance(node, Apply):
             arguments = [known[id(argument)] for argument in node.args]

@@ -1,8 +1,8 @@
 """What models are written with: variables, parameters, constants, expressions, constraints.
 
-Variables and parameters are the two leaves with a life of their own: a variable knows its domain
-and carries a value that either the user or a solve wrote, a parameter is data that may change
-between solves without compiling again.
+Variables and parameters are the two leaves with a state of their own: a variable has a set and a value
+that either the user or a solve wrote, a parameter is data that may change between solves without
+compiling again.
 """
 
 from __future__ import annotations
@@ -16,6 +16,13 @@ from hcmodel.errors import DataError, ModelError
 from hcmodel.expressions.constraint import Constraint
 from hcmodel.expressions.node import Apply, Constant, Expression, Leaf, as_data, as_expression
 from hcmodel.expressions.shapes import Shape, as_shape
+from hcmodel.expressions.variable_sets import (
+    BoxSet,
+    SemidefiniteSet,
+    SimplexSet,
+    SymmetricSet,
+    VariableSet,
+)
 
 __all__ = [
     "Apply",
@@ -30,30 +37,16 @@ __all__ = [
 
 _unnamed = itertools.count()
 
-# A matrix this near to its transpose, relative to its size, differs from it by rounding.
-ASYMMETRY = 1e-9
-
 
 class Variable(Leaf):
     """An unknown array.
 
     `bounds` is a pair (lower, upper) of scalars or arrays, None being infinite. `pos` and `nonneg`
-    fold into the lower bound (`pos` also promises that 0 itself is never needed). `symmetric`,
-    `PSD` and `simplex` are kinds of domain, kept in `domain_kind`: "box", "symmetric", "psd" or
-    "simplex"; `eigenvalue_bounds` belongs to "psd".
+    fold into the lower bound (`pos` also promises that 0 itself is never needed). Together with
+    `symmetric`, `PSD` and `simplex` they make the `set` of the variable.
     """
 
-    __slots__ = (
-        "_value",
-        "_value_origin",
-        "domain_kind",
-        "eigenvalue_bounds",
-        "lower",
-        "name",
-        "pos",
-        "start",
-        "upper",
-    )
+    __slots__ = ("_value", "_value_origin", "name", "set", "start")
     is_variable = True
 
     def __init__(
@@ -71,18 +64,35 @@ class Variable(Leaf):
     ) -> None:
         self.name = _checked_name(name, "variable") or f"var{next(_unnamed)}"
         self._shape = as_shape(shape, f"variable '{self.name}'")
-        self.pos = bool(pos)
-        self.lower, self.upper = self._checked_bounds(bounds, nonneg or pos)
-        self.eigenvalue_bounds = self._checked_eigenvalue_bounds(PSD)
-        self.domain_kind = self._checked_kind(bool(symmetric), bool(simplex))
+        self.set = self._checked_set(bounds, nonneg, bool(pos), symmetric, PSD, simplex)
         self.start = self._checked_start(start)
         self._value: np.ndarray | None = None
         self._value_origin: str | None = None
 
     @property
+    def lower(self) -> np.ndarray:
+        """The lower bounds of the entries, −∞ where there is none."""
+        return self.set.lower
+
+    @property
+    def upper(self) -> np.ndarray:
+        """The upper bounds of the entries, ∞ where there is none."""
+        return self.set.upper
+
+    @property
+    def pos(self) -> bool:
+        """Whether the variable was declared to be positive."""
+        return self.set.pos
+
+    @property
+    def eigenvalue_bounds(self) -> tuple[float, float] | None:
+        """The smallest and largest eigenvalue of a PSD variable, None of others."""
+        return self.set.eigenvalue_bounds
+
+    @property
     def has_bounds(self) -> bool:
         """Whether any entry has a bound of its own."""
-        return bool(np.isfinite(self.lower).any() or np.isfinite(self.upper).any())
+        return self.set.has_bounds
 
     @property
     def value(self) -> np.ndarray | None:
@@ -103,16 +113,32 @@ class Variable(Leaf):
 
     def _checked_value(self, value: Any, what: str) -> np.ndarray:
         what = f"the {what} '{self.name}'"
-        return self.fitting(_fitted(as_data(value, what), self._shape, what), what)
+        return self.set.fitting(_fitted(as_data(value, what), self._shape, what), what)
 
     def _checked_start(self, start: Any) -> np.ndarray | None:
         if start is None:
             return None
         what = f"the start of variable '{self.name}'"
         array = _fitted(as_data(start, what), self._shape, what, spread=True)
-        return self.fitting(array, what)
+        return self.set.fitting(array, what)
 
-    def _checked_bounds(self, bounds: Any, nonneg: bool) -> tuple[np.ndarray, np.ndarray]:
+    def _checked_set(
+        self, bounds: Any, nonneg: bool, pos: bool, symmetric: bool, psd: Any, simplex: bool
+    ) -> VariableSet:
+        lower, upper = self._checked_bounds(bounds, nonneg or pos, pos)
+        eigenvalues = self._checked_eigenvalue_bounds(psd)
+        common = (self.name, self._shape, lower, upper, pos)
+        if simplex and (symmetric or eigenvalues is not None):
+            raise ModelError(f"variable '{self.name}' cannot be a matrix cone and a simplex")
+        if simplex:
+            return SimplexSet(*common)
+        if eigenvalues is not None:
+            return SemidefiniteSet(*common, eigenvalues)
+        return SymmetricSet(*common) if symmetric else BoxSet(*common)
+
+    def _checked_bounds(
+        self, bounds: Any, nonneg: bool, pos: bool
+    ) -> tuple[np.ndarray, np.ndarray]:
         if bounds is None:
             bounds = (None, None)
         if not isinstance(bounds, (tuple, list)) or len(bounds) != 2:
@@ -131,7 +157,7 @@ class Variable(Leaf):
         if nonneg:
             lower = np.asarray(np.maximum(lower, 0.0))
         empty = (lower > upper) | (lower == np.inf) | (upper == -np.inf)
-        if self.pos:
+        if pos:
             empty |= upper <= 0.0
         if empty.any():
             entry = tuple(int(i) for i in np.argwhere(empty)[0])
@@ -154,60 +180,6 @@ class Variable(Leaf):
                 f"(smallest, largest) in order; got {psd!r}"
             )
         return numbers[0], numbers[1]
-
-    def _checked_kind(self, symmetric: bool, simplex: bool) -> str:
-        matrix = symmetric or self.eigenvalue_bounds is not None
-        if matrix and simplex:
-            raise ModelError(f"variable '{self.name}' cannot be a matrix cone and a simplex")
-        if matrix and (self.ndim != 2 or self._shape[0] != self._shape[1] or not self.size):
-            raise ModelError(
-                f"variable '{self.name}' is symmetric or PSD and needs a square shape (n, n) with "
-                f"n >= 1, not {self._shape}"
-            )
-        if simplex and (self.ndim == 0 or self._shape[-1] == 0):
-            raise ModelError(
-                f"variable '{self.name}' is a simplex and needs a last axis to sum over; its "
-                f"shape is {self._shape}"
-            )
-        if simplex:
-            conflict = simplex_conflict(self.lower, self.upper)
-            if conflict is not None:
-                row, reason = conflict
-                where = f"row {list(row)} of variable" if row else "variable"
-                raise ModelError(f"{where} '{self.name}' is in a simplex, but {reason}")
-            return "simplex"
-        if matrix:
-            self.lower, self.upper = self._symmetric_bounds()
-        if self.eigenvalue_bounds is not None:
-            return "psd"
-        return "symmetric" if symmetric else "box"
-
-    def _symmetric_bounds(self) -> tuple[np.ndarray, np.ndarray]:
-        """Entries (i, j) and (j, i) are one number, so the tighter bounds hold for both."""
-        lower = np.maximum(self.lower, self.lower.T)
-        upper = np.minimum(self.upper, self.upper.T)
-        if (lower > upper).any():
-            i, j = (int(place) for place in np.argwhere(lower > upper)[0])
-            raise ModelError(
-                f"variable '{self.name}' is symmetric, but its bounds at {[i, j]} and {[j, i]} leave no "
-                f"number: lower {lower[i, j]:g}, upper {upper[i, j]:g}"
-            )
-        lower.flags.writeable = upper.flags.writeable = False
-        return lower, upper
-
-    def fitting(self, array: np.ndarray, what: str) -> np.ndarray:
-        """The array, made symmetric where the variable is and only rounding stands in the way."""
-        if self.domain_kind not in ("symmetric", "psd"):
-            return array
-        differences = np.abs(array - array.T)
-        largest = float(differences.max())
-        if largest > ASYMMETRY * max(1.0, float(np.abs(array).max())):
-            i, j = (int(place) for place in np.unravel_index(differences.argmax(), array.shape))
-            raise DataError(
-                f"{what} is not symmetric, but the variable is: entry {[i, j]} is {array[i, j]:g} and "
-                f"entry {[j, i]} is {array[j, i]:g}; give (M + M.T) / 2 if that is what you mean"
-            )
-        return np.asarray(0.5 * (array + array.T)) if largest else array
 
     def __repr__(self) -> str:
         return f"Variable({self._shape}, name={self.name!r})"
@@ -256,27 +228,6 @@ class Parameter(Leaf):
 
     def __repr__(self) -> str:
         return f"Parameter({self._shape}, name={self.name!r})"
-
-
-def simplex_conflict(lower: np.ndarray, upper: np.ndarray) -> tuple[tuple[int, ...], str] | None:
-    """The first row that no distribution within the bounds exists for, and why; None if all have one."""
-    low, high = np.maximum(lower, 0.0), np.minimum(upper, 1.0)
-    least, most = low.sum(axis=-1), high.sum(axis=-1)
-    slack = 1e-14 * lower.shape[-1]
-    for kind, wrong in (
-        ("entry", (low > high).any(axis=-1)),
-        ("lower", least > 1.0 + slack),
-        ("upper", most < 1.0 - slack),
-    ):
-        if not np.any(wrong):
-            continue
-        row = tuple(int(place) for place in np.argwhere(wrong)[0])
-        if kind == "entry":
-            return row, "one of its bounds leaves no number between 0 and 1"
-        total = float(least[row] if kind == "lower" else most[row])
-        side = "more" if kind == "lower" else "less"
-        return row, f"its {kind} bounds sum to {total:g}, {side} than 1"
-    return None
 
 
 def _as_number(value: Any) -> float:

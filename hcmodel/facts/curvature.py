@@ -21,7 +21,7 @@ NOTHING: Channels = (UNKNOWN, UNKNOWN, False)
 
 def can_be_log(variable: Variable) -> bool:
     """Logarithmic coordinates are for positive boxes."""
-    return variable.domain_kind == "box" and (variable.pos or bool((variable.lower > 0).all()))
+    return variable.set.has_logarithm
 
 
 class Curvatures:

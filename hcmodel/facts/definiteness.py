@@ -9,6 +9,7 @@ import numpy as np
 
 from hcmodel.atoms.rules import MatrixKind, Sign
 from hcmodel.expressions.leaves import Apply, Expression, Variable
+from hcmodel.expressions.variable_sets import VariableSet
 
 if TYPE_CHECKING:
     from hcmodel.facts.node_facts import Node
@@ -30,16 +31,20 @@ def definiteness(
     if value is not None:
         return of_value(value)
     if isinstance(expression, Variable):
-        if expression.domain_kind == "psd" and expression.eigenvalue_bounds is not None:
-            return (
-                MatrixKind.DEFINITE
-                if expression.eigenvalue_bounds[0] > 0
-                else MatrixKind.SEMIDEFINITE
-            )
-        return MatrixKind.SYMMETRIC if expression.domain_kind == "symmetric" else MatrixKind.GENERAL
+        return _of_set(expression.set)
     if isinstance(expression, Apply) and arguments:
         return _applied(expression, arguments, nodes)
     return MatrixKind.GENERAL
+
+
+def _of_set(values: VariableSet) -> MatrixKind:
+    """What holds for every matrix of a variable's set."""
+    if not values.is_symmetric:
+        return MatrixKind.GENERAL
+    smallest = -np.inf if values.eigenvalue_bounds is None else values.eigenvalue_bounds[0]
+    if smallest > 0:
+        return MatrixKind.DEFINITE
+    return MatrixKind.SEMIDEFINITE if smallest == 0 else MatrixKind.SYMMETRIC
 
 
 def of_value(matrix: np.ndarray) -> MatrixKind:

@@ -269,13 +269,7 @@ def _declared_sign(leaf: Expression) -> Sign:
 
 
 def _domain_of(variable: Variable) -> tuple[Interval, Sign]:
-    kind = variable.domain_kind
-    if kind == "simplex":
-        return (np.array(0.0), np.array(1.0)), Sign.NONNEGATIVE
-    if kind == "psd" and variable.eigenvalue_bounds is not None:
-        largest = np.array(variable.eigenvalue_bounds[1])
-        return (-largest, largest), Sign.UNKNOWN
-    interval = variable.lower, variable.upper
-    if kind == "box" and variable.pos:
+    interval = variable.set.interval
+    if variable.set.positive:
         return interval, Sign.POSITIVE
     return interval, intervals.interval_sign(interval)

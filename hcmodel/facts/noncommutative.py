@@ -141,7 +141,7 @@ class Polynomials:
         if isinstance(node, (Constant, Parameter)):
             return node.value is not None and is_symmetric_value(node.value)
         if isinstance(node, Variable):
-            return node.domain_kind in ("symmetric", "psd")
+            return node.set.is_symmetric
         if not isinstance(node, Apply):
             return False
         arguments = [

@@ -67,11 +67,10 @@ def _facts(node: Expression, known: dict[int, Argument]) -> Argument:
 
 def _leaf_sign(leaf: Expression) -> Sign:
     if isinstance(leaf, Variable):
-        if leaf.pos and leaf.domain_kind == "box":
+        lower = leaf.set.interval[0]
+        if leaf.set.positive or sign_of(lower) is Sign.POSITIVE:
             return Sign.POSITIVE
-        sign = sign_of(leaf.lower)
-        if leaf.domain_kind == "box" and (sign is Sign.POSITIVE or np.all(leaf.lower >= 0)):
-            return sign if sign is Sign.POSITIVE else Sign.NONNEGATIVE
+        return Sign.NONNEGATIVE if np.all(lower >= 0) else Sign.UNKNOWN
     if isinstance(leaf, Parameter):
         if leaf.pos:
             return Sign.POSITIVE

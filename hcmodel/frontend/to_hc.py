@@ -163,8 +163,8 @@ class _Writer:
     def _declare(self, leaf: Parameter | Variable) -> None:
         shape = f"[{','.join(str(length) for length in leaf.shape)}]" if leaf.shape else ""
         if isinstance(leaf, Variable):
-            domain = self._domain(leaf)
-            self.declarations.append(f"var {leaf.name}{shape}{domain}")
+            words = leaf.set.declaration(self._uniform)
+            self.declarations.append(f"var {leaf.name}{shape}{words}")
             return
         bound = " > 0" if leaf.pos else " >= 0" if leaf.nonneg else ""
         value = leaf.value
@@ -199,30 +199,6 @@ class _Writer:
         if array.size and np.all(array == array.flat[0]):
             return _number(float(array.flat[0]))
         return self._array(array, stem)[0]
-
-    def _domain(self, variable: Variable) -> str:
-        words = ""
-        if variable.domain_kind == "symmetric":
-            words = " symmetric"
-        if variable.domain_kind == "simplex":
-            words = " in simplex"
-        if variable.eigenvalue_bounds is not None:
-            low, high = (_number(each) for each in variable.eigenvalue_bounds)
-            words = f" in psd({low}, {high})" if high != "inf" else f" in psd({low})"
-        if variable.size == 0:
-            return words
-        lower = self._uniform(variable.lower, "lower")
-        upper = self._uniform(variable.upper, "upper")
-        if variable.pos:
-            words += " > 0"
-            lower = "-inf" if lower == "0" else lower
-        if lower != "-inf" and upper != "inf":
-            return f"{words} in [{lower}, {upper}]"
-        if lower != "-inf":
-            words += f" >= {lower}"
-        if upper != "inf":
-            words += f" <= {upper}"
-        return words
 
     # ---- expressions
 

@@ -1,4 +1,4 @@
-"""Variables from their declarations: shape, box, and the other kinds of domain."""
+"""Variables from their declarations: shape, bounds and set."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ from collections.abc import Sequence
 import numpy as np
 
 from hcmodel.errors import ModelError
-from hcmodel.expressions.leaves import Variable, simplex_conflict
+from hcmodel.expressions.leaves import Variable
 from hcmodel.expressions.shapes import Shape
-from hcmodel.expressions.variable_sets import make_domain
+from hcmodel.expressions.variable_sets import simplex_conflict
 from hcmodel.frontend import indexing
 from hcmodel.frontend.expressions import Evaluator
 from hcmodel.frontend.mistakes import Mistake
@@ -58,7 +58,7 @@ def make_variable(
         simplex=simplex,
     )
     try:
-        make_domain([variable])
+        variable.set.domain()
     except ModelError as error:
         raise Mistake(str(error), statement.span) from None
     return variable, dimensions

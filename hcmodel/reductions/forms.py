@@ -346,7 +346,7 @@ def _bending(entries: Sequence[Expression], canonical: CanonicalProblem) -> NDAr
     straight = plain_entries(entries, canonical.layout.variables)
     bending = np.zeros(canonical.layout.size, dtype=bool)
     for variable, block in zip(canonical.layout.variables, canonical.layout.blocks, strict=True):
-        if variable.domain_kind == "box":
+        if variable.set.is_box:
             bending[block.start : block.stop] = ~np.ravel(straight[variable])
     return bending
 
@@ -356,7 +356,7 @@ def _curved(entries: Sequence[Expression], canonical: CanonicalProblem) -> tuple
     return tuple(
         canonical.layout.slice(variable)
         for variable in canonical.layout.variables
-        if variable.domain_kind == "psd" and not any(each is variable for each in entries)
+        if variable.set.is_curved and not any(each is variable for each in entries)
     )
 
 

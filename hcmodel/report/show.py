@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-import numpy as np
-
 from hcmodel.report.latex import to_latex
 from hcmodel.solvers.methods import METHODS
 
@@ -59,7 +57,7 @@ def problem_latex(problem: Problem) -> str:
         left, right = to_latex(constraint.lhs), to_latex(constraint.rhs)
         lines.append(rf"{lead} & {left} {symbols[constraint.sense]} {right} \\")
     for variable in problem.variables:
-        lines.append(rf"& {_latex_domain(variable)} \\")
+        lines.append(rf"& {variable.set.latex(to_latex(variable))} \\")
     return "\n".join([r"\begin{aligned}", *lines, r"\end{aligned}"])
 
 
@@ -86,24 +84,4 @@ def _size(constraint: Constraint) -> str:
 
 def _domain(variable: Variable) -> str:
     size = "" if not variable.shape else f" of shape {variable.shape}"
-    if variable.domain_kind != "box":
-        return f"{variable.name}{size} in {variable.domain_kind}"
-    lower, upper = _range(variable.lower), _range(variable.upper)
-    return f"{variable.name}{size} in [{lower}, {upper}]"
-
-
-def _range(bound: np.ndarray) -> str:
-    low, high = float(np.min(bound)), float(np.max(bound))
-    return f"{low:g}" if low == high else f"{low:g}…{high:g}"
-
-
-def _latex_domain(variable: Variable) -> str:
-    name = to_latex(variable)
-    if variable.domain_kind == "psd":
-        return rf"{name} \succeq 0"
-    if variable.domain_kind == "simplex":
-        return rf"{name} \in \Delta"
-    lower, upper = _range(variable.lower), _range(variable.upper)
-    infinity = {"inf": r"\infty", "-inf": r"-\infty"}
-    lower, upper = infinity.get(lower, lower), infinity.get(upper, upper)
-    return rf"{name} \in [{lower}, {upper}]".replace("…", r"\ldots ")
+    return f"{variable.name}{size} in {variable.set.summary()}"

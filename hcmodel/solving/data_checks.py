@@ -75,7 +75,7 @@ def _transitions(problem: Problem) -> Iterator[Parameter | Constant]:
         if not isinstance(node, Apply) or node.atom.name != "solve":
             continue
         inside = topological_order([node.args[0]])
-        if not any(isinstance(n, Variable) and n.domain_kind == "simplex" for n in inside):
+        if not any(isinstance(n, Variable) and n.set.is_distribution for n in inside):
             continue
         for leaf in inside:
             if isinstance(leaf, (Parameter, Constant)) and id(leaf) not in seen:

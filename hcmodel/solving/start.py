@@ -62,5 +62,5 @@ def _given(variables: tuple[Variable, ...], given: Mapping[Any, Any]) -> dict[Va
                 f"the start of variable '{variable.name}' has shape {array.shape}, but "
                 f"{variable.shape} is needed"
             ) from None
-        chosen[variable] = variable.fitting(fitted, f"the start of variable '{variable.name}'")
+        chosen[variable] = variable.set.fitting(fitted, f"the start of variable '{variable.name}'")
     return chosen

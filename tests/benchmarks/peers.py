@@ -188,10 +188,10 @@ class Arrays:
         size = self.form.canonical.layout.size
         lower, upper = np.full(size, -np.inf), np.full(size, np.inf)
         for variable, place in self._blocks():
-            if variable.domain_kind == "box":
+            if variable.set.is_box:
                 lower[place] = np.ravel(np.broadcast_to(variable.lower, variable.shape))
                 upper[place] = np.ravel(np.broadcast_to(variable.upper, variable.shape))
-            elif variable.domain_kind == "simplex":
+            elif variable.set.is_distribution:
                 lower[place] = 0.0
         return lower, upper
 
@@ -199,7 +199,7 @@ class Arrays:
         """A row for each distribution: its entries add up to 1."""
         rows = []
         for variable, place in self._blocks():
-            if variable.domain_kind == "simplex":
+            if variable.set.is_distribution:
                 own = np.zeros(
                     (variable.size // variable.shape[-1], self.form.canonical.layout.size)
                 )

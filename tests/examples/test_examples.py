@@ -104,7 +104,7 @@ def random_value(variable, random):
     """An array within the bounds of a variable, symmetric where the variable is."""
     low = np.maximum(variable.lower, -3)
     drawn = random.uniform(low, np.minimum(variable.upper, low + 6))
-    symmetric = variable.domain_kind in ("symmetric", "psd")
+    symmetric = variable.set.is_symmetric
     return (drawn + drawn.T) / 2 if symmetric else drawn
 
 

@@ -15,6 +15,7 @@ from hypothesis.extra.numpy import basic_indices, mutually_broadcastable_shapes
 from hcmodel import atoms as hc
 from hcmodel.errors import DataError, HCError, ModelError
 from hcmodel.expressions.leaves import Constant, Constraint, Expression, Parameter, Variable
+from hcmodel.expressions.variable_sets import BoxSet, SemidefiniteSet, SimplexSet, SymmetricSet
 
 
 @pytest.fixture
@@ -248,13 +249,10 @@ def test_bounds_fold_and_spread() -> None:
     np.testing.assert_array_equal(x.upper, [[1, np.inf], [1, np.inf]])
     assert Variable(pos=True).pos
     assert Variable((2, 2), PSD=1e-3).eigenvalue_bounds == (1e-3, np.inf)
-    kinds = [
-        Variable(2).domain_kind,
-        Variable((2, 2), symmetric=True).domain_kind,
-        Variable((2, 2), PSD=True).domain_kind,
-        Variable((2, 3), simplex=True).domain_kind,
-    ]
-    assert kinds == ["box", "symmetric", "psd", "simplex"]
+    assert isinstance(Variable(2).set, BoxSet)
+    assert isinstance(Variable((2, 2), symmetric=True).set, SymmetricSet)
+    assert isinstance(Variable((2, 2), PSD=True).set, SemidefiniteSet)
+    assert isinstance(Variable((2, 3), simplex=True).set, SimplexSet)
 
 
 def test_a_value_remembers_who_wrote_it() -> None:

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 import hcmodel as hc
+from hcmodel.expressions.variable_sets import SemidefiniteSet, SimplexSet, SymmetricSet
 from hcmodel.problem import parse
 
 
@@ -73,10 +74,10 @@ def test_other_domains_are_kept_on_the_variable():
         "minimize trace(P) + trace(Q) + sum(s)"
     )
     kinds = {each.name: each for each in problem.variables}
-    assert kinds["P"].domain_kind == "psd"
+    assert isinstance(kinds["P"].set, SemidefiniteSet)
     assert kinds["P"].eigenvalue_bounds == (0.1, 9)
-    assert kinds["Q"].domain_kind == "symmetric"
-    assert kinds["s"].domain_kind == "simplex"
+    assert type(kinds["Q"].set) is SymmetricSet
+    assert isinstance(kinds["s"].set, SimplexSet)
 
 
 def test_starts_are_spread_over_the_shape():

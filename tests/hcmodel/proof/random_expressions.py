@@ -281,7 +281,7 @@ def _apply(node: Node, arguments: Sequence[np.ndarray], pairs: int) -> np.ndarra
 
 def _points(variable: Variable, log: bool, rng: np.random.Generator, pairs: int) -> np.ndarray:
     shape = (2, pairs, *variable.shape)
-    if variable.domain_kind == "psd":
+    if variable.eigenvalue_bounds is not None:
         low, high = variable.eigenvalue_bounds
         bases = np.linalg.qr(rng.normal(size=shape))[0]
         ends = np.einsum("abij,abj,abkj->abik", bases, rng.uniform(low, high, shape[:-1]), bases)

@@ -55,7 +55,7 @@ def test_wrong_declarations_are_refused(make: Callable[[], Any], message: str) -
 
 
 def test_false_of_numpy_is_no_cone() -> None:
-    assert hc.Variable((2, 3), PSD=np.False_).domain_kind == "box"
+    assert hc.Variable((2, 3), PSD=np.False_).set.is_box
 
 
 def test_entries_that_no_such_matrix_has_are_refused_by_name() -> None:
