@@ -6,7 +6,7 @@ import ast
 import inspect
 import sys
 import textwrap
-from dataclasses import MISSING, fields
+from dataclasses import MISSING, fields, is_dataclass
 from typing import Any
 
 from regions import main, table
@@ -43,7 +43,9 @@ def _options() -> str:
         for field in fields(entry.options):
             if field.default is MISSING:
                 raise ValueError(f"option {field.name} of {entry.name} has no default")
-            key = (f"`{field.name}`", f"`{field.default!r}`", explained.get(field.name, ""))
+            group = is_dataclass(field.default)
+            default = f"{type(field.default).__name__}()" if group else repr(field.default)
+            key = (f"`{field.name}`", f"`{default}`", explained.get(field.name, ""))
             users.setdefault(key, []).append(f"`{entry.name}`")
     body = [(*about, ", ".join(names)) for about, names in users.items()]
     return table(("option", "default", "meaning", "methods"), body)

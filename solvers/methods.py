@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, is_dataclass
 from typing import Any
 
 import numpy as np
@@ -28,7 +28,7 @@ from hcmodel.solvers.first_order.theory_ippm import TheoryIppm
 from hcmodel.solvers.loop import Method, Task, run
 from hcmodel.solvers.oracle import Budget, Evaluation, Oracle
 from hcmodel.solvers.result import Record, Result
-from hcmodel.solvers.second_order import trust_region
+from hcmodel.solvers.second_order import options as second_order
 from hcmodel.solvers.second_order.hidden_newton import HiddenNewton
 from hcmodel.solvers.second_order.prox_linear import ProxLinear, ProxLinearOptions
 from hcmodel.solvers.sets.domain import Domain
@@ -64,7 +64,7 @@ METHODS: dict[str, MethodEntry] = {
         MethodEntry(
             name="hidden-newton",
             make=HiddenNewton,
-            options=trust_region.Options,
+            options=second_order.Options,
             summary="Newton's method in hidden coordinates",
             assumptions="hidden coordinates, proven or declared; second derivatives",
             complexity="log log ε⁻¹ near a solution",
@@ -150,19 +150,32 @@ METHODS: dict[str, MethodEntry] = {
 
 
 def make_options(entry: MethodEntry, given: Any) -> Any:
-    """The method's frozen options from a dict of its fields, the dataclass itself, or None."""
+    """The method's frozen options from a dict of its fields, the dataclass itself, or None.
+
+    A group of options, which is a frozen dataclass itself, may be given as a dict too.
+    """
+    return _made(entry.options, given, entry.name)
+
+
+def _made(kind: type[Any], given: Any, owner: str) -> Any:
     if given is None:
-        return entry.options()
-    if isinstance(given, entry.options):
+        return kind()
+    if isinstance(given, kind):
         return given
     if not isinstance(given, Mapping):
-        raise ValueError(f"options of {entry.name} are a dict or {entry.options.__name__}")
-    valid = [field.name for field in fields(entry.options)]
-    unknown = sorted(set(given) - set(valid))
+        raise ValueError(f"options of {owner} are a dict or {kind.__name__}")
+    defaults = {field.name: field.default for field in fields(kind)}
+    unknown = sorted(set(given) - set(defaults))
     if unknown:
         names = ", ".join(repr(name) for name in unknown)
-        raise ValueError(f"{entry.name} has no option {names}; its options are: {', '.join(valid)}")
-    return entry.options(**given)
+        raise ValueError(f"{owner} has no option {names}; its options are: {', '.join(defaults)}")
+    chosen = {
+        name: _made(type(defaults[name]), value, f"{owner}'s {name}")
+        if is_dataclass(defaults[name])
+        else value
+        for name, value in given.items()
+    }
+    return kind(**chosen)
 
 
 def find_method(name: str) -> MethodEntry:

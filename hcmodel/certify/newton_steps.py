@@ -18,7 +18,10 @@ from hcmodel.solvers.algebra.hessians import SparseHessian, is_finite, largest_e
 from hcmodel.solvers.oracle import Evaluation, Oracle
 from hcmodel.solvers.qp import QuadraticProgram, make_backend, solve_program
 from hcmodel.solvers.qp.program import StepRows
-from hcmodel.solvers.second_order.sqp import QuadraticModel, solve_step
+from hcmodel.solvers.second_order.model import QuadraticModel
+from hcmodel.solvers.second_order.options import StepOptions
+from hcmodel.solvers.second_order.programs import relaxation_program, step_program
+from hcmodel.solvers.second_order.step import solve_step
 
 FloatArray = NDArray[np.float64]
 
@@ -184,7 +187,7 @@ def _minimiser(model: QuadraticModel) -> FloatArray | None:
     best: FloatArray | None = None
     none = np.zeros(0)
     for _ in range(3):
-        program, _ = model.program(RADIUS, unit, none, none)
+        program, _ = step_program(model, RADIUS, unit, none, none, StepOptions())
         solution = solve_program(backend, program)
         if not solution.usable:
             return best
@@ -210,7 +213,7 @@ def repair_weights(form: Form, evaluation: Evaluation) -> FloatArray | None:
     none = SparseHessian(scipy.sparse.csr_array((size, size)))
     model = QuadraticModel.at(evaluation, form.domain, frame, none)
     backend = make_backend()
-    solution = solve_program(backend, model.relaxation_program(RADIUS, model.rows))
+    solution = solve_program(backend, relaxation_program(model, RADIUS, model.rows, StepOptions()))
     if not solution.usable:
         return None
     count = evaluation.inequalities

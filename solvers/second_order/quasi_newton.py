@@ -2,7 +2,7 @@
 
     B ← B − (B s)(B s)ᵀ / sᵀB s + y yᵀ / sᵀy,   s the step, y the change of ∇L along it,
 
-y moved towards B s where sᵀy < 0.2 sᵀB s, so that B stays definite (Powell). With memory for m steps,
+y moved towards B s where sᵀy < 0.2 sᵀB s, so that B stays definite (Powell 1978). With memory m,
 
     B = σ I − W M⁻¹ Wᵀ,   W = [σ S, Y],   M = [[σ SᵀS, L], [Lᵀ, −D]],
 
@@ -11,6 +11,8 @@ eigenvalues of its low-rank part split B into σ I + V Vᵀ − R Rᵀ, the form
 """
 
 from __future__ import annotations
+
+from dataclasses import dataclass
 
 import numpy as np
 import scipy
@@ -21,20 +23,33 @@ from hcmodel.solvers.algebra.updates import damped, updated
 from hcmodel.solvers.coordinates.geometry import Geometry
 from hcmodel.solvers.loop import Task
 from hcmodel.solvers.oracle import Evaluation
+from hcmodel.solvers.second_order.curvature import Curvature
 
 FloatArray = NDArray[np.float64]
 
-# Unknowns up to which "bfgs" keeps a matrix, and the steps that it remembers beyond.
-LARGEST_MATRIX = 500
-MEMORY = 10
-# The first B in natural units, relative to the slope: a step of ten natural units at full slope.
-FIRST = 0.1
+
+@dataclass(frozen=True)
+class QuasiNewtonOptions:
+    """How the curvature is approximated from gradients."""
+
+    # Unknowns up to which "bfgs" keeps a matrix.
+    largest_matrix: int = (
+        500  # a dense matrix of 2 MB; beyond, its updates cost more than the programs
+    )
+    # The steps that the limited memory keeps.
+    memory: int = 10  # Byrd, Nocedal and Schnabel 1994 use 3 to 20
+    # The first B in natural units, relative to the slope.
+    first: float = 0.1  # a step of ten natural units at full slope
+
+
+DEFAULTS = QuasiNewtonOptions()
 
 
 class BfgsCurvature:
     """B as a matrix."""
 
-    def __init__(self) -> None:
+    def __init__(self, options: QuasiNewtonOptions = DEFAULTS) -> None:
+        self._options = options
         self._matrix: FloatArray | None = None
 
     def at(
@@ -42,7 +57,8 @@ class BfgsCurvature:
     ) -> Hessian:
         if self._matrix is None:
             metric = task.domain.metric(evaluation.point)
-            self._matrix = np.diag(FIRST * _slope(evaluation, multipliers, metric) / metric**2)
+            slope = _slope(evaluation, multipliers, metric)
+            self._matrix = np.diag(self._options.first * slope / metric**2)
         return self._matrix
 
     def moved(self, old: Evaluation, new: Evaluation, multipliers: FloatArray) -> None:
@@ -55,8 +71,8 @@ class BfgsCurvature:
 class LimitedMemoryCurvature:
     """B from the last few steps; nothing of the size of a matrix is ever formed."""
 
-    def __init__(self, memory: int = MEMORY) -> None:
-        self._memory = memory
+    def __init__(self, options: QuasiNewtonOptions = DEFAULTS) -> None:
+        self._options = options
         self._pairs: list[tuple[FloatArray, FloatArray]] = []
         self._metric: FloatArray | None = None
         self._scale = 1.0
@@ -67,7 +83,7 @@ class LimitedMemoryCurvature:
     ) -> Hessian:
         if self._metric is None or self._model is None:
             self._metric = np.asarray(task.domain.metric(evaluation.point))
-            self._scale = FIRST * _slope(evaluation, multipliers, self._metric)
+            self._scale = self._options.first * _slope(evaluation, multipliers, self._metric)
             self._model = _low_rank(self._scale, [], self._metric.size)
         return self._model.scaled(1.0 / self._metric)
 
@@ -80,7 +96,7 @@ class LimitedMemoryCurvature:
         if float(step @ product) <= 0 or not np.isfinite(change).all():
             return
         change = damped(step, change, product)
-        self._pairs = [*self._pairs, (step, change)][-self._memory :]
+        self._pairs = [*self._pairs, (step, change)][-self._options.memory :]
         self._scale = float(change @ change) / float(step @ change)
         try:
             self._model = _low_rank(self._scale, self._pairs, step.size)
@@ -89,8 +105,24 @@ class LimitedMemoryCurvature:
             self._model = _low_rank(self._scale, self._pairs, step.size)
 
 
-def make_bfgs(size: int) -> BfgsCurvature | LimitedMemoryCurvature:
-    return BfgsCurvature() if size <= LARGEST_MATRIX else LimitedMemoryCurvature()
+class FromGradients:
+    """Damped BFGS as a matrix, or with limited memory where that would be large."""
+
+    def __init__(self, options: QuasiNewtonOptions = DEFAULTS) -> None:
+        self._options = options
+        self._inner: Curvature | None = None
+
+    def at(
+        self, task: Task, geometry: Geometry, evaluation: Evaluation, multipliers: FloatArray
+    ) -> Hessian:
+        if self._inner is None:
+            small = evaluation.point.size <= self._options.largest_matrix
+            self._inner = (BfgsCurvature if small else LimitedMemoryCurvature)(self._options)
+        return self._inner.at(task, geometry, evaluation, multipliers)
+
+    def moved(self, old: Evaluation, new: Evaluation, multipliers: FloatArray) -> None:
+        if self._inner is not None:
+            self._inner.moved(old, new, multipliers)
 
 
 def _slope(evaluation: Evaluation, multipliers: FloatArray, metric: FloatArray) -> float:

@@ -1,108 +1,47 @@
-"""The loop that the methods of second order share: QP step, trial point, correction, trust region.
+"""The trust-region method that `hidden-newton` and `prox-linear` share.
 
-`hidden-newton` and `prox-linear` differ in the coordinates they work in and in where the curvature
-comes from (`Curvature`); everything else is here. A run ends when the KKT residual is well below the
-tolerance and either the task's `certified` is content or, where nothing can be shown, the next step
-promises nothing worth having; a run that can get no further ends with what it has.
+They differ in the coordinates that they work in and in where the curvature comes from (`curvature`). An
+iteration composes the other files of this folder: the model and its minimiser (`model`, `step`) make a
+proposal, `acceptance` tries it, and `rest` decides where no step promises anything.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
-from typing import Protocol
+from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
 
 from hcmodel.solvers import kkt
-from hcmodel.solvers.algebra.hessians import Hessian
 from hcmodel.solvers.coordinates.geometry import Geometry, PlainGeometry
-from hcmodel.solvers.loop import State, Task
+from hcmodel.solvers.loop import Task
+from hcmodel.solvers.numerics import BOTTOM, SUM_ROUNDING
 from hcmodel.solvers.oracle import Evaluation
-from hcmodel.solvers.qp import DEFAULT_BACKEND, QPBackend, make_backend
+from hcmodel.solvers.qp import QPBackend, make_backend
 from hcmodel.solvers.result import Termination
+from hcmodel.solvers.second_order.acceptance import (
+    Trial,
+    accepted_region,
+    makes_progress,
+    multipliers_changed,
+    rejected_region,
+    trial_of,
+)
+from hcmodel.solvers.second_order.curvature import Curvature
+from hcmodel.solvers.second_order.model import QuadraticModel
+from hcmodel.solvers.second_order.options import Options
+from hcmodel.solvers.second_order.penalty import Penalty
 from hcmodel.solvers.second_order.promise import worth_having
-from hcmodel.solvers.second_order.sqp import Penalty, QuadraticModel, QuadraticStep, solve_step
+from hcmodel.solvers.second_order.rest import at_rest, cannot_repair, finer, without_step
+from hcmodel.solvers.second_order.state import Proposal, Region, TrustRegionState
+from hcmodel.solvers.second_order.stationarity import judged
+from hcmodel.solvers.second_order.step import solve_step
 
 FloatArray = NDArray[np.float64]
 
-ACCEPTED = 1e-4  # of the promised decrease
-# The share of the way to the edge of a matrix cone that a step may use up; it grows towards 1 once the
-# steps are good ones. Beyond the edge K = Y P⁻¹, to name one, is not defined.
-REACH = 0.7
-POOR, GOOD = 0.25, 0.75
-GROWTH = 4.0
-SMALLEST_RADIUS = 1e-11
-LARGEST_RADIUS = 1e8
-# A promised decrease of the merit this small, relatively, drowns in rounding.
-ROUNDING = 1e-15
-# A relative fall of the merit that counts as progress.
-PROGRESS = 1e-11
-# How far below the tolerance residual and violation are brought while that is cheap.
-SHARE = 1e-2
-# How many steps in a row may fail at bounds that bend before others are tried.
-MOST_HELD = 1
-# The most steps in a row without the hidden coordinates, after bounds that bend got in the way.
-LONGEST_TERM = 81
-# An objective under −BOTTOM, still falling, is taken as unbounded.
-BOTTOM = 1e20
-# On a bounded domain too, since only a pole leads there.
-POLE = 1e60
-# The slope of a violated row, in natural units and relative to the violation, that counts as none.
-FLAT = 1e-3
-# A relaxed step that takes off less than this share of the violation finds it stationary.
-LEAST_REPAIR = 1e-6
-
-
-@dataclass(frozen=True)
-class Options:
-    """Options of the methods of second order."""
-
-    backend: str = DEFAULT_BACKEND
-    radius: float = 1.0
-    """The first trust region, in natural units of the coordinates."""
-    patience: int = 12
-    """How many steps in a row may leave the merit where it is before the run counts as stalled."""
-
-    def __post_init__(self) -> None:
-        number = isinstance(self.radius, (int, float)) and not isinstance(self.radius, bool)
-        if not number or not (np.isfinite(self.radius) and self.radius > 0):
-            raise ValueError(f"radius must be a positive number, not {self.radius!r}")
-        if isinstance(self.patience, bool) or not isinstance(self.patience, int):
-            raise ValueError(f"patience is a whole number, not {self.patience!r}")
-        if self.patience < 1:
-            raise ValueError(f"patience must be at least 1, not {self.patience!r}")
-        make_backend(self.backend)
-
-
-class Curvature(Protocol):
-    """Where B comes from: the engine's Hessian, or an approximation from gradients."""
-
-    def at(
-        self, task: Task, geometry: Geometry, evaluation: Evaluation, multipliers: FloatArray
-    ) -> Hessian: ...
-
-    def moved(self, old: Evaluation, new: Evaluation, multipliers: FloatArray) -> None:
-        """Told of every accepted step."""
-
-
-@dataclass(frozen=True)
-class TrustRegionState(State):
-    radius: float = 1.0
-    reach: float = REACH
-    penalty: Penalty = field(default_factory=lambda: Penalty(np.zeros(0)))
-    hessian: Hessian | None = None
-    stagnant: int = 0
-    failures: int = 0
-    near: bool = False
-    converged: bool = False
-    held: int = 0
-    plain: int = 0
-    term: int = 0
-
 
 class TrustRegion:
-    """A method of second order, but for its curvature."""
+    """A second-order method, given its curvature."""
 
     def __init__(self, options: Options, curvature: Curvature) -> None:
         self.options = options
@@ -111,245 +50,126 @@ class TrustRegion:
 
     def init(self, task: Task, start: Evaluation) -> TrustRegionState:
         zeros = np.zeros(start.rows.size)
-        state = TrustRegionState(start, zeros, radius=self.options.radius, penalty=Penalty(zeros))
+        region = Region(self.options.radius, self.options.acceptance.reach)
+        state = TrustRegionState(start, zeros, region=region, penalty=Penalty(zeros))
         fitted = kkt.least_squares_multipliers(start, task.domain, task.tolerance)
         if fitted is not None:
             state = replace(state, multipliers=fitted)
-        return self._judged(task, state)
+        return judged(task, state, self.options.rest)
 
     def terminate(self, task: Task, state: TrustRegionState) -> Termination | None:
         if state.converged:
             return Termination.CONVERGED
         current = state.current
-        endless = not np.isfinite(task.domain.diameter())
-        low = current.objective < (-BOTTOM if endless else -POLE)
+        bounded = np.isfinite(task.domain.diameter())
+        low = current.objective < -(self.options.rest.pole if bounded else BOTTOM)
         if low and current.relative_violation <= task.tolerance:
             return Termination.UNBOUNDED
         return None
 
     def step(self, task: Task, state: TrustRegionState) -> TrustRegionState:
-        geometry = self._geometry(task, state)
-        current = state.current
+        proposal = self._proposal(task, state)
+        if proposal is None:
+            return without_step(state, self.options)
+        state = replace(state, hessian=proposal.hessian, penalty=proposal.penalty)
+        ended = self._ended(task, state, proposal)
+        if ended is not None:
+            return ended
+        trial = trial_of(task, proposal, state.region.radius, self.backend, self.options)
+        detour = state.detour
+        if not detour.active and proposal.geometry.bends(trial.evaluation.point):
+            if trial.ratio < self.options.acceptance.poor and detour.is_due(self.options.detour):
+                begun = detour.begun(self.options.detour)
+                return replace(state, detour=begun, hessian=None, phase="plain", step=0.0)
+            state = replace(state, detour=replace(detour, blocked=detour.blocked + 1))
+        passed = trial.ratio >= self.options.acceptance.accepted
+        if passed and trial.evaluation.differentiable:
+            return self._accepted(task, state, proposal, trial)
+        return self._rejected(task, state, proposal, trial)
+
+    def _proposal(self, task: Task, state: TrustRegionState) -> Proposal | None:
+        """The minimiser of the model at the current point; None where no program has an answer."""
+        geometry, current = self._geometry(task, state), state.current
         hessian = state.hessian
         fresh = hessian is None
         if hessian is None:
             hessian = self.curvature.at(task, geometry, current, state.multipliers)
         frame = geometry.frame(current, hessian)
-        model = QuadraticModel.at(
-            current, task.domain, frame, hessian, state.reach, state.multipliers
-        )
-        found = solve_step(model, state.radius, self.backend)
-        if found is not None and fresh and _far(found.multipliers, state.multipliers):
-            # The rows' curvature belongs to their multipliers: a second look costs no point.
-            hessian = self.curvature.at(task, geometry, current, found.multipliers)
-            model = QuadraticModel.at(
-                current, task.domain, frame, hessian, state.reach, found.multipliers
-            )
-            found = solve_step(model, state.radius, self.backend) or found
+        reach, radius, own = state.region.reach, state.region.radius, self.options.step
+        model = QuadraticModel.at(current, task.domain, frame, hessian, reach, state.multipliers)
+        found = solve_step(model, radius, self.backend, options=own)
         if found is None:
-            return self._failed(state)
-        state = replace(state, hessian=hessian, penalty=state.penalty.after(model, found))
-        promised = state.penalty.predicted(model, found.w)
-        scale = max(1.0, abs(state.penalty.merit(current)))
-        if state.near and promised <= SHARE * worth_having(current, task.tolerance):
-            return replace(state, converged=True)
-        if self._cannot_repair(task, model, found):
-            return self._at_rest(task, state, model, found)
-        if promised <= ROUNDING * scale:
-            finer = self._finer(task, geometry, state, model, found)
-            return finer or self._at_rest(task, state, model, found)
-        trial = task.oracle.at(geometry.retract(current.point, frame.step(found.w)))
-        ratio = self._ratio(state, trial, promised)
-        if ratio < POOR and trial.finite and self._bent(model, trial, found):
-            corrected = self._correction(task, geometry, state, model, trial, found)
-            if corrected is not None:
-                other = self._ratio(state, corrected, promised)
-                if other > max(ratio, ACCEPTED):
-                    trial, ratio = corrected, other
-        length = float(np.max(np.abs(found.w), initial=0.0))
-        held = not state.plain and geometry.bends(trial.point)
-        if ratio < POOR and held and state.held >= MOST_HELD:
-            # The hidden line leads through a bound that the model cannot see: some steps without it.
-            term = min(max(1, 3 * state.term), LONGEST_TERM)
-            return replace(
-                state, plain=term, term=term, held=0, hessian=None, phase="plain", step=0.0
-            )
-        state = replace(state, held=state.held + held)
-        if ratio < ACCEPTED or not trial.differentiable:
-            radius = (0.25 if trial.finite else 0.1) * min(length, state.radius)
-            if state.reach > REACH and trial.finite and model.steps.cones:
-                return replace(state, reach=REACH, multipliers=found.multipliers, step=0.0)
-            rejected = replace(
-                state,
-                radius=radius,
-                multipliers=found.multipliers,
-                hessian=None if _far(found.multipliers, state.multipliers) else hessian,
-                step=0.0,
-            )
-            if radius < SMALLEST_RADIUS:
-                return self._at_rest(task, rejected, model, found)
-            return rejected
-        return self._accepted(task, state, found, trial, ratio, length)
+            return None
+        if fresh and self._changed(found.multipliers, state):
+            # The rows' curvature depends on their multipliers; a second Hessian costs no point.
+            multipliers = found.multipliers
+            hessian = self.curvature.at(task, geometry, current, multipliers)
+            model = QuadraticModel.at(current, task.domain, frame, hessian, reach, multipliers)
+            found = solve_step(model, radius, self.backend, options=own) or found
+        penalty = state.penalty.after(model, found, self.options.penalty)
+        promised = penalty.predicted(model, found.w)
+        return Proposal(geometry, hessian, model, found, penalty, promised)
 
-    def _geometry(self, task: Task, state: TrustRegionState) -> Geometry:
-        geometry = task.geometry or PlainGeometry(task.domain)
-        return geometry.plain() if state.plain > 0 else geometry
+    def _ended(
+        self, task: Task, state: TrustRegionState, proposal: Proposal
+    ) -> TrustRegionState | None:
+        """The state where the proposal promises nothing; None where it is worth a trial."""
+        rest = self.options.rest
+        if state.near:
+            worth = worth_having(state.current, task.tolerance)
+            if proposal.promised <= rest.share * worth:
+                return replace(state, converged=True)
+        if cannot_repair(task, proposal, self.options):
+            return at_rest(task, state, proposal, self.options)
+        scale = max(1.0, abs(state.penalty.merit(state.current)))
+        if proposal.promised <= SUM_ROUNDING * scale:
+            after = finer(task, state, proposal, self.options)
+            return after or at_rest(task, state, proposal, self.options)
+        return None
 
     def _accepted(
-        self,
-        task: Task,
-        state: TrustRegionState,
-        found: QuadraticStep,
-        trial: Evaluation,
-        ratio: float,
-        length: float,
+        self, task: Task, state: TrustRegionState, proposal: Proposal, trial: Trial
     ) -> TrustRegionState:
-        radius = state.radius
-        if ratio < POOR:
-            radius = 0.5 * min(radius, length)
-        elif ratio > GOOD and found.on_edge:
-            radius = min(GROWTH * radius, LARGEST_RADIUS)
-        good = ratio > GOOD
-        self.curvature.moved(state.current, trial, found.multipliers)
-        before, after = state.penalty.merit(state.current), state.penalty.merit(trial)
-        progress = before - after > PROGRESS * max(1.0, abs(before))
+        found, own = proposal.step, self.options.acceptance
+        there, before = trial.evaluation, state.current
+        self.curvature.moved(before, there, found.multipliers)
+        progress = makes_progress(state.penalty, before, there, own)
+        detour = state.detour.after_step(blocked=proposal.geometry.bends(there.point))
         moved = replace(
             state,
-            current=trial,
+            current=there,
             multipliers=found.multipliers,
             hessian=None,
-            radius=max(radius, 1e-6),
-            held=state.held if self._geometry(task, state).bends(trial.point) else 0,
-            plain=max(state.plain - 1, 0),
-            phase="plain" if state.plain > 1 else "",
-            reach=1.0 - 0.3 * (1.0 - state.reach) if good else REACH,
-            step=length,
-            shift=ratio,
+            region=accepted_region(state.region, proposal, trial.ratio, own),
+            detour=detour,
+            phase="plain" if detour.active else "",
+            step=found.length,
+            shift=trial.ratio,
             failures=0,
             stagnant=0 if progress else state.stagnant + 1,
         )
-        judged = self._judged(task, moved)
-        if judged.stagnant >= self.options.patience and not judged.converged:
-            return replace(judged, stop=Termination.STALLED)
-        return judged
+        after = judged(task, moved, self.options.rest)
+        if after.stagnant >= self.options.patience and not after.converged:
+            return replace(after, stop=Termination.STALLED)
+        return after
 
-    def _judged(self, task: Task, state: TrustRegionState) -> TrustRegionState:
-        """Residual and multipliers at the current point, and whether that is enough."""
-        current, domain = state.current, task.domain
-        tight = SHARE * task.tolerance
-        multipliers = state.multipliers
-        value = kkt.residual(current, domain, multipliers)
-        if value > tight:
-            multipliers, value = kkt.best_multipliers(
-                current, domain, [multipliers], task.tolerance
-            )
-        near = (
-            value <= tight
-            and current.relative_violation <= tight
-            and kkt.is_stationary(current, domain, multipliers, task.tolerance)
-        )
-        shown = task.certified(current, multipliers) if near and task.certified else None
-        return replace(
-            state,
-            multipliers=multipliers,
-            residual=value,
-            near=near and shown is None,
-            converged=near and bool(shown),
-        )
-
-    def _at_rest(
-        self,
-        task: Task,
-        state: TrustRegionState,
-        model: QuadraticModel,
-        found: QuadraticStep,
+    def _rejected(
+        self, task: Task, state: TrustRegionState, proposal: Proposal, trial: Trial
     ) -> TrustRegionState:
-        """No step promises anything: a solution to rounding, a stall, or a conflict of the rows."""
-        current = state.current
-        violated = current.relative_violation > task.tolerance
-        if violated and found.relaxed > 0 and state.radius < LARGEST_RADIUS:
-            if state.failures < 3:
-                widened = min(1e3 * max(state.radius, 1.0), LARGEST_RADIUS)
-                return replace(state, radius=widened, failures=state.failures + 1)
-            left = model.violations(model.change(found.w)[1]) / model.row_scales
-            prices = np.abs(found.multipliers) * model.row_scales
-            weights = left / max(float(np.max(left)), 1e-300)
-            weights = np.maximum(weights, prices / max(float(np.max(prices)), 1e-300))
-            return replace(state, conflict=weights, stop=Termination.INFEASIBLE_STATIONARY)
-        rows = current.violations
-        if violated and (model.row_scales <= FLAT * rows)[rows > 0.5 * np.max(rows)].all():
-            # Rows without slope: the violation has a stationary point here.
-            return replace(state, conflict=rows, stop=Termination.INFEASIBLE_STATIONARY)
-        multipliers, value = kkt.best_multipliers(
-            current, task.domain, [found.multipliers, state.multipliers], task.tolerance
-        )
-        state = replace(state, multipliers=multipliers, residual=value)
-        if not violated and kkt.is_stationary(current, task.domain, multipliers, task.tolerance):
-            return replace(state, stop=Termination.CONVERGED)
-        return replace(state, stop=Termination.STALLED)
+        own, multipliers = self.options.acceptance, proposal.step.multipliers
+        region = rejected_region(state.region, proposal, trial.evaluation, own)
+        again = replace(state, region=region, multipliers=multipliers, step=0.0)
+        if region.reach < state.region.reach:
+            return again
+        if self._changed(multipliers, state):
+            again = replace(again, hessian=None)
+        if region.radius < own.smallest_radius:
+            return at_rest(task, again, proposal, self.options)
+        return again
 
-    def _finer(
-        self,
-        task: Task,
-        geometry: Geometry,
-        state: TrustRegionState,
-        model: QuadraticModel,
-        found: QuadraticStep,
-    ) -> TrustRegionState | None:
-        """A step too small to show in the merit is taken where it halves the residual."""
-        trial = task.oracle.at(geometry.retract(state.current.point, model.frame.step(found.w)))
-        if not (trial.finite and trial.differentiable):
-            return None
-        worse = max(state.current.relative_violation, SHARE * task.tolerance)
-        moved = replace(state, current=trial, multipliers=found.multipliers, hessian=None)
-        judged = self._judged(task, moved)
-        if judged.residual > 0.5 * state.residual or trial.relative_violation > worse:
-            return None
-        return judged
+    def _changed(self, multipliers: FloatArray, state: TrustRegionState) -> bool:
+        return multipliers_changed(multipliers, state.multipliers, self.options.acceptance)
 
-    def _failed(self, state: TrustRegionState) -> TrustRegionState:
-        if state.failures >= 4:
-            return replace(state, stop=Termination.BACKEND_FAILED)
-        return replace(state, failures=state.failures + 1, radius=0.1 * state.radius, hessian=None)
-
-    def _cannot_repair(self, task: Task, model: QuadraticModel, found: QuadraticStep) -> bool:
-        """Whether violated rows stay as violated as they are, for all that the model can do."""
-        if found.relaxed == 0 or model.evaluation.relative_violation <= task.tolerance:
-            return False
-        now = float(np.sum(model.evaluation.violations / model.row_scales))
-        left = float(np.sum(model.violations(model.change(found.w)[1]) / model.row_scales))
-        return now - left <= LEAST_REPAIR * now
-
-    def _ratio(self, state: TrustRegionState, trial: Evaluation, promised: float) -> float:
-        if not trial.finite:
-            return -np.inf
-        merit, start = state.penalty.merit(trial), state.penalty.merit(state.current)
-        allowance = 1e-14 * max(abs(start), abs(merit))
-        return (start - merit + allowance) / (promised + allowance)
-
-    def _bent(self, model: QuadraticModel, trial: Evaluation, found: QuadraticStep) -> bool:
-        """Whether it is the rows' curvature that spoils the step."""
-        foreseen = model.violations(model.change(found.w)[1]) / model.row_scales
-        met = trial.violations / model.row_scales
-        return bool(np.max(met - foreseen, initial=0.0) > 0)
-
-    def _correction(
-        self,
-        task: Task,
-        geometry: Geometry,
-        state: TrustRegionState,
-        model: QuadraticModel,
-        trial: Evaluation,
-        found: QuadraticStep,
-    ) -> Evaluation | None:
-        rows = trial.rows / model.row_scales - model.jacobian @ found.w
-        step = solve_step(model, state.radius, self.backend, rows)
-        if step is None or np.max(np.abs(step.w - found.w)) > state.radius:
-            return None
-        return task.oracle.at(geometry.retract(state.current.point, model.frame.step(step.w)))
-
-
-def _far(new: FloatArray, old: FloatArray) -> bool:
-    """Whether multipliers have changed enough to make another Hessian worth its price."""
-    size = max(1e-300, float(np.max(np.abs(new), initial=0.0)))
-    return bool(np.max(np.abs(new - old), initial=0.0) > 0.1 * size)
+    def _geometry(self, task: Task, state: TrustRegionState) -> Geometry:
+        geometry = task.geometry or PlainGeometry(task.domain)
+        return geometry.plain() if state.detour.active else geometry

@@ -11,6 +11,7 @@ from hcmodel.solvers import METHODS, Termination, minimize
 from hcmodel.solvers.first_order.adaptive_line_search import AdaLSOptions
 from hcmodel.solvers.first_order.bundle_level import Options
 from hcmodel.solvers.methods import find_method, make_options
+from hcmodel.solvers.second_order.options import AcceptanceOptions
 from tests.solvers.models import tank
 
 
@@ -54,6 +55,19 @@ def test_options_come_as_dict_or_dataclass_and_do_the_same() -> None:
         runs.append(minimize(model.oracle, model.domain, model.start, options=options))
     assert runs[0].calls == runs[1].calls
     np.testing.assert_array_equal(runs[0].point, runs[1].point)
+
+
+def test_a_group_of_options_comes_as_dict_or_dataclass() -> None:
+    entry = METHODS["hidden-newton"]
+    made = make_options(entry, {"acceptance": {"growth": 2.0}, "radius": 0.5})
+    assert made.acceptance == AcceptanceOptions(growth=2.0)
+    assert made == make_options(entry, {"acceptance": made.acceptance, "radius": 0.5})
+    with pytest.raises(ValueError, match=r"hidden-newton's acceptance has no option 'grwth'"):
+        make_options(entry, {"acceptance": {"grwth": 2.0}})
+    with pytest.raises(ValueError, match="a dict or AcceptanceOptions"):
+        make_options(entry, {"acceptance": 2.0})
+    with pytest.raises(ValueError, match="acceptance must be AcceptanceOptions"):
+        entry.options(acceptance=2.0)
 
 
 def test_options_reach_the_method() -> None:
