@@ -1,4 +1,4 @@
-"""Clarabel, the interior-point method of Goulart and Chen, as the general QP backend.
+"""Clarabel, the interior-point method of Goulart and Chen, as the general backend.
 
 Programs of one pattern, as the steps of one run mostly are, go into the solver object that is already
 set up: only the numbers are replaced.
@@ -13,7 +13,15 @@ import numpy as np
 import scipy
 from numpy.typing import NDArray
 
-from hcmodel.solvers.numerics import BACKEND_ROUNDING, INFINITE
+from hcmodel.solvers.numerics import BACKEND_ROUNDING, INFINITE, TINY
+from hcmodel.solvers.qp.cone_options import ConeOptions
+from hcmodel.solvers.qp.cone_program import (
+    ConeBlock,
+    ConeKind,
+    ConeProgram,
+    ConeSolution,
+    ConeStatus,
+)
 from hcmodel.solvers.qp.program import QPSolution, QPStatus, QuadraticProgram
 
 FloatArray = NDArray[np.float64]
@@ -31,6 +39,18 @@ STATUSES = {
     "AlmostPrimalInfeasible": QPStatus.INFEASIBLE,
     "DualInfeasible": QPStatus.UNBOUNDED,
     "AlmostDualInfeasible": QPStatus.UNBOUNDED,
+}
+
+
+CONE_STATUSES = {
+    "Solved": ConeStatus.SOLVED,
+    "AlmostSolved": ConeStatus.ALMOST_SOLVED,
+    "PrimalInfeasible": ConeStatus.INFEASIBLE,
+    "AlmostPrimalInfeasible": ConeStatus.ALMOST_INFEASIBLE,
+    "DualInfeasible": ConeStatus.UNBOUNDED,
+    "AlmostDualInfeasible": ConeStatus.ALMOST_UNBOUNDED,
+    "MaxTime": ConeStatus.TIME_LIMIT,
+    "MaxIterations": ConeStatus.ITERATION_LIMIT,
 }
 
 
@@ -66,6 +86,62 @@ def _settings(size: int) -> Any:
     settings.chordal_decomposition_enable = False
     settings.input_sparse_dropzeros = False
     return settings
+
+
+class ClarabelConeBackend:
+    """Keeps the solver object: a program of the same pattern only replaces its numbers."""
+
+    def __init__(self) -> None:
+        self._pattern: tuple[Any, ...] | None = None
+        self._solver: Any = None
+
+    def fits(self, program: ConeProgram) -> bool:
+        return True
+
+    def solve(self, program: ConeProgram, options: ConeOptions) -> ConeSolution:
+        P, A = _upper_triangle(program.quadratic), program.matrix
+        settings = _settings(program.linear.size)
+        settings.tol_gap_abs = settings.tol_gap_rel = settings.tol_feas = options.tolerance
+        settings.max_iter = options.max_iterations
+        settings.time_limit = options.time_limit
+        pattern = (program.cones, A.shape, A.indptr, A.indices, P.indptr, P.indices)
+        if self._solver is not None and _same(pattern, self._pattern):
+            numbers = {"P": P.data, "q": program.linear, "A": A.data, "b": program.offset}
+            self._solver.update(**numbers, settings=settings)
+        else:
+            cones = [part for block in program.cones for part in _clarabel_cones(block)]
+            self._solver = clarabel.DefaultSolver(
+                P, program.linear, A, program.offset, cones, settings
+            )
+            self._pattern = pattern
+        return _cone_solution(program, self._solver.solve())
+
+
+def _clarabel_cones(block: ConeBlock) -> list[Any]:
+    if block.kind is ConeKind.ZERO:
+        return [clarabel.ZeroConeT(block.size)]
+    if block.kind is ConeKind.NONNEGATIVE:
+        return [clarabel.NonnegativeConeT(block.size)]
+    if block.kind is ConeKind.SECOND_ORDER:
+        return [clarabel.SecondOrderConeT(block.size)]
+    if block.kind is ConeKind.PSD_TRIANGLE:
+        return [clarabel.PSDTriangleConeT(block.order)]
+    if block.kind is ConeKind.POWER:
+        return [clarabel.PowerConeT(block.exponent)] * (block.size // 3)
+    return [clarabel.ExponentialConeT()] * (block.size // 3)
+
+
+def _cone_solution(program: ConeProgram, answer: Any) -> ConeSolution:
+    status = CONE_STATUSES.get(str(answer.status), ConeStatus.FAILED)
+    x, s, z = np.array(answer.x), np.array(answer.s), np.array(answer.z)
+    if status in (ConeStatus.INFEASIBLE, ConeStatus.ALMOST_INFEASIBLE):
+        z = z / max(-float(program.offset @ z), TINY)
+    elif status in (ConeStatus.UNBOUNDED, ConeStatus.ALMOST_UNBOUNDED):
+        x = x / max(-float(program.linear @ x), TINY)
+        s = -(program.matrix @ x)
+    elif not all(np.isfinite(part).all() for part in (x, s, z)):
+        status = ConeStatus.FAILED
+    return ConeSolution(status, x, s, z, int(answer.iterations))
 
 
 class _Conic:

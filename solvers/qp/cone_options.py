@@ -1,0 +1,18 @@
+"""What every cone backend can be told."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from hcmodel.solvers.numerics import BACKEND_ROUNDING
+
+
+@dataclass(frozen=True)
+class ConeOptions:
+    tolerance: float = (
+        BACKEND_ROUNDING  # of both residuals and of the gap, relative as the backend does
+    )
+    max_iterations: int = 200  # Clarabel's default; well-posed programs take 10 to 50
+    time_limit: float = np.inf  # seconds

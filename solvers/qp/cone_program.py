@@ -1,0 +1,251 @@
+"""Cone programs and their solutions, in terms that no backend owns.
+
+    minimise  ½ xᵀP x + qᵀx   s.t.   A x + s = b,   s in K = K_1 × … × K_p
+
+    dual:     maximise  −½ xᵀP x − bᵀz   s.t.   P x + Aᵀz + q = 0,   z in K*
+
+The cones and the order of their entries are Clarabel's (Goulart and Chen 2024, section 1): the
+exponential cone holds (x, y, z) with y·exp(x/y) <= z, y > 0, and the PSD cone holds the upper triangle of
+a symmetric matrix, column by column, with its off-diagonal entries multiplied by √2.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from enum import Enum
+from typing import Any
+
+import numpy as np
+import scipy
+from numpy.typing import NDArray
+
+from hcmodel.solvers.algebra.symmetric import to_matrix
+
+FloatArray = NDArray[np.float64]
+
+
+class ConeKind(Enum):
+    """The value is the definition of the cone."""
+
+    ZERO = "s = 0"
+    NONNEGATIVE = "s >= 0"
+    SECOND_ORDER = "‖s[1:]‖ <= s[0]"
+    EXPONENTIAL = "s[1]·exp(s[0]/s[1]) <= s[2], s[1] > 0"
+    POWER = "s[0]^α · s[1]^(1−α) >= |s[2]|, s[0] >= 0, s[1] >= 0"
+    PSD_TRIANGLE = "the symmetric matrix with the scaled upper triangle s is positive semidefinite"
+
+
+@dataclass(frozen=True)
+class ConeBlock:
+    """`size` rows of s in one cone; `exponent` is α of a power cone.
+
+    A block of 3k rows of kind `EXPONENTIAL` or `POWER` is k cones of three rows each.
+    """
+
+    kind: ConeKind
+    size: int
+    exponent: float | None = None
+
+    def __post_init__(self) -> None:
+        if self.kind in (ConeKind.EXPONENTIAL, ConeKind.POWER) and self.size % 3:
+            raise ValueError(f"{self.size} rows are not cones of three rows each")
+        if (self.kind is ConeKind.POWER) != (self.exponent is not None):
+            raise ValueError("a power cone has an exponent, and no other cone has one")
+        if self.exponent is not None and not 0 < self.exponent < 1:
+            raise ValueError(f"the exponent of a power cone is in (0, 1), not {self.exponent}")
+        order = self.order
+        if self.kind is ConeKind.PSD_TRIANGLE and order * (order + 1) // 2 != self.size:
+            raise ValueError(f"{self.size} is not the number of entries of a triangle")
+
+    @property
+    def order(self) -> int:
+        """The order of the matrix whose triangle has `size` entries."""
+        return round(float(np.sqrt(8 * self.size + 1) - 1) / 2)
+
+
+@dataclass(frozen=True)
+class ConeProgram:
+    """`quadratic` is P as a whole symmetric matrix; `matrix` is A; both are csc_matrix."""
+
+    quadratic: scipy.sparse.csc_matrix
+    linear: FloatArray
+    matrix: scipy.sparse.csc_matrix
+    offset: FloatArray
+    cones: tuple[ConeBlock, ...]
+
+    def __post_init__(self) -> None:
+        rows, columns = self.matrix.shape
+        shapes = (self.quadratic.shape, self.linear.shape, self.offset.shape)
+        if shapes != ((columns, columns), (columns,), (rows,)):
+            raise ValueError(f"A has shape {self.matrix.shape}, but P, q, b have shapes {shapes}")
+        if sum(cone.size for cone in self.cones) != rows:
+            raise ValueError(f"the cones do not add up to the {rows} rows of A")
+
+    @property
+    def is_linear(self) -> bool:
+        """Whether this is a linear program: no quadratic part, and no cone but ZERO and NONNEGATIVE."""
+        kinds = {cone.kind for cone in self.cones}
+        return not self.quadratic.nnz and kinds <= {ConeKind.ZERO, ConeKind.NONNEGATIVE}
+
+
+def cone_program(
+    linear: FloatArray,
+    matrix: Any,
+    offset: FloatArray,
+    cones: Iterable[ConeBlock],
+    quadratic: Any = None,
+) -> ConeProgram:
+    """A cone program from dense or sparse matrices; `quadratic` is the whole matrix P or None."""
+    size = len(linear)
+    return ConeProgram(
+        scipy.sparse.csc_matrix((size, size) if quadratic is None else quadratic, dtype=float),
+        np.asarray(linear, dtype=float),
+        scipy.sparse.csc_matrix(matrix, dtype=float),
+        np.asarray(offset, dtype=float),
+        tuple(cones),
+    )
+
+
+class ConeStatus(Enum):
+    SOLVED = "solved"
+    ALMOST_SOLVED = "solved to reduced accuracy"
+    INFEASIBLE = "no x satisfies the rows; z is a certificate"
+    ALMOST_INFEASIBLE = "no x seems to satisfy the rows; z is an inaccurate certificate"
+    UNBOUNDED = "the objective has no minimum; x is a certificate"
+    ALMOST_UNBOUNDED = "the objective seems to have no minimum; x is an inaccurate certificate"
+    TIME_LIMIT = "the time limit was reached"
+    ITERATION_LIMIT = "the iteration limit was reached"
+    FAILED = "the backend found no answer"
+
+
+@dataclass(frozen=True)
+class ConeSolution:
+    """Primal x and s, dual z.
+
+    `INFEASIBLE`: z is a certificate (Farkas), Aᵀz = 0, z in K*, bᵀz = −1.
+    `UNBOUNDED`: x is a direction of recession, P x = 0, −A x in K, qᵀx = −1, and s = −A x.
+    """
+
+    status: ConeStatus
+    primal: FloatArray
+    slack: FloatArray
+    dual: FloatArray
+    iterations: int = 0
+
+    @property
+    def usable(self) -> bool:
+        return self.status in (ConeStatus.SOLVED, ConeStatus.ALMOST_SOLVED)
+
+
+@dataclass(frozen=True)
+class ConeResiduals:
+    """How far the solution is from what its status says, in the units of the data.
+
+    For `INFEASIBLE` and `UNBOUNDED` the residuals are those of the certificate, scaled to bᵀz = −1 or
+    qᵀx = −1 (infinite if the sign is wrong). Otherwise they are those of the optimality conditions.
+    """
+
+    primal: float  # |A x + s − b| and the violation of s in K
+    dual: float  # |P x + Aᵀz + q| and the violation of z in K*
+    gap: float  # |xᵀP x + qᵀx + bᵀz|
+
+    @property
+    def largest(self) -> float:
+        return max(self.primal, self.dual, self.gap)
+
+
+def cone_residuals(program: ConeProgram, solution: ConeSolution) -> ConeResiduals:
+    """The residuals of a solution or a certificate from the data, not from a backend's word."""
+    x, s, z = solution.primal, solution.slack, solution.dual
+    if solution.status in (ConeStatus.INFEASIBLE, ConeStatus.ALMOST_INFEASIBLE):
+        value = -float(program.offset @ z)
+        dual = max(_size(program.matrix.T @ z), cone_violation(program.cones, z, dual=True))
+        return ConeResiduals(0.0, dual / abs(value), 0.0) if value > 0 else _wrong_sign()
+    if solution.status in (ConeStatus.UNBOUNDED, ConeStatus.ALMOST_UNBOUNDED):
+        value = -float(program.linear @ x)
+        direction = -(program.matrix @ x)
+        primal = max(_size(program.quadratic @ x), cone_violation(program.cones, direction))
+        return ConeResiduals(primal / abs(value), 0.0, 0.0) if value > 0 else _wrong_sign()
+    curved = program.quadratic @ x
+    return ConeResiduals(
+        max(
+            _size(program.matrix @ x + s - program.offset),
+            cone_violation(program.cones, s),
+        ),
+        max(
+            _size(curved + program.matrix.T @ z + program.linear),
+            cone_violation(program.cones, z, dual=True),
+        ),
+        float(abs(x @ curved + program.linear @ x + program.offset @ z)),
+    )
+
+
+def _wrong_sign() -> ConeResiduals:
+    return ConeResiduals(np.inf, np.inf, np.inf)
+
+
+def _size(vector: FloatArray) -> float:
+    return float(np.max(np.abs(vector), initial=0.0))
+
+
+# ---- violation of the cones
+
+
+def cone_violation(cones: Iterable[ConeBlock], vector: FloatArray, *, dual: bool = False) -> float:
+    """The largest amount by which an entry of the vector has to change to satisfy its cone's inequality.
+
+    It is 0 for a member of the cone, and at least the distance to the cone divided by √3 otherwise.
+    """
+    worst, first = 0.0, 0
+    for cone in cones:
+        entries = vector[first : first + cone.size]
+        first += cone.size
+        if entries.size:
+            worst = max(worst, _violation(cone, entries, dual))
+    return worst
+
+
+def _violation(cone: ConeBlock, entries: FloatArray, dual: bool) -> float:
+    if cone.kind is ConeKind.ZERO:
+        return 0.0 if dual else _size(entries)
+    if cone.kind is ConeKind.NONNEGATIVE:
+        return max(0.0, -float(entries.min()))
+    if cone.kind is ConeKind.SECOND_ORDER:
+        return max(0.0, float(np.linalg.norm(entries[1:]) - entries[0]))
+    if cone.kind is ConeKind.PSD_TRIANGLE:
+        return max(0.0, -float(np.linalg.eigvalsh(to_matrix(entries))[0]))
+    triples = entries.reshape(-1, 3).T
+    if cone.kind is ConeKind.POWER:
+        assert cone.exponent is not None
+        amounts = _power_violation(triples, cone.exponent, dual)
+    else:
+        with np.errstate(all="ignore"):
+            amounts = (_dual_exponential_violation if dual else _exponential_violation)(triples)
+    return max(0.0, float(amounts.max()))
+
+
+def _power_violation(triples: FloatArray, exponent: float, dual: bool) -> FloatArray:
+    """The dual cone is (u/α)^α (v/(1−α))^(1−α) >= |w|."""
+    scale = np.array([[exponent], [1 - exponent]]) if dual else np.ones((2, 1))
+    first, second = np.maximum(triples[:2], 0.0) / scale
+    reach = first**exponent * second ** (1 - exponent)
+    return np.asarray(np.maximum(-triples[:2].min(axis=0), np.abs(triples[2]) - reach))
+
+
+def _exponential_violation(triples: FloatArray) -> FloatArray:
+    """Either z has to grow to y·exp(x/y), or x has to fall to y·log(z/y); the smaller one counts."""
+    x, y, z = triples
+    grown = y * np.exp(x / y) - z
+    fallen = np.where(z > 0, x - y * np.log(z / y), np.inf)
+    edge = np.maximum(np.maximum(-y, x), -z)  # the closure holds x <= 0, y = 0, z >= 0
+    return np.asarray(np.where(y > 0, np.fmin(grown, fallen), edge))
+
+
+def _dual_exponential_violation(triples: FloatArray) -> FloatArray:
+    """The dual cone is −u·exp(v/u) <= e·w, u < 0, closed with u = 0, v >= 0, w >= 0."""
+    u, v, w = triples
+    grown = -u * np.exp(v / u - 1) - w
+    fallen = np.where(w > 0, u * (1 + np.log(w / -u)) - v, np.inf)
+    edge = np.maximum(np.maximum(u, -v), -w)
+    return np.asarray(np.where(u < 0, np.fmin(grown, fallen), edge))
