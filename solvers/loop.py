@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hcmodel.solvers.coordinates.geometry import Geometry
-from hcmodel.solvers.oracle import BudgetExhausted, Evaluation, Oracle
+from hcmodel.solvers.oracle import CallsExhausted, Evaluation, Oracle, TimeExhausted
 from hcmodel.solvers.result import Record, Result, Termination
 from hcmodel.solvers.sets.domain import Domain
 
@@ -135,9 +135,10 @@ def run(
                 oracle.budget.check_time()
                 state = method.step(task, state)
                 iteration += 1
-    except BudgetExhausted as limit:
-        by_time = str(limit) == "time"
-        termination = Termination.TIME_LIMIT if by_time else Termination.CALL_LIMIT
+    except CallsExhausted:
+        termination = Termination.CALL_LIMIT
+    except TimeExhausted:
+        termination = Termination.TIME_LIMIT
     except KeyboardInterrupt:
         termination = Termination.INTERRUPTED
     return _result(termination, best, state, iteration, task, trace)

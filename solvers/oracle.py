@@ -56,6 +56,14 @@ class BudgetExhausted(Exception):  # noqa: N818  (a signal to the loop, not an e
     """Raised by the oracle in place of an evaluation that the budget does not allow."""
 
 
+class CallsExhausted(BudgetExhausted):
+    """The limit on calls is reached."""
+
+
+class TimeExhausted(BudgetExhausted):
+    """The deadline has passed."""
+
+
 @dataclass
 class OracleCalls:
     """Counts as in the paper: an objective evaluation is one call, all rows together another."""
@@ -84,12 +92,12 @@ class Budget:
 
     def check(self, calls: OracleCalls, cost: int) -> None:
         if self.max_calls is not None and calls.total + cost > self.max_calls:
-            raise BudgetExhausted("calls")
+            raise CallsExhausted
         self.check_time()
 
     def check_time(self) -> None:
         if self.deadline is not None and time.monotonic() >= self.deadline:
-            raise BudgetExhausted("time")
+            raise TimeExhausted
 
 
 @dataclass
