@@ -6,7 +6,7 @@ import ast
 import inspect
 import sys
 import textwrap
-from dataclasses import MISSING, fields, is_dataclass
+from dataclasses import fields, is_dataclass
 from typing import Any
 
 from regions import main, table
@@ -41,10 +41,8 @@ def _options() -> str:
     for entry in METHODS.values():
         explained = _explained(entry.options)
         for field in fields(entry.options):
-            if field.default is MISSING:
-                raise ValueError(f"option {field.name} of {entry.name} has no default")
-            group = is_dataclass(field.default)
-            default = f"{type(field.default).__name__}()" if group else repr(field.default)
+            value = getattr(entry.options(), field.name)
+            default = f"{type(value).__name__}()" if is_dataclass(value) else repr(value)
             key = (f"`{field.name}`", f"`{default}`", explained.get(field.name, ""))
             users.setdefault(key, []).append(f"`{entry.name}`")
     body = [(*about, ", ".join(names)) for about, names in users.items()]

@@ -11,6 +11,7 @@ the sign of λ.
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -23,12 +24,25 @@ from hcmodel.solvers.sets.domain import Domain, roomy_metric
 
 FloatArray = NDArray[np.float64]
 
-# Least squares with more unknowns than this cost more than a method's own multipliers are worth.
-LARGEST_LEAST_SQUARES = 200
-# The least size that an objective is taken to have where it and its slopes vanish.
-SMALLEST_SCALE = 1e-5
-# The share of terms that cancel among themselves which counts as size.
-CANCELLATION = 1e-8
+
+@dataclass(frozen=True)
+class KktRules:
+    """Numbers of the residual and of the fit of multipliers."""
+
+    smallest_scale: float = 1e-5
+    """The least size that an objective is taken to have where it and its slopes vanish."""
+    cancellation: float = 1e-8
+    """The share of terms that cancel among themselves which counts as size: what single precision, the
+    root of the machine's, leaves of their digits."""
+    natural_share: float = 0.1
+    """The share of √tolerance that the residual in natural units may have."""
+    largest_fit: int = 200
+    """Least squares with more unknowns cost more than a method's own multipliers are worth."""
+    fit_widths: tuple[float, ...] = (1.0, 1e3)
+    """The tolerances, in that of the run, within which rows count as active for the fit."""
+
+
+RULES = KktRules()
 
 
 def lagrangian_gradient(evaluation: Evaluation, multipliers: FloatArray) -> FloatArray:
@@ -64,7 +78,7 @@ def _terms(evaluation: Evaluation, domain: Domain, multipliers: FloatArray) -> F
     """
     point, slope = evaluation.point, evaluation.gradient
     pull = np.asarray(evaluation.jacobian.T @ multipliers)
-    rounding = CANCELLATION * (abs(evaluation.jacobian).T @ np.abs(multipliers))
+    rounding = RULES.cancellation * (abs(evaluation.jacobian).T @ np.abs(multipliers))
     sizes = np.asarray(np.abs(slope) + np.abs(pull) + rounding)
     groups = _moving_together(domain, point)
     if groups:
@@ -101,7 +115,7 @@ def scaled_residual(evaluation: Evaluation, domain: Domain, multipliers: FloatAr
     gradient = lagrangian_gradient(evaluation, multipliers)
     if not np.isfinite(gradient).all():
         return np.inf
-    least = max(abs(evaluation.objective), SMALLEST_SCALE)
+    least = max(abs(evaluation.objective), RULES.smallest_scale)
     scale = np.maximum(least, metric * _terms(evaluation, domain, multipliers))
     count = evaluation.inequalities
     products = float(np.max(np.abs(multipliers[:count] * evaluation.rows[:count]), initial=0.0))
@@ -121,7 +135,7 @@ def least_squares_multipliers(
     rows, count = evaluation.rows, evaluation.inequalities
     near = np.abs(rows) <= tolerance * evaluation.magnitudes
     active = np.flatnonzero(near | (np.arange(rows.size) >= count) | (rows > 0))
-    if not 0 < active.size <= LARGEST_LEAST_SQUARES:
+    if not 0 < active.size <= RULES.largest_fit:
         return np.zeros(rows.size) if active.size == 0 else None
     jacobian: Any = evaluation.jacobian[active]
     dense = jacobian.toarray() if scipy.sparse.issparse(jacobian) else np.asarray(jacobian)
@@ -155,7 +169,8 @@ def is_stationary(
     """
     if residual(evaluation, domain, multipliers) > tolerance:
         return False
-    return scaled_residual(evaluation, domain, multipliers) <= 0.1 * float(np.sqrt(tolerance))
+    allowed = RULES.natural_share * float(np.sqrt(tolerance))
+    return scaled_residual(evaluation, domain, multipliers) <= allowed
 
 
 def best_multipliers(
@@ -163,8 +178,8 @@ def best_multipliers(
 ) -> tuple[FloatArray, float]:
     """The candidate, or the least-squares fit, of smallest residual; one that passes both tests first."""
     pool = list(candidates)
-    for width in (tolerance, 1e3 * tolerance):
-        fitted = least_squares_multipliers(evaluation, domain, width)
+    for width in RULES.fit_widths:
+        fitted = least_squares_multipliers(evaluation, domain, width * tolerance)
         if fitted is not None:
             pool.append(fitted)
     if not pool:

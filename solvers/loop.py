@@ -20,12 +20,25 @@ from hcmodel.solvers.sets.domain import Domain
 
 FloatArray = NDArray[np.float64]
 
-# Attempts at a start inside the domain of every function, when the one given is not.
-START_ATTEMPTS = 50
-# The most that a violation within the tolerance is charged for when points are compared.
-HIGHEST_PRICE = 1e6
-# Iterations in a row that look at no new point: the method only shrinks its own parameters.
-IDLE_ITERATIONS = 20
+
+@dataclass(frozen=True)
+class LoopRules:
+    """Limits of the loop that hold for every method."""
+
+    max_iterations: int = 100_000
+    """A safeguard: every method ends by a rule of its own."""
+    start_attempts: int = 50
+    """Random points tried for a start at which every function is defined, when the one given is not."""
+    highest_price: float = 1e6
+    """The most that a unit of violation within the tolerance is charged when points are compared:
+    multipliers of dependent rows are arbitrarily large."""
+    idle_iterations: int = 20
+    """Iterations in a row without a new point that end a run: only parameters of the method change."""
+    records: int = 1000
+    """Into about how many records the trace of a method with prescribed iterations is cut."""
+
+
+RULES = LoopRules()
 
 
 @dataclass(frozen=True)
@@ -86,7 +99,7 @@ class _Incumbent:
             return (True, violation)
         if not evaluation.has_objective:
             return (False, np.inf)
-        prices = np.minimum(np.abs(multipliers), HIGHEST_PRICE)
+        prices = np.minimum(np.abs(multipliers), RULES.highest_price)
         return (False, evaluation.objective + float(prices @ evaluation.violations))
 
     def offer(self, evaluation: Evaluation, multipliers: FloatArray) -> None:
@@ -102,7 +115,7 @@ def run(
     task: Task,
     start: FloatArray,
     callback: Callable[[Record], bool | None] | None = None,
-    max_iterations: int = 100_000,
+    max_iterations: int = RULES.max_iterations,
 ) -> Result:
     """Run a method from a start until it ends, a limit is reached or the user stops it."""
     oracle = task.oracle
@@ -129,7 +142,7 @@ def run(
                 termination = Termination.ITERATION_LIMIT
             idle = 0 if oracle.calls.points != points else idle + 1
             points = oracle.calls.points
-            if termination is None and idle >= IDLE_ITERATIONS:
+            if termination is None and idle >= RULES.idle_iterations:
                 termination = Termination.STALLED
             if termination is None:
                 oracle.budget.check_time()
@@ -149,7 +162,7 @@ def find_start(task: Task, start: FloatArray) -> Evaluation | None:
     generator = np.random.default_rng(0)
     domain = task.domain
     candidate = domain.project(np.asarray(start, dtype=float))
-    for attempt in range(START_ATTEMPTS + 2):
+    for attempt in range(RULES.start_attempts + 2):
         evaluation = task.oracle.at(candidate)
         if evaluation.finite and evaluation.differentiable:
             return evaluation

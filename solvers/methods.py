@@ -11,13 +11,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hcmodel.solvers.coordinates.geometry import Geometry
-from hcmodel.solvers.first_order import ippm
-from hcmodel.solvers.first_order.accelerated_gradient import AcceleratedGradient
+from hcmodel.solvers.first_order.accelerated_gradient import AcceleratedGradient, AcceleratedOptions
 from hcmodel.solvers.first_order.adaptive_line_search import AdaLSOptions, AdaptiveLineSearch
 from hcmodel.solvers.first_order.bundle_level import Options, StarBundleLevel
 from hcmodel.solvers.first_order.ippm import Ippm
 from hcmodel.solvers.first_order.switching_subgradient import (
     SubgradientMethod,
+    SubgradientOptions,
     SwitchingSubgradient,
 )
 from hcmodel.solvers.first_order.theory_bundle import (
@@ -37,6 +37,8 @@ from hcmodel.solvers.theory.theorems import Constants
 FloatArray = NDArray[np.float64]
 
 RULES = ("adaptive", "theory")
+# Relative feasibility and KKT residual: what double precision reaches on badly scaled models too.
+DEFAULT_TOLERANCE = 1e-6
 
 
 @dataclass(frozen=True)
@@ -113,8 +115,8 @@ METHODS: dict[str, MethodEntry] = {
         ),
         MethodEntry(
             name="ippm-acgd",
-            make=lambda options: Ippm(AcceleratedGradient(options.backend), options),
-            options=ippm.Options,
+            make=lambda options: Ippm(AcceleratedGradient(options.backend, options.inner), options),
+            options=AcceleratedOptions,
             summary="inexact proximal point, accelerated constrained gradient",
             assumptions="smooth rows; a Slater gap θ helps",
             complexity="ε⁻², or θ⁻¹ ε⁻¹",
@@ -126,8 +128,8 @@ METHODS: dict[str, MethodEntry] = {
         ),
         MethodEntry(
             name="ippm-swsg",
-            make=lambda options: Ippm(SwitchingSubgradient(), options),
-            options=ippm.Options,
+            make=lambda options: Ippm(SwitchingSubgradient(options.inner), options),
+            options=SubgradientOptions,
             summary="inexact proximal point, switching sub-gradient",
             assumptions="none; kinks are welcome",
             complexity="ε⁻³",
@@ -136,8 +138,8 @@ METHODS: dict[str, MethodEntry] = {
         ),
         MethodEntry(
             name="ippm-sm",
-            make=lambda options: Ippm(SubgradientMethod(), options),
-            options=ippm.Options,
+            make=lambda options: Ippm(SubgradientMethod(options.inner), options),
+            options=SubgradientOptions,
             summary="inexact proximal point, sub-gradient",
             assumptions="no functional constraint",
             complexity="ε⁻³",
@@ -164,14 +166,15 @@ def _made(kind: type[Any], given: Any, owner: str) -> Any:
         return given
     if not isinstance(given, Mapping):
         raise ValueError(f"options of {owner} are a dict or {kind.__name__}")
-    defaults = {field.name: field.default for field in fields(kind)}
-    unknown = sorted(set(given) - set(defaults))
+    default = kind()
+    valid = [field.name for field in fields(kind)]
+    unknown = sorted(set(given) - set(valid))
     if unknown:
         names = ", ".join(repr(name) for name in unknown)
-        raise ValueError(f"{owner} has no option {names}; its options are: {', '.join(defaults)}")
+        raise ValueError(f"{owner} has no option {names}; its options are: {', '.join(valid)}")
     chosen = {
-        name: _made(type(defaults[name]), value, f"{owner}'s {name}")
-        if is_dataclass(defaults[name])
+        name: _made(type(getattr(default, name)), value, f"{owner}'s {name}")
+        if is_dataclass(getattr(default, name))
         else value
         for name, value in given.items()
     }
@@ -191,7 +194,7 @@ def minimize(
     start: FloatArray | None = None,
     *,
     method: str = "sbl-adals",
-    tolerance: float = 1e-6,
+    tolerance: float = DEFAULT_TOLERANCE,
     optimal_value: float | None = None,
     rule: str = "adaptive",
     constants: Constants | None = None,

@@ -29,6 +29,10 @@ BACKEND_ROUNDING = 1e-10
 
 # ---- smallness
 
+# Singular values of a Jacobian under this share of the largest belong to dependent rows or columns: its
+# entries are exact to about PRODUCT_ROUNDING, and four digits are left for their condition.
+DEPENDENT = 1e-10
+
 # Divisors are kept above this, so that 0/0 becomes 0: no size of a model comes near it, and its
 # reciprocal is still a number.
 TINY = 1e-300

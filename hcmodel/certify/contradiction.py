@@ -16,7 +16,8 @@ from hcmodel.certify.charts import Chart
 from hcmodel.certify.search import Minorant, Search
 from hcmodel.reductions.forms import Form
 from hcmodel.solvers import kkt
-from hcmodel.solvers.algebra.hessians import LARGEST_DENSE, Hessian, as_dense, has_negative
+from hcmodel.solvers.algebra.hessians import RULES as HESSIAN_RULES
+from hcmodel.solvers.algebra.hessians import Hessian, as_dense, has_negative
 from hcmodel.solvers.coordinates.geometry import Frame
 from hcmodel.solvers.oracle import Evaluation, Oracle
 
@@ -84,7 +85,7 @@ class _Test:
         rounding, so that the values decide.
         """
         domain, geometry, generator = self.form.domain, self.form.geometry, np.random.default_rng(2)
-        if domain.dimension > LARGEST_DENSE:
+        if domain.dimension > HESSIAN_RULES.largest_dense:
             return False
         for _ in range(CURVATURES if domain.dimension > FEW else 4 * CURVATURES):
             sample = self.oracle.at(domain.sample(generator))

@@ -19,13 +19,23 @@ from hcmodel.solvers.numerics import EIGENVALUE_ROUNDING, PRODUCT_ROUNDING, TINY
 
 FloatArray: TypeAlias = NDArray[np.float64]
 
-# A gradient with more entries than this, and than a share of all, is kept as a column of V or R.
-WIDE, WIDE_SHARE = 40, 0.05
-# Up to this size a sparse matrix is judged, and mended, as a dense one.
-LARGEST_DENSE = 1200
-# Lanczos steps for the least eigenvalue of a large matrix, and the margin of the shift by it.
-LANCZOS = 60
-MARGIN = 1.1
+
+@dataclass(frozen=True)
+class HessianRules:
+    """When a matrix is treated as dense or sparse, and how definite it is made."""
+
+    wide: int = 40
+    wide_share: float = 0.05
+    """A gradient with more entries than both, this number and this share, is a column of V or R."""
+    largest_dense: int = 1200
+    """Up to this size a sparse matrix is judged, and made definite, as a dense one."""
+    lanczos_steps: int = 60
+    """Steps for the least eigenvalue of a larger one …"""
+    margin: float = 1.1
+    """… and the factor by which the shift exceeds it, since Lanczos bounds it from one side only."""
+
+
+RULES = HessianRules()
 
 
 def _none() -> FloatArray:
@@ -138,7 +148,7 @@ def with_squares(matrix: Any, squares: Sequence[tuple[FloatArray, Any]]) -> Hess
         return np.asarray(matrix + total)
     plus: list[FloatArray] = []
     minus: list[FloatArray] = []
-    limit = max(WIDE, WIDE_SHARE * matrix.shape[0])
+    limit = max(RULES.wide, RULES.wide_share * matrix.shape[0])
     for weights, rows in squares:
         gradients = scipy.sparse.csr_array(rows)
         wide = np.diff(gradients.indptr) > limit
@@ -177,7 +187,7 @@ def has_negative(hessian: Hessian, share: float, size: float = 0.0) -> bool:
     if not is_finite(hessian):
         return True
     if isinstance(hessian, SparseHessian):
-        if hessian.size > LARGEST_DENSE:
+        if hessian.size > RULES.largest_dense:
             least, largest = _extreme_eigenvalues(hessian)
             return least < -share * max(largest, size)
         hessian = hessian.toarray()
@@ -200,13 +210,17 @@ def _convexified_sparse(hessian: SparseHessian) -> Hessian:
         return SparseHessian(scipy.sparse.csr_array((hessian.size, hessian.size)))
     core = replace(hessian, plus=np.zeros((hessian.size, 0)))
     size = max(float(np.max(np.abs(core.sparse.data), initial=0.0)), TINY)
-    if hessian.size <= LARGEST_DENSE:
+    if hessian.size <= RULES.largest_dense:
         dense = core.toarray()
         dense[np.diag_indices_from(dense)] += EIGENVALUE_ROUNDING * size
         # With V Vᵀ it may be definite where it is not without: then the array is the one to keep.
         return hessian if _is_definite(dense) else convexified(hessian.toarray())
     least, largest = _extreme_eigenvalues(core)
-    return hessian if least >= -EIGENVALUE_ROUNDING * largest else hessian.shifted(-MARGIN * least)
+    return (
+        hessian
+        if least >= -EIGENVALUE_ROUNDING * largest
+        else hessian.shifted(-RULES.margin * least)
+    )
 
 
 def _extreme_eigenvalues(hessian: SparseHessian) -> tuple[float, float]:
@@ -214,7 +228,7 @@ def _extreme_eigenvalues(hessian: SparseHessian) -> tuple[float, float]:
 
     They lie inside the spectrum, a little, so that what rests on them needs a margin.
     """
-    steps = min(LANCZOS, hessian.size)
+    steps = min(RULES.lanczos_steps, hessian.size)
     basis = np.zeros((steps, hessian.size))
     diagonal, beside = np.zeros(steps), np.zeros(steps)
     vector = np.random.default_rng(0).standard_normal(hessian.size)

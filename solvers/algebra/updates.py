@@ -7,13 +7,21 @@ y moved towards B s where sᵀy < 0.2 sᵀB s, so that B stays definite (Powell 
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 from numpy.typing import NDArray
 
 FloatArray = NDArray[np.float64]
 
-# Powell's damping: the share of the model's curvature that an update must leave.
-DAMPING = 0.2
+
+@dataclass(frozen=True)
+class UpdateRules:
+    damping: float = 0.2
+    """The share of the model's curvature that an update must leave (Powell 1978)."""
+
+
+RULES = UpdateRules()
 
 
 def updated(matrix: FloatArray, step: FloatArray, change: FloatArray) -> FloatArray:
@@ -31,7 +39,7 @@ def updated(matrix: FloatArray, step: FloatArray, change: FloatArray) -> FloatAr
 
 def damped(step: FloatArray, change: FloatArray, product: FloatArray) -> FloatArray:
     curvature, inner = float(step @ product), float(step @ change)
-    if inner >= DAMPING * curvature:
+    if inner >= RULES.damping * curvature:
         return change
-    share = (1 - DAMPING) * curvature / (curvature - inner)
+    share = (1 - RULES.damping) * curvature / (curvature - inner)
     return share * change + (1 - share) * product

@@ -17,15 +17,19 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 import scipy
 from numpy.typing import NDArray
 
-from hcmodel.solvers.first_order.feasibility import FeasibilityState, feasibility_step
-from hcmodel.solvers.first_order.ippm import InnerResult, Subproblem
+from hcmodel.solvers.first_order.feasibility import (
+    FeasibilityRules,
+    FeasibilityState,
+    feasibility_step,
+)
+from hcmodel.solvers.first_order.ippm import InnerResult, Options, Subproblem
 from hcmodel.solvers.first_order.theory_bundle import (
     QPFailedError,
     ShiftedCuts,
@@ -45,13 +49,32 @@ from hcmodel.solvers.theory.theorems import Constants, IppmParameters, feasibili
 
 FloatArray = NDArray[np.float64]
 
-# The inner error, relative to the prox term's own gradient, at which a sub-problem counts as solved.
-INNER_SHARE = 1.0
-# How far Λ may rise at once, and the rises that one outer step may need.
-LARGEST_RISE = 10.0
-RESTARTS = 30
-# What Λ is forgotten by from one outer step to the next.
-FORGET = 0.5
+
+@dataclass(frozen=True)
+class AcceleratedRules:
+    """Numbers of the adaptive rule."""
+
+    inner_share: float = 1.0
+    """The inner error, in gradients of the prox term, at which a sub-problem counts as solved."""
+    least_rise: float = 1.5
+    largest_rise: float = 10.0
+    """By how much Λ rises at least, and at most, where the curvature met is larger …"""
+    restarts: int = 30
+    """… and the rises that one outer step may need."""
+    forget: float = 0.5
+    """What Λ is multiplied by from one outer step to the next, but …"""
+    least_smoothness: float = 1e-12
+    """… it is at least this share of ρ̂."""
+    shifts: tuple[float, ...] = (1.0, 0.5, 0.1, 0.0)
+    """The shares of the violation that the linear models are asked to take off, one after the other."""
+
+
+@dataclass(frozen=True)
+class AcceleratedOptions(Options):
+    """Options of `ippm-acgd` under the adaptive rule."""
+
+    inner: AcceleratedRules = field(default_factory=AcceleratedRules)
+    """The same of the inner solver: `solvers/first_order/accelerated_gradient.py`."""
 
 
 def sequence(kappa: float) -> Iterator[tuple[float, float, float]]:
@@ -99,9 +122,29 @@ class ProxStep:
         )
 
 
+@dataclass(frozen=True)
+class _Iterates:
+    """z_t, y_t and what is known there, after `steps` steps of the adaptive rule.
+
+    `refuted` says that the second point showed more curvature than Λ, so that the first is in doubt.
+    """
+
+    z: FloatArray
+    y: FloatArray
+    at: Evaluation
+    multipliers: FloatArray
+    smoothness: float
+    steps: int = 1
+    settled: bool = False
+    refuted: bool = False
+
+
 class AcceleratedGradient:
-    def __init__(self, backend: str = DEFAULT_BACKEND) -> None:
+    def __init__(
+        self, backend: str = DEFAULT_BACKEND, rules: AcceleratedRules | None = None
+    ) -> None:
         self.backend = make_backend(backend)
+        self.rules = rules or AcceleratedRules()
         self._bounds: tuple[Domain, tuple[FloatArray, FloatArray]] | None = None
 
     def check(self, task: Task) -> None:
@@ -177,13 +220,15 @@ class AcceleratedGradient:
     # ---- adaptive rule
 
     def feasibility(
-        self, task: Task, backend: QPBackend, state: FeasibilityState
+        self, task: Task, backend: QPBackend, state: FeasibilityState, rules: FeasibilityRules
     ) -> FeasibilityState:
-        return feasibility_step(task, backend, state)
+        return feasibility_step(task, backend, state, rules)
 
     def adaptive(self, task: Task, subproblem: Subproblem) -> InnerResult:
-        smoothness = max(FORGET * subproblem.smoothness, 1e-12 * subproblem.rho_hat)
-        for _ in range(RESTARTS):
+        rules = self.rules
+        least = rules.least_smoothness * subproblem.rho_hat
+        smoothness = max(rules.forget * subproblem.smoothness, least)
+        for _ in range(rules.restarts):
             found = self._attempt(task, subproblem, smoothness)
             if found.evaluation is not None or not found.smoothness > smoothness:
                 return found
@@ -192,46 +237,56 @@ class AcceleratedGradient:
 
     def _attempt(self, task: Task, subproblem: Subproblem, smoothness: float) -> InnerResult:
         """Steps from the centre; a Λ that the very first step refutes is handed back, larger."""
-        centre, metric, rho_hat = subproblem.centre, subproblem.metric, subproblem.rho_hat
+        rules, centre, metric = self.rules, subproblem.centre, subproblem.metric
+        found = self._iterate(task, subproblem, smoothness)
+        smoothness = found.smoothness
+        if found.refuted or not found.z.any():
+            return InnerResult(None, smoothness=smoothness)
+        answer = task.oracle.at(task.domain.project(centre.point + metric * found.z))
+        if not (answer.finite and answer.differentiable):
+            return InnerResult(None, smoothness=rules.largest_rise * smoothness)
+        move = found.z - found.y
+        needed = _curvature(found.at, answer, move * metric, move, found.multipliers)
+        if found.settled and found.steps == 1 and needed > smoothness:
+            return InnerResult(None, smoothness=min(needed, rules.largest_rise * smoothness))
+        return InnerResult(answer, found.multipliers, smoothness, found.settled)
+
+    def _iterate(self, task: Task, subproblem: Subproblem, smoothness: float) -> _Iterates:
+        """The steps themselves, until one settles, fails or is the last that is allowed."""
+        rules, centre, metric = self.rules, subproblem.centre, subproblem.metric
+        rho_hat = subproblem.rho_hat
         steps = task.domain.step_rows(centre.point, metric)
-        z_last = z = y = np.zeros(metric.size)
-        at = centre
-        multipliers = np.zeros(centre.rows.size)
+        zero = np.zeros(metric.size)
+        now = _Iterates(zero, zero, centre, np.zeros(centre.rows.size), smoothness)
+        z_last = zero
         tau = tau_last = 0.0
-        settled = False
         for t in range(1, subproblem.steps + 1):
             theta = tau / (1.0 + tau_last) if t > 1 else 0.0
-            y_last, last = y, at
-            y = (tau * y + z + theta * (z - z_last)) / (1.0 + tau)
+            y = (tau * now.y + now.z + theta * (now.z - z_last)) / (1.0 + tau)
             if t > 1:
                 at = task.oracle.at(task.domain.project(centre.point + metric * y))
-                needed = _curvature(last, at, (y - y_last) * metric, y - y_last, multipliers)
-                if needed > smoothness:
-                    smoothness = min(max(needed, 1.5 * smoothness), LARGEST_RISE * smoothness)
-                    if t == 2:
-                        return InnerResult(None, smoothness=smoothness)
-                    if not np.isfinite(needed):
+                move = y - now.y
+                needed = _curvature(now.at, at, move * metric, move, now.multipliers)
+                now = replace(now, y=y, at=at, steps=t)
+                if needed > now.smoothness:
+                    raised = max(needed, rules.least_rise * now.smoothness)
+                    raised = min(raised, rules.largest_rise * now.smoothness)
+                    now = replace(now, smoothness=raised, refuted=t == 2)
+                    if now.refuted or not np.isfinite(needed):
                         break
-            tau_next = min(t / 2.0, math.sqrt(max(smoothness / rho_hat, 1.0)))
-            eta = smoothness / tau_next
-            solved = self._prox(subproblem, at, y, z, eta, steps)
+            tau_next = min(t / 2.0, math.sqrt(max(now.smoothness / rho_hat, 1.0)))
+            eta = now.smoothness / tau_next
+            solved = self._prox(subproblem, now.at, y, now.z, eta, steps)
             if solved is None:
                 break
-            z_last, (z, multipliers) = z, solved
-            error = smoothness * _norm(z - y) + eta * _norm(z - z_last)
+            z_last, (z, multipliers) = now.z, solved
+            error = now.smoothness * _norm(z - y) + eta * _norm(z - z_last)
+            settled = error <= rules.inner_share * rho_hat * _norm(z)
+            now = replace(now, z=z, y=y, multipliers=multipliers, settled=settled)
             tau_last, tau = tau, tau_next
-            if error <= INNER_SHARE * rho_hat * _norm(z):
-                settled = True
+            if settled:
                 break
-        if not z.any():
-            return InnerResult(None, smoothness=smoothness)
-        answer = task.oracle.at(task.domain.project(centre.point + metric * z))
-        if not (answer.finite and answer.differentiable):
-            return InnerResult(None, smoothness=LARGEST_RISE * smoothness)
-        needed = _curvature(at, answer, (z - y) * metric, z - y, multipliers)
-        if settled and t == 1 and needed > smoothness:
-            return InnerResult(None, smoothness=min(needed, LARGEST_RISE * smoothness))
-        return InnerResult(answer, multipliers, smoothness, settled)
+        return now
 
     def _prox(
         self,
@@ -258,7 +313,7 @@ class AcceleratedGradient:
         apart = equal + equality @ (z - y)
         gradient = at.gradient * metric
         quadratic = subproblem.rho_hat + eta
-        for shift in (1.0, 0.5, 0.1, 0.0):
+        for shift in self.rules.shifts:
             step = ProxStep(
                 quadratic=quadratic,
                 linear=gradient - eta * z,

@@ -9,31 +9,39 @@ lowered: it is a target, not a bound, and nothing is claimed on its strength.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
 from hcmodel.solvers import kkt
 from hcmodel.solvers.first_order.bundle_level import (
+    BundleRules,
     BundleState,
     Options,
     advance,
     continue_feasibility,
     initial_state,
 )
-from hcmodel.solvers.first_order.level_step import Penalty
 from hcmodel.solvers.loop import Task
 from hcmodel.solvers.numerics import SUM_ROUNDING
 from hcmodel.solvers.oracle import Evaluation
 from hcmodel.solvers.qp import make_backend
 from hcmodel.solvers.result import Termination
 
-BETA = 0.5
-# α under which an epoch ends.
-EPOCH_SHIFT = 1.0 / 16.0
-# By how much the distance to η grows when η proves too high. A step at α = 1 uses up half of it, so that
-# from step to step this is a factor of 4, as δ itself may grow.
-LOWERING = 8.0
+
+@dataclass(frozen=True)
+class AdaLSRules(BundleRules):
+    """Numbers of `sbl-adals` that are not the user's to choose."""
+
+    beta: float = 0.5
+    """β of Algorithms 4 and 5, the value of Theorem 3."""
+    epoch_shift: float = 1.0 / 16.0
+    """α under which an epoch ends."""
+    lowering: float = 8.0
+    """By how much the distance to η grows when η proves too high. A step at α = 1 uses up half of it, so
+    that from step to step this is a factor of 4, as δ itself may grow."""
+    first_gap: float = 2.0
+    """The first distance to η, in steps of the first decrease at α = 1."""
 
 
 @dataclass(frozen=True)
@@ -42,6 +50,9 @@ class AdaLSOptions(Options):
 
     objective_steps: int = 12
     """Steps on the objective alone, over X without the rows, to find the first level η0."""
+    rules: AdaLSRules = field(default_factory=AdaLSRules)
+    """The numbers inside the method, with their sources in `solvers/first_order/bundle_level.py` and
+    `adaptive_line_search.py`."""
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -58,18 +69,18 @@ class AdaptiveLineSearch:
 
     def init(self, task: Task, start: Evaluation) -> BundleState:
         if task.oracle.size == 0 or self.options.objective_steps == 0:
-            state = initial_state(task, start)
-            return replace(state, level=start.objective - 2.0 * state.decrease / BETA)
+            state = initial_state(task, start, self.options.rules)
+            return replace(state, level=start.objective - self._first_gap(state))
         return replace(self._objective_state(task, start), phase="objective")
 
     def step(self, task: Task, state: BundleState) -> BundleState:
         if state.phase == "objective":
             return self._objective_step(task, state)
         if state.feasibility is not None:
-            return continue_feasibility(task, self.backend, state)
+            return continue_feasibility(task, self.backend, state, self.options.rules)
         if state.penalty.merit(state.current) <= state.level:  # the phase on the rows went below η0
             state = self._update_level(state)
-        most = BETA * max(state.penalty.merit(state.current) - state.level, 0.0)
+        most = self.options.rules.beta * max(state.penalty.merit(state.current) - state.level, 0.0)
         wanted = min(state.decrease, most)
         shift = wanted / most if most > 0 else 1.0
         state = advance(task, self.backend, self.options, state, wanted)
@@ -78,24 +89,29 @@ class AdaptiveLineSearch:
     def terminate(self, task: Task, state: BundleState) -> Termination | None:
         return None
 
+    def _first_gap(self, state: BundleState) -> float:
+        rules = self.options.rules
+        return rules.first_gap * state.decrease / rules.beta
+
     def _update_level(self, state: BundleState) -> BundleState:
         """Raise η when the shift is small, lower it when the decrease would need α > 1."""
         if state.feasibility is not None:
             return state
+        rules = self.options.rules
         merit = state.penalty.merit(state.current)
         gap = merit - state.level
-        if state.decrease > BETA * gap:
+        if state.decrease > rules.beta * gap:
             # The merit may even have fallen below η; then only δ tells how far to aim.
-            distance = LOWERING * gap if gap > 0 else 2.0 * state.decrease / BETA
+            distance = rules.lowering * gap if gap > 0 else self._first_gap(state)
             return replace(state, level=merit - distance - SUM_ROUNDING * abs(merit))
-        if state.decrease < EPOCH_SHIFT * BETA * gap:
-            return replace(state, level=BETA * state.level + (1.0 - BETA) * merit)
+        if state.decrease < rules.epoch_shift * rules.beta * gap:
+            return replace(state, level=rules.beta * state.level + (1.0 - rules.beta) * merit)
         return state
 
     def _objective_state(self, task: Task, start: Evaluation) -> BundleState:
         alone = task.oracle.restricted(rows=False).at(start.point)
-        state = initial_state(task, alone)
-        return replace(state, level=alone.objective - 2.0 * state.decrease / BETA, origin=start)
+        state = initial_state(task, alone, self.options.rules)
+        return replace(state, level=alone.objective - self._first_gap(state), origin=start)
 
     def _objective_step(self, task: Task, state: BundleState) -> BundleState:
         """The phase that finds η0; its last point is the answer if it is stationary and feasible."""
@@ -114,6 +130,7 @@ class AdaptiveLineSearch:
         fallen = max(state.origin.objective - moved.current.objective, 0.0)
         exact = moved.stop is Termination.CONVERGED
         eta = moved.current.objective - (0.0 if exact else fallen)
-        fresh = initial_state(task, state.origin)
-        eta = min(eta, fresh.current.objective - fresh.decrease / BETA)
-        return replace(fresh, level=eta, penalty=Penalty(np.zeros(fresh.current.rows.size)))
+        rules = self.options.rules
+        fresh = initial_state(task, state.origin, rules)
+        eta = min(eta, fresh.current.objective - fresh.decrease / rules.beta)
+        return replace(fresh, level=eta)

@@ -13,13 +13,19 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hcmodel.solvers import kkt
-from hcmodel.solvers.first_order.feasibility import FeasibilityState, feasibility_step
+from hcmodel.solvers.first_order.feasibility import (
+    FeasibilityRules,
+    FeasibilityState,
+    feasibility_step,
+)
 from hcmodel.solvers.first_order.level_step import (
-    WEIGHT_RANGE,
+    LevelRules,
     LevelStep,
     LinearModel,
     Penalty,
+    PenaltyRules,
     Search,
+    SearchRules,
     backtrack,
     solve_level,
     solve_rows,
@@ -35,17 +41,47 @@ from hcmodel.solvers.sets.domain import Domain
 
 FloatArray = NDArray[np.float64]
 
-# Feasibility that the rows are brought to before the objective is looked at, and at the end.
-FEASIBLE_SHARE = 0.1
-# A KKT residual this near to the tolerance is worth a least-squares fit of the multipliers.
-NEAR = 1e3
-# Rows times variables up to which that fit is cheap enough to be made at every step.
-SMALL = 2000
-# How many past points with their derivatives are kept, and up to which sizes, of the matrix that they
-# give and of the Jacobian, that pays.
-BUNDLE = 80
-LARGEST_MATRIX = 200
-LARGEST_JACOBIAN = 100_000
+
+@dataclass(frozen=True)
+class BundleRules:
+    """Numbers of the bundle-level methods that are not the user's to choose."""
+
+    near: float = 1e3
+    """A KKT residual within this many tolerances is worth a least-squares fit of the multipliers."""
+    small: int = 2000
+    """Rows times variables up to which that fit is cheap enough to be made at every step."""
+    level_margin: float = 1e-3
+    """The share of the tolerance within which a given optimal value counts as reached."""
+    bundle: int = 80
+    """How many past points with their derivatives are kept, where …"""
+    largest_matrix: int = 200
+    """… the matrix that they give has at most this many rows …"""
+    largest_jacobian: int = 100_000
+    """… and the Jacobian at most this many entries."""
+    first_step: float = 0.1
+    """The first decrease is that along a natural step times this."""
+    smallest_slope: float = 1e-3
+    """The rounding of F1 is at least that of its slope over this share of a natural step."""
+    failed_cut: float = 0.1
+    """The wanted decrease and the weight are multiplied by this after a step that failed."""
+    mostly: float = 0.5
+    """The share of a promised decrease from which on the curvature is that along the level …"""
+    least_change: float = 0.1
+    most_change: float = 4.0
+    """… and the next decrease follows it, within these factors; …"""
+    rows_change: float = 0.5
+    """… else the step went mostly onto the rows: within this factor and 1."""
+    weight_growth: float = 2.0
+    """The most by which the multiplier of the level grows beyond the one that was used."""
+    escape: float = 1e-4
+    """The relative fall of F1 by which a point far out still escapes."""
+    farther: float = 10.0
+    beyond: float = 5.0
+    """X is unbounded that way if it has a point farther out by the first, or at least by the second."""
+    level: LevelRules = field(default_factory=LevelRules)
+    penalty: PenaltyRules = field(default_factory=PenaltyRules)
+    search: SearchRules = field(default_factory=SearchRules)
+    feasibility: FeasibilityRules = field(default_factory=FeasibilityRules)
 
 
 @dataclass(frozen=True)
@@ -59,6 +95,8 @@ class Options:
     """How many times in a row a step may fail before the run counts as stalled."""
     patience: int = 30
     """How many steps in a row may leave the merit where it is before the run counts as stalled."""
+    rules: BundleRules = field(default_factory=BundleRules)
+    """The numbers inside the method, with their sources in `solvers/first_order/bundle_level.py`."""
 
     def __post_init__(self) -> None:
         for name in ("memory", "failures", "patience"):
@@ -100,11 +138,12 @@ class StarBundleLevel:
     def init(self, task: Task, start: Evaluation) -> BundleState:
         if task.optimal_value is None:
             raise ValueError("sbl-star needs the optimal value")
-        return replace(initial_state(task, start), level=task.optimal_value)
+        state = initial_state(task, start, self.options.rules)
+        return replace(state, level=task.optimal_value)
 
     def step(self, task: Task, state: BundleState) -> BundleState:
         if state.feasibility is not None:
-            return continue_feasibility(task, self.backend, state)
+            return continue_feasibility(task, self.backend, state, self.options.rules)
         assert task.optimal_value is not None
         remaining = state.current.objective + owed(state) - task.optimal_value
         last = state.decrease
@@ -119,10 +158,13 @@ class StarBundleLevel:
 
     def terminate(self, task: Task, state: BundleState) -> Termination | None:
         assert task.optimal_value is not None
-        feasible = state.current.relative_violation <= FEASIBLE_SHARE * task.tolerance
+        rules = self.options.rules
+        feasible = (
+            state.current.relative_violation <= rules.feasibility.feasible_share * task.tolerance
+        )
         below = task.optimal_value - state.current.objective
         if state.feasibility is None and feasible:
-            margin = 1e-3 * task.tolerance * max(1.0, abs(task.optimal_value))
+            margin = rules.level_margin * task.tolerance * max(1.0, abs(task.optimal_value))
             if abs(below) <= margin:
                 return Termination.LEVEL_REACHED
             if below > task.tolerance * max(1.0, abs(task.optimal_value)) + owed(state):
@@ -130,35 +172,38 @@ class StarBundleLevel:
         return None
 
 
-def initial_state(task: Task, start: Evaluation) -> BundleState:
+def initial_state(task: Task, start: Evaluation, rules: BundleRules) -> BundleState:
     """The first state; a phase on the rows alone comes first where the start violates them."""
     state = BundleState(
         current=start,
         multipliers=np.zeros(start.rows.size),
         phase="descent",
-        decrease=first_decrease(start, task),
-        penalty=Penalty(np.zeros(start.rows.size)),
+        decrease=first_decrease(start, task, rules),
+        penalty=Penalty(np.zeros(start.rows.size), rules.penalty),
         history=(start,),
     )
-    if start.relative_violation <= FEASIBLE_SHARE * task.tolerance:
+    if start.relative_violation <= rules.feasibility.feasible_share * task.tolerance:
         return state
     rows_only = task.oracle.restricted(objective=False).at(start.point)
-    return replace(state, phase="feasibility", feasibility=FeasibilityState(rows_only))
+    inner = FeasibilityState.begin(rows_only, rules.feasibility)
+    return replace(state, phase="feasibility", feasibility=inner)
 
 
-def first_decrease(start: Evaluation, task: Task) -> float:
-    """The fall of F1 along a tenth of a natural step, the scale to begin with."""
+def first_decrease(start: Evaluation, task: Task, rules: BundleRules) -> float:
+    """The fall of F1 along a share of a natural step, the scale to begin with."""
     scaled = start.gradient * task.domain.metric(start.point)
-    return 0.1 * float(np.max(np.abs(scaled), initial=0.0))
+    return rules.first_step * float(np.max(np.abs(scaled), initial=0.0))
 
 
-def continue_feasibility(task: Task, backend: QPBackend, state: BundleState) -> BundleState:
+def continue_feasibility(
+    task: Task, backend: QPBackend, state: BundleState, rules: BundleRules
+) -> BundleState:
     """One step of the phase on the rows, or its end: the objective at the point it has reached."""
     assert state.feasibility is not None
     inner = state.feasibility
-    feasible = inner.current.relative_violation <= FEASIBLE_SHARE * task.tolerance
+    feasible = inner.current.relative_violation <= rules.feasibility.feasible_share * task.tolerance
     if not feasible:
-        inner = feasibility_step(task, backend, inner)
+        inner = feasibility_step(task, backend, inner, rules.feasibility)
     state = replace(
         state, feasibility=inner, current=inner.current, step=inner.step, shift=inner.shift
     )
@@ -169,7 +214,7 @@ def continue_feasibility(task: Task, backend: QPBackend, state: BundleState) -> 
                 state,
                 current=start,
                 phase="descent",
-                decrease=first_decrease(start, task),
+                decrease=first_decrease(start, task, rules),
                 history=(start,),
                 bundle=(),
                 feasibility=None,
@@ -200,23 +245,25 @@ def advance(
 
     `wanted` is the decrease of F1 + λ[F2]₊; as the rows are repaired in full, F1 may rise by λ[F2]₊.
     """
-    oracle = oracle or task.oracle
-    curvature = _curvature(task.domain, state)
+    oracle, rules = oracle or task.oracle, options.rules
+    curvature = _curvature(task.domain, state, rules)
     if state.curved != (curvature is not None):
         # Of its own, a quadratic model has its minimum at a multiplier of 1.
         state = replace(state, curved=not state.curved, weight=0.0 if state.curved else 1.0)
     model = LinearModel.at(state.current, task.domain, curvature)
     debt = owed(state)
-    level_step = solve_level(model, wanted - debt, state.weight, backend)
+    level_step = solve_level(model, wanted - debt, state.weight, backend, rules.level)
     if level_step is None and state.current.relative_violation <= task.tolerance:
         return replace(state, stop=Termination.BACKEND_FAILED)  # d = 0 satisfies every row
     if level_step is None:
-        inner = FeasibilityState(oracle.restricted(objective=False).at(state.current.point))
+        rows_only = oracle.restricted(objective=False).at(state.current.point)
+        inner = FeasibilityState.begin(rows_only, rules.feasibility)
         return replace(state, phase="feasibility", feasibility=replace(inner, elastic=True))
-    state = _judge(task, state, level_step)
+    state = _judge(task, state, level_step, rules)
     if state.stop is not None:
         return state
-    smallest = SUM_ROUNDING * max(abs(state.current.objective), 1e-3 * model.gradient_scale)
+    slope = rules.smallest_slope * model.gradient_scale
+    smallest = SUM_ROUNDING * max(abs(state.current.objective), slope)
     if wanted <= smallest and debt <= smallest:
         return replace(state, stop=Termination.STALLED)
     penalty = state.penalty
@@ -227,20 +274,22 @@ def advance(
     longest = float(np.linalg.norm(level_step.s * model.metric))
 
     def repair(trial: Evaluation) -> Evaluation | None:
-        return _onto_rows(oracle, task.domain, backend, trial, curvature, longest)
+        return _onto_rows(oracle, task.domain, backend, trial, curvature, longest, rules.level)
 
-    search = backtrack(oracle, task.domain, model, level_step.s, penalty, reference, repair)
+    search = backtrack(
+        oracle, task.domain, model, level_step.s, penalty, reference, rules.search, repair
+    )
     if search is None:
-        return _failed(options, state, penalty, 0.1 * wanted)
+        return _failed(options, state, penalty, wanted)
     promised = penalty.predicted(model, level_step.s)
     used = 0.0 if level_step.decrease is None else level_step.decrease + debt
-    decrease = _next_decrease(wanted, used, promised, search)
+    decrease = _next_decrease(wanted, used, promised, search, rules)
     return _moved(task.domain, options, state, level_step, penalty, search, decrease)
 
 
-def _curvature(domain: Domain, state: BundleState) -> FloatArray | None:
-    size, rows = state.current.point.size, state.current.rows.size
-    if size > LARGEST_MATRIX or rows * size > LARGEST_JACOBIAN:
+def _curvature(domain: Domain, state: BundleState, rules: BundleRules) -> FloatArray | None:
+    size, count = state.current.point.size, state.current.rows.size
+    if size > rules.largest_matrix or count * size > rules.largest_jacobian:
         return None
     return secant_matrix(state.bundle, state.current, state.multipliers, domain)
 
@@ -252,12 +301,13 @@ def _onto_rows(
     trial: Evaluation,
     curvature: FloatArray | None,
     longest: float,
+    rules: LevelRules,
 ) -> Evaluation | None:
     """The point on the linearised rows nearest to a trial point, where the way is not too long."""
     if not trial.differentiable:
         return None
     model = LinearModel.at(trial, domain, curvature)
-    found = solve_rows(model, backend)
+    found = solve_rows(model, backend, rules)
     if found is None or found[1] < 1.0:
         return None
     step = found[0] * model.metric
@@ -267,7 +317,9 @@ def _onto_rows(
     return repaired if repaired.finite else None
 
 
-def _judge(task: Task, state: BundleState, level_step: LevelStep) -> BundleState:
+def _judge(
+    task: Task, state: BundleState, level_step: LevelStep, rules: BundleRules
+) -> BundleState:
     """Whether the present point is a KKT point with the multipliers that the QP gave."""
     current = state.current
     candidates = [] if level_step.multipliers is None else [level_step.multipliers]
@@ -276,9 +328,9 @@ def _judge(task: Task, state: BundleState, level_step: LevelStep) -> BundleState
         default=np.inf,
     )
     multipliers = candidates[0] if candidates else state.multipliers
-    feasible = current.relative_violation <= FEASIBLE_SHARE * task.tolerance
-    small = current.rows.size * current.point.size <= SMALL
-    near = not candidates or residual <= NEAR * task.tolerance
+    feasible = current.relative_violation <= rules.feasibility.feasible_share * task.tolerance
+    small = current.rows.size * current.point.size <= rules.small
+    near = not candidates or residual <= rules.near * task.tolerance
     if feasible and residual > task.tolerance and (small or near):
         fitted, fitted_residual = kkt.best_multipliers(
             current, task.domain, [*candidates, state.multipliers], task.tolerance
@@ -290,26 +342,31 @@ def _judge(task: Task, state: BundleState, level_step: LevelStep) -> BundleState
     return replace(state, multipliers=multipliers, residual=residual, stop=stop)
 
 
-def _next_decrease(wanted: float, used: float, promised: float, search: Search) -> float:
-    if used >= 0.5 * promised:
-        return used * float(np.clip(search.ideal, 0.1, 4.0))
+def _next_decrease(
+    wanted: float, used: float, promised: float, search: Search, rules: BundleRules
+) -> float:
+    if used >= rules.mostly * promised:
+        return used * float(np.clip(search.ideal, rules.least_change, rules.most_change))
     # A step mostly onto the rows tells little of the curvature along the level.
-    return wanted * float(np.clip(search.ideal, 0.5, 1.0))
+    return wanted * float(np.clip(search.ideal, rules.rows_change, 1.0))
 
 
-def _next_weight(last: float, used: float, ideal: float) -> float:
-    wanted = used * float(np.clip(ideal, 0.1, 2.0))
-    return float(np.clip(wanted, last / WEIGHT_RANGE, last * WEIGHT_RANGE)) if last > 0 else wanted
+def _next_weight(last: float, used: float, ideal: float, rules: BundleRules) -> float:
+    wanted = used * float(np.clip(ideal, rules.least_change, rules.weight_growth))
+    if last <= 0:
+        return wanted
+    most = rules.level.weight_range
+    return float(np.clip(wanted, last / most, last * most))
 
 
-def _escapes(domain: Domain, state: BundleState, reached: Evaluation) -> bool:
+def _escapes(domain: Domain, state: BundleState, reached: Evaluation, rules: BundleRules) -> bool:
     """Whether the point runs away along an unbounded direction, and the objective still falls."""
     fallen = state.current.objective - reached.objective
-    settled = reached.objective >= 0 or fallen <= 1e-4 * abs(reached.objective)
+    settled = reached.objective >= 0 or fallen <= rules.escape * abs(reached.objective)
     if settled or np.max(np.abs(reached.point)) < FAR:
         return False
-    further = domain.project(10.0 * reached.point)
-    return bool((np.abs(further) > 5.0 * FAR).any())
+    further = domain.project(rules.farther * reached.point)
+    return bool((np.abs(further) > rules.beyond * FAR).any())
 
 
 def _moved(
@@ -321,6 +378,7 @@ def _moved(
     search: Search,
     decrease: float,
 ) -> BundleState:
+    rules = options.rules
     merit = penalty.merit(search.evaluation)
     needed = MERIT_ROUNDING * max(abs(merit), abs(search.evaluation.objective))
     lowest = state.lowest
@@ -331,16 +389,16 @@ def _moved(
     stagnant = 0 if progress else state.stagnant + 1
     stop = Termination.STALLED if stagnant >= options.patience else None
     low = search.evaluation.objective < -BOTTOM and not np.isfinite(domain.diameter())
-    if low or _escapes(domain, state, search.evaluation):
+    if low or _escapes(domain, state, search.evaluation, rules):
         stop = Termination.UNBOUNDED
     return replace(
         state,
         current=search.evaluation,
         decrease=decrease,
-        weight=_next_weight(state.weight, level_step.weight, search.ideal),
+        weight=_next_weight(state.weight, level_step.weight, search.ideal, rules),
         penalty=penalty,
         history=history,
-        bundle=(*(state.bundle or (state.current,)), search.evaluation)[-BUNDLE:],
+        bundle=(*(state.bundle or (state.current,)), search.evaluation)[-rules.bundle :],
         step=float(np.linalg.norm(level_step.s)) * search.length,
         failures=0,
         lowest=search.evaluation if lower else lowest,
@@ -349,13 +407,14 @@ def _moved(
     )
 
 
-def _failed(options: Options, state: BundleState, penalty: Penalty, decrease: float) -> BundleState:
+def _failed(options: Options, state: BundleState, penalty: Penalty, wanted: float) -> BundleState:
+    cut = options.rules.failed_cut
     failures = state.failures + 1
     stop = Termination.STALLED if failures >= options.failures else None
     return replace(
         state,
-        decrease=decrease,
-        weight=0.1 * state.weight,
+        decrease=cut * wanted,
+        weight=cut * state.weight,
         penalty=penalty,
         failures=failures,
         stop=stop,

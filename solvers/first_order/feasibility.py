@@ -8,13 +8,20 @@ F2, and the multipliers of the step name the rows that conflict.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 import scipy
 from numpy.typing import NDArray
 
-from hcmodel.solvers.first_order.level_step import LinearModel, Penalty, backtrack, solve_rows
+from hcmodel.solvers.first_order.level_step import (
+    LevelRules,
+    LinearModel,
+    Penalty,
+    SearchRules,
+    backtrack,
+    solve_rows,
+)
 from hcmodel.solvers.loop import Task
 from hcmodel.solvers.numerics import TINY
 from hcmodel.solvers.oracle import Evaluation
@@ -24,25 +31,50 @@ from hcmodel.solvers.sets.domain import Domain
 
 FloatArray = NDArray[np.float64]
 
-# Relative decrease of F2 under which a proximal step of the widest kind counts as none.
-STATIONARY_DECREASE = 1e-7
-WIDEST = 1e4
-LARGEST_SLACK = 1e6
-# A slope, per natural unit and relative to the violation, that counts as none, and what follows then.
-FLAT = 1e-6
-MOST_RESTARTS = 3
-# The share of the way to the edge of a matrix cone that a step onto the rows may use up.
-REACH = 0.7
-# A step onto the rows has failed if neither its share nor its length, in natural units, is as large.
-SHORTEST = 0.01
-# Variables up to which a norm that is a matrix pays.
-LARGEST_MATRIX = 200
+
+@dataclass(frozen=True)
+class FeasibilityRules:
+    """Numbers of the phase on the rows."""
+
+    feasible_share: float = 0.1
+    """The share of the tolerance that the rows are brought to, before the objective is looked at and at
+    the end: a point within the tolerance by a hair would leave it again."""
+    reach: float = 0.7
+    """The share of the way to the edge of a matrix cone that a step onto the rows may use up."""
+    shortest: float = 0.01
+    """A step onto the rows has failed if both its share and its length, in natural units, are smaller."""
+    largest_matrix: int = 200
+    """Variables up to which a norm that is a matrix pays."""
+    stationary: float = 1e-7
+    """Relative decrease of F2 under which a proximal step of the widest kind counts as none."""
+    first_width: float = 10.0
+    """The width w of the first proximal step."""
+    widest: float = 1e4
+    narrowest: float = 1e-6
+    """The limits of w. A step as wide that promises nothing, or as narrow that fails, is the last."""
+    width_change: float = 10.0
+    """The factor by which w changes after such a step, before those limits."""
+    width_cut: float = 0.2
+    width_growth: float = 4.0
+    """Limits of the factor by which w follows the curvature after a step that succeeded."""
+    largest_slack: float = 1e6
+    """Slack of a row that no step of natural length uses up."""
+    violated_share: float = 0.5
+    """Rows violated by this share of the worst count as those that conflict."""
+    flat: float = 1e-6
+    """A slope of theirs, per natural unit and relative to the violation, that counts as none …"""
+    most_restarts: int = 3
+    """… after which this many samples of X are tried."""
+    level: LevelRules = field(default_factory=LevelRules)
+    search: SearchRules = field(default_factory=SearchRules)
 
 
 @dataclass(frozen=True)
 class FeasibilityState:
+    """`width` is the w of the next proximal step; `elastic` says that such steps are taken."""
+
     current: Evaluation
-    width: float = 10.0
+    width: float
     elastic: bool = False
     step: float = np.nan
     shift: float = 1.0
@@ -51,6 +83,10 @@ class FeasibilityState:
     failed: bool = False
     flat: bool = False
     restarts: int = 0
+
+    @staticmethod
+    def begin(current: Evaluation, rules: FeasibilityRules) -> FeasibilityState:
+        return FeasibilityState(current, rules.first_width)
 
 
 class WorstViolation:
@@ -66,54 +102,64 @@ class WorstViolation:
         return self.merit(model.evaluation) - float(np.max(after, initial=0.0))
 
 
-def feasibility_step(task: Task, backend: QPBackend, state: FeasibilityState) -> FeasibilityState:
+def feasibility_step(
+    task: Task, backend: QPBackend, state: FeasibilityState, rules: FeasibilityRules
+) -> FeasibilityState:
     """One step towards the rows; `stationary` is set where the violation cannot be lowered.
 
     Rows almost without slope say nothing of where to go; a few samples of X are then tried instead.
     """
-    stepped = _step(task, backend, state)
-    if not (stepped.stationary and stepped.flat and stepped.restarts < MOST_RESTARTS):
+    stepped = _step(task, backend, state, rules)
+    if not (stepped.stationary and stepped.flat and stepped.restarts < rules.most_restarts):
         return stepped
     generator = np.random.default_rng(stepped.restarts)
     sample = task.oracle.restricted(objective=False).at(task.domain.sample(generator))
     if not (sample.finite and sample.differentiable):
         return replace(stepped, stationary=False, restarts=stepped.restarts + 1)
-    return FeasibilityState(sample, restarts=stepped.restarts + 1)
+    return FeasibilityState(sample, rules.first_width, restarts=stepped.restarts + 1)
 
 
-def _step(task: Task, backend: QPBackend, state: FeasibilityState) -> FeasibilityState:
+def _step(
+    task: Task, backend: QPBackend, state: FeasibilityState, rules: FeasibilityRules
+) -> FeasibilityState:
     oracle = task.oracle.restricted(objective=False)
-    model = LinearModel.at(state.current, task.domain, _natural(task.domain, state.current.point))
+    norm = _natural(task.domain, state.current.point, rules.largest_matrix)
+    model = LinearModel.at(state.current, task.domain, norm)
     if not state.elastic:
-        inner = replace(model, steps=nearer(model.steps, REACH))
-        onto_rows = solve_rows(inner, backend) or solve_rows(model, backend)
+        inner = replace(model, steps=nearer(model.steps, rules.reach))
+        onto_rows = solve_rows(inner, backend, rules.level)
+        onto_rows = onto_rows or solve_rows(model, backend, rules.level)
         if onto_rows is not None:
             s, shift = onto_rows
             merit = Penalty(1.0 / model.row_scales)
             start = merit.merit(state.current)
-            search = backtrack(oracle, task.domain, model, s, merit, start)
+            search = backtrack(oracle, task.domain, model, s, merit, start, rules.search)
             length = float(np.linalg.norm(s)) * search.length if search else 0.0
-            if search is not None and max(search.length, length) >= SHORTEST:
+            if search is not None and max(search.length, length) >= rules.shortest:
                 return replace(state, current=search.evaluation, step=length, shift=shift)
         state = replace(state, elastic=True)
-    return _elastic_step(task, backend, state, model)
+    return _elastic_step(task, backend, state, model, rules)
 
 
-def _natural(domain: Domain, point: FloatArray) -> FloatArray | None:
-    if point.size > LARGEST_MATRIX:
+def _natural(domain: Domain, point: FloatArray, largest: int) -> FloatArray | None:
+    if point.size > largest:
         return None
     norm = domain.norm(point)
     return norm if norm.ndim == 2 else None
 
 
 def _elastic_step(
-    task: Task, backend: QPBackend, state: FeasibilityState, model: LinearModel
+    task: Task,
+    backend: QPBackend,
+    state: FeasibilityState,
+    model: LinearModel,
+    rules: FeasibilityRules,
 ) -> FeasibilityState:
     oracle = task.oracle.restricted(objective=False)
     merit = WorstViolation()
     worst = merit.merit(state.current)
     unit = min(worst, float(np.max(model.row_scales)))
-    solution = backend.solve(_elastic_program(model, worst, unit, state.width))
+    solution = backend.solve(_elastic_program(model, worst, unit, state.width, rules))
     if not solution.usable:
         return replace(state, failed=True)
     s = solution.step[:-1]
@@ -125,28 +171,29 @@ def _elastic_step(
     state = replace(state, conflict=conflict / max(float(conflict.sum()), TINY), shift=np.nan)
     slopes = abs(model.jacobian).max(axis=1)
     slopes = slopes.toarray() if scipy.sparse.issparse(slopes) else slopes
-    violated = state.current.violations >= 0.5 * worst
+    violated = state.current.violations >= rules.violated_share * worst
     steepest = np.max((np.reshape(slopes, -1) * model.row_scales)[violated], initial=0.0)
-    state = replace(state, flat=bool(steepest <= FLAT * worst))
-    if merit.predicted(model, s) <= STATIONARY_DECREASE * unit:
-        if state.width >= WIDEST:
+    state = replace(state, flat=bool(steepest <= rules.flat * worst))
+    if merit.predicted(model, s) <= rules.stationary * unit:
+        if state.width >= rules.widest:
             return replace(state, stationary=True)
-        return replace(state, width=state.width * 10)
-    search = backtrack(oracle, task.domain, model, s, merit, worst)
+        return replace(state, width=state.width * rules.width_change)
+    search = backtrack(oracle, task.domain, model, s, merit, worst, rules.search)
     if search is None:
-        if state.width < 1e-6:
+        if state.width < rules.narrowest:
             return replace(state, stationary=True)
-        return replace(state, width=state.width / 10)
+        return replace(state, width=state.width / rules.width_change)
+    width = state.width * np.clip(search.ideal, rules.width_cut, rules.width_growth)
     return replace(
         state,
         current=search.evaluation,
-        width=float(np.clip(state.width * np.clip(search.ideal, 0.2, 4.0), 1e-6, WIDEST)),
+        width=float(np.clip(width, rules.narrowest, rules.widest)),
         step=float(np.linalg.norm(s)) * search.length,
     )
 
 
 def _elastic_program(
-    model: LinearModel, worst: float, unit: float, width: float
+    model: LinearModel, worst: float, unit: float, width: float, rules: FeasibilityRules
 ) -> QuadraticProgram:
     """Over (s, t): the largest violation is to fall by t units, t as large as may be.
 
@@ -161,7 +208,7 @@ def _elastic_program(
     shares = np.vstack([shares, shares[count:]])
     slack = worst / model.row_scales - model.rows
     opposite = (worst / model.row_scales + model.rows)[count:]
-    bound = np.minimum(np.concatenate([slack, opposite]), LARGEST_SLACK)
+    bound = np.minimum(np.concatenate([slack, opposite]), rules.largest_slack)
     steps = replace(
         model.steps,
         lower=np.append(model.steps.lower, 0.0),

@@ -14,14 +14,18 @@ repaired by steps onto the rows instead, and accepted only if it is feasible and
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from hcmodel.solvers import kkt
-from hcmodel.solvers.first_order.feasibility import FeasibilityState, feasibility_step
+from hcmodel.solvers.first_order.feasibility import (
+    FeasibilityRules,
+    FeasibilityState,
+    feasibility_step,
+)
 from hcmodel.solvers.first_order.level_step import LinearModel
 from hcmodel.solvers.loop import State, Task
 from hcmodel.solvers.numerics import BOTTOM, MERIT_ROUNDING
@@ -32,20 +36,28 @@ from hcmodel.solvers.theory.theorems import Constants, IppmParameters
 
 FloatArray = NDArray[np.float64]
 
-# The share of the tolerance that the rows of an outer iterate may be violated by.
-FEASIBLE_SHARE = 0.1
-# The part of √tol that the residual in natural units may have at the end, as in bundle_level.
-SCALED = 0.1
-# Part of the tolerance that F1 has to fall by, or else the residual by a factor, to be progress.
-SLOW = 0.03
-RESIDUAL_FALL = 0.7
-# Steps onto the rows that repair a candidate, one call each.
-REPAIRS = 8
-# ρ̂ is multiplied by these after an accepted step that settled, and after one that failed.
-SETTLED = 0.5
-FAILED = 4.0
-# The number of inner steps is multiplied by this when it was too small.
-MORE_STEPS = 1.5
+
+@dataclass(frozen=True)
+class IppmRules:
+    """Numbers of the adaptive rule that are not the user's to choose."""
+
+    first_slope: float = 0.1
+    """The part of the tolerance that the residual may have in natural units beside the first slope."""
+    slow: float = 0.03
+    """The part of the tolerance that F1 has to fall by to be progress …"""
+    residual_fall: float = 0.7
+    """… or else the residual by this factor."""
+    repairs: int = 8
+    """Steps onto the rows that repair a candidate, one call each …"""
+    repair_fall: float = 0.5
+    """… each of which has to lower the violation by this factor."""
+    settled: float = 0.5
+    """ρ̂ is multiplied by this after an accepted step that settled …"""
+    failed: float = 4.0
+    """… and by this after one that failed."""
+    more_steps: float = 1.5
+    """The number of inner steps is multiplied by this when it was too small."""
+    feasibility: FeasibilityRules = field(default_factory=FeasibilityRules)
 
 
 @dataclass(frozen=True)
@@ -59,13 +71,16 @@ class Options:
     """How many steps the inner solver may take for one outer step."""
     patience: int = 12
     """How many outer steps in a row may fail before the run counts as stalled."""
+    rules: IppmRules = field(default_factory=IppmRules)
+    """The numbers inside the method, with their sources in `solvers/first_order/ippm.py`."""
 
 
 @dataclass(frozen=True)
 class Subproblem:
     """(Shifted-IPPM) at a centre. `metric` has a length for each coordinate.
 
-    `smoothness` is what the inner solver knows of the curvature from before.
+    `smoothness` is what the inner solver knows of the curvature from before, `allowed` the relative
+    violation up to which a point counts as feasible.
     """
 
     centre: Evaluation
@@ -73,6 +88,7 @@ class Subproblem:
     rho_hat: float
     steps: int
     smoothness: float
+    allowed: float
 
 
 @dataclass(frozen=True)
@@ -98,7 +114,7 @@ class InnerSolver(Protocol):
     def adaptive(self, task: Task, subproblem: Subproblem) -> InnerResult: ...
 
     def feasibility(
-        self, task: Task, backend: QPBackend, state: FeasibilityState
+        self, task: Task, backend: QPBackend, state: FeasibilityState, rules: FeasibilityRules
     ) -> FeasibilityState:
         """One step on F2 alone, under the adaptive rule."""
 
@@ -142,10 +158,11 @@ class Ippm:
             multipliers=np.zeros(start.rows.size),
             inner_steps=self.options.inner_steps,
         )
-        if start.relative_violation <= FEASIBLE_SHARE * task.tolerance:
+        if start.relative_violation <= self._allowed(task):
             return self._descent(task, state, start)
         rows_only = task.oracle.restricted(objective=False).at(start.point)
-        return replace(state, phase="feasibility", feasibility=FeasibilityState(rows_only))
+        inner = FeasibilityState.begin(rows_only, self.options.rules.feasibility)
+        return replace(state, phase="feasibility", feasibility=inner)
 
     def step(self, task: Task, state: IppmState) -> IppmState:
         if state.feasibility is not None:
@@ -157,6 +174,7 @@ class Ippm:
             rho_hat=state.rho_hat,
             steps=state.inner_steps,
             smoothness=state.smoothness,
+            allowed=self._allowed(task),
         )
         found = self.inner.adaptive(task, subproblem)
         state = replace(state, smoothness=found.smoothness)
@@ -164,12 +182,16 @@ class Ippm:
         if candidate is None or not _lower(candidate, centre, found.multipliers):
             return self._failed(state)
         fallen = centre.objective - candidate.objective
-        slow = fallen <= SLOW * task.tolerance * abs(candidate.objective)
+        slow = fallen <= self.options.rules.slow * task.tolerance * abs(candidate.objective)
         state = self._judged(task, self._accepted(state, candidate, found))
         return self._paced(state, slow)
 
     def terminate(self, task: Task, state: IppmState) -> Termination | None:
         return None
+
+    def _allowed(self, task: Task) -> float:
+        """The relative violation that an outer iterate may have."""
+        return self.options.rules.feasibility.feasible_share * task.tolerance
 
     def _descent(self, task: Task, state: IppmState, start: Evaluation) -> IppmState:
         """The first ρ̂ lets an outer step go about one natural unit."""
@@ -187,9 +209,10 @@ class Ippm:
 
     def _feasibility(self, task: Task, state: IppmState) -> IppmState:
         assert state.feasibility is not None
-        inner = self.inner.feasibility(task, self.backend, state.feasibility)
+        rules = self.options.rules.feasibility
+        inner = self.inner.feasibility(task, self.backend, state.feasibility, rules)
         state = replace(state, feasibility=inner, current=inner.current, step=inner.step)
-        if inner.current.relative_violation <= FEASIBLE_SHARE * task.tolerance:
+        if inner.current.relative_violation <= self._allowed(task):
             start = task.oracle.at(inner.current.point)
             if start.finite and start.differentiable:
                 return self._descent(task, state, start)
@@ -205,17 +228,18 @@ class Ippm:
         """The candidate, brought back onto the rows where it violates them."""
         if candidate is None:
             return None
-        allowed = FEASIBLE_SHARE * task.tolerance
+        allowed, rules = self._allowed(task), self.options.rules
         if candidate.relative_violation <= allowed:
             return candidate
-        inner = FeasibilityState(task.oracle.restricted(objective=False).at(candidate.point))
-        for _ in range(REPAIRS):
-            before = inner.current.relative_violation
-            inner = feasibility_step(task, self.backend, inner)
+        rows_only = task.oracle.restricted(objective=False).at(candidate.point)
+        inner = FeasibilityState.begin(rows_only, rules.feasibility)
+        for _ in range(rules.repairs):
+            needed = rules.repair_fall * inner.current.relative_violation
+            inner = feasibility_step(task, self.backend, inner, rules.feasibility)
             if inner.current.relative_violation <= allowed:
                 whole = task.oracle.at(inner.current.point)
                 return whole if whole.finite and whole.differentiable else None
-            if inner.elastic or inner.stationary or inner.current.relative_violation > 0.5 * before:
+            if inner.elastic or inner.stationary or inner.current.relative_violation > needed:
                 return None
         return None
 
@@ -223,7 +247,7 @@ class Ippm:
         failures = state.failures + 1
         return replace(
             state,
-            rho_hat=FAILED * state.rho_hat,
+            rho_hat=self.options.rules.failed * state.rho_hat,
             inner_steps=self._more_steps(state),
             failures=failures,
             step=0.0,
@@ -231,7 +255,8 @@ class Ippm:
         )
 
     def _more_steps(self, state: IppmState) -> int:
-        return min(self.options.most_inner_steps, int(MORE_STEPS * state.inner_steps))
+        more = int(self.options.rules.more_steps * state.inner_steps)
+        return min(self.options.most_inner_steps, more)
 
     def _accepted(self, state: IppmState, candidate: Evaluation, found: InnerResult) -> IppmState:
         move = candidate.point - state.current.point
@@ -239,7 +264,7 @@ class Ippm:
             state,
             current=candidate,
             multipliers=state.multipliers if found.multipliers is None else found.multipliers,
-            rho_hat=(SETTLED if found.settled else 1.0) * state.rho_hat,
+            rho_hat=(self.options.rules.settled if found.settled else 1.0) * state.rho_hat,
             inner_steps=state.inner_steps if found.settled else self._more_steps(state),
             step=float(np.linalg.norm(move)),
             stop=Termination.UNBOUNDED if candidate.objective < -BOTTOM else None,
@@ -247,7 +272,8 @@ class Ippm:
 
     def _paced(self, state: IppmState, slow: bool) -> IppmState:
         """Steps that lower neither F1 nor the residual by much count as failures."""
-        if not slow or state.residual <= RESIDUAL_FALL * state.lowest_residual:
+        fall = self.options.rules.residual_fall
+        if not slow or state.residual <= fall * state.lowest_residual:
             lowest = min(state.residual, state.lowest_residual)
             return replace(state, failures=0, lowest_residual=lowest)
         failures = state.failures + 1
@@ -272,16 +298,17 @@ class Ippm:
 
     def _flat(self, task: Task, state: IppmState, multipliers: FloatArray) -> bool:
         """Stationary in natural units too, beside the objective or beside its first slope."""
-        current = state.current
-        if kkt.scaled_residual(current, task.domain, multipliers) <= SCALED * task.tolerance**0.5:
+        current, share = state.current, self.options.rules.first_slope
+        root = kkt.RULES.natural_share * task.tolerance**0.5
+        if kkt.scaled_residual(current, task.domain, multipliers) <= root:
             return True
         gradient = kkt.lagrangian_gradient(current, multipliers)
         held = task.domain.normal_cone_distance(current.point, -gradient)
         natural = np.abs(held * task.domain.metric(current.point))
         count = current.inequalities
         products = np.abs(multipliers[:count] * current.rows[:count])
-        allowed = SCALED * task.tolerance * state.slope
-        return bool((natural <= allowed).all() and (products <= SCALED * allowed).all())
+        allowed = share * task.tolerance * state.slope
+        return bool((natural <= allowed).all() and (products <= share * allowed).all())
 
 
 def _lower(candidate: Evaluation, centre: Evaluation, multipliers: FloatArray | None) -> bool:

@@ -16,7 +16,7 @@ the quadratic model. A step that the rows' own curvature spoils is followed by o
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, Protocol, TypeAlias
 
 import numpy as np
@@ -32,19 +32,77 @@ from hcmodel.solvers.sets.domain import FARTHEST, Domain
 
 FloatArray = NDArray[np.float64]
 
-SMALLEST_SHIFT = 2.0**-12
-LEVEL_TRIALS = 6
-SUFFICIENT_SHARE = 1e-4  # of the decrease that the model promised
-SHORTEST_STEP = 1e-10
-# By how much the multiplier of the level may change from one step to the next.
-WEIGHT_RANGE = 4.0
-# The step to a vertex of the linear model is taken if it is no longer than this, in natural units; a
-# weight that large leaves of the quadratic term just what makes the program strictly convex.
-VERTEX_REACH = 0.05
-VERTEX_WEIGHT = 1e6
-# A multiplier of the level this small beside those of the rows means that the level does not bind,
-# and the quotients, which estimate the problem's multipliers, mean nothing.
-NEGLIGIBLE = 1e-4
+
+@dataclass(frozen=True)
+class LevelRules:
+    """Numbers of the step for a level: which decreases, shifts and weights are tried."""
+
+    smallest_shift: float = 2.0**-12
+    """α under which the linearised rows count as infeasible over X."""
+    shift_cut: float = 2.0
+    """α is divided by this where the rows admit no step, and from `coarse_below` on by …"""
+    coarse_cut: float = 4.0
+    coarse_below: float = 0.1
+    level_trials: int = 6
+    """How many smaller decreases are tried beside the step onto the rows."""
+    first_share: float = 0.25
+    """The first of them, in the decrease that was wanted or that the rows cost."""
+    share_cut: float = 16.0
+    """What the next one is divided by."""
+    least_share: float = 1e-3
+    """The least decrease tried, in that of the steepest coordinate along the step's unit."""
+    weight_range: float = 4.0
+    """By how much the multiplier of the level may change from one step to the next."""
+    vertex_reach: float = 0.05
+    """The step to a vertex of the linear model is taken if it is no longer, in natural units."""
+    vertex_weight: float = 1e6
+    """A weight this large leaves of the quadratic term what makes the program strictly convex."""
+    negligible: float = 1e-4
+    """A multiplier of the level this small beside those of the rows means that the level does not
+    bind, and the quotients, which estimate the problem's multipliers, mean nothing."""
+    negligible_rows: float = 1e-8
+    """The size that the multipliers of the rows are taken to have at least for that."""
+    short: float = 0.01
+    """A step shorter than this, in the unit that it was computed in, is computed again …"""
+    unit_margin: float = 10.0
+    """… in a unit of its own length times this …"""
+    unit_cut: float = 1e-3
+    """… but not under this share of the last one …"""
+    smallest_unit: float = 1e-12
+    """… and not where the unit is already this small."""
+
+
+@dataclass(frozen=True)
+class PenaltyRules:
+    """When the weights of the merit function follow the multipliers."""
+
+    margin: float = 1.2
+    """A weight under this multiple of its multiplier is raised …"""
+    raised: float = 2.0
+    """… to this multiple …"""
+    excess: float = 4.0
+    """… and one above this multiple is lowered …"""
+    lowering: float = 0.5
+    """… by this factor, but not under `raised`."""
+
+
+@dataclass(frozen=True)
+class SearchRules:
+    """Backtracking along a direction."""
+
+    sufficient: float = 1e-4
+    """The share of the promised decrease that is asked for."""
+    shortest: float = 1e-10
+    """The share of a step under which the search has failed."""
+    least_cut: float = 0.1
+    most_cut: float = 0.5
+    """The next length is the bottom of the parabola, between these shares of the last length."""
+    outside_cut: float = 0.25
+    """The same for a point outside the domain of a function, of which nothing else is known."""
+    bent_share: float = 0.5
+    """A trial point is repaired if the rows make up this share of what it misses the linear model by …"""
+    bent_least: float = 0.5
+    """… and it misses it by this share of the promised decrease."""
 
 
 @dataclass(frozen=True)
@@ -182,72 +240,77 @@ class LevelStep:
     weight: float
 
 
-def solve_rows(model: LinearModel, backend: QPBackend) -> tuple[FloatArray, float] | None:
+def solve_rows(
+    model: LinearModel, backend: QPBackend, rules: LevelRules
+) -> tuple[FloatArray, float] | None:
     """The shortest step onto the linearised rows and the largest shift α that admits one."""
     unit = model.unit(0.0)
     shift = 1.0
-    while shift >= SMALLEST_SHIFT:
+    while shift >= rules.smallest_shift:
         solution = backend.solve(model.program(shift, None, unit))
         if solution.usable:
             return solution.step * unit, shift
-        shift /= 4.0 if shift < 0.1 else 2.0
+        shift /= rules.coarse_cut if shift < rules.coarse_below else rules.shift_cut
     return None
 
 
 def solve_level(
-    model: LinearModel, decrease: float, weight: float, backend: QPBackend
+    model: LinearModel, decrease: float, weight: float, backend: QPBackend, rules: LevelRules
 ) -> LevelStep | None:
     """A step of the wanted decrease, or of one that the linearised rows admit.
 
     `weight` is the multiplier that the level had in the last step. None means that the rows alone
     admit no step: their linearisation is infeasible over X.
     """
-    attempt = _try_level(model, 1.0, decrease, backend)
+    attempt = _try_level(model, 1.0, decrease, backend, rules)
     if attempt is not None and weight > 0:
         # A level whose multiplier is far from the last one asks for a step of another kind: it is
         # met by slack rows alone, or only by going very far.
-        usual = _usual_weight(model, attempt.weight, weight)
+        usual = _usual_weight(model, attempt.weight, weight, rules)
         if usual != attempt.weight:
-            attempt = _try_weight(model, usual, backend) or attempt
-    attempt = attempt or _try_vertex(model, backend)
-    attempt = attempt or _try_weight(model, weight, backend)
+            attempt = _try_weight(model, usual, backend, rules) or attempt
+    attempt = attempt or _try_vertex(model, backend, rules)
+    attempt = attempt or _try_weight(model, weight, backend, rules)
     if attempt is not None:
         return attempt
-    normal = solve_rows(model, backend)
+    normal = solve_rows(model, backend, rules)
     if normal is None:
         return None
     s, shift = normal
     rise = float(model.gradient @ s)  # what the step onto the rows costs, at most
-    share = max(decrease, abs(rise), 1e-3 * model.gradient_scale * model.unit(decrease)) / 4.0
-    for _ in range(LEVEL_TRIALS):
-        attempt = _try_level(model, shift, share - rise, backend)
+    least = rules.least_share * model.gradient_scale * model.unit(decrease)
+    share = rules.first_share * max(decrease, abs(rise), least)
+    for _ in range(rules.level_trials):
+        attempt = _try_level(model, shift, share - rise, backend, rules)
         if attempt is not None:
             return attempt
-        share /= 16.0
+        share /= rules.share_cut
     return LevelStep(s, None, shift, None, weight)
 
 
-def _usual_weight(model: LinearModel, found: float, last: float) -> float:
+def _usual_weight(model: LinearModel, found: float, last: float, rules: LevelRules) -> float:
     """The multiplier of the level to take, near the last one, where the level alone asks for `found`.
 
     With the curvature known, the level is asked of the quadratic model instead of the linear one: in
     units of the last multiplier, that falls by w − w²/2 where this falls by w, and no further than w = 1.
     """
-    least = last / WEIGHT_RANGE
+    least = last / rules.weight_range
     if not model.curved:
-        return min(max(found, least), last * WEIGHT_RANGE)
+        return min(max(found, least), last * rules.weight_range)
     return max(last * (1.0 - float(np.sqrt(max(0.0, 1.0 - 2.0 * found / last)))), least)
 
 
-def _try_vertex(model: LinearModel, backend: QPBackend) -> LevelStep | None:
+def _try_vertex(model: LinearModel, backend: QPBackend, rules: LevelRules) -> LevelStep | None:
     """The lowest point of the linear model, where that is near: at a sharp minimum it is the answer."""
-    attempt = _weighted(model, VERTEX_WEIGHT, 1.0, backend)
-    if attempt is None or np.max(np.abs(attempt.s), initial=0.0) > VERTEX_REACH:
+    attempt = _weighted(model, rules.vertex_weight, 1.0, backend)
+    if attempt is None or np.max(np.abs(attempt.s), initial=0.0) > rules.vertex_reach:
         return None
     return attempt
 
 
-def _try_weight(model: LinearModel, weight: float, backend: QPBackend) -> LevelStep | None:
+def _try_weight(
+    model: LinearModel, weight: float, backend: QPBackend, rules: LevelRules
+) -> LevelStep | None:
     """The step whose level has the given multiplier.
 
     Near a solution the cuts of level and rows are almost opposite and their intersection is too
@@ -259,10 +322,10 @@ def _try_weight(model: LinearModel, weight: float, backend: QPBackend) -> LevelS
     attempt = _weighted(model, weight, unit, backend)
     while attempt is not None:
         size = float(np.max(np.abs(attempt.s), initial=0.0))
-        if size >= 0.01 * unit or unit <= 1e-12:
+        if size >= rules.short * unit or unit <= rules.smallest_unit:
             break
         # The step is far shorter than the unit it was computed in, and so is its precision.
-        unit = max(10.0 * size, 1e-3 * unit)
+        unit = max(rules.unit_margin * size, rules.unit_cut * unit)
         attempt = _weighted(model, weight, unit, backend) or attempt
     return attempt
 
@@ -286,7 +349,7 @@ def _weighted(
 
 
 def _try_level(
-    model: LinearModel, shift: float, decrease: float, backend: QPBackend
+    model: LinearModel, shift: float, decrease: float, backend: QPBackend, rules: LevelRules
 ) -> LevelStep | None:
     unit = model.unit(decrease)
     solution = backend.solve(model.program(shift, decrease, unit))
@@ -295,7 +358,8 @@ def _try_level(
     rows = np.concatenate([solution.inequality_multipliers[:-1], solution.equality_multipliers])
     weight = solution.inequality_multipliers[-1]
     multipliers = None
-    if weight > NEGLIGIBLE * max(1e-8, float(np.max(np.abs(rows), initial=0.0))):
+    largest = max(rules.negligible_rows, float(np.max(np.abs(rows), initial=0.0)))
+    if weight > rules.negligible * largest:
         multipliers = rows / model.row_scales / weight * model.gradient_scale
     return LevelStep(
         solution.step * unit, multipliers, shift, decrease, weight * unit * model.stiffness
@@ -307,6 +371,7 @@ class Penalty:
     """λ of F1 + Σ λ_i [row_i]₊, one weight for each row, raised from the multipliers of the QPs."""
 
     weights: FloatArray
+    rules: PenaltyRules = field(default_factory=PenaltyRules)
 
     def merit(self, evaluation: Evaluation) -> float:
         own = evaluation.objective if evaluation.has_objective else 0.0
@@ -314,10 +379,11 @@ class Penalty:
 
     def covering(self, multipliers: FloatArray) -> Penalty:
         """Weights above the multipliers; what an early, far step raised comes down again."""
-        needed = np.abs(multipliers)
-        weights = np.where(self.weights < 1.2 * needed, 2.0 * needed, self.weights)
-        lowered = np.maximum(0.5 * weights, 2.0 * needed)
-        return Penalty(np.where(weights > 4.0 * needed, lowered, weights))
+        rules, needed = self.rules, np.abs(multipliers)
+        above = rules.raised * needed
+        weights = np.where(self.weights < rules.margin * needed, above, self.weights)
+        lowered = np.maximum(rules.lowering * weights, above)
+        return replace(self, weights=np.where(weights > rules.excess * needed, lowered, weights))
 
     def predicted(self, model: LinearModel, s: FloatArray) -> float:
         """The decrease of the merit that the linear model promises."""
@@ -336,9 +402,8 @@ class Penalty:
         total = float(np.sum(np.maximum(repaired, 0.0) / model.row_scales))
         if gain >= 2.0 * change or total <= 0.0:
             return self
-        return Penalty(
-            self.weights + np.where(repaired > 0, 2 * change / total / model.row_scales, 0)
-        )
+        more = np.where(repaired > 0, 2 * change / total / model.row_scales, 0)
+        return replace(self, weights=self.weights + more)
 
 
 Repair: TypeAlias = "Callable[[Evaluation], Evaluation | None]"
@@ -371,6 +436,7 @@ def backtrack(
     s: FloatArray,
     merit_function: Merit,
     reference: float,
+    rules: SearchRules,
     repair: Repair | None = None,
 ) -> Search | None:
     """Halve the step, or interpolate, until the merit falls; None if it does not.
@@ -383,27 +449,32 @@ def backtrack(
     length = 1.0
     if not promised > 0:
         return None
-    while length >= SHORTEST_STEP:
+    while length >= rules.shortest:
         trial = oracle.at(domain.project(point + length * model.metric * s))
         if trial.finite:
             merit = merit_function.merit(trial)
             surplus = merit - start + length * promised
             charged = merit - trial.objective if trial.has_objective else 0.0
-            if repair is not None and charged > 0.5 * surplus > 0.25 * length * promised:
+            if repair is not None and _bent(charged, surplus, length * promised, rules):
                 repaired = repair(trial)
                 if repaired is not None and merit_function.merit(repaired) < merit:
                     trial, merit = repaired, merit_function.merit(repaired)
             curvature = 2.0 * (merit - start + length * promised) / length**2
             ideal = promised / curvature if curvature > 0 else np.inf
             allowance = MERIT_ROUNDING * max(abs(start), abs(merit))
-            if merit <= reference - SUFFICIENT_SHARE * length * promised + allowance:
+            if merit <= reference - rules.sufficient * length * promised + allowance:
                 if trial.differentiable:
                     return Search(trial, length, ideal)
                 ideal = 0.0
-            length = min(0.5 * length, max(0.1 * length, ideal))
+            length = min(rules.most_cut * length, max(rules.least_cut * length, ideal))
         else:
-            length *= 0.25
+            length *= rules.outside_cut
     return None
+
+
+def _bent(charged: float, surplus: float, promised: float, rules: SearchRules) -> bool:
+    """Whether rows that bend are the reason why a trial point disappoints."""
+    return charged > rules.bent_share * surplus and surplus > rules.bent_least * promised
 
 
 def worst(history: Sequence[Evaluation], penalty: Penalty) -> float:

@@ -21,14 +21,11 @@ from numpy.typing import NDArray
 
 from hcmodel.solvers.algebra.updates import updated
 from hcmodel.solvers.kkt import lagrangian_gradient
-from hcmodel.solvers.numerics import TINY
+from hcmodel.solvers.numerics import DEPENDENT, TINY
 from hcmodel.solvers.oracle import Evaluation
 from hcmodel.solvers.sets.domain import Domain
 
 FloatArray = NDArray[np.float64]
-
-# Singular values this small, relatively, belong to rows that say the same as others.
-DEPENDENT = 1e-10
 
 
 def secant_matrix(

@@ -14,13 +14,17 @@ and fall.
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
-from hcmodel.solvers.first_order.feasibility import FeasibilityState, feasibility_step
-from hcmodel.solvers.first_order.ippm import FEASIBLE_SHARE, InnerResult, Subproblem
+from hcmodel.solvers.first_order.feasibility import (
+    FeasibilityRules,
+    FeasibilityState,
+    feasibility_step,
+)
+from hcmodel.solvers.first_order.ippm import InnerResult, Options, Subproblem
 from hcmodel.solvers.first_order.violation import max_of_abs
 from hcmodel.solvers.loop import Task
 from hcmodel.solvers.numerics import TINY
@@ -36,16 +40,31 @@ from hcmodel.solvers.theory.theorems import (
 
 FloatArray = NDArray[np.float64]
 
-# Polyak's step goes past the level by this share, so that the iterates come to lie inside.
-OVERSHOOT = 0.01
-# With equalities: how near to the rows, in lengths of the last objective step, counts as feasible.
-NEAR_ROWS = 0.5
-# The largest sub-gradient, in those of the centre, that a step is made of.
-STEEPEST = 2.0
-# Polyak steps on F2 that make one step of the first phase.
-POLYAK_STEPS = 50
-# The part of the decrease ρ̂‖x − x_k‖² of an exact proximal step that is asked for.
-DECREASE_SHARE = 0.5
+
+@dataclass(frozen=True)
+class SubgradientRules:
+    """Numbers of the adaptive rule."""
+
+    overshoot: float = 0.01
+    """Polyak's step goes past the level by this share, so that the iterates come to lie inside."""
+    near_rows: float = 0.5
+    """With equalities: a distance to the rows, in lengths of the last objective step, that is allowed."""
+    steepest: float = 2.0
+    """The largest sub-gradient, in those of the centre, that a step is made of."""
+    polyak_steps: int = 50
+    """Polyak steps on F2 that make one step of the first phase …"""
+    violation_fall: float = 0.5
+    """… and the factor by which they have to lower the violation."""
+    decrease_share: float = 0.5
+    """The part of the decrease ρ̂‖x − x_k‖² of an exact proximal step that is asked for."""
+
+
+@dataclass(frozen=True)
+class SubgradientOptions(Options):
+    """Options of `ippm-swsg` and `ippm-sm` under the adaptive rule."""
+
+    inner: SubgradientRules = field(default_factory=SubgradientRules)
+    """The same of the inner solver: `solvers/first_order/switching_subgradient.py`."""
 
 
 def step_length(rule: IppmParameters, t: int) -> float:
@@ -74,6 +93,9 @@ def _weights(first: int, end: int) -> float:
 
 class SwitchingSubgradient:
     """The inner solver of `ippm-swsg`."""
+
+    def __init__(self, rules: SubgradientRules | None = None) -> None:
+        self.rules = rules or SubgradientRules()
 
     def check(self, task: Task) -> None:
         return None
@@ -132,23 +154,24 @@ class SwitchingSubgradient:
     # ---- adaptive rule
 
     def feasibility(
-        self, task: Task, backend: QPBackend, state: FeasibilityState
+        self, task: Task, backend: QPBackend, state: FeasibilityState, rules: FeasibilityRules
     ) -> FeasibilityState:
         """Polyak's step on F2 where there are kinks, which a linear model of each row cannot see."""
         if task.oracle.smooth or state.elastic:
-            return feasibility_step(task, backend, state)
+            return feasibility_step(task, backend, state, rules)
         rows_only = task.oracle.restricted(objective=False)
         best, z = state.current, state.current.point
-        for _ in range(POLYAK_STEPS):
+        for _ in range(self.rules.polyak_steps):
             at = rows_only.at(z)
             if not (at.finite and at.differentiable):
                 break
             if at.relative_violation < best.relative_violation:
                 best = at
-            if at.relative_violation <= FEASIBLE_SHARE * task.tolerance:
+            if at.relative_violation <= rules.feasible_share * task.tolerance:
                 break
-            z = _onto_rows(task, at, task.domain.metric(z))
-        moved = best.relative_violation <= 0.5 * state.current.relative_violation
+            z = self._onto_rows(task, at, task.domain.metric(z))
+        needed = self.rules.violation_fall * state.current.relative_violation
+        moved = best.relative_violation <= needed
         length = float(np.linalg.norm(best.point - state.current.point))
         return replace(state, current=best, step=length, elastic=not moved)
 
@@ -156,7 +179,7 @@ class SwitchingSubgradient:
         centre, metric, rho_hat = subproblem.centre, subproblem.metric, subproblem.rho_hat
         rows_only = task.oracle.restricted(objective=False)
         objective_only = task.oracle.restricted(rows=False)
-        strict = FEASIBLE_SHARE * task.tolerance
+        strict, rules = subproblem.allowed, self.rules
         # Equalities leave no room inside: there F2 may be as far off as an objective step moves.
         loose = task.oracle.size > task.oracle.inequalities
         z, moved = centre.point, 0.0
@@ -166,8 +189,8 @@ class SwitchingSubgradient:
         for t in range(subproblem.steps):
             at = centre if t == 0 else rows_only.at(z)
             if at.finite and at.relative_violation > strict:
-                following = _onto_rows(task, at, metric)
-                if not loose or _length(following - z, metric) > NEAR_ROWS * moved:
+                following = self._onto_rows(task, at, metric)
+                if not loose or _length(following - z, metric) > rules.near_rows * moved:
                     z = following
                     continue
             at = centre if t == 0 else objective_only.at(z)
@@ -179,18 +202,31 @@ class SwitchingSubgradient:
             average.add(t + 1.0, z)
             subgradient = at.gradient * metric + rho_hat * (z - centre.point) / metric
             # Sub-gradients need not be bounded: one far steeper than at the centre is cut down.
-            cut = min(1.0, STEEPEST * slope / max(float(np.linalg.norm(subgradient)), TINY))
+            cut = min(1.0, rules.steepest * slope / max(float(np.linalg.norm(subgradient)), TINY))
             length = 2.0 * cut / (rho_hat * (t + 2))
             following = task.domain.project(z - length * metric * subgradient)
             z, moved = following, _length(following - z, metric)
         candidates = [average.value] if average.total > 0.0 else []
         if best is not None and not loose:
             candidates.append(best)
-        return _lowest(task, subproblem, candidates, np.inf if loose else strict)
+        share = rules.decrease_share
+        return _lowest(task, subproblem, candidates, np.inf if loose else strict, share)
+
+    def _onto_rows(self, task: Task, at: Evaluation, metric: FloatArray) -> FloatArray:
+        """Polyak's step for the level 0 of F2, and a little past it."""
+        value, gradient = max_of_abs(at)
+        scaled = gradient * metric
+        squared = max(float(scaled @ scaled), TINY)
+        length = (1.0 + self.rules.overshoot) * value / squared
+        return task.domain.project(at.point - length * metric * scaled)
 
 
 def _lowest(
-    task: Task, subproblem: Subproblem, candidates: list[FloatArray], allowed: float
+    task: Task,
+    subproblem: Subproblem,
+    candidates: list[FloatArray],
+    allowed: float,
+    share: float,
 ) -> InnerResult:
     """The candidate of lowest F1 that violates the rows by no more than is allowed."""
     rows_only = task.oracle.restricted(objective=False)
@@ -206,21 +242,13 @@ def _lowest(
     if answer is None:
         return InnerResult(None, smoothness=subproblem.smoothness, settled=False)
     away = (answer.point - centre.point) / subproblem.metric
-    wanted = DECREASE_SHARE * subproblem.rho_hat * float(away @ away)
+    wanted = share * subproblem.rho_hat * float(away @ away)
     settled = centre.objective - answer.objective >= wanted
     return InnerResult(answer, smoothness=subproblem.smoothness, settled=settled)
 
 
 def _length(move: FloatArray, metric: FloatArray) -> float:
     return float(np.linalg.norm(move / metric))
-
-
-def _onto_rows(task: Task, at: Evaluation, metric: FloatArray) -> FloatArray:
-    """Polyak's step for the level 0 of F2, and a little past it."""
-    value, gradient = max_of_abs(at)
-    scaled = gradient * metric
-    squared = max(float(scaled @ scaled), TINY)
-    return task.domain.project(at.point - (1.0 + OVERSHOOT) * value / squared * metric * scaled)
 
 
 class SubgradientMethod(SwitchingSubgradient):

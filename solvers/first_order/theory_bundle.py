@@ -18,7 +18,7 @@ import scipy
 from numpy.typing import NDArray
 
 from hcmodel.solvers.first_order.violation import max_of_abs
-from hcmodel.solvers.loop import State, Task
+from hcmodel.solvers.loop import RULES, State, Task
 from hcmodel.solvers.oracle import Evaluation, Oracle
 from hcmodel.solvers.qp import DEFAULT_BACKEND, QPBackend, QPStatus, QuadraticProgram, make_backend
 from hcmodel.solvers.qp.program import StepRows
@@ -35,8 +35,6 @@ from hcmodel.solvers.theory.theorems import (
 
 FloatArray = NDArray[np.float64]
 
-# Records of the trace that a long run is cut into.
-RECORDS = 1000
 # The theorem's iterations are done, or its promise can be checked and is kept.
 DONE = Termination.PROMISE_DONE
 
@@ -185,7 +183,7 @@ class TheoryStarBundleLevel(_TheoryBundle):
     def _advance(self, task: Task, state: TheoryState) -> TheoryState:
         rule = state.parameters
         assert task.optimal_value is not None
-        for _ in range(max(1, rule.steps // RECORDS)):
+        for _ in range(max(1, rule.steps // RULES.records)):
             if state.taken >= rule.steps:
                 return replace(state, stop=DONE)
             gap = state.current.objective - task.optimal_value
@@ -222,7 +220,7 @@ class TheoryAdaptiveLineSearch(_TheoryBundle):
 
     def step(self, task: Task, state: TheoryState) -> TheoryState:
         advance = self._feasibility if state.phase == "feasibility" else self._epoch
-        for _ in range(max(1, state.parameters.iterations // RECORDS)):
+        for _ in range(max(1, state.parameters.iterations // RULES.records)):
             phase = state.phase
             try:
                 state = advance(task, state)

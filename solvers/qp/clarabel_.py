@@ -6,6 +6,7 @@ set up: only the numbers are replaced.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 import clarabel
@@ -26,11 +27,21 @@ from hcmodel.solvers.qp.program import QPSolution, QPStatus, QuadraticProgram
 
 FloatArray = NDArray[np.float64]
 
-# A multiplier above this, and above the distance to its bound, marks the bound as active.
-SNAP = 1e-7
 
-# From this many variables on, the factorisation that works in blocks is the faster one.
-BLOCKED = 500
+@dataclass(frozen=True)
+class ClarabelRules:
+    """What is asked of Clarabel, beside the accuracy `BACKEND_ROUNDING`."""
+
+    max_iterations: int = 100
+    """Clarabel's own default is 200; programs that need more than a hundred end without an answer."""
+    snap: float = 1e-7
+    """A multiplier above this, and above the distance to its bound, marks the bound as active."""
+    blocked: int = 500
+    """From this many variables on, the factorisation that works in blocks (faer) is the faster one
+    (tests/benchmarks/large.py)."""
+
+
+RULES = ClarabelRules()
 
 STATUSES = {
     "Solved": QPStatus.SOLVED,
@@ -75,12 +86,12 @@ class ClarabelBackend:
 
 def _settings(size: int) -> Any:
     settings = clarabel.DefaultSettings()
-    if size >= BLOCKED and hasattr(settings, "max_threads"):  # as long as there is faer
+    if size >= RULES.blocked and hasattr(settings, "max_threads"):  # as long as there is faer
         settings.direct_solve_method = "faer"
         settings.max_threads = 1  # the same numbers on every machine
     settings.verbose = False
     settings.tol_gap_abs = settings.tol_gap_rel = settings.tol_feas = BACKEND_ROUNDING
-    settings.max_iter = 100
+    settings.max_iter = RULES.max_iterations
     # What Clarabel asks for before it lets the numbers of a solver object be replaced.
     settings.presolve_enable = False
     settings.chordal_decomposition_enable = False
@@ -240,7 +251,7 @@ class _Conic:
             (self.finite_upper, upper, domain.upper),
             (self.finite_lower, lower, domain.lower),
         ):
-            active = held[multiplier > SNAP + np.abs(step[held] - bound[held])]
+            active = held[multiplier > RULES.snap + np.abs(step[held] - bound[held])]
             step[active] = bound[active]
         if not (np.isfinite(step).all() and np.isfinite(multipliers).all()):
             status = QPStatus.FAILED

@@ -12,8 +12,12 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, replace
 
-# The theorems want ρ > 0; a convex problem has ρ = 0, and any small ρ > 0 serves it.
+from hcmodel.solvers.numerics import DATA_ROUNDING
+
+# The theorems ask for ρ > 0; a convex problem has ρ = 0, and any small ρ > 0 is a valid bound too.
 SMALLEST_RHO = 1e-6
+# Theorem 3 divides by λ > 0; without active rows λ = 0, and any small λ > 0 is a valid bound too.
+SMALLEST_MULTIPLIER = 1e-12
 
 
 @dataclass(frozen=True)
@@ -69,7 +73,7 @@ class IppmParameters:
     inner_steps: int = 0
     multiplier: float = 0.0
     smoothness: float = 0.0
-    calls_per_step: int = 2
+    calls_per_step: int = 2  # one of the objective, one of the rows
 
     @property
     def iterations(self) -> int:
@@ -93,7 +97,7 @@ class BundleParameters:
     epochs: int = 1
     multiplier: float = 0.0
     level: float = -math.inf
-    calls_per_step: int = 2
+    calls_per_step: int = 2  # one of the objective, one of the rows
 
     @property
     def iterations(self) -> int:
@@ -106,7 +110,7 @@ class BundleParameters:
 
 def _ceil(count: float) -> int:
     """Up to the next whole number, and at least 1; a count that is whole but for rounding stays."""
-    return max(1, math.ceil(count * (1.0 - 1e-12)))
+    return max(1, math.ceil(count * (1.0 - DATA_ROUNDING)))
 
 
 def _steps(rate: float, ratio: float) -> int:
@@ -286,11 +290,11 @@ def theorem_3(
 def multiplier_bound(constants: Constants) -> float:
     """λ >= λ*: as given, or (F1(y) − η0)/θ of a Slater point y, at most (F1_up − F1_low)/θ."""
     if constants.multiplier is not None:
-        return max(constants.multiplier, 1e-12)
+        return max(constants.multiplier, SMALLEST_MULTIPLIER)
     if constants.slater_gap is None:
         raise ValueError("Theorem 3 needs the constants multiplier (or slater_gap)")
     upper, lower = constants.need("Theorem 3", "f1_upper", "f1_lower")
-    return max((upper - lower) / constants.slater_gap, 1e-12)
+    return max((upper - lower) / constants.slater_gap, SMALLEST_MULTIPLIER)
 
 
 def feasibility_phase(

@@ -11,7 +11,7 @@ import pytest
 from numpy.typing import NDArray
 
 from hcmodel.solvers import Box, Evaluation, Oracle, Record, Termination, function_oracle, minimize
-from hcmodel.solvers.loop import IDLE_ITERATIONS, State, Task, run
+from hcmodel.solvers.loop import RULES, State, Task, run
 from tests.solvers.models import Model, linear_rows, quadratic, tank
 
 FloatArray = NDArray[np.float64]
@@ -215,7 +215,7 @@ def test_a_method_that_looks_at_nothing_new_is_stopped() -> None:
     task = Task(one_row(), Box.of(1), 1e-6)
     result = run(Idle(), task, np.array([2.0]))
     assert result.termination is Termination.STALLED
-    assert result.iterations == IDLE_ITERATIONS
+    assert result.iterations == RULES.idle_iterations
     assert result.calls.points == 1
 
 

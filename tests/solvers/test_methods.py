@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from hcmodel.solvers import METHODS, Termination, minimize
-from hcmodel.solvers.first_order.adaptive_line_search import AdaLSOptions
+from hcmodel.solvers.first_order.adaptive_line_search import AdaLSOptions, AdaLSRules
 from hcmodel.solvers.first_order.bundle_level import Options
 from hcmodel.solvers.methods import find_method, make_options
 from hcmodel.solvers.second_order.options import AcceptanceOptions
@@ -125,3 +125,16 @@ def test_without_a_start_the_middle_of_the_domain_is_taken() -> None:
     result = minimize(model.oracle, model.domain, max_calls=2)
     assert result.termination is Termination.CALL_LIMIT
     np.testing.assert_allclose(result.point, np.sqrt(0.4 * 3.0))
+
+
+def test_numbers_inside_a_first_order_method_can_be_given_too() -> None:
+    entry = METHODS["sbl-adals"]
+    rules = AdaLSRules(epoch_shift=0.25)
+    assert make_options(entry, {"rules": rules}).rules is rules
+    assert make_options(entry, {"rules": {"epoch_shift": 0.25}}).rules == rules
+    deeper = make_options(entry, {"rules": {"search": {"sufficient": 0.1}}})
+    assert deeper.rules.search.sufficient == 0.1
+    with pytest.raises(ValueError, match="options of sbl-adals's rules are a dict or AdaLSRules"):
+        make_options(entry, {"rules": 3})
+    with pytest.raises(ValueError, match=r"sbl-adals's rules has no option 'epoch'"):
+        make_options(entry, {"rules": {"epoch": 0.25}})

@@ -73,11 +73,12 @@ def test_short_gradients_go_into_the_matrix_and_long_ones_beside_it() -> None:
     np.testing.assert_allclose(with_squares(np.eye(size), [(weights, rows)]), expected, rtol=1e-10)
 
 
-@pytest.mark.parametrize("largest", [hessians.LARGEST_DENSE, 0])
+@pytest.mark.parametrize("largest", [hessians.RULES.largest_dense, 0])
 def test_indefinite_matrices_are_made_semidefinite_and_others_left(
     monkeypatch: pytest.MonkeyPatch, largest: int
 ) -> None:
-    monkeypatch.setattr(hessians, "LARGEST_DENSE", largest)
+    rules = hessians.HessianRules(largest_dense=largest)
+    monkeypatch.setattr(hessians, "RULES", rules)
     good = structured(np.random.default_rng(2))
     assert convexified(good) is good
     assert not has_negative(good, 1e-6)
