@@ -133,6 +133,8 @@ define_pullback(_product, _product_pullback)
     curvature=_product_curvature,
     log_curvature=AFFINE,
     dependence=Dependence.REDUCTION,
+    degree=_entries,
+    magnitudes=True,
 )
 def prod(xp: Any, a: Any, *, axis: Any = None) -> Any:
     """The product of all entries, or along `axis`.

@@ -1,6 +1,7 @@
-"""What an atom is algebraically: its inverse, and its pieces where it is polyhedral.
+"""What an atom is algebraically: a product of matrices, an invertible function, a bound on pieces.
 
-Both work on the arguments themselves, arrays or expressions, and not on facts about them.
+Inverses and pieces work on the arguments themselves, arrays or expressions, and not on facts about
+them.
 """
 
 from __future__ import annotations
@@ -10,15 +11,31 @@ from collections.abc import Callable, Container, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
+
 from hcmodel.expressions.node import Expression
 
 # Positions of arguments.
 Places = Container[int]
 EVERY_ARGUMENT: Places = range(sys.maxsize)
 
+# Exponents of a monomial, one for each argument that is raised to a power; None: not known.
+Exponents = tuple[np.ndarray | None, ...]
 # (xp, result) → the one argument that is not constant, entry by entry.
 Inverse = Callable[[Any, Any], Any]
 Row = tuple[Expression, Expression]
+
+
+@dataclass(frozen=True)
+class Factor:
+    """One factor of a product of matrices: an argument, its transpose, or its inverse.
+
+    A vector is a column; as a row it is `transposed`. An inverse may be transposed too.
+    """
+
+    place: int
+    transposed: bool = False
+    inverted: bool = False
 
 
 @dataclass(frozen=True)

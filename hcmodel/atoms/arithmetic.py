@@ -6,7 +6,8 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from hcmodel.atoms.algebra import Inverse
+from hcmodel.atoms import enclosures
+from hcmodel.atoms.algebra import Exponents, Inverse
 from hcmodel.atoms.atom import atom
 from hcmodel.atoms.autodiff import total
 from hcmodel.atoms.rules import (
@@ -181,7 +182,9 @@ def _product_inverse(arguments: Arguments, params: Params) -> Inverse | None:
     linear_in=(0, 1),
     commutative=True,
     definiteness=_product_definiteness,
+    exponents=(1, 1),
     inverse=_product_inverse,
+    enclosure=enclosures.product,
 )
 def mul(xp: Any, a: Any, b: Any) -> Any:
     """a * b, entry by entry."""
@@ -255,9 +258,11 @@ def _quotient_inverse(arguments: Arguments, params: Params) -> Inverse | None:
     plain_to_log=_quotient_in_log,
     dependence=Dependence.ELEMENTWISE,
     linear_in=(0,),
+    exponents=(1, -1),
     definiteness=_quotient_definiteness,
     inverse=_quotient_inverse,
     infinite_slope=(1,),
+    enclosure=enclosures.quotient,
 )
 def div(xp: Any, a: Any, b: Any) -> Any:
     """a / b, entry by entry."""
@@ -409,6 +414,28 @@ def _power_inverse(arguments: Arguments, params: Params) -> Inverse | None:
     return (lambda xp, result: result ** (1.0 / other)) if base.sign.is_nonnegative else None
 
 
+def _constant_exponent(arguments: Arguments, params: Params) -> Exponents:
+    """That of the base."""
+    return (_exponents(arguments),)
+
+
+def _power_enclosure(ranges: enclosures.Ranges) -> enclosures.Interval:
+    """The values at the ends of a base >= 0, else by monotonicity or curvature."""
+    inside = list(ranges.inside)
+    if ranges.known[1]:
+        exponents = ranges.intervals[1][0]
+        integer = exponents == np.rint(exponents)
+        if np.any(integer) and not np.all(integer):
+            # an array of exponents has one domain, but integer ones take negative bases as well
+            inside[0] = enclosures.spread(ranges.intervals[0], ranges.shapes[0])
+        low, high = inside[0]
+        if np.all(low >= 0):
+            corners = ranges.value(low, inside[1][0]), ranges.value(high, inside[1][0])
+            ends = enclosures.ordered(np.minimum(*corners), np.maximum(*corners))
+            return enclosures.outward(ends)
+    return enclosures.by_shape(ranges, inside)
+
+
 def _fractional_or_negative(arguments: Arguments, params: Params) -> tuple[int, ...]:
     """The base, of exponents below 1; of an array of them one such is enough."""
     exponents = arguments[1].value
@@ -424,8 +451,10 @@ def _fractional_or_negative(arguments: Arguments, params: Params) -> tuple[int, 
     log_curvature=_power_log_curvature,
     plain_to_log=_power_in_log,
     dependence=Dependence.ELEMENTWISE,
+    exponents=_constant_exponent,
     inverse=_power_inverse,
     infinite_slope=_fractional_or_negative,
+    enclosure=_power_enclosure,
 )
 def power(xp: Any, a: Any, p: Any) -> Any:
     """a ** p, entry by entry; NaN for fractional powers of negative numbers."""

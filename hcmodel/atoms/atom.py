@@ -12,9 +12,14 @@ from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from hcmodel.atoms.algebra import Inverse, Pieces, Places
+import numpy as np
+
+from hcmodel.atoms import enclosures
+from hcmodel.atoms.algebra import EVERY_ARGUMENT, Exponents, Factor, Inverse, Pieces, Places
 from hcmodel.atoms.rules import (
     Always,
+    Argument,
+    Arguments,
     Contraction,
     Curvature,
     Dependence,
@@ -22,9 +27,9 @@ from hcmodel.atoms.rules import (
     Kind,
     MatrixKind,
     Monotonicity,
+    Params,
     Rule,
     Sign,
-    Transposition,
     as_rule,
 )
 from hcmodel.errors import ModelError
@@ -51,13 +56,35 @@ class Atom:
     jointly. `log_to_plain` and `plain_to_log` are given only where they say more than follows from
     the other two (log-convex functions are convex, positive concave ones log-concave).
 
-    Algebra. `summed`: the atom is the sum of its arguments, entry by entry, with these signs; the
-    last one stands for all that follow. `linear_in`: the arguments in each of which the atom is
-    linear while the others stay. `commutative`: exchanging arguments changes nothing.
-    `transposition` says how a matrix-valued result transposes, `definiteness` what is known of it.
-    `inverse` solves for the one argument that is not constant, where the atom is strictly monotone in
-    it. `pieces` gives linear rows that express a polyhedral atom. `infinite_slope` names the
-    arguments in which the slope grows without bound at 0.
+    Algebra:
+    - `summed`: the atom is the sum of its arguments, entry by entry, with these signs; the last sign
+      stands for all arguments that follow;
+    - `linear_in`: the arguments in each of which the atom is linear while the others stay;
+    - `exponents`: the atom is the monomial of its first arguments, entry by entry, with these
+      exponents; arguments that follow are exponents themselves;
+    - `factors`: the atom is a product of matrices;
+    - `degree_rule`: its degree as a polynomial of the arguments that are not constant, where this
+      does not follow from the above (see `degree`);
+    - `homogeneous`: f(c·a, c·b, …) = c·f(a, b, …) for c >= 0, where this does not follow;
+    - `commutative`: exchanging arguments changes nothing;
+    - `transposes`: f(A, B, …).T = f(A.T, B.T, …), which also holds for every elementwise atom;
+    - `definiteness`: what is known of a square matrix that is the result.
+
+    Functions of one entry: `inverse` solves for the one argument that is not constant, where the atom is
+    strictly monotone in it. `infinite_slope` names the arguments in which the slope grows without
+    bound at 0.
+
+    Sizes: with `magnitudes`, |f(a, b, …)| = f(|a|, |b|, …) for arguments of one sign each.
+    `keeps_support` says whether the zeros of the result follow from the zeros of the arguments
+    alone, given that these have one sign each. Both are given where they do not follow from the algebra.
+
+    Reformulation: `enclosure` gives an interval for the result from intervals of the arguments,
+    `pieces` linear rows that express a polyhedral atom. `cone_form` is the place for rows in
+    cones: a function of a small builder (`cone.exp`, `cone.soc`) that the reduction to a cone
+    program will hand in, so that atoms import no solver. No atom declares one yet.
+
+    Evaluation: `superlinear` atoms take more work than a multiple of the sizes of arguments and result;
+    a `black_box` has no structure that could be looked at.
     """
 
     name: str
@@ -78,12 +105,22 @@ class Atom:
     dependence: Callable[[Sequence[Shape], dict[str, Any]], Dependence | Contraction]
     summed: tuple[int, ...]
     linear_in: Places
+    exponents: Rule[Exponents | None]
+    factors: Rule[tuple[Factor, ...]]
+    degree_rule: Rule[int | None]
+    homogeneous: bool
     commutative: bool
-    transposition: Rule[Transposition]
+    transposes: bool
     definiteness: Rule[MatrixKind]
     inverse: Rule[Inverse | None]
-    pieces: Rule[Pieces | None]
     infinite_slope: Rule[tuple[int, ...]]
+    magnitudes: bool
+    keeps_support: Rule[bool]
+    enclosure: enclosures.Enclosure
+    pieces: Rule[Pieces | None]
+    cone_form: Callable[..., Any] | None
+    superlinear: bool
+    black_box: bool
     documentation: str = field(default="")
 
     def __post_init__(self) -> None:
@@ -105,6 +142,50 @@ class Atom:
     def signs(self, count: int) -> tuple[int, ...]:
         """The sign of each of `count` arguments, of which the atom is the sum."""
         return self.summed + self.summed[-1:] * (count - len(self.summed))
+
+    def degree(self, arguments: Arguments, params: Params) -> int | None:
+        """The degree as a polynomial of the arguments that are not constant; None: not known."""
+        varying = [not argument.constant for argument in arguments]
+        if not any(varying):
+            return 0
+        declared = self.degree_rule(arguments, params)
+        if declared is not None:
+            return declared
+        if self.summed or self.moves_entries:
+            return 1
+        if self.is_multilinear:
+            return sum(varying)
+        exponents = self.exponents(arguments, params)
+        if exponents is None or any(varying[len(exponents) :]):
+            return None
+        bases = zip(exponents, varying[: len(exponents)], strict=True)
+        powers = [_natural(exponent) for exponent, moves in bases if moves]
+        return None if None in powers else sum(power for power in powers if power is not None)
+
+    @functools.cached_property
+    def is_multilinear(self) -> bool:
+        """Whether the atom is linear in each argument while the others stay."""
+        if self.variadic:
+            return self.linear_in is EVERY_ARGUMENT
+        count = len(self.signature.parameters) - len(self.static)
+        return all(place in self.linear_in for place in range(count))
+
+    def adds_products(self, shapes: Sequence[Shape], params: Params) -> bool:
+        """Whether each entry is a sum of products, one entry of each argument in every product.
+
+        That is, the atom is multilinear and has no negative coefficients.
+        """
+        if not self.is_multilinear:
+            return False
+        sizes = [Argument(shape, Sign.NONNEGATIVE) for shape in shapes]
+        return self.sign(sizes, params).is_nonnegative
+
+    @functools.cached_property
+    def is_homogeneous(self) -> bool:
+        """Whether f(c·a, c·b, …) = c·f(a, b, …) for c >= 0."""
+        alone = len(self.signature.parameters) - len(self.static) == 1 and not self.variadic
+        linear = bool(self.summed) or self.moves_entries or (alone and self.is_multilinear)
+        return self.homogeneous or linear
 
     @property
     def is_invertible(self) -> bool:
@@ -170,6 +251,18 @@ def _unlisted(values: tuple[Any, ...]) -> Sequence[Any]:
     return values
 
 
+def _natural(exponent: np.ndarray | None) -> int | None:
+    """The largest of exponents that are natural numbers; None where one is not, or is not known."""
+    if exponent is None or not np.all((exponent >= 0) & (exponent == np.rint(exponent))):
+        return None
+    return int(np.max(exponent, initial=0))
+
+
+def _as_exponents(given: Any) -> Any:
+    """Constant exponents as arrays; rules and None stay."""
+    return tuple(np.array(float(each)) for each in given) if isinstance(given, tuple) else given
+
+
 def _user_signature(parameters: list[inspect.Parameter], leading: str | None) -> inspect.Signature:
     """The numeric function's signature as users see it: no namespace, no types, `leading` first."""
     bare = [p.replace(annotation=inspect.Parameter.empty) for p in parameters]
@@ -194,12 +287,22 @@ def atom(
     dependence: Any = Dependence.DENSE,
     summed: tuple[int, ...] = (),
     linear_in: Places = (),
+    exponents: Any = None,
+    factors: Any = (),
+    degree: Any = None,
+    homogeneous: bool = False,
     commutative: bool = False,
-    transposition: Any = Transposition.UNKNOWN,
+    transposes: bool = False,
     definiteness: Any = MatrixKind.GENERAL,
     inverse: Rule[Inverse | None] = NO_INVERSE,
-    pieces: Rule[Pieces | None] = NO_PIECES,
     infinite_slope: Any = (),
+    magnitudes: bool = False,
+    keeps_support: Any = False,
+    enclosure: enclosures.Enclosure = enclosures.derived,
+    pieces: Rule[Pieces | None] = NO_PIECES,
+    cone_form: Callable[..., Any] | None = None,
+    superlinear: bool = False,
+    black_box: bool = False,
 ) -> Callable[[Callable[..., Any]], Atom]:
     """Make an atom of a numeric function and enter it into the table under its name.
 
@@ -233,12 +336,22 @@ def atom(
             dependence=dependence if callable(dependence) else Always(dependence),
             summed=summed,
             linear_in=linear_in,
+            exponents=as_rule(_as_exponents(exponents)),
+            factors=as_rule(factors),
+            degree_rule=as_rule(degree),
+            homogeneous=homogeneous,
             commutative=commutative,
-            transposition=as_rule(transposition),
+            transposes=transposes,
             definiteness=as_rule(definiteness),
             inverse=inverse,
-            pieces=pieces,
             infinite_slope=as_rule(infinite_slope),
+            magnitudes=magnitudes,
+            keeps_support=as_rule(keeps_support),
+            enclosure=enclosure,
+            pieces=pieces,
+            cone_form=cone_form,
+            superlinear=superlinear,
+            black_box=black_box,
             documentation=inspect.cleandoc(function.__doc__ or ""),
         )
         ATOMS[name] = defined

@@ -113,6 +113,7 @@ def _prepare(name: str, shapes: Sequence[Shape], params: dict[str, Any]) -> dict
     shape=lambda name, shapes, params: params["shape"],
     prepare=_prepare,
     leading="callable",
+    black_box=True,
 )
 def function(xp: Any, *arrays: Any, callable: Any, shape: Any = (), grad: Any = None) -> Any:
     """Any Python callable of arrays, with a value of the given shape.

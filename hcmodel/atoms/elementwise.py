@@ -6,6 +6,7 @@ from typing import Any
 
 from hcmodel.atoms.algebra import Inverse
 from hcmodel.atoms.atom import atom
+from hcmodel.atoms.enclosures import within
 from hcmodel.atoms.rules import (
     Arguments,
     Curvature,
@@ -92,6 +93,7 @@ def log1p(xp: Any, a: Any) -> Any:
     log_to_plain=CONVEX,
     plain_to_log=CONCAVE,
     dependence=ENTRYWISE,
+    exponents=(0.5,),
     inverse=everywhere(lambda xp, result: result * result),
     infinite_slope=(0,),
 )
@@ -121,6 +123,7 @@ def _root_of_known_sign(arguments: Arguments, params: Params) -> Inverse | None:
     log_to_plain=CONVEX,
     plain_to_log=_concave_away_from_zero,
     dependence=ENTRYWISE,
+    exponents=(2,),
     inverse=_root_of_known_sign,
 )
 def square(xp: Any, a: Any) -> Any:
@@ -138,6 +141,7 @@ def square(xp: Any, a: Any) -> Any:
     log_to_plain=CONVEX,
     plain_to_log=CONVEX,
     dependence=ENTRYWISE,
+    exponents=(-1,),
     inverse=everywhere(lambda xp, result: 1.0 / result),
     infinite_slope=(0,),
 )
@@ -146,13 +150,13 @@ def inv_pos(xp: Any, a: Any) -> Any:
     return 1.0 / xp.where(a > 0, a, float("nan"))
 
 
-@atom(shape=elementwise, dependence=ENTRYWISE)
+@atom(shape=elementwise, dependence=ENTRYWISE, enclosure=within(-1.0, 1.0))
 def sin(xp: Any, a: Any) -> Any:
     """The sine, entry by entry."""
     return xp.sin(a)
 
 
-@atom(shape=elementwise, dependence=ENTRYWISE)
+@atom(shape=elementwise, dependence=ENTRYWISE, enclosure=within(-1.0, 1.0))
 def cos(xp: Any, a: Any) -> Any:
     """The cosine, entry by entry."""
     return xp.cos(a)

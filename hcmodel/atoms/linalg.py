@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from hcmodel.atoms.algebra import EVERY_ARGUMENT
+from hcmodel.atoms.algebra import EVERY_ARGUMENT, Factor
 from hcmodel.atoms.atom import atom
 from hcmodel.atoms.rules import (
     Arguments,
@@ -18,7 +18,6 @@ from hcmodel.atoms.rules import (
     Monotonicity,
     Params,
     Sign,
-    Transposition,
     affine_if_constants_nonnegative,
     as_other_factors,
     convex_if_constants_nonnegative,
@@ -52,10 +51,14 @@ def _matmul_dependence(shapes: Sequence[Shape], params: dict[str, Any]) -> Depen
     return Contraction(subscripts) if subscripts else Dependence.DENSE
 
 
-def _matmul_transposition(arguments: Arguments, params: Params) -> Transposition:
-    """The product of the transposes in reversed order, of two matrices."""
-    matrices = all(len(argument.shape) == 2 for argument in arguments)
-    return Transposition.REVERSED if matrices else Transposition.UNKNOWN
+def _matmul_factors(arguments: Arguments, params: Params) -> tuple[Factor, ...]:
+    """Both arguments; a vector on the left is a row."""
+    left, right = (len(argument.shape) for argument in arguments)
+    if left == 1 and right == 2:
+        return Factor(1, transposed=True), Factor(0)  # the result is a column again
+    if not 1 <= left <= 2 or not 1 <= right <= 2:
+        return ()
+    return Factor(0, transposed=left == 1), Factor(1)
 
 
 @atom(
@@ -66,7 +69,8 @@ def _matmul_transposition(arguments: Arguments, params: Params) -> Transposition
     log_curvature=convex_if_constants_nonnegative,
     dependence=_matmul_dependence,
     linear_in=(0, 1),
-    transposition=_matmul_transposition,
+    factors=_matmul_factors,
+    superlinear=True,
 )
 def matmul(xp: Any, a: Any, b: Any) -> Any:
     """The matrix product a @ b, as numpy's."""
@@ -96,7 +100,8 @@ def _dot_dependence(shapes: Sequence[Shape], params: dict[str, Any]) -> Dependen
     log_curvature=convex_if_constants_nonnegative,
     dependence=_dot_dependence,
     linear_in=(0, 1),
-    transposition=_matmul_transposition,
+    factors=_matmul_factors,
+    superlinear=True,
 )
 def dot(xp: Any, a: Any, b: Any) -> Any:
     """The inner product of vectors, or the matrix product, as numpy's dot."""
@@ -113,6 +118,12 @@ def _outer_dependence(shapes: Sequence[Shape], params: dict[str, Any]) -> Depend
     return Contraction("i,j->ij") if all(len(s) == 1 for s in shapes) else Dependence.DENSE
 
 
+def _outer_factors(arguments: Arguments, params: Params) -> tuple[Factor, ...]:
+    """A column times a row."""
+    vectors = all(len(argument.shape) == 1 for argument in arguments)
+    return (Factor(0), Factor(1, transposed=True)) if vectors else ()
+
+
 @atom(
     shape=_outer_shape,
     sign=signs_product,
@@ -121,7 +132,7 @@ def _outer_dependence(shapes: Sequence[Shape], params: dict[str, Any]) -> Depend
     log_curvature=affine_if_constants_nonnegative,
     dependence=_outer_dependence,
     linear_in=(0, 1),
-    transposition=Transposition.EXCHANGED,
+    factors=_outer_factors,
 )
 def outer(xp: Any, a: Any, b: Any) -> Any:
     """All products a[i] * b[j] of two vectors."""
@@ -146,7 +157,7 @@ def _kron_definiteness(arguments: Arguments, params: Params) -> MatrixKind:
     curvature=multilinear,
     log_curvature=affine_if_constants_nonnegative,
     linear_in=(0, 1),
-    transposition=Transposition.ARGUMENTWISE,
+    transposes=True,
     definiteness=_kron_definiteness,
 )
 def kron(xp: Any, a: Any, b: Any) -> Any:
@@ -193,6 +204,23 @@ def _einsum_shape(name: str, shapes: Sequence[Shape], params: dict[str, Any]) ->
     return tuple(lengths[label] for label in output)
 
 
+def _einsum_factors(arguments: Arguments, params: Params) -> tuple[Factor, ...]:
+    """Two matrices whose product is written with labels."""
+    inputs, output = params["subscripts"].split("->")
+    terms = inputs.split(",")
+    if len(terms) != 2 or len(output) != 2 or any(len(term) != 2 for term in terms):
+        return ()
+    # The rows of the result belong to one of the factors, its columns to the other.
+    for left, right in ((0, 1), (1, 0)):
+        shared = set(terms[0]) & set(terms[1]) - set(output)
+        if len(shared) == 1 and output[0] in terms[left] and output[1] in terms[right]:
+            return (
+                Factor(left, transposed=terms[left][1] == output[0]),
+                Factor(right, transposed=terms[right][0] == output[1]),
+            )
+    return ()
+
+
 @atom(
     shape=_einsum_shape,
     prepare=_prepare_einsum,
@@ -203,6 +231,8 @@ def _einsum_shape(name: str, shapes: Sequence[Shape], params: dict[str, Any]) ->
     log_curvature=convex_if_constants_nonnegative,
     dependence=lambda shapes, params: Contraction(params["subscripts"]),
     linear_in=EVERY_ARGUMENT,
+    factors=_einsum_factors,
+    superlinear=True,
 )
 def einsum(xp: Any, *arrays: Any, subscripts: str) -> Any:
     """Sums of products along labelled axes, as numpy's: einsum("ij,jk->ik", a, b)."""
@@ -225,6 +255,7 @@ def _trace_shape(name: str, shapes: Sequence[Shape], params: dict[str, Any]) -> 
     monotonicity=Monotonicity.INCREASING,
     curvature=AFFINE,
     log_curvature=CONVEX,
+    dependence=Contraction("ii->"),
     linear_in=(0,),
 )
 def trace(xp: Any, a: Any) -> Any:
@@ -282,6 +313,11 @@ def _quad_form_curvature(arguments: Arguments, params: Params) -> Curvature:
     return CONVEX if sign.is_nonnegative else CONCAVE
 
 
+def _quad_form_degree(arguments: Arguments, params: Params) -> int:
+    """Two in x, one in P."""
+    return 2 * (not arguments[0].constant) + (not arguments[1].constant)
+
+
 @atom(
     shape=_quad_form_shape,
     sign=_quad_form_sign,
@@ -289,6 +325,8 @@ def _quad_form_curvature(arguments: Arguments, params: Params) -> Curvature:
     curvature=_quad_form_curvature,
     log_curvature=convex_if_constants_nonnegative,
     linear_in=(1,),
+    degree=_quad_form_degree,
+    factors=(Factor(0, transposed=True), Factor(1), Factor(0)),
 )
 def quad_form(xp: Any, x: Any, P: Any) -> Any:
     """The quadratic form x.T @ P @ x."""

@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from hcmodel.atoms.algebra import Factor
 from hcmodel.atoms.atom import atom
 from hcmodel.atoms.autodiff import detached
 from hcmodel.atoms.rules import (
@@ -20,7 +21,6 @@ from hcmodel.atoms.rules import (
     MatrixKind,
     Params,
     Sign,
-    Transposition,
 )
 from hcmodel.atoms.shape_rules import need_square, scalar_of_square, square_matrix
 from hcmodel.errors import ModelError
@@ -36,7 +36,8 @@ def _inverse_definiteness(arguments: Arguments, params: Params) -> MatrixKind:
 @atom(
     shape=square_matrix,
     domain=Domain.INVERTIBLE,
-    transposition=Transposition.ARGUMENTWISE,
+    factors=(Factor(0, inverted=True),),
+    superlinear=True,
     definiteness=_inverse_definiteness,
 )
 def inv(xp: Any, A: Any) -> Any:
@@ -64,6 +65,8 @@ def _affine_in_second(arguments: Arguments, params: Params) -> Curvature:
     domain=(Domain.INVERTIBLE, Domain.REALS),
     curvature=_affine_in_second,
     linear_in=(1,),
+    factors=(Factor(0, inverted=True), Factor(1)),
+    superlinear=True,
 )
 def solve(xp: Any, A: Any, b: Any) -> Any:
     """The solution x of A @ x == b; NaN where A is singular."""
@@ -82,13 +85,29 @@ def _concave_if_definite(arguments: Arguments, params: Params) -> Curvature:
     return Curvature.CONCAVE if arguments[0].definite else Curvature.UNKNOWN
 
 
-@atom(shape=scalar_of_square, sign=_definite_sign, plain_to_log=_concave_if_definite)
+def _order(arguments: Arguments, params: Params) -> int:
+    """The order of the matrix."""
+    return arguments[0].shape[0]
+
+
+@atom(
+    shape=scalar_of_square,
+    sign=_definite_sign,
+    plain_to_log=_concave_if_definite,
+    degree=_order,
+    superlinear=True,
+)
 def det(xp: Any, A: Any) -> Any:
     """The determinant of a square matrix."""
     return xp.linalg.det(A)
 
 
-@atom(shape=scalar_of_square, domain=Domain.POSITIVE_DEFINITE, curvature=_concave_if_definite)
+@atom(
+    shape=scalar_of_square,
+    domain=Domain.POSITIVE_DEFINITE,
+    curvature=_concave_if_definite,
+    superlinear=True,
+)
 def logdet(xp: Any, A: Any) -> Any:
     """The logarithm of the determinant of a positive definite matrix; NaN elsewhere."""
     symmetric = (detached(A) + detached(A).T) / 2
@@ -120,6 +139,7 @@ def _eigenvalues(A: Any) -> np.ndarray:
     curvature=_affine_in_second,
     linear_in=(1,),
     definiteness=_lyapunov_definiteness,
+    superlinear=True,
 )
 def lyap(xp: Any, A: Any, Q: Any) -> Any:
     """The solution X of A @ X + X @ A.T + Q == 0; NaN unless A is stable (Hurwitz)."""
@@ -136,6 +156,7 @@ def lyap(xp: Any, A: Any, Q: Any) -> Any:
     curvature=_affine_in_second,
     linear_in=(1,),
     definiteness=_lyapunov_definiteness,
+    superlinear=True,
 )
 def dlyap(xp: Any, A: Any, Q: Any) -> Any:
     """The solution X of X == A @ X @ A.T + Q; NaN unless A is stable (Schur)."""

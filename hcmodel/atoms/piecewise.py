@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from hcmodel.atoms import enclosures
 from hcmodel.atoms.aggregates import sum as total
 from hcmodel.atoms.algebra import Pieces, Row
 from hcmodel.atoms.atom import atom
@@ -24,6 +25,7 @@ from hcmodel.atoms.rules import (
     Monotonicity,
     Params,
     Sign,
+    all_nonnegative,
     as_argument_sign,
     magnitude_sign,
     same_sign,
@@ -67,6 +69,8 @@ def _absolute_pieces(arguments: Arguments, params: Params) -> Pieces:
     curvature=_absolute_curvature,
     log_curvature=AFFINE,
     kind=Kind.POLYHEDRAL,
+    homogeneous=True,
+    magnitudes=True,
     pieces=_absolute_pieces,
     dependence=Dependence.ELEMENTWISE,
 )
@@ -133,6 +137,8 @@ def _smallest_pieces(arguments: Arguments, params: Params) -> Pieces:
     log_to_plain=CONVEX,
     kind=Kind.POLYHEDRAL,
     commutative=True,
+    homogeneous=True,
+    keeps_support=all_nonnegative,
     pieces=_largest_pieces,
     dependence=Dependence.ELEMENTWISE,
 )
@@ -154,6 +160,8 @@ def maximum(xp: Any, *arrays: Any) -> Any:
     plain_to_log=CONCAVE,
     kind=Kind.POLYHEDRAL,
     commutative=True,
+    homogeneous=True,
+    keeps_support=all_nonnegative,
     pieces=_smallest_pieces,
     dependence=Dependence.ELEMENTWISE,
 )
@@ -189,6 +197,8 @@ def _picked(lines: Any, places: np.ndarray) -> Any:
     log_curvature=CONVEX,
     log_to_plain=CONVEX,
     kind=Kind.POLYHEDRAL,
+    homogeneous=True,
+    keeps_support=all_nonnegative,
     pieces=_largest_pieces,
     dependence=Dependence.REDUCTION,
 )
@@ -207,6 +217,8 @@ def max(xp: Any, a: Any, *, axis: Any = None) -> Any:
     log_curvature=CONCAVE,
     plain_to_log=CONCAVE,
     kind=Kind.POLYHEDRAL,
+    homogeneous=True,
+    keeps_support=all_nonnegative,
     pieces=_smallest_pieces,
     dependence=Dependence.REDUCTION,
 )
@@ -241,6 +253,15 @@ def _norm_kind(arguments: Arguments, params: Params) -> Kind:
     return Kind.POLYHEDRAL if params["p"] in (1.0, np.inf) else Kind.KINKED
 
 
+def _norm_enclosure(ranges: enclosures.Ranges) -> enclosures.Interval:
+    """By monotonicity where the signs are known, else up to the norm of the largest sizes."""
+    if Monotonicity.UNKNOWN not in ranges.moves:
+        return enclosures.derived(ranges)
+    low, high = ranges.inside[0]
+    largest = ranges.value(np.maximum(np.abs(low), np.abs(high)))
+    return enclosures.outward(enclosures.ordered(np.zeros(()), largest))
+
+
 def _norm_pieces(arguments: Arguments, params: Params) -> Pieces | None:
     """Of p = inf the least t above all |a[i]|, of p = 1 the sum of such bounds, one for each entry."""
     if params["p"] == 1.0:
@@ -269,6 +290,8 @@ def _norm_pieces(arguments: Arguments, params: Params) -> Pieces | None:
     curvature=CONVEX,
     log_curvature=CONVEX,
     kind=_norm_kind,
+    homogeneous=True,
+    enclosure=_norm_enclosure,
     pieces=_norm_pieces,
     dependence=Dependence.REDUCTION,
 )

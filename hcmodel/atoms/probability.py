@@ -8,6 +8,7 @@ import numpy as np
 
 from hcmodel.atoms.atom import atom
 from hcmodel.atoms.autodiff import detached
+from hcmodel.atoms.enclosures import within
 from hcmodel.atoms.rules import (
     Arguments,
     Curvature,
@@ -63,6 +64,7 @@ def logsumexp(xp: Any, a: Any, *, axis: Any = None) -> Any:
     sign=Sign.POSITIVE,
     plain_to_log=Curvature.CONCAVE,
     dependence=Dependence.REDUCTION,
+    enclosure=within(0.0, 1.0),
 )
 def softmax(xp: Any, a: Any, *, axis: Any = None) -> Any:
     """exp(a) over its sum, over all entries or along `axis`, without overflow."""

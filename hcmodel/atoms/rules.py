@@ -136,16 +136,6 @@ class MatrixKind(IntEnum):
     DEFINITE = 3
 
 
-class Transposition(Enum):
-    """How the transpose of a matrix-valued result is found from the arguments."""
-
-    UNKNOWN = "unknown"
-    ITSELF = "f(A) is the transpose of A"
-    ARGUMENTWISE = "f(A, B, …).T = f(A.T, B.T, …)"
-    EXCHANGED = "f(a, b).T = f(b, a)"
-    REVERSED = "f(A, B).T = f(B.T, A.T)"
-
-
 @dataclass(frozen=True)
 class Argument:
     """The facts about one argument that rules may use.
@@ -260,6 +250,11 @@ def magnitude_sign(arguments: Arguments, params: Params) -> Sign:
     if arguments[0].sign is Sign.ZERO:
         return Sign.ZERO
     return Sign.POSITIVE if arguments[0].sign.is_strict else Sign.NONNEGATIVE
+
+
+def all_nonnegative(arguments: Arguments, params: Params) -> bool:
+    """Whether no argument is negative."""
+    return all(argument.sign.is_nonnegative for argument in arguments)
 
 
 # monotonicity

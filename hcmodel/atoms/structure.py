@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from hcmodel.atoms import indexing
+from hcmodel.atoms.algebra import Factor
 from hcmodel.atoms.atom import atom
 from hcmodel.atoms.rules import (
     Argument,
@@ -22,7 +23,6 @@ from hcmodel.atoms.rules import (
     Monotonicity,
     Params,
     Sign,
-    Transposition,
     common_sign,
 )
 from hcmodel.atoms.shape_rules import probed
@@ -98,11 +98,11 @@ def _prepare_transpose(
     return {"axes": tuple(axis % ndim for axis in axes)}
 
 
-def _transposition(arguments: Arguments, params: Params) -> Transposition:
+def _transposed(arguments: Arguments, params: Params) -> tuple[Factor, ...]:
     """The transpose, of a matrix whose two axes are exchanged."""
     exchanged = params["axes"] is None or tuple(params["axes"]) == (1, 0)
     matrix = len(arguments[0].shape) == 2
-    return Transposition.ITSELF if matrix and exchanged else Transposition.UNKNOWN
+    return (Factor(0, transposed=True),) if matrix and exchanged else ()
 
 
 def _same_definiteness(arguments: Arguments, params: Params) -> MatrixKind:
@@ -115,7 +115,7 @@ def _same_definiteness(arguments: Arguments, params: Params) -> MatrixKind:
     prepare=_prepare_transpose,
     static=("axes",),
     linear_in=(0,),
-    transposition=_transposition,
+    factors=_transposed,
     definiteness=_same_definiteness,
 )
 def transpose(xp: Any, a: Any, axes: Any = None) -> Any:

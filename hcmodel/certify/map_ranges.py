@@ -15,9 +15,11 @@ import numpy as np
 import scipy
 from numpy.typing import NDArray
 
+from hcmodel.atoms.rules import Dependence
 from hcmodel.expressions.graph import topological_order
 from hcmodel.expressions.leaves import Apply, Expression, Variable
 from hcmodel.facts.node_facts import Facts
+from hcmodel.solvers.numerics import DATA_ROUNDING
 from hcmodel.solvers.sets.box import Box
 from hcmodel.solvers.sets.domain import Domain
 
@@ -60,15 +62,27 @@ def _range(part: Expression, facts: Facts, kinds: Kinds) -> Range:
 
 def _interval(part: Expression, facts: Facts) -> tuple[np.ndarray, np.ndarray]:
     low, high = (np.broadcast_to(end, part.shape) for end in facts[part].interval)
-    if isinstance(part, Apply) and part.atom.name == "matmul" and np.isinf([low, high]).any():
+    if isinstance(part, Apply) and _is_product(part) and np.isinf([low, high]).any():
         sizes = []
         for factor in part.args:
             below, above = facts[factor].interval
             sizes.append(np.broadcast_to(np.maximum(np.abs(below), np.abs(above)), factor.shape))
         if all(np.isfinite(size).all() for size in sizes):
-            largest = (sizes[0] @ sizes[1]) * (1 + 1e-12)
+            product = part.atom.function(np, *sizes, **dict(part.params))
+            largest = product * (1 + DATA_ROUNDING)
             low, high = np.maximum(low, -largest), np.minimum(high, largest)
     return np.array(np.ravel(low)), np.array(np.ravel(high))
+
+
+def _is_product(node: Apply) -> bool:
+    """Whether the node is a product of two factors, or a sum of such products of their entries."""
+    shapes = [argument.shape for argument in node.args]
+    return len(shapes) == 2 and node.atom.adds_products(shapes, dict(node.params))
+
+
+def _acts_entrywise(node: Apply) -> bool:
+    shapes = [argument.shape for argument in node.args]
+    return node.atom.dependence(shapes, dict(node.params)) is Dependence.ELEMENTWISE
 
 
 def _kinds(parts: Sequence[Expression]) -> dict[int, Kinds]:
@@ -80,7 +94,7 @@ def _kinds(parts: Sequence[Expression]) -> dict[int, Kinds]:
                 kinds = np.full(node.shape, SHARE)
         elif isinstance(node, Apply):
             arguments = [known[id(argument)] for argument in node.args]
-            if node.atom.name == "mul":
+            if _is_product(node) and _acts_entrywise(node):
                 paired = np.broadcast_arrays(*arguments)
                 kinds = np.where((paired[0] == SHARE) | (paired[1] == SHARE), WEIGHTED, OTHER)
             elif node.atom.moves_entries:

@@ -152,8 +152,12 @@ def _contracted(
         kept = [label for label in output if label in term]
         numbers = _numbers(tuple(lengths[label] for label in kept))
         places = np.indices(shape, sparse=True)
-        group = numbers[tuple(places[term.index(label)] for label in kept)]
-        unions = _grouped(np.broadcast_to(group, shape), numbers.size, pattern)
+        group = np.broadcast_to(numbers[tuple(places[term.index(label)] for label in kept)], shape)
+        for axis, label in enumerate(term):  # a label that is repeated takes the diagonal
+            if term.index(label) < axis:
+                diagonal = places[axis] == places[term.index(label)]
+                group = np.where(diagonal, group, numbers.size)
+        unions = _grouped(group, numbers.size + 1, pattern)[: numbers.size]
         spread = numbers.reshape([lengths[o] if o in kept else 1 for o in output])
         gathered.append(_taken(unions, np.broadcast_to(spread, result)))
     return gathered

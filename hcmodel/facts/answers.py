@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
+from hcmodel.atoms.algebra import Exponents, Factor
 from hcmodel.atoms.atom import Atom
 from hcmodel.atoms.rules import (
     Argument,
@@ -13,6 +14,7 @@ from hcmodel.atoms.rules import (
     Curvature,
     Dependence,
     Domain,
+    MatrixKind,
     Monotonicity,
     Sign,
 )
@@ -30,14 +32,19 @@ class Answers:
     log_to_plain: Curvature
     plain_to_log: Curvature
     dependence: Dependence | Contraction
+    exponents: Exponents | None
+    factors: tuple[Factor, ...]
 
 
 def ask(atom: Atom, params: dict[str, Any], facts: Sequence[Argument]) -> Answers:
     """The answers for arguments with these facts."""
+    domains = atom.domains(facts, params)
+    if Domain.POSITIVE_DEFINITE in domains:
+        facts = [_on_domain(*each) for each in zip(facts, domains, strict=True)]
     moves = atom.monotonicity(facts, params)
     return Answers(
         facts=tuple(facts),
-        domains=atom.domains(facts, params),
+        domains=domains,
         moves=tuple(
             move if fact.value is None else Monotonicity.CONSTANT
             for fact, move in zip(facts, moves, strict=True)
@@ -47,4 +54,13 @@ def ask(atom: Atom, params: dict[str, Any], facts: Sequence[Argument]) -> Answer
         log_to_plain=atom.log_to_plain(facts, params),
         plain_to_log=atom.plain_to_log(facts, params),
         dependence=atom.dependence([fact.shape for fact in facts], params),
+        exponents=atom.exponents(facts, params),
+        factors=atom.factors(facts, params),
     )
+
+
+def _on_domain(fact: Argument, domain: Domain) -> Argument:
+    """A symmetric argument that has to be positive definite is so, wherever the atom has a value."""
+    if domain is Domain.POSITIVE_DEFINITE and fact.matrix is not MatrixKind.GENERAL:
+        return replace(fact, matrix=MatrixKind.DEFINITE)
+    return fact

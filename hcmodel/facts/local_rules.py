@@ -21,17 +21,6 @@ from hcmodel.facts.bits import AFFINE, CONCAVE, CONVEX, OF_CURVATURE, PASSING, U
 if TYPE_CHECKING:
     from hcmodel.facts.node_facts import Node
 
-MOVEMENT = {
-    *("index", "reshape", "transpose", "broadcast_to", "hstack", "vstack", "concatenate"),
-}
-# |f(a, b, …)| = f(|a|, |b|, …) for arguments of one sign each
-SIZES_ONLY = {
-    *("mul", "div", "matmul", "dot", "outer", "kron", "einsum", "sum", "mean", "cumsum", "trace"),
-    *("prod", "abs", "square"),
-    *MOVEMENT,
-}
-# entries that are 0 everywhere come only from such entries
-KEEPS_SUPPORT = {*SIZES_ONLY, "neg", "max", "min", "maximum", "minimum", "sqrt"} - {"div"}
 INCREASING, DECREASING = PASSING[Monotonicity.INCREASING], PASSING[Monotonicity.DECREASING]
 
 
@@ -64,7 +53,7 @@ def local_rule(
         return None
     log = UNKNOWN
     log_moves: Sequence[Monotonicity] = [Monotonicity.UNKNOWN] * len(nodes)
-    if supported and all(node.supported for node in _sized(atom.name, nodes)):
+    if supported and all(node.supported for node in _logarithmic(nodes, answers)):
         log, log_moves = _log_rule(atom, params, nodes, answers, sign)
     positive = all(nodes[i].sign is Sign.POSITIVE for i in varying)
     return LocalRule(
@@ -103,27 +92,43 @@ def _needed(node: Node, domain: Domain) -> int | None:
     return None
 
 
-def _sized(atom: str, nodes: Sequence[Node]) -> Sequence[Node]:
-    """The arguments whose size counts: of a power, not the exponent."""
-    return nodes[:1] if atom == "power" else nodes
+def _logarithmic(nodes: Sequence[Node], answers: Answers) -> Sequence[Node]:
+    """The arguments that are seen through their logarithm: of a power, not the exponent."""
+    return nodes if answers.exponents is None else nodes[: len(answers.exponents)]
 
 
-def is_supported(atom: str, nodes: Sequence[Node], sign: Sign) -> bool:
+def is_supported(
+    atom: Atom, params: dict[str, Any], nodes: Sequence[Node], answers: Answers, sign: Sign
+) -> bool:
     """Whether each entry is 0 everywhere, or strictly of the node's sign everywhere."""
     if sign.is_strict:
         return True
-    if sign is Sign.UNKNOWN or not all(node.supported for node in _sized(atom, nodes)):
+    inner = _logarithmic(nodes, answers)
+    if sign is Sign.UNKNOWN or not all(node.supported for node in inner):
         return False
-    if atom == "add":
-        return len({node.sign.is_nonnegative for node in nodes}) == 1
-    if atom == "div":
-        return nodes[1].sign.is_strict
-    if atom == "power":
-        exponent = nodes[1].value
-        return exponent is not None and bool(np.all(exponent > 0)) and nodes[0].sign.is_nonnegative
-    if atom in ("max", "min", "maximum", "minimum"):
-        return all(node.sign.is_nonnegative for node in nodes)
-    return atom in KEEPS_SUPPORT
+    if atom.summed:
+        signs = _term_signs(atom, nodes)
+        return all(each.is_nonnegative for each in signs) or all(
+            each.is_nonpositive for each in signs
+        )
+    if answers.exponents is not None:
+        return all(
+            (exponent is not None and bool(np.all(exponent > 0))) or node.sign.is_strict
+            for exponent, node in zip(answers.exponents, inner, strict=True)
+        )
+    return atom.keeps_support(answers.facts, params) or _acts_on_sizes(atom, params, answers)
+
+
+def _acts_on_sizes(atom: Atom, params: dict[str, Any], answers: Answers) -> bool:
+    """Whether |f(a, b, …)| = f(|a|, |b|, …) for arguments of one sign each."""
+    if atom.magnitudes or atom.moves_entries:
+        return True
+    if answers.exponents is not None:
+        return all(
+            exponent is not None and bool(np.all(exponent == np.rint(exponent)))
+            for exponent in answers.exponents
+        )
+    return atom.adds_products([fact.shape for fact in answers.facts], params)
 
 
 def _log_rule(
@@ -134,26 +139,31 @@ def _log_rule(
     sign: Sign,
 ) -> tuple[int, Sequence[Monotonicity]]:
     """Curvature and monotonicity of log |f| in the log |a| of its arguments."""
-    name = atom.name
-    if name in ("add", "sub"):
-        return _log_sum(name, nodes, sign)
-    if name == "neg":
-        return AFFINE, [Monotonicity.INCREASING]
-    positive = all(node.sign.is_nonnegative for node in _sized(name, nodes))
-    if not positive or not sign.is_nonnegative:
-        exponent = nodes[-1].value
-        integer = exponent is not None and bool(np.all(exponent == np.rint(exponent)))
-        if name not in SIZES_ONLY and not (name == "power" and integer):
-            return UNKNOWN, [Monotonicity.UNKNOWN] * len(nodes)
-        count = len(_sized(name, nodes))
-        facts: Sequence[Argument] = [*map(_size, answers.facts[:count]), *answers.facts[count:]]
-        moves: Sequence[Monotonicity] = atom.monotonicity(facts, params)
+    if atom.summed:
+        return _log_sum(_term_signs(atom, nodes), sign)
+    inner = _logarithmic(nodes, answers)
+    if all(node.sign.is_nonnegative for node in inner) and sign.is_nonnegative:
+        facts: Sequence[Argument] = answers.facts
+        moves: Sequence[Monotonicity] = answers.moves
     else:
-        facts, moves = answers.facts, answers.moves
+        if not _acts_on_sizes(atom, params, answers):
+            return UNKNOWN, [Monotonicity.UNKNOWN] * len(nodes)
+        count = len(inner)
+        facts = [*map(_size, answers.facts[:count]), *answers.facts[count:]]
+        moves = atom.monotonicity(facts, params)
     curvature = OF_CURVATURE[atom.log_curvature(facts, params)]
-    if curvature == CONVEX and name in ("matmul", "dot", "einsum") and _picks(atom, params, nodes):
+    if curvature == CONVEX and atom.is_multilinear and _picks(atom, params, nodes):
         curvature = AFFINE
     return curvature, moves
+
+
+def _term_signs(atom: Atom, nodes: Sequence[Node]) -> list[Sign]:
+    """The signs of the terms of a sum, with those that are taken off negated."""
+    signs = atom.signs(len(nodes))
+    return [
+        node.sign if sign > 0 else node.sign.negated
+        for node, sign in zip(nodes, signs, strict=True)
+    ]
 
 
 def _size(fact: Argument) -> Argument:
@@ -164,14 +174,14 @@ def _size(fact: Argument) -> Argument:
     return Argument(fact.shape, fact.sign.negated, fact.constant, value)
 
 
-def _log_sum(name: str, nodes: Sequence[Node], sign: Sign) -> tuple[int, list[Monotonicity]]:
+def _log_sum(signs: Sequence[Sign], sign: Sign) -> tuple[int, list[Monotonicity]]:
+    """Of the logarithm of the size of a sum, in the logarithms of the sizes of its terms."""
     rising, falling = Monotonicity.INCREASING, Monotonicity.DECREASING
-    signs = [node.sign for node in nodes]
-    if name == "sub":
-        signs[1] = signs[1].negated
+    if len(signs) == 1:
+        return AFFINE, [rising]
     if all(each.is_nonnegative for each in signs) or all(each.is_nonpositive for each in signs):
-        return CONVEX, [rising] * len(nodes)
-    unknown = [Monotonicity.UNKNOWN] * len(nodes)
+        return CONVEX, [rising] * len(signs)
+    unknown = [Monotonicity.UNKNOWN] * len(signs)
     if not sign.is_strict:
         return UNKNOWN, unknown
     leading = [each.is_nonnegative == (sign is Sign.POSITIVE) for each in signs]

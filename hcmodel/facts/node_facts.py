@@ -8,15 +8,16 @@ depends on the coordinates, so that trying other coordinates asks the table noth
 from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
+from hcmodel.atoms.algebra import Exponents, Factor
 from hcmodel.atoms.atom import Atom
 from hcmodel.atoms.rules import Argument, MatrixKind, Sign, sign_of
 from hcmodel.expressions.leaves import Apply, Expression, Leaf, Parameter, Variable
-from hcmodel.facts import intervals, patterns
+from hcmodel.facts import intervals, matrix_words, patterns
 from hcmodel.facts.answers import Answers, ask
 from hcmodel.facts.bits import stronger
 from hcmodel.facts.definiteness import definiteness
@@ -45,6 +46,8 @@ class Node:
     supported: bool
     variables: int
     definiteness: MatrixKind
+    exponents: Exponents | None = None  # of the monomial that the node is
+    factors: tuple[Factor, ...] = ()  # of the product of matrices that it is
     rule: LocalRule | None = None
     pattern: Pattern | None = None
     undefined: bool = False  # a constant that is no number, such as log(-1)
@@ -108,7 +111,7 @@ class Facts:
         key: Hashable
         arguments = tuple([self._of_expression[id(argument)] for argument in expression.args])
         if isinstance(expression, Apply):
-            key = (expression.atom.name, arguments, expression.params)
+            key = (expression.atom, arguments, expression.params)
         else:
             assert isinstance(expression, Leaf)
             key = expression.merge_key()
@@ -140,7 +143,7 @@ class Facts:
             interval=intervals.collapsed(interval),
             supported=sign.is_strict,
             variables=1 << (len(self.variables) - 1),
-            definiteness=definiteness(variable, ()),
+            definiteness=definiteness(variable),
         )
 
     def _application(self, number: int, expression: Apply, arguments: tuple[int, ...]) -> Node:
@@ -149,7 +152,8 @@ class Facts:
             return _applied_constant(number, expression, arguments, nodes)
         atom, params = expression.atom, dict(expression.params)
         answers = self._answers(expression, params, nodes)
-        pattern = patterns.find(atom.name, params, nodes, self.nodes)
+        word = matrix_words.word(answers.factors, nodes, self.nodes)
+        pattern = patterns.find(atom, answers, nodes, self.nodes, word)
         sign = stronger(answers.sign, patterns.sign(pattern))
         interval = intervals.enclosure(
             atom,
@@ -161,8 +165,10 @@ class Facts:
         )
         interval = intervals.collapsed(intervals.with_sign(interval, sign))
         sign = stronger(sign, intervals.interval_sign(interval)) if expression.size else Sign.ZERO
-        matrix = definiteness(expression, nodes, self.nodes)
-        supported = is_supported(atom.name, nodes, sign)
+        matrix = definiteness(expression, answers.facts)
+        if expression.ndim == 2 and word:
+            matrix = max(matrix, matrix_words.congruence(word, self.nodes))
+        supported = is_supported(atom, params, nodes, answers, sign)
         rule = None
         if not any(node.undefined for node in nodes):
             rule = local_rule(atom, params, nodes, answers, sign, supported)
@@ -179,6 +185,8 @@ class Facts:
             supported=supported,
             variables=_union(nodes),
             definiteness=matrix,
+            exponents=answers.exponents,
+            factors=answers.factors,
             rule=rule,
             pattern=pattern,
         )
@@ -189,20 +197,12 @@ class Facts:
             (node.shape, node.sign, node.definiteness, node.number if node.constant else None)
             for node in nodes
         ]
-        key = (expression.atom.name, expression.params, *kinds)
+        key = (expression.atom, expression.params, *kinds)
         found = self._asked.get(key)
         if found is None:
-            facts = [_as_argument(expression.atom.name, node) for node in nodes]
+            facts = [node.argument for node in nodes]
             found = self._asked[key] = ask(expression.atom, params, facts)
         return found
-
-
-def _as_argument(atom: str, node: Node) -> Argument:
-    argument = node.argument
-    if atom == "logdet" and node.definiteness is not MatrixKind.GENERAL:
-        # on its domain, a symmetric argument is definite
-        return replace(argument, matrix=MatrixKind.DEFINITE)
-    return argument
 
 
 def _union(nodes: Sequence[Node]) -> int:
@@ -255,7 +255,7 @@ def _constant(
         interval=interval,
         supported=declared is not Sign.UNKNOWN,
         variables=0,
-        definiteness=definiteness(expression, (), value=value),
+        definiteness=definiteness(expression, value=value),
         undefined=undefined,
     )
 

@@ -13,13 +13,8 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from hcmodel.atoms.rules import (
-    Argument,
-    Contraction,
-    Dependence,
-    MatrixKind,
-    Transposition,
-)
+from hcmodel.atoms.algebra import Factor
+from hcmodel.atoms.rules import Argument, Dependence, MatrixKind
 from hcmodel.expressions.graph import topological_order
 from hcmodel.expressions.leaves import Apply, Constant, Expression, Parameter, Variable
 from hcmodel.expressions.shapes import Shape
@@ -88,22 +83,32 @@ class Polynomials:
         return _without_zeros(plain), _without_zeros(turned)
 
     def _multiplied_out(self, node: Apply) -> tuple[Words, Words] | None:
-        """Transposes, sums, multiples by a constant number and products; else None."""
+        """Sums, products (transposes and inverses among them) and multiples by a number; else None."""
         atom, args = node.atom, node.args
-        pairs = [self.words[id(argument)] for argument in args]
-        if _transposition(node) is Transposition.ITSELF:
-            return pairs[0][1], pairs[0][0]
         if atom.summed:
+            count = sum(len(self.words[id(argument)][0]) for argument in args)
             fitting = all(argument.shape in ((), node.shape) for argument in args)
-            if not fitting or sum(len(plain) for plain, _ in pairs) > MOST_WORDS:
+            if not fitting or count > MOST_WORDS:
                 return None
             return self.total(args, atom.signs(len(args)), node.shape)
-        if _is_matrix_product(node):
-            (left, left_turned), (right, right_turned) = pairs
-            if len(left) * len(right) > MOST_WORDS:
+        factors = _factors(node)
+        if not factors:
+            return self._multiple(node)
+        plain: Words = {(): 1.0}
+        turned: Words = {(): 1.0}
+        for factor in factors:
+            own, own_turned = self._words_of(factor, args)
+            if len(plain) * len(own) > MOST_WORDS:
                 return None
-            return _product(left, right), _product(right_turned, left_turned)
-        return self._multiple(node)
+            plain, turned = _product(plain, own), _product(own_turned, turned)
+        return plain, turned
+
+    def _words_of(self, factor: Factor, args: Sequence[Expression]) -> tuple[Words, Words]:
+        plain, turned = self.words[id(args[factor.place])]
+        if factor.inverted:
+            letters = [self._number(("inverse", self._sum(words))) for words in (plain, turned)]
+            plain, turned = {(letters[0],): 1.0}, {(letters[1],): 1.0}
+        return (turned, plain) if factor.transposed else (plain, turned)
 
     def _multiple(self, node: Apply) -> tuple[Words, Words] | None:
         """A matrix times, or divided by, a constant number."""
@@ -123,17 +128,18 @@ class Polynomials:
     def _factor(self, node: Expression) -> tuple[int, int]:
         """A node as a factor of words, and its transpose."""
         own = self._opaque(node)
-        if node.ndim != 2 or self._is_symmetric_factor(node):
+        if node.ndim == 0 or (node.ndim == 2 and self._is_symmetric_factor(node)):
             return own, own
-        if isinstance(node, Constant):
+        if isinstance(node, Constant) and node.ndim == 2:
             return own, self._opaque(Constant(node.value.T))
-        if isinstance(node, Apply):
-            transposition = _transposition(node)
-            if transposition is Transposition.EXCHANGED:
-                return own, self._number(self._form(node, node.args[::-1], 0))
-            if transposition is Transposition.REVERSED:
-                return own, self._number(self._form(node, node.args[::-1], 1))
-            if transposition is Transposition.ARGUMENTWISE or _is_elementwise(node):
+        if isinstance(node, Apply) and node.ndim == 2:
+            factors = _factors(node)
+            if factors:  # a product that is too long to be multiplied out
+                pairs = [self._words_of(factor, node.args) for factor in factors]
+                plain = tuple(self._sum(words) for words, _ in pairs)
+                turned = tuple(self._sum(words) for _, words in reversed(pairs))
+                return self._number(("product", plain)), self._number(("product", turned))
+            if node.atom.transposes or _is_elementwise(node):
                 return own, self._number(self._form(node, node.args, 1))
         return own, self._number(("transpose", own))
 
@@ -162,11 +168,13 @@ class Polynomials:
 
     def _form(self, node: Apply, args: Sequence[Expression], side: int) -> Hashable:
         """The atom on its arguments (side 0) or on their transposes (side 1)."""
-        sums = [frozenset(self.words[id(argument)][side].items()) for argument in args]
-        arguments = [self._number(("sum", each)) for each in sums]
+        arguments = [self._sum(self.words[id(argument)][side]) for argument in args]
         if node.atom.commutative:
             arguments.sort()
         return (node.atom, node.params, tuple(arguments))
+
+    def _sum(self, words: Words) -> int:
+        return self._number(("sum", frozenset(words.items())))
 
     def _number(self, form: Hashable) -> int:
         return self.numbers.setdefault(form, len(self.numbers))
@@ -184,27 +192,12 @@ def _without_zeros(words: Words) -> Words:
     return {word: weight for word, weight in words.items() if weight != 0.0}
 
 
-def _transposition(node: Apply) -> Transposition:
+def _factors(node: Apply) -> tuple[Factor, ...]:
     arguments = [Argument(argument.shape) for argument in node.args]
-    return node.atom.transposition(arguments, dict(node.params))
-
-
-def _dependence(node: Apply) -> Dependence | Contraction:
-    return node.atom.dependence([argument.shape for argument in node.args], dict(node.params))
-
-
-def _is_matrix_product(node: Apply) -> bool:
-    """Whether the node is A @ B, in whatever labels."""
-    dependence = _dependence(node)
-    if not isinstance(dependence, Contraction) or len(node.args) != 2:
-        return False
-    inputs, output = dependence.subscripts.split("->")
-    left, right = inputs.split(",")
-    if len(left) != 2 or len(right) != 2 or left[1] != right[0]:
-        return False
-    return output == left[0] + right[1] and left[1] not in output
+    return node.atom.factors(arguments, dict(node.params))
 
 
 def _is_elementwise(node: Apply) -> bool:
     fitting = all(argument.shape in ((), node.shape) for argument in node.args)
-    return fitting and _dependence(node) is Dependence.ELEMENTWISE
+    shapes = [argument.shape for argument in node.args]
+    return fitting and node.atom.dependence(shapes, dict(node.params)) is Dependence.ELEMENTWISE

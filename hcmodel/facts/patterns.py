@@ -10,11 +10,19 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import Enum, auto
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from hcmodel.atoms.rules import MatrixKind, Sign
+from hcmodel.atoms.algebra import Exponents
+from hcmodel.atoms.rules import (
+    Contraction,
+    Curvature,
+    Dependence,
+    MatrixKind,
+    Monotonicity,
+    Sign,
+)
 from hcmodel.facts.bits import (
     AFFINE,
     CONCAVE,
@@ -22,14 +30,15 @@ from hcmodel.facts.bits import (
     UNKNOWN,
     magnitude_is_convex,
 )
-from hcmodel.facts.local_rules import MOVEMENT
+from hcmodel.facts.matrix_words import Word, word
 
 if TYPE_CHECKING:
+    from hcmodel.atoms.atom import Atom
+    from hcmodel.facts.answers import Answers
     from hcmodel.facts.curvature import Channels
     from hcmodel.facts.node_facts import Node
 
-KEEPS_ROOT = {*MOVEMENT, "add", "sum", "mean", "cumsum", "trace", "maximum", "max"}
-PRODUCTS = {"mul", "matmul", "dot", "einsum", "outer", "kron"}
+TRACE = Contraction("ii->")
 
 
 class Kind(Enum):
@@ -55,32 +64,24 @@ class Pattern:
 
 
 def find(
-    name: str, params: dict[str, Any], arguments: Sequence[Node], nodes: Sequence[Node]
+    atom: Atom, answers: Answers, arguments: Sequence[Node], nodes: Sequence[Node], word: Word
 ) -> Pattern | None:
-    """The form that an atom makes with its arguments, if it is one of those above."""
-    if name in ("square", "power", "sqrt"):
-        return _power(name, arguments)
-    if name == "trace":
+    """The form that an atom makes with its arguments, if it is one of those above.
+
+    `word` has the letters of the atom where it is a product of matrices.
+    """
+    exponents = answers.exponents
+    if exponents is not None and len(exponents) == 1:
+        return _power(exponents[0], arguments[0])
+    found = _square(atom, answers, arguments) or _quadratic(word, nodes)
+    if found is None and answers.dependence == TRACE:
         found = _trace_of_inverse(arguments[0], nodes)
-        if found is not None:
-            return found
-    if name in PRODUCTS or name == "quad_form":
-        found = _quadratic(name, params, arguments, nodes)
-        if found is not None:
-            return found
-    if name in KEEPS_ROOT:
-        return _keeping(arguments)
-    if name in PRODUCTS:
-        constants = [node for node in arguments if node.constant]
-        if len(constants) == len(arguments) - 1 and all(c.sign.is_nonnegative for c in constants):
-            return _keeping(arguments)
-        return _over_reciprocal(arguments, nodes) if name == "mul" else None
-    if name == "div":
-        numerator, divisor = arguments
-        if divisor.constant:
-            return _keeping([numerator]) if divisor.sign is Sign.POSITIVE else None
-        return Pattern(Kind.OVER, (numerator.number, divisor.number))
-    return None
+    if found is not None:
+        return found
+    kept = _keeping_root(atom, answers, arguments)
+    if kept:
+        return Pattern(Kind.KEEPS_ROOT, tuple(node.number for node in kept))
+    return _over(exponents, arguments, nodes)
 
 
 def sign(pattern: Pattern | None) -> Sign:
@@ -94,17 +95,22 @@ def sign(pattern: Pattern | None) -> Sign:
     return Sign.UNKNOWN
 
 
-def _keeping(arguments: Sequence[Node]) -> Pattern:
-    return Pattern(Kind.KEEPS_ROOT, tuple(node.number for node in arguments))
+def _keeping_root(atom: Atom, answers: Answers, arguments: Sequence[Node]) -> Sequence[Node]:
+    """The arguments whose convex roots make the root of the form convex; none where they do not.
+
+    They do where f is homogeneous, convex and rising: f then is the largest of sums with weights that
+    are not negative, and √(Σ w h²) is a norm.
+    """
+    varying = [i for i, node in enumerate(arguments) if not node.constant]
+    if not all(answers.moves[i] is Monotonicity.INCREASING for i in varying):
+        return ()
+    if len(varying) == 1 and varying[0] in atom.linear_in:
+        return [arguments[varying[0]]]
+    convex = answers.curvature in (Curvature.CONVEX, Curvature.AFFINE)
+    return arguments if atom.is_homogeneous and convex else ()
 
 
-def _power(name: str, arguments: Sequence[Node]) -> Pattern | None:
-    base = arguments[0]
-    if name == "square":
-        return Pattern(Kind.SQUARE, (base.number,))
-    if name == "sqrt":
-        return Pattern(Kind.ROOT, (base.number,))
-    exponents = arguments[1].value
+def _power(exponents: np.ndarray | None, base: Node) -> Pattern | None:
     if exponents is None or exponents.size == 0 or base.constant:
         return None
     if np.all(exponents >= 2):
@@ -118,61 +124,66 @@ def _power(name: str, arguments: Sequence[Node]) -> Pattern | None:
     return Pattern(Kind.ROOT, (base.number,)) if np.all(exponents >= 0.5) else None
 
 
-def _over_reciprocal(arguments: Sequence[Node], nodes: Sequence[Node]) -> Pattern | None:
-    """f * b**-1, f * inv_pos(b), f * (k / b) with a constant k > 0."""
-    for numerator, factor in (tuple(arguments), tuple(reversed(arguments))):
-        inner = [nodes[i] for i in factor.arguments]
-        name = factor.atom.name if factor.atom is not None else None
-        if name == "inv_pos":
-            return Pattern(Kind.OVER, (numerator.number, inner[0].number))
-        if name == "power" and inner[1].value is not None and np.all(inner[1].value == -1):
-            return Pattern(Kind.OVER, (numerator.number, inner[0].number))
-        if name == "div" and inner[0].constant and inner[0].sign is Sign.POSITIVE:
-            return Pattern(Kind.OVER, (numerator.number, inner[1].number))
+def _over(
+    exponents: Exponents | None, arguments: Sequence[Node], nodes: Sequence[Node]
+) -> Pattern | None:
+    """f / b, and f * g with a g that is k / b for a constant k > 0, b**-1 among them."""
+    if exponents is None or len(exponents) != 2:
+        return None
+    for numerator, other in ((0, 1), (1, 0)):
+        if not _is(exponents[numerator], 1):
+            continue
+        if _is(exponents[other], -1) and not arguments[other].constant:
+            return Pattern(Kind.OVER, (arguments[numerator].number, arguments[other].number))
+        divisor = _divisor(arguments[other], nodes) if _is(exponents[other], 1) else None
+        if divisor is not None:
+            return Pattern(Kind.OVER, (arguments[numerator].number, divisor))
     return None
+
+
+def _divisor(node: Node, nodes: Sequence[Node]) -> int | None:
+    """The number of b in a node that is k / b, with a constant k > 0."""
+    if node.exponents is None:
+        return None
+    inner = [nodes[i] for i in node.arguments[: len(node.exponents)]]
+    below = [i for i, exponent in enumerate(node.exponents) if _is(exponent, -1)]
+    above = [each for i, each in enumerate(inner) if i not in below]
+    if len(below) != 1 or not all(each.constant and each.sign is Sign.POSITIVE for each in above):
+        return None
+    return inner[below[0]].number
+
+
+def _is(exponent: np.ndarray | None, number: float) -> bool:
+    return exponent is not None and bool(np.all(exponent == number))
 
 
 # quadratic forms and matrix fractions
 
 
-def _quadratic(
-    name: str, params: dict[str, Any], arguments: Sequence[Node], nodes: Sequence[Node]
-) -> Pattern | None:
-    """a*a, a @ a, x @ P @ x and quad_form, with P constant or an inverse."""
-    if name == "quad_form":
-        return _form(arguments[0], arguments[1], nodes)
-    if len(arguments) != 2:
+def _square(atom: Atom, answers: Answers, arguments: Sequence[Node]) -> Pattern | None:
+    """A product of an argument with itself that is made of squares of its entries."""
+    if len(arguments) != 2 or arguments[0].number != arguments[1].number:
         return None
-    first, second = arguments
-    if first.number == second.number and _is_square(name, params, first):
-        return Pattern(Kind.SQUARE, (first.number,))
-    if name not in ("matmul", "dot") or len(first.shape) != 1 or len(second.shape) != 1:
+    dependence = answers.dependence
+    if isinstance(dependence, Contraction):
+        first, second = dependence.subscripts.split("->")[0].split(",")
+        squares = first == second
+    else:
+        squares = dependence is Dependence.ELEMENTWISE and atom.is_multilinear
+    return Pattern(Kind.SQUARE, (arguments[0].number,)) if squares else None
+
+
+def _quadratic(word: Word, nodes: Sequence[Node]) -> Pattern | None:
+    """x' P x with a constant P, and x' inv(X) x."""
+    if len(word) != 3 or word[0].number != word[2].number:
         return None
-    for vector, other in ((first, second), (second, first)):
-        inner = [nodes[i] for i in other.arguments]
-        inner_name = other.atom.name if other.atom is not None else None
-        if inner_name in ("matmul", "dot"):
-            for matrix, repeated in ((inner[0], inner[1]), (inner[1], inner[0])):
-                if repeated.number == vector.number and len(matrix.shape) == 2:
-                    return _form(vector, matrix, nodes)
-        if inner_name == "solve" and inner[1].number == vector.number:
-            return _fraction(vector, inner[0])
-    return None
-
-
-def _is_square(name: str, params: dict[str, Any], factor: Node) -> bool:
-    """Whether a product of a factor with itself is made of squares of its entries."""
-    if name == "einsum":
-        first, second = params["subscripts"].split("->")[0].split(",")
-        return bool(first == second)
-    return name == "mul" or (name in ("matmul", "dot") and len(factor.shape) <= 1)
-
-
-def _form(vector: Node, matrix: Node, nodes: Sequence[Node]) -> Pattern | None:
-    if matrix.definiteness >= MatrixKind.SEMIDEFINITE and matrix.constant:
+    vector, matrix = nodes[word[0].number], nodes[word[1].number]
+    if len(vector.shape) != 1 or not word[0].transposed or word[2].transposed:
+        return None
+    if word[1].inverted:
+        return _fraction(vector, matrix)
+    if matrix.constant and matrix.definiteness >= MatrixKind.SEMIDEFINITE:
         return Pattern(Kind.QUADRATIC, (vector.number, matrix.number))
-    if matrix.atom is not None and matrix.atom.name == "inv":
-        return _fraction(vector, nodes[matrix.arguments[0]])
     return None
 
 
@@ -184,25 +195,21 @@ def _fraction(vector: Node, matrix: Node) -> Pattern | None:
 
 
 def _trace_of_inverse(argument: Node, nodes: Sequence[Node]) -> Pattern | None:
-    name = argument.atom.name if argument.atom is not None else None
+    """trace(inv(X)), trace(C @ inv(X)) and trace(inv(X) @ C) with a constant C >= 0."""
     inner = [nodes[i] for i in argument.arguments]
-    if name == "inv" and inner[0].definiteness >= MatrixKind.SEMIDEFINITE:
-        return Pattern(Kind.TRACE_INVERSE, (inner[0].number,), positive=True)
-    weight, matrix = None, None
-    if name == "solve":
-        matrix, weight = inner
-    if name == "matmul":
-        for first, second in ((inner[0], inner[1]), (inner[1], inner[0])):
-            if second.atom is not None and second.atom.name == "inv":
-                weight, matrix = first, nodes[second.arguments[0]]
-    if weight is None or matrix is None or weight.value is None or matrix.constant:
+    letters = word(argument.factors, inner, nodes)
+    inverses = [nodes[letter.number] for letter in letters if letter.inverted]
+    weights = [nodes[letter.number] for letter in letters if not letter.inverted]
+    if len(inverses) != 1 or len(weights) > 1:
         return None
-    if (
-        weight.definiteness < MatrixKind.SEMIDEFINITE
-        or matrix.definiteness < MatrixKind.SEMIDEFINITE
-    ):
+    if any(each.definiteness < MatrixKind.SEMIDEFINITE for each in (*inverses, *weights)):
         return None
-    return Pattern(Kind.TRACE_INVERSE, (matrix.number,), bool(np.any(weight.value)))
+    positive = True
+    for weight in weights:
+        if weight.value is None or inverses[0].constant:
+            return None
+        positive = bool(np.any(weight.value))
+    return Pattern(Kind.TRACE_INVERSE, (inverses[0].number,), positive)
 
 
 # what the forms give
@@ -225,7 +232,7 @@ def apply(
     elif kind is Kind.ROOT:
         return (CONVEX if known[first][2] else UNKNOWN), UNKNOWN, False
     elif kind is Kind.OVER:
-        return _over(pattern, nodes, known), UNKNOWN, False
+        return _quotient(pattern, nodes, known), UNKNOWN, False
     else:
         affine = all(known[i][0] == AFFINE for i in pattern.nodes)
         logarithmic = affine and pattern.positive and nodes[first].constant
@@ -235,7 +242,7 @@ def apply(
     return (CONVEX if root else UNKNOWN), UNKNOWN, root
 
 
-def _over(pattern: Pattern, nodes: Sequence[Node], known: Sequence[Channels]) -> int:
+def _quotient(pattern: Pattern, nodes: Sequence[Node], known: Sequence[Channels]) -> int:
     numerator, divisor = pattern.nodes
     if not known[numerator][2]:
         return UNKNOWN

@@ -6,18 +6,17 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
+
 from hcmodel.atoms.rules import Domain, Monotonicity
 from hcmodel.expressions.constraint import Constraint
 from hcmodel.expressions.leaves import Expression, Variable
 from hcmodel.facts.bits import AFFINE, CONCAVE, CONVEX, PASSING, SWAPPED, UNKNOWN, WORDS
 from hcmodel.facts.curvature import Curvatures, can_be_log
-from hcmodel.facts.local_rules import MOVEMENT
 from hcmodel.facts.node_facts import Node
 from hcmodel.grammar import Span, syntax
 from hcmodel.proof.coordinate_search import Task, failing
 
-PRODUCTS = {"mul", "matmul", "dot", "einsum", "outer", "kron", "prod", "quad_form"}
-LINEAR = {"add", "sub", "neg", "sum", "mean", "cumsum", "trace", *MOVEMENT}
 MAX_TEXT = 80
 MAX_PART = 40  # of an argument beside the whole
 ASKED = {
@@ -113,7 +112,7 @@ def _descend(
 
 
 def _adds(node: Node) -> bool:
-    return node.atom is not None and node.atom.name in ("add", "sub")
+    return node.atom is not None and bool(node.atom.summed) and len(node.arguments) > 1
 
 
 def _asked(passing: tuple[int, ...], want: int) -> int:
@@ -180,14 +179,27 @@ class _Reason:
         assert node.atom is not None
         if node.rule is None or self._leaves_domain():
             return self._outside()
-        product = node.atom.name in PRODUCTS or (node.atom.name == "div" and len(self.varying) == 2)
-        if log and self.want and not (product and self.want != CONCAVE):
+        kind = self._kind_of_product()
+        if log and self.want and not (kind and self.want != CONCAVE):
             return f"{name} is only log-{WORDS[log]}, where {_article(self.want)} term is needed"
-        if product:
-            return self._product()
-        if node.atom.name in LINEAR:
+        if kind:
+            return self._product(kind)
+        if node.atom.is_homogeneous and node.rule.plain == AFFINE:
             return self._sum()
         return self._composition()
+
+    def _kind_of_product(self) -> str | None:
+        """What to call a node that multiplies or divides varying terms; None if it does not."""
+        node = self.node
+        assert node.atom is not None
+        if node.exponents is not None and len(node.exponents) == 1:
+            return None  # a power
+        if node.exponents is not None and len(self.varying) == len(node.exponents):
+            divides = any(each is not None and np.any(each < 0) for each in node.exponents)
+            return "a quotient" if divides else "a product"
+        facts = [self.nodes[i].argument for i in node.arguments]
+        degree = node.atom.degree(facts, node.params)
+        return "a product" if degree is not None and degree > 1 else None
 
     def _leaves_domain(self) -> bool:
         rule = self.node.rule
@@ -213,10 +225,7 @@ class _Reason:
         part = self.words.of(argument.expression, MAX_PART)
         return f"{self.name} needs {part} {ASKED[domain]}, which is not proven"
 
-    def _product(self) -> str:
-        node = self.node
-        assert node.atom is not None
-        kind = "a quotient" if node.atom.name == "div" else "a product"
+    def _product(self, kind: str) -> str:
         if self.want == CONCAVE:
             return f"{self.name} is {kind} of varying terms, where a concave term is needed"
         start = f"{self.name} is {kind} of varying terms, convex only through logarithms"
@@ -231,7 +240,7 @@ class _Reason:
         if not factor.supported:
             return f"{self.words.of(factor.expression)} may be 0 or change its sign"
         leaf = factor
-        while leaf.atom is not None and leaf.atom.name in MOVEMENT:
+        while leaf.atom is not None and leaf.atom.moves_entries:
             leaf = self.nodes[leaf.arguments[0]]
         if isinstance(leaf.expression, Variable) and can_be_log(leaf.expression):
             return self._kept_plain(leaf.expression.name)

@@ -19,11 +19,6 @@ from hcmodel.facts.curvature import Curvatures
 from hcmodel.facts.node_facts import Facts, Node
 
 MAX_TERMS = 2000  # a sum of more is not taken apart
-# Linear in one argument while the others are constant, so that sums can be drawn out of them.
-DISTRIBUTES = {
-    *("mul", "div", "matmul", "dot", "einsum", "sum", "mean", "cumsum", "trace"),
-    *("index", "reshape", "transpose", "broadcast_to"),
-}
 
 
 @dataclass(frozen=True)
@@ -124,30 +119,37 @@ def _terms(facts: Facts, expression: Expression) -> list[tuple[bool, Expression]
 def _parts(facts: Facts, node: Node, term: Expression) -> list[tuple[bool, Expression]] | None:
     if not isinstance(term, Apply) or node.constant:
         return None
-    name = term.atom.name
-    if name == "neg":
-        return [(True, term.args[0])]
-    if name in ("add", "sub"):
-        return [(name == "sub" and i == 1, argument) for i, argument in enumerate(term.args)]
-    if name not in DISTRIBUTES:
-        return None
+    atom = term.atom
+    if atom.summed:
+        signs = atom.signs(len(term.args))
+        return [(sign < 0, argument) for sign, argument in zip(signs, term.args, strict=True)]
     varying = [i for i, argument in enumerate(term.args) if not facts[argument].constant]
-    if len(varying) != 1 or (name == "div" and varying[0] != 0):
-        return None
+    if len(varying) != 1 or varying[0] not in atom.linear_in:
+        return None  # else it is linear in one argument, so that a sum can be drawn out of it
     place = varying[0]
     inner = term.args[place]
     parts = _parts(facts, facts[inner], inner) if facts[inner].sign is Sign.UNKNOWN else None
     if parts is not None:
         return [(flips, _applied(term, place, part)) for flips, part in parts]
-    return _by_sign_of_factor(facts, term, 1 - place) if len(term.args) == 2 else None
+    if len(term.args) != 2 or not atom.is_multilinear:
+        return None
+    return _by_sign_of_factor(facts, term, 1 - place)
 
 
 def _applied(term: Apply, place: int, part: Expression) -> Expression:
     """The term's atom applied to one part of its argument, which may lack the argument's shape."""
     inner = term.args[place]
-    if part.shape == () and inner.shape != () and term.atom.name == "sum":
-        return _filled(part * (inner.size / term.size), term.shape)  # a sum of equal entries
+    if part.shape == () and inner.shape != () and len(term.args) == 1:
+        # a linear function of equal entries
+        weights = np.asarray(term.atom.function(np, np.ones(inner.shape), **dict(term.params)))
+        return _filled(part if np.all(weights == 1) else part * _shortened(weights), term.shape)
     return _with_argument(term, place, _filled(part, inner.shape))
+
+
+def _shortened(weights: np.ndarray) -> np.ndarray | float:
+    """The number that all weights are, or the weights themselves."""
+    same = weights.size and np.all(weights == weights.flat[0])
+    return float(weights.flat[0]) if same else weights
 
 
 def _filled(part: Expression, shape: tuple[int, ...]) -> Expression:
@@ -164,7 +166,7 @@ def _by_sign_of_factor(
 ) -> list[tuple[bool, Expression]] | None:
     """A product with a constant of mixed signs as the part with its positive entries and the rest."""
     factor = term.args[place]
-    if facts[factor].sign is not Sign.UNKNOWN or term.atom.name == "div":
+    if facts[factor].sign is not Sign.UNKNOWN:
         return None
     if isinstance(factor, Constant):
         up: Expression = Constant(np.maximum(factor.value, 0.0))

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from hcmodel.atoms import enclosures
 from hcmodel.atoms.rules import Always, Curvature, Monotonicity, Sign
 from hcmodel.expressions.constraint import Constraint
 from hcmodel.expressions.leaves import Expression
@@ -107,8 +108,12 @@ def mutated(name: str, **facts: Any) -> Callable[[pytest.MonkeyPatch], None]:
     """A mutation of the atom table."""
 
     def apply(patch: pytest.MonkeyPatch) -> None:
-        wrong = {fact: Always(value) for fact, value in facts.items()}
-        patch.setitem(ATOMS, name, dataclasses.replace(ATOMS[name], **wrong))
+        atom = ATOMS[name]
+        wrong = {
+            fact: Always(value) if callable(getattr(atom, fact)) else value
+            for fact, value in facts.items()
+        }
+        patch.setitem(ATOMS, name, dataclasses.replace(atom, **wrong))
 
     return apply
 
@@ -141,7 +146,10 @@ MUTATIONS: dict[str, Callable[[pytest.MonkeyPatch], None]] = {
         facts, "_domain_of", lambda variable: ((variable.lower, variable.upper), Sign.POSITIVE)
     ),
     "domains are ignored": replaced(local_rules, "_needed", lambda *known: 0),
-    "products of ends": replaced(intervals, "_product", lambda a, b: (a[0] * b[0], a[1] * b[1])),
+    "products of ends": replaced(enclosures, "_corners", lambda a, b: (a[0] * b[0], a[1] * b[1])),
+    "square roots are squares": mutated("sqrt", exponents=(np.array(2.0),)),
+    "differences are sums": mutated("sub", summed=(1,)),
+    "log1p is its argument": mutated("log1p", exponents=(np.array(1.0),)),
     "convex is log-convex": replaced(
         curvature, "_closed", lambda node, plain, log, root: (plain, log | plain, root)
     ),
