@@ -41,10 +41,16 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if given.command is None:
         parser.print_help()
         return 0
-    warnings.showwarning = _show_warning
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):  # letters that a terminal lacks become ?
             stream.reconfigure(errors="replace")
+    with warnings.catch_warnings():  # which restores `showwarning` as well
+        warnings.showwarning = _show_warning
+        return _run(given)
+
+
+def _run(given: argparse.Namespace) -> int:
+    """Run the chosen command; what goes wrong becomes a message and an exit code."""
     try:
         return int(given.run(given))
     except HCError as error:

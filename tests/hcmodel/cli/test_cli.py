@@ -6,6 +6,7 @@ import csv
 import json
 import subprocess
 import sys
+import warnings
 from pathlib import Path
 
 import pytest
@@ -288,3 +289,12 @@ def test_check_reports_mistakes_as_the_other_commands_do(
     assert json.loads(capsys.readouterr().out)["error"]["line"] == 2
     assert main(["check", tank, "--samples", "0"]) == 1
     assert "samples is a whole number" in capsys.readouterr().err
+
+
+def test_the_command_leaves_the_display_of_warnings_as_it_was(capsys):
+    before, filters = warnings.showwarning, list(warnings.filters)
+    assert main(["methods"]) == 0
+    assert main(["solve", "missing.hc"]) == 1
+    assert warnings.showwarning is before
+    assert warnings.filters == filters
+    assert "missing.hc" in capsys.readouterr().err
