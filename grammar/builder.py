@@ -15,7 +15,7 @@ from lark import Token, Transformer
 
 from hcmodel.grammar import syntax
 from hcmodel.grammar.diagnostics import Diagnostic
-from hcmodel.grammar.layout import quote, span_of
+from hcmodel.grammar.phrases import quote, span_of
 from hcmodel.grammar.syntax import Node, Span
 
 MAX_DEPTH = 200  # of the syntax tree of one statement

@@ -11,10 +11,10 @@ from collections.abc import Callable
 
 from hcmodel.grammar import habits
 from hcmodel.grammar.diagnostics import Diagnostic
-from hcmodel.grammar.failure import ENDS_OPERAND, EXPRESSION, Failure, expected, list_words
 from hcmodel.grammar.foreign import FOREIGN
 from hcmodel.grammar.keywords import KEYWORDS
-from hcmodel.grammar.layout import OPERATORS, quote, span_of
+from hcmodel.grammar.parse_failure import ENDS_OPERAND, EXPRESSION, Failure, expected, list_words
+from hcmodel.grammar.phrases import OPERATORS, quote, span_of
 
 Rule = Callable[[Failure], Diagnostic | None]
 

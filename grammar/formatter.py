@@ -14,10 +14,10 @@ from itertools import groupby
 from lark import Token
 
 from hcmodel.grammar.diagnostics import normalize_newlines
-from hcmodel.grammar.failure import ENDS_OPERAND
 from hcmodel.grammar.keywords import KEYWORDS
-from hcmodel.grammar.layout import Phrase, cut
+from hcmodel.grammar.parse_failure import ENDS_OPERAND
 from hcmodel.grammar.parser import parse, tokenize
+from hcmodel.grammar.phrases import Phrase, cut
 from hcmodel.grammar.syntax import Comment
 
 INDENT = 4

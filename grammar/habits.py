@@ -11,9 +11,9 @@ from collections.abc import Sequence
 from lark import Token
 
 from hcmodel.grammar.diagnostics import Diagnostic
-from hcmodel.grammar.failure import ENDS_OPERAND, Failure
 from hcmodel.grammar.keywords import FUNCTIONS, KEYWORDS, REDUCTIONS
-from hcmodel.grammar.layout import quote, span_of
+from hcmodel.grammar.parse_failure import ENDS_OPERAND, Failure
+from hcmodel.grammar.phrases import quote, span_of
 
 LONGEST_EXAMPLE = 60
 WORDS = ("IN", "FOR", "IF", "AND", "OR", "NOT")

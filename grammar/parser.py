@@ -17,9 +17,9 @@ from hcmodel.grammar import syntax
 from hcmodel.grammar.builder import RejectedError, TreeBuilder, check_depth
 from hcmodel.grammar.diagnostics import Diagnostic, GrammarError, normalize_newlines
 from hcmodel.grammar.explain import explain
-from hcmodel.grammar.failure import Failure
 from hcmodel.grammar.habits import NO_NAME
-from hcmodel.grammar.layout import Phrase, check_size, cut, split_comments
+from hcmodel.grammar.parse_failure import Failure
+from hcmodel.grammar.phrases import Phrase, check_size, cut, split_comments
 from hcmodel.grammar.syntax import Span
 
 MAX_DIAGNOSTICS = 10

@@ -1,8 +1,39 @@
-"""What holds for every test: one thread for linear algebra, since the workers share the cores already."""
+"""What holds for every test.
+
+One thread for linear algebra, since the workers share the cores already. No limit on time for the
+examples of hypothesis, since a busy machine is not an error.
+"""
 
 from __future__ import annotations
 
 import os
+import time
+from dataclasses import dataclass
+
+import pytest
+from hypothesis import HealthCheck, settings
 
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+settings.register_profile("any speed", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("any speed")
+
+
+@pytest.fixture
+def clock(monkeypatch: pytest.MonkeyPatch) -> FakeClock:
+    """`time.monotonic` as the test says, so that limits on time do not depend on the machine."""
+    fake = FakeClock()
+    monkeypatch.setattr(time, "monotonic", fake.read)
+    return fake
+
+
+@dataclass
+class FakeClock:
+    """Stands still, unless each look at it advances it by `tick` seconds."""
+
+    now: float = 1000.0
+    tick: float = 0.0
+
+    def read(self) -> float:
+        self.now += self.tick
+        return self.now

@@ -1,13 +1,19 @@
-"""What the source text itself has to keep: no heuristic number without a source."""
+"""What the source text itself has to keep: names, numbers, sizes, and tests that can fail."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import ast
+import re
+import tomllib
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 
 from tests.benchmarks.constants import ROOT, Number, files, numbers
+
+# ---- numbers -------------------------------------------------------------------------------------
 
 NUMBERS = [number for path in files() for number in numbers(path)]
 
@@ -78,3 +84,117 @@ def test_numbers_are_found_where_they_stand(
 def test_there_is_something_to_look_at() -> None:
     assert len({number.path for number in NUMBERS}) > 30
     assert any((ROOT / number.path).name == "numerics.py" for number in NUMBERS)
+
+
+# ---- names, sizes and tests ----------------------------------------------------------------------
+
+SOURCES = ("hcmodel", "grammar", "solvers")
+# Basenames that several packages need: a package's entry point; the model of a user and the model of a
+# step; facts about curvature and where a method's curvature comes from; a table of atoms and one of
+# backends. The suites of `testing` are named after what they check.
+SHARED = {"__init__.py", "model.py", "curvature.py", "table.py"}
+SUITES = "hcmodel/testing"
+# Words with which a test would look at the clock. `time_limit` is tested with the fixture `clock`.
+CLOCKS = re.compile(r"\b(perf_counter|process_time|monotonic|sleep|timeout|timeit|time\.time)\b")
+
+
+def sources() -> Iterator[Path]:
+    for folder in SOURCES:
+        for path in sorted((ROOT / folder).rglob("*.py")):
+            inner = path.relative_to(ROOT)
+            if inner.parts[:2] not in (("hcmodel", "grammar"), ("hcmodel", "solvers")):  # links
+                yield path
+
+
+def modules_of_tests() -> list[Path]:
+    return [
+        path
+        for path in sorted((ROOT / "tests").rglob("*.py"))
+        if "benchmarks" not in path.parts and path != Path(__file__)
+    ]
+
+
+def test_few_modules_stand_at_the_root() -> None:
+    modules = [path.name for path in (ROOT / "hcmodel").glob("*.py")]
+    assert len(modules) <= 5, modules
+
+
+def test_no_two_modules_share_a_name_without_need() -> None:
+    places = defaultdict(list)
+    for path in sources():
+        inner = path.relative_to(ROOT).as_posix()
+        if path.name not in SHARED and not inner.startswith(SUITES):
+            places[path.name].append(inner)
+    assert [each for each in places.values() if len(each) > 1] == []
+
+
+def test_the_linter_limits_the_size_of_functions() -> None:
+    lint = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["ruff"]["lint"]
+    assert {"C901", "PLR0915"} <= set(lint["select"])
+    assert lint["mccabe"]["max-complexity"] <= 12
+    assert lint["pylint"]["max-statements"] <= 50
+
+
+def test_nobody_replaces_how_warnings_are_shown_for_good() -> None:
+    for path in sources():
+        for node in ast.walk(ast.parse(path.read_text())):
+            if isinstance(node, ast.FunctionDef) and _replaces_showwarning(node):
+                opened = [
+                    ast.unparse(each) for each in ast.walk(node) if isinstance(each, ast.With)
+                ]
+                assert any("catch_warnings" in each for each in opened), path
+
+
+def _replaces_showwarning(function: ast.FunctionDef) -> bool:
+    targets = (
+        target
+        for node in ast.walk(function)
+        if isinstance(node, ast.Assign)
+        for target in node.targets
+    )
+    return any(ast.unparse(target) == "warnings.showwarning" for target in targets)
+
+
+@pytest.mark.parametrize(
+    "path", modules_of_tests(), ids=lambda path: path.relative_to(ROOT).as_posix()
+)
+def test_no_test_looks_at_the_clock(path: Path) -> None:
+    if path == ROOT / "tests" / "conftest.py":  # where the clock is replaced
+        return
+    lines = enumerate(path.read_text().splitlines(), 1)
+    assert [(number, line) for number, line in lines if CLOCKS.search(line)] == []
+
+
+@pytest.mark.parametrize(
+    "path", modules_of_tests(), ids=lambda path: path.relative_to(ROOT).as_posix()
+)
+def test_no_test_passes_because_a_solve_fails(path: Path) -> None:
+    """An assertion on a status has no `or`, and none stands behind `if status == …` without an else."""
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.Assert) and isinstance(node.test, ast.BoolOp):
+            weak = isinstance(node.test.op, ast.Or) and _asks_for_a_status(node.test)
+            assert not weak, f"{path}:{node.lineno}"
+        if isinstance(node, ast.If) and not node.orelse and _asks_for_a_status(node.test):
+            asserts = [each for part in node.body for each in ast.walk(part)]
+            asserts = [each for each in asserts if isinstance(each, ast.Assert)]
+            allowed = f"{path.name}:{_function_around(path, node.lineno)}" in CONDITIONAL
+            assert allowed or not asserts, f"{path}:{node.lineno}"
+
+
+# Helpers that check what a claim means if it is made; those who call them assert the claim itself.
+CONDITIONAL = {"test_second_order.py:assert_honest", "test_bundle_level.py:check_honest"}
+
+
+def _asks_for_a_status(test: ast.expr) -> bool:
+    return re.search(r"\b(status|termination)\b", ast.unparse(test)) is not None
+
+
+def _function_around(path: Path, line: int) -> str:
+    functions = [n for n in ast.walk(ast.parse(path.read_text())) if isinstance(n, ast.FunctionDef)]
+    return next((f.name for f in functions if f.lineno <= line <= (f.end_lineno or 0)), "")
+
+
+def test_the_shared_names_are_still_shared() -> None:
+    """An exception that is not needed any more goes."""
+    names = Counter(path.name for path in sources())
+    assert all(names[name] > 1 for name in SHARED)

@@ -22,8 +22,8 @@ from hcmodel.engines import sparsity
 from hcmodel.engines.batches import FEWEST, batched
 from hcmodel.engines.engine import ProgramStack
 from hcmodel.engines.forward import SPARSE_DENSITY, SPARSE_ROWS, Forward, on_tape, swept
+from hcmodel.engines.graph_program import PARTS, Program
 from hcmodel.engines.interactions import HessianPlan, Interactions, TooDense, hessian_plan
-from hcmodel.engines.program import PARTS, Program
 from hcmodel.expressions.leaves import Variable
 from hcmodel.expressions.shapes import Shape
 

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hcmodel.atoms.atom import Atom
-from hcmodel.engines.program import Program
+from hcmodel.engines.graph_program import Program
 from hcmodel.errors import ModelError
 from hcmodel.expressions.layout import Layout
 from hcmodel.expressions.shapes import Shape

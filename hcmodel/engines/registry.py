@@ -10,7 +10,7 @@ from collections.abc import Sequence
 
 from hcmodel.engines.autograd_ import AutogradEngine
 from hcmodel.engines.engine import CompiledStack, Engine
-from hcmodel.engines.program import Program
+from hcmodel.engines.graph_program import Program
 from hcmodel.errors import ModelError
 from hcmodel.expressions.layout import Layout
 from hcmodel.expressions.leaves import Expression

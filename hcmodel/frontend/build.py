@@ -17,7 +17,7 @@ from hcmodel.errors import HCError, HCWarning
 from hcmodel.expressions.graph import topological_order
 from hcmodel.expressions.leaves import Constraint, Expression, Parameter, Variable, as_expression
 from hcmodel.expressions.model import Maximize, Minimize, Model
-from hcmodel.frontend import comprehension, indexing
+from hcmodel.frontend import comprehension, subscripts
 from hcmodel.frontend.constraints import Family, Rows
 from hcmodel.frontend.data import Arrays
 from hcmodel.frontend.expressions import Evaluator
@@ -237,7 +237,7 @@ class Builder:
             self._start(statement)
 
     def _set(self, statement: syntax.SetDeclaration) -> None:
-        members = indexing.dimension(self.evaluator, statement.value, is_shape=False)
+        members = subscripts.dimension(self.evaluator, statement.value, is_shape=False)
         dimensions = (members,) if members.labels is None else None
         value = Value(members.values.astype(float), dimensions=dimensions)
         self.names.declare(Symbol(statement.name.identifier, Kind.SET, statement.name.span, value))

@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from hcmodel.frontend import functions, indexing
+from hcmodel.frontend import functions, subscripts
 from hcmodel.frontend.mistakes import Mistake
-from hcmodel.frontend.segments import Tuples, reduce_segments
+from hcmodel.frontend.segment_tables import Tuples, reduce_segments
 from hcmodel.frontend.signs import has_variables, is_polynomial, is_positive
 from hcmodel.frontend.values import (
     Axis,
@@ -71,7 +71,7 @@ def open_generators(
     for generator in generators:
         name = generator.index.identifier
         if name not in involved:
-            values = indexing.dimension(evaluator, generator.index_set, is_shape=False).values
+            values = subscripts.dimension(evaluator, generator.index_set, is_shape=False).values
             axis = Axis(name, len(values))
             axes.append(axis)
             scope[name] = Value(values.astype(float), (axis,))
@@ -168,17 +168,17 @@ def _members(
     axis = Axis(", ".join(columns), count)
     bound = _bound(evaluator, columns, axis)
     if not isinstance(node, syntax.Range) or not _names_under(node) & set(bound.scope):
-        values = indexing.dimension(evaluator, node, is_shape=False).values
+        values = subscripts.dimension(evaluator, node, is_shape=False).values
         _counted((count, len(values)), generator.span)
         return np.repeat(np.arange(count), len(values)), np.tile(values.astype(float), count)
     ends = []
     for end in (node.lower, node.upper):
         value = bound.constant("the end of a range").evaluate(end)
-        whole = indexing.integers(value, end.span, "the end of a range")
+        whole = subscripts.integers(value, end.span, "the end of a range")
         ends.append(np.broadcast_to(whole, (count,)))
     sizes = np.maximum(ends[1] - ends[0] + 1, 0)
     if count:
-        indexing.check_range(1, int(sizes.max()), node.span)
+        subscripts.check_range(1, int(sizes.max()), node.span)
     total = _counted((int(sizes.sum()),), generator.span)
     rows = np.repeat(np.arange(count), sizes)
     before = np.cumsum(sizes) - sizes
@@ -205,7 +205,7 @@ def dimensions_of(
 ) -> tuple[Dimension, ...]:
     """The index ranges of generators that do not depend on each other."""
     return tuple(
-        indexing.dimension(evaluator, generator.index_set, is_shape=False)
+        subscripts.dimension(evaluator, generator.index_set, is_shape=False)
         for generator in generators
     )
 

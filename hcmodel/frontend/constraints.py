@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from hcmodel.expressions.leaves import Constraint, as_expression
-from hcmodel.frontend import comprehension, indexing
+from hcmodel.frontend import comprehension, subscripts
 from hcmodel.frontend.expressions import Evaluator, check_shapes
 from hcmodel.frontend.mistakes import Mistake
 from hcmodel.frontend.values import (
@@ -117,7 +117,7 @@ def _family(
         ranges.append(
             None
             if dependent
-            else indexing.dimension(evaluator, generator.index_set, is_shape=False)
+            else subscripts.dimension(evaluator, generator.index_set, is_shape=False)
         )
     members = None
     if opened.tuples is not None:

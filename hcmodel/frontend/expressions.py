@@ -14,7 +14,7 @@ import numpy as np
 
 from hcmodel.errors import HCError
 from hcmodel.expressions.leaves import Apply
-from hcmodel.frontend import comprehension, functions, indexing
+from hcmodel.frontend import comprehension, functions, subscripts
 from hcmodel.frontend.mistakes import Mistake, in_words
 from hcmodel.frontend.names import Kind, Names, Symbol
 from hcmodel.frontend.values import (
@@ -190,7 +190,7 @@ class Evaluator:
     # ---- what has a module of its own
 
     def subscript(self, node: syntax.Subscript) -> Value:
-        return indexing.subscript(self, node)
+        return subscripts.subscript(self, node)
 
     def call(self, node: syntax.Call) -> Value:
         if node.arguments and isinstance(node.arguments[0], syntax.Comprehension):

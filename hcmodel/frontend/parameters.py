@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 
 from hcmodel.expressions.leaves import Parameter
-from hcmodel.frontend import indexing
+from hcmodel.frontend import subscripts
 from hcmodel.frontend.data import Arrays
 from hcmodel.frontend.expressions import COMPARE, Evaluator
 from hcmodel.frontend.mistakes import Mistake, PoisonedError, nearest
@@ -136,7 +136,7 @@ class ParameterData:
         if name in self._conflicting:
             raise PoisonedError(name)
         dimensions = tuple(
-            indexing.dimension(evaluator, entry, is_shape=True) for entry in declaration.shape
+            subscripts.dimension(evaluator, entry, is_shape=True) for entry in declaration.shape
         )
         shape = tuple(each.length for each in dimensions)
         array = self._value(evaluator, declaration, shape)

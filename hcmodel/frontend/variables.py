@@ -10,7 +10,7 @@ from hcmodel.errors import ModelError
 from hcmodel.expressions.leaves import Variable
 from hcmodel.expressions.shapes import Shape
 from hcmodel.expressions.variable_sets import simplex_conflict
-from hcmodel.frontend import indexing
+from hcmodel.frontend import subscripts
 from hcmodel.frontend.expressions import Evaluator
 from hcmodel.frontend.mistakes import Mistake
 from hcmodel.frontend.values import MAX_DIMENSIONS, Dimension, shown
@@ -25,7 +25,7 @@ def make_variable(
     """The variable and its index ranges."""
     name = statement.name.identifier
     dimensions = tuple(
-        indexing.dimension(evaluator, entry, is_shape=True) for entry in statement.shape
+        subscripts.dimension(evaluator, entry, is_shape=True) for entry in statement.shape
     )
     shape = tuple(each.length for each in dimensions)
     if np.prod(shape, dtype=float) > MAX_UNKNOWNS:

@@ -22,7 +22,7 @@ from hcmodel.atoms import det, exp, inv, log, norm, sqrt, square, trace
 from hcmodel.atoms import sum as total
 from hcmodel.engines.autograd_ import AutogradEngine
 from hcmodel.engines.engine import CompiledStack, Engine, Forward
-from hcmodel.engines.program import Program
+from hcmodel.engines.graph_program import Program
 from hcmodel.engines.registry import unable
 from hcmodel.errors import DataError, ModelError
 from hcmodel.expressions.layout import Layout

@@ -30,7 +30,6 @@ def test_blocks_print_what_the_page_shows(page, tmp_path):
         env={**os.environ, "PYTHONPATH": path, "PYTHONIOENCODING": "utf-8"},
         capture_output=True,
         encoding="utf-8",
-        timeout=120,
         check=False,
     )
     hint = f"{page.name} shows another output; see tests/docs/code_blocks.py --update\n"

@@ -221,7 +221,6 @@ def _run(command: str, folder: Path, last: int) -> tuple[str, int]:
         stderr=subprocess.STDOUT,
         stdin=subprocess.DEVNULL,
         encoding="utf-8",
-        timeout=120,
         check=False,
     )
     return done.stdout, done.returncode

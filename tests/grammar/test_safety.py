@@ -5,14 +5,14 @@ import random
 import pytest
 
 from hcmodel.grammar import GrammarError, format_model, parse
-from hcmodel.grammar.layout import (
+from hcmodel.grammar.parser import MAX_DIAGNOSTICS
+from hcmodel.grammar.phrases import (
     MAX_CHARACTERS,
     MAX_NAME_LENGTH,
     MAX_NESTING,
     MAX_NUMBER_LENGTH,
     MAX_TOKENS,
 )
-from hcmodel.grammar.parser import MAX_DIAGNOSTICS
 
 MODEL = """param n  # size
 var P[n,n] symmetric in psd(1e-3, 1e3)

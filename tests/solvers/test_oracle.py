@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections import Counter
 
 import numpy as np
@@ -231,11 +230,11 @@ def test_a_budget_holds_for_views_and_lets_the_memo_through() -> None:
 
 def test_no_evaluation_starts_after_the_deadline() -> None:
     oracle, stack = watched()
-    oracle.budget = Budget(deadline=time.monotonic() - 1e-3)
+    oracle.budget = Budget(deadline=-np.inf)
     with pytest.raises(TimeExhausted):
         oracle.at(A)
     assert not stack.asked
-    oracle.budget = Budget(deadline=time.monotonic() + 60)
+    oracle.budget = Budget(deadline=np.inf)
     oracle.at(A)
 
 
@@ -269,14 +268,10 @@ def test_function_oracle_puts_inequalities_before_equalities() -> None:
 
 def test_function_oracle_never_drops_rows_in_silence() -> None:
     # once wrong: without `sizes` the constraints are ignored, and the answer is that of another problem.
-    # Either counting them or refusing is fine.
-    try:
-        oracle = function_oracle(
+    with pytest.raises(ValueError, match="must count the rows"):
+        function_oracle(
             1, lambda x: (x[0], np.ones(1)), inequalities=lambda x: (1 - x, -np.ones((1, 1)))
         )
-    except (TypeError, ValueError):
-        return
-    assert oracle.at(np.zeros(1)).relative_violation == 1.0
 
 
 def test_a_function_oracle_is_evaluated_once_a_point() -> None:

@@ -22,7 +22,6 @@ def test_the_layers_are_kept_apart() -> None:
         cwd=ROOT,
         capture_output=True,
         text=True,
-        timeout=60,
         check=False,
     )
     assert answer.returncode == 0, answer.stdout + answer.stderr

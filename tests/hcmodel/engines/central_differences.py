@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from hcmodel.atoms.atom import Atom
 from hcmodel.engines.engine import ProgramStack
-from hcmodel.engines.program import Program
+from hcmodel.engines.graph_program import Program
 from hcmodel.expressions.leaves import Variable
 from hcmodel.expressions.shapes import Shape
 

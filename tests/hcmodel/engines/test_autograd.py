@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from hcmodel import atoms as hc
 from hcmodel.engines import sparsity
 from hcmodel.engines.autograd_ import AutogradEngine, AutogradStack
-from hcmodel.engines.program import Program
+from hcmodel.engines.graph_program import Program
 from hcmodel.errors import DataError, ModelError
 from hcmodel.expressions.layout import Layout
 from hcmodel.expressions.leaves import Expression, Parameter, Variable

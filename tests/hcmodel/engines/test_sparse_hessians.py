@@ -12,8 +12,8 @@ import scipy.sparse as sp
 from hcmodel import atoms as hc
 from hcmodel.engines import autograd_
 from hcmodel.engines.autograd_ import AutogradEngine, AutogradStack
+from hcmodel.engines.graph_program import Program
 from hcmodel.engines.interactions import hessian_plan
-from hcmodel.engines.program import Program
 from hcmodel.expressions.layout import Layout
 from hcmodel.expressions.leaves import Expression, Parameter, Variable
 from tests.hcmodel.proof.random_expressions import Generator

@@ -2,7 +2,6 @@
 
 import random
 import re
-import time
 import warnings
 from pathlib import Path
 
@@ -11,6 +10,7 @@ import pytest
 from hcmodel.errors import HCError
 from hcmodel.problem import parse
 from tests.hcmodel.frontend.random_models import WildModels
+from tests.steps import counted, measured
 
 EXAMPLES = Path(__file__).parents[3] / "examples"
 INDICES = [f"i{number}" for number in range(60)]
@@ -18,9 +18,12 @@ GENERATORS = ", ".join(f"{index} in 1..2" for index in INDICES)
 TOKEN = re.compile(r"[^\W\d]\w*|\d+(?:\.\d+)?|\.\.|<=|>=|==|!=|\S|\n| +")
 
 
+# Calls of functions that a text of a few lines may cost, and bytes that it may hold at once.
+MOST_CALLS, MOST_MEMORY = 500_000, 400e6
+
+
 def outcome(text):
     """How parsing ends; anything but a problem or an HCError is a failure of the test."""
-    clock = time.process_time()
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         try:
@@ -28,13 +31,22 @@ def outcome(text):
             result = "problem"
         except HCError as error:
             result = type(error).__name__
-    assert time.process_time() - clock < 2, text[:500]
+    return result
+
+
+def cheap_outcome(text):
+    """The same, for a text that must not cost many calls or much memory."""
+    result, calls = counted(lambda: outcome(text))
+    assert calls <= MOST_CALLS, text[:500]
+    result, memory = measured(lambda: outcome(text))
+    assert memory <= MOST_MEMORY, text[:500]
     return result
 
 
 def test_random_models_end_in_a_problem_or_an_error():
     models = WildModels(20)
-    outcomes = [outcome(models.model()) for _ in range(600)]
+    outcomes = [outcome(models.model()) for _ in range(550)]
+    outcomes += [cheap_outcome(models.model()) for _ in range(50)]
     assert outcomes.count("problem") >= 3
     assert outcomes.count("ModelError") >= 300
 
@@ -44,12 +56,13 @@ def test_mutated_examples_end_in_a_problem_or_an_error():
     pool = [token for text in texts for token in TOKEN.findall(text)]
     shuffle = random.Random(3)
     outcomes = []
-    for _ in range(600):
+    for number in range(600):
         tokens = TOKEN.findall(shuffle.choice(texts))
         for _ in range(shuffle.choice((1, 1, 2))):
             place = shuffle.randrange(len(tokens))
             tokens[place : place + shuffle.randrange(2)] = [shuffle.choice(pool)]
-        outcomes.append(outcome("".join(tokens)))
+        end = outcome if number % 10 else cheap_outcome
+        outcomes.append(end("".join(tokens)))
     assert {"problem", "ModelError", "ModelSyntaxError", "DataError"} <= set(outcomes)
 
 
@@ -84,9 +97,7 @@ def test_random_bytes_end_in_an_error():
     ],
 )
 def test_too_much_is_refused_at_once(text):
-    clock = time.process_time()
-    assert outcome(text) == "ModelError"
-    assert time.process_time() - clock < 1
+    assert cheap_outcome(text) == "ModelError"
 
 
 def nested(depth):
@@ -104,18 +115,16 @@ def nested_filters(depth):
     return f"var x\nminimize x * {text}"
 
 
-@pytest.mark.parametrize("text", [nested(40), nested_filters(40)])
-def test_nested_comprehensions_take_time_in_proportion_to_their_text(text):
-    clock = time.process_time()
-    assert outcome(text) == "problem"
-    assert time.process_time() - clock < 1
+@pytest.mark.parametrize("nest", [nested, nested_filters])
+def test_nested_comprehensions_are_not_read_twice_at_each_level(nest):
+    assert cheap_outcome(nest(40)) == "problem"
+    half, whole = (counted(lambda depth=depth: outcome(nest(depth)))[1] for depth in (20, 40))
+    assert whole <= 4 * half  # reading twice at each level would double the calls twenty times
 
 
 def test_many_large_arrays_are_refused_together():
     lets = "\n".join(f"let a{number} = ones(3000, 3000)" for number in range(40))
-    clock = time.process_time()
-    assert outcome(f"{lets}\nvar x\nminimize x*a1[1,1]") == "ModelError"
-    assert time.process_time() - clock < 1.5
+    assert cheap_outcome(f"{lets}\nvar x\nminimize x*a1[1,1]") == "ModelError"
 
 
 @pytest.mark.parametrize("text", ["-" * 150 + "x", "x^" * 150 + "x", "+".join(["x"] * 5000)])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 import pytest
@@ -84,11 +85,22 @@ def test_rows_almost_without_slope_are_not_called_infeasible(method: str, start:
     assert problem.solve(method) == pytest.approx(np.log(5), abs=1e-5)
 
 
-def test_a_logarithm_without_a_bound_is_not_called_optimal() -> None:
-    x = hc.Variable(name="x", pos=True)
-    problem = hc.Problem(hc.Minimize(hc.log(x)))
+def falling_logarithm() -> hc.Problem:
+    problem = hc.Problem(hc.Minimize(hc.log(hc.Variable(name="x", pos=True))))
     problem.solve(max_calls=5000)
-    assert problem.status not in ("optimal", "locally_optimal")
+    return problem
+
+
+def test_a_logarithm_without_a_bound_is_not_called_optimal() -> None:
+    problem = falling_logarithm()
+    assert problem.status in ("unbounded", "optimal_inaccurate")
+    assert problem.value is not None
+    assert problem.value < -700  # the logarithm of the smallest positive number
+
+
+@pytest.mark.xfail(strict=True, reason="the run ends at the smallest number and shows no descent")
+def test_a_logarithm_without_a_bound_is_called_unbounded() -> None:
+    assert falling_logarithm().status == "unbounded"
 
 
 def concave_kink() -> Model:
@@ -142,29 +154,62 @@ def infimum_at_infinity() -> Model:
     return hc.Problem(hc.Minimize(1e30 * z**-0.1)), 0.0
 
 
+# Local minima by scipy's bounded scalar search and by SLSQP, started beside them.
 @pytest.mark.parametrize(
-    "make",
+    ("make", "local"),
     [
-        concave_kink,
-        top_of_a_cone,
-        exponents_of_two_kinds,
-        map_that_is_not_injective,
-        map_that_is_not_defined,
-        logarithm_of_a_polynomial,
-        many_wells,
-        two_islands,
-        infimum_at_infinity,
+        (exponents_of_two_kinds, 2.0),
+        (map_that_is_not_injective, 0.0993669855),
+        (map_that_is_not_defined, 0.294146481),
+        (logarithm_of_a_polynomial, 1.4985870956),
+        (many_wells, -299.1926065817),
+        (two_islands, 0.4847206324),
     ],
 )
-def test_optimal_is_never_said_elsewhere(make: Callable[[], Model]) -> None:
+def test_optimal_is_never_said_elsewhere(make: Callable[[], Model], local: float) -> None:
     problem, optimum = make()
     problem.solve(max_calls=5000)
+    assert problem.status in ("optimal", "locally_optimal")
+    found = {"optimal": [optimum], "locally_optimal": [optimum, local]}[problem.status]
+    assert any(problem.value == pytest.approx(each, rel=1e-5, abs=1e-6) for each in found)
+    assert_bound_is_true(problem, optimum)
+
+
+def assert_bound_is_true(problem: hc.Problem, optimum: float) -> None:
+    """A lower bound, where there is one, lies below the optimum; of a maximisation it lies above."""
     assert problem.solution is not None
-    if problem.status == "optimal":
-        assert problem.value == pytest.approx(optimum, rel=1e-5, abs=1e-6)
     bound = problem.solution.certificate.lower_bound
-    if bound is not None and isinstance(problem.objective, hc.Minimize):
-        assert bound <= optimum + 1e-9 * abs(optimum) + 1e-12
+    if bound is not None:
+        sign = problem.objective.sign
+        assert sign * bound <= sign * optimum + 1e-9 * abs(optimum) + 1e-12
+
+
+@pytest.mark.parametrize("make", [concave_kink, top_of_a_cone])
+def test_a_concave_kink_is_no_stationary_point(make: Callable[[], Model]) -> None:
+    # the start is the kink, where the slopes to both sides fall
+    problem, optimum = make()
+    problem.solve(max_calls=5000)
+    assert problem.status == "optimal_inaccurate"
+    assert problem.value == pytest.approx(0.0, abs=1e-9)
+    assert_bound_is_true(problem, optimum)
+
+
+@pytest.mark.xfail(strict=True, reason="no run goes on from a better point beside a concave kink")
+@pytest.mark.parametrize("make", [concave_kink, top_of_a_cone])
+def test_a_concave_kink_is_left(make: Callable[[], Model]) -> None:
+    problem, optimum = make()
+    problem.solve(max_calls=5000)
+    assert problem.value == pytest.approx(optimum, rel=1e-5)
+
+
+def test_an_infimum_that_is_not_attained_is_not_called_optimal() -> None:
+    problem, optimum = infimum_at_infinity()
+    problem.solve(max_calls=5000)
+    assert problem.status == "optimal_inaccurate"
+    assert problem.value is not None
+    assert problem.value > optimum
+    assert problem.value <= 1e30 * 1e100**-0.1 * 1.001  # points up to 1e100 count as inside
+    assert_bound_is_true(problem, optimum)
 
 
 def transport_with_dependent_rows() -> Model:
@@ -206,7 +251,8 @@ def test_a_point_that_looks_stationary_is_judged_by_what_a_newton_step_promises(
     y = hc.Variable(name="y", bounds=(-1e7, 1e7), start=0)
     problem = hc.Problem(hc.Minimize(1 + 0.01 * (y / 1e6 - 3) ** 2))
     problem.solve("sbl-adals", max_calls=4)
-    assert problem.status not in ("optimal", "locally_optimal")
+    assert problem.status == "user_limit"
+    assert problem.value == pytest.approx(1.09, abs=1e-3)
 
 
 @pytest.mark.parametrize("rows", ["independent", "dependent"])
@@ -247,13 +293,6 @@ def test_infeasibility_is_shown_from_where_the_violation_is_least() -> None:
     problem.solve()
     assert problem.status == "infeasible"
     assert b.value == pytest.approx(0)
-
-
-@pytest.mark.parametrize("make", [concave_kink, top_of_a_cone])
-def test_a_concave_kink_is_no_stationary_point(make: Callable[[], Model]) -> None:
-    problem, optimum = make()
-    problem.solve(max_calls=5000)
-    assert problem.status != "locally_optimal" or problem.value == pytest.approx(optimum)
 
 
 def test_new_parameter_values_bring_new_bounds_and_directions_of_kinks() -> None:
@@ -333,21 +372,30 @@ def test_functions_of_the_user_are_asked_within_the_bounds_only() -> None:
     assert problem.solve() == pytest.approx(-1.25, rel=1e-6)
 
 
-def test_one_steep_entry_that_is_held_does_not_hide_the_others() -> None:
+def steep_entry(**solve: Any) -> hc.Problem:
     # the start is a vertex; 1e8 holds the first entry at 0 and says nothing of the second
     costs = np.array([1.0, 2.0, 1.3, 0.6, 0.9])
     q = hc.Variable(5, name="q", simplex=True)
     problem = hc.Problem(hc.Minimize(1e8 * q[0] + (q @ costs) ** 2))
-    problem.solve("sbl-adals", start={"q": np.eye(5)[1]})
-    assert problem.status not in ("optimal", "locally_optimal") or problem.value == pytest.approx(
-        0.36, rel=1e-5
-    )
+    problem.solve(start={"q": np.eye(5)[1]}, **solve)
+    return problem
+
+
+def test_one_steep_entry_that_is_held_does_not_hide_the_others() -> None:
+    assert steep_entry(method="sbl-adals").status == "optimal_inaccurate"
+    problem = steep_entry()
+    assert problem.status == "optimal"
+    assert problem.value == pytest.approx(0.36, rel=1e-5)
     X = hc.Variable((2, 2), name="X", PSD=True)
     slope = hc.Problem(hc.Minimize(1e8 * X[0, 0] + (X[1, 1] - 3) ** 2))
     slope.solve("sbl-adals", start={"X": np.diag([0.0, 1.0])}, max_calls=500)
-    assert slope.status not in ("optimal", "locally_optimal") or slope.value == pytest.approx(
-        0.0, abs=1e-6
-    )
+    assert slope.status == "optimal"
+    assert slope.value == pytest.approx(0.0, abs=1e-6)
+
+
+@pytest.mark.xfail(strict=True, reason="sbl-adals stalls at the vertex, at a value of 4")
+def test_a_first_order_method_leaves_a_vertex_with_one_steep_entry() -> None:
+    assert steep_entry(method="sbl-adals").value == pytest.approx(0.36, rel=1e-5)
 
 
 @pytest.mark.parametrize("method", ["prox-linear", "sbl-adals"])
@@ -363,5 +411,5 @@ def test_a_pole_on_the_edge_of_a_box_is_unbounded_and_ends() -> None:
     problem = hc.Problem(hc.Maximize((a + 0.66) / b))
     problem.solve()
     assert problem.solution is not None
-    assert problem.status in ("unbounded", "optimal_inaccurate")
+    assert problem.status == "unbounded"
     assert problem.solution.oracle_calls.total <= 3000

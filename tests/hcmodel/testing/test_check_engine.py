@@ -11,7 +11,7 @@ import pytest
 
 import hcmodel as hc
 from hcmodel.engines.autograd_ import AutogradEngine, AutogradStack
-from hcmodel.engines.program import Program
+from hcmodel.engines.graph_program import Program
 from hcmodel.engines.registry import ENGINES
 from hcmodel.expressions.table import ATOMS
 from hcmodel.testing import check_engine

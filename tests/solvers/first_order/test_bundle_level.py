@@ -305,9 +305,9 @@ def test_an_objective_without_a_bottom_is_said_to_be_unbounded() -> None:
 def test_an_optimal_value_too_low_still_leads_to_the_optimum(value: float) -> None:
     model = tank()
     result = solve(model, "sbl-star", optimal_value=value, max_calls=600)
-    assert result.termination is not Termination.LEVEL_REACHED
+    assert result.termination is Termination.CONVERGED
     assert found(result).relative_violation <= 1e-6
-    assert found(result).objective == pytest.approx(5.0, abs=1e-3)
+    assert found(result).objective == pytest.approx(5.0, abs=1e-6)
     check_honest(result, model.domain)
 
 
@@ -317,9 +317,8 @@ def test_an_optimal_value_too_high_is_not_called_converged(value: float) -> None
     result = solve(model, "sbl-star", optimal_value=value, max_calls=600)
     assert found(result).relative_violation <= 1e-6
     assert found(result).objective <= value + 1e-6
-    check_honest(result, model.domain)
-    if found(result).objective > 5.0 + 1e-4:
-        assert result.termination is not Termination.CONVERGED
+    assert found(result).objective >= 5.0 - 1e-5
+    assert result.termination is Termination.LEVEL_PASSED
 
 
 # Traps
@@ -453,9 +452,11 @@ def test_a_failing_backend_neither_crashes_nor_makes_a_model_infeasible(
     monkeypatch.setitem(BACKENDS, "failing", lambda: Failing(failures))
     model = tank((2.5, 2.5))
     result = solve(model, options={"backend": "failing"})
-    assert result.termination is not Termination.INFEASIBLE_STATIONARY
     assert result.multipliers.size == 1
-    if len(failures) == 1 or result.termination is not Termination.BACKEND_FAILED:
+    if len(failures) > 30:  # it never works again
+        assert result.termination is Termination.BACKEND_FAILED
+    else:
+        assert result.termination is Termination.CONVERGED
         assert found(result).objective == pytest.approx(5.0, abs=1e-6)
 
 

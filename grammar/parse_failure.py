@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from lark import Token
 
 from hcmodel.grammar.diagnostics import Diagnostic
-from hcmodel.grammar.layout import quote, span_of
+from hcmodel.grammar.phrases import quote, span_of
 from hcmodel.grammar.syntax import Span
 
 EXPRESSION = {"NAME", "NUMBER", "LPAR", "LSQB", "SIGN"}
