@@ -6,6 +6,8 @@ is the Frobenius norm of the matrix, and Clarabel takes semidefinite matrices in
 
 from __future__ import annotations
 
+import functools
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -16,9 +18,11 @@ FloatArray = NDArray[np.float64]
 ROOT_TWO = float(np.sqrt(2.0))
 
 
+@functools.cache
 def triangle(order: int) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
-    """Row and column of each stored entry: the upper triangle, column by column."""
+    """Row and column of each stored entry: the upper triangle, column by column; read-only."""
     columns, rows = np.tril_indices(order)
+    rows.flags.writeable = columns.flags.writeable = False
     return rows, columns
 
 

@@ -49,6 +49,8 @@ class SymmetricMatrices(Domain):
         return to_vector((vectors * inside) @ vectors.T)
 
     def contains(self, x: FloatArray, tolerance: float = 0.0) -> bool:
+        if not np.isfinite(x).all():
+            return False
         values = np.linalg.eigvalsh(to_matrix(x))
         slack = max(tolerance, DATA_ROUNDING * max(1.0, float(np.abs(values).max(initial=0.0))))
         return bool(values[0] >= self.smallest - slack and values[-1] <= self.largest + slack)

@@ -93,14 +93,11 @@ class Product(Domain):
         return StepRows(lower, upper, tuple(cones))
 
     def tangent_basis(self) -> scipy.sparse.csr_array:
-        return scipy.sparse.csr_array(
-            scipy.sparse.block_diag([factor.tangent_basis() for factor in self.factors])
-        )
+        return _block_diagonal([factor.tangent_basis() for factor in self.factors])
 
     def face_basis(self, x: FloatArray, share: float) -> scipy.sparse.csr_array:
         pairs = zip(self.factors, self._parts(x), strict=True)
-        bases = [factor.face_basis(part, share) for factor, part in pairs]
-        return scipy.sparse.csr_array(scipy.sparse.block_diag(bases))
+        return _block_diagonal([factor.face_basis(part, share) for factor, part in pairs])
 
     def flat_face(self, x: FloatArray, share: float) -> FloatArray | None:
         bases = []
@@ -109,7 +106,7 @@ class Product(Domain):
             if basis is None:
                 return None
             bases.append(basis)
-        return np.asarray(scipy.linalg.block_diag(*bases))
+        return np.asarray(scipy.linalg.block_diag(np.zeros((0, 0)), *bases))
 
     def snapped(self, x: FloatArray, share: float) -> FloatArray:
         pairs = zip(self.factors, self._parts(x), strict=True)
@@ -176,3 +173,9 @@ def side_by_side(domains: Iterable[Domain]) -> Domain:
 
 def _join(parts: list[FloatArray]) -> FloatArray:
     return np.concatenate(parts) if parts else np.zeros(0)
+
+
+def _block_diagonal(blocks: list[scipy.sparse.csr_array]) -> scipy.sparse.csr_array:
+    if not blocks:
+        return scipy.sparse.csr_array((0, 0))
+    return scipy.sparse.csr_array(scipy.sparse.block_diag(blocks))
