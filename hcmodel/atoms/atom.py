@@ -158,9 +158,15 @@ class Atom:
         exponents = self.exponents(arguments, params)
         if exponents is None or any(varying[len(exponents) :]):
             return None
-        bases = zip(exponents, varying[: len(exponents)], strict=True)
-        powers = [_natural(exponent) for exponent, moves in bases if moves]
-        return None if None in powers else sum(power for power in powers if power is not None)
+        total = 0
+        for exponent, base in zip(exponents, arguments[: len(exponents)], strict=True):
+            power = _natural(exponent)
+            if base.constant and (power is not None or base.sign.is_strict):
+                continue  # a finite number
+            if power is None:
+                return None
+            total += power
+        return total
 
     @functools.cached_property
     def is_multilinear(self) -> bool:

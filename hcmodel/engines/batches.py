@@ -143,7 +143,7 @@ class _Joiner:
         elif dependence is not Dependence.ELEMENTWISE:
             return number
         lives = tuple(self.live[argument] for argument in step.arguments)
-        return step.atom.name, tuple(sorted(step.params.items())), shapes, lives
+        return step.atom, tuple(sorted(step.params.items())), shapes, lives
 
     def _join(self, group: list[int]) -> None:
         first = self.old[group[0]]
@@ -153,7 +153,7 @@ class _Joiner:
                 arguments = tuple(self._whole(argument) for argument in step.arguments)
                 self._place([number], replace(step, arguments=arguments))
             return
-        long_sum = first.atom.name == "add" and len(first.arguments) > 2
+        long_sum = first.atom.summed == (1,) and len(first.arguments) > 2
         if long_sum and all(self.old[a].shape == first.shape for a in first.arguments):
             terms = [self._addresses[a] for number in group for a in self.old[number].arguments]
             shape = (len(group), len(first.arguments), *first.shape)

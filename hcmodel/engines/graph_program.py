@@ -113,7 +113,7 @@ class Program:
     def has_black_boxes(self) -> bool:
         """Whether a function of the user's own is called anywhere."""
         atoms = (step.atom for step in self.graph.steps)
-        return any(atom is not None and atom.name == "function" for atom in atoms)
+        return any(atom is not None and atom.black_box for atom in atoms)
 
     @functools.cached_property
     def kinked(self) -> bool:

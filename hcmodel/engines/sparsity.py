@@ -13,14 +13,12 @@ from typing import Any
 
 import numpy as np
 
-from hcmodel.atoms.rules import Contraction, Dependence
+from hcmodel.atoms.rules import Always, Argument, Contraction, Dependence
 from hcmodel.expressions.graph import Step
 from hcmodel.expressions.shapes import Shape
 
 WIDEST = 256
 FULL = None
-# Atoms that a constant 0 makes independent of the other factor.
-WEIGHING = ("mul", "matmul", "dot", "einsum")
 # Products of entries that are looked at one by one.
 MOST_PRODUCTS = 1_000_000
 NOTHING: frozenset[int] = frozenset()
@@ -166,9 +164,11 @@ def _contracted(
 def weighing(step: Step, number: int) -> bool:
     """Whether a 0 in this argument, a constant, makes the result independent of the others."""
     assert step.atom is not None
-    if step.atom.name == "power":
-        return number == 1
-    return step.atom.name in WEIGHING
+    atom = step.atom
+    if number in atom.linear_in:
+        return atom.dependence != Always(Dependence.DENSE)
+    exponents = atom.exponents([Argument(())] * len(step.arguments), step.params)
+    return exponents is not None and number >= len(exponents)  # an exponent 0
 
 
 def _weighed(

@@ -74,7 +74,7 @@ def merge(roots: Sequence[Expression]) -> Graph:
         if node.args:
             application: Apply = node  # type: ignore[assignment]
             arguments = tuple(number_of_node[id(argument)] for argument in node.args)
-            key = (application.atom.name, arguments, application.params)
+            key = (application.atom, arguments, application.params)
         else:
             leaf: Leaf = node  # type: ignore[assignment]
             key = leaf.merge_key()
@@ -102,7 +102,7 @@ def join_sums(graph: Graph) -> Graph:
     terms: dict[int, deque[int]] = {}  # of the sums that are still to be absorbed
     joined: dict[int, deque[int]] = {}
     for number, step in enumerate(graph.steps):
-        if step.atom is None or step.atom.name != "add":
+        if not _adds(step):
             continue
         collected: deque[int] = deque()
         for argument in step.arguments:
@@ -121,7 +121,7 @@ def join_sums(graph: Graph) -> Graph:
     place: dict[int, int] = {}
     for number, step in enumerate(graph.steps):
         arguments: Iterable[int] = step.arguments
-        if step.atom is not None and step.atom.name == "add":
+        if _adds(step):
             if number not in joined:
                 continue
             arguments = joined[number]
@@ -129,6 +129,11 @@ def join_sums(graph: Graph) -> Graph:
         renumbered = tuple(place[argument] for argument in arguments)
         kept.append(Step(step.leaf, step.atom, step.params, renumbered, step.shape))
     return Graph(tuple(kept), tuple(place[root] for root in graph.roots))
+
+
+def _adds(step: Step) -> bool:
+    """Whether the step is a sum of any number of terms."""
+    return step.atom is not None and step.atom.variadic and step.atom.summed == (1,)
 
 
 def evaluate(root: Expression) -> np.ndarray | None:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from hcmodel.frontend import functions, subscripts
+from hcmodel.frontend import subscripts
 from hcmodel.frontend.mistakes import Mistake
 from hcmodel.frontend.segment_tables import Tuples, reduce_segments
 from hcmodel.frontend.signs import has_variables, is_polynomial, is_positive
@@ -41,7 +41,8 @@ if TYPE_CHECKING:
 MAX_TUPLES = 2_000_000
 LEAST_SHARE = 0.25  # of the terms that a filter keeps, for weights instead of tuples
 TUPLE_COST = 8  # numbers kept or made on the way for each
-REDUCING = functions.REDUCTIONS
+# What the language reduces over an index; `segment_tables` knows what each does with no members.
+REDUCING = ("sum", "prod", "mean", "max", "min", "norm", "logsumexp")
 
 
 @dataclass(frozen=True, eq=False)

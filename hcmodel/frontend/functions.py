@@ -41,8 +41,6 @@ if TYPE_CHECKING:
     from hcmodel.frontend.expressions import Evaluator
 
 Params = dict[str, Any]
-REDUCTIONS = ("sum", "prod", "mean", "max", "min", "norm", "logsumexp")
-ALONG_AXIS = ("softmax", "cumsum")
 
 
 def call(evaluator: Evaluator, node: syntax.Call) -> Value:
@@ -225,9 +223,10 @@ def _along_axes(name: str, values: list[Value], params: Params, span: Span) -> V
     shapes = [value.shape for value in values]
     if name in _SPECIAL:
         return _SPECIAL[name](values, params, span)
-    if name in REDUCTIONS or name in ALONG_AXIS:
+    dependence = ATOMS[name].dependence(shapes, params)
+    if dependence is Dependence.REDUCTION:
         return reduce_own(name, values[0], params)
-    if ATOMS[name].dependence(shapes, params) is Dependence.ELEMENTWISE:
+    if dependence is Dependence.ELEMENTWISE:
         return combine(name, values, _prepared(ATOMS[name], params) or None)
     index = union(values)[0].name
     raise Mistake(
@@ -241,9 +240,11 @@ def reduce_own(name: str, value: Value, params: Params) -> Value:
     """A reduction over own axes only."""
     count, own = len(value.axes), len(value.shape)
     axis = params.get("axis")
+    # Running sums and the like have an entry for each entry along the axis.
+    keeps_axis = ATOMS[name].shape(name, [(1,)], {"axis": (0,)}) == (1,)
     if axis is None:
         numbers: tuple[int, ...] = tuple(range(own))
-        if name in ALONG_AXIS and own != 1:
+        if keeps_axis and own != 1:
             flat = reshaped(
                 value.node, (*lengths(value.axes), int(np.prod(value.shape, dtype=int)))
             )
@@ -253,7 +254,7 @@ def reduce_own(name: str, value: Value, params: Params) -> Value:
     if not numbers:
         return value
     shifted: Any = tuple(count + each for each in numbers)
-    if name in ALONG_AXIS:
+    if keeps_axis:
         shifted = shifted[0]
     all_params = _prepared(ATOMS[name], {**params, "axis": shifted})
     if name == "norm" and all_params["p"] in (None, "fro"):

@@ -222,10 +222,6 @@ def _body(
 
 # ---- structural parameters ----------------------------------------------------------------------
 
-# Functions whose arguments from this position on fix shapes.
-STATIC_FROM = {"eye": 0, "zeros": 0, "ones": 0, "reshape": 1, "broadcast_to": 1, "norm": 1}
-STATIC_FROM["transpose"] = 1
-
 
 def structural_names(model: syntax.Model) -> frozenset[str]:
     """Names that shapes, ranges, filters, indices and domains depend on: fixed at load."""
@@ -262,4 +258,14 @@ def _structural_parts(statement: syntax.Node) -> Iterator[syntax.Node]:
             yield from node.indices
         elif isinstance(node, syntax.Call):
             yield from (keyword.value for keyword in node.keywords)
-            yield from node.arguments[STATIC_FROM.get(node.function.identifier, 999) :]
+            yield from _shape_arguments(node)
+
+
+def _shape_arguments(call: syntax.Call) -> list[syntax.Node]:
+    """The arguments that fix shapes, of those that are given by position."""
+    name = call.function.identifier
+    if name in CONSTANT_FUNCTIONS or name not in ATOMS:
+        return list(call.arguments) if name in CONSTANT_FUNCTIONS else []
+    atom = ATOMS[name]
+    parameters = zip(atom.signature.parameters, call.arguments, strict=False)
+    return [argument for word, argument in parameters if word in atom.static]

@@ -26,13 +26,6 @@ def is_positive(expression: Expression | np.ndarray) -> bool:
     return facts[id(expression)].sign is Sign.POSITIVE
 
 
-# Besides these, powers with natural exponents.
-POLYNOMIAL = {
-    *("add", "sub", "neg", "mul", "square", "sum", "matmul", "dot", "outer", "einsum"),
-    *("index", "reshape", "transpose", "broadcast_to", "hstack", "vstack", "concatenate"),
-}
-
-
 def is_polynomial(expression: Expression | np.ndarray) -> bool:
     """Whether the expression is proven to be a polynomial of its variables and parameters."""
     if isinstance(expression, np.ndarray):
@@ -44,12 +37,13 @@ def is_polynomial(expression: Expression | np.ndarray) -> bool:
 
 
 def _is_polynomial_step(node: Apply) -> bool:
-    if node.atom.name != "power":
-        return node.atom.name in POLYNOMIAL
-    exponent = node.args[1]
-    if not isinstance(exponent, Constant):
-        return False
-    return bool(np.all((exponent.value >= 0) & (exponent.value == np.rint(exponent.value))))
+    facts = [
+        Argument.from_value(argument.value)
+        if isinstance(argument, Constant)
+        else Argument(argument.shape)
+        for argument in node.args
+    ]
+    return node.atom.degree(facts, dict(node.params)) is not None
 
 
 def has_variables(expression: Expression | np.ndarray) -> bool:

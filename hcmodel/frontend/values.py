@@ -25,7 +25,6 @@ MAX_ENTRIES = 10_000_000  # of one array
 MAX_TOTAL = 50_000_000  # of all arrays of one model
 MAX_DIMENSIONS = 16
 MAX_FOLDED_MATRIX = 300  # larger inverses and the like are left to the engine
-HEAVY = ("inv", "det", "logdet", "solve", "lyap", "dlyap", "matmul", "dot", "kron", "einsum")
 
 Node: TypeAlias = Expression | np.ndarray
 
@@ -133,7 +132,7 @@ def apply(name: str, nodes: Sequence[Node], params: dict[str, Any] | None = None
         expression = atom.apply([_Placeholder(np.shape(node)) for node in nodes], params)
         spend(expression.shape)
         largest = max((max(np.shape(node), default=0) for node in nodes), default=0)
-        if name not in HEAVY or largest <= MAX_FOLDED_MATRIX:
+        if not atom.superlinear or largest <= MAX_FOLDED_MATRIX:
             return _folded(expression, nodes)
         return atom.apply(nodes, params)
     expression = atom.apply(nodes, params)

@@ -475,7 +475,7 @@ def _key(proof: Proof, objective: Expression) -> Hashable:
     sides = [side for row in proof.rows for side in (row.left, row.right)]
     graph = merge([objective, *sides])
     steps = tuple(
-        (step.atom.name, step.arguments, tuple(sorted(step.params.items())))
+        (step.atom, step.arguments, tuple(sorted(step.params.items())))
         if step.atom is not None
         else _leaf_key(step.leaf)
         for step in graph.steps

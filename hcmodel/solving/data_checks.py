@@ -67,14 +67,14 @@ def warn_about_data(problem: Problem) -> None:
 def _transitions(problem: Problem) -> Iterator[Parameter | Constant]:
     """Data that look like transition probabilities of a decision process.
 
-    They stand, together with a policy (a simplex), inside the matrix of a `solve`; they are nonnegative,
-    their last axis is as long as one of those before, and most of their rows sum to one.
+    They stand, together with a policy (a simplex), inside a matrix that is inverted; they are
+    nonnegative, their last axis is as long as one of those before, and most of their rows sum to one.
     """
     seen: set[int] = set()
     for node in topological_order(problem.canonical.roots):
-        if not isinstance(node, Apply) or node.atom.name != "solve":
+        if not isinstance(node, Apply):
             continue
-        inside = topological_order([node.args[0]])
+        inside = topological_order(_inverted(node))
         if not any(isinstance(n, Variable) and n.set.is_distribution for n in inside):
             continue
         for leaf in inside:
@@ -82,6 +82,14 @@ def _transitions(problem: Problem) -> Iterator[Parameter | Constant]:
                 seen.add(id(leaf))
                 if leaf.value is not None and _looks_like_transitions(leaf.value):
                     yield leaf
+
+
+def _inverted(node: Apply) -> list[Expression]:
+    """The arguments of a node that are matrices to be inverted."""
+    facts = [Argument(argument.shape) for argument in node.args]
+    domains = node.atom.domains(facts, dict(node.params))
+    pairs = zip(node.args, domains, strict=True)
+    return [argument for argument, domain in pairs if domain is Domain.INVERTIBLE]
 
 
 def _looks_like_transitions(value: np.ndarray) -> bool:
