@@ -198,3 +198,72 @@ def test_the_shared_names_are_still_shared() -> None:
     """An exception that is not needed any more goes."""
     names = Counter(path.name for path in sources())
     assert all(names[name] > 1 for name in SHARED)
+
+
+# ---- atoms
+
+
+# What is known of an atom is a field of it. Printers write atoms by their names.
+ASKS_FOR_NAMES = ("atoms/", "expressions/printing.py", "report/latex.py", "frontend/to_hc.py")
+
+
+def names_that_decide(source: str) -> list[int]:
+    """The lines that compare `atom.name`, look something up by it, or keep it for later."""
+    tree = ast.parse(source)
+    lines = []
+    for node in ast.walk(tree):
+        inner: list[ast.expr | None] = []
+        if isinstance(node, ast.Compare):
+            inner = [node.left, *node.comparators]
+        elif isinstance(node, ast.Subscript):
+            inner = [node.slice]
+        elif isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
+            looks_up = node.func.attr in ("get", "pop", "setdefault")
+            inner = node.args[:1] if looks_up else []
+        elif isinstance(node, (ast.Assign, ast.AnnAssign, ast.NamedExpr, ast.Return)):
+            inner = [node.value]
+        elif isinstance(node, ast.Match):
+            inner = [node.subject]
+        for each in inner:
+            parts = each.elts if isinstance(each, ast.Tuple) else [each]
+            lines += [node.lineno for part in parts if is_name_of_atom(part)]
+    return lines
+
+
+def is_name_of_atom(node: ast.expr | None) -> bool:
+    if not isinstance(node, ast.Attribute) or node.attr != "name":
+        return False
+    owner = node.value
+    return (isinstance(owner, ast.Name) and owner.id == "atom") or (
+        isinstance(owner, ast.Attribute) and owner.attr == "atom"
+    )
+
+
+def test_nothing_is_decided_by_the_name_of_an_atom() -> None:
+    package = Path(ROOT) / "hcmodel"
+    found = [
+        f"{path.relative_to(package)}:{line}"
+        for path in sorted(package.rglob("*.py"))
+        if not str(path.relative_to(package)).startswith(ASKS_FOR_NAMES)
+        for line in names_that_decide(path.read_text())
+    ]
+    assert found == []
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        'wrong = node.atom.name == "add"',
+        'wrong = atom.name not in ("add", "sub")',
+        "TABLE[step.atom.name]",
+        "TABLE.get(atom.name)",
+        "name, args = node.atom.name, node.args",
+        "key = (atom.name, arguments)",
+    ],
+)
+def test_a_decision_by_name_would_be_found(line: str) -> None:
+    assert names_that_decide(line) == [1]
+
+
+def test_names_may_stand_in_messages() -> None:
+    assert names_that_decide("raise ValueError(f'{node.atom.name} has no value')") == []
