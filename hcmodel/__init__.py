@@ -1,5 +1,14 @@
-"""hcmodel: write a hidden-convex problem as it stands, get its global minimum."""
+"""hcmodel: write a hidden-convex problem as it stands, get its global minimum.
 
+The names in `__all__` are the public interface; see `docs/public-interface.md`.
+"""
+
+from __future__ import annotations
+
+import importlib as _importlib
+from typing import Any as _Any
+
+from hcmodel import deprecation as _deprecation
 from hcmodel.atoms import (
     abs,
     concatenate,
@@ -59,6 +68,7 @@ from hcmodel.errors import (
 from hcmodel.expressions.leaves import Constant, Constraint, Expression, Parameter, Variable
 from hcmodel.expressions.model import Maximize, Minimize
 from hcmodel.problem import Problem, load, parse
+from hcmodel.report.versions import show_versions
 from hcmodel.solvers.result import Record, Termination
 from hcmodel.solvers.theory.theorems import Constants
 from hcmodel.solving.solution import Certificate, Solution, Status
@@ -123,6 +133,7 @@ __all__ = [
     "prod",
     "quad_form",
     "reshape",
+    "show_versions",
     "sigmoid",
     "sin",
     "softmax",
@@ -136,3 +147,18 @@ __all__ = [
     "transpose",
     "vstack",
 ]
+
+# Packages that are imported when they are first used.
+_LAZY = ("testing",)
+
+_deprecation.install()
+
+
+def __getattr__(name: str) -> _Any:
+    if name in _LAZY:
+        return _importlib.import_module(f"hcmodel.{name}")
+    raise AttributeError(f"module 'hcmodel' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

@@ -205,6 +205,12 @@ class Atom:
         return isinstance(rule, Always) and rule.value is Dependence.MOVEMENT
 
     def __call__(self, *args: Any, **keywords: Any) -> Expression:
+        for value in (*args, *keywords.values()):
+            if callable(getattr(value, "solve", None)):  # as in hc.solve(problem)
+                raise ModelError(
+                    f"hc.{self.name} is a function of expressions, and a problem is not one; "
+                    "to solve a problem, write problem.solve()"
+                )
         try:
             bound = self.signature.bind(*args, **keywords)
         except TypeError as error:

@@ -90,7 +90,7 @@ def check_engine(
 
 
 class _named:  # noqa: N801  (a context manager, used as a statement)
-    """Puts a name in front of the message of an assertion that fails inside."""
+    """Puts a name in front of what fails inside; errors of other kinds become assertions too."""
 
     def __init__(self, name: str) -> None:
         self.name = name
@@ -99,8 +99,9 @@ class _named:  # noqa: N801  (a context manager, used as a statement)
         return None
 
     def __exit__(self, kind: Any, error: BaseException | None, traceback: Any) -> None:
-        if isinstance(error, AssertionError):
-            raise AssertionError(f"{self.name}: {error}") from error
+        if isinstance(error, Exception):
+            word = "" if isinstance(error, AssertionError) else f"{type(error).__name__}: "
+            raise AssertionError(f"{self.name}: {word}{error}") from error
 
 
 @dataclass(frozen=True)
