@@ -70,18 +70,18 @@ def path(case: Case, method: str, max_calls: int, **options: Any) -> Run:
         found = forms.hidden()
         assert found is not None
         form = found
-    forms.written.refresh()
-    form.refresh()
     oracle = Oracle(form.stack, form.canonical.outer, budget=Budget(max_calls))
     geometry = form.geometry if entry.second_order else None
     recorder = Recorder(entry.make(make_options(entry, options)))
-    first = problem.canonical.domain.project(start_vector(problem.canonical, None, False))
-    task = Task(oracle, form.domain, 1e-6, None, geometry)
-    result = run(recorder, task, form.from_written(first))
-    judge, sign = forms.written.oracle(), problem.canonical.sign
+    first = problem.canonical.domain.project(
+        start_vector(problem.model, problem.canonical.domain, None, False)
+    )
+    task = Task(oracle, form.domain, 1e-6, None, geometry, settle=form.settle)
+    result = run(recorder, task, form.chain.point(first))
+    judge, sign = forms.written.oracle(), problem.objective.sign
     kept, distance = [], []
     for record, point in zip(result.trace, recorder.points, strict=False):
-        there = judge.at(form.to_written(point))
+        there = judge.at(form.chain.point_back(point))
         worst = max(
             case.error(sign * there.objective), float(np.max(there.violations, initial=0.0))
         )

@@ -71,7 +71,8 @@ from hcmodel.problem import Problem, load, parse
 from hcmodel.report.versions import show_versions
 from hcmodel.solvers.result import Record, Termination
 from hcmodel.solvers.theory.theorems import Constants
-from hcmodel.solving.solution import Certificate, Solution, Status
+from hcmodel.solving.judge import Status
+from hcmodel.solving.solution import Certificate, Solution
 
 __version__ = "0.1.0"
 

@@ -46,7 +46,8 @@ class Task:
     """What a method works on. `tolerance` is relative feasibility and the KKT residual aimed at.
 
     `geometry` holds the hidden coordinates, if there are any; `certified(point, multipliers)` says
-    whether the point is shown to be good enough, or None where nothing can be shown.
+    whether the point is shown to be good enough, or None where nothing can be shown. `settle` moves
+    entries of a point that the others determine.
     """
 
     oracle: Oracle
@@ -55,6 +56,11 @@ class Task:
     optimal_value: float | None = None
     geometry: Geometry | None = None
     certified: Callable[[Evaluation, FloatArray], bool | None] | None = None
+    settle: Callable[[FloatArray], FloatArray] | None = None
+
+    def settled(self, x: FloatArray) -> FloatArray:
+        """The point with entries that others determine, such as bounds of kinks, at their values."""
+        return x if self.settle is None else self.settle(x)
 
 
 @dataclass(frozen=True)

@@ -204,11 +204,12 @@ def minimize(
     options: Any = None,
     geometry: Geometry | None = None,
     certified: Callable[[Evaluation, FloatArray], bool | None] | None = None,
+    settle: Callable[[FloatArray], FloatArray] | None = None,
 ) -> Result:
     """Minimise over a domain with a method of the table; usable without the modelling layer.
 
     With `rule="theory"` every parameter is the theorem's, from `constants`, and the tolerance is its ε.
-    `geometry` and `certified` are for the methods of second order: see `Task`.
+    `geometry`, `certified` and `settle` are for the methods of second order: see `Task`.
     """
     entry = find_method(method)
     chosen = make_options(entry, options)
@@ -226,7 +227,7 @@ def minimize(
         raise ValueError(f"tolerance must be a positive number, not {tolerance!r}")
     deadline = None if time_limit is None else time.monotonic() + time_limit
     counted = Oracle(oracle.stack, oracle.outer, budget=Budget(max_calls, deadline))
-    task = Task(counted, domain, tolerance, optimal_value, geometry, certified)
+    task = Task(counted, domain, tolerance, optimal_value, geometry, certified, settle)
     first = domain.middle() if start is None else np.asarray(start, dtype=float)
     if first.shape != (domain.dimension,):
         raise ValueError(f"the start has shape {first.shape}, not ({domain.dimension},)")

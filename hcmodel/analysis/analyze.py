@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from hcmodel.analysis.constants import constants_in
 from hcmodel.analysis.counterexample import Counterexample
@@ -17,16 +17,15 @@ from hcmodel.analysis.multistart import refute_by_kkt
 from hcmodel.analysis.refutation import NO_SAMPLE, refute
 from hcmodel.errors import ModelError
 from hcmodel.expressions.leaves import Variable
+from hcmodel.expressions.model import Model
 from hcmodel.grammar import syntax
 from hcmodel.grammar.diagnostics import normalize_newlines
 from hcmodel.maps.declared import complete
 from hcmodel.maps.separable import LOG, declared_coordinates
 from hcmodel.proof.prove import Failure, Proof, prove
+from hcmodel.reductions.forms import Forms
 from hcmodel.report.analysis import analysis_html, analysis_json, analysis_text
 from hcmodel.solvers.theory.theorems import Constants
-
-if TYPE_CHECKING:
-    from hcmodel.problem import Problem
 
 PROVEN, NOT_REFUTED, REFUTED = "proven", "not refuted", "refuted"
 # Constants are looked at on fewer points than convexity: each costs a Hessian of every function.
@@ -66,83 +65,86 @@ class Analysis:
         return analysis_json(self)
 
 
-def analyze(problem: Problem, samples: int = 200, seed: int = 0) -> Analysis:
+def analyze(forms: Forms, samples: int = 200, seed: int = 0) -> Analysis:
     """Prove the model hidden convex, or try to refute it on `samples` points; see `Analysis`."""
     for name, number, least in (("samples", samples, 1), ("seed", seed, 0)):
         if not isinstance(number, int) or isinstance(number, bool) or number < least:
             raise ModelError(f"{name} is a whole number of at least {least}, not {number!r}")
-    if problem.hidden is None:
-        return _without_map(problem, samples, seed)
-    coordinates = declared_coordinates(problem.hidden, problem.variables)
-    declared = None if coordinates is None else _prove(problem, coordinates)
+    model = forms.sign.before
+    if model.hidden is None:
+        return _without_map(forms, samples, seed)
+    coordinates = declared_coordinates(model.hidden, model.variables)
+    declared = None if coordinates is None else _prove(model, coordinates)
     if declared is not None and declared.proven:
-        return _proven(problem, declared, samples, seed)
-    hidden = HiddenMap(problem, complete(problem.hidden, problem.variables))
+        return _proven(forms, declared, samples, seed)
+    hidden = HiddenMap(forms, complete(model.hidden, model.variables))
     findings = refute(hidden, samples, seed)
-    free = _prove(problem)
+    free = _prove(model)
     conditions = list(findings.conditions)
     if free.proven and findings.counterexample is None:
         note = (
             "the proof uses coordinates of its own: the declared ones were not refuted, nor proven"
         )
-        return _proven(problem, free, samples, seed, (note,))
+        return _proven(forms, free, samples, seed, (note,))
     if free.proven:
         texts = ", ".join(_texts(free.coordinates).values())
         conditions.append(f"without the declaration the model is proven, in {texts}")
-    constants, labels = constants_in(problem, None, min(samples, CONSTANT_SAMPLES), seed)
+    constants, labels = constants_in(forms, None, min(samples, CONSTANT_SAMPLES), seed)
     return Analysis(
         verdict=NOT_REFUTED if findings.counterexample is None else REFUTED,
-        coordinates=_declared_texts(problem, hidden),
+        coordinates=_declared_texts(model, hidden),
         failure=(declared or free).failure,
         counterexample=findings.counterexample,
         constants=constants,
         labels=labels,
         samples=findings.samples,
         smallest_eigenvalue=findings.smallest_eigenvalue,
-        conditions=(*conditions, *_data_condition(problem)),
-        source=_text(problem),
+        conditions=(*conditions, *_data_condition(model)),
+        source=_text(model),
     )
 
 
-def _without_map(problem: Problem, samples: int, seed: int) -> Analysis:
-    proof = _prove(problem)
+def _without_map(forms: Forms, samples: int, seed: int) -> Analysis:
+    model = forms.sign.before
+    proof = _prove(model)
     if proof.proven:
-        return _proven(problem, proof, samples, seed)
-    example, seen = refute_by_kkt(problem, samples, seed)
+        return _proven(forms, proof, samples, seed)
+    example, seen = refute_by_kkt(forms, samples, seed)
     return Analysis(
         verdict=NOT_REFUTED if example is None else REFUTED,
         coordinates={},
         failure=proof.failure,
         counterexample=example,
         samples=seen,
-        conditions=(*(() if seen else (NO_SAMPLE,)), *_data_condition(problem)),
-        source=_text(problem),
+        conditions=(*(() if seen else (NO_SAMPLE,)), *_data_condition(model)),
+        source=_text(model),
     )
 
 
 def _proven(
-    problem: Problem, proof: Proof, samples: int, seed: int, conditions: tuple[str, ...] = ()
+    forms: Forms, proof: Proof, samples: int, seed: int, conditions: tuple[str, ...] = ()
 ) -> Analysis:
+    model = forms.sign.before
     few = min(samples, CONSTANT_SAMPLES)
-    constants, labels = constants_in(problem, proof.coordinates, few, seed)
+    constants, labels = constants_in(forms, proof.coordinates, few, seed)
     return Analysis(
         verdict=PROVEN,
         coordinates=_texts(proof.coordinates),
         derivation=str(proof.derivation),
         constants=constants,
         labels=labels,
-        conditions=(*conditions, *_data_condition(problem)),
-        source=_text(problem),
+        conditions=(*conditions, *_data_condition(model)),
+        source=_text(model),
     )
 
 
-def _prove(problem: Problem, fixed: Mapping[Variable, str] | None = None) -> Proof:
+def _prove(model: Model, fixed: Mapping[Variable, str] | None = None) -> Proof:
     return prove(
-        problem.objective.expression,
-        problem.canonical.sign,
-        problem.constraints,
+        model.objective.expression,
+        model.sign,
+        model.constraints,
         fixed=fixed,
-        source=problem.source,
+        source=model.source,
     )
 
 
@@ -153,14 +155,14 @@ def _texts(coordinates: Mapping[Variable, str]) -> dict[str, str]:
     }
 
 
-def _declared_texts(problem: Problem, hidden: HiddenMap) -> dict[str, str]:
+def _declared_texts(model: Model, hidden: HiddenMap) -> dict[str, str]:
     """The entries of a declared map as written, and the variables that it does not mention."""
     texts = [str(part) for part in hidden.parts]
-    if problem.source is not None:
-        lines = normalize_newlines(problem.source.text).split("\n")
+    if model.source is not None:
+        lines = normalize_newlines(model.source.text).split("\n")
         spans = [
             expression.span
-            for statement in problem.source.model.statements
+            for statement in model.source.model.statements
             if isinstance(statement, syntax.Hidden)
             for expression in statement.expressions
         ]
@@ -170,9 +172,9 @@ def _declared_texts(problem: Problem, hidden: HiddenMap) -> dict[str, str]:
     return {f"u{i}": text for i, text in enumerate(texts, start=1)}
 
 
-def _data_condition(problem: Problem) -> tuple[str, ...]:
-    return ("the verdict is for the parameters' current values",) if problem.parameters else ()
+def _data_condition(model: Model) -> tuple[str, ...]:
+    return ("the verdict is for the parameters' current values",) if model.parameters else ()
 
 
-def _text(problem: Problem) -> str | None:
-    return None if problem.source is None else str(problem.source.text)
+def _text(model: Model) -> str | None:
+    return None if model.source is None else str(model.source.text)

@@ -8,7 +8,6 @@ certificate may rest on them.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,11 +17,9 @@ from hcmodel.expressions.leaves import Variable
 from hcmodel.maps.declared import complete
 from hcmodel.maps.separable import LOG, declared_coordinates
 from hcmodel.proof.prove import prove
+from hcmodel.reductions.forms import Forms
 from hcmodel.solvers.algebra.hessians import as_dense
 from hcmodel.solvers.theory.theorems import Constants
-
-if TYPE_CHECKING:
-    from hcmodel.problem import Problem
 
 FloatArray = NDArray[np.float64]
 Labels = dict[str, str]
@@ -36,48 +33,47 @@ MOST_HESSIANS, LEAST_HESSIANS = 120, 5
 MOST_ROWS = 20
 
 
-def estimate_constants(
-    problem: Problem, samples: int = 50, seed: int = 0
-) -> tuple[Constants, Labels]:
+def estimate_constants(forms: Forms, samples: int = 50, seed: int = 0) -> tuple[Constants, Labels]:
     """Constants of the problem under its declared map, or in the coordinates of its proof.
 
     Each constant that could be given has a label, "bound" or "estimate".
     """
     coordinates: Mapping[Variable, str] | None
-    if problem.hidden is not None:
-        coordinates = declared_coordinates(problem.hidden, problem.variables)
+    model = forms.sign.before
+    if model.hidden is not None:
+        coordinates = declared_coordinates(model.hidden, model.variables)
     else:
-        objective = problem.objective.expression
-        proof = prove(objective, problem.canonical.sign, problem.constraints)
+        proof = prove(model.objective.expression, model.sign, model.constraints)
         coordinates = proof.coordinates if proof.proven else None
-    return constants_in(problem, coordinates, samples, seed)
+    return constants_in(forms, coordinates, samples, seed)
 
 
 def constants_in(
-    problem: Problem, coordinates: Mapping[Variable, str] | None, samples: int, seed: int
+    forms: Forms, coordinates: Mapping[Variable, str] | None, samples: int, seed: int
 ) -> tuple[Constants, Labels]:
     """The same in given coordinates; None stands for the declared map, if there is one."""
     with np.errstate(all="ignore"):  # what is not finite is skipped
-        return _constants(problem, coordinates, samples, np.random.default_rng(seed))
+        return _constants(forms, coordinates, samples, np.random.default_rng(seed))
 
 
 def _constants(
-    problem: Problem,
+    forms: Forms,
     coordinates: Mapping[Variable, str] | None,
     samples: int,
     generator: np.random.Generator,
 ) -> tuple[Constants, Labels]:
-    declared = coordinates is None and problem.hidden is not None
-    parts = complete(problem.hidden or (), problem.variables) if declared else ()
-    model = HiddenMap(problem, parts)
+    hidden, variables = forms.model.hidden, forms.model.variables
+    declared = coordinates is None and hidden is not None
+    parts = complete(hidden or (), variables) if declared else ()
+    model = HiddenMap(forms, parts)
     points = model.sample(samples, generator)
     found: dict[str, float] = {}
     labels: Labels = {}
-    diameter = problem.canonical.domain.diameter()
+    diameter = forms.written.domain.diameter()
     if np.isfinite(diameter):
         found["diameter_x"], labels["diameter_x"] = diameter, BOUND
     if coordinates is not None:
-        found |= _separable_geometry(problem.variables, coordinates)
+        found |= _separable_geometry(variables, coordinates)
         labels |= {name: BOUND for name in ("mu_c", "diameter_u") if name in found}
     elif declared and points:
         found |= _sampled_geometry(points)

@@ -10,7 +10,7 @@ from __future__ import annotations
 import functools
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import scipy
@@ -19,11 +19,9 @@ from numpy.typing import NDArray
 from hcmodel.engines.engine import CompiledStack, Forward
 from hcmodel.engines.registry import compile_stack
 from hcmodel.expressions.leaves import Expression
+from hcmodel.reductions.forms import Forms
 from hcmodel.solvers.algebra.hessians import as_dense
-from hcmodel.solving.naming import label
-
-if TYPE_CHECKING:
-    from hcmodel.problem import Problem
+from hcmodel.solving.naming import Naming, named_point
 
 FloatArray = NDArray[np.float64]
 
@@ -35,9 +33,12 @@ DRAWS_PER_SAMPLE = 5
 class HiddenMap:
     """Objective, rows and map, compiled into one stack; without parts the map is empty."""
 
-    def __init__(self, problem: Problem, parts: Sequence[Expression] = ()) -> None:
-        canonical = problem.canonical
-        self.problem = problem
+    def __init__(self, forms: Forms, parts: Sequence[Expression] = ()) -> None:
+        forms.check_structure()
+        canonical = forms.written.canonical
+        self.layout = canonical.layout
+        self.origin = canonical.origin
+        self.naming = Naming.of(forms.sign.before)
         self.domain = canonical.domain
         self.parts = tuple(parts)
         self.size = sum(part.size for part in self.parts)
@@ -46,7 +47,7 @@ class HiddenMap:
             (*canonical.roots, *self.parts),
             canonical.layout,
             len(canonical.roots),
-            engine=problem.engine,
+            engine=forms.compiler.engine,
         )
         self.stack.refresh()
         outer = canonical.outer
@@ -103,17 +104,11 @@ class HiddenMap:
         """What the function is called in reports."""
         if function == OBJECTIVE:
             return "objective"
-        problem = self.problem
-        name, entry = problem.canonical.row_place(function)
-        first = 0 if problem.source is None else 1
-        return label(name, entry, problem.families, first)
+        return self.naming.row(self.origin(function))
 
     def arrays(self, x: FloatArray) -> dict[str, FloatArray]:
         """A point, or a direction, by the names of the variables."""
-        layout = self.problem.canonical.layout
-        arrays = layout.unpack(np, x)
-        pairs = zip(layout.variables, arrays, strict=True)
-        return {variable.name: np.array(array, dtype=float) for variable, array in pairs}
+        return named_point(self.layout, x)
 
 
 @dataclass(frozen=True)

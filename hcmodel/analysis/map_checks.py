@@ -163,7 +163,7 @@ def middles(hidden: HiddenMap, points: Sequence[MapPoint]) -> Middles:
 def _broken_bounds(hidden: HiddenMap, x: FloatArray) -> list[str]:
     """The variables whose own domain does not hold their part of x."""
     moved = hidden.domain.project(x) - x
-    layout = hidden.problem.canonical.layout
+    layout = hidden.layout
     reach = 1e-12 * max(1.0, float(np.max(np.abs(x), initial=0.0)))
     return [
         variable.name

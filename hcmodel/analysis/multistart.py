@@ -7,7 +7,6 @@ points) and `sharp` (kinks); a point about which there is any doubt refutes noth
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,13 +15,10 @@ from hcmodel.analysis.counterexample import Counterexample
 from hcmodel.analysis.hidden_map import HiddenMap, MapPoint
 from hcmodel.analysis.sharp import sharp_minimum
 from hcmodel.analysis.stationary import NEAR, Stationary, is_clear, polish
+from hcmodel.reductions.forms import Forms
 from hcmodel.solvers import kkt
 from hcmodel.solvers.methods import minimize
-from hcmodel.solvers.oracle import Oracle
 from hcmodel.solving.start import start_vector
-
-if TYPE_CHECKING:
-    from hcmodel.problem import Problem
 
 FloatArray = NDArray[np.float64]
 
@@ -34,20 +30,21 @@ SHARP_STARTS = 16
 BETTER = 1e-4
 
 
-def refute_by_kkt(problem: Problem, samples: int, seed: int) -> tuple[Counterexample | None, int]:
+def refute_by_kkt(forms: Forms, samples: int, seed: int) -> tuple[Counterexample | None, int]:
     """A counterexample that holds under every map, if one is found, and the points looked at."""
     with np.errstate(all="ignore"):
-        return _search(problem, samples, np.random.default_rng(seed))
+        return _search(forms, samples, np.random.default_rng(seed))
 
 
 def _search(
-    problem: Problem, samples: int, generator: np.random.Generator
+    forms: Forms, samples: int, generator: np.random.Generator
 ) -> tuple[Counterexample | None, int]:
-    model = HiddenMap(problem)
+    model = HiddenMap(forms)
     points = model.sample(samples, generator)
-    starts = [start_vector(problem.canonical, None, False), problem.canonical.domain.middle()]
+    domain = forms.written.domain
+    starts = [start_vector(forms.model, domain, None, False), domain.middle()]
     starts += [point.point for point in points[: RUNS - len(starts)]]
-    ends = _runs(problem, starts)
+    ends = _runs(forms, starts)
     shown: list[Stationary] = []
     tries = [*ends, *((point.point, np.zeros(model.rows)) for point in points[:SHARP_STARTS])]
     for x, multipliers in tries[: len(ends) + NEWTON_STARTS]:
@@ -70,20 +67,19 @@ def _search(
         if difference <= BETTER * size:
             break
         if found.sharp or is_clear(model, found, difference, generator):
-            return _described(problem, model, found, best), len(points)
+            return _described(forms, model, found, best), len(points)
     return None, len(points)
 
 
-def _runs(problem: Problem, starts: Sequence[FloatArray]) -> list[tuple[FloatArray, FloatArray]]:
+def _runs(forms: Forms, starts: Sequence[FloatArray]) -> list[tuple[FloatArray, FloatArray]]:
     """Where the default method ends from each start, with the best multipliers there."""
-    canonical = problem.canonical
-    stack = problem.compile()
-    stack.refresh()
+    written = forms.written
+    written.compiled.refresh()
     found = []
     for start in starts:
         result = minimize(
-            Oracle(stack, canonical.outer),
-            canonical.domain,
+            written.oracle(),
+            written.domain,
             start,
             method="sbl-adals",
             tolerance=TOLERANCE,
@@ -91,7 +87,7 @@ def _runs(problem: Problem, starts: Sequence[FloatArray]) -> list[tuple[FloatArr
         )
         if result.evaluation is None or not result.evaluation.differentiable:
             continue
-        fitted = kkt.least_squares_multipliers(result.evaluation, canonical.domain, NEAR)
+        fitted = kkt.least_squares_multipliers(result.evaluation, written.domain, NEAR)
         multipliers = result.multipliers if fitted is None else fitted
         largest = float(np.max(np.abs(multipliers), initial=0.0))
         kept = np.where(np.abs(multipliers) > 1e-6 * largest, multipliers, 0.0)
@@ -100,10 +96,10 @@ def _runs(problem: Problem, starts: Sequence[FloatArray]) -> list[tuple[FloatArr
 
 
 def _described(
-    problem: Problem, model: HiddenMap, found: Stationary, better: MapPoint
+    forms: Forms, model: HiddenMap, found: Stationary, better: MapPoint
 ) -> Counterexample:
-    sign = problem.canonical.sign
-    word = "lower" if sign > 0 else "higher"
+    back = forms.sign.value_back
+    word = "lower" if back(1.0) > 0 else "higher"
     metric = np.asarray(model.domain.metric(found.point.point))
     x = np.where(np.abs(found.point.point) < 1e-15 * metric, 0.0, found.point.point)
     what = "a strict local optimum" if found.sharp else "a KKT point"
@@ -115,12 +111,17 @@ def _described(
             "such point is a global optimum, whatever the map"
         ),
         points={"x": model.arrays(x), "y": model.arrays(better.point)},
-        left=sign * model.at(x).objective,
-        right=sign * better.objective,
+        left=back(model.at(x).objective),
+        right=back(better.objective),
         left_text="F(x)",
         right_text="F(y)",
         multipliers={
-            block.name: block.dual(found.multipliers) for block in problem.canonical.blocks
+            name: np.asarray(dual)
+            for name, dual in zip(
+                model.naming.constraints,
+                forms.written.chain.duals_back(x, found.multipliers).rows,
+                strict=True,
+            )
         },
         residual=found.residual,
     )

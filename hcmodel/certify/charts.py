@@ -18,8 +18,8 @@ import scipy
 from numpy.typing import NDArray
 
 from hcmodel.certify.map_ranges import Range, map_ranges
-from hcmodel.expressions.leaves import Expression
 from hcmodel.reductions.forms import Form
+from hcmodel.reductions.smooth import curved_variables
 from hcmodel.solvers.algebra.hessians import as_dense
 from hcmodel.solvers.coordinates.general import SINGULAR, MapGeometry
 from hcmodel.solvers.oracle import Evaluation
@@ -114,7 +114,7 @@ class MapChart:
     def of(form: Form, evaluation: Evaluation) -> MapChart | None:
         """None where the map is singular at the point, or its image is no part of a plane."""
         geometry = form.map_geometry
-        ranges = map_ranges(_entries(form))
+        ranges = map_ranges(form.entries)
         if geometry is None or not ranges:
             return None
         selection = _selection(ranges)
@@ -203,10 +203,6 @@ class MapChart:
         return self.known[key]
 
 
-def _entries(form: Form) -> tuple[Expression, ...]:
-    return form.entries
-
-
 def _mapped(
     geometry: MapGeometry, x: FloatArray, selection: scipy.sparse.csr_array, tangent: FloatArray
 ) -> tuple[FloatArray, FloatArray]:
@@ -249,11 +245,7 @@ def _samples(form: Form) -> list[FloatArray]:
 def _curved(form: Form) -> tuple[tuple[tuple[slice, Domain], ...], str]:
     """The sets of matrix variables that are no coordinates themselves."""
     layout = form.canonical.layout
-    found = [
-        variable
-        for variable in layout.variables
-        if variable.set.is_curved and not any(each is variable for each in _entries(form))
-    ]
+    found = curved_variables(form.entries, layout.variables)
     return (
         tuple((layout.slice(variable), variable.set.domain()) for variable in found),
         ", ".join(variable.name for variable in found),

@@ -106,7 +106,10 @@ class _Test:
         geometry, center = self.form.geometry, self.chart.image(middle)
         for length in CHORDS:
             step = frame.step(length * w)
-            ends = [self.oracle.at(geometry.retract(middle.point, sign * step)) for sign in (1, -1)]
+            ends = [
+                self.oracle.at(self.form.settled(geometry.retract(middle.point, sign * step)))
+                for sign in (1, -1)
+            ]
             if not all(end.finite for end in ends):
                 continue
             images = [self.chart.image(end) for end in ends]

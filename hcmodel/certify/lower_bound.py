@@ -8,7 +8,7 @@ The same bound of a weighted sum of the rows, above 0, proves that no feasible p
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -45,6 +45,7 @@ class LowerBound:
     points: int
     reference: FloatArray
     multipliers: FloatArray
+    search: Search | None = field(default=None, repr=False, compare=False)
 
 
 def lower_bound(
@@ -54,18 +55,18 @@ def lower_bound(
     *,
     target: float | None = None,
     finest: float | None = None,
-    trusting: bool = False,
+    assume_convex: bool = False,
 ) -> LowerBound | None:
     """The best bound found from a point and multipliers of the form, in units of the plain objective.
 
     Ends as soon as the gap to the point's own value is at most `target`, or, where it is given and as
     far as that is cheap, `finest`. None where the form has no hidden coordinates, where no finite bound
-    is found, and where the form is visibly not convex; to be `trusting` is not to look for that.
+    is found, and where the form is visibly not convex; `assume_convex` skips that test (see `tested`).
     """
     search = Search.of(form, form.oracle(), evaluation)
     if search is None:
         return None
-    plain = form.plain_objective
+    plain = form.chain.value_back
     value = plain(evaluation.objective)
     wanted = FINEST * abs(value) if target is None else target
 
@@ -77,7 +78,7 @@ def lower_bound(
 
     with np.errstate(all="ignore"):
         search.improve(evaluation, multipliers, enough, fair)
-        return _result(search, plain, trusting)
+        return _result(search, plain, assume_convex)
 
 
 def infeasibility(
@@ -129,17 +130,27 @@ def gradient_domination(
     return max(gap, 0.0) if np.isfinite(gap) else None
 
 
-def _result(search: Search, plain: Callable[[float], float], trusting: bool) -> LowerBound | None:
+def tested(bound: LowerBound) -> LowerBound | None:
+    """A bound that was found assuming convexity, None where the coordinates are visibly wrong."""
+    if bound.search is None or bound.search.form.proof is not None:
+        return bound
+    with np.errstate(all="ignore"):
+        return None if contradicted(bound.search) else bound
+
+
+def _result(
+    search: Search, plain: Callable[[float], float], assume_convex: bool
+) -> LowerBound | None:
     """The best bound in the user's units, unless the model is visibly not convex."""
     if search.best is None or not np.isfinite(search.value):
         return None
     value = plain(search.value)
-    trusted = trusting or search.form.proof is not None
+    trusted = assume_convex or search.form.proof is not None
     if not np.isfinite(value) or (not trusted and contradicted(search)):
         return None
     reference, points = search.best.evaluation.point, search.oracle.calls.points
     conditions = _conditions(search.form, search.chart, search.minorants[0].evaluation.point)
-    return LowerBound(value, conditions, points, reference, search.best.multipliers)
+    return LowerBound(value, conditions, points, reference, search.best.multipliers, search)
 
 
 def _conditions(form: Form, chart: Chart, point: FloatArray) -> tuple[str, ...]:
@@ -151,11 +162,7 @@ def _conditions(form: Form, chart: Chart, point: FloatArray) -> tuple[str, ...]:
         return tuple(conditions)
     conditions.append("the image of the variables' domain under the map is convex")
     layout, bending = form.canonical.layout, form.map_geometry.bending
-    bent = [
-        variable
-        for variable, block in zip(layout.variables, layout.blocks, strict=True)
-        if bending[block.start : block.stop].any() and variable.has_bounds
-    ]
+    bent = form.program.bending
     if bent:
         listed = ", ".join(variable.name for variable in bent)
         conditions.append(f"bounds of {listed} dropped, since they bend in hidden coordinates")

@@ -54,7 +54,8 @@ def constrained_step(
     step = solve_step(model, RADIUS, make_backend())
     if step is None:
         return None
-    return geometry.retract(evaluation.point, frame.step(step.w)), step.multipliers
+    moved = form.settled(geometry.retract(evaluation.point, frame.step(step.w)))
+    return moved, step.multipliers
 
 
 def polishing_step(
@@ -102,7 +103,7 @@ def polishing_step(
 def _walked(form: Form, point: FloatArray, w: FloatArray, step: FloatArray) -> FloatArray:
     if float(np.max(np.abs(w), initial=0.0)) <= TINY:  # what bends is below rounding by now
         return form.domain.project(point + step)
-    return form.geometry.retract(point, step)
+    return form.settled(form.geometry.retract(point, step))
 
 
 def _held_minimiser(
@@ -173,7 +174,7 @@ def lagrangian_step(
     start = _lagrangian(evaluation, multipliers)
     size = abs(start) + float(np.abs(multipliers) @ evaluation.magnitudes)
     for _ in range(HALVINGS):
-        there = oracle.at(geometry.retract(evaluation.point, frame.step(w)))
+        there = oracle.at(form.settled(geometry.retract(evaluation.point, frame.step(w))))
         defined = there.finite and there.differentiable
         if defined and _lagrangian(there, multipliers) <= start + ROUNDING * size:
             return there

@@ -109,9 +109,9 @@ class Search:
     def of(form: Form, oracle: Oracle, evaluation: Evaluation) -> Search | None:
         """None for a form without hidden coordinates, or where they are singular."""
         chart: Chart | None = None
-        if form.kind == "separable":
+        if form.hidden and form.map_geometry is None:
             chart = PlainChart(form.domain)
-        elif form.kind == "mapped":
+        elif form.hidden:
             chart = MapChart.of(form, evaluation)
         return None if chart is None else Search(form, oracle, chart)
 
@@ -162,7 +162,7 @@ class Search:
         for probing in PROBES:
             if not np.isfinite(self.value):
                 self.enclose(probing)
-        if self.form.kind == "mapped" and self._near and not fair(self.value):
+        if self.form.map_geometry is not None and self._near and not fair(self.value):
             self.enclose("zero")
         self._walk(STEPS, enough)
         if fair(self.value):
@@ -264,7 +264,7 @@ class Search:
 
     def _off_kinks(self, evaluation: Evaluation) -> Evaluation:
         """The point, moved a little where a map could have a kink there: no derivative holds at one."""
-        if self.form.kind != "mapped" or not self.form.stack.kinked:
+        if self.form.map_geometry is None or not self.form.stack.kinked:
             return evaluation
         domain, point = self.form.domain, evaluation.point
         noise = np.random.default_rng(1).uniform(-1e-9, 1e-9, point.size)

@@ -19,7 +19,9 @@ from typing import Any
 
 from hcmodel.errors import HCError, HCWarning
 from hcmodel.report.plot import require_matplotlib
-from hcmodel.solving.solution import Solution, Status
+from hcmodel.solving.judge import Status
+from hcmodel.solving.naming import Naming
+from hcmodel.solving.solution import Solution
 
 EXIT_CODES = {
     Status.OPTIMAL: 0,
@@ -289,7 +291,8 @@ def _show(given: argparse.Namespace) -> int:
     from hcmodel.report.show import problem_latex, problem_text
 
     problem = _load(given)
-    print(problem_latex(problem) if given.latex else problem_text(problem))
+    names = Naming.of(problem.model).constraints
+    print(problem_latex(problem) if given.latex else problem_text(problem, names))
     return 0
 
 

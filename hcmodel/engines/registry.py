@@ -37,11 +37,12 @@ def compile_stack(
     return choose(engine, program).compile(program)
 
 
-def check_name(engine: str) -> None:
-    """Raise unless `engine` is in the table or is "auto"."""
+def check_name(engine: str) -> str:
+    """The name, if it is in the table or is "auto"; else an error that lists the engines."""
     if engine != AUTO and engine not in ENGINES:
         names = ", ".join((AUTO, *ENGINES))
         raise ModelError(f"unknown engine {engine!r}; there are: {names}")
+    return engine
 
 
 def choose(name: str, program: Program) -> Engine:

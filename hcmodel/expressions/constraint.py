@@ -1,7 +1,7 @@
 """Constraints, kept as written: two sides and the sense between them.
 
-Nothing is moved across the relation here; the canonical form chooses a normal form for each row and
-writes the multiplier of the constraint as written back into `dual_value`.
+Nothing is moved across the relation here. Reductions may choose a normal form for its rows and leave out
+entries that repeat others; a solve writes the multiplier of the constraint as written into `dual_value`.
 """
 
 from __future__ import annotations
@@ -18,12 +18,23 @@ if TYPE_CHECKING:
 
 
 class Constraint:
-    """`lhs sense rhs`, entry by entry, with sense `<=`, `>=` or `==`."""
+    """`lhs sense rhs`, entry by entry, with sense `<=`, `>=` or `==`.
 
-    __slots__ = ("dual_value", "lhs", "name", "rhs", "sense", "shape")
+    `form` names the normal form in which methods see its rows (`solvers.row_forms`), and `entries` lists
+    the entries, counted in C order, that become rows (None: all). Users leave both alone.
+    """
+
+    __slots__ = ("dual_value", "entries", "form", "lhs", "name", "rhs", "sense", "shape")
 
     def __init__(
-        self, lhs: Expression, sense: str, rhs: Expression, name: str | None = None
+        self,
+        lhs: Expression,
+        sense: str,
+        rhs: Expression,
+        name: str | None = None,
+        *,
+        form: str = "difference",
+        entries: np.ndarray | None = None,
     ) -> None:
         if sense not in ("<=", ">=", "=="):
             raise ModelError(f"unknown relation {sense!r}; use <=, >= or ==")
@@ -31,6 +42,8 @@ class Constraint:
         self.sense = sense
         self.rhs = rhs
         self.name = name
+        self.form = form
+        self.entries = entries
         self.shape = broadcast(sense, (lhs.shape, rhs.shape))
         self.dual_value: np.ndarray | None = None
 
@@ -43,6 +56,30 @@ class Constraint:
         if not isinstance(name, str) or not name:
             raise ModelError(f"a constraint's name is a non-empty string, not {name!r}")
         return Constraint(self.lhs, self.sense, self.rhs, name)
+
+    @property
+    def rows(self) -> np.ndarray:
+        """The entries that become rows, counted in C order."""
+        return np.arange(self.size) if self.entries is None else self.entries
+
+    def like(
+        self,
+        lhs: Expression | None = None,
+        rhs: Expression | None = None,
+        *,
+        sense: str | None = None,
+        form: str | None = None,
+        entries: np.ndarray | None = None,
+    ) -> Constraint:
+        """The same constraint with some parts replaced; a reduction's copy, with its own dual."""
+        return Constraint(
+            self.lhs if lhs is None else lhs,
+            sense or self.sense,
+            self.rhs if rhs is None else rhs,
+            self.name,
+            form=form or self.form,
+            entries=self.entries if entries is None else entries,
+        )
 
     def violation(self) -> np.ndarray:
         """By how much each entry is violated at the variables' values; 0 where it holds."""

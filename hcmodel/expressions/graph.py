@@ -15,6 +15,7 @@ import numpy as np
 
 if TYPE_CHECKING:
     from hcmodel.atoms.atom import Atom
+    from hcmodel.expressions.layout import Layout
     from hcmodel.expressions.node import Apply, Expression, Leaf
 
 
@@ -147,3 +148,19 @@ def evaluate(root: Expression) -> np.ndarray | None:
                 return None
             values.append(value)
     return np.array(values[graph.roots[0]], dtype=float)
+
+
+def values_at(layout: Layout, x: np.ndarray, roots: Sequence[Expression]) -> list[np.ndarray]:
+    """The values of `roots` at a point, parameters at their current values."""
+    graph = join_sums(merge(roots))
+    arrays = layout.unpack(np, x)
+    values: list[Any] = []
+    with np.errstate(all="ignore"):
+        for step in graph.steps:
+            if step.leaf is None:
+                values.append(step.run(np, values))
+            elif getattr(step.leaf, "is_variable", False):
+                values.append(arrays[layout.position(step.leaf)])  # type: ignore[arg-type]
+            else:
+                values.append(step.leaf.value)
+    return [np.asarray(values[root], dtype=float) for root in graph.roots]

@@ -14,6 +14,7 @@ from typing import Any
 from hcmodel.errors import ModelError
 from hcmodel.expressions.constraint import Constraint
 from hcmodel.expressions.graph import topological_order
+from hcmodel.expressions.layout import Layout
 from hcmodel.expressions.leaves import Parameter, Variable
 from hcmodel.expressions.node import Expression, as_expression
 
@@ -60,6 +61,8 @@ class Model:
     families: Mapping[str, Any] = field(default_factory=dict)
     ranges: Mapping[str, Any] = field(default_factory=dict)
     source: Any = None
+    objective_form: str = "plain"
+    """How methods see the objective: a name of `solvers.row_forms.OBJECTIVE_FORMS`."""
 
     @staticmethod
     def checked(objective: Any, constraints: Any = (), hidden: Any = None) -> Model:
@@ -86,6 +89,9 @@ class Model:
             raise ModelError("the problem has no variables; nothing is left to choose")
         _check_names("variables", [variable.name for variable in self.variables])
         _check_names("constraints", [c.name for c in self.constraints if c.name is not None])
+        for variable in self.variables:
+            if variable.set.is_curved:
+                variable.set.domain()  # an error where bounds on entries leave no matrix
         known = set(self.variables)
         for node in topological_order(self.hidden or ()):
             if isinstance(node, Variable) and node not in known:
@@ -106,6 +112,11 @@ class Model:
     def variables(self) -> tuple[Variable, ...]:
         """The variables of objective and constraints, in order of appearance."""
         return tuple(node for node in topological_order(self.roots) if isinstance(node, Variable))
+
+    @functools.cached_property
+    def layout(self) -> Layout:
+        """Where each variable stands in the flat vector of a point."""
+        return Layout(self.variables)
 
     @functools.cached_property
     def parameters(self) -> tuple[Parameter, ...]:

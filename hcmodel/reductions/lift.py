@@ -12,17 +12,22 @@ are those that an atom declares as its `pieces`.
 from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
+from numpy.typing import NDArray
 
 from hcmodel.atoms.algebra import Pieces
 from hcmodel.atoms.atom import NO_PIECES
 from hcmodel.atoms.rules import Argument, Monotonicity
 from hcmodel.expressions.constraint import Constraint
-from hcmodel.expressions.graph import topological_order
+from hcmodel.expressions.graph import topological_order, values_at
 from hcmodel.expressions.leaves import Apply, Constant, Expression, Variable
+from hcmodel.expressions.model import Minimize, Model
 from hcmodel.facts.node_facts import Facts
+from hcmodel.reductions.reduction import Duals, ModelReduction, Origin
+
+FloatArray = NDArray[np.float64]
 
 UP, DOWN = 1, 2  # bits: larger values make things worse, smaller ones do
 BOTH = UP | DOWN
@@ -46,6 +51,9 @@ class Lifted:
     objective: Expression
     constraints: tuple[Constraint, ...]
     definitions: tuple[Definition, ...]
+    sources: tuple[Hashable, ...] = ()
+    """For each row that was added the kink behind it, and the number of the row among its rows."""
+    has_kinks: bool = False
 
     def key(self) -> Hashable:
         """Equal for liftings of one model that differ in nothing."""
@@ -79,13 +87,19 @@ def lift(objective: Expression, sign: float, constraints: Sequence[Constraint]) 
         _constraint_like(each, builder.new[id(each.lhs)], builder.new[id(each.rhs)])
         for each in constraints
     ]
-    return Lifted(builder.new[id(objective)], (*rebuilt, *builder.rows), tuple(builder.definitions))
+    return Lifted(
+        builder.new[id(objective)],
+        (*rebuilt, *builder.rows),
+        tuple(builder.definitions),
+        tuple(builder.sources),
+        has_kinks=True,
+    )
 
 
 def _constraint_like(constraint: Constraint, lhs: Expression, rhs: Expression) -> Constraint:
     if lhs is constraint.lhs and rhs is constraint.rhs:
         return constraint
-    return Constraint(lhs, constraint.sense, rhs, constraint.name)
+    return constraint.like(lhs, rhs)
 
 
 def _pieces(node: Expression) -> Pieces | None:
@@ -143,6 +157,7 @@ class _Builder:
         self.new: dict[int, Expression] = {}
         self.rows: list[Constraint] = []
         self.definitions: list[Definition] = []
+        self.sources: list[tuple[Expression, int]] = []
 
     def build(self, node: Expression) -> None:
         self.new[id(node)] = self._built(node)
@@ -163,9 +178,10 @@ class _Builder:
     ) -> Expression:
         """The value of a node in terms of a variable that bounds its pieces."""
         t = self.bound(pieces.bounded(node.args) if pieces.bounded else node, node)
-        for smaller, larger in pieces.rows(arguments, t):
+        for number, (smaller, larger) in enumerate(pieces.rows(arguments, t)):
             if not self._is_bound(smaller, t):
                 self.rows.append(Constraint(smaller, "<=", larger))
+                self.sources.append((node, number))
         return pieces.value(t) if pieces.value else t
 
     def bound(self, defined: Expression, source: Expression) -> Variable:
@@ -187,3 +203,58 @@ class _Builder:
         if not isinstance(argument, Constant):
             return False
         return bool(np.all(argument.value <= np.broadcast_to(t.lower, t.shape)))
+
+
+class Lift(ModelReduction):
+    """The model with its kinks as rows. Points get the values of the variables that bound them."""
+
+    def __init__(self, before: Model, lifted: Lifted) -> None:
+        after = before
+        if lifted.definitions:
+            objective = Minimize(lifted.objective)
+            after = replace(before, objective=objective, constraints=lifted.constraints)
+        super().__init__(before, after)
+        self.lifted = lifted
+
+    @staticmethod
+    def of(model: Model) -> Lift:
+        return Lift(model, lift(model.objective.expression, model.sign, model.constraints))
+
+    @property
+    def definitions(self) -> tuple[Definition, ...]:
+        return self.lifted.definitions
+
+    @property
+    def has_kinks(self) -> bool:
+        """Whether the model has polyhedral kinks at all, lifted or not."""
+        return self.lifted.has_kinks
+
+    def key(self) -> Hashable:
+        return self.lifted.key()
+
+    def refresh(self) -> bool:
+        """Directions and bounds of what is lifted rest on signs and intervals, hence on data."""
+        return not self.has_kinks or Lift.of(self.before).key() == self.key()
+
+    def point(self, x: FloatArray) -> FloatArray:
+        u = super().point(x)
+        layout = self.after.layout
+        expressions = [definition.expression for definition in self.definitions]
+        values = values_at(self.before.layout, x, expressions)
+        for definition, value in zip(self.definitions, values, strict=True):
+            if layout.holds(definition.variable):
+                u[layout.slice(definition.variable)] = np.ravel(value)
+        return u
+
+    def duals(self, x: FloatArray, duals: Duals) -> Duals:
+        added = tuple(duals.added.get(source) for source in self.lifted.sources)
+        return replace(duals, rows=(*duals.rows, *added))
+
+    def duals_back(self, u: FloatArray, duals: Duals) -> Duals:
+        count = len(self.before.constraints)
+        pairs = zip(self.lifted.sources, duals.rows[count:], strict=True)
+        added = {source: dual for source, dual in pairs if dual is not None}
+        return Duals(duals.rows[:count], {**duals.added, **added})
+
+    def origin(self, origin: Origin) -> Origin | None:
+        return origin if origin.position < len(self.before.constraints) else None

@@ -2,9 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from dataclasses import replace
+
+import numpy as np
+from numpy.typing import NDArray
+
 from hcmodel.expressions.graph import topological_order
 from hcmodel.expressions.leaves import Constraint, Parameter
+from hcmodel.expressions.model import Model
 from hcmodel.facts.noncommutative import difference_is_symmetric, is_symmetric_value
+from hcmodel.reductions.reduction import Duals, ModelReduction
+
+FloatArray = NDArray[np.float64]
 
 
 def has_symmetric_value(parameter: Parameter) -> bool:
@@ -38,3 +48,48 @@ def _may_be_symmetric(constraint: Constraint) -> bool:
 
 def _is_square(shape: tuple[int, ...]) -> bool:
     return len(shape) == 2 and shape[0] == shape[1] and shape[0] > 1
+
+
+class Triangle(ModelReduction):
+    """Equalities between symmetric matrices keep the rows of the upper triangle.
+
+    A row that stands for two entries has the sum of their multipliers; on the way back each entry gets
+    half of it, so that the inner product with lhs − rhs is the same.
+    """
+
+    def __init__(self, before: Model, after: Model) -> None:
+        super().__init__(before, after)
+        deciding = [p for each in before.constraints for p in square_parameters(each)]
+        self._symmetric = [(each, has_symmetric_value(each)) for each in dict.fromkeys(deciding)]
+
+    @staticmethod
+    def of(model: Model) -> Triangle:
+        constraints = tuple(_upper(constraint) for constraint in model.constraints)
+        changed = any(
+            new is not old for new, old in zip(constraints, model.constraints, strict=True)
+        )
+        return Triangle(model, replace(model, constraints=constraints) if changed else model)
+
+    def refresh(self) -> bool:
+        """Rows are left out because data are symmetric."""
+        return all(has_symmetric_value(parameter) == was for parameter, was in self._symmetric)
+
+    def duals(self, x: FloatArray, duals: Duals) -> Duals:
+        return self._mapped(duals, lambda dual: dual + dual.T - np.diag(np.diag(dual)))
+
+    def duals_back(self, u: FloatArray, duals: Duals) -> Duals:
+        return self._mapped(duals, lambda dual: 0.5 * (dual + dual.T))
+
+    def _mapped(self, duals: Duals, change: Callable[[FloatArray], FloatArray]) -> Duals:
+        pairs = zip(duals.rows, self.after.constraints, self.before.constraints, strict=True)
+        rows = tuple(
+            dual if dual is None or new is old else change(dual) for dual, new, old in pairs
+        )
+        return replace(duals, rows=rows)
+
+
+def _upper(constraint: Constraint) -> Constraint:
+    if not equates_symmetric(constraint):
+        return constraint
+    numbers = np.arange(constraint.size).reshape(constraint.shape)
+    return constraint.like(entries=numbers[np.triu_indices(constraint.shape[0])])

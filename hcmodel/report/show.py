@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from hcmodel.report.latex import to_latex
@@ -21,7 +22,7 @@ AUTO = (
 )
 
 
-def problem_text(problem: Problem) -> str:
+def problem_text(problem: Problem, names: Sequence[str]) -> str:
     """Sizes first, then the model in canonical order: objective, inequalities, equalities, domain."""
     canonical = problem.canonical
     outer = canonical.outer
@@ -38,7 +39,9 @@ def problem_text(problem: Problem) -> str:
     if blocks:
         lines.append("subject to")
     for block in blocks[:MOST_LINES]:
-        lines.append(f"    {block.name}: {block.constraint}{_size(block.constraint)}")
+        name = names[block.position]
+        constraint = problem.constraints[block.position]
+        lines.append(f"    {name}: {constraint}{_size(constraint)}")
     if len(blocks) > MOST_LINES:
         lines.append(f"    … and {len(blocks) - MOST_LINES} more")
     lines += [f"    {_domain(variable)}" for variable in problem.variables]

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
 from hcmodel.solvers.result import Record
 
 if TYPE_CHECKING:
-    from hcmodel.problem import Problem
+    from hcmodel.reductions.canonical import CanonicalProblem
     from hcmodel.solving.solution import Solution
 
 RULE = "-" * 78
@@ -25,10 +25,9 @@ MOST_ROWS = 12
 
 
 class VerbosePrinter:
-    """Configuration, header, one row an iteration, footer."""
+    """Configuration, header, one row per iteration, footer."""
 
-    def __init__(self, problem: Problem, method: str, tolerance: float) -> None:
-        canonical = problem.canonical
+    def header(self, method: str, tolerance: float, canonical: CanonicalProblem) -> None:
         equalities = canonical.outer.size - canonical.outer.inequalities
         print(RULE)
         print(f"hcmodel  method = {method}  tol = {tolerance:g}")
@@ -51,6 +50,9 @@ class VerbosePrinter:
         print(RULE)
         print(solution_text(solution))
 
+    def close(self) -> None:
+        pass
+
 
 class ProgressLine:
     """One line that is written over; shown on a terminal, silent in a pipe."""
@@ -58,6 +60,9 @@ class ProgressLine:
     def __init__(self) -> None:
         self._shown = sys.stderr.isatty()
         self._last = 0.0
+
+    def header(self, method: str, tolerance: float, canonical: CanonicalProblem) -> None:
+        pass
 
     def row(self, record: Record) -> None:
         now = time.monotonic()
@@ -68,10 +73,63 @@ class ProgressLine:
             sys.stderr.write("\r\x1b[K" + text[:78])
             sys.stderr.flush()
 
+    def footer(self, solution: Solution) -> None:
+        pass
+
     def close(self) -> None:
         if self._shown and self._last:
             sys.stderr.write("\r\x1b[K")
             sys.stderr.flush()
+
+
+class Printer(Protocol):
+    """Shows a solve while it runs."""
+
+    def header(self, method: str, tolerance: float, canonical: CanonicalProblem) -> None: ...
+    def row(self, record: Record) -> None: ...
+    def footer(self, solution: Solution) -> None: ...
+    def close(self) -> None:
+        """Called however the solve ends."""
+
+
+class Reporter:
+    """Hands the records of a solve to a printer, if one was asked for, and to the user's callback."""
+
+    def __init__(
+        self,
+        callback: Callable[[Record], bool | None] | None,
+        *,
+        verbose: bool = False,
+        progress: bool = False,
+    ) -> None:
+        self._callback = callback
+        self._printers: list[Printer] = []
+        if verbose:
+            self._printers.append(VerbosePrinter())
+        elif progress:
+            self._printers.append(ProgressLine())
+
+    def __enter__(self) -> Reporter:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        for printer in self._printers:
+            printer.close()
+
+    def header(self, method: str, tolerance: float, canonical: CanonicalProblem) -> None:
+        for printer in self._printers:
+            printer.header(method, tolerance, canonical)
+
+    def row(self, record: Record) -> bool:
+        """Show a record; True where the user's callback stops the solve."""
+        answer = None if self._callback is None else self._callback(record)
+        for printer in self._printers:
+            printer.row(record)
+        return bool(answer)
+
+    def footer(self, solution: Solution) -> None:
+        for printer in self._printers:
+            printer.footer(solution)
 
 
 def _cell(value: float, width: int, style: str) -> str:

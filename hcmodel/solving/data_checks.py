@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,9 +13,7 @@ from hcmodel.atoms.rules import Argument, Domain
 from hcmodel.errors import HCWarning
 from hcmodel.expressions.graph import topological_order
 from hcmodel.expressions.leaves import Apply, Constant, Expression, Parameter, Variable
-
-if TYPE_CHECKING:
-    from hcmodel.problem import Problem
+from hcmodel.expressions.model import Model
 
 FloatArray = NDArray[np.float64]
 
@@ -39,10 +37,10 @@ VERBS = {Domain.HURWITZ: "must have ", Domain.SCHUR: "must have "}
 DEFAULT_HINT = "give a start, or bounds on the variables, that keep it so"
 
 
-def warn_about_data(problem: Problem) -> None:
+def warn_about_data(model: Model) -> None:
     """Warn where a transition matrix has rows that do not sum to one."""
-    first = 0 if problem.source is None else 1
-    for leaf in _transitions(problem):
+    first = 0 if model.source is None else 1
+    for leaf in _transitions(model):
         value = np.asarray(leaf.value)
         sums = value.sum(axis=-1)
         wrong = np.abs(sums - 1.0) > SUM_TOLERANCE
@@ -64,14 +62,14 @@ def warn_about_data(problem: Problem) -> None:
         )
 
 
-def _transitions(problem: Problem) -> Iterator[Parameter | Constant]:
+def _transitions(model: Model) -> Iterator[Parameter | Constant]:
     """Data that look like transition probabilities of a decision process.
 
     They stand, together with a policy (a simplex), inside a matrix that is inverted; they are
     nonnegative, their last axis is as long as one of those before, and most of their rows sum to one.
     """
     seen: set[int] = set()
-    for node in topological_order(problem.canonical.roots):
+    for node in topological_order(model.roots):
         if not isinstance(node, Apply):
             continue
         inside = topological_order(_inverted(node))
@@ -99,15 +97,15 @@ def _looks_like_transitions(value: np.ndarray) -> bool:
     return bool((value >= 0).all() and close.mean() > 0.5)
 
 
-def outside_domain_message(problem: Problem, point: FloatArray) -> str:
+def outside_domain_message(model: Model, point: FloatArray) -> str:
     """Why the model has no value at a point: the first function outside its domain, and what to do."""
-    layout = problem.canonical.layout
+    layout = model.layout
     values: dict[int, Any] = {
         id(variable): array
         for variable, array in zip(layout.variables, layout.unpack(np, point), strict=True)
     }
     with np.errstate(all="ignore"):
-        for node in topological_order(problem.canonical.roots):
+        for node in topological_order(model.roots):
             if not isinstance(node, Apply):
                 values.setdefault(id(node), node.value)
                 continue

@@ -1,18 +1,64 @@
-"""Indexed constraints of the language in reports: the user's own indices, and places for absent members.
+"""Names for what comes out of a chain: constraints, rows, entries of variables.
 
-A family keeps its rows compact; here its duals get the shape of its index ranges back, with NaN where a
-filter left a member out, and its rows get names such as `pair[2]`.
+A family of the language keeps its rows compact; here its duals get the shape of its index ranges back,
+with NaN where a filter left a member out, and its rows get names such as `pair[2]`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from hcmodel.expressions.model import Model
+from hcmodel.reductions.reduction import Origin
+
 FloatArray = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Naming:
+    """The names of a model's constraints, by position, and how its front end counts entries."""
+
+    constraints: tuple[str, ...]
+    families: Mapping[str, Any]
+    first: int
+    """The index of the first entry: 0 in Python, 1 in the language."""
+
+    @staticmethod
+    def of(model: Model) -> Naming:
+        taken = {constraint.name for constraint in model.constraints}
+        names = tuple(
+            constraint.name or _automatic(position, taken)
+            for position, constraint in enumerate(model.constraints)
+        )
+        return Naming(names, model.families, 0 if model.source is None else 1)
+
+    def row(self, origin: Origin) -> str:
+        """The name of one row."""
+        return label(self.constraints[origin.position], origin.entry, self.families, self.first)
+
+    def dual(self, position: int, dual: FloatArray) -> FloatArray:
+        """The dual of a constraint over the whole index ranges of its family."""
+        return spread(self.constraints[position], dual, self.families)
+
+
+def _automatic(position: int, taken: set[str | None]) -> str:
+    """c1, c2, … by position, with a stroke where the user has taken that name."""
+    name = f"c{position + 1}"
+    while name in taken:
+        name += "'"
+    return name
+
+
+def named_point(layout: Any, x: FloatArray) -> dict[str, FloatArray]:
+    """A flat vector by the names of the variables."""
+    arrays = layout.unpack(np, x)
+    pairs = zip(layout.variables, arrays, strict=True)
+    return {variable.name: np.array(array, dtype=float) for variable, array in pairs}
 
 
 def family_of(name: str, families: Mapping[str, Any]) -> Any:

@@ -1,78 +1,165 @@
-"""Stage after stage: each run judged as it ends, until a point can be shown to be something."""
+"""A solve: one run after the other, each judged as it ends, until something is shown of a point."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable
 from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
 
+from hcmodel.errors import ModelError
 from hcmodel.reductions.forms import Form, Forms
-from hcmodel.solvers.result import Termination
+from hcmodel.solvers.methods import minimize
+from hcmodel.solvers.result import Record, Result, Termination
 from hcmodel.solvers.theory.theorems import Constants
-from hcmodel.solving.solution import Solution, Status
-from hcmodel.solving.strategy import Journey, Request, Stage, describe, run_stage
-from hcmodel.solving.walk_back import Naming, Outcome, Run, judged_solution
+from hcmodel.solving.certifier import Certifier
+from hcmodel.solving.conclude import History, conclude, signed
+from hcmodel.solving.evidence import Outcome, gather
+from hcmodel.solving.judge import Status
+from hcmodel.solving.request import SolveRequest
+from hcmodel.solving.solution import Solution
+from hcmodel.solving.strategy import Stage, describe
 
 FloatArray = NDArray[np.float64]
+Watch = Callable[[Record], bool]
+
+# How much a status says, to choose between the outcomes of several methods.
+RANKS = {
+    Status.OPTIMAL: 5,
+    Status.INFEASIBLE: 5,
+    Status.UNBOUNDED: 4,
+    Status.LOCALLY_OPTIMAL: 4,
+    Status.OPTIMAL_INACCURATE: 3,
+    Status.INFEASIBLE_INACCURATE: 2,
+    Status.USER_LIMIT: 1,
+    Status.SOLVER_ERROR: 0,
+}
+# Statuses after which another method may still find something better.
+UNSETTLED = (Status.OPTIMAL_INACCURATE, Status.INFEASIBLE_INACCURATE, Status.SOLVER_ERROR)
+# How far outside its domain, by rounding, a point may lie and still be the next start.
+START_SLACK = 1e-9
 
 
-def run_stages(
-    stages: Sequence[Stage],
+def run(
+    stages: list[Stage],
     forms: Forms,
     hidden: Form | None,
     first: FloatArray,
-    request: Request,
-    method: str,
-    compile_seconds: float,
-    naming: Naming,
-    vouched: Constants | None,
+    request: SolveRequest,
+    constants: Constants | None,
+    watch: Watch | None,
 ) -> Solution:
-    """Run one stage after the other until a point can be shown to be something; keep the best."""
-    journey = Journey()
+    """Run the stages until a point can be shown to be something; keep the best."""
+    request, history = request.started(), History()
     best: Solution | None = None
     point = first
     for number, stage in enumerate(stages):
-        last = number == len(stages) - 1
-        if best is not None and request.is_spent(journey):
+        if best is not None and request.is_spent(history.calls):
             break
+        certifier = _certifier(stage, hidden, request)
         with np.errstate(all="ignore"):  # what is not finite is refused, not warned about
-            result = run_stage(stage, point, request, journey, hidden)
-        journey = journey.extended(result)
-        names = describe(method, stages[: number + 1])
-        run = Run(names, stage.form.compiled.engine, compile_seconds, 0.0)
-        outcome = Outcome(stage.form, result)
-        with np.errstate(all="ignore"):
-            solution = judged_solution(
-                forms, hidden, outcome, journey, request.tolerance, run, naming, vouched
-            )
-        if best is None or _is_better(solution, best, forms.canonical.sign):
-            best = solution
-        else:
-            best = replace(
-                best,
-                trace=solution.trace,
-                oracle_calls=solution.oracle_calls,
-                iterations=solution.iterations,
-                method=solution.method,
-            )
+            result = _run_stage(stage, forms, point, request, history, constants, watch, certifier)
+            history = history.extended(result)
+            outcome = Outcome(stage.form, result)
+            evidence = gather(forms, hidden, outcome, request, certifier)
+            method = describe(request.method, stages[: number + 1])
+            solution = conclude(forms, hidden, outcome, evidence, history, method)
+        best = _better(solution, best, forms)
         if result.termination in (Termination.CALLBACK, Termination.INTERRUPTED):
             break
-        if last or (solution.is_final() and not stages[number + 1].follows):
+        follows = number + 1 < len(stages) and stages[number + 1].follows
+        if solution.status not in UNSETTLED and not follows:
             break
-        if solution.rank() > 0 and result.evaluation is not None:
-            found = stage.form.to_written(result.point)
-            if forms.canonical.domain.contains(found, 1e-9):  # else bounds were left out and broken
+        if _rank(solution) > 0 and result.evaluation is not None:
+            found = stage.form.chain.point_back(result.point)
+            if forms.written.domain.contains(found, START_SLACK):  # else left-out bounds are broken
                 point = found
     assert best is not None
     return best
 
 
-def _is_better(new: Solution, old: Solution, sign: float) -> bool:
+def _certifier(stage: Stage, hidden: Form | None, request: SolveRequest) -> Certifier | None:
+    """For runs in hidden coordinates, with or without the bounds that bend."""
+    if hidden is None or stage.form not in (hidden, hidden.released):
+        return None
+    return Certifier(hidden, request.tolerance)
+
+
+def _run_stage(
+    stage: Stage,
+    forms: Forms,
+    point: FloatArray,
+    request: SolveRequest,
+    history: History,
+    constants: Constants | None,
+    watch: Watch | None,
+    certifier: Certifier | None,
+) -> Result:
+    """Run a stage from a point of the model, within what is left of the limits."""
+    chain = stage.form.chain
+    left = None if request.max_calls is None else request.max_calls - history.calls.total
+    own = stage.max_calls is not None and (left is None or stage.max_calls < left)
+    optimal_value = request.optimal_value
+    try:
+        result = minimize(
+            stage.form.oracle(),
+            stage.form.domain,
+            chain.point(forms.written.domain.project(point)),
+            method=stage.entry.name,
+            tolerance=request.tolerance,
+            optimal_value=None if optimal_value is None else forms.sign.value(optimal_value),
+            rule=request.rule,
+            constants=constants,
+            max_calls=stage.max_calls if own else left,
+            time_limit=request.seconds_left,
+            callback=_shown(watch, history, stage.form, forms),
+            options=stage.options,
+            geometry=stage.form.geometry if stage.entry.second_order else None,
+            certified=certifier,
+            settle=stage.form.settle,
+        )
+    except ValueError as error:
+        if request.rule == "theory":  # a constant is missing, or does not fit the theorem
+            raise ModelError(str(error)) from None
+        raise
+    termination = result.termination
+    if termination is Termination.CALL_LIMIT and own:
+        termination = Termination.STALLED  # the limit was not the user's
+    if termination is Termination.UNBOUNDED and chain.release is not None:
+        termination = Termination.STALLED  # without its bounds, which says nothing of the model
+    trace = tuple(chain.record(record) for record in result.trace)
+    return replace(result, trace=trace, termination=termination)
+
+
+def _shown(watch: Watch | None, history: History, form: Form, forms: Forms) -> Watch | None:
+    """The callback for records of a run on a form, which comes after others."""
+    if watch is None:
+        return None
+    return lambda record: watch(signed(history.shifted(form.chain.record(record)), forms))
+
+
+def _rank(solution: Solution) -> int:
+    return RANKS[solution.status] if solution.point else -1
+
+
+def _better(new: Solution, old: Solution | None, forms: Forms) -> Solution:
+    """The better of two solutions, with the costs and the trace of both."""
+    if old is None or _is_better(new, old, forms):
+        return new
+    return replace(
+        old,
+        trace=new.trace,
+        oracle_calls=new.oracle_calls,
+        iterations=new.iterations,
+        method=new.method,
+    )
+
+
+def _is_better(new: Solution, old: Solution, forms: Forms) -> bool:
     """The status decides, then the violation, then the value."""
-    if new.rank() != old.rank() or new.value is None or old.value is None:
-        return new.rank() > old.rank()
+    if _rank(new) != _rank(old) or new.value is None or old.value is None:
+        return _rank(new) > _rank(old)
     if new.status in (Status.SOLVER_ERROR, Status.INFEASIBLE_INACCURATE):
         return (new.certificate.violation or 0.0) <= (old.certificate.violation or 0.0)
-    return sign * new.value <= sign * old.value
+    return forms.sign.value(new.value) <= forms.sign.value(old.value)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -10,18 +10,19 @@ from numpy.typing import NDArray
 
 from hcmodel.errors import DataError, ModelError
 from hcmodel.expressions.leaves import Variable
-from hcmodel.reductions.canonical import CanonicalProblem
+from hcmodel.expressions.model import Model
+from hcmodel.solvers.sets.domain import Domain
 
 FloatArray = NDArray[np.float64]
 
 
 def start_vector(
-    canonical: CanonicalProblem, given: Mapping[Any, Any] | None, warm_start: bool
+    model: Model, domain: Domain, given: Mapping[Any, Any] | None, warm_start: bool
 ) -> FloatArray:
     """The start as a flat vector; values that a solve wrote count only with `warm_start`."""
-    variables = canonical.layout.variables
+    variables = model.variables
     chosen = _given(variables, given or {})
-    vector = canonical.domain.middle()
+    vector = domain.middle()
     for variable in variables:
         value = chosen.get(variable)
         if value is None and (warm_start or variable._value_origin == "user"):
@@ -29,9 +30,16 @@ def start_vector(
         if value is None:
             value = variable.start
         if value is not None:
-            block = canonical.layout.blocks[canonical.layout.position(variable)]
+            block = model.layout.blocks[model.layout.position(variable)]
             vector[block.start : block.stop] = block.store(value)
     return vector
+
+
+def is_chosen(variables: Sequence[Variable], given: Mapping[Any, Any] | None) -> bool:
+    """Whether the user chose the start, or a part of it."""
+    return bool(given) or any(
+        variable.start is not None or variable._value_origin == "user" for variable in variables
+    )
 
 
 def _given(variables: tuple[Variable, ...], given: Mapping[Any, Any]) -> dict[Variable, FloatArray]:

@@ -51,7 +51,8 @@ def walked(task: Task, proposal: Proposal, w: FloatArray) -> Evaluation:
     """The evaluation where a step of the proposal's frame leads."""
     model = proposal.model
     step = model.frame.step(w)
-    return task.oracle.at(proposal.geometry.retract(model.evaluation.point, step))
+    point = proposal.geometry.retract(model.evaluation.point, step)
+    return task.oracle.at(task.settled(point))
 
 
 def _ratio(proposal: Proposal, trial: Evaluation) -> float:

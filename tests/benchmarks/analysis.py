@@ -16,10 +16,14 @@ from typing import Any
 sys.path.insert(0, str(Path(__file__).parents[2]))
 
 import hcmodel as hc
-from hcmodel.analysis.analyze import analyze
+from hcmodel.analysis.analyze import Analysis
 from hcmodel.proof.prove import prove
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
+
+
+def analyze(problem: hc.Problem, *arguments: Any, **options: Any) -> Analysis:
+    return problem.analyze(*arguments, **options)
 
 
 def load(name: str) -> hc.Problem:

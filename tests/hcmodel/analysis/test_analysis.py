@@ -5,17 +5,22 @@ from __future__ import annotations
 import json
 import pickle
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 
 import hcmodel as hc
-from hcmodel.analysis.analyze import analyze
+from hcmodel.analysis.analyze import Analysis
 from tests.hcmodel.proof.gallery import cosine, product, regulator, signomial
 from tests.problems.library import GEOMETRIC_PROGRAMS, geometric_program
 
 EXAMPLES = Path(__file__).parents[3] / "examples"
 KEYS = {"verdict", "coordinates", "derivation", "counterexample", "constants"}
+
+
+def analyze(problem: hc.Problem, *arguments: Any, **options: Any) -> Analysis:
+    return problem.analyze(*arguments, **options)
 
 
 def test_a_geometric_program_is_proven_without_a_declaration():

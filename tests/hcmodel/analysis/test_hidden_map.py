@@ -14,7 +14,7 @@ from hcmodel.maps.separable import declared_coordinates
 
 def hidden_map(problem: hc.Problem) -> HiddenMap:
     assert problem.hidden is not None
-    return HiddenMap(problem, complete(problem.hidden, problem.variables))
+    return HiddenMap(problem.forms(), complete(problem.hidden, problem.variables))
 
 
 def test_the_hidden_hessian_of_a_posynomial_is_that_of_its_exponential_form():

@@ -17,7 +17,9 @@ SAMPLES = 60
 
 def findings(problem: hc.Problem, samples: int = SAMPLES, seed: int = 0) -> Findings:
     assert problem.hidden is not None
-    return refute(HiddenMap(problem, complete(problem.hidden, problem.variables)), samples, seed)
+    return refute(
+        HiddenMap(problem.forms(), complete(problem.hidden, problem.variables)), samples, seed
+    )
 
 
 def at(problem: hc.Problem, point: dict[str, np.ndarray]) -> None:
@@ -62,7 +64,7 @@ def test_a_wrong_map_is_refuted_by_points_that_can_be_checked(name):
         if kind == "objective":
             value = problem.objective.expression.value
             assert value is not None
-            values[label] = problem.canonical.sign * float(value)
+            values[label] = problem.objective.sign * float(value)
         else:
             row = next(c for c in problem.constraints if c.name == function)
             values[label] = float(np.max(row.violation()))

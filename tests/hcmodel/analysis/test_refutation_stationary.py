@@ -21,7 +21,7 @@ def inconsistent() -> hc.Problem:
 
 def test_the_papers_inconsistent_maps_are_refuted_by_its_two_points():
     # the errata's points: (0.55, 1.45) is the optimum, (−0.3, 0.2) a local one on a kink
-    example, _ = refute_by_kkt(inconsistent(), SAMPLES, 0)
+    example, _ = refute_by_kkt(inconsistent().forms(), SAMPLES, 0)
     assert example is not None
     assert example.kind == "stationary point"
     assert example.points["x"]["x"] == pytest.approx([-0.3, 0.2], abs=1e-7)
@@ -34,7 +34,7 @@ def test_two_valleys_are_refuted_by_a_kkt_point_with_its_multiplier():
     x, y = hc.Variable(name="x", bounds=(-2, 2)), hc.Variable(name="y")
     row = (y >= (x**2 - 1) ** 2).named("valleys")
     problem = hc.Problem(hc.Minimize(y + x / 5), [row])
-    example, _ = refute_by_kkt(problem, SAMPLES, 0)
+    example, _ = refute_by_kkt(problem.forms(), SAMPLES, 0)
     assert example is not None
     at = float(example.points["x"]["x"])
     assert 4 * at * (at**2 - 1) == pytest.approx(-0.2, abs=1e-9)  # the slope along the valley
@@ -54,14 +54,16 @@ def test_two_valleys_are_refuted_by_a_kkt_point_with_its_multiplier():
 )
 def test_saddle_points_and_maxima_refute_too(objective, at):
     x = hc.Variable(2, name="x", bounds=(-1, 1))
-    example, _ = refute_by_kkt(hc.Problem(hc.Minimize(objective(x))), SAMPLES, 0)
+    example, _ = refute_by_kkt(hc.Problem(hc.Minimize(objective(x))).forms(), SAMPLES, 0)
     assert example is not None
     assert example.points["x"]["x"] == pytest.approx(at, abs=1e-9)
 
 
 def test_a_maximisation_reports_values_in_its_own_sign():
     x = hc.Variable(name="x", bounds=(-3, 3))
-    example, _ = refute_by_kkt(hc.Problem(hc.Maximize(hc.cos(np.pi * x) - 0.1 * x)), SAMPLES, 0)
+    example, _ = refute_by_kkt(
+        hc.Problem(hc.Maximize(hc.cos(np.pi * x) - 0.1 * x)).forms(), SAMPLES, 0
+    )
     assert example is not None
     assert example.left < example.right
     assert "higher" in example.statement
@@ -85,7 +87,7 @@ def test_a_maximisation_reports_values_in_its_own_sign():
 )
 def test_points_in_doubt_refute_nothing(make):
     x = hc.Variable(name="x", bounds=(-25, 25), start=20)
-    example, _ = refute_by_kkt(make(x), SAMPLES, 0)
+    example, _ = refute_by_kkt(make(x).forms(), SAMPLES, 0)
     assert example is None
 
 
@@ -97,6 +99,6 @@ def test_models_that_are_hidden_convex_by_construction_are_not_refuted(seed):
     frame = generator.normal(size=(2, 2))
     objective = hc.quad_form(u, frame @ frame.T + 0.1 * np.eye(2)) + generator.normal(size=2) @ u
     rows = [hc.sum(u**2) <= 1.5, generator.normal(size=2) @ u == 0.1]
-    example, seen = refute_by_kkt(hc.Problem(hc.Minimize(objective), rows), SAMPLES, seed)
+    example, seen = refute_by_kkt(hc.Problem(hc.Minimize(objective), rows).forms(), SAMPLES, seed)
     assert example is None
     assert seen == SAMPLES

@@ -36,25 +36,24 @@ FloatArray = NDArray[np.float64]
 
 def hidden_form(problem: hc.Problem) -> Form:
     forms = problem.forms()
-    forms.written.refresh()
+    forms.refresh()
     form = forms.hidden()
     assert form is not None
-    form.refresh()
     return form
 
 
 def solved(problem: hc.Problem, tolerance: float = 1e-8) -> tuple[Form, Evaluation, Any]:
     """The form, the point that Newton's method ends at, and its result."""
     form = hidden_form(problem)
-    start = form.from_written(start_vector(problem.canonical, None, False))
-    task = Task(form.oracle(), form.domain, tolerance, geometry=form.geometry)
+    start = form.chain.point(start_vector(problem.model, problem.canonical.domain, None, False))
+    task = Task(form.oracle(), form.domain, tolerance, geometry=form.geometry, settle=form.settle)
     result = run(HiddenNewton(), task, start, max_iterations=400)
     return form, form.oracle().at(result.point), result
 
 
 def plain(form: Form, evaluation: Evaluation) -> float:
     """The objective to be minimised, whatever the form sees of it."""
-    return form.canonical.outer.plain_objective(evaluation.objective)
+    return form.chain.value_back(evaluation.objective)
 
 
 def certified(problem: hc.Problem, **options: Any) -> tuple[float, LowerBound]:
@@ -315,7 +314,6 @@ def test_a_map_that_is_visibly_wrong_gives_no_bound() -> None:
 def test_forms_without_hidden_coordinates_have_no_bound() -> None:
     problem, _, _ = tank()
     form = problem.forms().written
-    form.refresh()
     evaluation = form.oracle().at(np.array([2.0, 0.5]))
     assert lower_bound(form, evaluation, np.ones(1)) is None
     assert infeasibility(form, evaluation, None) is None
@@ -439,7 +437,6 @@ def test_constants_bound_the_gap_without_a_map() -> None:
     # Ex-CGP in the coordinates log(x): D_U = √2 log 7.5, and |log x − log y| >= |x − y|/3
     problem, _, _ = tank()
     form = problem.forms().written
-    form.refresh()
     constants = hc.Constants(mu_c=1 / 3, diameter_u=np.sqrt(2) * np.log(7.5))
     generator = np.random.default_rng(0)
     for _ in range(50):
@@ -458,6 +455,5 @@ def test_constants_bound_the_gap_without_a_map() -> None:
 def test_constants_that_are_missing_bound_nothing() -> None:
     problem, _, _ = tank()
     form = problem.forms().written
-    form.refresh()
     evaluation = form.oracle().at(np.array([2.0, 0.5]))
     assert gradient_domination(evaluation, form.domain, np.ones(1), hc.Constants(mu_c=1.0)) is None

@@ -78,16 +78,15 @@ def test_constraints_keep_their_order_and_names() -> None:
 def test_the_form_has_the_same_value_at_every_point(make: Callable[[], hc.Expression]) -> None:
     problem = hc.Problem(hc.Minimize(make()))
     form = problem.forms().lifted
-    form.refresh()
-    assert form.kind == "lifted"
+    assert form.chain.adds_variables
     generator = np.random.default_rng(0)
     for _ in range(20):
         point = problem.canonical.domain.sample(generator)
-        evaluation = form.oracle().at(form.from_written(point))
+        evaluation = form.oracle().at(form.chain.point(point))
         plain = problem.forms().written.oracle().at(point)
         assert evaluation.objective == pytest.approx(plain.objective, rel=1e-12)
         assert evaluation.relative_violation <= 1e-12
-        np.testing.assert_allclose(form.to_written(evaluation.point), point, rtol=1e-12)
+        np.testing.assert_allclose(form.chain.point_back(evaluation.point), point, rtol=1e-12)
 
 
 def test_bounds_of_what_was_added_hold_it() -> None:

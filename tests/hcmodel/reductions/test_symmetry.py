@@ -10,6 +10,7 @@ import pytest
 
 import hcmodel as hc
 from hcmodel.expressions.leaves import Constant
+from hcmodel.reductions.reduction import Origin
 from hcmodel.reductions.triangle import equates_symmetric
 
 RNG = np.random.default_rng(0)
@@ -117,16 +118,16 @@ def lyapunov(W: hc.Parameter) -> hc.Problem:
 
 
 def test_rows_of_one_triangle_know_their_entries() -> None:
-    canonical = lyapunov(hc.Parameter((3, 3), name="W", value=EVEN)).canonical
-    places = [canonical.row_place(row) for row in range(canonical.outer.size)]
+    chain = lyapunov(hc.Parameter((3, 3), name="W", value=EVEN)).forms().written.chain
     upper = [(0, 0), (0, 1), (0, 2), (1, 1), (1, 2), (2, 2)]
-    assert places == [("lyapunov", entry) for entry in upper]
+    assert [chain.origin(row) for row in range(6)] == [Origin(0, entry) for entry in upper]
 
 
 def test_a_symmetric_dual_gives_the_lagrangians_term() -> None:
-    canonical = lyapunov(hc.Parameter((3, 3), name="W", value=EVEN)).canonical
+    form = lyapunov(hc.Parameter((3, 3), name="W", value=EVEN)).forms().written
     multipliers = np.arange(1.0, 7.0)
-    dual = canonical.blocks[0].dual(multipliers)
+    dual = form.chain.duals_back(form.domain.middle(), multipliers).rows[0]
+    assert dual is not None
     difference = RNG.normal(size=(3, 3))
     difference += difference.T
     np.testing.assert_array_equal(dual, dual.T)

@@ -464,7 +464,7 @@ def test_problems_and_solutions_pickle() -> None:
     assert pickle.loads(pickle.dumps(solution)).value == solution.value
 
 
-def test_new_parameter_values_compile_nothing() -> None:
+def test_new_parameter_values_give_the_solution_of_a_fresh_problem() -> None:
     x = hc.Variable(2, name="x", bounds=(0.1, 10))
     cap, goal = hc.Parameter(name="cap", value=1.0), hc.Parameter(name="goal", value=1.0)
     cost = x[0] * x[1] + 4 / x[0] + 1 / x[1] + hc.abs(hc.log(x[0]) - goal)
@@ -481,6 +481,30 @@ def test_new_parameter_values_compile_nothing() -> None:
         fresh = solved(hc.Problem(hc.Minimize(fresh_cost), [row]))
         assert solved(problem).status == "optimal"
         assert problem.value == pytest.approx(fresh.value, rel=1e-7)
+
+
+def test_new_data_of_a_kinked_model_compile_again_only_where_bounds_of_the_kink_change() -> None:
+    x = hc.Variable(2, name="x", bounds=(0.1, 10))
+    cap, goal = hc.Parameter(name="cap", value=1.0), hc.Parameter(name="goal", value=1.0)
+    kink = hc.abs(hc.log(x[0]) - goal)
+    problem = hc.Problem(hc.Minimize(x[0] * x[1] + 4 / x[0] + kink), [x[0] * x[1] <= cap])
+    problem.solve()
+    compiled = problem.compilations
+    assert compiled == 3  # as written, lifted, and lifted in hidden coordinates
+    for cap.value in (0.5, 2.0):
+        problem.solve()
+        assert problem.compilations == compiled
+    goal.value = -1.0  # the interval of the kink moves
+    problem.solve()
+    assert problem.compilations > compiled
+
+
+def test_new_parameter_values_of_a_smooth_model_compile_nothing() -> None:
+    x = hc.Variable(2, name="x", bounds=(0.1, 10))
+    cap = hc.Parameter(name="cap", value=1.0)
+    problem = hc.Problem(hc.Minimize(x[0] * x[1] + 4 / x[0] + 1 / x[1]), [x[0] * x[1] <= cap])
+    for cap.value in (1.0, 0.5, 2.0):
+        assert solved(problem).status == "optimal"
         assert problem.compilations == 1
 
 

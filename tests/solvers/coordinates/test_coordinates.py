@@ -70,7 +70,6 @@ def curved() -> tuple[hc.Problem, MapGeometry, Oracle]:
     problem = hc.Problem(hc.Minimize(objective), [u[0] + u[1] <= 3], hidden=[u])
     form = problem.forms().hidden()
     assert form is not None
-    form.refresh()
     assert form.map_geometry is not None
     return problem, form.map_geometry, form.oracle()
 

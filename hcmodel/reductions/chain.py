@@ -1,0 +1,111 @@
+"""A chain of reductions, from a minimisation to a program: a *form* of the model.
+
+The chain composes the ways there and back of its reductions, and adds what belongs to none of them:
+records of the trace, and the origin of a row.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hcmodel.expressions.model import Model
+from hcmodel.reductions.reduction import Claim, Duals, ModelReduction, Origin
+from hcmodel.reductions.release import Release
+from hcmodel.reductions.smooth import Smooth, SmoothProgram
+from hcmodel.solvers.result import Record
+
+FloatArray = NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False)
+class Chain:
+    """Reductions from model to model, then the end, then bounds left out of the program, if any."""
+
+    steps: tuple[ModelReduction, ...]
+    end: Smooth
+    release: Release | None = None
+
+    @property
+    def before(self) -> Model:
+        return self.steps[0].before if self.steps else self.end.before
+
+    @property
+    def after(self) -> SmoothProgram:
+        return self.end.after if self.release is None else self.release.after
+
+    @property
+    def keeps(self) -> frozenset[Claim]:
+        """The claims that hold of the model where they hold of the program."""
+        kept = self.end.keeps if self.release is None else self.end.keeps & self.release.keeps
+        for step in self.steps:
+            kept &= step.keeps
+        return kept
+
+    def fits(self) -> bool:
+        """Whether the reductions fit the parameters' values; if not, they must be made again."""
+        return all(step.refresh() for step in self.steps)
+
+    def refresh(self) -> bool:
+        """Read the parameters; False where a reduction must be made again."""
+        return self.end.refresh() and self.fits()
+
+    def point(self, x: FloatArray) -> FloatArray:
+        """A point of the model, as methods see it."""
+        for step in self.steps:
+            x = step.point(x)
+        return self.end.point(x)
+
+    def point_back(self, u: FloatArray) -> FloatArray:
+        """The point of the model behind a point that methods see."""
+        x = self.end.point_back(u)
+        for step in reversed(self.steps):
+            x = step.point_back(x)
+        return x
+
+    def multipliers(self, x: FloatArray, duals: Duals) -> FloatArray:
+        """Multipliers of the program's rows, from those of the model's constraints at the point x."""
+        for step in self.steps:
+            duals, x = step.duals(x, duals), step.point(x)
+        return self.end.multipliers(duals)
+
+    def duals_back(self, u: FloatArray, multipliers: FloatArray) -> Duals:
+        """Multipliers of the model's constraints, from those of the program's rows at u."""
+        duals, x = self.end.by_constraint(multipliers), self.end.point_back(u)
+        for step in reversed(self.steps):
+            duals, x = step.duals_back(x, duals), step.point_back(x)
+        return duals
+
+    def value_back(self, value: float) -> float:
+        """The model's objective, from the number that methods see."""
+        for step in reversed(self.steps):
+            value = step.value_back(value)
+        return value
+
+    def origin(self, row: int) -> Origin | None:
+        """The constraint and entry of the model that a row comes from; None where it was added."""
+        found: Origin | None = self.after.canonical.origin(row)
+        for step in reversed(self.steps):
+            found = None if found is None else step.origin(found)
+        return found
+
+    def record(self, record: Record) -> Record:
+        """A record of the trace with the model's objective in it."""
+        back = self.value_back
+        return replace(
+            record,
+            objective=back(record.objective),
+            level=back(record.level),
+            bound=back(record.bound),
+        )
+
+    def settled(self, u: FloatArray) -> FloatArray:
+        """The same point with the variables that a reduction added at the values they stand for."""
+        return self.after.domain.project(self.point(self.point_back(u)))
+
+    @property
+    def adds_variables(self) -> bool:
+        known = set(self.before.variables)
+        return any(variable not in known for variable in self.end.before.variables)

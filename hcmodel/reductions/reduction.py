@@ -1,0 +1,156 @@
+"""A reduction takes a model and gives a model, and knows the way back.
+
+The ends of a chain give a program for a solver instead. Points are flat vectors, in the order of
+`Model.layout`; duals are those of the constraints. Names and the user's sign stay outside the chain.
+CVXPY's `apply` and `invert` and MathOptInterface's bridges are the examples that this follows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Mapping, Sequence
+from dataclasses import dataclass, field
+from enum import Enum
+from typing import Any, Generic, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hcmodel.expressions.leaves import Expression, Variable
+from hcmodel.expressions.model import Model
+from hcmodel.expressions.variable_sets import make_domain
+
+FloatArray = NDArray[np.float64]
+Before = TypeVar("Before")
+After = TypeVar("After")
+
+
+class Claim(Enum):
+    """What can be known of a model."""
+
+    OPTIMAL = "the point is optimal"
+    BOUND = "no feasible point has a lower value"
+    INFEASIBLE = "no feasible point exists"
+    UNBOUNDED = "feasible points have values as low as one likes"
+
+
+EVERY_CLAIM = frozenset(Claim)
+
+
+@dataclass(frozen=True)
+class Refusal:
+    """Why a reduction does not apply, and the expression that is in the way."""
+
+    expression: Expression | None
+    reason: str
+
+
+@dataclass(frozen=True)
+class Duals:
+    """Multipliers of the constraints of a model, by position; None where they are unknown.
+
+    `added` keeps the multipliers of rows that the model does not have but a reduction adds, so that
+    another reduction of the same kind finds them again.
+    """
+
+    rows: tuple[FloatArray | None, ...]
+    added: Mapping[Hashable, FloatArray] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Origin:
+    """Where a row comes from: a constraint, by its position, and an entry of it."""
+
+    position: int
+    entry: tuple[int, ...] = ()
+
+
+class Reduction(Generic[Before, After]):
+    """Immutable; this base class is the identity on everything that a subclass does not change.
+
+    `keeps` lists the claims that, where they are true of `after`, are true of `before`; `conditions` says
+    in words what a claim that is carried back rests on.
+    """
+
+    keeps: frozenset[Claim] = EVERY_CLAIM
+    conditions: tuple[str, ...] = ()
+
+    def __init__(self, before: Before, after: After) -> None:
+        self.before = before
+        self.after = after
+
+    def refresh(self) -> bool:
+        """Read the parameters. False where the structure has changed and the reduction must be remade."""
+        return True
+
+    def point(self, x: FloatArray) -> FloatArray:
+        """The image of a point of `before`."""
+        return moved_point(self.before, self.after, x)
+
+    def point_back(self, u: FloatArray) -> FloatArray:
+        """A point of `before` with the image u."""
+        return moved_point(self.after, self.before, u)
+
+    def duals(self, x: FloatArray, duals: Duals) -> Duals:
+        """Multipliers of `after` from those of `before`; x is a point of `before`."""
+        return duals
+
+    def duals_back(self, u: FloatArray, duals: Duals) -> Duals:
+        """Multipliers of `before` from those of `after`; u is a point of `after`."""
+        return duals
+
+    def value(self, value: float) -> float:
+        """The objective of `after` where that of `before` is `value`; increasing."""
+        return value
+
+    def value_back(self, value: float) -> float:
+        """The inverse of `value`; bounds and levels walk back by it."""
+        return value
+
+    def ray_back(self, u: FloatArray, weights: Duals) -> Duals:
+        """Weights of contradicting rows (Farkas); verified before anything is claimed."""
+        return self.duals_back(u, weights)
+
+    def path_back(self, path: Callable[[float], FloatArray]) -> Callable[[float], FloatArray]:
+        """A path of points along which the objective falls without end."""
+        return lambda length: self.point_back(path(length))
+
+    def tangent_back(self, u: FloatArray, direction: FloatArray) -> FloatArray:
+        """The derivative of `point_back` along a direction."""
+        return moved_point(self.after, self.before, direction, fill=0.0)
+
+    def cotangent(self, u: FloatArray, weights: FloatArray) -> FloatArray:
+        """The transpose of `tangent_back`."""
+        return moved_point(self.before, self.after, weights, fill=0.0)
+
+    def origin(self, origin: Origin) -> Origin | None:
+        """Where a row of `after` comes from in `before`; None where the reduction added it."""
+        return origin
+
+
+ModelReduction = Reduction[Model, Model]
+
+
+def moved_point(old: Any, new: Any, x: FloatArray, *, fill: float | None = None) -> FloatArray:
+    """A point of one model as a point of another, variable by variable.
+
+    A variable that the old model lacks is at the middle of its set, or at `fill`.
+    """
+    if same_objects(old.layout.variables, new.layout.variables):
+        return x.copy()
+    result = np.empty(new.layout.size)
+    for variable in new.layout.variables:
+        place = new.layout.slice(variable)
+        if old.layout.holds(variable):
+            result[place] = x[old.layout.slice(variable)]
+        else:
+            result[place] = _middle(variable) if fill is None else fill
+    return result
+
+
+def same_objects(one: Sequence[Any], other: Sequence[Any]) -> bool:
+    """Whether two lists hold the same objects; `==` between expressions builds constraints."""
+    return len(one) == len(other) and all(a is b for a, b in zip(one, other, strict=True))
+
+
+def _middle(variable: Variable) -> FloatArray:
+    return make_domain([variable]).middle()

@@ -1,0 +1,197 @@
+"""From evidence to a solution in the user's names, units and sign."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hcmodel.reductions.forms import Form, Forms
+from hcmodel.reductions.reduction import Duals
+from hcmodel.solvers import kkt
+from hcmodel.solvers.oracle import OracleCalls
+from hcmodel.solvers.result import Record, Result
+from hcmodel.solving.evidence import Evidence, Outcome
+from hcmodel.solving.judge import Status, judge
+from hcmodel.solving.naming import Naming, named_point
+from hcmodel.solving.solution import BoundDuals, Certificate, Solution
+
+FloatArray = NDArray[np.float64]
+
+CERTIFIED = "shown to be within the tolerance of the optimal value"
+DECLARED = "within the tolerance of the optimal value, if the declared coordinates are right"
+IMPOSSIBLE = "shown to have no feasible point"
+NOWHERE = (Status.INFEASIBLE, Status.INFEASIBLE_INACCURATE, Status.UNBOUNDED)
+# The share of the largest weight from which a row counts as part of a conflict: weights of rows that
+# have nothing to do with it are what an interior-point method leaves, about 1e-8.
+INVOLVED = 1e-3
+
+
+@dataclass(frozen=True)
+class History:
+    """What several runs, one after the other, cost and left in the trace."""
+
+    trace: tuple[Record, ...] = ()
+    calls: OracleCalls = field(default_factory=OracleCalls)
+    iterations: int = 0
+
+    def extended(self, result: Result) -> History:
+        before, own = self.calls, result.calls
+        names = ("objective", "constraints", "points", "hessians", "outside")
+        total = OracleCalls(**{n: getattr(before, n) + getattr(own, n) for n in names})
+        trace = (*self.trace, *(self.shifted(record) for record in result.trace))
+        return History(trace, total, max(len(trace) - 1, 0))
+
+    def shifted(self, record: Record) -> Record:
+        """A record of the run that follows."""
+        return replace(
+            record,
+            iteration=record.iteration + len(self.trace),
+            calls=record.calls + self.calls.total,
+            points=record.points + self.calls.points,
+        )
+
+
+def conclude(
+    forms: Forms,
+    hidden: Form | None,
+    outcome: Outcome,
+    evidence: Evidence,
+    history: History,
+    method: str,
+) -> Solution:
+    """The solution that the evidence supports."""
+    status, naming = judge(evidence), Naming.of(forms.sign.before)
+    evaluation, smooth, lifted = evidence.evaluation, evidence.smooth, forms.lifted
+    # A multiplier or a residual means something only at a point that may be a minimum.
+    nowhere = status in NOWHERE
+    known = smooth is not None and bool(np.isfinite(evidence.residual)) and not nowhere
+    duals: dict[str, FloatArray] = {}
+    bound_duals: dict[str, BoundDuals] = {}
+    if known:
+        assert smooth is not None
+        assert evidence.multipliers is not None
+        duals = _duals(lifted.duals(smooth, evidence.multipliers), naming)
+        bound_duals = _bound_duals(forms, evidence)
+    return Solution(
+        value=_value(status, forms, evidence),
+        status=status,
+        termination=outcome.result.termination,
+        point={} if evaluation is None else named_point(forms.model.layout, evaluation.point),
+        duals=duals,
+        bound_duals=bound_duals,
+        certificate=_certificate(status, forms, evidence, known),
+        trace=tuple(signed(record, forms) for record in history.trace),
+        oracle_calls=history.calls,
+        iterations=history.iterations,
+        method=method,
+        engine=forms.engine,
+        compile_seconds=0.0,
+        solve_seconds=0.0,
+        message=_message(status, outcome.result, evidence),
+        conflict=_conflict(status, hidden, outcome, evidence, naming),
+    )
+
+
+def signed(record: Record, forms: Forms) -> Record:
+    """A record of the trace in the user's sign."""
+    back = forms.sign.value_back
+    return replace(
+        record,
+        objective=back(record.objective),
+        level=back(record.level),
+        bound=back(record.bound),
+    )
+
+
+def _message(status: Status, result: Result, evidence: Evidence) -> str:
+    """What the status rests on, or why the run ended where nothing was shown."""
+    if status is Status.OPTIMAL:
+        declared = evidence.bound is not None and not evidence.proven
+        return DECLARED if declared else CERTIFIED
+    return IMPOSSIBLE if status is Status.INFEASIBLE else result.termination.value
+
+
+def _value(status: Status, forms: Forms, evidence: Evidence) -> float | None:
+    if status in (Status.INFEASIBLE, Status.INFEASIBLE_INACCURATE):
+        return forms.sign.value_back(np.inf)
+    if status is Status.UNBOUNDED:
+        return forms.sign.value_back(-np.inf)
+    if evidence.evaluation is None:
+        return None
+    return forms.sign.value_back(evidence.evaluation.objective)
+
+
+def _certificate(status: Status, forms: Forms, evidence: Evidence, known: bool) -> Certificate:
+    """What is known of the point, strongest first; for a maximisation the bound is one from above."""
+    stationary = status is Status.LOCALLY_OPTIMAL
+    kind, lower, gap = "stationarity" if stationary else "none", None, None
+    conditions: tuple[str, ...] | None = None
+    if stationary:
+        conditions = ("global if the model is hidden convex",)
+    evaluation, bound, back = evidence.evaluation, evidence.bound, forms.sign.value_back
+    if status is Status.INFEASIBLE and evidence.conflict is not None:
+        kind, conditions = "duality", evidence.conflict.conditions
+    elif evaluation is not None and status not in NOWHERE:
+        if bound is not None:
+            kind, conditions = "duality", bound.conditions
+            lower, gap = back(bound.value), evaluation.objective - bound.value
+        elif evidence.domination is not None:
+            kind, gap = "gradient-domination", evidence.domination
+            lower = back(evaluation.objective - evidence.domination)
+            conditions = ("the constants mu_c and diameter_u are right",)
+    return Certificate(
+        kind=kind,
+        violation=None if evaluation is None else float(np.max(evaluation.violations, initial=0.0)),
+        stationarity=evidence.residual if known else None,
+        lower_bound=lower,
+        gap=gap,
+        conditions=conditions,
+    )
+
+
+def _duals(duals: Duals, naming: Naming) -> dict[str, FloatArray]:
+    return {
+        name: naming.dual(position, dual)
+        for position, (name, dual) in enumerate(zip(naming.constraints, duals.rows, strict=True))
+        if dual is not None
+    }
+
+
+def _bound_duals(forms: Forms, evidence: Evidence) -> dict[str, BoundDuals]:
+    """Multipliers of the bounds: what of ∇L a bound at the point holds back."""
+    evaluation, lifted = evidence.smooth, forms.lifted.canonical
+    assert evaluation is not None
+    assert evidence.multipliers is not None
+    downhill = -kkt.lagrangian_gradient(evaluation, evidence.multipliers)
+    bounds = lifted.domain.bound_multipliers(evaluation.point, downhill, evidence.tolerance)
+    held_back = named_point(lifted.layout, bounds)
+    point = named_point(lifted.layout, evaluation.point)
+    duals = {}
+    for variable in forms.model.variables:
+        x, held = point[variable.name], held_back[variable.name]
+        reach = evidence.tolerance * np.maximum(1.0, np.abs(x))
+        # A simplex holds its entries above 0 by itself: only bounds as written have a dual.
+        lower = np.where(x <= variable.lower + reach, np.maximum(-held, 0.0), 0.0)
+        upper = np.where(x >= variable.upper - reach, np.maximum(held, 0.0), 0.0)
+        duals[variable.name] = BoundDuals(lower, upper)
+    return duals
+
+
+def _conflict(
+    status: Status, hidden: Form | None, outcome: Outcome, evidence: Evidence, naming: Naming
+) -> tuple[str, ...]:
+    """The rows that contradict each other, or else those that keep the violation up."""
+    if status not in (Status.INFEASIBLE, Status.INFEASIBLE_INACCURATE):
+        return ()
+    form, result = outcome.form, outcome.result
+    assert result.evaluation is not None
+    weights = result.evaluation.violations if result.conflict is None else result.conflict
+    if hidden is not None and evidence.conflict is not None:
+        form = hidden
+        sizes = hidden.oracle().at(evidence.conflict.reference).magnitudes
+        weights = np.abs(evidence.conflict.multipliers) * sizes
+    largest = max(float(np.max(weights)), np.finfo(float).tiny)
+    origins = [form.chain.origin(int(row)) for row in np.flatnonzero(weights > INVOLVED * largest)]
+    return tuple(naming.row(origin) for origin in origins if origin is not None)

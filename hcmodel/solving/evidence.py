@@ -1,0 +1,286 @@
+"""What is known of the point that a run has found: one frozen record, from fresh evaluations.
+
+Value and violation are those of the model as written, stationarity is judged on the form with kinks
+lifted, and a lower bound comes from the hidden coordinates, where there are any. Nothing here trusts a
+method's word.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hcmodel.certify.lower_bound import (
+    LowerBound,
+    gradient_domination,
+    infeasibility,
+    lower_bound,
+    tested,
+)
+from hcmodel.reductions.forms import Form, Forms
+from hcmodel.solvers import kkt
+from hcmodel.solvers.numerics import BOTTOM, LARGEST_NUMBER
+from hcmodel.solvers.oracle import Evaluation
+from hcmodel.solvers.result import Result, Termination
+from hcmodel.solvers.second_order.promise import promised_decrease
+from hcmodel.solving.certifier import Certifier
+from hcmodel.solving.judge import FINEST, LIMITS, gap_allowed
+from hcmodel.solving.request import SolveRequest
+
+FloatArray = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class EvidenceRules:
+    """How closely a point is looked at; the claims' tests (test_claims.py) chose the numbers."""
+
+    kink_directions: int = 8
+    """Random directions, each taken both ways, along which a kink is tested for descent."""
+    kink_distance: float = 1e-5
+    """How far these tests go, in natural units: well above rounding, well below a model's features."""
+    kink_slope: float = 1e-2
+    """The slope, relative to the terms of the Lagrangian, that counts as descent."""
+    promised: float = 10.0
+    """A stationary point has no step that promises more than this many times the gap allowed."""
+    far: float = 0.1 * LARGEST_NUMBER
+    """A point this far out with a falling, negative objective shows an unbounded model."""
+
+
+RULES = EvidenceRules()
+# Ends after which no time is left to look closer.
+OUT_OF_TIME = (Termination.TIME_LIMIT, Termination.INTERRUPTED)
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """Where a run ended, in the terms of the form that it worked on."""
+
+    form: Form
+    result: Result
+
+    def point(self, forms: Forms) -> FloatArray:
+        """The point of the model, inside its domain."""
+        return forms.written.domain.project(self.form.chain.point_back(self.result.point))
+
+
+@dataclass(frozen=True)
+class Evidence:
+    """Evaluations, multipliers, residual, bound and conflict at a point, for a minimisation.
+
+    `evaluation` is of the model as written, `smooth` of the form with kinks lifted, to which
+    `multipliers` and `residual` belong. `domination` is a gap from constants that the user gave.
+    """
+
+    termination: Termination
+    tolerance: float
+    evaluation: Evaluation | None = None
+    smooth: Evaluation | None = None
+    multipliers: FloatArray | None = None
+    residual: float = np.inf
+    stationary: bool = False
+    bound: LowerBound | None = None
+    domination: float | None = None
+    conflict: LowerBound | None = None
+    proven: bool = False
+    """Whether the coordinates behind the bound are proven."""
+
+    @property
+    def feasible(self) -> bool:
+        return self.evaluation is not None and self.evaluation.relative_violation <= self.tolerance
+
+    @property
+    def gap(self) -> float | None:
+        """The certified distance to the minimum; None where nothing is certified."""
+        if self.bound is None or self.evaluation is None:
+            return self.domination
+        return self.evaluation.objective - self.bound.value
+
+
+def gather(
+    forms: Forms,
+    hidden: Form | None,
+    outcome: Outcome,
+    request: SolveRequest,
+    certifier: Certifier | None,
+) -> Evidence:
+    """Look at the point of an outcome. These evaluations are not among the method's calls."""
+    result, tolerance, lifted = outcome.result, request.tolerance, forms.lifted
+    if result.evaluation is None:
+        return Evidence(result.termination, tolerance)
+    evaluation = forms.written.oracle().at(outcome.point(forms))
+    smooth = lifted.oracle().at(lifted.chain.point(evaluation.point))
+    multipliers, residual = np.zeros(lifted.canonical.outer.size), np.inf
+    if smooth.finite and smooth.differentiable:
+        found = outcome.form.duals(result.evaluation, result.multipliers)
+        candidates = [lifted.multipliers(smooth, found)]
+        multipliers, residual = kkt.best_multipliers(smooth, lifted.domain, candidates, tolerance)
+    stationary = (
+        bool(np.isfinite(residual))
+        and kkt.is_stationary(smooth, lifted.domain, multipliers, tolerance)
+        and not (lifted.stack.kinked and _falls_at_kink(lifted, smooth, multipliers))
+    )
+    late = result.termination in OUT_OF_TIME
+    bound = None
+    expensive = hidden is not None and hidden.map_geometry is not None and late
+    if hidden is not None and evaluation.finite and not expensive:
+        pair = _Pair(lifted, smooth, multipliers)
+        bound = _bound(hidden, outcome, evaluation, pair, tolerance, certifier)
+    conflict = None
+    violated = evaluation.relative_violation > tolerance
+    if hidden is not None and violated and result.termination not in LIMITS:
+        conflict = _conflict(forms, hidden, outcome)
+    domination = None
+    as_written = not lifted.chain.adds_variables and not lifted.stack.kinked
+    constants = request.given_constants
+    if bound is None and constants is not None and as_written and stationary:
+        domination = gradient_domination(smooth, lifted.domain, multipliers, constants)
+    found_gap = domination if bound is None else evaluation.objective - bound.value
+    if stationary:
+        shown = found_gap is not None and found_gap <= gap_allowed(smooth.objective, tolerance)
+        stationary = shown or not (
+            late or _promises_more(hidden, _Pair(lifted, smooth, multipliers), tolerance)
+        )
+    return Evidence(
+        termination=_termination(result.termination, evaluation, forms),
+        tolerance=tolerance,
+        evaluation=evaluation,
+        smooth=smooth,
+        multipliers=multipliers,
+        residual=residual,
+        stationary=stationary,
+        bound=bound,
+        domination=domination,
+        conflict=conflict,
+        proven=hidden is not None and hidden.proof is not None,
+    )
+
+
+@dataclass(frozen=True)
+class _Pair:
+    """A point of a form, and multipliers of its rows."""
+
+    form: Form
+    evaluation: Evaluation
+    multipliers: FloatArray
+
+    def moved(self, form: Form) -> _Pair:
+        """The same pair in another form of the same model."""
+        there = form.oracle().at(
+            form.chain.point(self.form.chain.point_back(self.evaluation.point))
+        )
+        duals = self.form.duals(self.evaluation, self.multipliers)
+        return _Pair(form, there, form.multipliers(there, duals))
+
+
+def _bound(
+    hidden: Form,
+    outcome: Outcome,
+    evaluation: Evaluation,
+    pair: _Pair,
+    tolerance: float,
+    certifier: Certifier | None,
+) -> LowerBound | None:
+    """The best lower bound from the point: the one that ended the run, or a search from here."""
+    result = outcome.result
+    if certifier is not None and outcome.form in (hidden, hidden.released):
+        known = certifier.bound_at(result.point)
+        if known is not None:
+            return tested(known)
+    candidates = []
+    if outcome.form is hidden:
+        there = hidden.oracle().at(result.point)
+        candidates = [result.multipliers]
+    else:
+        there = hidden.oracle().at(hidden.chain.point(evaluation.point))
+    if not there.finite or not there.differentiable:
+        return None
+    duals = pair.form.duals(pair.evaluation, pair.multipliers)
+    candidates.append(hidden.multipliers(there, duals))
+    target = gap_allowed(evaluation.objective, tolerance)
+    if result.termination in OUT_OF_TIME:
+        target = np.inf  # take the bound that costs nothing
+    finest = FINEST * target if np.isfinite(target) else None
+    best: LowerBound | None = None
+    for candidate in candidates:
+        found = lower_bound(hidden, there, candidate, target=target, finest=finest)
+        if found is not None and (best is None or found.value > best.value):
+            best = found
+        if best is not None and evaluation.objective - best.value <= target:
+            break
+    return best
+
+
+def _conflict(forms: Forms, hidden: Form, outcome: Outcome) -> LowerBound | None:
+    """A proof in hidden coordinates that no feasible point exists."""
+    if outcome.form is hidden:
+        there = hidden.oracle().at(outcome.result.point)
+        weights = outcome.result.conflict
+    else:
+        there = hidden.oracle().at(hidden.chain.point(outcome.point(forms)))
+        weights = None
+    if not there.finite or not there.differentiable:
+        return None
+    return infeasibility(hidden, there, weights)
+
+
+def _falls_at_kink(form: Form, evaluation: Evaluation, multipliers: FloatArray) -> bool:
+    """Whether the Lagrangian decreases at first order near the point, as at the top of a concave kink.
+
+    The derivatives of a kink are those of one of its pieces and say nothing of the others.
+    """
+    generator, point = np.random.default_rng(0), evaluation.point
+    metric, oracle = form.domain.metric(point), form.oracle()
+    own = evaluation.objective + float(multipliers @ evaluation.rows)
+    gradient = evaluation.gradient + evaluation.jacobian.T @ multipliers
+    terms = np.abs(evaluation.gradient) + abs(evaluation.jacobian).T @ np.abs(multipliers)
+    scale = max(
+        abs(evaluation.objective),
+        float(np.max(metric * terms, initial=0.0)),
+        RULES.kink_distance,
+    )
+    for _ in range(RULES.kink_directions):
+        step = RULES.kink_distance * metric * generator.uniform(-1.0, 1.0, point.size)
+        for sign in (1.0, -1.0):
+            there = oracle.at(form.domain.project(point + sign * step))
+            if not there.finite:
+                continue
+            value = there.objective + float(multipliers @ there.rows)
+            expected = float(gradient @ (there.point - point))
+            least = -RULES.kink_slope * RULES.kink_distance * scale
+            if value - own - min(expected, 0.0) < least:
+                return True
+    return False
+
+
+def _promises_more(hidden: Form | None, pair: _Pair, tolerance: float) -> bool:
+    """Whether a Newton step from the point promises a decrease that would show in the value."""
+    if hidden is not None:
+        there = hidden.chain.point(pair.form.chain.point_back(pair.evaluation.point))
+        if not hidden.geometry.bends(there):  # bounds that bend are not in the model of a step
+            pair = pair.moved(hidden)
+    form, evaluation = pair.form, pair.evaluation
+    if not (form.affords_hessian and evaluation.finite and evaluation.differentiable):
+        return False
+    decrease = promised_decrease(
+        form.oracle(), form.domain, form.geometry, evaluation, pair.multipliers
+    )
+    if decrease is None:
+        return False
+    value = form.chain.value_back(evaluation.objective)
+    fallen = value - form.chain.value_back(evaluation.objective - decrease)
+    return fallen > RULES.promised * gap_allowed(value, tolerance)
+
+
+def _termination(termination: Termination, evaluation: Evaluation, forms: Forms) -> Termination:
+    """Whatever stopped the run: an objective under −BOTTOM on an unbounded domain is unbounded.
+
+    So is a negative one at the end of the range of numbers, where log x, for example, is still small.
+    """
+    if np.isfinite(forms.written.domain.diameter()):
+        return termination
+    far = float(np.max(np.abs(evaluation.point))) >= RULES.far
+    if evaluation.objective < -BOTTOM or (far and evaluation.objective < 0):
+        return Termination.UNBOUNDED
+    return termination

@@ -1,0 +1,143 @@
+"""What a solve asks for, checked once."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from hcmodel.errors import ModelError
+from hcmodel.expressions.model import Model
+from hcmodel.solvers.methods import RULES, MethodEntry, find_method, make_options
+from hcmodel.solvers.oracle import OracleCalls
+from hcmodel.solvers.result import Record
+from hcmodel.solvers.theory.theorems import Constants
+
+Callback = Callable[[Record], "bool | None"]
+
+
+@dataclass(frozen=True)
+class SolveRequest:
+    """The arguments of `Problem.solve`. `optimal_value` is in the user's sign.
+
+    `entry` is the method's row of the table, None for `auto`. `deadline` is a time of the monotonic
+    clock.
+    """
+
+    method: str
+    entry: MethodEntry | None
+    tolerance: float
+    optimal_value: float | None
+    start: Mapping[Any, Any] | None
+    warm_start: bool
+    rule: str
+    constants: Constants | str | None
+    max_calls: int | None
+    time_limit: float | None
+    polish: bool
+    callback: Callback | None
+    engine: str
+    options: Any
+    deadline: float | None = None
+
+    @staticmethod
+    def checked(
+        model: Model,
+        *,
+        method: str,
+        tol: float,
+        optimal_value: float | None,
+        rule: str,
+        constants: Any,
+        max_calls: int | None,
+        time_limit: float | None,
+        callback: Callback | None,
+        options: Any,
+        **rest: Any,
+    ) -> SolveRequest:
+        """The request, or an error that says which argument does not fit."""
+        check_number("tol", tol, positive=True, needed=True)
+        check_number("max_calls", max_calls, positive=True)
+        check_number("time_limit", time_limit, positive=True)
+        check_number("optimal_value", optimal_value)
+        _check_rule(method, rule, constants, options)
+        if callback is not None and not callable(callback):
+            raise ModelError(f"callback is a function of one record, not {callback!r}")
+        return SolveRequest(
+            method=method,
+            entry=_entry(model, method, optimal_value, options),
+            tolerance=tol,
+            optimal_value=optimal_value,
+            rule=rule,
+            constants=constants,
+            max_calls=max_calls,
+            time_limit=time_limit,
+            callback=callback,
+            options=options,
+            **rest,
+        )
+
+    @property
+    def given_constants(self) -> Constants | None:
+        """Constants that the user gave; estimates prove nothing."""
+        return self.constants if isinstance(self.constants, Constants) else None
+
+    def started(self) -> SolveRequest:
+        """The request with its time limit counted from now."""
+        if self.time_limit is None:
+            return self
+        return replace(self, deadline=time.monotonic() + self.time_limit)
+
+    @property
+    def seconds_left(self) -> float | None:
+        return None if self.deadline is None else self.deadline - time.monotonic()
+
+    def is_spent(self, calls: OracleCalls) -> bool:
+        """Whether a limit was reached already."""
+        by_calls = self.max_calls is not None and calls.total >= self.max_calls
+        return by_calls or (self.deadline is not None and time.monotonic() >= self.deadline)
+
+
+def _check_rule(method: str, rule: str, constants: Any, options: Any) -> None:
+    if rule not in RULES:
+        raise ModelError(f"unknown rule {rule!r}; there are: {', '.join(RULES)}")
+    estimated = isinstance(constants, str) and constants == "estimate"
+    if constants is not None and not (estimated or isinstance(constants, Constants)):
+        raise ModelError('constants is hc.Constants(…), or "estimate"')
+    if estimated and rule == "adaptive":
+        raise ModelError("constants=\"estimate\" goes with rule='theory'")
+    if method == "auto" and rule == "theory":
+        raise ModelError("rule='theory' needs a method of the paper, such as 'sbl-star'")
+    if method == "auto" and options is not None:
+        raise ModelError("options belong to a method; name it with method=…")
+
+
+def _entry(
+    model: Model, method: str, optimal_value: float | None, options: Any
+) -> MethodEntry | None:
+    if method == "auto":
+        return None
+    try:
+        entry = find_method(method)
+        make_options(entry, options)
+    except (ValueError, TypeError) as error:
+        raise ModelError(str(error)) from None
+    if entry.needs_optimal_value and optimal_value is None:
+        raise ModelError(f"{method} needs optimal_value=...; without it use 'sbl-adals'")
+    if entry.needs_no_rows and model.constraints:
+        raise ModelError(f"{method} takes no constraints; use 'ippm-swsg' for a model with them")
+    return entry
+
+
+def check_number(name: str, number: Any, *, positive: bool = False, needed: bool = False) -> None:
+    """Raise unless `number` is a finite number, or None where it may be left out."""
+    if number is None and not needed:
+        return
+    number_like = isinstance(number, (int, float, np.number)) and not isinstance(number, bool)
+    real = number_like and np.isfinite(number)
+    if not real or (positive and number <= 0):
+        kind = "positive" if positive else "finite"
+        raise ModelError(f"{name} must be a {kind} number, not {number!r}")
