@@ -28,7 +28,6 @@ OPEN = (
     "solvers/coordinates/",
     "solvers/second_order/",
     "hcmodel/analysis/",
-    "hcmodel/certify/",
     "hcmodel/solving/",
     "hcmodel/reductions/",
 )

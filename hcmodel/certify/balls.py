@@ -16,17 +16,11 @@ import numpy as np
 import scipy
 from numpy.typing import NDArray
 
-from hcmodel.solvers.numerics import PRODUCT_ROUNDING, TINY
+from hcmodel.certify.certificate_options import ENCLOSURE
+from hcmodel.solvers.numerics import DATA_ROUNDING, PRODUCT_ROUNDING, TINY
 from hcmodel.solvers.sets.half_spaces import HalfSpaces
 
 FloatArray = NDArray[np.float64]
-
-# Half-spaces and unknowns beyond which the search for a ball is left out.
-LARGEST_SEARCH = 2000
-# Distances, in units of the point's size, up to which half-spaces are tried, one after the other.
-DISTANCES = (10.0, 1e3, 1e6, np.inf)
-# What rounding may contribute to a length before the ball counts as not found.
-LARGEST_SHARE = 0.5
 
 
 def ball(halves: HalfSpaces, unit: float, directions: FloatArray | None = None) -> float | None:
@@ -38,11 +32,11 @@ def ball(halves: HalfSpaces, unit: float, directions: FloatArray | None = None) 
     normals = halves.normals if directions is None else halves.normals @ directions
     lengths = np.linalg.norm(normals, axis=1)
     kept = (lengths > 0) & np.isfinite(lengths) & np.isfinite(halves.offsets)
-    if max(normals.shape) > LARGEST_SEARCH:
+    if max(normals.shape) > ENCLOSURE.most_half_spaces:
         return None
     normals, offsets = normals[kept] / lengths[kept, None], halves.offsets[kept] / lengths[kept]
     tried = 0
-    for multiple in DISTANCES:
+    for multiple in ENCLOSURE.distances:
         near = offsets <= multiple * unit
         count = int(np.count_nonzero(near))
         if count > max(tried, normals.shape[1]):
@@ -71,7 +65,7 @@ def _radius(normals: FloatArray, offsets: FloatArray) -> float | None:
     if smallest <= 0:
         return None
     share = float(np.sqrt(np.sum(1.0 / weights**2))) * left / smallest
-    if share > LARGEST_SHARE:
+    if share > ENCLOSURE.largest_share:
         return None
     total = float(weights @ offsets) + PRODUCT_ROUNDING * float(weights @ np.abs(offsets))
     lowest = offsets - max(total, 0.0) / weights
@@ -107,8 +101,9 @@ def _closing_weights(normals: FloatArray, offsets: FloatArray) -> FloatArray | N
     """y = a + c >= 0 with Σ y_i a_i = 0 and as many a_i = 1 as there can be, at little y·b."""
     count = offsets.size
     price = np.maximum(offsets, 0.0) / max(float(np.max(np.abs(offsets))), TINY)
+    price *= ENCLOSURE.far_price
     solution = scipy.optimize.linprog(
-        np.concatenate([-np.ones(count) + 1e-3 * price, 1e-3 * price + 1e-6]),
+        np.concatenate([price - 1.0, price + ENCLOSURE.weight_price]),
         A_eq=scipy.sparse.csr_array(np.hstack([normals.T, normals.T])),
         b_eq=np.zeros(normals.shape[1]),
         bounds=[(0.0, 1.0)] * count + [(0.0, None)] * count,
@@ -125,7 +120,9 @@ def _closer(normals: FloatArray, weights: FloatArray) -> FloatArray:
     used = weights >= 0.5
     if not used.any():
         return weights
-    correction = np.linalg.lstsq(normals[used].T, normals[used].T @ weights[used], rcond=1e-12)[0]
+    correction = np.linalg.lstsq(
+        normals[used].T, normals[used].T @ weights[used], rcond=DATA_ROUNDING
+    )[0]
     result = np.zeros_like(weights)
     result[used] = weights[used] - correction
     return result

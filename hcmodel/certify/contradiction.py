@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
+from hcmodel.certify.certificate_options import MAP_TEST
 from hcmodel.certify.charts import Chart
 from hcmodel.certify.search import Minorant, Search
 from hcmodel.reductions.forms import Form
@@ -22,21 +23,6 @@ from hcmodel.solvers.coordinates.geometry import Frame
 from hcmodel.solvers.oracle import Evaluation, Oracle
 
 FloatArray = NDArray[np.float64]
-
-# A hidden Hessian with an eigenvalue below minus this, relative to its size, contradicts the map.
-CURVED = 1e-6
-# Samples at which values are compared, and at which second derivatives are taken; FEW unknowns allow
-# four times as many.
-SAMPLES = 64
-CURVATURES = 4
-FEW = 10
-# Unknowns from which on the derivatives of a map are dear, and samples that are taken then.
-MANY, FEWEST = 200, 8
-# Lengths of the segments in u that are then looked at, and by how much of it one may be bent.
-CHORDS = (1.0, 0.1, 0.01)
-STRAIGHT = 1e-6
-# The margin of comparisons, relative to the terms compared.
-UNDERCUT = 1e-7
 
 
 def contradicted(search: Search) -> bool:
@@ -68,7 +54,9 @@ class _Test:
         size = self._slope(evaluation)
         gradient = kkt.lagrangian_gradient(evaluation, multipliers)
         bent = self.chart.curvature_of_bounds(evaluation, gradient)
-        curved = any(has_negative(frame.hessian(each), CURVED, size) for each in (hessian, *bent))
+        curved = any(
+            has_negative(frame.hessian(each), MAP_TEST.curved, size) for each in (hessian, *bent)
+        )
         return curved or self._bulges() or self._undercut()
 
     def _slope(self, evaluation: Evaluation) -> float:
@@ -87,7 +75,7 @@ class _Test:
         domain, geometry, generator = self.form.domain, self.form.geometry, np.random.default_rng(2)
         if domain.dimension > HESSIAN_RULES.largest_dense:
             return False
-        for _ in range(CURVATURES if domain.dimension > FEW else 4 * CURVATURES):
+        for _ in range(MAP_TEST.curvatures * _effort(domain.dimension)):
             sample = self.oracle.at(domain.sample(generator))
             if not (sample.finite and sample.differentiable):
                 continue
@@ -97,14 +85,16 @@ class _Test:
                 continue
             values, vectors = np.linalg.eigh(matrix)
             largest = max(float(np.max(np.abs(values))), self._slope(sample))
-            if values[0] < -CURVED * largest and self._above_chord(sample, frame, vectors[:, 0]):
+            if values[0] < -MAP_TEST.curved * largest and self._above_chord(
+                sample, frame, vectors[:, 0]
+            ):
                 return True
         return False
 
     def _above_chord(self, middle: Evaluation, frame: Frame, w: FloatArray) -> bool:
         """Whether L at the middle of a segment in u along w exceeds the mean of L at its ends."""
         geometry, center = self.form.geometry, self.chart.image(middle)
-        for length in CHORDS:
+        for length in MAP_TEST.chords:
             step = frame.step(length * w)
             ends = [
                 self.oracle.at(self.form.settled(geometry.retract(middle.point, sign * step)))
@@ -114,11 +104,11 @@ class _Test:
                 continue
             images = [self.chart.image(end) for end in ends]
             off = np.max(np.abs(sum(images) - 2 * center), initial=0.0)
-            if off > STRAIGHT * np.max(np.abs(images[0] - center), initial=0.0):
+            if off > MAP_TEST.straight * np.max(np.abs(images[0] - center), initial=0.0):
                 continue  # a bound, or an inverse of the map that failed, bent the segment
             inner, terms = self._lagrangian(middle)
             outer = [self._lagrangian(end) for end in ends]
-            margin = UNDERCUT * (2 * terms + sum(size for _, size in outer))
+            margin = MAP_TEST.undercut * (2 * terms + sum(size for _, size in outer))
             if sum(value for value, _ in outer) < 2 * inner - margin:
                 return True
         return False
@@ -138,9 +128,9 @@ class _Test:
         best, domain = self.best, self.form.domain
         start = self._lagrangian(best.evaluation)[0]
         generator, here = np.random.default_rng(0), best.evaluation.point
-        count = SAMPLES if here.size > FEW else 4 * SAMPLES
-        if self.form.map_geometry is not None and here.size > MANY:
-            count = FEWEST
+        count = MAP_TEST.samples * _effort(here.size)
+        if self.form.map_geometry is not None and here.size > MAP_TEST.many:
+            count = MAP_TEST.fewest
         turns: set[bool] = set()
         for number in range(count):
             there = domain.sample(generator)
@@ -150,7 +140,7 @@ class _Test:
             if not sample.finite:
                 continue
             geometry = self.form.map_geometry
-            if geometry is not None and number < SAMPLES and not self.form.stack.kinked:
+            if geometry is not None and number < MAP_TEST.samples and not self.form.stack.kinked:
                 turned = geometry.orientation(there)
                 if turned is None and sample.differentiable:
                     return True  # undefined or singular where the model is smooth: no coordinates
@@ -161,6 +151,11 @@ class _Test:
                     return True  # turned round on the way: two points share an image
             below = start + float(best.slopes[0] @ (self.chart.image(sample) - best.center))
             value, terms = self._lagrangian(sample)
-            if value < below - UNDERCUT * (terms + abs(start) + abs(below)):
+            if value < below - MAP_TEST.undercut * (terms + abs(start) + abs(below)):
                 return True
         return False
+
+
+def _effort(unknowns: int) -> int:
+    """How many times the samples of a large model a small one is given."""
+    return 1 if unknowns > MAP_TEST.few else MAP_TEST.more

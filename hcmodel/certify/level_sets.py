@@ -13,25 +13,19 @@ import scipy
 from numpy.typing import NDArray
 
 from hcmodel.certify.balls import ball, least_over
+from hcmodel.certify.certificate_options import ENCLOSURE
 from hcmodel.certify.charts import Chart
 from hcmodel.reductions.forms import Form
 from hcmodel.solvers import kkt
 from hcmodel.solvers.algebra.hessians import as_dense
+from hcmodel.solvers.numerics import TINY
 from hcmodel.solvers.oracle import Evaluation, Oracle
 from hcmodel.solvers.sets.half_spaces import HalfSpaces
 
 FloatArray = NDArray[np.float64]
 
-# How far above the value at hand the level lies, relatively.
-MARGIN = 0.1
-# Coordinates along which points are looked at; each costs two evaluations.
-LARGEST_SEARCH = 200
-# The same under a general map, where each of these points has to be found by Newton's method.
-LARGEST_MAP_SEARCH = 60
-# Shares of a move that are tried, until one ends where all functions are defined.
-SHARES = (1.0, 0.3, 0.1)
-# Near the point, slopes on both sides are opposite, and sure to close; farther away they say more.
-REACHES = {"around": 1.0, "close": 0.2}
+# How far points are moved from the one at hand, by the name of the probing.
+REACHES = {"around": ENCLOSURE.around, "close": ENCLOSURE.close}
 
 
 @dataclass(frozen=True)
@@ -81,7 +75,7 @@ def level_ball(
             move = REACHES[probing] * move
             cuts.append(_moved_minorants(form, oracle, chart, pair, move, center))
     known += [cut for cut in cuts if cut is not None]
-    unit = max(float(np.max(np.abs(center), initial=0.0)), 1e-3)
+    unit = max(float(np.max(np.abs(center), initial=0.0)), ENCLOSURE.smallest_image)
     halves = HalfSpaces.joined(known)
     radius = ball(halves, unit, chart.hull)
     return None if radius is None else Ball(level, center, radius, halves, chart.hull)
@@ -91,7 +85,7 @@ def _level(evaluation: Evaluation) -> float:
     if not evaluation.has_objective:
         return 0.0
     value = evaluation.objective
-    return value + MARGIN * max(abs(value), 1e-6)
+    return value + ENCLOSURE.margin * max(abs(value), ENCLOSURE.smallest_value)
 
 
 def _minorants(
@@ -131,7 +125,7 @@ def _from_zero(form: Form, evaluation: Evaluation) -> list[FloatArray]:
     if form.map_geometry is None or not evaluation.has_objective:
         return []
     bending = np.flatnonzero(form.map_geometry.bending)
-    if not 0 < bending.size <= LARGEST_SEARCH:
+    if not 0 < bending.size <= ENCLOSURE.largest_search:
         return []
     zero = evaluation.point.copy()
     zero[bending] = 0.0
@@ -153,7 +147,7 @@ def _moved_minorants(
 ) -> HalfSpaces | None:
     """Minorants at a moved point, nearer where the functions are not defined there."""
     (evaluation, multipliers), inner = pair, form.map_geometry
-    for share in SHARES:
+    for share in ENCLOSURE.shares:
         if inner is None:
             point = form.domain.project(evaluation.point + share * move)
         else:
@@ -178,17 +172,19 @@ def _moves(
     if inner is None:
         lower, upper = domain.entry_bounds()
         open_ended = np.flatnonzero(np.isinf(lower) | np.isinf(upper))
-        if open_ended.size > LARGEST_SEARCH:
+        if open_ended.size > ENCLOSURE.largest_search:
             return []
         columns = np.zeros((point.size, open_ended.size))
         columns[open_ended, np.arange(open_ended.size)] = domain.metric(point)[open_ended]
-    elif columns is None or columns.shape[1] > LARGEST_MAP_SEARCH:
+    elif columns is None or columns.shape[1] > ENCLOSURE.largest_map_search:
         return []
     hessian = as_dense(geometry.hessian(oracle, evaluation, multipliers))
-    size = 1.0 if inner is None else 0.3 * float(np.max(np.abs(chart.image(evaluation))))
+    size = 1.0
+    if inner is not None:
+        size = ENCLOSURE.longest * float(np.max(np.abs(chart.image(evaluation))))
     rise = _level(evaluation) - evaluation.objective if evaluation.has_objective else 1.0
     curvature = np.einsum("ij,ik,kj->j", columns, hessian, columns)
-    lengths = np.sqrt(4.0 * rise / np.maximum(curvature, 1e-300))
+    lengths = np.sqrt(2.0 * ENCLOSURE.rise * rise / np.maximum(curvature, TINY))
     steps = np.where(np.isfinite(lengths), np.minimum(lengths, size), size) * columns
     return [sign * step for step in steps.T for sign in (1, -1)]
 

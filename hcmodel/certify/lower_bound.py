@@ -13,23 +13,18 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 from numpy.typing import NDArray
 
+from hcmodel.certify.certificate_options import BOUND
 from hcmodel.certify.charts import Chart
 from hcmodel.certify.contradiction import contradicted
 from hcmodel.certify.search import Search, signed
 from hcmodel.reductions.forms import Form
 from hcmodel.solvers import kkt
+from hcmodel.solvers.numerics import BACKEND_ROUNDING, DATA_ROUNDING
 from hcmodel.solvers.oracle import Evaluation, Oracle
 from hcmodel.solvers.sets.domain import Domain
 from hcmodel.solvers.theory.theorems import Constants
 
 FloatArray = NDArray[np.float64]
-
-# The gap, relative to the value, that is good enough where no target is given.
-FINEST = 1e-11
-# A relative violation below which a contradiction of the rows may be rounding.
-CONFLICT = 1e-9
-# How far points may count as on a face of X without being there, relative to their size.
-FACE = 1e-10
 
 
 @dataclass(frozen=True)
@@ -68,7 +63,7 @@ def lower_bound(
         return None
     plain = form.chain.value_back
     value = plain(evaluation.objective)
-    wanted = FINEST * abs(value) if target is None else target
+    wanted = BOUND.finest * abs(value) if target is None else target
 
     def fair(bound: float) -> bool:
         return value - plain(bound) <= wanted
@@ -100,7 +95,7 @@ def infeasibility(
 
 
 def _conflicting(bound: float) -> bool:
-    return bound > CONFLICT
+    return bound > BOUND.conflict
 
 
 def gradient_domination(
@@ -115,15 +110,15 @@ def gradient_domination(
     """
     if constants.mu_c is None or constants.diameter_u is None or constants.mu_c <= 0:
         return None
-    if not domain.contains(evaluation.point, 1e-12):
+    if not domain.contains(evaluation.point, DATA_ROUNDING):
         return None
     multipliers = signed(evaluation, multipliers)
     downhill = -kkt.lagrangian_gradient(evaluation, multipliers)
     if not np.isfinite(downhill).all():
         return None
     rest = domain.normal_cone_distance(evaluation.point, downhill)
-    # a point counted as on a face may be a little off it
-    off = FACE * max(1.0, float(np.max(np.abs(evaluation.point))))
+    # A point counted as on a face may be off it by the rounding of a backend.
+    off = BACKEND_ROUNDING * max(1.0, float(np.max(np.abs(evaluation.point))))
     slack = off * float(np.sum(np.abs(downhill - rest)))
     reach = constants.diameter_u / constants.mu_c
     gap = reach * float(np.linalg.norm(rest)) + slack - float(multipliers @ evaluation.rows)
@@ -166,8 +161,8 @@ def _conditions(form: Form, chart: Chart, point: FloatArray) -> tuple[str, ...]:
     if bent:
         listed = ", ".join(variable.name for variable in bent)
         conditions.append(f"bounds of {listed} dropped, since they bend in hidden coordinates")
-    held = form.domain.bound_multipliers(point, np.ones(point.size), 1e-9)
-    held = np.abs(held) + np.abs(form.domain.bound_multipliers(point, -np.ones(point.size), 1e-9))
+    pushes = (np.ones(point.size), -np.ones(point.size))
+    held = sum(np.abs(form.domain.bound_multipliers(point, p, BOUND.active)) for p in pushes)
     active = [v for v in bent if (held * bending)[layout.slice(v)].any()]
     if active:
         listed = ", ".join(variable.name for variable in active)

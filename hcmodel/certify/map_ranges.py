@@ -23,7 +23,7 @@ from hcmodel.solvers.numerics import DATA_ROUNDING
 from hcmodel.solvers.sets.box import Box
 from hcmodel.solvers.sets.domain import Domain
 
-# What an entry is: a nonnegative variable's entry, such an entry times something, anything else.
+# What an entry is: anything, a nonnegative variable's entry, such an entry times something.
 OTHER, SHARE, WEIGHTED = 0, 1, 2
 Kinds = NDArray[np.int64]
 

@@ -12,9 +12,11 @@ import numpy as np
 import scipy
 from numpy.typing import NDArray
 
+from hcmodel.certify.certificate_options import NEWTON
 from hcmodel.reductions.forms import Form
 from hcmodel.solvers import kkt
 from hcmodel.solvers.algebra.hessians import SparseHessian, is_finite, largest_entry
+from hcmodel.solvers.numerics import PRODUCT_ROUNDING, TINY
 from hcmodel.solvers.oracle import Evaluation, Oracle
 from hcmodel.solvers.qp import QuadraticProgram, make_backend, solve_program
 from hcmodel.solvers.qp.program import StepRows
@@ -24,19 +26,6 @@ from hcmodel.solvers.second_order.programs import relaxation_program, step_progr
 from hcmodel.solvers.second_order.step import solve_step
 
 FloatArray = NDArray[np.float64]
-
-# The trust region, in natural units.
-RADIUS = 10.0
-# A step this much shorter than the unit it was computed in is computed again in its own.
-FINE = 1e-2
-HALVINGS = 4
-# Shares of natural lengths within which a point is on a face, and rows are active.
-ON_FACE = 1e-7
-NEARLY = 1e-4
-# A step, in natural lengths, whose square drowns in rounding.
-TINY = 1e-8
-# Changes of the Lagrangian relative to its terms that are rounding.
-ROUNDING = 1e-14
 
 
 def constrained_step(
@@ -51,7 +40,7 @@ def constrained_step(
         return None
     frame = geometry.frame(evaluation)
     model = QuadraticModel.at(evaluation, form.domain, frame, hessian)
-    step = solve_step(model, RADIUS, make_backend())
+    step = solve_step(model, NEWTON.radius, make_backend())
     if step is None:
         return None
     moved = form.settled(geometry.retract(evaluation.point, frame.step(step.w)))
@@ -69,11 +58,13 @@ def polishing_step(
         return None
     geometry, point = form.geometry, evaluation.point
     hessian = geometry.hessian(oracle, evaluation, multipliers)
-    basis = form.domain.face_basis(point, ON_FACE)
+    basis = form.domain.face_basis(point, NEWTON.on_face)
     count = evaluation.inequalities
-    near = np.abs(evaluation.rows) <= NEARLY * evaluation.magnitudes
+    near = np.abs(evaluation.rows) <= NEWTON.nearly * evaluation.magnitudes
     held = np.arange(evaluation.rows.size) >= count
-    held |= near & (multipliers > ON_FACE * max(float(np.max(multipliers, initial=0.0)), 1e-300))
+    held |= near & (
+        multipliers > NEWTON.on_face * max(float(np.max(multipliers, initial=0.0)), TINY)
+    )
     if isinstance(hessian, SparseHessian):
         solved = _held_minimiser(evaluation, hessian, basis, held)
         if solved is None:
@@ -87,13 +78,13 @@ def polishing_step(
     slope = evaluation.gradient @ face
     if not all(np.isfinite(part).all() for part in (jacobian, curvature, slope)):
         return None
-    size = max(float(np.max(np.abs(curvature), initial=0.0)), 1e-300)
-    scales = np.maximum(np.max(np.abs(jacobian), axis=1, initial=0.0), 1e-300) / size
+    size = max(float(np.max(np.abs(curvature), initial=0.0)), TINY)
+    scales = np.maximum(np.max(np.abs(jacobian), axis=1, initial=0.0), TINY) / size
     jacobian = jacobian / scales[:, None]
     rows = jacobian.shape[0]
     system = np.block([[curvature, jacobian.T], [jacobian, np.zeros((rows, rows))]])
     target = -np.concatenate([slope, evaluation.rows[held] / scales])
-    solution = np.linalg.lstsq(system, target, rcond=1e-13)[0]
+    solution = np.linalg.lstsq(system, target, rcond=NEWTON.rank)[0]
     found = np.zeros(evaluation.rows.size)
     found[held] = solution[face.shape[1] :] / scales
     w = solution[: face.shape[1]]
@@ -101,7 +92,7 @@ def polishing_step(
 
 
 def _walked(form: Form, point: FloatArray, w: FloatArray, step: FloatArray) -> FloatArray:
-    if float(np.max(np.abs(w), initial=0.0)) <= TINY:  # what bends is below rounding by now
+    if float(np.max(np.abs(w), initial=0.0)) <= NEWTON.straight:  # what bends is below rounding
         return form.domain.project(point + step)
     return form.settled(form.geometry.retract(point, step))
 
@@ -118,7 +109,7 @@ def _held_minimiser(
     """
     jacobian = scipy.sparse.csr_array(evaluation.jacobian)[np.flatnonzero(held)] @ basis
     sizes = np.asarray(abs(jacobian).max(axis=1).todense()).reshape(-1) if held.any() else 0.0
-    scales = np.maximum(sizes, 1e-300)
+    scales = np.maximum(sizes, TINY)
     slope = np.asarray(basis.T @ evaluation.gradient)
     along = SparseHessian(
         scipy.sparse.csr_array(basis.T @ hessian.sparse @ basis),
@@ -127,7 +118,7 @@ def _held_minimiser(
     )
     if not (is_finite(along) and np.isfinite(jacobian.data).all() and np.isfinite(slope).all()):
         return None
-    size = max(float(np.max(np.abs(slope), initial=0.0)), largest_entry(along), 1e-300)
+    size = max(float(np.max(np.abs(slope), initial=0.0)), largest_entry(along), TINY)
     free = np.full(slope.size, np.inf)
     program = QuadraticProgram(
         quadratic=along * (1 / size),
@@ -173,10 +164,10 @@ def lagrangian_step(
         return None
     start = _lagrangian(evaluation, multipliers)
     size = abs(start) + float(np.abs(multipliers) @ evaluation.magnitudes)
-    for _ in range(HALVINGS):
+    for _ in range(NEWTON.halvings):
         there = oracle.at(form.settled(geometry.retract(evaluation.point, frame.step(w))))
         defined = there.finite and there.differentiable
-        if defined and _lagrangian(there, multipliers) <= start + ROUNDING * size:
+        if defined and _lagrangian(there, multipliers) <= start + PRODUCT_ROUNDING * size:
             return there
         w = 0.5 * w
     return None
@@ -187,16 +178,16 @@ def _minimiser(model: QuadraticModel) -> FloatArray | None:
     backend, unit = make_backend(), 1.0
     best: FloatArray | None = None
     none = np.zeros(0)
-    for _ in range(3):
-        program, _ = step_program(model, RADIUS, unit, none, none, StepOptions())
+    for _ in range(NEWTON.units):
+        program, _ = step_program(model, NEWTON.radius, unit, none, none, StepOptions())
         solution = solve_program(backend, program)
         if not solution.usable:
             return best
         best = solution.step * unit
         length = float(np.max(np.abs(solution.step), initial=0.0))
-        if length >= FINE or unit <= 1e-12:
+        if length >= NEWTON.fine or unit <= NEWTON.smallest_unit:
             return best
-        unit = max(10.0 * length * unit, 1e-4 * unit)
+        unit *= max(NEWTON.unit_per_length * length, NEWTON.unit_decrease)
     return best
 
 
@@ -214,7 +205,9 @@ def repair_weights(form: Form, evaluation: Evaluation) -> FloatArray | None:
     none = SparseHessian(scipy.sparse.csr_array((size, size)))
     model = QuadraticModel.at(evaluation, form.domain, frame, none)
     backend = make_backend()
-    solution = solve_program(backend, relaxation_program(model, RADIUS, model.rows, StepOptions()))
+    solution = solve_program(
+        backend, relaxation_program(model, NEWTON.radius, model.rows, StepOptions())
+    )
     if not solution.usable:
         return None
     count = evaluation.inequalities

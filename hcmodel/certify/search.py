@@ -12,6 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from hcmodel.certify.certificate_options import SEARCH
 from hcmodel.certify.charts import Chart, MapChart, PlainChart
 from hcmodel.certify.level_sets import Ball, level_ball
 from hcmodel.certify.newton_steps import (
@@ -22,6 +23,7 @@ from hcmodel.certify.newton_steps import (
 )
 from hcmodel.reductions.forms import Form
 from hcmodel.solvers import kkt
+from hcmodel.solvers.numerics import SUM_ROUNDING, TINY
 from hcmodel.solvers.oracle import Evaluation, Oracle
 from hcmodel.solvers.sets.domain import Domain
 
@@ -33,19 +35,8 @@ Enough = Callable[[float], bool]
 # Newton steps on the whole problem, in this order: the solution may be at hand, or far.
 POLISHING: tuple[Step, ...] = (polishing_step, polishing_step)
 STEPS: tuple[Step, ...] = (constrained_step, polishing_step) * 3
-# A gap, relative to the value, at which pairs can be taken to be good.
-NEAR = 1e-3
-# Steps in a row that may close less than a share of the gap before the search ends.
-PATIENCE = 3
-WORTH = 0.1
 # Where minorants are taken to enclose the points of low value, the cheapest first.
 PROBES = ("", "zero", "around", "close")
-# Newton steps on the Lagrangian alone.
-ROUNDS = 3
-# Rounding of sums, relative to the size of their terms.
-ROUNDING = 1e-15
-# The widths within which rows count as active when multipliers are fitted.
-ACTIVE = (1e-9, 1e-6)
 
 
 def signed(evaluation: Evaluation, multipliers: FloatArray) -> FloatArray:
@@ -87,7 +78,9 @@ class Minorant:
         objective = evaluation.objective if evaluation.has_objective else 0.0
         sizes = np.maximum(np.abs(evaluation.rows), evaluation.magnitudes)
         terms = abs(objective) + float(np.abs(self.multipliers) @ sizes) + abs(change)
-        value = objective + float(self.multipliers @ evaluation.rows) + change - ROUNDING * terms
+        value = (
+            objective + float(self.multipliers @ evaluation.rows) + change - SUM_ROUNDING * terms
+        )
         if ball is not None and evaluation.has_objective:
             value = min(value, ball.level)
         return value if not np.isnan(value) else -np.inf
@@ -177,17 +170,17 @@ class Search:
         """Take steps until the bound is good enough or several of them were in vain."""
         idle = 0
         for step in steps:
-            if enough(self.value) or idle == PATIENCE:
+            if enough(self.value) or idle == SEARCH.patience:
                 return
             before = self.value
             self._move(step, enough)
-            gained = self.value - before > WORTH * (self._ceiling - before)
+            gained = self.value - before > SEARCH.worth * (self._ceiling - before)
             idle = 0 if gained or not np.isfinite(before) else idle + 1
 
     @property
     def _near(self) -> bool:
         """Whether the gap is small already, so that what is left may lie in the size of V alone."""
-        return self._ceiling - self.value <= NEAR * abs(self._ceiling)
+        return self._ceiling - self.value <= SEARCH.near * abs(self._ceiling)
 
     @property
     def _ceiling(self) -> float:
@@ -211,14 +204,14 @@ class Search:
 
     def _fit(self, evaluation: Evaluation) -> None:
         """Consider multipliers fitted to the point by least squares."""
-        for width in ACTIVE:
+        for width in SEARCH.active:
             fitted = kkt.least_squares_multipliers(evaluation, self.form.domain, width)
             if fitted is not None:
                 self.consider(evaluation, fitted)
 
     def descend(self, evaluation: Evaluation, multipliers: FloatArray, enough: Enough) -> None:
         """Newton steps on the Lagrangian alone, over X."""
-        for _ in range(ROUNDS):
+        for _ in range(SEARCH.rounds):
             before = self.value
             there = lagrangian_step(self.form, self.oracle, evaluation, multipliers)
             if there is None:
@@ -234,12 +227,12 @@ class Search:
         pool = [np.asarray(here.violations > 0, dtype=float) * signs]
         if weights is not None:
             pool.append(np.abs(weights) * signs)
-        for _ in range(ROUNDS):
+        for _ in range(SEARCH.rounds):
             repairing = repair_weights(self.form, here)
             pool += [] if repairing is None else [repairing]
             for each in pool:
                 size = float(np.abs(each) @ here.magnitudes)
-                self.consider(here, each / max(size, 1e-300))
+                self.consider(here, each / max(size, TINY))
             if enough(self.value) or not self.minorants:
                 return
             self.descend(*self.pair, enough)
@@ -267,5 +260,5 @@ class Search:
         if self.form.map_geometry is None or not self.form.stack.kinked:
             return evaluation
         domain, point = self.form.domain, evaluation.point
-        noise = np.random.default_rng(1).uniform(-1e-9, 1e-9, point.size)
+        noise = np.random.default_rng(1).uniform(-SEARCH.off_kinks, SEARCH.off_kinks, point.size)
         return self.oracle.at(domain.project(point + noise * domain.metric(point)))

@@ -180,17 +180,19 @@ def perturb(method: str, words: list[str]) -> Iterator[str]:
     """One line for each number that a method reads: what a change of it does to its runs."""
     sys.path[:0] = [str(ROOT), str(ROOT / "docs")]
     from hcmodel.solvers.methods import METHODS
+    from tests.benchmarks.calls import chosen
 
-    baseline = _outcomes(method, words, METHODS[method].options())
+    problems = [(case, case.make()) for case in chosen(words)]
+    baseline = _outcomes(method, problems, METHODS[method].options())
     yield f"{method}: {sum(points for _, points in baseline.values())} points on {len(baseline)} problems"
     for name, changed in _variants(METHODS[method].options()):
-        yield f"{name:<44} {_compared(baseline, _outcomes(method, words, changed))}"
+        yield f"{name:<44} {_compared(baseline, _outcomes(method, problems, changed))}"
     for module in MODULES:
         place = importlib.import_module(f"hcmodel.solvers.{module}")
         kept = place.RULES
         for name, changed in _variants(kept):
             place.RULES = changed
-            found = _outcomes(method, words, METHODS[method].options())
+            found = _outcomes(method, problems, METHODS[method].options())
             yield f"{module}.{name:<44} {_compared(baseline, found)}"
         place.RULES = kept
 
@@ -210,14 +212,14 @@ def _variants(options: Any, path: str = "") -> Iterator[tuple[str, Any]]:
                 yield f"{name} = {whole:.3g} ({value:.3g})", changed
 
 
-def _outcomes(method: str, words: list[str], options: Any) -> dict[str, tuple[str, int]]:
-    """Status and points of each problem."""
+def _outcomes(
+    method: str, problems: list[tuple[Any, Any]], options: Any
+) -> dict[str, tuple[str, int]]:
+    """Status and points of each problem, always from the same start."""
     import hcmodel as hc
-    from tests.benchmarks.calls import chosen
 
     found = {}
-    for case in chosen(words):
-        problem = case.make()
+    for case, problem in problems:
         known = case.optimum if method == "sbl-star" else None
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", hc.HCWarning)

@@ -1,0 +1,132 @@
+"""The numbers of the certificate, one group for each module that reads them.
+
+No bound rests on any of them: every pair of point and multipliers gives a valid bound, and what has to
+be exact takes rounding into account (`solvers.numerics`). They decide how long and where better pairs are
+looked for, and how hard a declared map is tested. The comment at a number names its source;
+*certificates* is tests/benchmarks/certificates.py, whose gaps were measured with these values.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+
+@dataclass(frozen=True)
+class BoundOptions:
+    """When a bound is good enough (`lower_bound`)."""
+
+    # The gap, relative to the value, that is aimed at where no target is given.
+    finest: float = 1e-11  # a hundred times MERIT_ROUNDING
+    # A relative violation below which a contradiction of the rows may be rounding.
+    conflict: float = 1e-9  # ten times the accuracy of the backend
+    # A bound within this of the point, in its units, is named among the conditions as active.
+    active: float = 1e-9  # ten times the accuracy of the backend
+
+
+@dataclass(frozen=True)
+class SearchOptions:
+    """How long better pairs are looked for (`search`)."""
+
+    # A gap, relative to the value, at which pairs can be taken to be good.
+    near: float = 1e-3  # certificates
+    # Steps in a row that may close less than this share of the gap before the search ends.
+    patience: int = 3  # certificates
+    worth: float = 0.1  # certificates
+    # Newton steps on the Lagrangian alone.
+    rounds: int = 3  # certificates
+    # The widths within which rows count as active when multipliers are fitted.
+    active: tuple[float, ...] = (
+        1e-9,
+        1e-6,
+    )  # ten times the backend's accuracy; the default tolerance
+    # How far a point is moved off kinks, in natural units.
+    off_kinks: float = 1e-9  # ten times the accuracy of the backend
+
+
+@dataclass(frozen=True)
+class NewtonOptions:
+    """Single Newton steps (`newton_steps`)."""
+
+    # The trust region, in natural units.
+    radius: float = 10.0  # certificates
+    # A step this much shorter than the unit it was computed in is computed again, so often, …
+    fine: float = 1e-2  # as in the methods of second order
+    units: int = 3  # certificates
+    # … in a unit of this multiple of its length, at least this share of the last, at least this.
+    unit_per_length: float = 10.0  # as in the methods of second order
+    unit_decrease: float = 1e-4  # certificates
+    smallest_unit: float = 1e-12  # certificates
+    # Halvings of a step until the Lagrangian falls.
+    halvings: int = 4  # certificates
+    # Shares of natural lengths within which a point is on a face, and rows are active.
+    on_face: float = 1e-7  # certificates
+    nearly: float = 1e-4  # certificates
+    # A step, in natural lengths, whose square is below rounding.
+    straight: float = 1e-8  # the root of OPERATION_ROUNDING
+    # Relative singular values of the system of a polishing step that count as 0.
+    rank: float = 1e-13  # ten times PRODUCT_ROUNDING
+
+
+@dataclass(frozen=True)
+class EnclosureOptions:
+    """Balls around the points of low value (`level_sets`, `balls`)."""
+
+    # How far above the value at hand the level lies, relative to it or to this size.
+    margin: float = 0.1  # certificates
+    smallest_value: float = 1e-6  # the default tolerance
+    # Coordinates along which points are looked at; each costs two evaluations.
+    largest_search: int = 200  # certificates
+    # The same under a general map, where each of these points has to be found by Newton's method.
+    largest_map_search: int = 60  # certificates
+    # Shares of a move that are tried, until one ends where all functions are defined.
+    shares: tuple[float, ...] = (1.0, 0.3, 0.1)  # certificates
+    # The length of moves. Near the point, slopes on both sides are opposite, and sure to close; farther
+    # away they say more.
+    around: float = 1.0  # to where the level is about reached
+    close: float = 0.2  # certificates
+    # The longest move under a general map, in the size of the image.
+    longest: float = 0.3  # certificates
+    # A move leads to where a parabola has risen this many times to the level.
+    rise: float = 2.0  # certificates
+    # The least size that an image is taken to have, the unit of distances.
+    smallest_image: float = 1e-3  # certificates
+    # Distances, in that unit, up to which half-spaces are tried, one after the other.
+    distances: tuple[float, ...] = (10.0, 1e3, 1e6, np.inf)  # certificates
+    # Half-spaces and unknowns beyond which the search for a ball is left out.
+    most_half_spaces: int = 2000  # the time of a linear program with as many rows
+    # What rounding may contribute to a length before the ball counts as not found.
+    largest_share: float = 0.5  # the bound is divided by one minus this
+    # Prices of far half-spaces and of weights above 1 in the linear program, beside 1 for each weight.
+    far_price: float = 1e-3  # certificates
+    weight_price: float = 1e-6  # certificates
+
+
+@dataclass(frozen=True)
+class MapTestOptions:
+    """How a declared map is put to the test (`contradiction`)."""
+
+    # A hidden Hessian with an eigenvalue below minus this, relative to its size, contradicts the map.
+    curved: float = 1e-6  # certificates
+    # Samples at which values are compared, and at which second derivatives are taken; so many times as
+    # many for few unknowns.
+    samples: int = 64  # certificates
+    curvatures: int = 4  # certificates
+    few: int = 10  # certificates
+    more: int = 4  # certificates
+    # Unknowns from which on the derivatives of a map are expensive, and samples that are taken then.
+    many: int = 200  # tests/benchmarks/large.py
+    fewest: int = 8  # tests/benchmarks/large.py
+    # Lengths of the segments in u that are looked at, and by how much of it one may be bent.
+    chords: tuple[float, ...] = (1.0, 0.1, 0.01)  # certificates
+    straight: float = 1e-6  # certificates
+    # The margin of comparisons, relative to the terms compared.
+    undercut: float = 1e-7  # well above the rounding of any function
+
+
+BOUND = BoundOptions()
+SEARCH = SearchOptions()
+NEWTON = NewtonOptions()
+ENCLOSURE = EnclosureOptions()
+MAP_TEST = MapTestOptions()
