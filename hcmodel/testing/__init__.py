@@ -10,15 +10,17 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from hcmodel.testing.atoms import check_atom
     from hcmodel.testing.domains import check_domain
     from hcmodel.testing.engines import check_engine
     from hcmodel.testing.samples import Sample
 
-__all__ = ["Sample", "check_domain", "check_engine"]
+__all__ = ["Sample", "check_atom", "check_domain", "check_engine"]
 
 # Where each public name is defined.
 _MODULES = {
     "Sample": "samples",
+    "check_atom": "atoms",
     "check_domain": "domains",
     "check_engine": "engines",
 }

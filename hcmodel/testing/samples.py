@@ -204,6 +204,26 @@ _ALL: list[Sample] = [
         user_value,
         {"callable": user_value, "shape": (2,), "grad": user_gradient},
     ),
+    # square results, of which definiteness and transposes are known
+    Sample("add", (real(2, 2), real(2, 2)), np.add),
+    Sample("sub", (real(2, 2), real(2, 2)), np.subtract),
+    Sample("mul", (real(2, 2), real()), np.multiply),
+    Sample("div", (real(2, 2), positive()), np.divide),
+    Sample("transpose", (real(2, 2),), np.transpose, {"axes": (1, 0)}),
+    Sample("outer", (real(2), real(2)), np.outer),
+    Sample("kron", (real(2, 2), real(2, 2)), np.kron),
+    Sample("matmul", (real(2, 2), real(2, 2)), np.matmul),
+    Sample("solve", (definite(2), real(2, 2)), np.linalg.solve),
+    Sample(
+        "einsum",
+        (real(2, 3), real(2, 3)),
+        lambda a, b: np.einsum("ij,kj->ki", a, b),
+        {"subscripts": "ij,kj->ki"},
+    ),
+    # exponents of several kinds at once
+    Sample("power", (positive(3), np.array([-0.5, 0.5, 2.5])), np.power, constant=(1,)),
+    Sample("power", (np.array([2.0, 3.0]), real(2)), np.power, constant=(0,)),
+    *reduction("norm", lambda a, axis: np.max(np.abs(a), axis=axis), p=np.inf)[2:4],
 ]
 
 SAMPLES: dict[str, list[Sample]] = {}

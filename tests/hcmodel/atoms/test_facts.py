@@ -1,70 +1,17 @@
-"""The declared sign, monotonicity and curvatures of every atom, and that the checker can fail."""
+"""What atoms declare for given facts about their arguments."""
 
 from __future__ import annotations
 
-import dataclasses
 from typing import Any
 
 import numpy as np
 import pytest
 
-from hcmodel.atoms.rules import Always, Argument, Curvature, Kind, MatrixKind, Monotonicity, Sign
+from hcmodel.atoms.rules import Argument, Curvature, Kind, MatrixKind, Sign
 from hcmodel.expressions.table import ATOMS
-from tests.hcmodel.atoms.facts import broken_facts
-from tests.hcmodel.atoms.samples import ALL_SAMPLES, SAMPLES, Sample, definite
 
 AFFINE, CONVEX, CONCAVE = Curvature.AFFINE, Curvature.CONVEX, Curvature.CONCAVE
 UNKNOWN = Curvature.UNKNOWN
-
-
-@pytest.mark.parametrize("sample", ALL_SAMPLES, ids=str)
-def test_declared_facts_hold_at_sampled_points(sample: Sample) -> None:
-    assert broken_facts(ATOMS[sample.name], sample, np.random.default_rng(3)) == []
-
-
-@pytest.mark.parametrize("exponent", [-3.0, -2.0, -0.5, 0.0, 0.5, 1.0, 1.5, 2.0, 3.0, 4.0])
-def test_powers_hold_for_every_kind_of_exponent(exponent: float) -> None:
-    sample = Sample("power", (np.ones(2), np.array(exponent)), np.power, constant=(1,))
-    assert broken_facts(ATOMS["power"], sample, np.random.default_rng(5)) == []
-
-
-@pytest.mark.parametrize("scale", [1.0, -1.0])
-def test_quadratic_forms_hold_for_definite_matrices(scale: float) -> None:
-    sample = Sample("quad_form", (np.ones(3), scale * definite(3)), np.dot, constant=(1,))
-    assert broken_facts(ATOMS["quad_form"], sample, np.random.default_rng(5)) == []
-
-
-WRONG: list[tuple[str, dict[str, Any]]] = [
-    ("exp", {"curvature": CONCAVE}),
-    ("exp", {"plain_to_log": UNKNOWN, "log_curvature": CONCAVE}),
-    ("log", {"log_to_plain": CONVEX, "curvature": AFFINE}),
-    ("log", {"sign": Sign.POSITIVE}),
-    ("mul", {"curvature": AFFINE}),
-    ("div", {"log_curvature": CONVEX, "monotonicity_rule": Monotonicity.INCREASING}),
-    ("sum", {"log_curvature": CONCAVE}),
-    ("max", {"curvature": CONCAVE}),
-    ("sub", {"monotonicity_rule": Monotonicity.INCREASING}),
-    ("norm", {"monotonicity_rule": Monotonicity.INCREASING}),
-    ("sigmoid", {"curvature": CONVEX}),
-    ("softplus", {"plain_to_log": CONVEX}),
-    ("logdet", {"curvature": CONVEX}),
-    ("det", {"plain_to_log": AFFINE}),
-    ("kl_div", {"sign": Sign.NONPOSITIVE}),
-    ("square", {"sign": Sign.NEGATIVE}),
-    ("quad_form", {"curvature": CONVEX}),
-]
-
-
-@pytest.mark.parametrize(("name", "wrong"), WRONG, ids=str)
-def test_a_wrong_declaration_is_caught(name: str, wrong: dict[str, Any]) -> None:
-    declared = {fact: Always(value) for fact, value in wrong.items()}
-    mutated = dataclasses.replace(ATOMS[name], **declared)
-    broken = [
-        fact
-        for sample in SAMPLES[name]
-        for fact in broken_facts(mutated, sample, np.random.default_rng(3))
-    ]
-    assert broken
 
 
 P, N, Z, U = Sign.POSITIVE, Sign.NONPOSITIVE, Sign.NONNEGATIVE, Sign.UNKNOWN
