@@ -75,7 +75,7 @@ class Triangle(ModelReduction):
         return all(has_symmetric_value(parameter) == was for parameter, was in self._symmetric)
 
     def duals(self, x: FloatArray, duals: Duals) -> Duals:
-        return self._mapped(duals, lambda dual: dual + dual.T - np.diag(np.diag(dual)))
+        return self._mapped(duals, lambda dual: np.triu(dual + dual.T - np.diag(np.diag(dual))))
 
     def duals_back(self, u: FloatArray, duals: Duals) -> Duals:
         return self._mapped(duals, lambda dual: 0.5 * (dual + dual.T))

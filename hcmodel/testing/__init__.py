@@ -13,9 +13,10 @@ if TYPE_CHECKING:
     from hcmodel.testing.atoms import check_atom
     from hcmodel.testing.domains import check_domain
     from hcmodel.testing.engines import check_engine
+    from hcmodel.testing.reductions import check_reduction
     from hcmodel.testing.samples import Sample
 
-__all__ = ["Sample", "check_atom", "check_domain", "check_engine"]
+__all__ = ["Sample", "check_atom", "check_domain", "check_engine", "check_reduction"]
 
 # Where each public name is defined.
 _MODULES = {
@@ -23,6 +24,7 @@ _MODULES = {
     "check_atom": "atoms",
     "check_domain": "domains",
     "check_engine": "engines",
+    "check_reduction": "reductions",
 }
 
 

@@ -1,0 +1,96 @@
+"""Every reduction on every example model: both sides agree, and walks end where they began."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from hcmodel.expressions.model import Model
+from hcmodel.proof.prove import prove
+from hcmodel.reductions.lift import Lift
+from hcmodel.reductions.normal_rows import NormalRows
+from hcmodel.reductions.reduction import Claim, Duals, Reduction
+from hcmodel.reductions.release import Release
+from hcmodel.reductions.sign import Sign
+from hcmodel.reductions.smooth import Compiler, Smooth
+from hcmodel.reductions.triangle import Triangle
+from hcmodel.testing import check_reduction
+from tests.problems.examples import ALL, loaded
+
+
+def example(name: str) -> Model:
+    return loaded(name).model
+
+
+def reductions(model: Model) -> list[Reduction[Any, Any]]:
+    """All that applies to a model, one after the other as in a solve."""
+    sign = Sign.of(model)
+    found: list[Reduction[Any, Any]] = [sign, Triangle.of(sign.after)]
+    lift = Lift.of(sign.after)
+    found += [lift, Triangle.of(lift.after)]
+    user = sign.before
+    proof = prove(user.objective.expression, user.sign, user.constraints)
+    if proof.proven:
+        normal = NormalRows.of(sign.after, proof)
+        found += [normal, NormalRows.of(sign.after, proof, forms=False)]
+        found.append(Smooth.of(normal.after, Compiler(), coordinates=proof.coordinates))
+    found.append(Smooth.of(Triangle.of(sign.after).after, Compiler()))
+    if model.hidden is not None:
+        mapped = Smooth.of(Triangle.of(lift.after).after, Compiler(), hidden=model.hidden)
+        found.append(mapped)
+        release = Release.of(mapped.after)
+        found += [release] if isinstance(release, Release) else []
+    return found
+
+
+@pytest.mark.parametrize("name", ALL)
+def test_both_sides_of_every_reduction_agree(name: str) -> None:
+    for reduction in reductions(example(name)):
+        check_reduction(reduction, samples=2)
+
+
+class Shifted(Sign):
+    """A reduction with a wrong way back."""
+
+    def point_back(self, u: np.ndarray) -> np.ndarray:
+        return u + 1e-3
+
+
+class Turned(NormalRows):
+    """Multipliers that walk the wrong way."""
+
+    def duals(self, x: np.ndarray, duals: Duals) -> Duals:
+        return self.duals_back(self.point(x), duals)
+
+
+class Halved(Sign):
+    """A value that is not the model's."""
+
+    def value_back(self, value: float) -> float:
+        return 0.5 * value
+
+
+def test_a_wrong_way_back_is_found() -> None:
+    model = example("tank")
+    proof = prove(model.objective.expression, model.sign, model.constraints)
+    normal = NormalRows.of(model, proof)
+    for wrong, message in (
+        (Shifted(model, model), "point_back"),
+        (Halved(model, model), "objective|value"),
+        (Turned(normal.before, normal.after), "dual"),
+    ):
+        with pytest.raises(AssertionError, match=message):
+            check_reduction(wrong)
+
+
+def test_what_is_claimed_without_some_bounds_is_a_bound_only() -> None:
+    model = example("lqr")
+    mapped = Smooth.of(model, Compiler(), hidden=model.hidden)
+    release = Release.of(mapped.after)
+    assert isinstance(release, Release)
+    assert release.keeps == {Claim.BOUND, Claim.INFEASIBLE}
+    assert release.names == ("K",)
+    outside = np.full(mapped.after.layout.size, 60.0)
+    assert not release.before.domain.contains(outside)
