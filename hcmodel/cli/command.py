@@ -243,7 +243,7 @@ def _read_start(path: str) -> dict[str, Any]:
     try:
         start = json.loads(Path(path).read_text())
     except (ValueError, UnicodeDecodeError) as error:
-        raise HCError(f"{path} is no JSON file: {error}") from None
+        raise HCError(f"{path} is not a JSON file: {error}") from None
     if not isinstance(start, dict):
         raise HCError(f"{path}: a start is an object {{variable: value}}")
     return start

@@ -54,7 +54,7 @@ def _read(path: Path) -> str:
     try:
         return path.read_bytes().decode("utf-8")
     except UnicodeDecodeError as error:
-        raise ModelSyntaxError(f"{path}: the file is no UTF-8 text (byte {error.start})") from None
+        raise ModelSyntaxError(f"{path}: the file is not UTF-8 text (byte {error.start})") from None
     except (OSError, ValueError) as error:
         reason = getattr(error, "strerror", None) or str(error)
         raise ModelSyntaxError(f"{path}: cannot be read: {reason}") from None

@@ -1,7 +1,8 @@
-"""Data of a model: JSON, NPZ and CSV files, `name=value` settings, and what Python hands over.
+"""Data of a model: JSON, NPZ and CSV files, `name=value` settings, and arrays from Python.
 
-Everything becomes a mapping of names to float arrays; whether they fit the model is decided where
-the parameters are declared. No file is ever unpickled.
+Everything becomes a mapping of names to float arrays. Whether they fit the model is decided where the
+parameters are declared. `READERS` is the table of file formats: a new one is a function and an entry. No
+file is ever unpickled.
 """
 
 from __future__ import annotations
@@ -9,7 +10,8 @@ from __future__ import annotations
 import json
 import math
 import zipfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -41,7 +43,7 @@ def read_data(specs: Sequence[str] = (), sets: Sequence[str] = ()) -> Arrays:
     for setting in sets:
         name, equal, text = setting.partition("=")
         if not equal or not name.strip():
-            raise DataError(f"'{setting}' is no setting; write name=value, for example n=3")
+            raise DataError(f"'{setting}' is not a setting; write name=value, for example n=3")
         arrays[name.strip()] = _array(_setting(name.strip(), text), name.strip())
     return arrays
 
@@ -54,9 +56,9 @@ def _setting(name: str, text: str) -> Any:
         items = text.replace(",", " ").strip("[] ").split()
         if len(items) > 1 and all(_is_number(item) for item in items):
             hint = f"write {name}=[{', '.join(items)}]"
-        elif Path(text).suffix.lower() in (".json", ".npz", ".csv"):
+        elif Path(text).suffix.lower() in READERS:
             hint = f"files are given with --data {name}={text}"
-        raise DataError(f"the setting '{name}={text}' is no number or list; {hint}") from None
+        raise DataError(f"the setting '{name}={text}' is not a number or a list; {hint}") from None
 
 
 def _is_number(text: str) -> bool:
@@ -86,7 +88,7 @@ def _arrays(source: Any) -> Arrays:
 
 def _name(name: Any) -> str:
     if not isinstance(name, str):
-        raise DataError(f"data are given by name; {name!r} is no name")
+        raise DataError(f"data are given by name; {name!r} is not a name")
     return name
 
 
@@ -99,7 +101,7 @@ def _array(value: Any, name: str) -> np.ndarray:
     try:
         return as_data(value, f"the data of '{name}'")
     except (ValueError, TypeError, OverflowError):
-        raise DataError(f"the data of '{name}' are no array of numbers") from None
+        raise DataError(f"the data of '{name}' are not an array of numbers") from None
 
 
 def _check_finite(value: Any, name: str) -> None:
@@ -122,22 +124,35 @@ def _is_ragged(value: list[Any]) -> bool:
         return True
 
 
+@dataclass(frozen=True)
+class Reader:
+    """One kind of data file.
+
+    Where `named`, the file says which parameters it holds and `read` returns them by name. Otherwise it
+    holds one array, and the user names the parameter. The caller checks the values.
+    """
+
+    read: Callable[[Path], Any]
+    named: bool = True
+
+
 def _from_spec(spec: str) -> Arrays:
     name, equal, file = spec.partition("=")
     if equal and not Path(spec).exists():
-        return {name.strip(): _from_csv(Path(file), name.strip())}
+        reader = READERS.get(Path(file).suffix.lower(), PLAIN_TABLE)
+        if reader.named:
+            raise DataError(f"{spec}: this file names its parameters itself; write {file}")
+        return {name.strip(): _array(reader.read(Path(file)), name.strip())}
     path = Path(spec)
     suffix = path.suffix.lower()
-    if suffix == ".csv":
-        raise DataError(f"{spec}: a CSV file holds one parameter; write name={spec}")
-    if suffix == ".npz":
-        return _from_npz(path)
-    if suffix == ".json":
-        found = _json(_text(path), str(path))
-        if not isinstance(found, dict):
-            raise DataError(f'{spec}: a JSON data file is an object {{"name": value, …}}')
-        return {name: _array(value, name) for name, value in found.items()}
-    raise DataError(f"{spec}: data files are .json, .npz, or name=file.csv")
+    if suffix not in READERS:
+        kinds = [each if known.named else f"name=file{each}" for each, known in READERS.items()]
+        raise DataError(f"{spec}: data files are {', '.join(kinds[:-1])}, or {kinds[-1]}")
+    reader = READERS[suffix]
+    if not reader.named:
+        kind = suffix.removeprefix(".").upper()
+        raise DataError(f"{spec}: a {kind} file holds one parameter; write name={spec}")
+    return {name: _array(value, name) for name, value in reader.read(path).items()}
 
 
 def _text(path: Path) -> str:
@@ -146,32 +161,35 @@ def _text(path: Path) -> str:
             raise DataError(f"{path}: the file is larger than {MAX_FILE_BYTES >> 20} MB")
         return path.read_text(encoding="utf-8-sig")
     except UnicodeDecodeError:
-        raise DataError(f"{path}: the file is no UTF-8 text") from None
+        raise DataError(f"{path}: the file is not UTF-8 text") from None
     except (OSError, ValueError) as error:
         raise DataError(f"{path}: {getattr(error, 'strerror', None) or error}") from None
 
 
-def _json(text: str, what: str) -> Any:
+def _read_json(path: Path) -> dict[str, Any]:
     try:
-        return json.loads(text)
+        found = json.loads(_text(path))
     except json.JSONDecodeError as error:
         place = f"line {error.lineno}, column {error.colno}"
-        raise DataError(f"{what}: no JSON at {place}: {error.msg}") from None
+        raise DataError(f"{path}: invalid JSON at {place}: {error.msg}") from None
     except (RecursionError, ValueError):
-        raise DataError(f"{what}: no JSON that can be read") from None
+        raise DataError(f"{path}: invalid JSON") from None
+    if not isinstance(found, dict):
+        raise DataError(f'{path}: a JSON data file is an object {{"name": value, …}}')
+    return found
 
 
-def _from_npz(path: Path) -> Arrays:
+def _read_npz(path: Path) -> Arrays:
     try:
         with np.load(path, allow_pickle=False) as archive:
-            return {name: _array(archive[name], name) for name in archive.files}
+            return {name: archive[name] for name in archive.files}
     except OSError as error:
-        raise DataError(f"{path}: {error.strerror or 'no NPZ file'}") from None
+        raise DataError(f"{path}: {error.strerror or 'not an NPZ file'}") from None
     except (ValueError, zipfile.BadZipFile, EOFError, KeyError, AttributeError, TypeError):
-        raise DataError(f"{path}: no NPZ file of plain arrays") from None
+        raise DataError(f"{path}: not an NPZ file of plain arrays") from None
 
 
-def _from_csv(path: Path, name: str) -> np.ndarray:
+def _read_csv(path: Path) -> list[list[float]]:
     """The rows of a CSV file of numbers; a first row of words is a header."""
     rows: list[list[float]] = []
     for number, line in enumerate(_text(path).splitlines(), start=1):
@@ -182,9 +200,19 @@ def _from_csv(path: Path, name: str) -> np.ndarray:
             rows.append([float(cell) for cell in cells])
         except ValueError:
             if rows or number > 1:
-                raise DataError(f"{path}: line {number} is no row of numbers") from None
+                raise DataError(f"{path}: line {number} is not a row of numbers") from None
     if not rows:
         raise DataError(f"{path}: the file has no numbers")
     if len({len(row) for row in rows}) > 1:
         raise DataError(f"{path}: the rows have different lengths")
-    return _array(rows, name)
+    return rows
+
+
+PLAIN_TABLE = Reader(_read_csv, named=False)
+
+# By the suffix of the file. A named file with another suffix is read as a table of numbers.
+READERS: dict[str, Reader] = {
+    ".json": Reader(_read_json),
+    ".npz": Reader(_read_npz),
+    ".csv": PLAIN_TABLE,
+}

@@ -9,14 +9,12 @@ import numpy as np
 
 from hcmodel.expressions.leaves import Parameter
 from hcmodel.frontend import subscripts
-from hcmodel.frontend.data import Arrays
+from hcmodel.frontend.data import READERS, Arrays
 from hcmodel.frontend.expressions import COMPARE, Evaluator
 from hcmodel.frontend.mistakes import Mistake, PoisonedError, nearest
 from hcmodel.frontend.names import Kind, Symbol
 from hcmodel.frontend.values import Dimension, Value, shown, spend
 from hcmodel.grammar import syntax
-
-DATA_SUFFIXES = (".json", ".npz", ".csv")
 
 
 class ParameterData:
@@ -229,9 +227,7 @@ class ParameterData:
         if self.beside is None:
             return []
         try:
-            files = sorted(
-                each for each in self.beside.parent.iterdir() if each.suffix in DATA_SUFFIXES
-            )
+            files = sorted(each for each in self.beside.parent.iterdir() if each.suffix in READERS)
         except OSError:
             return []
         own = [each.name for each in files if each.stem == self.beside.stem]

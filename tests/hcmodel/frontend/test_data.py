@@ -7,6 +7,7 @@ import pytest
 
 from hcmodel.errors import DataError, ModelError, ModelSyntaxError
 from hcmodel.frontend import format_file, read_data
+from hcmodel.frontend.data import READERS, Reader
 from hcmodel.problem import load, parse
 
 MODEL = "param n, m\nparam A[n,m], c[n] = 1\nvar x[m] in [0, 1]\nminimize c @ A @ x\n"
@@ -192,12 +193,12 @@ def test_the_file_that_may_hold_missing_data_is_named(model, tmp_path):
 @pytest.mark.parametrize(
     ("file", "content", "message"),
     [
-        ("a.json", "{", "no JSON at line 1"),
+        ("a.json", "{", "invalid JSON at line 1"),
         ("a.json", "[1]", "a JSON data file is an object"),
         ("a.json", '{"A": "text"}', "the data of 'A' must be a real number"),
         ("a.json", '{"A": [[1], [1, 2]]}', "the data of 'A' are ragged"),
         ("a.json", '{"A": [NaN]}', "the data of 'A' are NaN at entry [1], counted from 1"),
-        ("a.npz", "nonsense", "no NPZ file"),
+        ("a.npz", "nonsense", "not an NPZ file"),
         ("a.txt", "1", "data files are .json, .npz, or name=file.csv"),
         ("a.csv", "1", "a CSV file holds one parameter"),
     ],
@@ -211,7 +212,7 @@ def test_unreadable_data(model, tmp_path, file, content, message):
 
 @pytest.mark.parametrize(
     ("content", "message"),
-    [("1,2\n3", "different lengths"), ("1\nx", "line 2 is no row"), ("", "has no numbers")],
+    [("1,2\n3", "different lengths"), ("1\nx", "line 2 is not a row"), ("", "has no numbers")],
 )
 def test_unreadable_csv(tmp_path, content, message):
     (tmp_path / "a.csv").write_text(content)
@@ -219,14 +220,41 @@ def test_unreadable_csv(tmp_path, content, message):
         read_data([f"A={tmp_path / 'a.csv'}"])
 
 
+def test_a_file_that_names_its_parameters_takes_no_name(tmp_path):
+    (tmp_path / "a.json").write_text('{"A": 1}')
+    with pytest.raises(DataError, match="names its parameters itself; write "):
+        read_data([f"A={tmp_path / 'a.json'}"])
+
+
+def test_a_named_file_with_an_unknown_suffix_is_a_table_of_numbers(tmp_path):
+    (tmp_path / "a.dat").write_text("1;2\n3;4\n")
+    assert read_data([f"A={tmp_path / 'a.dat'}"])["A"].tolist() == [[1, 2], [3, 4]]
+
+
+def test_an_entry_of_the_table_makes_a_format_known(model, tmp_path, monkeypatch):
+    def read_lines(path):
+        pairs = (line.split(":") for line in path.read_text().splitlines())
+        return {name: [float(number) for number in numbers.split()] for name, numbers in pairs}
+
+    monkeypatch.setitem(READERS, ".lines", Reader(read_lines))
+    (tmp_path / "a.lines").write_text("b: 1 2\nc: 3\n")
+    found = read_data([str(tmp_path / "a.lines")])
+    assert {name: array.tolist() for name, array in found.items()} == {"b": [1, 2], "c": [3]}
+    with pytest.raises(DataError, match=r"or \.lines"):
+        read_data([str(tmp_path / "a.txt")])
+    (tmp_path / "model.lines").write_text("")
+    with pytest.raises(DataError, match=r"it may be in model\.lines"):
+        load(model)
+
+
 @pytest.mark.parametrize(
     ("setting", "hint"),
     [
-        ("b=abc", "is no number or list; write b=3 or b=[4, 5]"),
-        ("b=4,5", "is no number or list; write b=[4, 5]"),
-        ("b=[4 5]", "is no number or list; write b=[4, 5]"),
-        ("b=", "is no number or list; write b=3 or b=[4, 5]"),
-        ("b=b.csv", "is no number or list; files are given with --data b=b.csv"),
+        ("b=abc", "is not a number or a list; write b=3 or b=[4, 5]"),
+        ("b=4,5", "is not a number or a list; write b=[4, 5]"),
+        ("b=[4 5]", "is not a number or a list; write b=[4, 5]"),
+        ("b=", "is not a number or a list; write b=3 or b=[4, 5]"),
+        ("b=b.csv", "is not a number or a list; files are given with --data b=b.csv"),
     ],
 )
 def test_what_to_write_for_a_setting(setting, hint):
@@ -256,9 +284,9 @@ def test_wrong_settings(setting):
         read_data([], [setting])
 
 
-def test_files_that_are_no_models(tmp_path):
+def test_files_that_are_not_models(tmp_path):
     (tmp_path / "bytes.hc").write_bytes(b"\xff\xfe")
-    with pytest.raises(ModelSyntaxError, match="no UTF-8 text"):
+    with pytest.raises(ModelSyntaxError, match="not UTF-8 text"):
         load(tmp_path / "bytes.hc")
     with pytest.raises(ModelSyntaxError, match="No such file"):
         load(tmp_path / "absent.hc")
@@ -266,7 +294,7 @@ def test_files_that_are_no_models(tmp_path):
 
 def test_no_data_file_is_unpickled(model, tmp_path):
     np.savez(tmp_path / "evil.npz", A=np.array([{"a": 1}], dtype=object))
-    with pytest.raises(DataError, match="no NPZ file of plain arrays"):
+    with pytest.raises(DataError, match="not an NPZ file of plain arrays"):
         load(model, tmp_path / "evil.npz")
 
 
