@@ -34,6 +34,7 @@ from hcmodel.solving.strategy import describe, stages
 
 if TYPE_CHECKING:
     from hcmodel.analysis.analyze import Analysis
+    from hcmodel.solving.problem_data import ProblemData
 
 FloatArray = NDArray[np.float64]
 
@@ -307,6 +308,16 @@ class Problem:
         except ValueError as error:
             raise ModelError(str(error)) from None
         return promise.calls
+
+    def get_problem_data(self) -> ProblemData:
+        """The cone program of a proven model in its hidden coordinates, as CVXPY hands out its own.
+
+        `data.program` has P, q, A, b and the cones, in Clarabel's order; `data.point` and `data.duals`
+        walk a solution back to the model.
+        """
+        from hcmodel.solving.problem_data import ProblemData
+
+        return ProblemData.of(self.forms())
 
     def to_hc(self) -> str:
         """The model as text in the `.hc` language, which loads back to an equal problem.

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from hcmodel.atoms import cones
 from hcmodel.atoms.atom import atom
 from hcmodel.atoms.autodiff import define_pullback, detached, primitive
 from hcmodel.atoms.rules import (
@@ -135,6 +136,7 @@ define_pullback(_product, _product_pullback)
     dependence=Dependence.REDUCTION,
     degree=_entries,
     magnitudes=True,
+    cone_form=cones.PRODUCT,
 )
 def prod(xp: Any, a: Any, *, axis: Any = None) -> Any:
     """The product of all entries, or along `axis`.

@@ -6,7 +6,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from hcmodel.atoms import enclosures
+from hcmodel.atoms import cones, enclosures
 from hcmodel.atoms.algebra import Exponents, Inverse
 from hcmodel.atoms.atom import atom
 from hcmodel.atoms.autodiff import total
@@ -455,6 +455,7 @@ def _fractional_or_negative(arguments: Arguments, params: Params) -> tuple[int, 
     inverse=_power_inverse,
     infinite_slope=_fractional_or_negative,
     enclosure=_power_enclosure,
+    cone_form=cones.POWER,
 )
 def power(xp: Any, a: Any, p: Any) -> Any:
     """a ** p, entry by entry; NaN for fractional powers of negative numbers."""

@@ -16,6 +16,7 @@ import numpy as np
 
 from hcmodel.atoms import enclosures
 from hcmodel.atoms.algebra import EVERY_ARGUMENT, Exponents, Factor, Inverse, Pieces, Places
+from hcmodel.atoms.cones import ConeForms
 from hcmodel.atoms.rules import (
     Always,
     Argument,
@@ -79,9 +80,8 @@ class Atom:
     alone, given that these have one sign each. Both are given where they do not follow from the algebra.
 
     Reformulation: `enclosure` gives an interval for the result from intervals of the arguments,
-    `pieces` linear rows that express a polyhedral atom. `cone_form` is the place for rows in
-    cones: a function of a small builder (`cone.exp`, `cone.soc`) that the reduction to a cone
-    program will hand in, so that atoms import no solver. No atom declares one yet.
+    `pieces` linear rows that express a polyhedral atom, `cone_form` rows in cones: functions of a
+    builder that the reduction to a cone program hands in (see `cones`), so that atoms import no solver.
 
     Evaluation: `superlinear` atoms take more work than a multiple of the sizes of arguments and result;
     a `black_box` has no structure that could be looked at.
@@ -118,7 +118,7 @@ class Atom:
     keeps_support: Rule[bool]
     enclosure: enclosures.Enclosure
     pieces: Rule[Pieces | None]
-    cone_form: Callable[..., Any] | None
+    cone_form: ConeForms | None
     superlinear: bool
     black_box: bool
     documentation: str = field(default="")
@@ -312,7 +312,7 @@ def atom(
     keeps_support: Any = False,
     enclosure: enclosures.Enclosure = enclosures.derived,
     pieces: Rule[Pieces | None] = NO_PIECES,
-    cone_form: Callable[..., Any] | None = None,
+    cone_form: ConeForms | None = None,
     superlinear: bool = False,
     black_box: bool = False,
 ) -> Callable[[Callable[..., Any]], Atom]:

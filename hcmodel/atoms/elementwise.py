@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from hcmodel.atoms import cones
 from hcmodel.atoms.algebra import Inverse
 from hcmodel.atoms.atom import atom
 from hcmodel.atoms.enclosures import within
@@ -43,6 +44,7 @@ def everywhere(inverse: Inverse) -> Rule[Inverse | None]:
     plain_to_log=AFFINE,
     dependence=ENTRYWISE,
     inverse=everywhere(lambda xp, result: xp.log(result)),
+    cone_form=cones.EXP,
 )
 def exp(xp: Any, a: Any) -> Any:
     """The exponential, entry by entry."""
@@ -60,6 +62,7 @@ def exp(xp: Any, a: Any) -> Any:
     dependence=ENTRYWISE,
     inverse=everywhere(lambda xp, result: xp.exp(result)),
     infinite_slope=(0,),
+    cone_form=cones.LOG,
 )
 def log(xp: Any, a: Any) -> Any:
     """The natural logarithm, entry by entry."""
@@ -96,6 +99,7 @@ def log1p(xp: Any, a: Any) -> Any:
     exponents=(0.5,),
     inverse=everywhere(lambda xp, result: result * result),
     infinite_slope=(0,),
+    cone_form=cones.SQRT,
 )
 def sqrt(xp: Any, a: Any) -> Any:
     """The square root, entry by entry."""
@@ -125,6 +129,7 @@ def _root_of_known_sign(arguments: Arguments, params: Params) -> Inverse | None:
     dependence=ENTRYWISE,
     exponents=(2,),
     inverse=_root_of_known_sign,
+    cone_form=cones.SQUARE,
 )
 def square(xp: Any, a: Any) -> Any:
     """a², entry by entry."""
@@ -144,6 +149,7 @@ def square(xp: Any, a: Any) -> Any:
     exponents=(-1,),
     inverse=everywhere(lambda xp, result: 1.0 / result),
     infinite_slope=(0,),
+    cone_form=cones.INVERSE,
 )
 def inv_pos(xp: Any, a: Any) -> Any:
     """1/a for positive a, entry by entry; NaN elsewhere."""
@@ -201,6 +207,7 @@ def sigmoid(xp: Any, a: Any) -> Any:
     plain_to_log=CONCAVE,
     dependence=ENTRYWISE,
     inverse=everywhere(lambda xp, result: result + xp.log(-xp.expm1(-result))),
+    cone_form=cones.SOFTPLUS,
 )
 def softplus(xp: Any, a: Any) -> Any:
     """log(1 + exp(a)), entry by entry, without overflow."""

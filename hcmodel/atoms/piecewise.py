@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from hcmodel.atoms import enclosures
+from hcmodel.atoms import cones, enclosures
 from hcmodel.atoms.aggregates import sum as total
 from hcmodel.atoms.algebra import Pieces, Row
 from hcmodel.atoms.atom import atom
@@ -294,6 +294,7 @@ def _norm_pieces(arguments: Arguments, params: Params) -> Pieces | None:
     enclosure=_norm_enclosure,
     pieces=_norm_pieces,
     dependence=Dependence.REDUCTION,
+    cone_form=cones.NORM,
 )
 def norm(xp: Any, a: Any, p: Any = None, *, axis: Any = None) -> Any:
     """The p-norm (1, 2, inf, any p >= 1, "fro"), of all entries or along `axis`; 2 by default."""

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from hcmodel.atoms import cones
 from hcmodel.atoms.atom import atom
 from hcmodel.atoms.autodiff import detached
 from hcmodel.atoms.enclosures import within
@@ -51,6 +52,7 @@ SMALLEST = 2.2e-308
     curvature=Curvature.CONVEX,
     log_to_plain=Curvature.CONVEX,
     dependence=Dependence.REDUCTION,
+    cone_form=cones.LOG_SUM_EXP,
 )
 def logsumexp(xp: Any, a: Any, *, axis: Any = None) -> Any:
     """log of the sum of exponentials, of all entries or along `axis`, without overflow."""
@@ -80,6 +82,7 @@ def softmax(xp: Any, a: Any, *, axis: Any = None) -> Any:
     plain_to_log=Curvature.CONCAVE,
     dependence=Dependence.ELEMENTWISE,
     infinite_slope=(0,),
+    cone_form=cones.ENTROPY,
 )
 def entr(xp: Any, a: Any) -> Any:
     """The entropy term -a log a, entry by entry; 0 at 0."""
@@ -95,6 +98,7 @@ def entr(xp: Any, a: Any) -> Any:
     curvature=Curvature.CONVEX,
     dependence=Dependence.ELEMENTWISE,
     infinite_slope=(0, 1),
+    cone_form=cones.DIVERGENCE,
 )
 def kl_div(xp: Any, a: Any, b: Any) -> Any:
     """The relative entropy a log(a/b) - a + b, entry by entry; infinite outside a >= 0, b > 0."""

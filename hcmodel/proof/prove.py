@@ -10,7 +10,7 @@ current values.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from hcmodel.errors import ModelError
@@ -41,6 +41,8 @@ class Proof:
     rows: tuple[NormalRow, ...]
     derivation: Derivation
     failure: Failure | None
+    curvatures: Curvatures = field(repr=False)
+    """The facts and curvatures behind it, from which a cone program is built."""
 
 
 def prove(
@@ -76,6 +78,7 @@ def prove(
         rows=rows,
         derivation=_derivation(task, curvatures, form, rows, constraints, Words(source)),
         failure=failure,
+        curvatures=curvatures,
     )
 
 

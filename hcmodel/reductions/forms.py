@@ -23,9 +23,10 @@ from hcmodel.maps.separable import declared_coordinates
 from hcmodel.proof.prove import Proof, prove
 from hcmodel.reductions.canonical import CanonicalProblem
 from hcmodel.reductions.chain import Chain
+from hcmodel.reductions.cone import Cone
 from hcmodel.reductions.lift import Lift
 from hcmodel.reductions.normal_rows import NormalRows
-from hcmodel.reductions.reduction import Duals, ModelReduction
+from hcmodel.reductions.reduction import Duals, ModelReduction, Refusal
 from hcmodel.reductions.release import Release
 from hcmodel.reductions.sign import Sign, signed_objective
 from hcmodel.reductions.smooth import Compiler, Smooth, SmoothProgram
@@ -49,6 +50,15 @@ class Form:
     chain: Chain
     hidden: bool = False
     proof: Proof | None = None
+    last: Proof | None = None
+    """The proof of the model at the end of the chain, kinks lifted."""
+
+    @functools.cached_property
+    def cone(self) -> Cone | Refusal:
+        """The cone program of a proven form, in the same coordinates; a refusal where there is none."""
+        if self.proof is None or self.last is None:
+            return Refusal(None, "the model is not proven convex")
+        return Cone.of(self.chain.end.before, self.last)
 
     @property
     def program(self) -> SmoothProgram:
@@ -241,9 +251,22 @@ class Forms:
         key = (_structure(plain), lifted, rows, final.objective_form, coordinates, proof.proven)
         if self._proven is None or self._proven[0] != key:
             form = self._form(steps, coordinates=last.coordinates)
-            self._proven = key, replace(form, hidden=True, proof=proof if proof.proven else None)
-        self._proven[1].chain.end.refresh()
-        return self._proven[1]
+            self._proven = key, replace(form, hidden=True)
+        form = self._proven[1]
+        form.chain.end.refresh()
+        if not proof.proven:
+            return form
+        if lift is not None:  # the form at hand has variables of its own for the kinks
+            last = self._proof_of(form, last)
+        return replace(form, proof=proof, last=last)
+
+    def _proof_of(self, form: Form, last: Proof) -> Proof:
+        """The proof of the model at the end of a form that was made for other data."""
+        model = form.chain.end.before
+        names = {variable.name: kind for variable, kind in last.coordinates.items()}
+        fixed = {variable: names[variable.name] for variable in model.variables}
+        objective, sign = signed_objective(model)
+        return prove(objective, sign, model.constraints, fixed=fixed)
 
 
 def _structure(model: Model) -> Hashable:

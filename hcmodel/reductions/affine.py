@@ -1,0 +1,119 @@
+"""Arrays whose entries are affine functions of the unknowns of a program, as sparse rows.
+
+The unknowns may still grow in number: a matrix is read as if columns of zeros followed it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+import numpy as np
+import scipy
+from numpy.typing import NDArray
+
+FloatArray = NDArray[np.float64]
+SparseMatrix: TypeAlias = Any  # scipy.sparse.csr_array, which has no types
+Sparse: Any = scipy.sparse.csr_array
+
+
+@dataclass(frozen=True, eq=False)
+class Affine:
+    """`offset + matrix @ unknowns`, reshaped to `shape`; None as matrix stands for 0."""
+
+    shape: tuple[int, ...]
+    offset: FloatArray
+    matrix: Any = None
+
+    @staticmethod
+    def constant(value: Any) -> Affine:
+        array = np.asarray(value, dtype=float)
+        return Affine(array.shape, array.reshape(-1))
+
+    @property
+    def size(self) -> int:
+        return self.offset.size
+
+    @property
+    def is_constant(self) -> bool:
+        return self.matrix is None
+
+    @property
+    def value(self) -> FloatArray:
+        """The array of a constant."""
+        assert self.matrix is None
+        return self.offset.reshape(self.shape)
+
+    def reshaped(self, shape: tuple[int, ...]) -> Affine:
+        return Affine(shape, self.offset, self.matrix)
+
+    def flat(self) -> Affine:
+        return self.reshaped((self.size,))
+
+    def taken(self, places: NDArray[np.intp], shape: tuple[int, ...]) -> Affine:
+        """The entries at `places`, counted in C order, as an array of `shape`."""
+        matrix = None if self.matrix is None else self.matrix[places]
+        return Affine(shape, self.offset[places], matrix)
+
+    def broadcast(self, shape: tuple[int, ...]) -> Affine:
+        if self.shape == shape:
+            return self
+        numbers = np.arange(self.size).reshape(self.shape)
+        return self.taken(np.broadcast_to(numbers, shape).reshape(-1), shape)
+
+    def mapped(self, matrix: Any, shape: tuple[int, ...]) -> Affine:
+        """A constant matrix applied to the entries."""
+        inner = None if self.matrix is None else Sparse(matrix @ self.matrix)
+        return Affine(shape, np.asarray(matrix @ self.offset).reshape(-1), inner)
+
+    def scaled(self, factors: Any) -> Affine:
+        """Entry by entry times constants, which broadcast."""
+        shape = np.broadcast_shapes(self.shape, np.shape(factors))
+        wide = self.broadcast(shape)
+        weights = np.broadcast_to(factors, shape).reshape(-1)
+        matrix = None
+        if wide.matrix is not None:
+            matrix = Sparse(scipy.sparse.diags_array(weights) @ wide.matrix)
+        return Affine(shape, weights * wide.offset, matrix)
+
+    def __neg__(self) -> Affine:
+        matrix = None if self.matrix is None else -self.matrix
+        return Affine(self.shape, -self.offset, matrix)
+
+    def __add__(self, other: Affine) -> Affine:
+        shape = np.broadcast_shapes(self.shape, other.shape)
+        one, two = self.broadcast(shape), other.broadcast(shape)
+        matrix = one.matrix if two.matrix is None else two.matrix
+        if one.matrix is not None and two.matrix is not None:
+            width = max(one.matrix.shape[1], two.matrix.shape[1])
+            matrix = Sparse(widened(one.matrix, width) + widened(two.matrix, width))
+        return Affine(shape, one.offset + two.offset, matrix)
+
+    def __sub__(self, other: Affine) -> Affine:
+        return self + (-other)
+
+    def rows(self, width: int) -> SparseMatrix:
+        """The matrix with `width` columns."""
+        if self.matrix is None:
+            return Sparse((self.size, width))
+        return widened(self.matrix, width)
+
+
+def widened(matrix: Any, width: int) -> SparseMatrix:
+    """The matrix with columns of zeros on the right."""
+    if matrix.shape[1] == width:
+        return matrix
+    return Sparse((matrix.data, matrix.indices, matrix.indptr), shape=(matrix.shape[0], width))
+
+
+def joined(parts: Sequence[Affine]) -> Affine:
+    """All entries, one part after the other."""
+    flats = [part.flat() for part in parts]
+    offset = np.concatenate([np.zeros(0), *[each.offset for each in flats]])
+    widths = [each.matrix.shape[1] for each in flats if each.matrix is not None]
+    if not widths:
+        return Affine((offset.size,), offset)
+    width = max(widths)
+    matrix = scipy.sparse.vstack([each.rows(width) for each in flats], format="csr")
+    return Affine((offset.size,), offset, Sparse(matrix))

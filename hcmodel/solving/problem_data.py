@@ -1,0 +1,64 @@
+"""The cone program of a proven model, handed out for other solvers, with the way back."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hcmodel.errors import ModelError, NotHiddenConvexError
+from hcmodel.reductions.cone import Cone
+from hcmodel.reductions.forms import Form, Forms
+from hcmodel.solvers.qp.cone_program import ConeProgram
+from hcmodel.solving.naming import Naming, named_point
+
+FloatArray = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class ProblemData:
+    """minimise ½ xᵀP x + qᵀx s.t. A x + s = b, s in K, with the hidden coordinates first in x.
+
+    `coordinates` says what they are. `point` and `duals` walk a solution of the program back to the
+    model.
+    """
+
+    program: ConeProgram
+    coordinates: tuple[str, ...]
+    _forms: Forms = field(repr=False)
+    _form: Form = field(repr=False)
+    _cone: Cone = field(repr=False)
+
+    @staticmethod
+    def of(forms: Forms) -> ProblemData:
+        """The data of a model that is proven convex and whose functions all have cone forms."""
+        forms.refresh()
+        form = forms.hidden(forms.sign.before.source)
+        if form is None or form.proof is None:
+            raise NotHiddenConvexError(
+                "there is no cone program: the model is not proven convex in any coordinates "
+                "(problem.analyze() says why)"
+            )
+        cone = form.cone
+        if not isinstance(cone, Cone):
+            raise ModelError(f"there is no cone program: {cone.reason}")
+        return ProblemData(cone.after, tuple(form.coordinate_names()), forms, form, cone)
+
+    def point(self, primal: FloatArray) -> dict[str, FloatArray]:
+        """The variables by name, from x of the program."""
+        u = np.asarray(primal, dtype=float)[: self._form.canonical.layout.size]
+        return named_point(self._forms.model.layout, self._form.chain.point_back(u))
+
+    def duals(self, primal: FloatArray, dual: FloatArray) -> dict[str, FloatArray]:
+        """The multipliers of the constraints as written, by name, from x and z of the program."""
+        u = np.asarray(primal, dtype=float)[: self._form.canonical.layout.size]
+        rows = self._form.canonical.multipliers(self._cone.by_constraint(np.asarray(dual)))
+        found = self._form.chain.duals_back(u, rows).rows
+        naming = Naming.of(self._forms.sign.before)
+        pairs = zip(naming.constraints, found, strict=True)
+        return {
+            name: naming.dual(position, each)
+            for position, (name, each) in enumerate(pairs)
+            if each is not None
+        }
