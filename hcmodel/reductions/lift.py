@@ -37,11 +37,12 @@ SIDES = {"<=": (UP, DOWN), ">=": (DOWN, UP), "==": (BOTH, BOTH)}
 
 @dataclass(frozen=True)
 class Definition:
-    """A variable that was added, what it bounds, and the node of the model as written behind it."""
+    """A variable that was added, and what it bounds."""
 
     variable: Variable
     expression: Expression
-    source: Expression
+    place: int
+    """Where the node behind it stands in the topological order of the model."""
 
 
 @dataclass(frozen=True)
@@ -59,7 +60,7 @@ class Lifted:
         """Equal for liftings of one model that differ in nothing."""
         return tuple(
             (
-                id(each.source),
+                each.place,
                 each.variable.lower.tobytes(),
                 each.variable.upper.tobytes(),
                 each.variable.pos,
@@ -177,14 +178,14 @@ class _Builder:
         self, node: Apply, pieces: Pieces, arguments: tuple[Expression, ...]
     ) -> Expression:
         """The value of a node in terms of a variable that bounds its pieces."""
-        t = self.bound(pieces.bounded(node.args) if pieces.bounded else node, node)
+        t = self.bound(pieces.bounded(node.args) if pieces.bounded else node)
         for number, (smaller, larger) in enumerate(pieces.rows(arguments, t)):
             if not self._is_bound(smaller, t):
                 self.rows.append(Constraint(smaller, "<=", larger))
                 self.sources.append((node, number))
         return pieces.value(t) if pieces.value else t
 
-    def bound(self, defined: Expression, source: Expression) -> Variable:
+    def bound(self, defined: Expression) -> Variable:
         """A variable that is to bound `defined`, with what is proven of its range."""
         known = self.facts[defined]
         low, high = known.interval
@@ -195,7 +196,7 @@ class _Builder:
             bounds=(np.broadcast_to(low, defined.shape), np.broadcast_to(high, defined.shape)),
             pos=positive,
         )
-        self.definitions.append(Definition(variable, defined, source))
+        self.definitions.append(Definition(variable, defined, len(self.new)))
         return variable
 
     def _is_bound(self, argument: Expression, t: Variable) -> bool:

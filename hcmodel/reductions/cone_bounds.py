@@ -1,0 +1,450 @@
+"""The nodes of a proof as affine bounds of their values, or of the logarithms of these.
+
+Each node is asked for a bound on the side, and in the channel, in which the proof found it convex or
+concave; the rows that make it a bound go into a `ConeRows`. A sum of positive terms between logarithms is
+kept as a list of terms for as long as possible, so that it ends as one log-sum-exp.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from enum import IntEnum
+from typing import Any
+
+import numpy as np
+import scipy
+from numpy.typing import NDArray
+
+from hcmodel.atoms.rules import Contraction, Monotonicity
+from hcmodel.expressions.constraint import Constraint
+from hcmodel.expressions.leaves import Apply, Constant, Expression, Parameter, Variable
+from hcmodel.expressions.model import Model
+from hcmodel.expressions.variable_sets import make_domain
+from hcmodel.facts.bits import AFFINE, CONCAVE, CONVEX
+from hcmodel.facts.curvature import Channels
+from hcmodel.facts.node_facts import Node
+from hcmodel.proof.prove import Proof
+from hcmodel.reductions.affine import Affine, Sparse, joined
+from hcmodel.reductions.cone_rows import ConeRows
+from hcmodel.reductions.linear_maps import coefficients, is_one, raveled
+from hcmodel.reductions.sign import signed_objective
+from hcmodel.solvers.qp.cone_program import ConeBlock, ConeKind
+
+FloatArray = NDArray[np.float64]
+
+
+class Side(IntEnum):
+    """Which bound of a value is wanted: one from above, one from below, or the value itself."""
+
+    ABOVE = 1
+    BELOW = -1
+    EXACT = 0
+
+    def times(self, sign: float) -> Side:
+        return Side(int(np.sign(sign)) * int(self))
+
+
+class NoConeForm(Exception):  # noqa: N818  (a signal within this module)
+    def __init__(self, expression: Expression, reason: str) -> None:
+        super().__init__(reason)
+        self.expression, self.reason = expression, reason
+
+
+class Translation:
+    """The proof's nodes as bounds; each is made once for each side that is wanted."""
+
+    def __init__(self, model: Model, proof: Proof) -> None:
+        self.model = model
+        self.curvatures = proof.curvatures
+        self.rows = ConeRows(model.layout.size)
+        self.logs = np.zeros(model.layout.size, dtype=bool)
+        self.coordinates: Mapping[Variable, str] = proof.coordinates
+        self._known: dict[tuple[int, str, Side], Affine] = {}
+        for variable in model.variables:
+            self.logs[model.layout.slice(variable)] = proof.coordinates[variable] == "log"
+        self._add_domain()
+
+    def _node(self, expression: Expression) -> Node:
+        node = self.curvatures.facts[expression]
+        self.curvatures.extend()
+        return node
+
+    def _channels(self, expression: Expression) -> Channels:
+        """Curvature of the value, of its logarithm, and whether its square root is convex."""
+        return self.curvatures.channels[self._node(expression).number]
+
+    # ---- the model
+
+    def _add_domain(self) -> None:
+        domain = make_domain(self.model.variables).in_logarithms(self.logs)
+        rows = domain.cone_rows()
+        size = self.model.layout.size
+        u = Affine((size,), np.zeros(size), Sparse(scipy.sparse.eye_array(size, format="csr")))
+        fixed = np.flatnonzero(rows.lower == rows.upper)
+        low = np.flatnonzero(np.isfinite(rows.lower) & (rows.lower < rows.upper))
+        high = np.flatnonzero(np.isfinite(rows.upper) & (rows.lower < rows.upper))
+        if fixed.size:
+            self.rows.zero(u.taken(fixed, (fixed.size,)) - Affine.constant(rows.lower[fixed]))
+        if low.size:
+            self.rows.nonnegative(u.taken(low, (low.size,)) - Affine.constant(rows.lower[low]))
+        if high.size:
+            self.rows.nonnegative(Affine.constant(rows.upper[high]) - u.taken(high, (high.size,)))
+        for cone in rows.cones:
+            affine = Affine((cone.offset.size,), cone.offset, Sparse(cone.matrix))
+            kind = ConeKind.ZERO if cone.kind == "zero" else ConeKind.PSD_TRIANGLE
+            self.rows.add(ConeBlock(kind, affine.size), affine)
+
+    def objective(self) -> Affine:
+        expression, sign = signed_objective(self.model)
+        side = Side.ABOVE.times(sign)
+        if self.model.objective_form == "plain":
+            return self.plain(expression, side).scaled(sign)
+        return self.log(expression, side).scaled(sign)
+
+    def constraint(self, constraint: Constraint) -> tuple[int, float]:
+        """The block of the constraint's rows, and the sign of their multipliers."""
+        left, right = constraint.lhs, constraint.rhs
+        shape, kept = constraint.shape, constraint.rows
+        log = constraint.form == "log"
+        bound = self.log if log else self.plain
+        if constraint.sense == "==":
+            difference = bound(left, Side.EXACT) - bound(right, Side.EXACT)
+            # b − A x = 0 with the dual z of A x = b: z is the multiplier of right − left
+            return self.rows.zero(
+                difference.broadcast(shape).flat().taken(kept, (kept.size,))
+            ), -1.0
+        assert constraint.sense == "<="
+        if log:
+            terms, targets = self.terms(left)
+            reference = bound(right, Side.BELOW).broadcast(shape)
+            if targets.size > left.size:  # a sum in some entry
+                terms, targets = self._spread(terms, targets, left.shape, shape)
+                chosen = np.isin(targets, kept)
+                renumbered = np.searchsorted(kept, targets[chosen])
+                own = terms.taken(np.flatnonzero(chosen), (int(chosen.sum()),))
+                shifted = own - reference.flat().taken(targets[chosen], (renumbered.size,))
+                return self.rows.sum_exp_at_most_one(shifted, renumbered, kept.size), 1.0
+        difference = bound(right, Side.BELOW) - bound(left, Side.ABOVE)
+        return self.rows.nonnegative(
+            difference.broadcast(shape).flat().taken(kept, (kept.size,))
+        ), 1.0
+
+    def _spread(
+        self,
+        terms: Affine,
+        targets: NDArray[np.intp],
+        shape: tuple[int, ...],
+        wide: tuple[int, ...],
+    ) -> tuple[Affine, NDArray[np.intp]]:
+        """Terms of an array as terms of the array broadcast to a wider shape."""
+        if shape == wide:
+            return terms, targets
+        count = int(np.prod(shape, dtype=int))
+        source = np.broadcast_to(np.arange(count).reshape(shape), wide).reshape(-1)
+        places, new = _repeated(targets, source, count)
+        return terms.taken(places, (places.size,)), new
+
+    # ---- bounds of values
+
+    def plain(self, expression: Expression, side: Side) -> Affine:
+        """A bound of the value."""
+        return self._bound(expression, "plain", side)
+
+    def log(self, expression: Expression, side: Side) -> Affine:
+        """A bound of the logarithm of the value."""
+        return self._bound(expression, "log", side)
+
+    def _bound(self, expression: Expression, channel: str, side: Side) -> Affine:
+        value = self._constant(expression)
+        if value is not None:
+            with np.errstate(all="ignore"):
+                return Affine.constant(value if channel == "plain" else np.log(value))
+        number = self._node(expression).number
+        curvature = self._channels(expression)[0 if channel == "plain" else 1]
+        if curvature == AFFINE:
+            side = Side.EXACT
+        elif (side, curvature) not in ((Side.ABOVE, CONVEX), (Side.BELOW, CONCAVE)):
+            raise NoConeForm(
+                expression, f"{expression} is not known to be convex where it has to be"
+            )
+        key = (number, channel, side)
+        if key not in self._known:
+            make = self._plain if channel == "plain" else self._log
+            self._known[key] = make(expression, side)
+        return self._known[key]
+
+    def _constant(self, expression: Expression) -> FloatArray | None:
+        if isinstance(expression, (Constant, Parameter)):
+            return expression.value
+        node = self._node(expression)
+        return np.asarray(expression.value) if node.constant else None
+
+    def _leaf(self, variable: Variable) -> Affine:
+        layout = self.model.layout
+        places = layout.places(variable)
+        own = Sparse(
+            (np.ones(places.size), (np.arange(places.size), places)),
+            shape=(places.size, layout.size),
+        )
+        if variable.set.is_symmetric:
+            weights = np.ravel(variable.set.expand(np, np.ones(variable.set.stored_size)))
+            own = Sparse(scipy.sparse.diags_array(weights) @ own)
+        return Affine(variable.shape, np.zeros(places.size), own)
+
+    def _plain(self, expression: Expression, side: Side) -> Affine:
+        if isinstance(expression, Variable):
+            own = self._leaf(expression)
+            return self.rows.exp(own) if self.coordinates[expression] == "log" else own
+        assert isinstance(expression, Apply)
+        found: Affine | None = self._linear(expression, side)
+        if found is None:
+            found = self._declared(expression, side)
+        if found is not None:
+            return found
+        logarithm = self._channels(expression)[1]
+        if side is Side.ABOVE and logarithm & CONVEX and self._is_positive(expression):
+            return self.rows.exp(self.log(expression, side))
+        raise NoConeForm(expression, f"{expression} has no cone form")
+
+    def _declared(self, expression: Apply, side: Side) -> Any:
+        """The cone form that the atom declares for a plain result."""
+        forms, params = expression.atom.cone_form, dict(expression.params)
+        if forms is None:
+            return None
+        if forms.log_to_plain is not None and self._has_log(expression.args[0], side):
+            return forms.log_to_plain(self.rows, [self.log(expression.args[0], side)], params)
+        if forms.plain is not None and self._composes(expression, side):
+            return forms.plain(self.rows, self._arguments(expression, side), params)
+        return None
+
+    def _has_log(self, expression: Expression, side: Side) -> bool:
+        needed = {Side.ABOVE: CONVEX, Side.BELOW: CONCAVE, Side.EXACT: AFFINE}[side]
+        return self._channels(expression)[1] & needed == needed
+
+    def _is_positive(self, expression: Expression) -> bool:
+        return self._node(expression).sign.is_nonnegative
+
+    def _composes(self, expression: Apply, side: Side) -> bool:
+        """Whether the arguments have the curvature that a plain composition needs."""
+        for argument, own in zip(expression.args, self._sides(expression, side), strict=True):
+            if self._constant(argument) is not None:
+                continue
+            curvature = self._channels(argument)[0]
+            needed = {Side.ABOVE: CONVEX, Side.BELOW: CONCAVE, Side.EXACT: AFFINE}[own]
+            if curvature & needed != needed:
+                return False
+        return True
+
+    def _sides(self, expression: Apply, side: Side) -> list[Side]:
+        arguments = [self._node(a).argument for a in expression.args]
+        moves = expression.atom.monotonicity(arguments, dict(expression.params))
+        signs = {Monotonicity.INCREASING: 1, Monotonicity.DECREASING: -1}
+        return [side.times(signs.get(move, 0)) for move in moves]
+
+    def _arguments(self, expression: Apply, side: Side) -> list[Affine]:
+        sides = self._sides(expression, side)
+        return [self.plain(a, own) for a, own in zip(expression.args, sides, strict=True)]
+
+    # ---- what is linear
+
+    def _linear(self, expression: Apply, side: Side) -> Affine | None:
+        """Sums, movements of entries, and products with constants."""
+        atom = expression.atom
+        if atom.summed:
+            signs = atom.signs(len(expression.args))
+            parts = [
+                self.plain(argument, side.times(sign)).scaled(float(sign))
+                for argument, sign in zip(expression.args, signs, strict=True)
+            ]
+            return _total(parts, expression.shape)
+        if atom.moves_entries:
+            return self._moved(expression, [self.plain(a, side) for a in expression.args])
+        matrix, varying = self._coefficients(expression)
+        if matrix is None or varying is None:
+            return None
+        argument = expression.args[varying]
+        curvature = self._channels(argument)[0]
+        own = side
+        if curvature != AFFINE:
+            if matrix.nnz and matrix.data.max() <= 0:
+                own = side.times(-1)
+            elif matrix.nnz and matrix.data.min() < 0:
+                return None
+        return self.plain(argument, own).mapped(matrix, expression.shape)
+
+    def _moved(self, expression: Apply, parts: Sequence[Affine]) -> Affine:
+        """Movements of entries, found by moving their numbers; 0 is a zero of the result."""
+        numbers, start = [], 1
+        for part in parts:
+            numbers.append(start + np.arange(part.size).reshape(part.shape))
+            start += part.size
+        moved = expression.atom.function(np, *numbers, **dict(expression.params))
+        places = np.asarray(moved, dtype=np.intp).reshape(-1)
+        zero = Affine.constant(np.zeros(1))
+        return joined([zero, *parts]).taken(places, expression.shape)
+
+    def _coefficients(self, expression: Apply) -> tuple[Any, int | None]:
+        """The matrix of a node that is linear in its one argument that is not constant."""
+        constants = [self._constant(argument) for argument in expression.args]
+        varying = [place for place, value in enumerate(constants) if value is None]
+        if len(varying) != 1:
+            return None, None
+        facts = [self._node(argument).argument for argument in expression.args]
+        return coefficients(expression, varying[0], constants, facts), varying[0]
+
+    # ---- bounds of logarithms
+
+    def _log(self, expression: Expression, side: Side) -> Affine:
+        if isinstance(expression, Variable):
+            own = self._leaf(expression)
+            return own if self.coordinates[expression] == "log" else self.rows.log(own)
+        assert isinstance(expression, Apply)
+        found: Affine | None = self._log_monomial(expression, side)
+        if found is not None:
+            return found
+        atom, plain = expression.atom, self._channels(expression)[0]
+        if atom.moves_entries:
+            return self._moved(expression, [self.log(a, side) for a in expression.args])
+        split = None if side is Side.BELOW else self._split(expression)
+        if split is not None:
+            terms, targets = split
+            order = np.argsort(targets, kind="stable")
+            if np.array_equal(targets[order], np.arange(expression.size)):  # one term in each sum
+                return terms.taken(order, expression.shape)
+            if side is Side.ABOVE:
+                bound = self.rows.log_sum_exp(terms, targets, expression.size)
+                return bound.reshaped(expression.shape)
+        if side is Side.BELOW and plain & CONCAVE:
+            return self.rows.log(self.plain(expression, side))
+        raise NoConeForm(expression, f"the logarithm of {expression} has no cone form")
+
+    def _log_monomial(self, expression: Apply, side: Side) -> Any:
+        """Products, quotients, powers and exponentials: affine in the logarithms of the arguments."""
+        atom, params = expression.atom, dict(expression.params)
+        arguments = [self._node(a).argument for a in expression.args]
+        forms = atom.cone_form
+        if forms is not None and forms.plain_to_log is not None:
+            return forms.plain_to_log(self.rows, [self.plain(expression.args[0], side)], params)
+        exponents = atom.exponents(arguments, params)
+        if exponents is not None and all(each is not None for each in exponents):
+            parts = []
+            for argument, exponent in zip(expression.args, exponents, strict=False):
+                assert exponent is not None
+                if self._mixed(exponent, argument):
+                    return None
+                own = side.times(float(np.sign(exponent).flat[0]) if exponent.size else 1.0)
+                parts.append(self.log(argument, own).scaled(exponent))
+            return _total(parts, expression.shape)
+        if forms is not None and forms.log is not None:
+            return forms.log(self.rows, [self.log(expression.args[0], side)], params)
+        return None
+
+    def _mixed(self, exponent: FloatArray, argument: Expression) -> bool:
+        """Whether exponents of both signs stand over something that is not log-affine."""
+        if self._constant(argument) is not None:
+            return False
+        affine = self._channels(argument)[1] == AFFINE
+        return not affine and bool((exponent > 0).any() and (exponent < 0).any())
+
+    def terms(self, expression: Expression) -> tuple[Affine, NDArray[np.intp]]:
+        """Logarithms of terms, and for each the entry of the expression that it is a term of."""
+        everything = np.arange(expression.size)
+        if not isinstance(expression, Apply) or self._constant(expression) is not None:
+            return self.log(expression, Side.ABOVE).flat(), everything
+        if self._channels(expression)[1] == AFFINE:
+            return self.log(expression, Side.EXACT).flat(), everything
+        found = self._split(expression)
+        return (self.log(expression, Side.ABOVE).flat(), everything) if found is None else found
+
+    def _split(self, expression: Apply) -> tuple[Affine, NDArray[np.intp]] | None:
+        """The terms of a sum; None where the expression is not one."""
+        atom = expression.atom
+        if atom.summed and min(atom.signs(len(expression.args))) > 0:
+            found = [
+                self._spread(*self.terms(argument), argument.shape, expression.shape)
+                for argument in expression.args
+                if not self._is_zero(argument)
+            ]
+            return joined([each for each, _ in found]), np.concatenate([own for _, own in found])
+        matrix, varying = self._coefficients(expression)
+        if matrix is not None and varying is not None:
+            return self._weighted_terms(expression.args[varying], matrix)
+        shifted = self._times_monomial(expression)
+        if shifted is not None:
+            return shifted
+        return self._contracted_terms(expression)
+
+    def _contracted_terms(self, expression: Apply) -> tuple[Affine, NDArray[np.intp]] | None:
+        """The terms of a sum of products of entries, such as a matrix product of two expressions."""
+        shapes = [argument.shape for argument in expression.args]
+        dependence = expression.atom.dependence(shapes, dict(expression.params))
+        if not isinstance(dependence, Contraction):
+            return None
+        labels, output = dependence.subscripts.split("->")
+        lengths: dict[str, int] = {}
+        for each, shape in zip(labels.split(","), shapes, strict=True):
+            lengths |= dict(zip(each, shape, strict=True))
+        grid = np.indices(tuple(lengths.values())).reshape(len(lengths), -1)
+        index = dict(zip(lengths, grid, strict=True))
+        terms: Affine | None = None
+        for each, argument in zip(labels.split(","), expression.args, strict=True):
+            places = raveled([index[label] for label in each], argument.shape, grid.shape[1])
+            own = self.log(argument, Side.ABOVE).flat().taken(places, (places.size,))
+            terms = own if terms is None else terms + own
+        assert terms is not None
+        return terms, raveled([index[label] for label in output], expression.shape, grid.shape[1])
+
+    def _is_zero(self, expression: Expression) -> bool:
+        value = self._constant(expression)
+        return value is not None and not np.any(value)
+
+    def _weighted_terms(self, argument: Expression, matrix: Any) -> tuple[Affine, NDArray[np.intp]]:
+        """Terms of a sum with constant weights that are not negative."""
+        terms, targets = self.terms(argument)
+        rows = scipy.sparse.coo_array(matrix)
+        if rows.nnz and rows.data.min() < 0:
+            raise NoConeForm(argument, "a negative weight in a sum of positive terms")
+        kept = rows.data > 0
+        row, column, weight = rows.row[kept], rows.col[kept], rows.data[kept]
+        places, chosen = _repeated(targets, column, argument.size)
+        taken = terms.taken(places, (places.size,))
+        return taken + Affine.constant(np.log(weight)[chosen]), row[chosen]
+
+    def _times_monomial(self, expression: Apply) -> tuple[Affine, NDArray[np.intp]] | None:
+        """A sum times or divided by something log-affine: the terms shifted."""
+        arguments = [self._node(a).argument for a in expression.args]
+        exponents = expression.atom.exponents(arguments, dict(expression.params))
+        if exponents is None or len(exponents) != 2:
+            return None
+        for sum_place in (0, 1):
+            factor, exponent = expression.args[1 - sum_place], exponents[1 - sum_place]
+            inner = expression.args[sum_place]
+            if exponent is None or not is_one(exponents[sum_place]):
+                continue
+            constant = self._constant(factor) is not None
+            if not constant and self._channels(factor)[1] != AFFINE:
+                continue
+            terms, targets = self._spread(*self.terms(inner), inner.shape, expression.shape)
+            shift = self.log(factor, Side.EXACT).scaled(exponent).broadcast(expression.shape)
+            return terms + shift.flat().taken(targets, (targets.size,)), targets
+        return None
+
+
+def _repeated(
+    targets: NDArray[np.intp], wanted: NDArray[np.intp], count: int
+) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
+    """For each wanted target the places of its terms, one after the other, and whose they are."""
+    order = np.argsort(targets, kind="stable")
+    starts = np.searchsorted(targets[order], np.arange(count + 1))
+    lengths = np.diff(starts)[wanted]
+    ends = np.cumsum(lengths)
+    first = np.repeat(starts[wanted] - (ends - lengths), lengths)
+    places = order[first + np.arange(int(lengths.sum()))]
+    return places, np.repeat(np.arange(wanted.size), lengths)
+
+
+def _total(parts: Sequence[Affine], shape: tuple[int, ...]) -> Affine:
+    total = parts[0]
+    for part in parts[1:]:
+        total = total + part
+    return total.broadcast(shape)

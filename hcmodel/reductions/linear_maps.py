@@ -1,0 +1,116 @@
+"""Sparse matrices of atoms that are linear in one argument, the others constant."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hcmodel.atoms.rules import Argument, Contraction, Dependence
+from hcmodel.expressions.leaves import Apply
+from hcmodel.reductions.affine import Sparse, SparseMatrix
+
+FloatArray = NDArray[np.float64]
+
+
+def coefficients(
+    expression: Apply, place: int, constants: Sequence[FloatArray | None], facts: Sequence[Argument]
+) -> SparseMatrix | None:
+    """The matrix of a node in its argument `place`, which alone is not constant; None: not linear."""
+    atom, params = expression.atom, dict(expression.params)
+    if place not in atom.linear_in:
+        exponents = atom.exponents(facts, params)
+        if exponents is None or len(exponents) <= place or not is_one(exponents[place]):
+            return None
+    dependence = atom.dependence([argument.shape for argument in expression.args], params)
+    shape = expression.args[place].shape
+    if dependence is Dependence.ELEMENTWISE:
+        return _scaling(expression, shape, constants)
+    if dependence is Dependence.REDUCTION and len(expression.args) == 1:
+        return _reduction(expression, params)
+    if isinstance(dependence, Contraction) and len(expression.args) <= 2:
+        other = next((each for each in constants if each is not None), None)
+        return _contraction(dependence.subscripts, place, shape, other, expression.shape)
+    return None
+
+
+def is_one(exponent: Any) -> bool:
+    return exponent is not None and bool(np.all(exponent == 1))
+
+
+def _scaling(
+    expression: Apply, shape: tuple[int, ...], constants: Sequence[FloatArray | None]
+) -> SparseMatrix:
+    """Entry by entry times a constant: the result for ones in place of the argument."""
+    ones = [np.ones(shape) if each is None else each for each in constants]
+    found = expression.atom.function(np, *ones, **dict(expression.params))
+    weights = np.broadcast_to(found, expression.shape).reshape(-1)
+    numbers = np.arange(int(np.prod(shape, dtype=int))).reshape(shape)
+    columns = np.broadcast_to(numbers, expression.shape).reshape(-1)
+    rows = np.arange(columns.size)
+    return Sparse((weights, (rows, columns)), shape=(columns.size, numbers.size))
+
+
+def _reduction(expression: Apply, params: dict[str, Any]) -> SparseMatrix | None:
+    """The matrix of a sum over axes with one weight for all entries; None for anything else."""
+    shape, count = expression.args[0].shape, expression.args[0].size
+    axes = params.get("axis")
+    every = range(len(shape)) if axes is None else axes
+    thin = tuple(1 if i in every else n for i, n in enumerate(shape))
+    if int(np.prod(thin, dtype=int)) != expression.size:
+        return None
+    numbers = np.arange(expression.size).reshape(thin)
+    rows = np.broadcast_to(numbers, shape).reshape(-1)
+    total = float(np.sum(expression.atom.function(np, np.ones(shape), **params)))
+    weights = np.full(count, total / max(count, 1))
+    return Sparse((weights, (rows, np.arange(count))), shape=(expression.size, count))
+
+
+def _contraction(
+    subscripts: str,
+    place: int,
+    shape: tuple[int, ...],
+    other: FloatArray | None,
+    result: tuple[int, ...],
+) -> SparseMatrix:
+    """The matrix of an einsum in one of its arguments, the other one constant."""
+    inputs, output = subscripts.split("->")
+    labels = inputs.split(",")
+    own = labels[place]
+    known = labels[1 - place] if other is not None else ""
+    lengths = dict(zip(own, shape, strict=True))
+    if other is not None:
+        lengths |= dict(zip(known, other.shape, strict=True))
+    index: dict[str, NDArray[np.intp]] = {}
+    weights = np.ones(1)
+    if other is not None:
+        places = np.nonzero(other)
+        weights = np.asarray(other[places], dtype=float).reshape(-1)
+        kept = np.ones(weights.size, dtype=bool)
+        for label, positions in zip(known, places, strict=True):
+            if label in index:  # a diagonal
+                kept &= index[label] == positions
+            index[label] = positions
+        weights = weights[kept]
+        index = {label: positions[kept] for label, positions in index.items()}
+    for label in dict.fromkeys(own):
+        if label not in index:
+            length, count = lengths[label], weights.size
+            index = {each: np.repeat(old, length) for each, old in index.items()}
+            index[label] = np.tile(np.arange(length), count)
+            weights = np.repeat(weights, length)
+    columns = raveled([index[each] for each in own], shape, weights.size)
+    rows = raveled([index[each] for each in output], result, weights.size)
+    size = int(np.prod(shape, dtype=int)), int(np.prod(result, dtype=int))
+    return Sparse((weights, (rows, columns)), shape=(size[1], size[0]))
+
+
+def raveled(
+    index: Sequence[NDArray[np.intp]], shape: tuple[int, ...], count: int
+) -> NDArray[np.intp]:
+    """Entries of an array counted in C order; all of them 0 for a scalar."""
+    if not shape:
+        return np.zeros(count, dtype=np.intp)
+    return np.asarray(np.ravel_multi_index(tuple(index), shape), dtype=np.intp)
