@@ -32,9 +32,10 @@ from hcmodel.solvers.sets.matrices import SymmetricMatrices
 
 FloatArray = NDArray[np.float64]
 
-# The weight of the matrix's own size in the search for a central one, and the room, relative to the
-# bounds, that counts as none: the square root of the backend's accuracy, and a hundred times it.
+# The weight of a matrix's own size in the search for a central one: it decides between matrices of equal
+# room, and what it costs in room is below 1e-6.
 SMALL_CENTER = 1e-6
+# The room, relative to the bounds, that counts as none: a hundred times the backend's accuracy.
 NO_ROOM = 1e-8
 
 
@@ -65,7 +66,7 @@ class BoundedMatrices(Domain):
         equation = Equation(
             x, self.matrices.project, self._slope, self.entries.lower, self.entries.upper
         )
-        multipliers, _ = find_multipliers(
+        multipliers = find_multipliers(
             equation, lambda: solve_over(self.cone_rows(), np.ones(x.size), -x).bound_multipliers
         )
         return self._inside(equation.point(multipliers))
@@ -121,7 +122,7 @@ class BoundedMatrices(Domain):
             return solve_over(rows, np.ones(x.size), -wanted).bound_multipliers
 
         equation = Equation(wanted, cone.project, cone.slope, lower, upper)
-        multipliers, _ = find_multipliers(equation, by_program)
+        multipliers = find_multipliers(equation, by_program)
         return length * equation.point(multipliers), length * multipliers
 
     def norm(self, x: FloatArray) -> FloatArray:

@@ -15,7 +15,13 @@ from numpy.typing import NDArray
 from hcmodel.solvers.numerics import BACKEND_ROUNDING, DATA_ROUNDING, PRODUCT_ROUNDING
 from hcmodel.solvers.qp.program import StepRows
 from hcmodel.solvers.sets.domain import Domain
-from hcmodel.solvers.sets.simplices import clipped_to_sum, helmert, shift_to_sum, sums
+from hcmodel.solvers.sets.simplices import (
+    SMALLEST_SHARE,
+    clipped_to_sum,
+    helmert,
+    shift_to_sum,
+    sums,
+)
 
 FloatArray = NDArray[np.float64]
 
@@ -92,7 +98,7 @@ class BoundedSimplices(Domain):
     def metric(self, x: FloatArray) -> FloatArray:
         least, most = self._range
         width = most - least
-        length = np.maximum(x, 0.1 / self.length)
+        length = np.maximum(x, SMALLEST_SHARE / self.length)
         return np.where(width > 0, np.minimum(length, width), 1.0)
 
     def step_rows(self, x: FloatArray, metric: FloatArray) -> StepRows:

@@ -1,9 +1,9 @@
 """Units in which a positive definite matrix is the identity.
 
-Near the edge of a matrix cone a natural move of P = L Lᵀ is L E Lᵀ with ‖E‖ about 1: the metric of
-−log det, in which eigenvalues move by factors. Written so, a program over matrices whose eigenvalues are
-many orders of magnitude apart is as well conditioned as one at the identity. Stored vectors are those
-of `algebra.symmetric`; in the eigenbasis of P the scaling is diagonal.
+Near the boundary of a matrix cone a natural move of P = L Lᵀ is L E Lᵀ with ‖E‖ about 1: this is the
+metric of −log det, in which eigenvalues move by factors. In these units a program over matrices whose
+eigenvalues are many orders of magnitude apart is as well conditioned as one at the identity. Stored
+vectors are those of `algebra.symmetric`; in the eigenbasis of P the scaling is diagonal.
 """
 
 from __future__ import annotations
@@ -13,18 +13,21 @@ import scipy
 from numpy.typing import NDArray
 
 from hcmodel.solvers.algebra.symmetric import rotated_basis, to_matrix, triangle
+from hcmodel.solvers.numerics import BACKEND_ROUNDING, LARGEST_NUMBER
 from hcmodel.solvers.qp.program import Cone, StepRows
 
 FloatArray = NDArray[np.float64]
 
-# The least eigenvalue, relative to the largest, that gives a unit of its own.
-LEAST = 1e-10
+# The least eigenvalue, relative to the largest, that gives a unit of its own: smaller ones are what an
+# interior-point step leaves of 0.
+LEAST = BACKEND_ROUNDING
 
 
 def _eigenbasis(vector: FloatArray) -> tuple[FloatArray, FloatArray]:
     """Directions vᵢvⱼᵀ + vⱼvᵢᵀ at length 1, and their natural lengths √(λᵢλⱼ)."""
     values, vectors = np.linalg.eigh(to_matrix(vector))
-    values = np.maximum(values, LEAST * max(float(np.max(np.abs(values), initial=0.0)), 1e-100))
+    largest = max(float(np.max(np.abs(values), initial=0.0)), 1.0 / LARGEST_NUMBER)
+    values = np.maximum(values, LEAST * largest)
     rows, columns = triangle(values.size)
     return rotated_basis(vectors), np.sqrt(values[rows] * values[columns])
 

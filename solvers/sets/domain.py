@@ -26,10 +26,13 @@ from hcmodel.solvers.sets.half_spaces import HalfSpaces
 
 FloatArray = NDArray[np.float64]
 
-# Bounds farther than this, in natural units, stand for no bound: no step goes there, and numbers of
-# such a size spoil the QP.
+# Bounds farther than this, in natural units, are left out: no step goes there, and numbers of such a size
+# spoil the QP. Without it tests/solvers/first_order/test_bundle_level.py fails at bounds of ±1e7; from
+# 1e3 to 1e8 the problems of tests/benchmarks/calls.py need the same points.
 FARTHEST = 1e5
 # The share of a variable's range that counts as a natural move at least, where units have to be safe.
+# With 1e-6 a test of false minima in tests/hcmodel/solving/test_claims.py fails; with 1e-2 the problems
+# of tests/benchmarks/calls.py need the same points.
 ROOM = 1e-4
 # Proximal steps of the default support function: their length in diameters, by which each of them
 # reduces the error on a curved set, and their number, which reduces 1e-6 to rounding.

@@ -23,8 +23,11 @@ from hcmodel.solvers.sets.half_spaces import HalfSpaces
 
 FloatArray = NDArray[np.float64]
 
-# Eigenvalues below this share of the largest count as so large where a length is relative to them.
+# Eigenvalues below this share of the largest count as so large where a length is relative to them. On the
+# regulators of tests/benchmarks/calls.py sbl-adals needs the same points with 1e-8.
 SMALLEST_FACTOR = 1e-3
+# Without an upper bound, eigenvalues are sampled up to this much above the lower one, or above 0.
+SAMPLED_LENGTHS = 10.0
 
 
 @dataclass(frozen=True)
@@ -160,7 +163,7 @@ class SymmetricMatrices(Domain):
     def sample(self, generator: np.random.Generator) -> FloatArray:
         frame, _ = np.linalg.qr(generator.normal(size=(self.order, self.order)))
         low = self.smallest if np.isfinite(self.smallest) else min(-1.0, self.largest - 1.0)
-        high = self.largest if np.isfinite(self.largest) else max(low, 0.0) + 10.0
+        high = self.largest if np.isfinite(self.largest) else max(low, 0.0) + SAMPLED_LENGTHS
         share = generator.random(self.order)
         values = low * (high / low) ** share if low > 0 else low + share * (high - low)
         return to_vector((frame * values) @ frame.T)
