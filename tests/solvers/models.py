@@ -24,7 +24,7 @@ class Model:
 
 
 def tank(start: tuple[float, float] = (0.6, 1.6), scale: float = 1.0, row: float = 1.0) -> Model:
-    """Ex-CGP of the paper: x* = (2, 1/2), F1* = 5, multiplier 1 (MATH.md, reference values)."""
+    """Ex-CGP of the paper: x* = (2, 1/2), F1* = 5, multiplier 1, in closed form."""
 
     def objective(x: FloatArray) -> tuple[float, FloatArray]:
         a, b = x

@@ -57,7 +57,7 @@ def solve(
 def least_squares_model() -> Model:
     """Ex-CNLS: c(x) = (x1 − 1, 2|x1| − x2 − 1), F1 = ‖c‖∞, F2 = ‖c − (−0.5, −0.6)‖₁ − 0.8.
 
-    F1* = 0.15 at (0.85, 0.85) (MATH.md). No theorem holds for it: c has a kink at x1 = 0 that is concave
+    F1* = 0.15 at (0.85, 0.85). No theorem holds for it: c has a kink at x1 = 0 that is concave
     in parts of F1 and F2, which are then not weakly convex, and c(X) is not convex; μ_c = √2 − 1.
     """
 

@@ -183,7 +183,7 @@ def test_every_missing_constant_is_named_at_once() -> None:
 
 
 def test_budget_of_the_papers_example() -> None:
-    """Ex-CGP at ε = 0.1: 4e5 steps for S-StarBL and 3e13 for SwSG (MATH.md), from F1 − F1* = 3.25."""
+    """Ex-CGP at ε = 0.1: 4e5 steps for S-StarBL and 3e13 for SwSG, from F1 − F1* = 3.25."""
     tank = Constants(
         rho=1.0, L=126.0, G=25.286, mu_c=1 / 3, diameter_u=2.8495, diameter_x=3.677, f2_lower=-0.84
     )

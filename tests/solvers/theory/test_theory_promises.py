@@ -283,7 +283,7 @@ def test_an_equality_is_kept_within_the_promise(name: str, epsilon: float) -> No
 
 
 def test_sbl_star_keeps_its_promise_on_the_papers_example() -> None:
-    """Ex-CGP with ρ = 1, L = 126, μ_c = 1/3, D_U = √2·log 7.5 ≈ 2.8495 (MATH.md), Δ0 = 3.25."""
+    """Ex-CGP with ρ = 1, L = 126, μ_c = 1/3, D_U = √2·log 7.5 ≈ 2.8495, Δ0 = 3.25."""
     constants = Constants(rho=1.0, L=126.0, mu_c=1 / 3, diameter_u=2.8495)
     model = tank()
     task = Task(model.oracle, model.domain, 2.0, model.value)
