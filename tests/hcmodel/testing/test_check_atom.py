@@ -89,7 +89,12 @@ def only_pieces_of_sums(name: str, sample: Sample) -> bool:
     return name != "norm" or sample.params["p"] == 1.0
 
 
-@pytest.mark.parametrize(("name", "wrong", "message"), [*WRONG, *FIELDS], ids=str)
+def listed(value: Any) -> str:
+    """The same name in every process: functions print with their address."""
+    return "+".join(value) if isinstance(value, dict) else str(value)
+
+
+@pytest.mark.parametrize(("name", "wrong", "message"), [*WRONG, *FIELDS], ids=listed)
 def test_a_wrong_declaration_is_caught(name: str, wrong: dict[str, Any], message: str) -> None:
     mutated = dataclasses.replace(ATOMS[name], **wrong)
     samples = [sample for sample in SAMPLES[name] if only_pieces_of_sums(name, sample)]
