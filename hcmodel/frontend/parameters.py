@@ -47,7 +47,7 @@ class ParameterData:
                     listed = ", ".join(f"`{each}`" for each in declared)
                     hint = f"its parameters are {listed}" if listed else "it has no parameters"
                 yield Mistake(
-                    f"the data give `{name}`, which is no parameter of the model",
+                    f"the data give `{name}`, which is not a parameter of the model",
                     place,
                     hint,
                     of_data=True,
