@@ -9,7 +9,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Container, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -19,15 +19,16 @@ from hcmodel.expressions.node import Expression
 Places = Container[int]
 EVERY_ARGUMENT: Places = range(sys.maxsize)
 
-# Exponents of a monomial, one for each argument that is raised to a power; None: not known.
-Exponents = tuple[np.ndarray | None, ...]
+# The exponent of all entries, one for each entry, or None where it is not known.
+Exponent = float | np.ndarray | None
+# Those of a monomial, one for each argument that is raised to a power.
+Exponents = tuple[Exponent, ...]
 # (xp, result) → the one argument that is not constant, entry by entry.
 Inverse = Callable[[Any, Any], Any]
 Row = tuple[Expression, Expression]
 
 
-@dataclass(frozen=True)
-class Factor:
+class Factor(NamedTuple):
     """One factor of a product of matrices: an argument, its transpose, or its inverse.
 
     A vector is a column; as a row it is `transposed`. An inverse may be transposed too.

@@ -182,7 +182,7 @@ def _product_inverse(arguments: Arguments, params: Params) -> Inverse | None:
     linear_in=(0, 1),
     commutative=True,
     definiteness=_product_definiteness,
-    exponents=(1, 1),
+    exponents=(1.0, 1.0),
     inverse=_product_inverse,
     enclosure=enclosures.product,
 )
@@ -258,7 +258,7 @@ def _quotient_inverse(arguments: Arguments, params: Params) -> Inverse | None:
     plain_to_log=_quotient_in_log,
     dependence=Dependence.ELEMENTWISE,
     linear_in=(0,),
-    exponents=(1, -1),
+    exponents=(1.0, -1.0),
     definiteness=_quotient_definiteness,
     inverse=_quotient_inverse,
     infinite_slope=(1,),
@@ -416,7 +416,10 @@ def _power_inverse(arguments: Arguments, params: Params) -> Inverse | None:
 
 def _constant_exponent(arguments: Arguments, params: Params) -> Exponents:
     """That of the base."""
-    return (_exponents(arguments),)
+    exponents = _exponents(arguments)
+    if exponents is None or exponents.size == 0 or np.any(exponents != exponents.flat[0]):
+        return (exponents,)
+    return (float(exponents.flat[0]),)
 
 
 def _power_enclosure(ranges: enclosures.Ranges) -> enclosures.Interval:

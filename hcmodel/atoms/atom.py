@@ -15,7 +15,15 @@ from typing import Any
 import numpy as np
 
 from hcmodel.atoms import enclosures
-from hcmodel.atoms.algebra import EVERY_ARGUMENT, Exponents, Factor, Inverse, Pieces, Places
+from hcmodel.atoms.algebra import (
+    EVERY_ARGUMENT,
+    Exponent,
+    Exponents,
+    Factor,
+    Inverse,
+    Pieces,
+    Places,
+)
 from hcmodel.atoms.cones import ConeForms
 from hcmodel.atoms.rules import (
     Always,
@@ -263,16 +271,14 @@ def _unlisted(values: tuple[Any, ...]) -> Sequence[Any]:
     return values
 
 
-def _natural(exponent: np.ndarray | None) -> int | None:
+def _natural(exponent: Exponent) -> int | None:
     """The largest of exponents that are natural numbers; None where one is not, or is not known."""
-    if exponent is None or not np.all((exponent >= 0) & (exponent == np.rint(exponent))):
+    if exponent is None:
         return None
-    return int(np.max(exponent, initial=0))
-
-
-def _as_exponents(given: Any) -> Any:
-    """Constant exponents as arrays; rules and None stay."""
-    return tuple(np.array(float(each)) for each in given) if isinstance(given, tuple) else given
+    whole = np.asarray(exponent)
+    if not np.all((whole >= 0) & (whole == np.rint(whole))):
+        return None
+    return int(np.max(whole, initial=0))
 
 
 def _user_signature(parameters: list[inspect.Parameter], leading: str | None) -> inspect.Signature:
@@ -348,7 +354,7 @@ def atom(
             dependence=dependence if callable(dependence) else Always(dependence),
             summed=summed,
             linear_in=linear_in,
-            exponents=as_rule(_as_exponents(exponents)),
+            exponents=as_rule(exponents),
             factors=as_rule(factors),
             degree_rule=as_rule(degree),
             homogeneous=homogeneous,

@@ -127,7 +127,7 @@ def _root_of_known_sign(arguments: Arguments, params: Params) -> Inverse | None:
     log_to_plain=CONVEX,
     plain_to_log=_concave_away_from_zero,
     dependence=ENTRYWISE,
-    exponents=(2,),
+    exponents=(2.0,),
     inverse=_root_of_known_sign,
     cone_form=cones.SQUARE,
 )
@@ -146,7 +146,7 @@ def square(xp: Any, a: Any) -> Any:
     log_to_plain=CONVEX,
     plain_to_log=CONVEX,
     dependence=ENTRYWISE,
-    exponents=(-1,),
+    exponents=(-1.0,),
     inverse=everywhere(lambda xp, result: 1.0 / result),
     infinite_slope=(0,),
     cone_form=cones.INVERSE,

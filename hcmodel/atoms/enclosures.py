@@ -70,11 +70,9 @@ def derived(ranges: Ranges) -> Interval:
     if atom.moves_entries:
         lows, highs = zip(*ranges.inside, strict=True)
         return ordered(ranges.value(*lows), ranges.value(*highs))
-    if atom.adds_products(ranges.shapes, ranges.params):
-        if count == 1:
-            return _linear(ranges)
-        if count == 2 and any(ranges.known):
-            return _linear_in_one(ranges, ranges.known.index(True))
+    linear = count == 1 or (count == 2 and any(ranges.known))
+    if linear and atom.adds_products(ranges.shapes, ranges.params):
+        return _linear(ranges) if count == 1 else _linear_in_one(ranges, ranges.known.index(True))
     return by_shape(ranges, ranges.inside)
 
 
@@ -126,7 +124,10 @@ def outward(interval: Interval) -> Interval:
 
 def spread(interval: Interval, shape: Shape) -> Interval:
     """The interval for each entry of an array of this shape."""
-    return np.broadcast_to(interval[0], shape), np.broadcast_to(interval[1], shape)
+    low, high = interval
+    if low.shape == high.shape == shape:
+        return interval
+    return np.broadcast_to(low, shape), np.broadcast_to(high, shape)
 
 
 def _inside(interval: Interval, domain: Domain) -> Interval:

@@ -51,14 +51,19 @@ def _matmul_dependence(shapes: Sequence[Shape], params: dict[str, Any]) -> Depen
     return Contraction(subscripts) if subscripts else Dependence.DENSE
 
 
+# By the numbers of axes; the product of a row and a matrix is a column again.
+MATMUL_FACTORS = {
+    (1, 1): (Factor(0, transposed=True), Factor(1)),
+    (1, 2): (Factor(1, transposed=True), Factor(0)),
+    (2, 1): (Factor(0), Factor(1)),
+    (2, 2): (Factor(0), Factor(1)),
+}
+
+
 def _matmul_factors(arguments: Arguments, params: Params) -> tuple[Factor, ...]:
     """Both arguments; a vector on the left is a row."""
-    left, right = (len(argument.shape) for argument in arguments)
-    if left == 1 and right == 2:
-        return Factor(1, transposed=True), Factor(0)  # the result is a column again
-    if not 1 <= left <= 2 or not 1 <= right <= 2:
-        return ()
-    return Factor(0, transposed=left == 1), Factor(1)
+    left, right = arguments
+    return MATMUL_FACTORS.get((len(left.shape), len(right.shape)), ())
 
 
 @atom(

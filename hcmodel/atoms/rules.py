@@ -19,7 +19,13 @@ from hcmodel.expressions.shapes import Shape
 T = TypeVar("T")
 
 
-class Sign(Enum):
+class Word(Enum):
+    """A word of the vocabulary. Proofs look words up often, so they hash as fast as objects do."""
+
+    __hash__ = object.__hash__
+
+
+class Sign(Word):
     """What is known of the sign of every entry."""
 
     POSITIVE = "positive"
@@ -29,17 +35,11 @@ class Sign(Enum):
     NEGATIVE = "negative"
     UNKNOWN = "unknown"
 
-    @property
-    def is_nonnegative(self) -> bool:
-        return self in (Sign.POSITIVE, Sign.NONNEGATIVE, Sign.ZERO)
-
-    @property
-    def is_nonpositive(self) -> bool:
-        return self in (Sign.NEGATIVE, Sign.NONPOSITIVE, Sign.ZERO)
-
-    @property
-    def is_strict(self) -> bool:
-        return self in (Sign.POSITIVE, Sign.NEGATIVE)
+    def __init__(self, value: str) -> None:
+        # attributes and not properties: they are asked for at every node of a graph
+        self.is_nonnegative = value in ("positive", "nonnegative", "zero")
+        self.is_nonpositive = value in ("negative", "nonpositive", "zero")
+        self.is_strict = value in ("positive", "negative")
 
     @property
     def negated(self) -> Sign:
@@ -54,7 +54,7 @@ _NEGATED = {
 }
 
 
-class Monotonicity(Enum):
+class Monotonicity(Word):
     """How each entry of the result moves with the entries of one argument."""
 
     INCREASING = "increasing"
@@ -73,7 +73,7 @@ _REVERSED = {
 }
 
 
-class Curvature(Enum):
+class Curvature(Word):
     """The shape of each entry of the result as a function of the arguments."""
 
     AFFINE = "affine"
@@ -89,7 +89,7 @@ class Curvature(Enum):
 _FLIPPED = {Curvature.CONVEX: Curvature.CONCAVE, Curvature.CONCAVE: Curvature.CONVEX}
 
 
-class Kind(Enum):
+class Kind(Word):
     """Whether an atom has kinks, and whether linear rows can express them."""
 
     SMOOTH = "smooth"
@@ -97,7 +97,7 @@ class Kind(Enum):
     KINKED = "kinked"
 
 
-class Domain(Enum):
+class Domain(Word):
     """Where an argument may lie; elsewhere the value is not finite."""
 
     REALS = "all reals"
@@ -111,7 +111,7 @@ class Domain(Enum):
     SCHUR = "eigenvalues inside the unit circle"
 
 
-class Dependence(Enum):
+class Dependence(Word):
     """Which entries of the arguments an entry of the result depends on."""
 
     ELEMENTWISE = "the broadcast entries"

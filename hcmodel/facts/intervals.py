@@ -61,7 +61,6 @@ def enclosure(
     atom: Atom,
     params: dict[str, Any],
     arguments: Sequence[Interval],
-    shapes: Sequence[tuple[int, ...]],
     known: Sequence[bool],
     answers: Answers,
 ) -> Interval:
@@ -73,7 +72,7 @@ def enclosure(
         atom,
         params,
         arguments,
-        shapes,
+        [fact.shape for fact in answers.facts],
         known,
         answers.domains,
         answers.moves,

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
@@ -18,8 +17,7 @@ LONGEST = 8  # letters; longer products are not looked at
 DEEPEST = 32  # products inside products
 
 
-@dataclass(frozen=True, slots=True)
-class Letter:
+class Letter(NamedTuple):
     """A node, its transpose, its inverse, or the transpose of its inverse; vectors are columns."""
 
     number: int
@@ -36,8 +34,8 @@ def word(factors: Sequence[Factor], arguments: Sequence[Node], nodes: Sequence[N
     `nodes` has all earlier nodes by their numbers.
     """
     letters: list[Letter] = []
-    for factor in factors:
-        letter = Letter(arguments[factor.place].number, factor.transposed, factor.inverted)
+    for place, transposed, inverted in factors:
+        letter = Letter(arguments[place].number, transposed, inverted)
         letters += _expanded(letter, nodes, DEEPEST)
         if len(letters) > LONGEST:
             return ()

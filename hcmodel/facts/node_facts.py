@@ -152,14 +152,14 @@ class Facts:
             return _applied_constant(number, expression, arguments, nodes)
         atom, params = expression.atom, dict(expression.params)
         answers = self._answers(expression, params, nodes)
-        word = matrix_words.word(answers.factors, nodes, self.nodes)
+        factors = answers.factors
+        word = matrix_words.word(factors, nodes, self.nodes) if factors else ()
         pattern = patterns.find(atom, answers, nodes, self.nodes, word)
         sign = stronger(answers.sign, patterns.sign(pattern))
         interval = intervals.enclosure(
             atom,
             params,
             [node.exact_interval for node in nodes],
-            [node.shape for node in nodes],
             [node.known for node in nodes],
             answers,
         )
@@ -186,7 +186,7 @@ class Facts:
             variables=_union(nodes),
             definiteness=matrix,
             exponents=answers.exponents,
-            factors=answers.factors,
+            factors=factors,
             rule=rule,
             pattern=pattern,
         )

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from hcmodel.atoms.algebra import Exponents
+from hcmodel.atoms.algebra import Exponent, Exponents
 from hcmodel.atoms.rules import (
     Contraction,
     Curvature,
@@ -73,8 +73,10 @@ def find(
     exponents = answers.exponents
     if exponents is not None and len(exponents) == 1:
         return _power(exponents[0], arguments[0])
-    found = _square(atom, answers, arguments) or _quadratic(word, nodes)
-    if found is None and answers.dependence == TRACE:
+    found = _square(atom, answers, arguments)
+    if found is None and word:
+        found = _quadratic(word, nodes)
+    if len(arguments) == 1 and answers.dependence == TRACE:
         found = _trace_of_inverse(arguments[0], nodes)
     if found is not None:
         return found
@@ -110,18 +112,19 @@ def _keeping_root(atom: Atom, answers: Answers, arguments: Sequence[Node]) -> Se
     return arguments if atom.is_homogeneous and convex else ()
 
 
-def _power(exponents: np.ndarray | None, base: Node) -> Pattern | None:
-    if exponents is None or exponents.size == 0 or base.constant:
+def _power(exponents: Exponent, base: Node) -> Pattern | None:
+    if exponents is None or base.constant:
         return None
-    if np.all(exponents >= 2):
-        even = bool(np.all(exponents % 2 == 0))
+    least = exponents if isinstance(exponents, float) else np.min(exponents, initial=np.inf)
+    if least >= 2:
+        even = bool(np.all(np.mod(exponents, 2) == 0))
         fractional = bool(np.all(exponents != np.rint(exponents)))
         if even or fractional or base.sign.is_nonnegative:
             return Pattern(Kind.SQUARE, (base.number,))
         return None
-    if np.all(exponents >= 1):
+    if least >= 1:
         return Pattern(Kind.POWER_OF_ROOT, (base.number,))
-    return Pattern(Kind.ROOT, (base.number,)) if np.all(exponents >= 0.5) else None
+    return Pattern(Kind.ROOT, (base.number,)) if least >= 0.5 else None
 
 
 def _over(
@@ -131,11 +134,12 @@ def _over(
     if exponents is None or len(exponents) != 2:
         return None
     for numerator, other in ((0, 1), (1, 0)):
-        if not _is(exponents[numerator], 1):
+        above, below = exponents[numerator], exponents[other]
+        if not isinstance(above, float) or not isinstance(below, float) or above != 1:
             continue
-        if _is(exponents[other], -1) and not arguments[other].constant:
+        if below == -1 and not arguments[other].constant:
             return Pattern(Kind.OVER, (arguments[numerator].number, arguments[other].number))
-        divisor = _divisor(arguments[other], nodes) if _is(exponents[other], 1) else None
+        divisor = _divisor(arguments[other], nodes) if below == 1 else None
         if divisor is not None:
             return Pattern(Kind.OVER, (arguments[numerator].number, divisor))
     return None
@@ -145,16 +149,14 @@ def _divisor(node: Node, nodes: Sequence[Node]) -> int | None:
     """The number of b in a node that is k / b, with a constant k > 0."""
     if node.exponents is None:
         return None
-    inner = [nodes[i] for i in node.arguments[: len(node.exponents)]]
-    below = [i for i, exponent in enumerate(node.exponents) if _is(exponent, -1)]
-    above = [each for i, each in enumerate(inner) if i not in below]
-    if len(below) != 1 or not all(each.constant and each.sign is Sign.POSITIVE for each in above):
+    below = [i for i, each in enumerate(node.exponents) if isinstance(each, float) and each == -1]
+    if len(below) != 1:
         return None
-    return inner[below[0]].number
-
-
-def _is(exponent: np.ndarray | None, number: float) -> bool:
-    return exponent is not None and bool(np.all(exponent == number))
+    for i in range(len(node.exponents)):
+        factor = nodes[node.arguments[i]]
+        if i not in below and not (factor.constant and factor.sign is Sign.POSITIVE):
+            return None
+    return node.arguments[below[0]]
 
 
 # quadratic forms and matrix fractions

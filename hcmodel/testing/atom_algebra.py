@@ -282,9 +282,8 @@ def enclosures(case: Situation) -> Iterator[str]:
     one, other = case.draw(), case.draw()
     ends = [(np.minimum(a, b), np.maximum(a, b)) for a, b in zip(one, other, strict=True)]
     known = [argument.constant for argument in case.arguments]
-    shapes = [argument.shape for argument in case.arguments]
     answers = ask(case.atom, case.params, case.arguments)
-    low, high = enclosure(case.atom, case.params, ends, shapes, known, answers)
+    low, high = enclosure(case.atom, case.params, ends, known, answers)
     for _ in range(INSIDE):
         share = [case.generator.uniform(size=np.shape(a)) for a in one]
         inside = [a + s * (b - a) for a, b, s in zip(one, other, share, strict=True)]

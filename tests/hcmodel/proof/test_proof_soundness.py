@@ -147,9 +147,9 @@ MUTATIONS: dict[str, Callable[[pytest.MonkeyPatch], None]] = {
     ),
     "domains are ignored": replaced(local_rules, "_needed", lambda *known: 0),
     "products of ends": replaced(enclosures, "_corners", lambda a, b: (a[0] * b[0], a[1] * b[1])),
-    "square roots are squares": mutated("sqrt", exponents=(np.array(2.0),)),
+    "square roots are squares": mutated("sqrt", exponents=(2.0,)),
     "differences are sums": mutated("sub", summed=(1,)),
-    "log1p is its argument": mutated("log1p", exponents=(np.array(1.0),)),
+    "log1p is its argument": mutated("log1p", exponents=(1.0,)),
     "convex is log-convex": replaced(
         curvature, "_closed", lambda node, plain, log, root: (plain, log | plain, root)
     ),
