@@ -328,8 +328,8 @@ class Translation:
         exponents = atom.exponents(arguments, params)
         if exponents is not None and all(each is not None for each in exponents):
             parts = []
-            for argument, exponent in zip(expression.args, exponents, strict=False):
-                assert exponent is not None
+            for argument, given in zip(expression.args, exponents, strict=False):
+                exponent = np.asarray(given, dtype=float)
                 if self._mixed(exponent, argument):
                     return None
                 own = side.times(float(np.sign(exponent).flat[0]) if exponent.size else 1.0)
