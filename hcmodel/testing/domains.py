@@ -26,8 +26,8 @@ from hcmodel.solvers.sets.domain import Domain
 
 FloatArray = NDArray[np.float64]
 
-# What a closed form may miss by, and what a method may miss by that compares with a cone program,
-# both relative to max(1, |x|).
+# The error allowed to a closed form, and to a comparison with a cone program, whose points have half as
+# many digits as its value; both relative to max(1, |x|).
 EXACT, ROUGH = 1e-9, 1e-5
 # How near to a bound a point has to be to lie on a face.
 ON_FACE = 1e-9

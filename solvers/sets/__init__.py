@@ -1,1 +1,1 @@
-"""Convex sets: what methods may ask of the set of the variables."""
+"""Convex sets: everything that methods, certificates and the analysis ask of the set of the variables."""

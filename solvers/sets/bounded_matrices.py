@@ -33,7 +33,7 @@ from hcmodel.solvers.sets.matrices import SymmetricMatrices
 FloatArray = NDArray[np.float64]
 
 # The weight of a matrix's own size in the search for a central one: it decides between matrices of equal
-# room, and what it costs in room is below 1e-6.
+# room, and costs about 1e-6 of it.
 SMALL_CENTER = 1e-6
 # The room, relative to the bounds, that counts as none: a hundred times the backend's accuracy.
 NO_ROOM = 1e-8
@@ -76,7 +76,7 @@ class BoundedMatrices(Domain):
         return clip_slope(to_matrix(x), self.matrices.smallest, self.matrices.largest)
 
     def _inside(self, x: FloatArray) -> FloatArray:
-        """Within the entries' bounds already; pulled to the central point until within the others."""
+        """x, which satisfies the bounds on entries, moved towards the center until it satisfies all."""
         values = np.linalg.eigvalsh(to_matrix(x))
         center = self._center[0]
         inner = np.linalg.eigvalsh(to_matrix(center))
@@ -107,7 +107,7 @@ class BoundedMatrices(Domain):
     def _split(
         self, x: FloatArray, direction: FloatArray, tolerance: float
     ) -> tuple[FloatArray, FloatArray]:
-        """The direction's part in the tangent cone, and what the bounds on entries hold back of it."""
+        """The direction's part in the tangent cone, and the multipliers of the bounds on entries."""
         length = float(np.linalg.norm(direction))
         if length == 0.0:
             return direction, direction
@@ -153,7 +153,7 @@ class BoundedMatrices(Domain):
         return self.entries.tangent_basis()
 
     def face_basis(self, x: FloatArray, share: float) -> scipy.sparse.csr_array:
-        """Of the directions along the eigenvalues' face, those that leave entries on bounds there."""
+        """The directions along the eigenvalues' face that do not move entries off their bounds."""
         basis = self.matrices.face_basis(x, share).toarray()
         reach = share * self.metric(x)
         held = (x - self.entries.lower <= reach) | (self.entries.upper - x <= reach)
@@ -206,7 +206,7 @@ class BoundedMatrices(Domain):
 
     def sample(self, generator: np.random.Generator) -> FloatArray:
         middle = self.middle()
-        # Pulled inwards, for the projection alone would put most of the points on bounds.
+        # Moved inwards, because the projection alone would put most of the points on bounds.
         far = self.project(self.matrices.sample(generator))
         return middle + generator.random() * (far - middle)
 
@@ -217,7 +217,7 @@ class BoundedMatrices(Domain):
 
     @functools.cached_property
     def _center(self) -> tuple[FloatArray, float]:
-        """A matrix as far inside as can be, and by how much (at most 1); fixed entries do not count.
+        """A matrix as far inside as possible, and by how much (at most 1); fixed entries do not count.
 
         A set without room, such as a fixed matrix with an eigenvalue on its bound, has 0; one that is
         empty a negative number.
@@ -231,7 +231,7 @@ class BoundedMatrices(Domain):
         fixed = box.lower == box.upper
         free = np.full(size + 1, np.inf)
         program = QuadraticProgram(
-            # of many central matrices, a small one
+            # of several central matrices, a small one
             quadratic=np.append(np.full(size, SMALL_CENTER / scale**2), 0.0),
             linear=-margin,
             inequality=np.vstack([margin[None], margin + units[above], margin - units[below]]),

@@ -1,6 +1,6 @@
 """Simplices with bounds on their entries.
 
-A bound changes little here: what the plain simplex clips to [0, ∞) is clipped to [lower, upper].
+The formulas are those of the plain simplex, with [lower, upper] in place of [0, ∞).
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ FloatArray = NDArray[np.float64]
 
 @dataclass(frozen=True)
 class BoundedSimplices(Domain):
-    """`count` distributions over `length` outcomes, with lower <= x <= upper besides."""
+    """`count` distributions over `length` outcomes, that also satisfy lower <= x <= upper."""
 
     count: int
     length: int
@@ -85,7 +85,7 @@ class BoundedSimplices(Domain):
     def bound_multipliers(
         self, x: FloatArray, direction: FloatArray, tolerance: float
     ) -> FloatArray:
-        """What the bounds hold back once the number that belongs to the sum is taken off."""
+        """What the bounds hold back after the multiplier of the sum is subtracted."""
         low = np.where(x <= self.lower + tolerance, 0.0, -np.inf)
         high = np.where(x >= self.upper - tolerance, 0.0, np.inf)
         wanted = self._rows(direction)
@@ -148,7 +148,7 @@ class BoundedSimplices(Domain):
         shares = generator.dirichlet(np.ones(self.length), size=self.count)
         spread = low + (1.0 - low.sum(axis=1, keepdims=True)) * shares
         middle = self.middle()
-        # Pulled inwards, for the projection alone would put most of the points on upper bounds.
+        # Moved inwards, because the projection alone would put most of the points on upper bounds.
         return middle + generator.random() * (self.project(spread.reshape(-1)) - middle)
 
     def middle(self) -> FloatArray:

@@ -223,7 +223,7 @@ class Domain(ABC):
         middle, width = self.middle(), self.width()
         spread = np.where(np.isfinite(width), width, self.metric(middle))
         far = self.project(middle + spread * generator.normal(size=self.dimension))
-        # Pulled inwards, for the projection alone would put most of the points on the boundary.
+        # Moved inwards, because the projection alone would put most of the points on the boundary.
         return np.asarray(middle + generator.random() * (far - middle))
 
     # ---- what certificates ask
@@ -241,7 +241,7 @@ class Domain(ABC):
         return HalfSpaces.joined([HalfSpaces.between(lower, upper, center), self.cuts(center)])
 
     def cuts(self, center: FloatArray) -> HalfSpaces:
-        """Half-spaces that contain X and are no bounds on single entries."""
+        """Half-spaces that contain X and are not bounds on single entries."""
         return HalfSpaces.none(self.dimension)
 
     # ---- what the analysis asks: KKT points beyond doubt

@@ -23,7 +23,7 @@ from hcmodel.solvers.sets.half_spaces import HalfSpaces
 
 FloatArray = NDArray[np.float64]
 
-# Eigenvalues below this share of the largest count as so large where a length is relative to them. On the
+# Smaller eigenvalues, relative to the largest, are raised to this in lengths relative to them. On the
 # regulators of tests/benchmarks/calls.py sbl-adals needs the same points with 1e-8.
 SMALLEST_FACTOR = 1e-3
 # Without an upper bound, eigenvalues are sampled up to this much above the lower one, or above 0.
@@ -79,7 +79,7 @@ class SymmetricMatrices(Domain):
         return np.zeros(self.dimension)
 
     def norm(self, x: FloatArray) -> FloatArray:
-        """‖P^−½ D P^−½‖, for positive definite matrices move by factors, as positive numbers do."""
+        """‖P^−½ D P^−½‖, since positive definite matrices move by factors, as positive numbers do."""
         if self.smallest < 0:
             return np.ones(self.dimension)
         values, vectors = np.linalg.eigh(to_matrix(x / self.metric(x)))

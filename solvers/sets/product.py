@@ -1,4 +1,4 @@
-"""Sets side by side."""
+"""Products of sets, each over its own slice of the flat vector."""
 
 from __future__ import annotations
 
