@@ -83,7 +83,7 @@ def record(
     stack, canonical = problem.compile(), problem.canonical
     oracle = Oracle(stack, canonical.outer, budget=Budget(max_calls))
     task = Task(oracle, canonical.domain, tolerance, optimal_value)
-    start = start_vector(canonical, None, warm_start=False)
+    start = start_vector(problem.model, canonical.domain, None, warm_start=False)
     recorder = Recorder(method)
     result = run(recorder, task, start)
     kept = [

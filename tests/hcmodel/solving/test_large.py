@@ -7,7 +7,7 @@ import pytest
 
 import hcmodel as hc
 from hcmodel.engines import autograd_, forward
-from hcmodel.reductions import forms
+from hcmodel.reductions import smooth
 from tests.problems.large import chained_program
 
 
@@ -93,7 +93,7 @@ def test_limited_memory_on_simplices_and_definite_matrices() -> None:
 def test_a_dense_map_of_many_unknowns_leaves_newtons_method(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(forms, "DENSE_LIMIT", 1)
+    monkeypatch.setattr(smooth, "DENSE_LIMIT", 1)
     P, K = hc.Variable(name="P", pos=True), hc.Variable(name="K")
     lqr = hc.Problem(hc.Minimize((1 + K**2) * P), [2 * (1 + K) * P + 1 == 0], hidden=[P, K * P])
     lqr.solve()
