@@ -43,7 +43,7 @@ def best(action: Callable[[], Any], repeats: int = 3) -> float:
 
 def proof_against_solution() -> None:
     problem = load("posynomial")
-    parts = (problem.objective.expression, problem.canonical.sign, problem.constraints)
+    parts = (problem.objective.expression, problem.objective.sign, problem.constraints)
     problem.solve()
     proof = best(lambda: prove(*parts))
     analysis = best(lambda: analyze(problem))

@@ -37,17 +37,16 @@ def best_seconds(action: Callable[[], Any], repeats: int = 5) -> float:
 
 def measure(name: str, problem: hc.Problem, samples: int) -> None:
     forms = problem.forms()
-    forms.written.refresh()
+    forms.refresh()
     form = forms.hidden()
     assert form is not None
-    form.refresh()
-    start = form.from_written(start_vector(problem.canonical, None, False))
+    start = form.chain.point(start_vector(problem.model, problem.canonical.domain, None, False))
     task = Task(form.oracle(), form.domain, TOLERANCE, geometry=form.geometry)
     clock = time.perf_counter()
     result = run(HiddenNewton(), task, start, max_iterations=400)
     iteration = (time.perf_counter() - clock) / max(result.iterations, 1)
     evaluation = form.oracle().at(result.point)
-    value = problem.canonical.sign * float(problem.solve(tol=TOLERANCE) or 0.0)
+    value = problem.objective.sign * float(problem.solve(tol=TOLERANCE) or 0.0)
     clock = time.perf_counter()
     problem.analyze(samples)
     analysis = time.perf_counter() - clock

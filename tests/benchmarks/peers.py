@@ -174,15 +174,16 @@ class Arrays:
     problem: hc.Problem
 
     def __post_init__(self) -> None:
-        self.form.refresh()
+        self.problem.forms().refresh()
 
     @property
     def form(self) -> Any:
         return self.problem.forms().lifted
 
     def start(self) -> FloatArray:
-        first = start_vector(self.problem.canonical, None, False)
-        return np.asarray(self.form.from_written(self.problem.canonical.domain.project(first)))
+        domain = self.problem.canonical.domain
+        first = start_vector(self.problem.model, domain, None, False)
+        return np.asarray(self.form.chain.point(domain.project(first)))
 
     def bounds(self) -> tuple[FloatArray, FloatArray]:
         size = self.form.canonical.layout.size
@@ -257,7 +258,7 @@ def scipy_method(name: str) -> Callable[[Case], Outcome | str]:
         except ValueError as error:  # scipy's own: infinite or undefined values
             return f"fails: {str(error).split('.')[0]}"
         last = oracle.at(np.clip(found.x, lower, upper))
-        sign = model.form.canonical.sign
+        sign = model.problem.objective.sign
         return Outcome(
             sign * last.objective, float(np.max(last.violations, initial=0.0)), _said(found)
         )

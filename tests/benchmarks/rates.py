@@ -18,14 +18,13 @@ import numpy as np
 
 sys.path.insert(0, str(Path(__file__).parents[2]))
 
-from tests.solvers.test_theory_promises import DOMAIN, Member, conflict
-
 from hcmodel.solvers.first_order.accelerated_gradient import AcceleratedGradient
 from hcmodel.solvers.first_order.switching_subgradient import SwitchingSubgradient
 from hcmodel.solvers.first_order.theory_bundle import TheoryStarBundleLevel
 from hcmodel.solvers.first_order.theory_ippm import TheoryIppm
 from hcmodel.solvers.loop import Task, run
 from hcmodel.solvers.theory.budget import budget
+from tests.solvers.theory.test_theory_promises import DOMAIN, Member, conflict
 
 CASES: list[tuple[str, float, np.ndarray, Callable[[Member], Any]]] = [
     ("sbl-star", 1.0, np.geomspace(1e-3, 1e-4, 4), lambda m: TheoryStarBundleLevel(m.constants)),
