@@ -13,10 +13,18 @@ if TYPE_CHECKING:
     from hcmodel.testing.atoms import check_atom
     from hcmodel.testing.domains import check_domain
     from hcmodel.testing.engines import check_engine
+    from hcmodel.testing.methods import check_method
     from hcmodel.testing.reductions import check_reduction
     from hcmodel.testing.samples import Sample
 
-__all__ = ["Sample", "check_atom", "check_domain", "check_engine", "check_reduction"]
+__all__ = [
+    "Sample",
+    "check_atom",
+    "check_domain",
+    "check_engine",
+    "check_method",
+    "check_reduction",
+]
 
 # Where each public name is defined.
 _MODULES = {
@@ -24,6 +32,7 @@ _MODULES = {
     "check_atom": "atoms",
     "check_domain": "domains",
     "check_engine": "engines",
+    "check_method": "methods",
     "check_reduction": "reductions",
 }
 

@@ -27,6 +27,7 @@ from hcmodel.engines.registry import unable
 from hcmodel.errors import DataError, ModelError
 from hcmodel.expressions.layout import Layout
 from hcmodel.expressions.leaves import Expression, Parameter, Variable
+from hcmodel.testing.naming import named
 from hcmodel.testing.samples import ALL_SAMPLES, Sample
 
 if TYPE_CHECKING:
@@ -75,9 +76,9 @@ def check_engine(
         _weights_may_include_the_map,
         _symmetric_variables_are_stored_as_triangles,
     ):
-        with _named(f"{engine.name}: {check.__name__.strip('_').replace('_', ' ')}"):
+        with named(f"{engine.name}: {check.__name__.strip('_').replace('_', ' ')}"):
             check(checker)
-    with _named(f"{engine.name}: large models"):
+    with named(f"{engine.name}: large models"):
         checker.program(*_chain(60))
     expressed: dict[str, None] = {}
     refused: dict[str, None] = {}
@@ -87,21 +88,6 @@ def check_engine(
     for problem in problems:
         models += checker.problem(problem)
     return EngineReport(tuple(expressed), tuple(refused), models)
-
-
-class _named:  # noqa: N801  (a context manager, used as a statement)
-    """Puts a name in front of what fails inside; errors of other kinds become assertions too."""
-
-    def __init__(self, name: str) -> None:
-        self.name = name
-
-    def __enter__(self) -> None:
-        return None
-
-    def __exit__(self, kind: Any, error: BaseException | None, traceback: Any) -> None:
-        if isinstance(error, Exception):
-            word = "" if isinstance(error, AssertionError) else f"{type(error).__name__}: "
-            raise AssertionError(f"{self.name}: {word}{error}") from error
 
 
 @dataclass(frozen=True)
@@ -137,7 +123,7 @@ class _Checker:
         if unable(self.engine, program):
             return False
         point = layout.pack([sample.arguments[i] for i in moving])
-        with _named(f"{self.engine.name}: {sample}"):
+        with named(f"{self.engine.name}: {sample}"):
             stack = self.program(program, point)
             expected = np.ravel(sample.reference(*sample.arguments))
             _close(stack.evaluate(point, "all").values, expected, VALUE_TOLERANCE, "values")
@@ -157,7 +143,7 @@ class _Checker:
             candidates = itertools.chain([canonical.domain.middle()], candidates)
         usable = (x for x in candidates if _differentiable(reference, x))
         points = list(itertools.islice(usable, POINTS))
-        with _named(f"{self.engine.name}: {problem!r}"):
+        with named(f"{self.engine.name}: {problem!r}"):
             assert points, "no point was found at which the model is differentiable"
             for point in points:
                 self.program(program, point)
