@@ -63,3 +63,23 @@ def test_python_examples_run(example: Path) -> None:
         env={"PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1"},
     )
     assert re.search(r"\b(locally_)?optimal\b", run.stdout)
+
+
+def test_the_gate_tests_the_oldest_versions_that_are_allowed() -> None:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    oldest = dict(
+        line.split("==")
+        for line in (ROOT / ".ci" / "oldest.txt").read_text().splitlines()
+        if "==" in line
+    )
+    allowed = dict(each.split(">=") for each in project["dependencies"])
+    assert oldest.keys() == allowed.keys()
+    for name, version in allowed.items():
+        padded = [*version.split("."), "0", "0"][:3]
+        assert oldest[name].split(".") == padded, name
+
+
+def test_the_fast_part_of_the_suite_exists() -> None:
+    listed = (ROOT / ".ci" / "fast.txt").read_text().splitlines()
+    for line in listed:
+        assert line.startswith("#") or (ROOT / line).exists(), line

@@ -117,7 +117,9 @@ class Domain(ABC):
         """
         metric = self.metric(x)
         held, equations = face_equations(self.cone_rows(), x, metric, share)
-        hull = scipy.linalg.null_space(self.tangent_basis().toarray().T)
+        tangent = self.tangent_basis().toarray()
+        # scipy before 1.14 takes no empty matrix
+        hull = scipy.linalg.null_space(tangent.T) if tangent.size else np.eye(x.size)
         equations = np.vstack([equations, hull.T * metric])
         free = np.flatnonzero(~held)
         inner = np.eye(free.size)
