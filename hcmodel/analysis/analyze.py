@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from hcmodel.analysis.analysis_options import CONSTANTS
 from hcmodel.analysis.constants import constants_in
 from hcmodel.analysis.counterexample import Counterexample
 from hcmodel.analysis.hidden_map import HiddenMap
@@ -28,8 +29,6 @@ from hcmodel.report.analysis import analysis_html, analysis_json, analysis_text
 from hcmodel.solvers.theory.theorems import Constants
 
 PROVEN, NOT_REFUTED, REFUTED = "proven", "not refuted", "refuted"
-# Constants are looked at on fewer points than convexity: each costs a Hessian of every function.
-CONSTANT_SAMPLES = 30
 
 
 @dataclass(frozen=True)
@@ -89,7 +88,7 @@ def analyze(forms: Forms, samples: int = 200, seed: int = 0) -> Analysis:
     if free.proven:
         texts = ", ".join(_texts(free.coordinates).values())
         conditions.append(f"without the declaration the model is proven, in {texts}")
-    constants, labels = constants_in(forms, None, min(samples, CONSTANT_SAMPLES), seed)
+    constants, labels = constants_in(forms, None, min(samples, CONSTANTS.samples), seed)
     return Analysis(
         verdict=NOT_REFUTED if findings.counterexample is None else REFUTED,
         coordinates=_declared_texts(model, hidden),
@@ -125,7 +124,7 @@ def _proven(
     forms: Forms, proof: Proof, samples: int, seed: int, conditions: tuple[str, ...] = ()
 ) -> Analysis:
     model = forms.sign.before
-    few = min(samples, CONSTANT_SAMPLES)
+    few = min(samples, CONSTANTS.samples)
     constants, labels = constants_in(forms, proof.coordinates, few, seed)
     return Analysis(
         verdict=PROVEN,

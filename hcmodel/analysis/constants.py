@@ -12,6 +12,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
+from hcmodel.analysis.analysis_options import CONSTANTS
 from hcmodel.analysis.hidden_map import OBJECTIVE, HiddenMap, MapPoint
 from hcmodel.expressions.leaves import Variable
 from hcmodel.maps.declared import complete
@@ -25,12 +26,6 @@ FloatArray = NDArray[np.float64]
 Labels = dict[str, str]
 
 BOUND, ESTIMATE = "bound", "estimate"
-# Second derivatives are computed whole up to this dimension, and by differences of gradients beyond.
-LARGEST_HESSIAN = 40
-# Hessians in all, and at least for each function.
-MOST_HESSIANS, LEAST_HESSIANS = 120, 5
-# Rows beyond this number are looked at in part.
-MOST_ROWS = 20
 
 
 def estimate_constants(forms: Forms, samples: int = 50, seed: int = 0) -> tuple[Constants, Labels]:
@@ -125,17 +120,17 @@ def _functions(
 ) -> dict[str, float]:
     """ρ, L and G over the objective and the rows; no L where there are kinks."""
     rows = np.arange(model.rows)
-    if rows.size > MOST_ROWS:
-        rows = np.sort(generator.choice(rows, MOST_ROWS, replace=False))
+    if rows.size > CONSTANTS.most_rows:
+        rows = np.sort(generator.choice(rows, CONSTANTS.most_rows, replace=False))
     steepest = smooth = concave = 0.0
     tangent = model.domain.tangent_basis()
-    whole = model.domain.dimension <= LARGEST_HESSIAN and not model.stack.kinked
+    whole = model.domain.dimension <= CONSTANTS.largest_hessian and not model.stack.kinked
     for function in (OBJECTIVE, *rows.tolist()):
         slopes = np.array([tangent.T @ point.gradient(function) for point in points])
         known = np.isfinite(slopes).all(axis=1)
         steepest = max([steepest, *np.linalg.norm(slopes[known], axis=1).tolist()])
         if whole:
-            few = max(LEAST_HESSIANS, MOST_HESSIANS // (1 + rows.size))
+            few = max(CONSTANTS.least_hessians, CONSTANTS.most_hessians // (1 + rows.size))
             low, high = _by_hessians(points[:few], function)
         else:
             ys = np.array([tangent.T @ point.point for point in points])

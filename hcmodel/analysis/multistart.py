@@ -11,23 +11,18 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
+from hcmodel.analysis.analysis_options import MULTISTART, STATIONARY
 from hcmodel.analysis.counterexample import Counterexample
 from hcmodel.analysis.hidden_map import HiddenMap, MapPoint
 from hcmodel.analysis.sharp import sharp_minimum
-from hcmodel.analysis.stationary import NEAR, Stationary, is_clear, polish
+from hcmodel.analysis.stationary import Stationary, is_clear, polish
 from hcmodel.reductions.forms import Forms
 from hcmodel.solvers import kkt
 from hcmodel.solvers.methods import minimize
+from hcmodel.solvers.numerics import SUM_ROUNDING
 from hcmodel.solving.start import start_vector
 
 FloatArray = NDArray[np.float64]
-
-RUNS, CALLS_PER_RUN, TOLERANCE = 6, 400, 1e-8
-# Newton's method is also started from samples: it finds saddle points and maxima, too.
-NEWTON_STARTS = 12
-SHARP_STARTS = 16
-# By how much, relative to both values, the better point must be better.
-BETTER = 1e-4
 
 
 def refute_by_kkt(forms: Forms, samples: int, seed: int) -> tuple[Counterexample | None, int]:
@@ -43,11 +38,14 @@ def _search(
     points = model.sample(samples, generator)
     domain = forms.written.domain
     starts = [start_vector(forms.model, domain, None, False), domain.middle()]
-    starts += [point.point for point in points[: RUNS - len(starts)]]
+    starts += [point.point for point in points[: MULTISTART.runs - len(starts)]]
     ends = _runs(forms, starts)
     shown: list[Stationary] = []
-    tries = [*ends, *((point.point, np.zeros(model.rows)) for point in points[:SHARP_STARTS])]
-    for x, multipliers in tries[: len(ends) + NEWTON_STARTS]:
+    tries = [
+        *ends,
+        *((point.point, np.zeros(model.rows)) for point in points[: MULTISTART.sharp_starts]),
+    ]
+    for x, multipliers in tries[: len(ends) + MULTISTART.newton_starts]:
         found = polish(model, x, multipliers)
         shown += [] if found is None else [found]
     if model.stack.kinked:
@@ -64,7 +62,7 @@ def _search(
     for found in sorted(shown, key=lambda each: -each.point.objective):
         difference = found.point.objective - best.objective
         size = max(1.0, abs(best.objective), abs(found.point.objective))
-        if difference <= BETTER * size:
+        if difference <= MULTISTART.better * size:
             break
         if found.sharp or is_clear(model, found, difference, generator):
             return _described(forms, model, found, best), len(points)
@@ -82,15 +80,17 @@ def _runs(forms: Forms, starts: Sequence[FloatArray]) -> list[tuple[FloatArray, 
             written.domain,
             start,
             method="sbl-adals",
-            tolerance=TOLERANCE,
-            max_calls=CALLS_PER_RUN,
+            tolerance=MULTISTART.tolerance,
+            max_calls=MULTISTART.calls_per_run,
         )
         if result.evaluation is None or not result.evaluation.differentiable:
             continue
-        fitted = kkt.least_squares_multipliers(result.evaluation, written.domain, NEAR)
+        fitted = kkt.least_squares_multipliers(result.evaluation, written.domain, STATIONARY.near)
         multipliers = result.multipliers if fitted is None else fitted
         largest = float(np.max(np.abs(multipliers), initial=0.0))
-        kept = np.where(np.abs(multipliers) > 1e-6 * largest, multipliers, 0.0)
+        kept = np.where(
+            np.abs(multipliers) > MULTISTART.least_multiplier * largest, multipliers, 0.0
+        )
         found.append((result.point, kept))
     return found
 
@@ -101,7 +101,7 @@ def _described(
     back = forms.sign.value_back
     word = "lower" if back(1.0) > 0 else "higher"
     metric = np.asarray(model.domain.metric(found.point.point))
-    x = np.where(np.abs(found.point.point) < 1e-15 * metric, 0.0, found.point.point)
+    x = np.where(np.abs(found.point.point) < SUM_ROUNDING * metric, 0.0, found.point.point)
     what = "a strict local optimum" if found.sharp else "a KKT point"
     return Counterexample(
         kind="stationary point",

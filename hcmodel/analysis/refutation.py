@@ -16,6 +16,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from hcmodel.analysis.analysis_options import REFUTATION
 from hcmodel.analysis.counterexample import Counterexample
 from hcmodel.analysis.hidden_map import OBJECTIVE, HiddenMap, MapPoint
 from hcmodel.analysis.map_checks import Middles, middles, refute_map
@@ -32,14 +33,10 @@ from hcmodel.analysis.segments import (
     search_objective,
     search_row,
 )
+from hcmodel.solvers.numerics import TINY
 
 FloatArray = NDArray[np.float64]
 
-# Curvature below this, relative to the function's first and second derivatives, is worth a segment.
-SUSPICIOUS = -1e-6
-# How many of the worst points are followed downhill or tried by segments, and for how many steps.
-WORST, DOWNHILL_STEPS = 4, 12
-MOST_ROWS = 400
 NO_SAMPLE = "no sample was found at which every function is defined"
 
 
@@ -97,7 +94,7 @@ def bend(point: MapPoint, function: int, form: Form = plain, equality: bool = Fa
         slope = -slope / value
     if not (np.isfinite(curved).all() and np.isfinite(slope).all()):
         return None
-    size = max(float(np.linalg.norm(curved, 2)), float(np.linalg.norm(slope)), 1e-300)
+    size = max(float(np.linalg.norm(curved, 2)), float(np.linalg.norm(slope)), TINY)
     frame = np.eye(slope.size)
     if function != OBJECTIVE:
         frame = np.linalg.svd(slope.reshape(1, -1))[2][1:].T
@@ -139,14 +136,15 @@ def _refute_form(
 ) -> Segment | None:
     bends = [found for point in points if (found := bend(point, OBJECTIVE, form)) is not None]
     bends.sort(key=lambda found: found.score)
-    if bends and bends[0].score > SUSPICIOUS and hidden.dimension:
-        bends[:WORST] = [_downhill(found, form, generator) for found in bends[:WORST]]
+    if bends and bends[0].score > REFUTATION.suspicious and hidden.dimension:
+        worst, rest = bends[: REFUTATION.worst], bends[REFUTATION.worst :]
+        bends = [*(_downhill(found, form, generator) for found in worst), *rest]
         bends.sort(key=lambda found: found.score)
     lowest.extend(found.score for found in bends[:1])
     tests = [
         search_objective(found.point, found.direction, form)
-        for found in bends[:WORST]
-        if found.score < SUSPICIOUS
+        for found in bends[: REFUTATION.worst]
+        if found.score < REFUTATION.suspicious
     ]
     tests += [objective_violation(*triple, form) for triple in pairs.inside]
     return _clearest(tests)
@@ -154,8 +152,8 @@ def _refute_form(
 
 def _downhill(start: Bend, form: Form, generator: np.random.Generator) -> Bend:
     """Random steps that shrink, towards more negative curvature."""
-    hidden, best, radius = start.point.map, start, 0.5
-    for _ in range(DOWNHILL_STEPS):
+    hidden, best, radius = start.point.map, start, REFUTATION.first_step
+    for _ in range(REFUTATION.downhill_steps):
         natural = hidden.natural_basis(best.point.point)
         step = natural @ generator.normal(size=natural.shape[1])
         moved = hidden.domain.project(best.point.point + radius * step)
@@ -164,7 +162,7 @@ def _downhill(start: Bend, form: Form, generator: np.random.Generator) -> Bend:
         if found is not None and found.score < best.score:
             best = found
         else:
-            radius *= 0.7
+            radius *= REFUTATION.step_decrease
     return best
 
 
@@ -177,8 +175,8 @@ def _refute_rows(
 ) -> Segment | None:
     """A segment that leaves the row at which it bends most."""
     rows = np.arange(hidden.rows)
-    if rows.size > MOST_ROWS:
-        rows = np.sort(generator.choice(rows, MOST_ROWS, replace=False))
+    if rows.size > REFUTATION.most_rows:
+        rows = np.sort(generator.choice(rows, REFUTATION.most_rows, replace=False))
     each = max(4, len(points) // max(1, 4 * rows.size))
     for row in rows.tolist():
         equality = row >= hidden.inequalities
@@ -207,8 +205,8 @@ def _refute_row(
     lowest.extend(each.score for each in bends[:1])
     tests = [
         search_row(row, each.point, each.direction, equality)
-        for each in bends[:WORST]
-        if each.score < SUSPICIOUS
+        for each in bends[: REFUTATION.worst]
+        if each.score < REFUTATION.suspicious
     ]
     triples = list(pairs.inside)
     for first, second in itertools.pairwise(on_surface):

@@ -16,22 +16,13 @@ import numpy as np
 import scipy
 from numpy.typing import NDArray
 
+from hcmodel.analysis.analysis_options import SHARP, STATIONARY
 from hcmodel.analysis.hidden_map import OBJECTIVE, HiddenMap, MapPoint
 from hcmodel.analysis.segments import inside
-from hcmodel.analysis.stationary import NEAR, Stationary
+from hcmodel.analysis.stationary import Stationary
+from hcmodel.solvers.numerics import TINY
 
 FloatArray = NDArray[np.float64]
-
-LARGEST_DIMENSION = 12
-DESCENT_STEPS = 30
-FIRST_RADIUS = 0.2
-# What a violated row costs, in units of the objective's slope.
-PRICE = 1e3
-# The radius at which the pieces are read in the end, and the slope that counts as a rise, relative to
-# the gradient of the objective.
-FINAL_RADIUS, LEAST_RISE = 1e-6, 1e-3
-# Rows nearer to their bound than this many radii take part.
-REACH = 20.0
 
 
 @dataclass(frozen=True)
@@ -52,30 +43,32 @@ def sharp_minimum(
 
     A descent that comes near a point of `known` is given up.
     """
-    if not model.domain.is_box or model.domain.dimension > LARGEST_DIMENSION:
+    if not model.domain.is_box or model.domain.dimension > SHARP.largest_dimension:
         return None
-    x, radius = model.domain.project(start), FIRST_RADIUS
-    if any(np.all(np.abs(x - y) <= 1e-4 * model.domain.metric(x)) for y in known):
+    x, radius = model.domain.project(start), SHARP.first_radius
+    if any(np.all(np.abs(x - y) <= SHARP.known_start * model.domain.metric(x)) for y in known):
         return None
     last = np.zeros(x.size)
-    for _ in range(DESCENT_STEPS):
+    for _ in range(SHARP.descent_steps):
         step = _descent(model, x, radius, generator)
         if step is None:
             return None
         length = float(np.max(np.abs(step[0]) / model.domain.metric(x)))
         x = model.domain.project(x + step[0])
-        if length < 0.5 * radius:
-            radius *= 0.1
+        if length < SHARP.short * radius:
+            radius *= SHARP.short_decrease
         elif float(step[0] @ last) < 0.0:  # to and fro
-            radius *= 0.3
+            radius *= SHARP.turn_decrease
         last = step[0]
-        if radius < 0.5 * FINAL_RADIUS:
+        if radius < 0.5 * SHARP.final_radius:
             break
-        reach = max(radius, 1e-6) * model.domain.metric(x)
-        if radius < 0.1 * FIRST_RADIUS and any(np.all(np.abs(x - y) <= reach) for y in known):
+        reach = max(radius, SHARP.known) * model.domain.metric(x)
+        if radius < SHARP.shrunk * SHARP.first_radius and any(
+            np.all(np.abs(x - y) <= reach) for y in known
+        ):
             return None
-    point = model.at(model.domain.snapped(x, NEAR))
-    if not (point.finite and inside(model, point.point) and point.violation <= 1e-9):
+    point = model.at(model.domain.snapped(x, STATIONARY.near))
+    if not (point.finite and inside(model, point.point) and point.violation <= SHARP.feasible):
         return None
     return _shown(model, point, generator)
 
@@ -83,13 +76,13 @@ def sharp_minimum(
 def _shown(model: HiddenMap, point: MapPoint, generator: np.random.Generator) -> Stationary | None:
     """The point with multipliers, if the objective rises in every direction of the pieces."""
     x = point.point
-    pieces = _read(model, x, FINAL_RADIUS, generator)
+    pieces = _read(model, x, SHARP.final_radius, generator)
     if pieces is None or not _are_largest(model, x, pieces, generator):
         return None
-    found = _descent(model, x, FINAL_RADIUS, generator)
+    found = _descent(model, x, SHARP.final_radius, generator)
     if found is None:
         return None
-    program = _program(model, x, FINAL_RADIUS, pieces, elastic=False)
+    program = _program(model, x, SHARP.final_radius, pieces, elastic=False)
     for entry in range(x.size):
         for wanted in (1.0, -1.0):
             bounds = list(program.arguments["bounds"])
@@ -100,7 +93,7 @@ def _shown(model: HiddenMap, point: MapPoint, generator: np.random.Generator) ->
             solved = scipy.optimize.linprog(**{**program.arguments, "bounds": bounds})
             if solved.status == 2:
                 continue  # no feasible step goes there
-            if solved.status != 0 or not solved.x[x.size] > LEAST_RISE:
+            if solved.status != 0 or not solved.x[x.size] > SHARP.least_rise:
                 return None
     return Stationary(point, found[1], np.flatnonzero(found[1]), None, sharp=True)
 
@@ -154,7 +147,7 @@ def _program(
     size = 1.0
     for function, piece in pieces.items():
         natural = piece.gradients * metric * radius
-        largest = max(float(np.max(np.abs(natural), initial=0.0)), 1e-300)
+        largest = max(float(np.max(np.abs(natural), initial=0.0)), TINY)
         values = piece.values
         if function == OBJECTIVE:
             size, values = largest, values - np.max(values)
@@ -172,7 +165,7 @@ def _program(
     high = np.minimum((upper - x) / (metric * radius), 1.0)
     bounds = [*zip(low.tolist(), high.tolist(), strict=True), (None, None)]
     arguments = {
-        "c": np.concatenate([np.zeros(x.size), [1.0, PRICE]]),
+        "c": np.concatenate([np.zeros(x.size), [1.0, SHARP.price]]),
         "A_ub": np.vstack(rows),
         "b_ub": np.concatenate(limits),
         "bounds": [*bounds, (0.0, None if elastic else 0.0)],
@@ -199,7 +192,7 @@ def _read(
         shifts = np.array([x - point.point for point in at])
         linear = values + np.sum(gradients * shifts, axis=1)
         slope = float(np.max(np.abs(gradients) @ metric, initial=0.0))
-        if 0 <= function < model.inequalities and linear.max() < -REACH * radius * slope:
+        if 0 <= function < model.inequalities and linear.max() < -SHARP.reach * radius * slope:
             continue  # out of reach
         found[function] = _distinct(linear, gradients, metric, slope)
     return found
@@ -212,7 +205,7 @@ def _distinct(
     kept: list[int] = []
     for i in range(values.size):
         apart = np.abs(gradients[kept] - gradients[i]) @ metric
-        if not kept or apart.min() > 1e-3 * slope:
+        if not kept or apart.min() > SHARP.distinct * slope:
             kept.append(i)
     return _Pieces(values[kept], gradients[kept])
 
@@ -221,12 +214,13 @@ def _are_largest(
     model: HiddenMap, x: FloatArray, pieces: dict[int, _Pieces], generator: np.random.Generator
 ) -> bool:
     """Whether each function is, near x, the largest of its pieces: a convex kink."""
-    for point in _around(model, x, FINAL_RADIUS, generator):
+    for point in _around(model, x, SHARP.final_radius, generator):
         for function, piece in pieces.items():
             predicted = float(np.max(piece.values + piece.gradients @ (point.point - x)))
             metric = np.asarray(model.domain.metric(x))
             slope = float(np.max(np.abs(piece.gradients) @ metric, initial=0.0))
-            if abs(_value(point, function) - predicted) > 1e-3 * FINAL_RADIUS * max(slope, 1e-300):
+            allowed = SHARP.distinct * SHARP.final_radius * max(slope, TINY)
+            if abs(_value(point, function) - predicted) > allowed:
                 return False
             if function >= model.inequalities and piece.values.size > 1:
                 return False  # a kinked equality
@@ -237,7 +231,11 @@ def _around(
     model: HiddenMap, x: FloatArray, radius: float, generator: np.random.Generator
 ) -> list[MapPoint]:
     metric = np.asarray(model.domain.metric(x))
-    steps = generator.uniform(-1.0, 1.0, size=(2 * x.size + 4, x.size)) * radius * metric
+    steps = (
+        generator.uniform(-1.0, 1.0, size=(2 * x.size + SHARP.more_points, x.size))
+        * radius
+        * metric
+    )
     return [model.at(model.domain.project(x + step)) for step in steps]
 
 

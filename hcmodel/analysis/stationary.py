@@ -16,25 +16,13 @@ import numpy as np
 import scipy
 from numpy.typing import NDArray
 
+from hcmodel.analysis.analysis_options import STATIONARY
 from hcmodel.analysis.hidden_map import OBJECTIVE, HiddenMap, MapPoint
 from hcmodel.analysis.segments import inside
 from hcmodel.solvers.algebra.hessians import as_dense
-from hcmodel.solvers.numerics import DATA_ROUNDING
+from hcmodel.solvers.numerics import TINY
 
 FloatArray = NDArray[np.float64]
-
-# What is this near to a bound or a row, in natural units, is taken to be on it.
-NEAR = 1e-5
-# What is this near to a bound after that, in natural units, is on it but for rounding.
-ON_FACE = DATA_ROUNDING
-NEWTON_STEPS, LONGEST_STEP = 25, 0.5
-CONVERGED = 1e-9
-# How well conditioned the KKT system must be, and how clear a multiplier, against the objective's
-# own variation.
-CONDITION, CLEAR = 1e-7, 1e-7
-# Distances, in natural units, at which the KKT system is compared with its linear model.
-RADII = (1e-3, 1e-4)
-FEASIBLE = 1e-11
 
 
 @dataclass(frozen=True)
@@ -80,8 +68,8 @@ def polish(model: HiddenMap, start: FloatArray, multipliers: FloatArray) -> Stat
     `multipliers` say which inequalities are active. The tests that need to know how much the
     objective varies are in `is_clear`.
     """
-    x = model.domain.snapped(model.domain.project(start), NEAR)
-    face = model.domain.flat_face(x, ON_FACE)
+    x = model.domain.snapped(model.domain.project(start), STATIONARY.near)
+    face = model.domain.flat_face(x, STATIONARY.on_face)
     if face is None:
         return None
     point = model.at(x)
@@ -90,27 +78,27 @@ def polish(model: HiddenMap, start: FloatArray, multipliers: FloatArray) -> Stat
         return None
     weights = np.asarray(multipliers[system.active], dtype=float)
     step = np.full(face.shape[1], np.inf)
-    for _ in range(NEWTON_STEPS):
+    for _ in range(STATIONARY.newton_steps):
         solution = _solve(system, point, weights)
         if solution is None:
             return None
         step, change = solution[: face.shape[1]], solution[face.shape[1] :]
         largest = float(np.max(np.abs(step), initial=0.0))
-        share = min(1.0, LONGEST_STEP / max(largest, 1e-300))
+        share = min(1.0, STATIONARY.longest_step / max(largest, TINY))
         weights = weights + change
         point = model.at(point.point + face @ (share * step))
         if not point.finite:
             return None
-        if largest <= 1e-13:
+        if largest <= STATIONARY.last_step:
             break
-    if float(np.max(np.abs(step), initial=0.0)) > CONVERGED:
+    if float(np.max(np.abs(step), initial=0.0)) > STATIONARY.converged:
         return None
     found = np.zeros(model.rows)
     found[system.active] = weights
     gradient = point.gradient(OBJECTIVE) + point.row_jacobian.T @ found
     downhill = model.domain.normal_cone_distance(point.point, -gradient)
     residual = float(np.max(np.abs(downhill), initial=0.0))
-    if not (inside(model, point.point) and point.violation <= FEASIBLE):
+    if not (inside(model, point.point) and point.violation <= STATIONARY.feasible):
         return None
     return Stationary(point, found, system.active, residual)
 
@@ -121,18 +109,18 @@ def is_clear(
     """Whether the point is a KKT point beyond doubt; `variation` is the size of the objective."""
     x = found.point.point
     metric = np.asarray(model.domain.metric(x))
-    face = model.domain.flat_face(x, ON_FACE)
+    face = model.domain.flat_face(x, STATIONARY.on_face)
     if face is None or found.residual is None:
         return False
-    if found.residual * float(np.max(metric)) > 1e-9 * variation:
+    if found.residual * float(np.max(metric)) > STATIONARY.residual * variation:
         return False
     active = found.active
     system = _System(model, face, active)
     slopes = np.linalg.norm(system.slopes(found.point), axis=1)
     strength = found.multipliers[active] * slopes
-    if (strength[active < model.inequalities] < CLEAR * variation).any():
+    if (strength[active < model.inequalities] < STATIONARY.clear * variation).any():
         return False
-    if not _bounds_hold_clearly(model, found, CLEAR * variation):
+    if not _bounds_hold_clearly(model, found, STATIONARY.clear * variation):
         return False
     return _is_regular(system, found, slopes, variation, generator)
 
@@ -151,23 +139,23 @@ def _is_regular(
         return True  # a corner of X, held by its bounds alone
     size = system.face.shape[1]
     root = np.sqrt(variation)
-    units = np.concatenate([np.full(size, 1 / root), root / np.maximum(slopes, 1e-300)])
+    units = np.concatenate([np.full(size, 1 / root), root / np.maximum(slopes, TINY)])
     scaled = matrix * units[:, None] * units[None, :]
     if not np.isfinite(scaled).all():
         return False
-    if float(np.linalg.svd(scaled, compute_uv=False)[-1]) < CONDITION:
+    if float(np.linalg.svd(scaled, compute_uv=False)[-1]) < STATIONARY.condition:
         return False
     here = system.residual(found.point, weights)
-    for radius in RADII:
-        for _ in range(3):
+    for radius in STATIONARY.radii:
+        for _ in range(STATIONARY.comparisons):
             step = generator.normal(size=size)
-            step *= radius / max(float(np.linalg.norm(step)), 1e-300)
+            step *= radius / max(float(np.linalg.norm(step)), TINY)
             moved = system.model.at(found.point.point + system.face @ step)
             if not moved.finite:
                 return False
             reached = np.linalg.solve(matrix, system.residual(moved, weights) - here)
             error = np.concatenate([reached[:size] - step, reached[size:]]) / (units * root)
-            if not float(np.linalg.norm(error)) <= 0.5 * radius:
+            if not float(np.linalg.norm(error)) <= STATIONARY.nonlinear * radius:
                 return False
     return True
 
@@ -200,6 +188,6 @@ def _independent(
     if wanted.size:
         upper, order = scipy.linalg.qr(slopes.T, mode="r", pivoting=True)
         sizes = np.abs(np.diag(upper))
-        rank = int(np.sum(sizes > 1e-9 * max(sizes[0], 1e-300))) if sizes.size else 0
+        rank = int(np.sum(sizes > STATIONARY.dependent * max(sizes[0], TINY))) if sizes.size else 0
         wanted = np.sort(wanted[order[:rank]])
     return _System(model, face, wanted)

@@ -99,7 +99,7 @@ class _Finder:
     def _explained(self, scope: ast.Module | ast.ClassDef, place: int) -> bool:
         """A comment above or beside it, or a docstring below, also of a group that stands together."""
         node = scope.body[place]
-        if "#" in self.lines[node.lineno - 1]:
+        if any("#" in line for line in self.lines[node.lineno - 1 : node.end_lineno]):
             return True
         above = self.lines[node.lineno - 2].strip() if node.lineno > 1 else ""
         if above.startswith("#"):
