@@ -10,6 +10,7 @@ from collections.abc import Iterable
 
 from hcmodel.atoms.rules import Curvature, Monotonicity, Sign
 
+# Curvatures as sets of two bits: affine is convex and concave.
 UNKNOWN, CONVEX, CONCAVE, AFFINE = 0, 1, 2, 3
 SWAPPED = (UNKNOWN, CONCAVE, CONVEX, AFFINE)
 WORDS = ("unknown", "convex", "concave", "affine")

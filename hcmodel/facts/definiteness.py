@@ -9,9 +9,10 @@ import numpy as np
 from hcmodel.atoms.rules import Argument, MatrixKind
 from hcmodel.expressions.leaves import Apply, Expression, Variable
 from hcmodel.expressions.variable_sets import VariableSet
+from hcmodel.solvers.numerics import DATA_ROUNDING
 
-MAX_ORDER = 400  # of constants whose eigenvalues are computed
-ROUNDING = 1e-12
+# The order of constants whose eigenvalues are computed: it takes less than a tenth of a second.
+MAX_ORDER = 400
 
 
 def definiteness(
@@ -45,9 +46,9 @@ def of_value(matrix: np.ndarray) -> MatrixKind:
     if matrix.shape[0] > MAX_ORDER or not np.all(np.isfinite(matrix)):
         return MatrixKind.GENERAL
     scale = float(np.max(np.abs(matrix), initial=0.0))
-    if np.any(np.abs(matrix - matrix.T) > ROUNDING * scale):
+    if np.any(np.abs(matrix - matrix.T) > DATA_ROUNDING * scale):
         return MatrixKind.GENERAL
     smallest = float(np.min(np.linalg.eigvalsh(matrix), initial=np.inf))
-    if smallest > ROUNDING * scale:
+    if smallest > DATA_ROUNDING * scale:
         return MatrixKind.DEFINITE
-    return MatrixKind.SEMIDEFINITE if smallest >= -ROUNDING * scale else MatrixKind.SYMMETRIC
+    return MatrixKind.SEMIDEFINITE if smallest >= -DATA_ROUNDING * scale else MatrixKind.SYMMETRIC

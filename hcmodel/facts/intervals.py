@@ -19,7 +19,8 @@ if TYPE_CHECKING:
 
 __all__ = ["UNBOUNDED", "Interval", "collapsed", "enclosure", "interval_sign", "with_sign"]
 
-MAX_ENTRIES = 4096  # beyond, one interval for all entries
+# Beyond as many entries one interval holds for all, so that facts cost little beside the model itself.
+MAX_ENTRIES = 4096
 
 
 def collapsed(interval: Interval) -> Interval:

@@ -18,10 +18,8 @@ from hcmodel.atoms.rules import Argument, Dependence, MatrixKind
 from hcmodel.expressions.graph import topological_order
 from hcmodel.expressions.leaves import Apply, Constant, Expression, Parameter, Variable
 from hcmodel.expressions.shapes import Shape
+from hcmodel.solvers.numerics import DATA_ROUNDING
 
-# Data that differ from their transpose by less than this, relative to the largest entry, do so by
-# rounding: a covariance computed as B @ B.T, say.
-ROUNDING = 1e-12
 # Sums of more words than this are not multiplied out, which bounds the work.
 MOST_WORDS = 256
 
@@ -34,7 +32,7 @@ def is_symmetric_value(value: np.ndarray) -> bool:
     if value.ndim != 2 or value.shape[0] != value.shape[1]:
         return False
     largest = float(np.max(np.abs(value), initial=0.0))
-    return bool(np.max(np.abs(value - value.T), initial=0.0) <= ROUNDING * largest)
+    return bool(np.max(np.abs(value - value.T), initial=0.0) <= DATA_ROUNDING * largest)
 
 
 def difference_is_symmetric(left: Expression, right: Expression, shape: Shape) -> bool:

@@ -16,8 +16,10 @@ from hcmodel.facts.bits import CONCAVE, CONVEX
 from hcmodel.facts.curvature import Curvatures
 from hcmodel.proof.normal_form import NormalRow, holds
 
+# Assignments of coordinates that are tried, and the nodes that all of them together may look at. Both
+# bound the work of a search that fails.
 MAX_TRIALS = 200
-MAX_WORK = 100_000  # nodes, over all trials
+MAX_WORK = 100_000
 Score = tuple[int, int, int]  # functions that fail, nodes where curvature is lost, or unknown
 
 

@@ -10,6 +10,7 @@ from hcmodel.facts.bits import AFFINE, CONVEX, WORDS
 from hcmodel.facts.curvature import Channels
 from hcmodel.facts.node_facts import Node
 
+# Lines of a derivation that people may still read.
 MAX_LINES = 400
 
 

@@ -17,8 +17,9 @@ from hcmodel.facts.node_facts import Node
 from hcmodel.grammar import Span, syntax
 from hcmodel.proof.coordinate_search import Task, failing
 
+# Characters of an expression in a message, and of an argument beside the whole: one line of a terminal.
 MAX_TEXT = 80
-MAX_PART = 40  # of an argument beside the whole
+MAX_PART = 40
 ASKED = {
     Domain.POSITIVE: "to be positive",
     Domain.NONNEGATIVE: "to be >= 0",

@@ -18,7 +18,8 @@ from hcmodel.facts.bits import AFFINE, CONCAVE, CONVEX
 from hcmodel.facts.curvature import Curvatures
 from hcmodel.facts.node_facts import Facts, Node
 
-MAX_TERMS = 2000  # a sum of more is not taken apart
+# A sum of more terms is not taken apart, which bounds the work: each term is an expression of its own.
+MAX_TERMS = 2000
 
 
 @dataclass(frozen=True)
