@@ -167,16 +167,16 @@ def _line(package: str, kinds: dict[str, list[Number]]) -> str:
     return f"{package:<28}{cells[0]:>18}{cells[1]:>16}{inline or '':>16}"
 
 
-# Fields are multiplied and divided by this, tiny ones by its square.
+# Fields are multiplied and divided by this, small ones by its square.
 CHANGE = 4.0
-TINY_FIELD = 1e-3
+SHARE = 0.05
 # Calls after which a run that a change has slowed down is ended.
 MOST_CALLS = 1000
 # Modules below the methods, whose rules are an instance in the module.
 MODULES = ("loop", "kkt", "qp.clarabel_", "algebra.updates", "algebra.hessians")
 
 
-def perturb(method: str, words: list[str]) -> Iterator[str]:
+def perturb(method: str, words: list[str], fields: str) -> Iterator[str]:
     """One line for each number that a method reads: what a change of it does to its runs."""
     sys.path[:0] = [str(ROOT), str(ROOT / "docs")]
     from hcmodel.solvers.methods import METHODS
@@ -186,11 +186,15 @@ def perturb(method: str, words: list[str]) -> Iterator[str]:
     baseline = _outcomes(method, problems, METHODS[method].options())
     yield f"{method}: {sum(points for _, points in baseline.values())} points on {len(baseline)} problems"
     for name, changed in _variants(METHODS[method].options()):
+        if fields not in name:
+            continue
         yield f"{name:<44} {_compared(baseline, _outcomes(method, problems, changed))}"
     for module in MODULES:
         place = importlib.import_module(f"hcmodel.solvers.{module}")
         kept = place.RULES
         for name, changed in _variants(kept):
+            if fields not in f"{module}.{name}":
+                continue
             place.RULES = changed
             found = _outcomes(method, problems, METHODS[method].options())
             yield f"{module}.{name:<44} {_compared(baseline, found)}"
@@ -205,11 +209,20 @@ def _variants(options: Any, path: str = "") -> Iterator[tuple[str, Any]]:
             for deeper, changed in _variants(value, f"{name}."):
                 yield deeper, dataclasses.replace(options, **{each.name: changed})
         elif isinstance(value, int | float) and not isinstance(value, bool):
-            factor = CHANGE if value >= TINY_FIELD else CHANGE**2
-            for other in (value * factor, value / factor):
-                whole = max(1, round(other)) if isinstance(value, int) else other
-                changed = dataclasses.replace(options, **{each.name: whole})
-                yield f"{name} = {whole:.3g} ({value:.3g})", changed
+            for other in _others(value):
+                changed = dataclasses.replace(options, **{each.name: other})
+                yield f"{name} = {other:.3g} ({value:.3g})", changed
+
+
+def _others(value: float) -> tuple[float, ...]:
+    """A number changed both ways: factors stay above 1, shares below it, whole numbers whole."""
+    if isinstance(value, int):
+        return (int(CHANGE * value), max(1, round(value / CHANGE)))
+    if value > 1:
+        return (1 + CHANGE * (value - 1), 1 + (value - 1) / CHANGE)
+    if value >= SHARE:
+        return (1 - (1 - value) / CHANGE, value / CHANGE)
+    return (value * CHANGE**2, value / CHANGE**2)
 
 
 def _outcomes(
@@ -243,9 +256,10 @@ def main() -> None:
     parser.add_argument("--list", action="store_true", help="each number with its place")
     parser.add_argument("--perturb", metavar="METHOD", help="change each field and run the method")
     parser.add_argument("--problems", nargs="+", default=["Ex-CGP"], help="of the development set")
+    parser.add_argument("--fields", default="", help="part of the names of the fields to change")
     arguments = parser.parse_args()
     if arguments.perturb:
-        for line in perturb(arguments.perturb, arguments.problems):
+        for line in perturb(arguments.perturb, arguments.problems, arguments.fields):
             print(line, flush=True)
         return
     root = arguments.root.resolve()
