@@ -25,10 +25,7 @@ EXPLAINED = (
 # Packages whose numbers have not been sorted yet.
 OPEN = (
     "solvers/coordinates/",
-    "solvers/second_order/",
     "hcmodel/analysis/",
-    "hcmodel/solving/",
-    "hcmodel/reductions/",
 )
 # Functions that are a theorem's formula: their docstrings have the theorem.
 THEOREMS = ("solvers/theory/", "solvers/first_order/switching_subgradient.py:step_length")

@@ -25,11 +25,11 @@ import scipy
 from numpy.typing import NDArray
 
 from hcmodel.solvers.first_order.feasibility import (
-    FeasibilityRules,
     FeasibilityState,
     feasibility_step,
 )
 from hcmodel.solvers.first_order.ippm import InnerResult, Options, Subproblem
+from hcmodel.solvers.first_order.method_rules import AcceleratedRules, FeasibilityRules
 from hcmodel.solvers.first_order.theory_bundle import (
     QPFailedError,
     ShiftedCuts,
@@ -51,30 +51,11 @@ FloatArray = NDArray[np.float64]
 
 
 @dataclass(frozen=True)
-class AcceleratedRules:
-    """Numbers of the adaptive rule."""
-
-    inner_share: float = 1.0
-    """The inner error, in gradients of the prox term, at which a sub-problem counts as solved."""
-    least_rise: float = 1.5
-    largest_rise: float = 10.0
-    """By how much Λ rises at least, and at most, where the curvature met is larger …"""
-    restarts: int = 30
-    """… and the rises that one outer step may need."""
-    forget: float = 0.5
-    """What Λ is multiplied by from one outer step to the next, but …"""
-    least_smoothness: float = 1e-12
-    """… it is at least this share of ρ̂."""
-    shifts: tuple[float, ...] = (1.0, 0.5, 0.1, 0.0)
-    """The shares of the violation that the linear models are asked to take off, one after the other."""
-
-
-@dataclass(frozen=True)
 class AcceleratedOptions(Options):
     """Options of `ippm-acgd` under the adaptive rule."""
 
     inner: AcceleratedRules = field(default_factory=AcceleratedRules)
-    """The same of the inner solver: `solvers/first_order/accelerated_gradient.py`."""
+    """The numbers of the inner solver, in the same file."""
 
 
 def sequence(kappa: float) -> Iterator[tuple[float, float, float]]:

@@ -15,33 +15,18 @@ import numpy as np
 
 from hcmodel.solvers import kkt
 from hcmodel.solvers.first_order.bundle_level import (
-    BundleRules,
     BundleState,
     Options,
     advance,
     continue_feasibility,
     initial_state,
 )
+from hcmodel.solvers.first_order.method_rules import AdaLSRules
 from hcmodel.solvers.loop import Task
 from hcmodel.solvers.numerics import SUM_ROUNDING
 from hcmodel.solvers.oracle import Evaluation
 from hcmodel.solvers.qp import make_backend
 from hcmodel.solvers.result import Termination
-
-
-@dataclass(frozen=True)
-class AdaLSRules(BundleRules):
-    """Numbers of `sbl-adals` that are not the user's to choose."""
-
-    beta: float = 0.5
-    """β of Algorithms 4 and 5, the value of Theorem 3."""
-    epoch_shift: float = 1.0 / 16.0
-    """α under which an epoch ends."""
-    lowering: float = 8.0
-    """By how much the distance to η grows when η proves too high. A step at α = 1 uses up half of it, so
-    that from step to step this is a factor of 4, as δ itself may grow."""
-    first_gap: float = 2.0
-    """The first distance to η, in steps of the first decrease at α = 1."""
 
 
 @dataclass(frozen=True)
@@ -51,8 +36,7 @@ class AdaLSOptions(Options):
     objective_steps: int = 12
     """Steps on the objective alone, over X without the rows, to find the first level η0."""
     rules: AdaLSRules = field(default_factory=AdaLSRules)
-    """The numbers inside the method, with their sources in `solvers/first_order/bundle_level.py` and
-    `adaptive_line_search.py`."""
+    """The numbers inside the method, with their sources in `solvers/first_order/method_rules.py`."""
 
     def __post_init__(self) -> None:
         super().__post_init__()

@@ -14,23 +14,20 @@ from numpy.typing import NDArray
 
 from hcmodel.solvers import kkt
 from hcmodel.solvers.first_order.feasibility import (
-    FeasibilityRules,
     FeasibilityState,
     feasibility_step,
 )
 from hcmodel.solvers.first_order.level_step import (
-    LevelRules,
     LevelStep,
     LinearModel,
     Penalty,
-    PenaltyRules,
     Search,
-    SearchRules,
     backtrack,
     solve_level,
     solve_rows,
     worst,
 )
+from hcmodel.solvers.first_order.method_rules import BundleRules, LevelRules
 from hcmodel.solvers.first_order.secant import secant_matrix
 from hcmodel.solvers.loop import State, Task
 from hcmodel.solvers.numerics import BOTTOM, FAR, MERIT_ROUNDING, SUM_ROUNDING
@@ -40,48 +37,6 @@ from hcmodel.solvers.result import Termination
 from hcmodel.solvers.sets.domain import Domain
 
 FloatArray = NDArray[np.float64]
-
-
-@dataclass(frozen=True)
-class BundleRules:
-    """Numbers of the bundle-level methods that are not the user's to choose."""
-
-    near: float = 1e3
-    """A KKT residual within this many tolerances is worth a least-squares fit of the multipliers."""
-    small: int = 2000
-    """Rows times variables up to which that fit is cheap enough to be made at every step."""
-    level_margin: float = 1e-3
-    """The share of the tolerance within which a given optimal value counts as reached."""
-    bundle: int = 80
-    """How many past points with their derivatives are kept, where …"""
-    largest_matrix: int = 200
-    """… the matrix that they give has at most this many rows …"""
-    largest_jacobian: int = 100_000
-    """… and the Jacobian at most this many entries."""
-    first_step: float = 0.1
-    """The first decrease is that along a natural step times this."""
-    smallest_slope: float = 1e-3
-    """The rounding of F1 is at least that of its slope over this share of a natural step."""
-    failed_cut: float = 0.1
-    """The wanted decrease and the weight are multiplied by this after a step that failed."""
-    mostly: float = 0.5
-    """The share of a promised decrease from which on the curvature is that along the level …"""
-    least_change: float = 0.1
-    most_change: float = 4.0
-    """… and the next decrease follows it, within these factors; …"""
-    rows_change: float = 0.5
-    """… else the step went mostly onto the rows: within this factor and 1."""
-    weight_growth: float = 2.0
-    """The most by which the multiplier of the level grows beyond the one that was used."""
-    escape: float = 1e-4
-    """The relative fall of F1 by which a point far out still escapes."""
-    farther: float = 10.0
-    beyond: float = 5.0
-    """X is unbounded that way if it has a point farther out by the first, or at least by the second."""
-    level: LevelRules = field(default_factory=LevelRules)
-    penalty: PenaltyRules = field(default_factory=PenaltyRules)
-    search: SearchRules = field(default_factory=SearchRules)
-    feasibility: FeasibilityRules = field(default_factory=FeasibilityRules)
 
 
 @dataclass(frozen=True)
@@ -96,7 +51,7 @@ class Options:
     patience: int = 30
     """How many steps in a row may leave the merit where it is before the run counts as stalled."""
     rules: BundleRules = field(default_factory=BundleRules)
-    """The numbers inside the method, with their sources in `solvers/first_order/bundle_level.py`."""
+    """The numbers inside the method, with their sources in `solvers/first_order/method_rules.py`."""
 
     def __post_init__(self) -> None:
         for name in ("memory", "failures", "patience"):

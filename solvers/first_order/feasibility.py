@@ -8,20 +8,19 @@ F2, and the multipliers of the step name the rows that conflict.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 import scipy
 from numpy.typing import NDArray
 
 from hcmodel.solvers.first_order.level_step import (
-    LevelRules,
     LinearModel,
     Penalty,
-    SearchRules,
     backtrack,
     solve_rows,
 )
+from hcmodel.solvers.first_order.method_rules import FeasibilityRules
 from hcmodel.solvers.loop import Task
 from hcmodel.solvers.numerics import TINY
 from hcmodel.solvers.oracle import Evaluation
@@ -30,43 +29,6 @@ from hcmodel.solvers.qp.program import nearer
 from hcmodel.solvers.sets.domain import Domain
 
 FloatArray = NDArray[np.float64]
-
-
-@dataclass(frozen=True)
-class FeasibilityRules:
-    """Numbers of the phase on the rows."""
-
-    feasible_share: float = 0.1
-    """The share of the tolerance that the rows are brought to, before the objective is looked at and at
-    the end: a point within the tolerance by a hair would leave it again."""
-    reach: float = 0.7
-    """The share of the way to the edge of a matrix cone that a step onto the rows may use up."""
-    shortest: float = 0.01
-    """A step onto the rows has failed if both its share and its length, in natural units, are smaller."""
-    largest_matrix: int = 200
-    """Variables up to which a norm that is a matrix pays."""
-    stationary: float = 1e-7
-    """Relative decrease of F2 under which a proximal step of the widest kind counts as none."""
-    first_width: float = 10.0
-    """The width w of the first proximal step."""
-    widest: float = 1e4
-    narrowest: float = 1e-6
-    """The limits of w. A step as wide that promises nothing, or as narrow that fails, is the last."""
-    width_change: float = 10.0
-    """The factor by which w changes after such a step, before those limits."""
-    width_cut: float = 0.2
-    width_growth: float = 4.0
-    """Limits of the factor by which w follows the curvature after a step that succeeded."""
-    largest_slack: float = 1e6
-    """Slack of a row that no step of natural length uses up."""
-    violated_share: float = 0.5
-    """Rows violated by this share of the worst count as those that conflict."""
-    flat: float = 1e-6
-    """A slope of theirs, per natural unit and relative to the violation, that counts as none …"""
-    most_restarts: int = 3
-    """… after which this many samples of X are tried."""
-    level: LevelRules = field(default_factory=LevelRules)
-    search: SearchRules = field(default_factory=SearchRules)
 
 
 @dataclass(frozen=True)

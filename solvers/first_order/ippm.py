@@ -22,11 +22,11 @@ from numpy.typing import NDArray
 
 from hcmodel.solvers import kkt
 from hcmodel.solvers.first_order.feasibility import (
-    FeasibilityRules,
     FeasibilityState,
     feasibility_step,
 )
 from hcmodel.solvers.first_order.level_step import LinearModel
+from hcmodel.solvers.first_order.method_rules import FeasibilityRules, IppmRules
 from hcmodel.solvers.loop import State, Task
 from hcmodel.solvers.numerics import BOTTOM, MERIT_ROUNDING
 from hcmodel.solvers.oracle import Evaluation
@@ -35,29 +35,6 @@ from hcmodel.solvers.result import Termination
 from hcmodel.solvers.theory.theorems import Constants, IppmParameters
 
 FloatArray = NDArray[np.float64]
-
-
-@dataclass(frozen=True)
-class IppmRules:
-    """Numbers of the adaptive rule that are not the user's to choose."""
-
-    first_slope: float = 0.1
-    """The part of the tolerance that the residual may have in natural units beside the first slope."""
-    slow: float = 0.03
-    """The part of the tolerance that F1 has to fall by to be progress …"""
-    residual_fall: float = 0.7
-    """… or else the residual by this factor."""
-    repairs: int = 8
-    """Steps onto the rows that repair a candidate, one call each …"""
-    repair_fall: float = 0.5
-    """… each of which has to lower the violation by this factor."""
-    settled: float = 0.5
-    """ρ̂ is multiplied by this after an accepted step that settled …"""
-    failed: float = 4.0
-    """… and by this after one that failed."""
-    more_steps: float = 1.5
-    """The number of inner steps is multiplied by this when it was too small."""
-    feasibility: FeasibilityRules = field(default_factory=FeasibilityRules)
 
 
 @dataclass(frozen=True)
@@ -72,7 +49,7 @@ class Options:
     patience: int = 12
     """How many outer steps in a row may fail before the run counts as stalled."""
     rules: IppmRules = field(default_factory=IppmRules)
-    """The numbers inside the method, with their sources in `solvers/first_order/ippm.py`."""
+    """The numbers inside the method, with their sources in `solvers/first_order/method_rules.py`."""
 
 
 @dataclass(frozen=True)

@@ -24,6 +24,7 @@ import scipy
 from numpy.typing import NDArray
 
 from hcmodel.solvers.algebra.symmetric import to_matrix
+from hcmodel.solvers.first_order.method_rules import LevelRules, PenaltyRules, SearchRules
 from hcmodel.solvers.numerics import MERIT_ROUNDING, PRODUCT_ROUNDING
 from hcmodel.solvers.oracle import Evaluation, Oracle
 from hcmodel.solvers.qp import QPBackend, QuadraticProgram
@@ -31,78 +32,6 @@ from hcmodel.solvers.qp.program import Cone, StepRows
 from hcmodel.solvers.sets.domain import FARTHEST, Domain
 
 FloatArray = NDArray[np.float64]
-
-
-@dataclass(frozen=True)
-class LevelRules:
-    """Numbers of the step for a level: which decreases, shifts and weights are tried."""
-
-    smallest_shift: float = 2.0**-12
-    """α under which the linearised rows count as infeasible over X."""
-    shift_cut: float = 2.0
-    """α is divided by this where the rows admit no step, and from `coarse_below` on by …"""
-    coarse_cut: float = 4.0
-    coarse_below: float = 0.1
-    level_trials: int = 6
-    """How many smaller decreases are tried beside the step onto the rows."""
-    first_share: float = 0.25
-    """The first of them, in the decrease that was wanted or that the rows cost."""
-    share_cut: float = 16.0
-    """What the next one is divided by."""
-    least_share: float = 1e-3
-    """The least decrease tried, in that of the steepest coordinate along the step's unit."""
-    weight_range: float = 4.0
-    """By how much the multiplier of the level may change from one step to the next."""
-    vertex_reach: float = 0.05
-    """The step to a vertex of the linear model is taken if it is no longer, in natural units."""
-    vertex_weight: float = 1e6
-    """A weight this large leaves of the quadratic term what makes the program strictly convex."""
-    negligible: float = 1e-4
-    """A multiplier of the level this small beside those of the rows means that the level does not
-    bind, and the quotients, which estimate the problem's multipliers, mean nothing."""
-    negligible_rows: float = 1e-8
-    """The size that the multipliers of the rows are taken to have at least for that."""
-    short: float = 0.01
-    """A step shorter than this, in the unit that it was computed in, is computed again …"""
-    unit_margin: float = 10.0
-    """… in a unit of its own length times this …"""
-    unit_cut: float = 1e-3
-    """… but not under this share of the last one …"""
-    smallest_unit: float = 1e-12
-    """… and not where the unit is already this small."""
-
-
-@dataclass(frozen=True)
-class PenaltyRules:
-    """When the weights of the merit function follow the multipliers."""
-
-    margin: float = 1.2
-    """A weight under this multiple of its multiplier is raised …"""
-    raised: float = 2.0
-    """… to this multiple …"""
-    excess: float = 4.0
-    """… and one above this multiple is lowered …"""
-    lowering: float = 0.5
-    """… by this factor, but not under `raised`."""
-
-
-@dataclass(frozen=True)
-class SearchRules:
-    """Backtracking along a direction."""
-
-    sufficient: float = 1e-4
-    """The share of the promised decrease that is asked for."""
-    shortest: float = 1e-10
-    """The share of a step under which the search has failed."""
-    least_cut: float = 0.1
-    most_cut: float = 0.5
-    """The next length is the bottom of the parabola, between these shares of the last length."""
-    outside_cut: float = 0.25
-    """The same for a point outside the domain of a function, of which nothing else is known."""
-    bent_share: float = 0.5
-    """A trial point is repaired if the rows make up this share of what it misses the linear model by …"""
-    bent_least: float = 0.5
-    """… and it misses it by this share of the promised decrease."""
 
 
 @dataclass(frozen=True)

@@ -20,11 +20,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hcmodel.solvers.first_order.feasibility import (
-    FeasibilityRules,
     FeasibilityState,
     feasibility_step,
 )
 from hcmodel.solvers.first_order.ippm import InnerResult, Options, Subproblem
+from hcmodel.solvers.first_order.method_rules import FeasibilityRules, SubgradientRules
 from hcmodel.solvers.first_order.violation import max_of_abs
 from hcmodel.solvers.loop import Task
 from hcmodel.solvers.numerics import TINY
@@ -42,29 +42,11 @@ FloatArray = NDArray[np.float64]
 
 
 @dataclass(frozen=True)
-class SubgradientRules:
-    """Numbers of the adaptive rule."""
-
-    overshoot: float = 0.01
-    """Polyak's step goes past the level by this share, so that the iterates come to lie inside."""
-    near_rows: float = 0.5
-    """With equalities: a distance to the rows, in lengths of the last objective step, that is allowed."""
-    steepest: float = 2.0
-    """The largest sub-gradient, in those of the centre, that a step is made of."""
-    polyak_steps: int = 50
-    """Polyak steps on F2 that make one step of the first phase …"""
-    violation_fall: float = 0.5
-    """… and the factor by which they have to lower the violation."""
-    decrease_share: float = 0.5
-    """The part of the decrease ρ̂‖x − x_k‖² of an exact proximal step that is asked for."""
-
-
-@dataclass(frozen=True)
 class SubgradientOptions(Options):
     """Options of `ippm-swsg` and `ippm-sm` under the adaptive rule."""
 
     inner: SubgradientRules = field(default_factory=SubgradientRules)
-    """The same of the inner solver: `solvers/first_order/switching_subgradient.py`."""
+    """The numbers of the inner solver, in the same file."""
 
 
 def step_length(rule: IppmParameters, t: int) -> float:

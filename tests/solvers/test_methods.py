@@ -8,8 +8,9 @@ import numpy as np
 import pytest
 
 from hcmodel.solvers import METHODS, Termination, minimize
-from hcmodel.solvers.first_order.adaptive_line_search import AdaLSOptions, AdaLSRules
+from hcmodel.solvers.first_order.adaptive_line_search import AdaLSOptions
 from hcmodel.solvers.first_order.bundle_level import Options
+from hcmodel.solvers.first_order.method_rules import AdaLSRules
 from hcmodel.solvers.methods import find_method, make_options
 from hcmodel.solvers.second_order.options import AcceptanceOptions
 from tests.solvers.models import tank
