@@ -20,7 +20,7 @@ NUMBERS = [number for path in files() for number in numbers(path)]
 # Packages in which every number says where it comes from.
 EXPLAINED = (
     "solvers/",
-    *(f"hcmodel/{p}/" for p in ("certify", "analysis", "solving", "reductions")),
+    *(f"hcmodel/{p}/" for p in ("certify", "analysis", "solving", "reductions", "facts", "proof")),
 )
 # Packages whose numbers have not been sorted yet.
 OPEN = (
