@@ -27,19 +27,21 @@ FloatArray = NDArray[np.float64]
 
 @dataclass(frozen=True)
 class KktRules:
-    """Numbers of the residual and of the fit of multipliers."""
+    """Numbers of the residual and of the fit of multipliers.
 
-    smallest_scale: float = 1e-5
-    """The least size that an objective is taken to have where it and its slopes vanish."""
-    cancellation: float = 1e-8
-    """The share of terms that cancel among themselves which counts as size: what single precision, the
-    root of the machine's, leaves of their digits."""
-    natural_share: float = 0.1
-    """The share of √tolerance that the residual in natural units may have."""
-    largest_fit: int = 200
-    """Least squares with more unknowns cost more than a method's own multipliers are worth."""
-    fit_widths: tuple[float, ...] = (1.0, 1e3)
-    """The tolerances, in that of the run, within which rows count as active for the fit."""
+    *Development set*: the value with which the figures of `tests/benchmarks/calls.py` were measured.
+    """
+
+    # The least size that an objective is taken to have where it and its slopes vanish.
+    smallest_scale: float = 1e-5  # development set (optima of 0)
+    # The share of terms that cancel among themselves which counts as size.
+    cancellation: float = 1e-8  # half the digits, as many as the multipliers of dependent rows have
+    # The share of √tolerance that the residual in natural units may have.
+    natural_share: float = 0.1  # development set: its square is the order of the error in the value
+    # Unknowns beyond which least squares cost more than a method's own multipliers are worth.
+    largest_fit: int = 200  # development set
+    # The widths, in tolerances, within which rows count as active for the fit.
+    fit_widths: tuple[float, ...] = (1.0, 1e3)  # development set
 
 
 RULES = KktRules()

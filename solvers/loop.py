@@ -25,17 +25,18 @@ FloatArray = NDArray[np.float64]
 class LoopRules:
     """Limits of the loop that hold for every method."""
 
-    max_iterations: int = 100_000
-    """A safeguard: every method ends by a rule of its own."""
-    start_attempts: int = 50
-    """Random points tried for a start at which every function is defined, when the one given is not."""
-    highest_price: float = 1e6
-    """The most that a unit of violation within the tolerance is charged when points are compared:
-    multipliers of dependent rows are arbitrarily large."""
-    idle_iterations: int = 20
-    """Iterations in a row without a new point that end a run: only parameters of the method change."""
-    records: int = 1000
-    """Into about how many records the trace of a method with prescribed iterations is cut."""
+    # Iterations of a run.
+    max_iterations: int = 100_000  # a safeguard: every method ends by a rule of its own
+    # Random points tried for a start at which every function is defined, when the one given is not.
+    start_attempts: int = (
+        50  # if a share p of X is the domain, they fail with probability (1 − p)⁵⁰
+    )
+    # The most that a unit of violation within the tolerance is charged when points are compared.
+    highest_price: float = 1e6  # multipliers of dependent rows are arbitrarily large
+    # Iterations in a row without a new point that end a run: only parameters of the method change.
+    idle_iterations: int = 20  # above every method's own number of failures in a row
+    # Into about how many records the trace of a method with prescribed iterations is cut.
+    records: int = 1000  # what a plot can show
 
 
 RULES = LoopRules()

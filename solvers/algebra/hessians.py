@@ -22,17 +22,19 @@ FloatArray: TypeAlias = NDArray[np.float64]
 
 @dataclass(frozen=True)
 class HessianRules:
-    """When a matrix is treated as dense or sparse, and how definite it is made."""
+    """When a matrix is treated as dense or sparse, and how definite it is made.
 
-    wide: int = 40
-    wide_share: float = 0.05
-    """A gradient with more entries than both, this number and this share, is a column of V or R."""
-    largest_dense: int = 1200
-    """Up to this size a sparse matrix is judged, and made definite, as a dense one."""
-    lanczos_steps: int = 60
-    """Steps for the least eigenvalue of a larger one …"""
-    margin: float = 1.1
-    """… and the factor by which the shift exceeds it, since Lanczos bounds it from one side only."""
+    *Large*: chosen by the times of `tests/benchmarks/large.py`.
+    """
+
+    # A gradient with more entries than this number and this share is kept as a column of V or R.
+    wide: int = 40  # large
+    wide_share: float = 0.05  # large
+    # Up to this size a sparse matrix is judged, and made definite, as a dense one.
+    largest_dense: int = 1200  # large
+    # Lanczos steps for the least eigenvalue of a larger one, and the factor by which the shift exceeds it.
+    lanczos_steps: int = 60  # large
+    margin: float = 1.1  # Lanczos finds the least eigenvalue from above only
 
 
 RULES = HessianRules()

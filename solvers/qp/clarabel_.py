@@ -32,13 +32,12 @@ FloatArray = NDArray[np.float64]
 class ClarabelRules:
     """What is asked of Clarabel, beside the accuracy `BACKEND_ROUNDING`."""
 
-    max_iterations: int = 100
-    """Clarabel's own default is 200; programs that need more than a hundred end without an answer."""
-    snap: float = 1e-7
-    """A multiplier above this, and above the distance to its bound, marks the bound as active."""
-    blocked: int = 500
-    """From this many variables on, the factorisation that works in blocks (faer) is the faster one
-    (tests/benchmarks/large.py)."""
+    # Iterations, half of Clarabel's own default.
+    max_iterations: int = 100  # development set (tests/benchmarks/calls.py)
+    # A multiplier above this, and above the distance to its bound, marks the bound as active.
+    snap: float = 1e-7  # development set (tests/benchmarks/calls.py)
+    # From this many variables on, the factorisation that works in blocks (faer) is used.
+    blocked: int = 500  # where it is the faster one (tests/benchmarks/large.py)
 
 
 RULES = ClarabelRules()
