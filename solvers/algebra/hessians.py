@@ -32,7 +32,7 @@ class HessianRules:
     wide_share: float = 0.05  # large
     # Up to this size a sparse matrix is judged, and made definite, as a dense one.
     largest_dense: int = 1200  # large
-    # Lanczos steps for the least eigenvalue of a larger one, and the factor by which the shift exceeds it.
+    # Lanczos steps for the least eigenvalue of a larger one, and the factor of the shift by it.
     lanczos_steps: int = 60  # large
     margin: float = 1.1  # Lanczos finds the least eigenvalue from above only
 
