@@ -57,7 +57,7 @@ class _Finder:
     def found(self) -> Iterator[Number]:
         yield from self._bound(self.tree, "module")
         for node in ast.walk(self.tree):
-            if isinstance(node, ast.ClassDef):
+            if isinstance(node, ast.ClassDef) and not _is_enum(node):
                 yield from self._bound(node, "field")
         for node in self._functions():
             yield from self._inline(node)
@@ -112,6 +112,11 @@ class _Finder:
         before = scope.body[place - 1] if place else None
         beside = isinstance(before, ast.Assign) and before.end_lineno == node.lineno - 1
         return beside and self._explained(scope, place - 1)
+
+
+def _is_enum(node: ast.ClassDef) -> bool:
+    """The members of an enumeration are names, not quantities."""
+    return any("Enum" in ast.unparse(base) or "Flag" in ast.unparse(base) for base in node.bases)
 
 
 def _start(node: ast.expr) -> bool:
