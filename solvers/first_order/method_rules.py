@@ -8,8 +8,8 @@ set are with each method. The comment at a number names its source:
 - Nesterov: Gradient methods for minimizing composite functions, 2013: the curvature is multiplied by
   γ_u > 1 where it proves too small, and divided by γ_d >= 1 from step to step
 - development set: the value with which the figures of `tests/benchmarks/calls.py` were measured
-- safeguard: the same, but no run changed when the value was changed fourfold on five of its problems
-  (`tests/benchmarks/constants.py --perturb`)
+- safeguard: the same, but no run changed when the value was made about four times as large and as small
+  on the problems tried, two to five of the development set (`tests/benchmarks/constants.py --perturb`)
 - other names point to the paper or to the quantity from which the value follows
 """
 
@@ -27,33 +27,41 @@ class LevelRules:
     # α is divided by the first where the rows admit no step, and by the second once it is below the
     # third.
     shift_cut: float = 2.0  # development set
-    coarse_cut: float = 4.0  # development set
-    coarse_below: float = 0.1  # development set
+    coarse_cut: float = 4.0  # safeguard
+    coarse_below: float = 0.1  # safeguard
     # How many smaller decreases are tried beside the step onto the rows: the first of them, in the
     # decrease that was wanted or that the rows cost, what the next one is divided by, and the
     # least, in the decrease of the steepest coordinate along the step's unit.
-    level_trials: int = 6  # development set
+    level_trials: int = 6  # safeguard
     first_share: float = 0.25  # development set
-    share_cut: float = 16.0  # development set
-    least_share: float = 1e-3  # development set
+    share_cut: float = 16.0  # safeguard
+    least_share: float = 1e-3  # safeguard
     # By how much the multiplier of the level may change from one step to the next.
     weight_range: float = 4.0  # development set
     # The step to a vertex of the linear model is taken if it is no longer, in natural units, …
     vertex_reach: float = 0.05  # development set
     # … and computed with a weight that leaves of the quadratic term what makes the program strictly
     # convex.
-    vertex_weight: float = 1e6  # development set
+    vertex_weight: float = 1e6  # safeguard
     # A multiplier of the level this small beside those of the rows, or beside this, means that the
     # level does not bind, and the quotients, which estimate the problem's multipliers, mean
     # nothing.
-    negligible: float = 1e-4  # development set
-    negligible_rows: float = 1e-8  # development set
+    negligible: float = 1e-4  # safeguard
+    negligible_rows: float = 1e-8  # safeguard
     # A step shorter than this share of its unit is computed again in a unit of its own length times
     # the second, but not under the third of the last one, nor where the unit is already the fourth.
     short: float = 0.01  # development set: tails reach the tolerance
-    unit_margin: float = 10.0  # development set
-    unit_cut: float = 1e-3  # development set
-    smallest_unit: float = 1e-12  # development set
+    unit_margin: float = 10.0  # safeguard
+    unit_cut: float = 1e-3  # safeguard
+    smallest_unit: float = 1e-12  # safeguard
+
+    def __post_init__(self) -> None:
+        if not min(self.shift_cut, self.coarse_cut, self.share_cut) > 1.0:
+            raise ValueError("shift_cut, coarse_cut and share_cut must be above 1")
+        if not self.short * self.unit_margin < 1.0:
+            raise ValueError(
+                "short·unit_margin must be below 1: a new unit has to be a smaller one"
+            )
 
 
 @dataclass(frozen=True)
@@ -81,7 +89,7 @@ class SearchRules:
     most_cut: float = 0.5  # D&S, algorithm A6.3.1
     # The next length after a point outside the domain of a function, of which nothing else is
     # known.
-    outside_cut: float = 0.25  # development set
+    outside_cut: float = 0.25  # safeguard
     # A trial point is repaired if the rows make up this share of what it misses the linear model
     # by, and it misses that by this share of the promised decrease.
     bent_share: float = 0.5  # development set
@@ -99,29 +107,29 @@ class FeasibilityRules:
     reach: float = 0.7  # as in the second-order methods
     # A step onto the rows has failed if both its share and its length, in natural units, are
     # smaller.
-    shortest: float = 0.01  # development set
+    shortest: float = 0.01  # safeguard
     # Variables up to which a norm that is a matrix is worth its time.
-    largest_matrix: int = 200  # development set
+    largest_matrix: int = 200  # safeguard
     # Relative decrease of F2 under which a proximal step of the widest kind counts as none.
-    stationary: float = 1e-7  # development set
+    stationary: float = 1e-7  # safeguard
     # The width w of the first proximal step, and its limits: a step of the widest kind that
     # promises nothing, or of the narrowest that fails, is the last.
-    first_width: float = 10.0  # development set
-    widest: float = 1e4  # development set
-    narrowest: float = 1e-6  # development set
+    first_width: float = 10.0  # safeguard
+    widest: float = 1e4  # safeguard
+    narrowest: float = 1e-6  # safeguard
     # The factor by which w changes after such a step before those limits are reached.
-    width_change: float = 10.0  # development set
+    width_change: float = 10.0  # safeguard
     # Limits of the factor by which w follows the curvature after a step that succeeded.
-    width_cut: float = 0.2  # development set
-    width_growth: float = 4.0  # development set
+    width_cut: float = 0.2  # safeguard
+    width_growth: float = 4.0  # safeguard
     # Slack of a row, in natural units, that no step uses up.
-    largest_slack: float = 1e6  # development set
+    largest_slack: float = 1e6  # safeguard
     # Rows violated by this share of the worst count as those that conflict. Where their slopes, per
     # natural unit and relative to the violation, are all below the second, so many samples of X are
     # tried.
-    violated_share: float = 0.5  # development set
-    flat: float = 1e-6  # development set
-    most_restarts: int = 3  # development set
+    violated_share: float = 0.5  # safeguard
+    flat: float = 1e-6  # safeguard
+    most_restarts: int = 3  # safeguard
     level: LevelRules = field(default_factory=LevelRules)
     search: SearchRules = field(default_factory=SearchRules)
 
@@ -138,7 +146,7 @@ class BundleRules:
     level_margin: float = 1e-3  # development set (sbl-star)
     # How many past points with their derivatives are kept, where the matrix that they give has at
     # most the second number of rows and the Jacobian at most the third number of entries.
-    bundle: int = 80  # development set (regulators)
+    bundle: int = 80  # safeguard
     largest_matrix: int = 200  # safeguard
     largest_jacobian: int = 100_000  # safeguard
     # The first decrease is that along a natural step times this.
@@ -174,11 +182,11 @@ class AdaLSRules(BundleRules):
     # β of Algorithms 4 and 5.
     beta: float = 0.5  # Fatkhullin et al. 2025, Theorem 3
     # α under which an epoch ends.
-    epoch_shift: float = 1.0 / 16.0  # development set
+    epoch_shift: float = 1.0 / 16.0  # safeguard
     # By how much the distance to η grows when η proves too high.
     lowering: float = 8.0  # a step at α = 1 uses up half of it, and δ grows by `most_change` = 4
     # The first distance to η, in steps of the first decrease at α = 1.
-    first_gap: float = 2.0  # development set
+    first_gap: float = 2.0  # safeguard
 
 
 @dataclass(frozen=True)
@@ -189,17 +197,17 @@ class IppmRules:
     first_slope: float = 0.1  # as `natural_share` in `kkt`
     # The part of the tolerance that F1 has to decrease by to be progress, or else the residual by a
     # factor.
-    slow: float = 0.03  # development set
-    residual_fall: float = 0.7  # development set
+    slow: float = 0.03  # safeguard
+    residual_fall: float = 0.7  # safeguard
     # Steps onto the rows that repair a candidate, one call each, and the factor by which each has
     # to lower the violation.
     repairs: int = 8  # development set
-    repair_fall: float = 0.5  # development set
+    repair_fall: float = 0.5  # safeguard
     # ρ̂ is multiplied by these after an accepted step that settled, and after one that failed.
     settled: float = 0.5  # development set
-    failed: float = 4.0  # development set
+    failed: float = 4.0  # safeguard
     # The number of inner steps is multiplied by this when it was too small.
-    more_steps: float = 1.5  # development set
+    more_steps: float = 1.5  # safeguard
     feasibility: FeasibilityRules = field(default_factory=FeasibilityRules)
 
 
@@ -211,11 +219,11 @@ class AcceleratedRules:
     inner_share: float = 1.0  # Solodov and Svaiter 1999: an error relative to the step
     # By how much Λ rises at least, and at most, where the curvature met is larger, and how often.
     least_rise: float = 1.5  # Nesterov, γ_u
-    largest_rise: float = 10.0  # development set
-    restarts: int = 30  # development set
+    largest_rise: float = 10.0  # safeguard
+    restarts: int = 30  # safeguard
     # What Λ is multiplied by from one outer step to the next, but it is at least a share of ρ̂.
     forget: float = 0.5  # Nesterov, γ_d = 2
-    least_smoothness: float = 1e-12  # development set
+    least_smoothness: float = 1e-12  # safeguard
     # The shares of the violation that the linear models are asked to take off, one after the other.
     shifts: tuple[float, ...] = (1.0, 0.5, 0.1, 0.0)  # development set
 

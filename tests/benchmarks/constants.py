@@ -215,7 +215,10 @@ def _variants(options: Any, path: str = "") -> Iterator[tuple[str, Any]]:
                 yield deeper, dataclasses.replace(options, **{each.name: changed})
         elif isinstance(value, int | float) and not isinstance(value, bool):
             for other in _others(value):
-                changed = dataclasses.replace(options, **{each.name: other})
+                try:
+                    changed = dataclasses.replace(options, **{each.name: other})
+                except ValueError:  # refused, since no step would end with it
+                    continue
                 yield f"{name} = {other:.3g} ({value:.3g})", changed
 
 

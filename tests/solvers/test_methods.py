@@ -139,3 +139,9 @@ def test_numbers_inside_a_first_order_method_can_be_given_too() -> None:
         make_options(entry, {"rules": 3})
     with pytest.raises(ValueError, match=r"sbl-adals's rules has no option 'epoch'"):
         make_options(entry, {"rules": {"epoch": 0.25}})
+
+
+@pytest.mark.parametrize("wrong", [{"coarse_cut": 1.0}, {"shift_cut": 0.5}, {"short": 0.2}])
+def test_numbers_with_which_a_step_would_not_end_are_refused(wrong: dict[str, float]) -> None:
+    with pytest.raises(ValueError, match="must be"):
+        make_options(METHODS["sbl-star"], {"rules": {"level": wrong}})
