@@ -13,7 +13,7 @@ from typing import Any, Protocol, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from hcmodel.solvers.coordinates.geometry import Geometry
+from hcmodel.solvers.coordinates.protocol import Coordinates
 from hcmodel.solvers.oracle import CallsExhausted, Evaluation, Oracle, TimeExhausted
 from hcmodel.solvers.result import Record, Result, Termination
 from hcmodel.solvers.sets.domain import Domain
@@ -55,7 +55,7 @@ class Task:
     domain: Domain
     tolerance: float
     optimal_value: float | None = None
-    geometry: Geometry | None = None
+    geometry: Coordinates | None = None
     certified: Callable[[Evaluation, FloatArray], bool | None] | None = None
     settle: Callable[[FloatArray], FloatArray] | None = None
 

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from hcmodel.solvers.coordinates.geometry import Geometry
+from hcmodel.solvers.coordinates.protocol import Coordinates
 from hcmodel.solvers.first_order.accelerated_gradient import AcceleratedGradient, AcceleratedOptions
 from hcmodel.solvers.first_order.adaptive_line_search import AdaLSOptions, AdaptiveLineSearch
 from hcmodel.solvers.first_order.bundle_level import Options, StarBundleLevel
@@ -202,7 +202,7 @@ def minimize(
     time_limit: float | None = None,
     callback: Callable[[Record], bool | None] | None = None,
     options: Any = None,
-    geometry: Geometry | None = None,
+    geometry: Coordinates | None = None,
     certified: Callable[[Evaluation, FloatArray], bool | None] | None = None,
     settle: Callable[[FloatArray], FloatArray] | None = None,
 ) -> Result:

@@ -23,10 +23,7 @@ EXPLAINED = (
     *(f"hcmodel/{p}/" for p in ("certify", "analysis", "solving", "reductions", "facts", "proof")),
 )
 # Packages whose numbers have not been sorted yet.
-OPEN = (
-    "solvers/coordinates/",
-    "hcmodel/analysis/",
-)
+OPEN = ("hcmodel/analysis/",)
 # Functions that are a theorem's formula: their docstrings have the theorem.
 THEOREMS = ("solvers/theory/", "solvers/first_order/switching_subgradient.py:step_length")
 

@@ -20,7 +20,9 @@ from hcmodel.engines.engine import CompiledStack, Forward
 from hcmodel.engines.registry import compile_stack
 from hcmodel.expressions.leaves import Expression
 from hcmodel.reductions.forms import Forms
-from hcmodel.solvers.algebra.hessians import as_dense
+from hcmodel.solvers.algebra.hessians import Hessian, as_dense
+from hcmodel.solvers.coordinates.general import MapCoordinates
+from hcmodel.solvers.coordinates.tangent import Tangent
 from hcmodel.solving.naming import Naming, named_point
 
 FloatArray = NDArray[np.float64]
@@ -42,14 +44,17 @@ class HiddenMap:
         self.domain = canonical.domain
         self.parts = tuple(parts)
         self.size = sum(part.size for part in self.parts)
-        # The engine's two parts are here the functions and the map, which are asked for apart.
+        # Objective and rows are one part of the stack here: they are always asked for together.
         self.stack: CompiledStack = compile_stack(
-            (*canonical.roots, *self.parts),
+            canonical.roots,
             canonical.layout,
             len(canonical.roots),
+            self.parts,
             engine=forms.compiler.engine,
         )
         self.stack.refresh()
+        straight = np.zeros(self.domain.dimension, dtype=bool)
+        self.coordinates = MapCoordinates(self.stack, self.domain, straight)
         outer = canonical.outer
         self.objective_weights = np.asarray(outer.objective, dtype=float)
         self.left, self.right = outer.left, outer.right
@@ -69,6 +74,12 @@ class HiddenMap:
 
     def at(self, x: FloatArray) -> MapPoint:
         return MapPoint(np.array(x, dtype=float), self)
+
+    def inverse(self, image: FloatArray, start: MapPoint) -> MapPoint | None:
+        """A point that the map sends to `image` to rounding, in X or not; None where none was found."""
+        found = self.coordinates.inverse(image, start.point)
+        there = None if found is None else self.at(found)
+        return there if there is not None and there.invertible else None
 
     def weights(self, function: int, hidden: FloatArray | None = None) -> FloatArray:
         """The function as a weighted sum of the stack, minus hidden·c."""
@@ -123,8 +134,8 @@ class MapPoint:
         return self.map.stack.evaluate(self.point, "objective")
 
     @functools.cached_property
-    def _map(self) -> Forward:
-        return self.map.stack.evaluate(self.point, "constraints")
+    def _tangent(self) -> Tangent:
+        return self.map.coordinates.tangent(self.point)
 
     @property
     def objective(self) -> float:
@@ -148,15 +159,21 @@ class MapPoint:
         left, right = self.sides
         return np.maximum(1.0, np.maximum(np.abs(left), np.abs(right)))
 
-    @property
+    @functools.cached_property
     def image(self) -> FloatArray:
         """c(x)."""
-        return self._map.values
+        return self.map.coordinates.image(self.point) if self.map.size else np.zeros(0)
 
     @functools.cached_property
     def map_jacobian(self) -> FloatArray:
         """J Z."""
-        return _dense(self._map.jacobian()) @ self.map.basis
+        tangent = self._tangent
+        return np.asarray(tangent.derivative / np.linalg.norm(tangent.directions, axis=0))
+
+    @property
+    def rank(self) -> int:
+        """The number of directions in which the map moves."""
+        return self._tangent.rank
 
     @functools.cached_property
     def row_jacobian(self) -> FloatArray:
@@ -188,15 +205,18 @@ class MapPoint:
 
     def slope(self, function: int) -> FloatArray:
         """s with Jᵀs = ∇F on the tangent space: the gradient of the function by u."""
-        target = self.map.basis.T @ self.gradient(function)
-        if not np.isfinite(target).all():
-            return np.full(self.map.size, np.nan)
-        return np.asarray(np.linalg.lstsq(self.map_jacobian.T, target, rcond=1e-12)[0])
+        return np.asarray(self._tangent.slopes(self.gradient(function)[None, :])[0])
 
     def hidden_hessian(self, function: int) -> FloatArray:
-        """∇²[F − s·c] in x, s held fixed: on the tangent space it is Jᵀ∇²H J for F = H∘c."""
-        weights = self.map.weights(function, self.slope(function))
-        return as_dense(self.map.stack.hessian(self.point, weights))
+        """B on the tangent space: Jᵀ∇²H J for F = H∘c."""
+        weights = self.map.weights(function)[: self.map.stack.size]
+
+        def second(hidden: FloatArray | None) -> Hessian:
+            more = np.zeros(self.map.size) if hidden is None else hidden
+            return as_dense(self.map.stack.hessian(self.point, np.concatenate([weights, more])))
+
+        gradient = self.gradient(function)
+        return as_dense(self.map.coordinates.hidden_hessian(self.point, gradient, second))
 
 
 def _dense(matrix: Any) -> FloatArray:

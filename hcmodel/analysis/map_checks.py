@@ -16,13 +16,10 @@ from numpy.typing import NDArray
 
 from hcmodel.analysis.counterexample import Counterexample
 from hcmodel.analysis.hidden_map import HiddenMap, MapPoint
-from hcmodel.analysis.inverse import inverse
 from hcmodel.analysis.segments import inside, middle_of
 
 FloatArray = NDArray[np.float64]
 
-# Singular values below this part of the largest count as zero.
-RANK = 1e-10
 # How far two points with one image must be apart, in natural lengths.
 APART = 1e-3
 MOST_RETURNS = 20
@@ -38,7 +35,7 @@ def refute_map(hidden: HiddenMap, points: Sequence[MapPoint]) -> Counterexample 
 
 def _flat_direction(hidden: HiddenMap, points: Sequence[MapPoint]) -> Counterexample | None:
     """A direction that the map does not see, at every sample."""
-    ranks = [int(np.linalg.matrix_rank(p.map_jacobian, tol=_tolerance(p))) for p in points]
+    ranks = [point.rank for point in points]
     if max(ranks) >= hidden.dimension:
         return None
     worst = points[int(np.argmax(ranks))]
@@ -54,10 +51,6 @@ def _flat_direction(hidden: HiddenMap, points: Sequence[MapPoint]) -> Counterexa
         left_text="dimension of X",
         right_text="largest rank of the map's Jacobian",
     )
-
-
-def _tolerance(point: MapPoint) -> float:
-    return RANK * float(np.linalg.norm(point.map_jacobian, 2)) if point.map.dimension else 0.0
 
 
 def _curved(hidden: HiddenMap, points: Sequence[MapPoint]) -> Counterexample | None:
@@ -85,7 +78,7 @@ def _curved(hidden: HiddenMap, points: Sequence[MapPoint]) -> Counterexample | N
 def _folded(hidden: HiddenMap, points: Sequence[MapPoint]) -> Counterexample | None:
     """Two points of X with the same image."""
     for goal, start in itertools.islice(itertools.pairwise(points), MOST_RETURNS):
-        found = inverse(hidden, goal.image, start)
+        found = hidden.inverse(goal.image, start)
         if found is None or not inside(hidden, found.point):
             continue
         metric = hidden.domain.metric(goal.point)

@@ -15,7 +15,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hcmodel.analysis.hidden_map import OBJECTIVE, HiddenMap, MapPoint
-from hcmodel.analysis.inverse import inverse
 
 FloatArray = NDArray[np.float64]
 
@@ -66,7 +65,7 @@ def middle_of(hidden: HiddenMap, first: MapPoint, second: MapPoint) -> MapPoint 
     between = hidden.at(0.5 * (first.point + second.point))
     for start in (between, first, second):
         if start.invertible:
-            found = inverse(hidden, target, start)
+            found = hidden.inverse(target, start)
             if found is not None:
                 return found
     return None
@@ -131,7 +130,7 @@ def search_row(row: int, middle: MapPoint, direction: FloatArray, equality: bool
         first, second = on_row
         if first is None or second is None:
             continue
-        halfway = inverse(hidden, 0.5 * (first.image + second.image), middle)
+        halfway = hidden.inverse(0.5 * (first.image + second.image), middle)
         if halfway is None or not inside(hidden, halfway.point):
             continue
         segment = row_violation(row, first, second, halfway, equality)
@@ -149,7 +148,7 @@ def _ends(middle: MapPoint, direction: FloatArray) -> Iterator[tuple[MapPoint, M
         for signed in (length, -length):
             guess = hidden.at(middle.point + hidden.basis @ (signed * direction))
             start = guess if guess.invertible else middle
-            end = inverse(hidden, middle.image + signed * along, start)
+            end = hidden.inverse(middle.image + signed * along, start)
             if end is not None and inside(hidden, end.point):
                 ends.append(end)
         if len(ends) == 2:

@@ -10,8 +10,7 @@ s is known up to the normals N of the affine hull of U, and the best of them is 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
-from typing import Protocol
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 import scipy
@@ -20,9 +19,10 @@ from numpy.typing import NDArray
 from hcmodel.certify.map_ranges import Range, map_ranges
 from hcmodel.reductions.forms import Form
 from hcmodel.reductions.smooth import curved_variables
-from hcmodel.solvers.algebra.hessians import as_dense
-from hcmodel.solvers.coordinates.general import SINGULAR, MapGeometry
-from hcmodel.solvers.oracle import Evaluation
+from hcmodel.solvers.algebra.hessians import Hessian, as_dense
+from hcmodel.solvers.coordinates.plain import PlainCoordinates
+from hcmodel.solvers.coordinates.protocol import Coordinates, SecondDerivatives
+from hcmodel.solvers.oracle import Evaluation, Stack
 from hcmodel.solvers.sets.domain import Domain
 from hcmodel.solvers.sets.product import Product
 
@@ -32,134 +32,35 @@ FloatArray = NDArray[np.float64]
 HULL_ACCURACY = 1e-7
 SAMPLES = 4
 
-Frame = tuple[FloatArray, FloatArray, FloatArray]
 
+@dataclass(frozen=True)
+class Chart:
+    """Coordinates in which the functions are convex, and what is known of their values.
 
-class Chart(Protocol):
-    """Coordinates in which the functions are convex. `hull` spans U's directions, None for all."""
+    `bounds` is V and `notes` are what it rests on. `hull` spans the directions of U and `normals` the
+    others; None and no normals where U extends in all of them. `curved` are the sets of variables that
+    are curved in u, and `elsewhere` points of X at which they are looked at.
+    """
 
-    @property
-    def bounds(self) -> Domain: ...
-    @property
-    def hull(self) -> FloatArray | None: ...
-    @property
-    def notes(self) -> tuple[str, ...]: ...
+    coordinates: Coordinates
+    bounds: Domain
+    hull: FloatArray | None = None
+    normals: FloatArray = field(default_factory=lambda: np.zeros((0, 0)))
+    notes: tuple[str, ...] = ()
+    curved: tuple[tuple[slice, Domain], ...] = ()
+    stack: Stack | None = field(default=None, repr=False)
+    elsewhere: tuple[FloatArray, ...] = field(default=(), repr=False)
+
     def image(self, evaluation: Evaluation) -> FloatArray:
         """u at the point."""
+        return self.coordinates.image(evaluation.point)
 
     def slopes(self, evaluation: Evaluation, gradients: FloatArray) -> FloatArray | None:
         """Derivatives by u from rows of derivatives by the form's vector; None where there are none."""
-
-    def without_curved(
-        self, evaluation: Evaluation, gradient: FloatArray
-    ) -> tuple[FloatArray, float]:
-        """The gradient without the part that bounds which bend in u hold back, and what that costs.
-
-        For x in X, L(x) >= [L(x) − g·(x − x̃)] + min over X of g·(x − x̃), g that part of ∇L.
-        """
-
-    def curvature_of_bounds(
-        self, evaluation: Evaluation, gradient: FloatArray
-    ) -> tuple[FloatArray, ...]:
-        """Hidden Hessians of −g·x, at the point and elsewhere, which have to be semidefinite."""
+        return self.coordinates.slopes(evaluation.point, gradients)
 
     def equals(self, slope: FloatArray, center: FloatArray) -> tuple[FloatArray, ...]:
         """Slopes that say the same of U, and of which one may say more of V."""
-
-
-@dataclass(frozen=True)
-class PlainChart:
-    """The form's own vector."""
-
-    bounds: Domain
-    hull: FloatArray | None = None
-    notes: tuple[str, ...] = ()
-
-    def image(self, evaluation: Evaluation) -> FloatArray:
-        return evaluation.point
-
-    def slopes(self, evaluation: Evaluation, gradients: FloatArray) -> FloatArray | None:
-        return gradients
-
-    def without_curved(
-        self, evaluation: Evaluation, gradient: FloatArray
-    ) -> tuple[FloatArray, float]:
-        return gradient, 0.0
-
-    def curvature_of_bounds(
-        self, evaluation: Evaluation, gradient: FloatArray
-    ) -> tuple[FloatArray, ...]:
-        return ()
-
-    def equals(self, slope: FloatArray, center: FloatArray) -> tuple[FloatArray, ...]:
-        return (slope,)
-
-
-@dataclass(frozen=True)
-class MapChart:
-    """u = c(x), symmetric variables stored once."""
-
-    geometry: MapGeometry
-    selection: scipy.sparse.csr_array
-    bounds: Domain
-    hull: FloatArray | None
-    normals: FloatArray
-    notes: tuple[str, ...]
-    tangent: FloatArray = field(repr=False)
-    curved: tuple[tuple[slice, Domain], ...] = ()
-    elsewhere: tuple[FloatArray, ...] = field(default=(), repr=False)
-    known: dict[bytes, Frame | None] = field(default_factory=dict, repr=False)
-
-    @staticmethod
-    def of(form: Form, evaluation: Evaluation) -> MapChart | None:
-        """None where the map is singular at the point, or its image is no part of a plane."""
-        geometry = form.map_geometry
-        ranges = map_ranges(form.entries)
-        if geometry is None or not ranges:
-            return None
-        selection = _selection(ranges)
-        tangent = _natural_tangent(form.domain, evaluation.point)
-        start, jacobian = _mapped(geometry, evaluation.point, selection, tangent)
-        frame = _frame(jacobian)
-        if frame is None:
-            return None
-        hull, normals = frame[0], np.zeros((start.size, 0))
-        elsewhere = _samples(form)
-        images = [form.stack.evaluate(x, "map").values for x in elsewhere]
-        samples = [start, *(np.asarray(selection @ image) for image in images)]
-        if hull.shape[0] > hull.shape[1]:
-            normals = scipy.linalg.null_space(hull.T)
-            if not all(_on_plane(normals, start, sample) for sample in samples):
-                return None
-        bounds, notes = _bounds(ranges, samples)
-        curved, named = _curved(form)
-        if curved:
-            notes += (f"bounds of {named} counted as convex rows, as at every point looked at",)
-        return MapChart(
-            geometry=geometry,
-            selection=selection,
-            bounds=bounds,
-            hull=hull if normals.size else None,
-            normals=normals,
-            notes=notes,
-            tangent=tangent,
-            curved=curved,
-            elsewhere=tuple(elsewhere),
-        )
-
-    def image(self, evaluation: Evaluation) -> FloatArray:
-        return np.asarray(
-            self.selection @ self.geometry.stack.evaluate(evaluation.point, "map").values
-        )
-
-    def slopes(self, evaluation: Evaluation, gradients: FloatArray) -> FloatArray | None:
-        frame = self._frame_at(evaluation.point)
-        if frame is None:
-            return None
-        left, sizes, right = frame
-        return np.asarray(((gradients @ self.tangent) @ right.T / sizes) @ left.T)
-
-    def equals(self, slope: FloatArray, center: FloatArray) -> tuple[FloatArray, ...]:
         if not self.normals.size:
             return (slope,)
         tilted = _tilted(slope, self.normals, center, self.bounds.entry_bounds())
@@ -168,6 +69,10 @@ class MapChart:
     def without_curved(
         self, evaluation: Evaluation, gradient: FloatArray
     ) -> tuple[FloatArray, float]:
+        """The gradient without the part that bounds which are curved in u hold back, and its cost.
+
+        For x in X, L(x) >= [L(x) − g·(x − x̃)] + min over X of g·(x − x̃), g that part of ∇L.
+        """
         rest, cost = gradient.copy(), 0.0
         for own, domain in self.curved:
             cost += domain.least(gradient[own], evaluation.point[own])
@@ -176,57 +81,65 @@ class MapChart:
 
     def curvature_of_bounds(
         self, evaluation: Evaluation, gradient: FloatArray
-    ) -> tuple[FloatArray, ...]:
-        if not self.curved:
+    ) -> tuple[Hessian, ...]:
+        """Hidden Hessians of −g·x, at the point and elsewhere, which have to be semidefinite."""
+        stack = self.stack
+        if not self.curved or stack is None:
             return ()
         held = self.without_curved(evaluation, gradient)[0] - gradient
-        basis = np.asarray(self.geometry.domain.tangent_basis().toarray())
         found = []
         for x in (evaluation.point, *self.elsewhere):
-            frame = self._frame_at(x)
-            if frame is None:
+            if not self.coordinates.tangent(x).full_rank:
                 continue
-            left, sizes, right = frame
-            slope = left @ (right @ (self.tangent.T @ held) / sizes)
-            stack = self.geometry.stack
-            weights = np.concatenate([np.zeros(stack.size), -(self.selection.T @ slope)])
-            hessian = as_dense(stack.hessian(x, weights))
-            found.append(basis @ (basis.T @ hessian @ basis) @ basis.T)
+            found.append(self.coordinates.hidden_hessian(x, held, _linear(stack, x)))
         return tuple(found)
 
-    def _frame_at(self, x: FloatArray) -> Frame | None:
-        """The decomposed Jacobian, kept for the points of one search."""
-        key = x.tobytes()
-        if key not in self.known:
-            jacobian = _mapped(self.geometry, x, self.selection, self.tangent)[1]
-            self.known[key] = _frame(jacobian)
-        return self.known[key]
 
-
-def _mapped(
-    geometry: MapGeometry, x: FloatArray, selection: scipy.sparse.csr_array, tangent: FloatArray
-) -> tuple[FloatArray, FloatArray]:
-    """Image and derivatives along the tangent space of X."""
-    forward = geometry.stack.evaluate(x, "map")
-    return np.asarray(selection @ forward.values), np.asarray(
-        selection @ (forward.jacobian() @ tangent)
+def _linear(stack: Stack, x: FloatArray) -> SecondDerivatives:
+    """The second derivatives of a linear function plus w·c."""
+    return lambda w: as_dense(
+        stack.hessian(x, np.concatenate([np.zeros(stack.size), np.zeros(0) if w is None else w]))
     )
 
 
-def _natural_tangent(domain: Domain, x: FloatArray) -> FloatArray:
-    """Directions along which X extends, of natural length, so that units make nothing singular."""
-    basis = np.asarray(domain.tangent_basis().toarray())
-    return basis * np.sqrt((basis**2).T @ domain.metric(x) ** 2)
+def plain_chart(domain: Domain) -> Chart:
+    """The form's own vector."""
+    return Chart(PlainCoordinates(domain), domain)
 
 
-def _frame(jacobian: FloatArray) -> Frame | None:
-    """The singular value decomposition of J Z, where it has full column rank."""
-    if jacobian.shape[0] < jacobian.shape[1] or not np.isfinite(jacobian).all():
+def map_chart(form: Form, evaluation: Evaluation) -> Chart | None:
+    """u = c(x), symmetric variables stored once.
+
+    None where the map is singular at the point, or its image is not part of a plane.
+    """
+    ranges = map_ranges(form.entries)
+    if form.map_geometry is None or not ranges:
         return None
-    left, sizes, right = np.linalg.svd(jacobian, full_matrices=False)
-    if sizes.size and sizes[-1] <= SINGULAR * sizes[0]:
+    coordinates = replace(form.map_geometry, selection=_selection(ranges))
+    tangent = coordinates.tangent(evaluation.point)
+    if not tangent.full_rank:
         return None
-    return left, sizes, right
+    start, normals = coordinates.image(evaluation.point), np.zeros((0, 0))
+    elsewhere = _samples(form)
+    samples = [start, *(coordinates.image(x) for x in elsewhere)]
+    if not tangent.square:
+        normals = scipy.linalg.null_space(tangent.hull.T)
+        if not all(_on_plane(normals, start, sample) for sample in samples):
+            return None
+    bounds, notes = _bounds(ranges, samples)
+    curved, named = _curved(form)
+    if curved:
+        notes += (f"bounds of {named} counted as convex rows, as at every point looked at",)
+    return Chart(
+        coordinates=coordinates,
+        bounds=bounds,
+        hull=tangent.hull if normals.size else None,
+        normals=normals,
+        notes=notes,
+        curved=curved,
+        stack=form.stack,
+        elsewhere=tuple(elsewhere),
+    )
 
 
 def _selection(ranges: Sequence[Range]) -> scipy.sparse.csr_array:

@@ -19,7 +19,7 @@ from hcmodel.reductions.forms import Form
 from hcmodel.solvers import kkt
 from hcmodel.solvers.algebra.hessians import RULES as HESSIAN_RULES
 from hcmodel.solvers.algebra.hessians import Hessian, as_dense, has_negative
-from hcmodel.solvers.coordinates.geometry import Frame
+from hcmodel.solvers.coordinates.frame import Frame
 from hcmodel.solvers.oracle import Evaluation, Oracle
 
 FloatArray = NDArray[np.float64]
@@ -141,7 +141,7 @@ class _Test:
                 continue
             geometry = self.form.map_geometry
             if geometry is not None and number < MAP_TEST.samples and not self.form.stack.kinked:
-                turned = geometry.orientation(there)
+                turned = geometry.tangent(there).orientation
                 if turned is None and sample.differentiable:
                     return True  # undefined or singular where the model is smooth: no coordinates
                 if turned is None:

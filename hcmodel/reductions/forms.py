@@ -31,8 +31,8 @@ from hcmodel.reductions.release import Release
 from hcmodel.reductions.sign import Sign, signed_objective
 from hcmodel.reductions.smooth import Compiler, Smooth, SmoothProgram
 from hcmodel.reductions.triangle import Triangle
-from hcmodel.solvers.coordinates.general import MapGeometry
-from hcmodel.solvers.coordinates.geometry import Geometry
+from hcmodel.solvers.coordinates.general import MapCoordinates
+from hcmodel.solvers.coordinates.protocol import Coordinates
 from hcmodel.solvers.oracle import Evaluation, Oracle, Stack
 from hcmodel.solvers.sets.domain import Domain
 
@@ -81,11 +81,11 @@ class Form:
         return self.program.domain
 
     @property
-    def geometry(self) -> Geometry:
+    def geometry(self) -> Coordinates:
         return self.program.geometry
 
     @property
-    def map_geometry(self) -> MapGeometry | None:
+    def map_geometry(self) -> MapCoordinates | None:
         return self.program.map_geometry
 
     @property

@@ -22,8 +22,10 @@ from hcmodel.maps.declared import complete
 from hcmodel.maps.separable import LOG, plain_entries
 from hcmodel.reductions.canonical import CanonicalProblem, canonicalize
 from hcmodel.reductions.reduction import Duals, Reduction, same_objects
-from hcmodel.solvers.coordinates.general import MapGeometry
-from hcmodel.solvers.coordinates.geometry import Geometry, LogStack, PlainGeometry
+from hcmodel.solvers.coordinates.general import MapCoordinates
+from hcmodel.solvers.coordinates.logarithmic import LogStack
+from hcmodel.solvers.coordinates.plain import PlainCoordinates
+from hcmodel.solvers.coordinates.protocol import Coordinates
 from hcmodel.solvers.oracle import Oracle, Stack
 from hcmodel.solvers.outer import Outer
 from hcmodel.solvers.sets.domain import Domain
@@ -83,7 +85,7 @@ class SmoothProgram:
     compiled: CompiledStack
     stack: Stack
     domain: Domain
-    map_geometry: MapGeometry | None = None
+    map_geometry: MapCoordinates | None = None
     entries: tuple[Expression, ...] = ()
 
     @property
@@ -99,8 +101,8 @@ class SmoothProgram:
         return Oracle(self.stack, self.outer)
 
     @property
-    def geometry(self) -> Geometry:
-        return self.map_geometry or PlainGeometry(self.domain)
+    def geometry(self) -> Coordinates:
+        return self.map_geometry or PlainCoordinates(self.domain)
 
     @property
     def affords_hessian(self) -> bool:
@@ -143,7 +145,7 @@ class Smooth(Reduction[Model, SmoothProgram]):
         entries = () if hidden is None else complete(hidden, model.variables)
         compiled = compiler.stack(canonical.roots, canonical.layout, entries)
         if hidden is not None:
-            geometry = MapGeometry(
+            geometry = MapCoordinates(
                 compiled, canonical.domain, _bending(entries, model), _curved(entries, model)
             )
             program = SmoothProgram(

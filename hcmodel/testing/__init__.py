@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from hcmodel.testing.atoms import check_atom
+    from hcmodel.testing.coordinates import check_coordinates
     from hcmodel.testing.domains import check_domain
     from hcmodel.testing.engines import check_engine
     from hcmodel.testing.methods import check_method
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
 __all__ = [
     "Sample",
     "check_atom",
+    "check_coordinates",
     "check_domain",
     "check_engine",
     "check_method",
@@ -30,6 +32,7 @@ __all__ = [
 _MODULES = {
     "Sample": "samples",
     "check_atom": "atoms",
+    "check_coordinates": "coordinates",
     "check_domain": "domains",
     "check_engine": "engines",
     "check_method": "methods",

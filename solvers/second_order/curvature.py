@@ -12,7 +12,7 @@ import scipy
 from numpy.typing import NDArray
 
 from hcmodel.solvers.algebra.hessians import Hessian, SparseHessian
-from hcmodel.solvers.coordinates.geometry import Geometry
+from hcmodel.solvers.coordinates.protocol import Coordinates
 from hcmodel.solvers.loop import Task
 from hcmodel.solvers.oracle import Evaluation
 
@@ -23,7 +23,7 @@ class Curvature(Protocol):
     """The source of B."""
 
     def at(
-        self, task: Task, geometry: Geometry, evaluation: Evaluation, multipliers: FloatArray
+        self, task: Task, geometry: Coordinates, evaluation: Evaluation, multipliers: FloatArray
     ) -> Hessian:
         """B at a point, as a matrix over x."""
 
@@ -35,7 +35,7 @@ class ExactCurvature:
     """B from the engine's second derivatives."""
 
     def at(
-        self, task: Task, geometry: Geometry, evaluation: Evaluation, multipliers: FloatArray
+        self, task: Task, geometry: Coordinates, evaluation: Evaluation, multipliers: FloatArray
     ) -> Hessian:
         return geometry.hessian(task.oracle, evaluation, multipliers)
 
@@ -47,7 +47,7 @@ class NoCurvature:
     """B = 0: a linear model, limited by the trust region alone."""
 
     def at(
-        self, task: Task, geometry: Geometry, evaluation: Evaluation, multipliers: FloatArray
+        self, task: Task, geometry: Coordinates, evaluation: Evaluation, multipliers: FloatArray
     ) -> Hessian:
         shape = (evaluation.point.size, evaluation.point.size)
         return SparseHessian(scipy.sparse.csr_array(shape), convex=True)

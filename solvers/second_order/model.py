@@ -16,7 +16,7 @@ import scipy
 from numpy.typing import NDArray
 
 from hcmodel.solvers.algebra.hessians import Hessian, SparseHessian, convexified
-from hcmodel.solvers.coordinates.geometry import Frame
+from hcmodel.solvers.coordinates.frame import Frame
 from hcmodel.solvers.numerics import DATA_ROUNDING
 from hcmodel.solvers.oracle import Evaluation
 from hcmodel.solvers.qp.program import Cone, StepRows, nearer

@@ -12,7 +12,7 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
-from hcmodel.solvers.coordinates.geometry import Geometry
+from hcmodel.solvers.coordinates.protocol import Coordinates
 from hcmodel.solvers.oracle import Evaluation, Oracle
 from hcmodel.solvers.qp import DEFAULT_BACKEND, make_backend
 from hcmodel.solvers.second_order.model import QuadraticModel
@@ -35,7 +35,7 @@ def worth_having(evaluation: Evaluation, tolerance: float) -> float:
 def promised_decrease(
     oracle: Oracle,
     domain: Domain,
-    geometry: Geometry,
+    geometry: Coordinates,
     evaluation: Evaluation,
     multipliers: FloatArray,
     backend: str = DEFAULT_BACKEND,

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from hcmodel.solvers.algebra.hessians import Hessian, SparseHessian
 from hcmodel.solvers.algebra.updates import damped, updated
-from hcmodel.solvers.coordinates.geometry import Geometry
+from hcmodel.solvers.coordinates.protocol import Coordinates
 from hcmodel.solvers.loop import Task
 from hcmodel.solvers.oracle import Evaluation
 from hcmodel.solvers.second_order.curvature import Curvature
@@ -53,7 +53,7 @@ class BfgsCurvature:
         self._matrix: FloatArray | None = None
 
     def at(
-        self, task: Task, geometry: Geometry, evaluation: Evaluation, multipliers: FloatArray
+        self, task: Task, geometry: Coordinates, evaluation: Evaluation, multipliers: FloatArray
     ) -> Hessian:
         if self._matrix is None:
             metric = task.domain.metric(evaluation.point)
@@ -79,7 +79,7 @@ class LimitedMemoryCurvature:
         self._model: SparseHessian | None = None  # in natural units
 
     def at(
-        self, task: Task, geometry: Geometry, evaluation: Evaluation, multipliers: FloatArray
+        self, task: Task, geometry: Coordinates, evaluation: Evaluation, multipliers: FloatArray
     ) -> Hessian:
         if self._metric is None or self._model is None:
             self._metric = np.asarray(task.domain.metric(evaluation.point))
@@ -113,7 +113,7 @@ class FromGradients:
         self._inner: Curvature | None = None
 
     def at(
-        self, task: Task, geometry: Geometry, evaluation: Evaluation, multipliers: FloatArray
+        self, task: Task, geometry: Coordinates, evaluation: Evaluation, multipliers: FloatArray
     ) -> Hessian:
         if self._inner is None:
             small = evaluation.point.size <= self._options.largest_matrix

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hcmodel.solvers.algebra.hessians import Hessian
-from hcmodel.solvers.coordinates.geometry import Geometry
+from hcmodel.solvers.coordinates.protocol import Coordinates
 from hcmodel.solvers.loop import State
 from hcmodel.solvers.second_order.detour import Detour
 from hcmodel.solvers.second_order.model import QuadraticModel
@@ -44,7 +44,7 @@ class TrustRegionState(State):
 class Proposal:
     """The model at the current point, its minimiser, and the decrease of the merit that it promises."""
 
-    geometry: Geometry
+    geometry: Coordinates
     hessian: Hessian
     model: QuadraticModel
     step: QuadraticStep

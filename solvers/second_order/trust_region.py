@@ -13,7 +13,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hcmodel.solvers import kkt
-from hcmodel.solvers.coordinates.geometry import Geometry, PlainGeometry
+from hcmodel.solvers.coordinates.plain import PlainCoordinates
+from hcmodel.solvers.coordinates.protocol import Coordinates
 from hcmodel.solvers.loop import Task
 from hcmodel.solvers.numerics import BOTTOM, SUM_ROUNDING
 from hcmodel.solvers.oracle import Evaluation
@@ -170,6 +171,6 @@ class TrustRegion:
     def _changed(self, multipliers: FloatArray, state: TrustRegionState) -> bool:
         return multipliers_changed(multipliers, state.multipliers, self.options.acceptance)
 
-    def _geometry(self, task: Task, state: TrustRegionState) -> Geometry:
-        geometry = task.geometry or PlainGeometry(task.domain)
+    def _geometry(self, task: Task, state: TrustRegionState) -> Coordinates:
+        geometry = task.geometry or PlainCoordinates(task.domain)
         return geometry.plain() if state.detour.active else geometry

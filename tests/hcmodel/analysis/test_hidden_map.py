@@ -7,7 +7,6 @@ import pytest
 
 import hcmodel as hc
 from hcmodel.analysis.hidden_map import OBJECTIVE, HiddenMap
-from hcmodel.analysis.inverse import inverse
 from hcmodel.maps.declared import complete
 from hcmodel.maps.separable import declared_coordinates
 
@@ -59,7 +58,7 @@ def test_the_inverse_finds_the_gain_of_a_product():
     K = hc.Variable((1, 2), name="K", bounds=(-5, 5))
     hidden = hidden_map(hc.Problem(hc.Minimize(hc.trace(P) + hc.sum(K**2)), hidden=[P, K @ P]))
     start, goal = hidden.sample(2, np.random.default_rng(1))
-    found = inverse(hidden, goal.image, start)
+    found = hidden.inverse(goal.image, start)
     assert found is not None
     assert found.point == pytest.approx(goal.point, abs=1e-8)
 
@@ -68,7 +67,7 @@ def test_no_point_is_found_for_an_image_that_nothing_has():
     x = hc.Variable(name="x", bounds=(-1, 1))
     hidden = hidden_map(hc.Problem(hc.Minimize(x**2), hidden=[hc.exp(x)]))
     start = hidden.at(np.array([0.3]))
-    assert inverse(hidden, np.array([-0.5]), start) is None
+    assert hidden.inverse(np.array([-0.5]), start) is None
 
 
 def test_separable_maps_are_recognised_in_any_order_and_scale():

@@ -16,7 +16,7 @@ from hcmodel.solvers.algebra.hessians import (
     has_negative,
     with_squares,
 )
-from hcmodel.solvers.coordinates.geometry import PlainGeometry
+from hcmodel.solvers.coordinates.plain import PlainCoordinates
 from hcmodel.solvers.loop import Task
 from hcmodel.solvers.qp import QuadraticProgram, make_backend, residuals, solve_program
 from hcmodel.solvers.qp.program import Cone, StepRows
@@ -148,13 +148,13 @@ def walked(curvature: BfgsCurvature | LimitedMemoryCurvature, steps: int) -> Flo
     task = Task(oracle, domain, 1e-6)
     old = oracle.at(np.full(6, 5.0))
     none = np.zeros(0)
-    curvature.at(task, PlainGeometry(domain), old, none)
+    curvature.at(task, PlainCoordinates(domain), old, none)
     for _ in range(steps):
         new = oracle.at(old.point + generator.uniform(-1, 1, 6))
         curvature.moved(old, new, none)
         step, change = new.point - old.point, matrix @ (new.point - old.point)
         old = new
-    found = as_dense(curvature.at(task, PlainGeometry(domain), old, none))
+    found = as_dense(curvature.at(task, PlainCoordinates(domain), old, none))
     # the secant equation: the last change of the gradient is reproduced
     np.testing.assert_allclose(found @ step, change, rtol=1e-8)
     assert np.linalg.eigvalsh(found)[0] > 0
@@ -189,10 +189,10 @@ def test_damping_keeps_limited_memory_definite_on_a_concave_function() -> None:
     oracle = function_oracle(3, lambda x: (-0.5 * x @ x, -x))
     task, curvature, none = Task(oracle, domain, 1e-6), LimitedMemoryCurvature(), np.zeros(0)
     old = oracle.at(np.ones(3))
-    curvature.at(task, PlainGeometry(domain), old, none)
+    curvature.at(task, PlainCoordinates(domain), old, none)
     for step in np.eye(3):
         new = oracle.at(old.point + step)
         curvature.moved(old, new, none)
         old = new
-    found = curvature.at(task, PlainGeometry(domain), old, none)
+    found = curvature.at(task, PlainCoordinates(domain), old, none)
     assert np.linalg.eigvalsh(as_dense(found))[0] > 0

@@ -8,8 +8,8 @@ from numpy.typing import NDArray
 
 import hcmodel as hc
 from hcmodel.solvers import Box
-from hcmodel.solvers.coordinates.general import MapGeometry
-from hcmodel.solvers.coordinates.geometry import LogStack
+from hcmodel.solvers.coordinates.general import MapCoordinates
+from hcmodel.solvers.coordinates.logarithmic import LogStack
 from hcmodel.solvers.oracle import Oracle
 from hcmodel.solvers.sets.box import LogBox
 from hcmodel.solvers.sets.product import Product
@@ -62,7 +62,7 @@ def test_boxes_stay_boxes_and_a_factor_e_is_the_unit() -> None:
     np.testing.assert_allclose(product.project(np.array([9.0, 9.0])), [np.log(2.0), 9.0])
 
 
-def curved() -> tuple[hc.Problem, MapGeometry, Oracle]:
+def curved() -> tuple[hc.Problem, MapCoordinates, Oracle]:
     """H(u) = u1² + (u2 − 1)⁴ + u1 u2 in u = (x1, x2 − 2 x1²)."""
     x = hc.Variable(2, name="x", bounds=(-3, 3))
     u = hc.hstack([x[0], x[1] - 2 * x[0] ** 2])

@@ -9,7 +9,7 @@ import pytest
 from numpy.typing import NDArray
 
 from hcmodel.solvers import Box, Oracle, function_oracle
-from hcmodel.solvers.coordinates.geometry import PlainGeometry
+from hcmodel.solvers.coordinates.plain import PlainCoordinates
 from hcmodel.solvers.loop import Task
 from hcmodel.solvers.oracle import Evaluation
 from hcmodel.solvers.qp import make_backend
@@ -43,7 +43,7 @@ def problem(bound: float) -> tuple[Oracle, Box]:
 
 def model_at(oracle: Oracle, domain: Box, point: FloatArray, hessian: FloatArray) -> QuadraticModel:
     evaluation = oracle.at(point)
-    frame = PlainGeometry(domain).frame(evaluation)
+    frame = PlainCoordinates(domain).frame(evaluation)
     return QuadraticModel.at(evaluation, domain, frame, hessian)
 
 
@@ -56,7 +56,7 @@ def proposal_at(
     assert found is not None
     penalty = Penalty(np.zeros(model.rows.size)).after(model, found)
     promised = penalty.predicted(model, found.w)
-    return Proposal(PlainGeometry(domain), hessian, model, found, penalty, promised)
+    return Proposal(PlainCoordinates(domain), hessian, model, found, penalty, promised)
 
 
 def state_at(evaluation: Evaluation, radius: float = 1.0) -> TrustRegionState:
