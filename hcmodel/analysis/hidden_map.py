@@ -27,6 +27,7 @@ from hcmodel.solving.naming import Naming, named_point
 
 FloatArray = NDArray[np.float64]
 
+# The number of the objective among the functions; rows are counted from 0.
 OBJECTIVE = -1
 # Samples are drawn again, up to this many times, where a function is not defined.
 DRAWS_PER_SAMPLE = 5
