@@ -1,0 +1,242 @@
+"""Every way to solve the linear system, against the matrix written out from its definition."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from numpy.typing import NDArray
+
+from hcmodel.solvers.second_order.interior_point import LogSums, SmoothConvexProgram, Sums
+from hcmodel.solvers.second_order.interior_point import factorisation as factorisations
+from hcmodel.solvers.second_order.interior_point.dense_equations import (
+    DenseEquations,
+    LowRankEquations,
+    OrthogonalEquations,
+)
+from hcmodel.solvers.second_order.interior_point.factorisation import DenseCholesky, SparseFactor
+from hcmodel.solvers.second_order.interior_point.linear_system import Weights
+from hcmodel.solvers.second_order.interior_point.normal_equations import normal_equations
+from hcmodel.solvers.second_order.interior_point.operators import Operators
+from hcmodel.solvers.second_order.interior_point.sparse_equations import (
+    GenericEquations,
+    PackedEquations,
+    SparseEquations,
+)
+from hcmodel.solvers.second_order.interior_point.standard_form import standard_form
+from tests.problems.smooth_programs import cblib, chain, dense_program, gate_sizing
+
+FloatArray = NDArray[np.float64]
+
+WAYS = [
+    DenseEquations,
+    LowRankEquations,
+    OrthogonalEquations,
+    PackedEquations,
+    SparseEquations,
+    GenericEquations,
+]
+
+
+def random_program(
+    seed: int, *, equalities: int, size: int = 12, long: bool = False
+) -> SmoothConvexProgram:
+    """Rows of every kind: one logarithm, two in one row, shared plain terms, mixed, affine."""
+    random = np.random.default_rng(seed)
+
+    def exponents(count: int) -> FloatArray:
+        kept = random.uniform(size=(count, size)) < 0.3
+        return np.asarray(random.normal(size=(count, size)) * kept)
+
+    rows = 6
+    logs = LogSums(
+        exponents(9),
+        random.normal(size=9),
+        np.array([0, 0, 1, 1, 1, 2, 2, 3, 3]),
+        np.array([0, 1, 2, 2]),
+    )
+    weights = np.zeros((rows + 1, 5))
+    weights[[3, 4, 4, 5, 0], [0, 0, 1, 2, 3]] = random.exponential(size=5)
+    weights[2, 4] = 1.0
+    affine = exponents(rows + 1)
+    affine[[0, 1, 3]] = 0.0
+    if long:
+        affine[6] = random.normal(size=size)
+    bound = random.exponential(size=size) + 0.5
+    more: dict[str, Any] = {}
+    if equalities:
+        more = {
+            "equality": random.normal(size=(equalities, size)),
+            "equality_bound": random.normal(size=equalities),
+        }
+    return SmoothConvexProgram(
+        affine,
+        random.normal(size=rows + 1),
+        -bound,
+        bound,
+        logs,
+        Sums(exponents(5), random.normal(size=5), weights),
+        **more,
+    )
+
+
+def random_weights(operators: Operators, seed: int) -> Weights:
+    random = np.random.default_rng(seed)
+    form = operators.form
+    multipliers = random.exponential(size=operators.pairs) + 0.1
+    values = random.exponential(size=form.offsets.size) + 0.1
+    sums = operators.groups.sums(values[: form.log_terms])
+    values[: form.log_terms] /= operators.groups.spread(sums)
+    pairs = random.exponential(size=operators.pairs) + 0.1
+    pairs[0] = 0.0
+    return Weights(
+        values * operators.term_weights(multipliers),
+        values,
+        pairs,
+        multipliers[form.group_rows],
+    )
+
+
+def whole_system(operators: Operators, weights: Weights) -> FloatArray:
+    """[M, Aᵀ; A, 0] with M from the definition, by dense matrices."""
+    form = operators.form
+
+    def array(matrix: Any) -> FloatArray:
+        return np.asarray(matrix if isinstance(matrix, np.ndarray) else matrix.toarray())
+
+    E, J = array(form.exponents), array(form.affine).copy()
+    logs = form.log_terms
+    M = E.T @ np.diag(weights.terms) @ E
+    for group, row in enumerate(form.group_rows):
+        members = np.flatnonzero(form.groups == group)
+        mean = weights.values[members] @ E[members]
+        J[row] += mean
+        M -= weights.groups[group] * np.outer(mean, mean)
+    if form.weights is not None:
+        J += array(form.weights) @ (weights.values[logs:, None] * E[logs:])
+    M += J[1:].T @ np.diag(weights.pairs[1 : operators.head]) @ J[1:]
+    for index, first in (
+        (form.lower_index, operators.head),
+        (form.upper_index, operators.first_upper),
+    ):
+        M[index, index] += weights.pairs[first : first + index.size]
+    A = array(form.equality)
+    return np.block([[M, A.T], [A, np.zeros((A.shape[0], A.shape[0]))]])
+
+
+def right_hand_side(
+    operators: Operators, weights: Weights, parts: tuple[FloatArray, FloatArray, FloatArray]
+) -> FloatArray:
+    dual, deviations, pairs = parts
+    scaled = weights.pairs * pairs
+    terms = weights.terms * deviations + weights.values * operators.term_weights(scaled)
+    return dual - operators.transposed(terms, scaled)
+
+
+class TestLinearSystem:
+    @pytest.mark.parametrize("equalities", [0, 3])
+    @pytest.mark.parametrize("way", WAYS, ids=lambda way: way.__name__)
+    @pytest.mark.parametrize("seed", range(3))
+    def test_every_way_solves_the_same_system(self, way: Any, equalities: int, seed: int) -> None:
+        operators = Operators(standard_form(random_program(seed, equalities=equalities)))
+        self.compare(way(operators), operators, seed)
+
+    def test_long_rows_stay_out_of_the_matrix(self) -> None:
+        size = 300
+        program = random_program(4, equalities=2, size=size, long=True)
+        operators = Operators(standard_form(program))
+        equations = SparseEquations(operators)
+        assert equations._long_constant.size + equations._long_varying.size > 0
+        self.compare(equations, operators, 4)
+
+    def compare(self, equations: Any, operators: Operators, seed: int) -> None:
+        random = np.random.default_rng(seed)
+        form = operators.form
+        weights = random_weights(operators, seed)
+        deviations = random.normal(size=form.offsets.size)
+        means = operators.groups.sums((weights.values * deviations)[: form.log_terms])
+        deviations[: form.log_terms] -= operators.groups.spread(means)
+        pairs = random.normal(size=operators.pairs)
+        pairs[0] = 0.0
+        dual = random.normal(size=form.size)
+        equality = random.normal(size=operators.equalities)
+        equations.factorise(weights)
+        found = equations.solve(dual, deviations, pairs, equality)
+        right = right_hand_side(operators, weights, (dual, deviations, pairs))
+        expected = np.linalg.solve(
+            whole_system(operators, weights), np.concatenate([right, equality])
+        )
+        # the ridge of the sparse matrices is 1e-8; iterative refinement takes it out
+        np.testing.assert_allclose(found.u, expected[: form.size], rtol=1e-6, atol=1e-6)
+        np.testing.assert_allclose(found.equality, expected[form.size :], rtol=1e-6, atol=1e-6)
+
+    @pytest.mark.parametrize(
+        ("program", "way"),
+        [
+            (dense_program(30, 60), DenseEquations),
+            (dense_program(300, 20), LowRankEquations),
+            (cblib("mra01"), PackedEquations),
+            (chain(2000), SparseEquations),
+            (gate_sizing(300), SparseEquations),
+        ],
+        ids=["dense", "low-rank", "small-sparse", "chain", "gates"],
+    )
+    def test_the_way_is_chosen_by_sizes_and_sparsity(
+        self, program: SmoothConvexProgram, way: type
+    ) -> None:
+        assert isinstance(normal_equations(Operators(standard_form(program))), way)
+
+
+class TestOperators:
+    @pytest.mark.parametrize("program", [random_program(5, equalities=0), cblib("car"), chain(40)])
+    def test_forward_and_transposed_are_adjoint(self, program: SmoothConvexProgram) -> None:
+        """J d · w = d · Jᵀw."""
+        operators = Operators(standard_form(program))
+        weights = random_weights(operators, 1)
+        random = np.random.default_rng(2)
+        d, w = random.normal(size=operators.form.size), random.normal(size=operators.pairs)
+        w[0] = 0.0
+        product, _ = operators.forward(d, operators.exponents @ d, weights.values)
+        back = operators.transposed(weights.values * operators.term_weights(w), w)
+        assert product @ w == pytest.approx(back @ d, rel=1e-12)
+
+    def test_derivatives_of_programs(self) -> None:
+        """Central differences of the values, and the weighted gradient from the Jacobian's rows."""
+        program = random_program(6, equalities=0)
+        random = np.random.default_rng(0)
+        u, d = 0.3 * random.normal(size=12), random.normal(size=12)
+        step = 1e-6
+        slope = (program.values(u + step * d) - program.values(u - step * d)) / (2 * step)
+        jacobian = program.jacobian(u)
+        np.testing.assert_allclose(jacobian @ d, slope, rtol=1e-6, atol=1e-7)
+        weights = random.normal(size=program.row_count + 1)
+        np.testing.assert_allclose(program.gradient(u, weights), jacobian.T @ weights, atol=1e-12)
+
+
+class TestFactorisations:
+    def test_a_singular_matrix_gets_a_larger_diagonal(self) -> None:
+        vector = np.array([1.0, 2.0, 3.0])
+        factor = DenseCholesky(np.outer(vector, vector))
+        assert np.isfinite(factor.solve(vector)).all()
+
+    @pytest.mark.parametrize("installed", [True, False])
+    def test_superlu_takes_the_place_of_qdldl(
+        self, installed: bool, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        if installed:
+            pytest.importorskip("qdldl")
+        else:
+            monkeypatch.setattr(factorisations, "_qdldl", lambda: None)
+        random = np.random.default_rng(0)
+        dense = random.normal(size=(20, 20)) * (random.uniform(size=(20, 20)) < 0.2)
+        definite = dense @ dense.T + np.eye(20)
+        border = random.normal(size=(3, 20))
+        matrix = np.block([[definite, border.T], [border, -np.eye(3)]])
+        upper = sp.csc_matrix(np.triu(matrix))
+        factor = SparseFactor(upper.indices, upper.indptr, 23)
+        for scale in (1.0, 2.0):  # the second time with the same pattern
+            factor.factorise(scale * upper.data)
+            solution = factor.solve(np.ones(23))
+            np.testing.assert_allclose(scale * matrix @ solution, np.ones(23), atol=1e-9)
