@@ -26,6 +26,15 @@ class BoundOptions:
 
 
 @dataclass(frozen=True)
+class ChartOptions:
+    """The coordinates of the certificate (`charts`)."""
+
+    # How far, relatively, images of so many samples may lie from the affine hull found at a point.
+    hull: float = 1e-7  # well above the rounding of images
+    samples: int = 4  # a hull that is too small misses the first sample already
+
+
+@dataclass(frozen=True)
 class SearchOptions:
     """How long better pairs are looked for (`search`)."""
 
@@ -126,6 +135,7 @@ class MapTestOptions:
 
 
 BOUND = BoundOptions()
+CHART = ChartOptions()
 SEARCH = SearchOptions()
 NEWTON = NewtonOptions()
 ENCLOSURE = EnclosureOptions()
