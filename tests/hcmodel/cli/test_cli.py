@@ -98,7 +98,7 @@ def test_a_start_file_and_an_optimal_value_are_used(
 
 
 def test_limits_give_exit_code_3(tank: str, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["solve", tank, "--max-calls", "4"]) == 3
+    assert main(["solve", tank, "--method", "hidden-newton", "--max-calls", "4"]) == 3
     assert "user_limit" in capsys.readouterr().out
 
 
