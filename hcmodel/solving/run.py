@@ -122,7 +122,8 @@ def _run_stage(
             affords_hessian=stage.whole is not None and stage.form.affords_hessian,
         )
     except ValueError as error:
-        if request.rule == "theory":  # a constant is missing, or does not fit the theorem
+        # a constant is missing or does not fit the theorem, or a backend does not fit the program
+        if request.rule == "theory" or stage.whole is not None:
             raise ModelError(str(error)) from None
         raise
     termination = result.termination

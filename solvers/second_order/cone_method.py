@@ -45,16 +45,13 @@ DOUBTFUL = (
 
 @dataclass(frozen=True)
 class ConeMethodOptions:
-    """`backend` is a name of the table of cone backends."""
-
     backend: str = DEFAULT_BACKEND
-    # Of residuals and gap, relative: a certificate of 1e-8 and a second-order method follow it.
     tolerance: float = BACKEND_ROUNDING
-    # Clarabel's default; well-posed programs take 10 to 50.
-    max_iterations: int = 200
-    # A relaxation of the rows below this, relative to their numbers, is taken for none: the
-    # accuracy at which a backend still calls a program solved.
-    relaxed: float = 1e-8
+    """Residuals and gap at which the solver stops, relative."""
+    max_iterations: int = 200  # Clarabel's default; well-posed programs take 10 to 50
+    """Iterations of the solver, at most."""
+    relaxed: float = 1e-8  # the accuracy at which Clarabel still calls a program solved
+    """Rows that have to be relaxed by less than this, relatively, do not contradict each other."""
 
     def __post_init__(self) -> None:
         if self.backend not in CONE_BACKENDS:
