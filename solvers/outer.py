@@ -65,6 +65,10 @@ class Outer:
         return scipy.sparse.csr_array(self.left - self.right)
 
     @functools.cached_property
+    def _sides(self) -> tuple[_Side, _Side]:
+        return _Side.of(self.left), _Side.of(self.right)
+
+    @functools.cached_property
     def _objective_form(self) -> ObjectiveForm:
         return OBJECTIVE_FORMS[self.objective_form]
 
@@ -94,7 +98,7 @@ class Outer:
 
     def row_values(self, values: FloatArray) -> tuple[FloatArray, FloatArray]:
         """The rows, and the sizes against which their violations are measured."""
-        left, right = self.left @ values, self.right @ values
+        left, right = (side.values(values) for side in self._sides)
         with np.errstate(all="ignore"):
             if len(self._groups) == 1:
                 form, _ = self._groups[0]
@@ -107,10 +111,14 @@ class Outer:
 
     def row_jacobian(self, values: FloatArray, jacobian: Any) -> Any:
         """∂rows/∂x, dense or sparse as the Jacobian of φ is."""
-        result = self._weighing(values) @ jacobian
-        return (
-            scipy.sparse.csr_array(result) if scipy.sparse.issparse(result) else np.asarray(result)
+        if scipy.sparse.issparse(jacobian):
+            return scipy.sparse.csr_array(self._weighing(values) @ jacobian)
+        slopes = self._slopes(values)
+        left, right = (
+            side.rows(jacobian) * slope[:, None]
+            for side, slope in zip(self._sides, slopes, strict=True)
         )
+        return np.asarray(left + right)
 
     def row_factors(self, top: FloatArray, values: FloatArray) -> FloatArray:
         """Multipliers over these are those of the rows left − right beside the plain objective."""
@@ -119,7 +127,7 @@ class Outer:
 
     def _slopes(self, values: FloatArray) -> tuple[FloatArray, FloatArray]:
         """The derivatives of each row by its two sides."""
-        left, right = self.left @ values, self.right @ values
+        left, right = (side.values(values) for side in self._sides)
         with np.errstate(all="ignore"):
             if len(self._groups) == 1:
                 return self._groups[0][0].slopes(left, right)
@@ -142,8 +150,11 @@ class Outer:
 
         `top` holds the objective part of φ at the point, `values` the constraint part.
         """
-        rows = self._weighing(values).T @ multipliers
-        return np.concatenate([self.objective * self.objective_slope(top), rows])
+        left, right = (
+            side.spread(slope * multipliers)
+            for side, slope in zip(self._sides, self._slopes(values), strict=True)
+        )
+        return np.concatenate([self.objective * self.objective_slope(top), left + right])
 
     def lagrangian_squares(
         self,
@@ -167,16 +178,57 @@ class Outer:
             used = rows[multipliers[rows] != 0]
             if not used.size:
                 continue
-            sides = (self.left[used], self.right[used])
-            for square in form.squares(sides[0] @ values, sides[1] @ values):
+            sides = [side.between(used) for side in self._sides]
+            for square in form.squares(*(side.values(values) for side in sides)):
                 gradients = [
-                    _scaled(side @ slopes[1], factor)
+                    _scaled(side.rows(slopes[1]), factor)
                     for side, factor in zip(sides, (square.left, square.right), strict=True)
                     if factor is not None
                 ]
                 total = gradients[0] if len(gradients) == 1 else gradients[0] + gradients[1]
                 found.append((square.weight * multipliers[used], total))
         return found
+
+
+@dataclass(frozen=True)
+class _Side:
+    """One side of the rows as a function of φ; `places` has the entry of φ that each row is, if any.
+
+    In canonical problems each side is an entry of φ. Choosing entries is faster than a product with a
+    sparse matrix, which small problems would notice.
+    """
+
+    matrix: scipy.sparse.csr_array
+    places: IndexArray | None
+
+    @staticmethod
+    def of(matrix: scipy.sparse.csr_array) -> _Side:
+        chooses = (np.diff(matrix.indptr) == 1).all() and (matrix.data == 1).all()
+        return _Side(matrix, matrix.indices if chooses else None)
+
+    def values(self, values: FloatArray) -> FloatArray:
+        return np.asarray(self.matrix @ values if self.places is None else values[self.places])
+
+    def rows(self, jacobian: Any) -> Any:
+        """The derivatives, from those of φ."""
+        if self.places is None or scipy.sparse.issparse(jacobian):
+            return self.matrix @ jacobian
+        return jacobian[self.places]
+
+    def spread(self, weights: FloatArray) -> FloatArray:
+        """Weights on φ, from those on the rows."""
+        if self.places is None:
+            return np.asarray(self.matrix.T @ weights)
+        found = np.bincount(self.places, weights=weights, minlength=self.matrix.shape[1])
+        return np.asarray(found, dtype=float)
+
+    def between(self, rows: IndexArray) -> _Side:
+        """Some of the rows."""
+        if self.places is None:
+            return _Side(self.matrix[rows], None)
+        if rows.size == self.places.size:
+            return self
+        return _Side(self.matrix[rows], self.places[rows])
 
 
 def form_numbers(names: Sequence[str]) -> IndexArray:

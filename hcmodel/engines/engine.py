@@ -87,10 +87,14 @@ class ProgramStack:
 
     def root_weights(self, weights: FloatArray) -> list[FloatArray]:
         """The weights of each root's entries; those of the map may be left out and are 0 then."""
+        sizes = self.program.root_sizes
+        return np.split(self.all_weights(weights), np.cumsum(sizes)[:-1]) if sizes else []
+
+    def all_weights(self, weights: FloatArray) -> FloatArray:
+        """The weights of all entries; those of the map may be left out and are 0 then."""
         weights = np.asarray(weights, dtype=float)
-        if weights.shape == (self.size,):
+        if self.map_size and weights.shape == (self.size,):
             weights = np.concatenate([weights, np.zeros(self.map_size)])
         if weights.shape != (self.size + self.map_size,):
             raise ModelError(f"{self.size} weights are needed, not shape {weights.shape}")
-        sizes = self.program.root_sizes
-        return np.split(weights, np.cumsum(sizes)[:-1]) if sizes else []
+        return weights

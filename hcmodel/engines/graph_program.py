@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from hcmodel.atoms.atom import Atom
-from hcmodel.atoms.rules import Argument, Kind
+from hcmodel.atoms.rules import Always, Argument, Kind
 from hcmodel.errors import DataError
 from hcmodel.expressions.graph import Graph, join_sums, merge
 from hcmodel.expressions.layout import Layout
@@ -124,6 +124,9 @@ class Program:
         step = self.graph.steps[number]
         if step.atom is None:
             return False
+        rule = step.atom.kind
+        if isinstance(rule, Always):
+            return rule.value is not Kind.SMOOTH
         arguments = [Argument(self.graph.steps[a].shape) for a in step.arguments]
         return step.atom.kind(arguments, step.params) is not Kind.SMOOTH
 

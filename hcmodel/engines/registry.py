@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from hcmodel.engines.autograd_ import AutogradEngine
 from hcmodel.engines.engine import CompiledStack, Engine
 from hcmodel.engines.graph_program import Program
+from hcmodel.engines.structured import StructuredEngine
 from hcmodel.errors import ModelError
 from hcmodel.expressions.layout import Layout
 from hcmodel.expressions.leaves import Expression
@@ -28,13 +29,16 @@ def compile_stack(
     coordinates: Sequence[Expression] = (),
     *,
     engine: str = AUTO,
+    structured: bool = True,
 ) -> CompiledStack:
     """Compile `roots` over the variables of `layout`; the first `split` are the objective's.
 
-    `coordinates` are the entries of the map of hidden coordinates.
+    `coordinates` are the entries of the map of hidden coordinates. Roots that are sums of terms are
+    evaluated in closed form and not by the engine, unless `structured` is False.
     """
     program = Program.of(roots, layout, split, coordinates)
-    return choose(engine, program).compile(program)
+    chosen = choose(engine, program)
+    return (StructuredEngine(chosen) if structured else chosen).compile(program)
 
 
 def check_name(engine: str) -> str:

@@ -114,10 +114,17 @@ class _Checker:
 
     def sample(self, sample: Sample) -> bool:
         """False where the engine says that it cannot express the atom."""
+        moving = [i for i in range(len(sample.arguments)) if i not in sample.constant]
+        # an engine may treat unknowns that are declared positive in another way
+        declarable = not self.is_reference and all((sample.arguments[i] > 0).all() for i in moving)
+        return self._sampled(sample, moving) and (
+            not declarable or self._sampled(sample, moving, pos=True)
+        )
+
+    def _sampled(self, sample: Sample, moving: Sequence[int], pos: bool = False) -> bool:
         operands: list[Any] = list(sample.arguments)
-        moving = [i for i in range(len(operands)) if i not in sample.constant]
         for i in moving:
-            operands[i] = Variable(sample.arguments[i].shape)
+            operands[i] = Variable(sample.arguments[i].shape, pos=pos)
         layout = Layout([operands[i] for i in moving])
         program = Program.of([sample.build(*operands)], layout, 0)
         if unable(self.engine, program):

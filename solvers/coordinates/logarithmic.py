@@ -56,16 +56,23 @@ class _LogForward:
     def __init__(self, inner: Forward, scale: FloatArray) -> None:
         self.inner = inner
         self.scale = scale
+        self._jacobian: Any = None
 
     @property
     def values(self) -> FloatArray:
         return self.inner.values
 
     def jacobian(self) -> Any:
-        jacobian = self.inner.jacobian()
-        if scipy.sparse.issparse(jacobian):
-            return scipy.sparse.csr_array(jacobian @ scipy.sparse.diags_array(self.scale))
-        return jacobian * self.scale
+        if self._jacobian is None:
+            self._jacobian = self._scaled(self.inner.jacobian())
+        return self._jacobian
+
+    def _scaled(self, jacobian: Any) -> Any:
+        if not scipy.sparse.issparse(jacobian):
+            return jacobian * self.scale
+        entries = jacobian.data * self.scale[jacobian.indices]
+        parts = (entries, jacobian.indices, jacobian.indptr)
+        return scipy.sparse.csr_array(parts, shape=jacobian.shape)
 
     def pullback(self, weights: FloatArray) -> FloatArray:
         return self.inner.pullback(weights) * self.scale
@@ -109,12 +116,10 @@ class LogStack:
     def hessian(self, u: FloatArray, weights: FloatArray) -> Matrix:
         x = self.point(u)
         scale = stretch(x, self.logs)
-        forward = self.inner.evaluate(x, "all")
+        gradient = self.inner.evaluate(x, "all").pullback(weights[: self.size])
         inner = self.inner.hessian(x, weights)
         if scipy.sparse.issparse(inner):
-            gradient = forward.pullback(weights[: self.size])
             return with_diagonal(congruent(inner, scale), _curvature(x, gradient, self.logs))
-        gradient = np.asarray(forward.jacobian().T @ weights[: self.size]).reshape(-1)
         hessian = np.asarray(inner * np.outer(scale, scale))
         hessian[np.diag_indices_from(hessian)] += _curvature(x, gradient, self.logs)
         return hessian

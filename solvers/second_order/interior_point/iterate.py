@@ -19,8 +19,8 @@ from hcmodel.solvers.second_order.interior_point.smooth_parts import SmoothParts
 # Steps of iterative refinement; each one gains at least a factor 2, mostly six digits.
 REFINEMENTS = 2
 # Terms that are far too large for u are asked to shrink by this factor at most: they could not fall
-# further than to 0, and would shorten every step (benchmark: 1 is equal, without it 3 of 180 random
-# programs more fail).
+# further than to 0, and would shorten every step (measured before there was
+# a second attempt: 1 is equal, without it 3 of 180 random programs more fail).
 DAMPING = 3.0
 
 

@@ -194,11 +194,13 @@ def farkas_certificate(
         groups = program.log_sums.groups
         shares = np.ones(len(groups))
         shares[np.bincount(groups)[groups] > 1] = values[: form.log_terms]
+    plain = np.ones(0 if program.sums is None else len(program.sums.offsets))
+    plain[form.plain_index] = values[form.log_terms :]
     return FarkasCertificate(
         row_weights=_row_multipliers(program, operators, iterate),
         equality_weights=_equality_multipliers(form, iterate)[form.opposite[0].size :],
         log_terms=shares,
-        plain_terms=values[form.log_terms :],
+        plain_terms=plain,
         point=form.whole(iterate.u),
         reach=reach,
     )

@@ -1,6 +1,7 @@
 """The program as the method sees it: free variables, scaled rows, one matrix of exponents.
 
 - Variables whose bounds coincide are substituted.
+- Plain terms that have weight 0 in every row are left out.
 - A group with one term is affine, and becomes part of the affine matrix.
 - Rows that are a constant, not above 0, are left out.
 - Equalities that depend on others are left out, where that is affordable to find out.
@@ -63,6 +64,7 @@ class StandardForm:
     smooth: tuple[SmoothFunctions, ...]
     scale: FloatArray  # of the rows: scaled row = scale × row
     row_index: IndexArray  # the number of each row in the program
+    plain_index: IndexArray  # the plain terms that a row has, by their number in the program
     equality_index: IndexArray  # the number of each equality among opposite rows and the program's
     equality_count: int  # of opposite rows and the program's equalities together
     opposite: tuple[IndexArray, IndexArray]  # rows of the program that became the first equalities
@@ -144,6 +146,7 @@ def standard_form(program: SmoothConvexProgram) -> StandardForm:
         smooth=tuple(program.smooth),
         scale=np.ones(len(constants)),
         row_index=row_index,
+        plain_index=parts.plain_index,
         opposite=(first, second),
         opposite_ratio=ratio,
         free=free,
@@ -261,6 +264,7 @@ class _Terms:
     weights: Matrix | None
     affine: Matrix
     constants: FloatArray
+    plain_index: IndexArray
 
 
 def _terms(program: SmoothConvexProgram) -> _Terms:
@@ -289,10 +293,18 @@ def _terms(program: SmoothConvexProgram) -> _Terms:
         parts.append(exponents)
         offsets.append(shift)
     weights = None
+    plain_index = none
     if program.sums is not None and len(program.sums.offsets):
-        parts.append(program.sums.exponents)
-        offsets.append(np.asarray(program.sums.offsets, dtype=float))
-        weights = program.sums.weights
+        sums = program.sums
+        total = np.asarray(abs(sums.weights).sum(axis=0)).ravel()
+        plain_index = np.flatnonzero(total > 0)  # a term that no row has would be 0/0
+        weights, plain, shift = sums.weights, sums.exponents, np.asarray(sums.offsets, dtype=float)
+        if plain_index.size < total.size:
+            weights = sparse.csc_array(weights)[:, plain_index]
+            plain, shift = _rows(plain, plain_index), shift[plain_index]
+        parts.append(plain)
+        offsets.append(shift)
+        weights = weights if plain_index.size else None
     return _Terms(
         _stacked(parts, size),
         np.concatenate(offsets) if offsets else np.zeros(0),
@@ -302,6 +314,7 @@ def _terms(program: SmoothConvexProgram) -> _Terms:
         weights,
         affine,
         constants,
+        plain_index,
     )
 
 

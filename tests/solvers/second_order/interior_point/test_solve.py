@@ -264,6 +264,19 @@ class TestPlainPrograms:
         check_optimality(program, result)
         np.testing.assert_allclose(result.row_multipliers, [1.0], atol=1e-7)
 
+    @pytest.mark.parametrize("sparse", [False, True])
+    def test_terms_with_coefficient_zero_change_nothing(self, sparse: bool) -> None:
+        """Minimise exp(u) + 0·exp(9v) s.t. exp(−u) <= ½: 2 at u = log 2, which is not the start."""
+        weights = np.array([[1.0, 0.0, 0.0], [0.0, 0.0, 1.0]])
+        exponents = np.array([[1.0, 0.0], [0.0, 9.0], [-1.0, 0.0]])
+        sums = Sums(exponents, np.zeros(3), sp.csr_array(weights) if sparse else weights)
+        program = SmoothConvexProgram(
+            np.zeros((2, 2)), np.array([0.0, -0.5]), np.full(2, -3.0), np.full(2, 3.0), sums=sums
+        )
+        result = solve(program)
+        check_optimality(program, result)
+        assert result.value == pytest.approx(2.0, rel=1e-7)
+
     def test_several_logarithms_and_an_affine_part_in_one_row(self) -> None:
         """log cosh(u) + log cosh(v) + u + v <= log 4 (without the halves): symmetric."""
         exponents = np.array([[1.0, 0], [-1.0, 0], [0, 1.0], [0, -1.0]])

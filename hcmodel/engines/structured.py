@@ -1,0 +1,268 @@
+"""The compiled stack that keeps structure: sums of terms in closed form, the rest by an engine.
+
+A root whose entries are all sums of terms (`recognition`) is evaluated from matrices (`sums`); the other
+roots are compiled by the engine as a program of their own. What is found depends on the values of
+parameters, so `refresh` finds it again when one of these has changed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any, TypeAlias
+
+import numpy as np
+import scipy
+from numpy.typing import NDArray
+
+from hcmodel.atoms.atom import Atom
+from hcmodel.engines.engine import CompiledStack, Engine, Forward, ProgramStack
+from hcmodel.engines.graph_program import PARTS, Program
+from hcmodel.engines.recognition import recognised
+from hcmodel.engines.sums import SparseSums, SumData, Sums, logarithms, sums_of
+from hcmodel.errors import ModelError
+from hcmodel.expressions.graph import Graph
+from hcmodel.expressions.leaves import Parameter
+from hcmodel.expressions.shapes import Shape
+
+FloatArray: TypeAlias = NDArray[np.float64]
+IndexArray: TypeAlias = NDArray[np.intp]
+
+
+@dataclass(frozen=True)
+class StructuredEngine:
+    """An engine that compiles only what has no structure; it has the name and the limits of `inner`."""
+
+    inner: Engine
+
+    @property
+    def name(self) -> str:
+        return self.inner.name
+
+    @property
+    def missing(self) -> str | None:
+        return self.inner.missing
+
+    def expresses(self, atom: Atom, shapes: Sequence[Shape], params: dict[str, Any]) -> bool:
+        return self.inner.expresses(atom, shapes, params)
+
+    def compile(self, program: Program) -> StructuredStack:
+        return StructuredStack(program, self.inner)
+
+
+class StructuredStack(ProgramStack):
+    """Sums of terms, and a stack of the engine for the rest."""
+
+    def __init__(self, program: Program, engine: Engine) -> None:
+        super().__init__(program)
+        self.engine = engine.name
+        self._engine = engine
+        leaves = [step.leaf for step in program.graph.steps]
+        self._parameters = [leaf for leaf in leaves if isinstance(leaf, Parameter)]
+        self._read: list[FloatArray] | None = None  # values of the parameters that it rests on
+        self._fresh = False
+        self._rest: CompiledStack | None = None
+        self._rest_roots: tuple[int, ...] | None = None
+        self._parts: dict[str, _Part] = {}
+        self.sums: SumData | None = None
+        if all(parameter.value is not None for parameter in self._parameters):
+            self._recognise()
+
+    # ---- structure
+
+    def refresh(self) -> None:
+        """Read the parameters; the structure is found again where their values have changed."""
+        values = [parameter.value for parameter in self._parameters]
+        if self._read is None or not _equal(values, self._read):
+            self._recognise()
+        if self._rest is not None:
+            self._rest.refresh()
+        self._fresh = True
+
+    def _recognise(self) -> None:
+        """Split the roots into sums of terms and the rest, which is compiled where it is new."""
+        found = recognised(self.program, self.program.constants())
+        sizes = self.program.root_sizes
+        owner = np.repeat(np.arange(len(sizes)), sizes)
+        rest = tuple(np.unique(owner[found.unknown]).tolist())
+        if rest != self._rest_roots:
+            self._rest_roots = rest
+            self._rest = self._engine.compile(_only(self.program, rest)) if rest else None
+        if rest:
+            places = np.flatnonzero(~np.isin(owner, rest))
+            found = found.taken(places, (places.size,))
+        self.sums = SumData.of(found, self.dimension)
+        self._parts.clear()
+        self._read = [np.array(parameter.value) for parameter in self._parameters]
+
+    def _part(self, name: str) -> _Part:
+        if not self._fresh:
+            self.refresh()
+        if name not in self._parts:
+            self._parts[name] = self._made(name)
+        return self._parts[name]
+
+    def _made(self, name: str) -> _Part:
+        """The sums of a part, and where they and the rest stand in it; "whole" has φ and the map."""
+        assert self.sums is not None
+        sizes = self.program.root_sizes
+        split, stop = self.program.split, self.program.stop
+        first, last = {
+            "objective": (0, split),
+            "constraints": (split, stop),
+            "all": (0, stop),
+            "map": (stop, len(sizes)),
+            "whole": (0, len(sizes)),
+        }[name]
+        rest = set(self._rest_roots or ())
+        of_rest = np.repeat([i in rest for i in range(len(sizes))], sizes).astype(bool)
+        starts = np.concatenate([[0], np.cumsum(sizes)]).astype(int)
+        begin, end = int(starts[first]), int(starts[last])
+        before = begin - int(of_rest[:begin].sum())
+        own = np.flatnonzero(~of_rest[begin:end])
+        data = self.sums.between(before, before + own.size)
+        others = np.flatnonzero(of_rest[begin:end])
+        return _Part(sums_of(data), own, others)
+
+    @property
+    def structured(self) -> tuple[bool, ...]:
+        """Which roots are sums of terms, and are not compiled by the engine."""
+        if self._rest_roots is None:
+            self.refresh()
+        rest = set(self._rest_roots or ())
+        return tuple(i not in rest for i in range(len(self.program.graph.roots)))
+
+    @property
+    def terms(self) -> tuple[SumData, IndexArray]:
+        """The sums of φ without the map, and where their rows stand in it."""
+        part = self._part("all")
+        return part.sums.data, part.own
+
+    # ---- evaluation
+
+    def evaluate(self, x: FloatArray, part: str) -> Forward:
+        """One pass over the "objective", the "constraints", "all" of both, or the "map"."""
+        if part not in PARTS:
+            raise ModelError(f"there is no part {part!r}; the parts are {', '.join(PARTS)}")
+        own = self._part(part)
+        rest = None
+        if own.rest.size:
+            assert self._rest is not None
+            rest = self._rest.evaluate(x, part)
+            if not own.own.size:
+                return rest
+        return _Pass(own, np.array(x, dtype=float), rest)
+
+    def hessian(self, x: FloatArray, weights: FloatArray) -> Any:
+        """The Hessian of weights·φ; weights of the map's entries may follow those of φ."""
+        whole = self.all_weights(weights)
+        part = self._part("whole")
+        found: Any = None
+        if part.rest.size:
+            assert self._rest is not None
+            found = self._rest.hessian(x, whole[part.rest])
+            if not part.own.size:
+                return found
+        x = np.array(x, dtype=float)
+        with np.errstate(all="ignore"):
+            t = part.sums.values(x, logarithms(part.sums.data, x))[1]
+            own = part.sums.hessian(x, t, whole[part.own])
+        if found is None:
+            return own
+        if scipy.sparse.issparse(own) and scipy.sparse.issparse(found):
+            return scipy.sparse.csr_array(own + found)
+        return _dense(own) + _dense(found)
+
+    @property
+    def sparse_hessian(self) -> bool:
+        part = self._part("whole")
+        own = isinstance(part.sums, SparseSums) and part.sums.data.hessian_pattern is not None
+        if not part.rest.size:
+            return own
+        assert self._rest is not None
+        return self._rest.sparse_hessian and (own or not part.own.size)
+
+
+@dataclass(frozen=True, eq=False)
+class _Part:
+    """The sums of a part; the places of their rows, and of those of the rest."""
+
+    sums: Sums
+    own: IndexArray
+    rest: IndexArray
+
+
+class _Pass:
+    """One pass: values of sums and rest, and derivatives when they are asked for."""
+
+    def __init__(self, part: _Part, x: FloatArray, rest: Forward | None) -> None:
+        self._part, self._x, self._rest = part, x, rest
+        with np.errstate(all="ignore"):
+            values, self._terms = part.sums.values(x, logarithms(part.sums.data, x))
+        if rest is not None:
+            values = _placed(part, values, np.asarray(rest.values))
+        self.values = values
+        self._jacobian: Any = None
+
+    def jacobian(self) -> Any:
+        if self._jacobian is None:
+            with np.errstate(all="ignore"):
+                own = self._part.sums.jacobian(self._x, self._terms)
+            if self._rest is not None:
+                own = _interleaved(self._part, own, self._rest.jacobian())
+            self._jacobian = own
+        return self._jacobian
+
+    def pullback(self, weights: Any) -> FloatArray:
+        weights = np.asarray(weights, dtype=float)
+        if weights.shape != self.values.shape:
+            raise ModelError(f"{self.values.size} weights are needed, not shape {weights.shape}")
+        part = self._part
+        own = weights if self._rest is None else weights[part.own]
+        with np.errstate(all="ignore"):
+            found = part.sums.pullback(self._x, self._terms, own)
+        return found if self._rest is None else found + self._rest.pullback(weights[part.rest])
+
+
+def _placed(part: _Part, own: FloatArray, rest: FloatArray) -> FloatArray:
+    values = np.empty(own.size + rest.size)
+    values[part.own], values[part.rest] = own, rest
+    return values
+
+
+def _interleaved(part: _Part, own: Any, rest: Any) -> Any:
+    """The rows of both matrices at their places; compressed rows where one of them is."""
+    if scipy.sparse.issparse(own) or scipy.sparse.issparse(rest):
+        both = scipy.sparse.vstack(
+            [scipy.sparse.csr_array(own), scipy.sparse.csr_array(rest)], format="csr"
+        )
+        return scipy.sparse.csr_array(both[np.argsort(np.concatenate([part.own, part.rest]))])
+    found = np.empty((own.shape[0] + rest.shape[0], own.shape[1]))
+    found[part.own], found[part.rest] = own, rest
+    return found
+
+
+def _equal(values: Sequence[Any], others: Sequence[FloatArray]) -> bool:
+    pairs = zip(values, others, strict=True)
+    return all(one is not None and np.array_equal(one, two) for one, two in pairs)
+
+
+def _dense(matrix: Any) -> FloatArray:
+    return np.asarray(matrix.toarray() if scipy.sparse.issparse(matrix) else matrix)
+
+
+def _only(program: Program, roots: Sequence[int]) -> Program:
+    """The program of some of the roots, without the steps that only others need."""
+    steps = program.graph.steps
+    wanted = {program.graph.roots[i] for i in roots}
+    for number in range(len(steps) - 1, -1, -1):
+        if number in wanted:
+            wanted.update(steps[number].arguments)
+    place = {number: i for i, number in enumerate(sorted(wanted))}
+    kept = tuple(
+        replace(steps[number], arguments=tuple(place[a] for a in steps[number].arguments))
+        for number in place
+    )
+    graph = Graph(kept, tuple(place[program.graph.roots[i]] for i in roots))
+    split = sum(i < program.split for i in roots)
+    return Program(graph, program.layout, split, sum(i < program.stop for i in roots))
