@@ -1,4 +1,4 @@
-"""Draw the pictures of the pages of `auto`, `hidden-newton` and `prox-linear`.
+"""Draw the pictures of the pages of `auto`, `cone`, `hidden-newton` and `prox-linear`.
 
 `python docs/generate_method_pictures.py` writes `docs/pictures/method-*.png`; with names only theirs.
 Needs matplotlib, from the extra `plot`. The pictures of the paper's methods come from
@@ -8,6 +8,7 @@ Needs matplotlib, from the extra `plot`. The pictures of the paper's methods com
 from __future__ import annotations
 
 import sys
+import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -22,6 +23,7 @@ from numpy.typing import NDArray
 DOCS = Path(__file__).resolve().parent
 sys.path.insert(0, str(DOCS.parent))
 
+import hcmodel as hc  # noqa: E402
 from hcmodel.solvers.loop import Method, Task, run  # noqa: E402
 from hcmodel.solvers.methods import METHODS, make_options  # noqa: E402
 from hcmodel.solvers.oracle import Budget, Evaluation, Oracle  # noqa: E402
@@ -138,6 +140,52 @@ def prox_linear() -> Figure:
     return figure
 
 
+def random_posynomials(size: int) -> hc.Problem:
+    """Twenty random terms in the objective and in a constraint, every variable in most of them."""
+    rng = np.random.default_rng(0)
+    x = hc.Variable(size, name="x", bounds=(0.5, 2))
+    rows = []
+    for _ in range(2):
+        exponents = rng.integers(-1, 2, size=(20, size)).astype(float)
+        rows.append(hc.sum(rng.uniform(0.1, 1, 20) * hc.exp(exponents @ hc.log(x))))
+    return hc.Problem(hc.Minimize(rows[0]), [rows[1] <= 40.0])
+
+
+def chain(size: int) -> hc.Problem:
+    x = hc.Variable(size, name="x", bounds=(0.1, 10))
+    return hc.Problem(hc.Minimize(hc.sum(1 / x)), [x[:-1] * x[1:] + 0.1 * x[1:] <= 1])
+
+
+def seconds(make: Callable[[int], hc.Problem], size: int, method: str) -> float:
+    """The least time of three solves of new problems, the first one apart."""
+    times = []
+    for _ in range(3):
+        problem = make(size)
+        begin = time.perf_counter()
+        problem.solve(method)
+        times.append(time.perf_counter() - begin)
+        assert problem.status == "optimal"
+    return min(times)
+
+
+def cone() -> Figure:
+    """Times of `cone` and `hidden-newton` on two families."""
+    figure = canvas(8.4, 3.4)
+    families = {
+        "posynomials, 20 terms in all variables": (random_posynomials, (3, 10, 30, 100, 300)),
+        "a chain of products": (chain, (10, 30, 100, 300, 1000, 3000)),
+    }
+    for axes, (title, (make, sizes)) in zip(figure.subplots(1, 2), families.items(), strict=True):
+        for method, marker in (("cone", "o"), ("hidden-newton", "s")):
+            times = [1e3 * seconds(make, size, method) for size in sizes]
+            axes.plot(sizes, times, marker=marker, linewidth=1.2, label=method)
+        axes.set(title=title, xlabel="variables", ylabel="milliseconds", xscale="log", yscale="log")
+        axes.title.set_fontsize(10)
+        axes.grid(alpha=0.3)
+        axes.legend(loc="upper left", fontsize=8)
+    return figure
+
+
 def auto() -> Figure:
     """Points that `auto` and the best method of first order need on the development set."""
     cases = [case for case in development_set() if case.kind in ("geometric", "regulator", "paper")]
@@ -163,6 +211,7 @@ def auto() -> Figure:
 
 PICTURES: dict[str, Callable[[], Figure]] = {
     "auto": auto,
+    "cone": cone,
     "hidden-newton": hidden_newton,
     "prox-linear": prox_linear,
 }

@@ -13,7 +13,8 @@ from regions import main, table
 
 from hcmodel.report.show import AUTO
 from hcmodel.solvers import METHODS
-from hcmodel.solvers.qp import BACKENDS
+from hcmodel.solvers.qp import BACKENDS, CONE_BACKENDS
+from hcmodel.solvers.second_order.cone_method import ConeMethodOptions
 
 PAGE = "methods.md"
 
@@ -52,6 +53,8 @@ def _options() -> str:
 def _explained(options: type[Any]) -> dict[str, str]:
     """The string under each field of a dataclass and of those it extends."""
     found = {"backend": f"The QP solver; there are: {', '.join(sorted(BACKENDS))}."}
+    if options is ConeMethodOptions:
+        found = {"backend": f"The cone solver; there are: {', '.join(sorted(CONE_BACKENDS))}."}
     for kind in reversed(options.__mro__[:-1]):
         tree = ast.parse(textwrap.dedent(inspect.getsource(kind))).body[0]
         assert isinstance(tree, ast.ClassDef)

@@ -40,6 +40,8 @@ class KktRules:
     natural_share: float = 0.1  # development set: its square is the order of the error in the value
     # Unknowns beyond which least squares cost more than a method's own multipliers are worth.
     largest_fit: int = 200  # development set
+    # The share of the tolerance under which multipliers are good enough not to look for others.
+    exact: float = 1e-2  # two more digits than are asked for
     # The widths, in tolerances, within which rows count as active for the fit.
     fit_widths: tuple[float, ...] = (1.0, 1e3)  # development set
 
@@ -178,8 +180,17 @@ def is_stationary(
 def best_multipliers(
     evaluation: Evaluation, domain: Domain, candidates: Iterable[FloatArray], tolerance: float
 ) -> tuple[FloatArray, float]:
-    """The candidate, or the least-squares fit, of smallest residual; one that passes both tests first."""
+    """The candidate, or the least-squares fit, of smallest residual; one that passes both tests first.
+
+    A candidate far below the tolerance needs no fit.
+    """
     pool = list(candidates)
+    for each in pool:
+        value = residual(evaluation, domain, each)
+        if value <= RULES.exact * tolerance and is_stationary(
+            evaluation, domain, each, RULES.exact * tolerance
+        ):
+            return each, value
     for width in RULES.fit_widths:
         fitted = least_squares_multipliers(evaluation, domain, width * tolerance)
         if fitted is not None:

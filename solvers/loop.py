@@ -43,12 +43,49 @@ RULES = LoopRules()
 
 
 @dataclass(frozen=True)
+class WholeProgram:
+    """A convex program that says the same as the functions of a task, in the task's coordinates.
+
+    Its unknowns begin with the vector of the task, and `rows[i]` is the row of the program that stands
+    for row i of the task, whose multiplier is `signs[i]` times the program's. `relaxed` makes the
+    program of the least relaxation.
+    """
+
+    program: Any
+    rows: NDArray[np.intp]
+    signs: FloatArray
+    relaxed: Callable[[], RelaxedProgram] | None = None
+
+    def multipliers(self, dual: FloatArray) -> FloatArray:
+        """Multipliers of the task's rows, from the program's dual."""
+        return np.asarray(self.signs * dual[self.rows])
+
+
+@dataclass(frozen=True)
+class RelaxedProgram:
+    """The least t by which all rows have to be relaxed so that a point satisfies them; t is `amount`.
+
+    An equality is two rows here, `rows[i]` and `others[i]`; `others[i]` is −1 for an inequality.
+    """
+
+    program: Any
+    amount: int
+    rows: NDArray[np.intp]
+    others: NDArray[np.intp]
+
+    def weights(self, dual: FloatArray) -> FloatArray:
+        """How much each row of the task takes part in a contradiction."""
+        return np.asarray(dual[self.rows] - np.where(self.others >= 0, dual[self.others], 0.0))
+
+
+@dataclass(frozen=True)
 class Task:
     """What a method works on. `tolerance` is relative feasibility and the KKT residual aimed at.
 
     `geometry` holds the hidden coordinates, if there are any; `certified(point, multipliers)` says
     whether the point is shown to be good enough, or None where nothing can be shown. `settle` moves
-    entries of a point that the others determine.
+    entries of a point that the others determine. `whole` is for methods that solve a convex program at
+    once, and `affords_hessian` says whether second derivatives are worth their price to them.
     """
 
     oracle: Oracle
@@ -58,6 +95,8 @@ class Task:
     geometry: Coordinates | None = None
     certified: Callable[[Evaluation, FloatArray], bool | None] | None = None
     settle: Callable[[FloatArray], FloatArray] | None = None
+    whole: WholeProgram | None = None
+    affords_hessian: bool = False
 
     def settled(self, x: FloatArray) -> FloatArray:
         """The point with entries that others determine, such as bounds of kinks, at their values."""
@@ -88,7 +127,7 @@ class Method(Protocol[S]):
     def terminate(self, task: Task, state: S) -> Termination | None: ...
 
 
-class _Incumbent:
+class Incumbent:
     """The best point so far: the lowest F1 + |λ|·violation among feasible ones, else the least violation.
 
     The multipliers are the method's latest; without them a point would look better the more of the
@@ -126,7 +165,7 @@ def run(
 ) -> Result:
     """Run a method from a start until it ends, a limit is reached or the user stops it."""
     oracle = task.oracle
-    best = _Incumbent(task.tolerance)
+    best = Incumbent(task.tolerance)
     trace: list[Record] = []
     state: State | None = None
     iteration = 0
@@ -135,12 +174,12 @@ def run(
     try:
         first = find_start(task, start)
         if first is None:
-            return _result(Termination.OUTSIDE_DOMAIN, best, state, iteration, task, trace)
+            return result_of(Termination.OUTSIDE_DOMAIN, best, state, iteration, task, trace)
         best.offer(first, np.zeros(first.rows.size))
         state = method.init(task, first)
         while termination is None:
             best.offer(state.current, state.multipliers)
-            trace.append(_record(iteration, state, oracle))
+            trace.append(record_of(iteration, state, oracle))
             if callback is not None and callback(trace[-1]):
                 termination = Termination.CALLBACK
                 break
@@ -161,7 +200,7 @@ def run(
         termination = Termination.TIME_LIMIT
     except KeyboardInterrupt:
         termination = Termination.INTERRUPTED
-    return _result(termination, best, state, iteration, task, trace)
+    return result_of(termination, best, state, iteration, task, trace)
 
 
 def find_start(task: Task, start: FloatArray) -> Evaluation | None:
@@ -177,7 +216,7 @@ def find_start(task: Task, start: FloatArray) -> Evaluation | None:
     return None
 
 
-def _record(iteration: int, state: State, oracle: Oracle) -> Record:
+def record_of(iteration: int, state: State, oracle: Oracle) -> Record:
     current = state.current
     return Record(
         iteration=iteration,
@@ -193,9 +232,9 @@ def _record(iteration: int, state: State, oracle: Oracle) -> Record:
     )
 
 
-def _result(
+def result_of(
     termination: Termination,
-    best: _Incumbent,
+    best: Incumbent,
     state: State | None,
     iterations: int,
     task: Task,

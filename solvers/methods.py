@@ -25,10 +25,12 @@ from hcmodel.solvers.first_order.theory_bundle import (
     TheoryStarBundleLevel,
 )
 from hcmodel.solvers.first_order.theory_ippm import TheoryIppm
-from hcmodel.solvers.loop import Method, Task, run
+from hcmodel.solvers.loop import Method, Task, WholeProgram, run
 from hcmodel.solvers.oracle import Budget, Evaluation, Oracle
 from hcmodel.solvers.result import Record, Result
 from hcmodel.solvers.second_order import options as second_order
+from hcmodel.solvers.second_order.cone_method import ConeMethod, ConeMethodOptions
+from hcmodel.solvers.second_order.direct import Direct, run_direct
 from hcmodel.solvers.second_order.hidden_newton import HiddenNewton
 from hcmodel.solvers.second_order.prox_linear import ProxLinear, ProxLinearOptions
 from hcmodel.solvers.sets.domain import Domain
@@ -43,10 +45,14 @@ DEFAULT_TOLERANCE = 1e-6
 
 @dataclass(frozen=True)
 class MethodEntry:
-    """A row of the table. `complexity` counts oracle calls to accuracy ε, logarithms left out."""
+    """A row of the table. `complexity` counts oracle calls to accuracy ε, logarithms left out.
+
+    `program` names the kind of convex program that a direct method solves at once; such a method takes
+    proven models only.
+    """
 
     name: str
-    make: Callable[[Any], Method[Any]]
+    make: Callable[[Any], Method[Any] | Direct]
     options: type[Any]
     summary: str
     assumptions: str
@@ -58,11 +64,28 @@ class MethodEntry:
     needs_no_rows: bool = False
     needs_coordinates: bool = False
     second_order: bool = False
+    program: str | None = None
+
+    @property
+    def uses_coordinates(self) -> bool:
+        """Whether it takes steps in the coordinates of a form."""
+        return self.second_order or self.program is not None
 
 
 METHODS: dict[str, MethodEntry] = {
     entry.name: entry
     for entry in (
+        MethodEntry(
+            name="cone",
+            make=ConeMethod,
+            options=ConeMethodOptions,
+            summary="the whole model as one cone program in hidden coordinates",
+            assumptions="a proof, and functions that have cone forms",
+            complexity="1 point",
+            reference="ours; Goulart and Chen 2024 for the backend",
+            make_theory=None,
+            program="cone",
+        ),
         MethodEntry(
             name="hidden-newton",
             make=HiddenNewton,
@@ -205,16 +228,21 @@ def minimize(
     geometry: Coordinates | None = None,
     certified: Callable[[Evaluation, FloatArray], bool | None] | None = None,
     settle: Callable[[FloatArray], FloatArray] | None = None,
+    whole: WholeProgram | None = None,
+    affords_hessian: bool = False,
 ) -> Result:
     """Minimise over a domain with a method of the table; usable without the modelling layer.
 
     With `rule="theory"` every parameter is the theorem's, from `constants`, and the tolerance is its ε.
-    `geometry`, `certified` and `settle` are for the methods of second order: see `Task`.
+    `geometry`, `certified`, `settle` and `whole` are for methods that use more than an oracle
+    (`Task`).
     """
     entry = find_method(method)
     chosen = make_options(entry, options)
     if entry.needs_optimal_value and optimal_value is None:
         raise ValueError(f"{entry.name} needs optimal_value; without it use method='sbl-adals'")
+    if entry.program is not None and whole is None:
+        raise ValueError(f"{entry.name} needs the convex program of a proven model; none was given")
     if rule not in RULES:
         raise ValueError(f"unknown rule {rule!r}; there are: {', '.join(RULES)}")
     if entry.needs_no_rows and oracle.size:
@@ -227,7 +255,17 @@ def minimize(
         raise ValueError(f"tolerance must be a positive number, not {tolerance!r}")
     deadline = None if time_limit is None else time.monotonic() + time_limit
     counted = Oracle(oracle.stack, oracle.outer, budget=Budget(max_calls, deadline))
-    task = Task(counted, domain, tolerance, optimal_value, geometry, certified, settle)
+    task = Task(
+        counted,
+        domain,
+        tolerance,
+        optimal_value,
+        geometry,
+        certified,
+        settle,
+        whole,
+        affords_hessian,
+    )
     first = domain.middle() if start is None else np.asarray(start, dtype=float)
     if first.shape != (domain.dimension,):
         raise ValueError(f"the start has shape {first.shape}, not ({domain.dimension},)")
@@ -237,4 +275,7 @@ def minimize(
                 f"{entry.name} has no theorem; rule='theory' is for the paper's methods"
             )
         return run(entry.make_theory(chosen, constants or Constants()), task, first, callback)
-    return run(entry.make(chosen), task, first, callback)
+    made: Any = entry.make(chosen)
+    if entry.program is not None:
+        return run_direct(made, task, first, callback)
+    return run(made, task, first, callback)

@@ -28,6 +28,44 @@ class ConstantsOptions:
 
 
 @dataclass(frozen=True)
+class SampleOptions:
+    """Samples of X (`hidden_map`)."""
+
+    # Samples are drawn again, up to this many times, where a function is not defined.
+    draws: int = 5  # analysis
+
+
+@dataclass(frozen=True)
+class MapCheckOptions:
+    """When a declared map is refuted as such (`map_checks`)."""
+
+    # Images of samples span a direction if their spread along it is above this share of the largest.
+    span: float = 1e-8  # well above the rounding of images
+    # Two points with one image must be apart by this, in natural lengths; so many pairs are tried.
+    apart: float = 1e-3  # analysis
+    most_returns: int = 20  # analysis
+    # Images count as one if they are nearer than this part of what the map's slopes promise: a saturated
+    # map sends distant points to almost the same image.
+    same: float = 1e-6  # analysis
+
+
+@dataclass(frozen=True)
+class SegmentOptions:
+    """When a segment in u refutes convexity (`segments`)."""
+
+    # By how much, relative to the values compared, an inequality must be violated, beside so many times
+    # what the error of the inverse explains to first order.
+    margin: float = 1e-7  # well above the rounding of any function
+    explained: float = 100.0  # so that terms of second order are covered too
+    # A row holds at a point if it misses by no more than this, relative to its sides.
+    satisfied: float = DATA_ROUNDING
+    # Half-lengths of segments, in natural units; the one with the clearest violation is kept.
+    half_lengths: tuple[float, ...] = tuple(2.0**-k for k in range(11))  # 1 to 1e-3, about
+    # Steps onto a row.
+    row_steps: int = 25  # Newton's method doubles the digits with each
+
+
+@dataclass(frozen=True)
 class RefutationOptions:
     """Where curvature is looked for (`refutation`)."""
 
@@ -125,6 +163,9 @@ class SharpOptions:
 
 
 CONSTANTS = ConstantsOptions()
+SAMPLE = SampleOptions()
+MAP_CHECK = MapCheckOptions()
+SEGMENT = SegmentOptions()
 REFUTATION = RefutationOptions()
 MULTISTART = MultistartOptions()
 STATIONARY = StationaryOptions()

@@ -64,11 +64,16 @@ class Analysis:
         return analysis_json(self)
 
 
-def analyze(forms: Forms, samples: int = 200, seed: int = 0) -> Analysis:
-    """Prove the model hidden convex, or try to refute it on `samples` points; see `Analysis`."""
+def check_counts(samples: int, seed: int) -> None:
+    """Raise unless both are whole numbers that a sample can be drawn with."""
     for name, number, least in (("samples", samples, 1), ("seed", seed, 0)):
         if not isinstance(number, int) or isinstance(number, bool) or number < least:
             raise ModelError(f"{name} is a whole number of at least {least}, not {number!r}")
+
+
+def analyze(forms: Forms, samples: int = 200, seed: int = 0) -> Analysis:
+    """Prove the model hidden convex, or try to refute it on `samples` points; see `Analysis`."""
+    check_counts(samples, seed)
     model = forms.sign.before
     if model.hidden is None:
         return _without_map(forms, samples, seed)

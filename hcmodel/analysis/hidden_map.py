@@ -16,6 +16,7 @@ import numpy as np
 import scipy
 from numpy.typing import NDArray
 
+from hcmodel.analysis.analysis_options import SAMPLE
 from hcmodel.engines.engine import CompiledStack, Forward
 from hcmodel.engines.registry import compile_stack
 from hcmodel.expressions.leaves import Expression
@@ -29,8 +30,6 @@ FloatArray = NDArray[np.float64]
 
 # The number of the objective among the functions; rows are counted from 0.
 OBJECTIVE = -1
-# Samples are drawn again, up to this many times, where a function is not defined.
-DRAWS_PER_SAMPLE = 5
 
 
 class HiddenMap:
@@ -104,7 +103,7 @@ class HiddenMap:
     def sample(self, count: int, generator: np.random.Generator) -> list[MapPoint]:
         """Up to `count` points of X at which all functions are defined."""
         points: list[MapPoint] = []
-        for _ in range(DRAWS_PER_SAMPLE * count):
+        for _ in range(SAMPLE.draws * count):
             if len(points) == count:
                 break
             point = self.at(self.domain.sample(generator))

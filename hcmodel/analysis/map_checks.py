@@ -14,18 +14,13 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from hcmodel.analysis.analysis_options import MAP_CHECK
 from hcmodel.analysis.counterexample import Counterexample
 from hcmodel.analysis.hidden_map import HiddenMap, MapPoint
 from hcmodel.analysis.segments import inside, middle_of
+from hcmodel.solvers.numerics import DATA_ROUNDING, PRODUCT_ROUNDING
 
 FloatArray = NDArray[np.float64]
-
-# How far two points with one image must be apart, in natural lengths.
-APART = 1e-3
-MOST_RETURNS = 20
-# Images count as one if they are nearer than this part of what the map's slopes promise: a saturated
-# map sends distant points to almost the same image.
-SAME = 1e-6
 
 
 def refute_map(hidden: HiddenMap, points: Sequence[MapPoint]) -> Counterexample | None:
@@ -59,7 +54,7 @@ def _curved(hidden: HiddenMap, points: Sequence[MapPoint]) -> Counterexample | N
         return None
     images = np.array([point.image for point in points])
     spread = np.linalg.svd(images[1:] - images[0], compute_uv=False)
-    span = int(np.sum(spread > 1e-8 * spread[0]))
+    span = int(np.sum(spread > MAP_CHECK.span * spread[0]))
     if span <= hidden.dimension:
         return None
     used = points[: hidden.dimension + 2]
@@ -77,15 +72,17 @@ def _curved(hidden: HiddenMap, points: Sequence[MapPoint]) -> Counterexample | N
 
 def _folded(hidden: HiddenMap, points: Sequence[MapPoint]) -> Counterexample | None:
     """Two points of X with the same image."""
-    for goal, start in itertools.islice(itertools.pairwise(points), MOST_RETURNS):
+    for goal, start in itertools.islice(itertools.pairwise(points), MAP_CHECK.most_returns):
         found = hidden.inverse(goal.image, start)
         if found is None or not inside(hidden, found.point):
             continue
         metric = hidden.domain.metric(goal.point)
         apart = float(np.max(np.abs(found.point - goal.point) / metric, initial=0.0))
         gap = float(np.linalg.norm(found.image - goal.image))
-        rounding = 1e-14 * float(np.linalg.norm(goal.image))
-        if apart > APART and gap + rounding <= SAME * _least_stretch(goal, found):
+        rounding = PRODUCT_ROUNDING * float(np.linalg.norm(goal.image))
+        if apart > MAP_CHECK.apart and gap + rounding <= MAP_CHECK.same * _least_stretch(
+            goal, found
+        ):
             return Counterexample(
                 kind="map",
                 function="hidden",
@@ -157,7 +154,7 @@ def _broken_bounds(hidden: HiddenMap, x: FloatArray) -> list[str]:
     """The variables whose own domain does not hold their part of x."""
     moved = hidden.domain.project(x) - x
     layout = hidden.layout
-    reach = 1e-12 * max(1.0, float(np.max(np.abs(x), initial=0.0)))
+    reach = DATA_ROUNDING * max(1.0, float(np.max(np.abs(x), initial=0.0)))
     return [
         variable.name
         for variable in layout.variables

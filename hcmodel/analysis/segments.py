@@ -14,18 +14,11 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from hcmodel.analysis.analysis_options import SEGMENT
 from hcmodel.analysis.hidden_map import OBJECTIVE, HiddenMap, MapPoint
+from hcmodel.solvers.numerics import DATA_ROUNDING, OPERATION_ROUNDING, TINY
 
 FloatArray = NDArray[np.float64]
-
-# By how much, relative to the values compared, an inequality must be violated.
-MARGIN = 1e-7
-# A row holds at a point if it misses by no more than this, relative to its sides.
-SATISFIED = 1e-12
-# Half-lengths of segments, in natural units; the one with the clearest violation is kept.
-HALF_LENGTHS = tuple(2.0**-k for k in range(11))
-ROW_STEPS = 25
-ROUNDING = 2e-16
 
 
 @dataclass(frozen=True)
@@ -56,7 +49,8 @@ def negative_log(value: float) -> float:
 
 def inside(hidden: HiddenMap, x: FloatArray) -> bool:
     """Whether x lies in X, to rounding."""
-    return hidden.domain.contains(x, 1e-12 * max(1.0, float(np.max(np.abs(x), initial=0.0))))
+    size = max(1.0, float(np.max(np.abs(x), initial=0.0)))
+    return hidden.domain.contains(x, DATA_ROUNDING * size)
 
 
 def middle_of(hidden: HiddenMap, first: MapPoint, second: MapPoint) -> MapPoint | None:
@@ -79,11 +73,12 @@ def objective_violation(
     right = 0.5 * (form(first.objective) + form(second.objective))
     if not (np.isfinite(left) and np.isfinite(right)):
         return None
-    size = max(abs(form(first.objective)), abs(form(second.objective)), abs(left), 1e-300)
+    size = max(abs(form(first.objective)), abs(form(second.objective)), abs(left), TINY)
     explained = _explained(OBJECTIVE, first, second, middle)
     if form is not plain:
         explained /= abs(middle.objective)
-    if not left - right > MARGIN * size + 100.0 * explained:  # not so where a slope is NaN
+    needed = SEGMENT.margin * size + SEGMENT.explained * explained
+    if not left - right > needed:  # not so where a slope is NaN
         return None
     return Segment(OBJECTIVE, first, second, middle, left, right, (left - right) / size)
 
@@ -94,12 +89,12 @@ def row_violation(
     """The segment, if both ends satisfy the row and the middle clearly does not."""
     for end in (first, second):
         value = abs(end.rows[row]) if equality else end.rows[row]
-        if value > SATISFIED * end.magnitudes[row]:
+        if value > SEGMENT.satisfied * end.magnitudes[row]:
             return None
     found = float(abs(middle.rows[row]) if equality else middle.rows[row])
     explained = _explained(row, first, second, middle)
     size = float(middle.magnitudes[row])
-    if not found > MARGIN * size + 100.0 * explained:
+    if not found > SEGMENT.margin * size + SEGMENT.explained * explained:
         return None
     return Segment(row, first, second, middle, found, 0.0, found / size)
 
@@ -108,7 +103,7 @@ def _explained(function: int, first: MapPoint, second: MapPoint, middle: MapPoin
     """What the function may differ by because the middle is not met exactly, to first order."""
     missed = np.abs(middle.image - 0.5 * (first.image + second.image))
     rounding = np.abs(first.image) + np.abs(second.image) + np.abs(middle.image)
-    return float(np.abs(middle.slope(function)) @ (missed + ROUNDING * rounding))
+    return float(np.abs(middle.slope(function)) @ (missed + OPERATION_ROUNDING * rounding))
 
 
 def search_objective(middle: MapPoint, direction: FloatArray, form: Form = plain) -> Segment | None:
@@ -143,7 +138,7 @@ def _ends(middle: MapPoint, direction: FloatArray) -> Iterator[tuple[MapPoint, M
     """Pairs of points of X whose middle in u is `middle`, along the tangent direction y."""
     hidden = middle.map
     along = middle.map_jacobian @ direction
-    for length in HALF_LENGTHS:
+    for length in SEGMENT.half_lengths:
         ends = []
         for signed in (length, -length):
             guess = hidden.at(middle.point + hidden.basis @ (signed * direction))
@@ -158,8 +153,8 @@ def _ends(middle: MapPoint, direction: FloatArray) -> Iterator[tuple[MapPoint, M
 def onto_row(start: MapPoint, row: int) -> MapPoint | None:
     """A point of X near `start` at which the row's two sides are equal to rounding."""
     hidden, current = start.map, start
-    for _ in range(ROW_STEPS):
-        if abs(current.rows[row]) <= 0.5 * SATISFIED * current.magnitudes[row]:
+    for _ in range(SEGMENT.row_steps):
+        if abs(current.rows[row]) <= 0.5 * SEGMENT.satisfied * current.magnitudes[row]:
             break
         natural = hidden.natural_basis(current.point)
         slope = natural.T @ current.gradient(row)
@@ -170,5 +165,5 @@ def onto_row(start: MapPoint, row: int) -> MapPoint | None:
         current = hidden.at(hidden.domain.project(current.point + step))
         if not current.finite:
             return None
-    held = abs(current.rows[row]) <= SATISFIED * current.magnitudes[row]
+    held = abs(current.rows[row]) <= SEGMENT.satisfied * current.magnitudes[row]
     return current if held and inside(hidden, current.point) else None

@@ -29,6 +29,7 @@ from hcmodel.atoms.rules import (
 from hcmodel.atoms.shape_rules import need_square
 from hcmodel.errors import ModelError
 from hcmodel.expressions.shapes import Shape, broadcast
+from hcmodel.solvers.numerics import DATA_ROUNDING
 
 AFFINE, CONVEX, CONCAVE = Curvature.AFFINE, Curvature.CONVEX, Curvature.CONCAVE
 UNKNOWN = Curvature.UNKNOWN
@@ -282,7 +283,7 @@ def _quad_form_shape(name: str, shapes: Sequence[Shape], params: dict[str, Any])
 def _definiteness(matrix: np.ndarray) -> Sign:
     """The sign of the quadratic form, to rounding."""
     eigenvalues = np.linalg.eigvalsh((matrix + matrix.T) / 2)
-    slack = 1e-12 * np.max(np.abs(eigenvalues), initial=0.0)
+    slack = DATA_ROUNDING * np.max(np.abs(eigenvalues), initial=0.0)
     if np.all(eigenvalues >= -slack):
         return Sign.NONNEGATIVE
     return Sign.NONPOSITIVE if np.all(eigenvalues <= slack) else Sign.UNKNOWN

@@ -26,6 +26,15 @@ class BoundOptions:
 
 
 @dataclass(frozen=True)
+class ChartOptions:
+    """The coordinates of the certificate (`charts`)."""
+
+    # How far, relatively, images of so many samples may lie from the affine hull found at a point.
+    hull: float = 1e-7  # well above the rounding of images
+    samples: int = 4  # a hull that is too small misses the first sample already
+
+
+@dataclass(frozen=True)
 class SearchOptions:
     """How long better pairs are looked for (`search`)."""
 
@@ -60,13 +69,6 @@ class NewtonOptions:
     smallest_unit: float = 1e-12  # certificates
     # Halvings of a step until the Lagrangian falls.
     halvings: int = 4  # certificates
-    # Shares of natural lengths within which a point is on a face, and rows are active.
-    on_face: float = 1e-7  # certificates
-    nearly: float = 1e-4  # certificates
-    # A step, in natural lengths, whose square is below rounding.
-    straight: float = 1e-8  # the root of OPERATION_ROUNDING
-    # Relative singular values of the system of a polishing step that count as 0.
-    rank: float = 1e-13  # ten times PRODUCT_ROUNDING
 
 
 @dataclass(frozen=True)
@@ -126,6 +128,7 @@ class MapTestOptions:
 
 
 BOUND = BoundOptions()
+CHART = ChartOptions()
 SEARCH = SearchOptions()
 NEWTON = NewtonOptions()
 ENCLOSURE = EnclosureOptions()

@@ -16,21 +16,19 @@ import numpy as np
 import scipy
 from numpy.typing import NDArray
 
+from hcmodel.certify.certificate_options import CHART
 from hcmodel.certify.map_ranges import Range, map_ranges
 from hcmodel.reductions.forms import Form
 from hcmodel.reductions.smooth import curved_variables
 from hcmodel.solvers.algebra.hessians import Hessian, as_dense
 from hcmodel.solvers.coordinates.plain import PlainCoordinates
 from hcmodel.solvers.coordinates.protocol import Coordinates, SecondDerivatives
+from hcmodel.solvers.numerics import DATA_ROUNDING, TINY
 from hcmodel.solvers.oracle import Evaluation, Stack
 from hcmodel.solvers.sets.domain import Domain
 from hcmodel.solvers.sets.product import Product
 
 FloatArray = NDArray[np.float64]
-
-# How far, relatively, images of samples may lie from the affine hull found at a point.
-HULL_ACCURACY = 1e-7
-SAMPLES = 4
 
 
 @dataclass(frozen=True)
@@ -151,7 +149,7 @@ def _selection(ranges: Sequence[Range]) -> scipy.sparse.csr_array:
 def _samples(form: Form) -> list[FloatArray]:
     """A few points of X at which the map is defined."""
     generator = np.random.default_rng(0)
-    points = [form.domain.sample(generator) for _ in range(SAMPLES)]
+    points = [form.domain.sample(generator) for _ in range(CHART.samples)]
     return [x for x in points if np.isfinite(form.stack.evaluate(x, "map").values).all()]
 
 
@@ -168,7 +166,7 @@ def _curved(form: Form) -> tuple[tuple[tuple[slice, Domain], ...], str]:
 def _on_plane(normals: FloatArray, center: FloatArray, image: FloatArray) -> bool:
     away = image - center
     size = max(1.0, float(np.max(np.abs(image))), float(np.max(np.abs(center))))
-    return float(np.max(np.abs(away @ normals), initial=0.0)) <= HULL_ACCURACY * size
+    return float(np.max(np.abs(away @ normals), initial=0.0)) <= CHART.hull * size
 
 
 def _bounds(
@@ -182,7 +180,8 @@ def _bounds(
         own = slice(start, start + each.domain.dimension)
         nonnegative = each.nonnegative
         if nonnegative is not None and all(
-            (sample[own] >= -1e-12 * np.max(np.abs(sample[own]))).all() for sample in samples
+            (sample[own] >= -DATA_ROUNDING * np.max(np.abs(sample[own]))).all()
+            for sample in samples
         ):
             factors.append(nonnegative)
             notes.append(
@@ -216,7 +215,7 @@ def _tilted(
     limits: list[tuple[float | None, float | None]] = [(None, None)] * size
     limits += [(0.0, 0.0 if endless else None) for endless in open_below]
     limits += [(0.0, 0.0 if endless else None) for endless in open_above]
-    scale = max(float(np.max(np.abs(slope))), 1e-300)
+    scale = max(float(np.max(np.abs(slope))), TINY)
     solution = scipy.optimize.linprog(
         np.maximum(cost, 0.0),
         A_eq=scipy.sparse.hstack([scipy.sparse.csr_array(normals), identity, -identity]),

@@ -6,7 +6,6 @@ Nothing rests on these steps: a bound holds at every point and for all multiplie
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 import scipy
@@ -15,11 +14,11 @@ from numpy.typing import NDArray
 from hcmodel.certify.certificate_options import NEWTON
 from hcmodel.reductions.forms import Form
 from hcmodel.solvers import kkt
-from hcmodel.solvers.algebra.hessians import SparseHessian, is_finite, largest_entry
-from hcmodel.solvers.numerics import PRODUCT_ROUNDING, TINY
+from hcmodel.solvers.algebra.hessians import SparseHessian, is_finite
+from hcmodel.solvers.numerics import PRODUCT_ROUNDING
 from hcmodel.solvers.oracle import Evaluation, Oracle
-from hcmodel.solvers.qp import QuadraticProgram, make_backend, solve_program
-from hcmodel.solvers.qp.program import StepRows
+from hcmodel.solvers.qp import make_backend, solve_program
+from hcmodel.solvers.second_order import polishing
 from hcmodel.solvers.second_order.model import QuadraticModel
 from hcmodel.solvers.second_order.options import StepOptions
 from hcmodel.solvers.second_order.programs import relaxation_program, step_program
@@ -50,91 +49,10 @@ def constrained_step(
 def polishing_step(
     form: Form, oracle: Oracle, evaluation: Evaluation, multipliers: FloatArray
 ) -> tuple[FloatArray, FloatArray] | None:
-    """The same with the rows and bounds that now seem active held as equations.
-
-    One linear system instead of a program: exact to rounding once the active ones are known.
-    """
+    """The same with the rows and bounds that now seem active held as equations."""
     if not form.affords_hessian:
         return None
-    geometry, point = form.geometry, evaluation.point
-    hessian = geometry.hessian(oracle, evaluation, multipliers)
-    basis = form.domain.face_basis(point, NEWTON.on_face)
-    count = evaluation.inequalities
-    near = np.abs(evaluation.rows) <= NEWTON.nearly * evaluation.magnitudes
-    held = np.arange(evaluation.rows.size) >= count
-    held |= near & (
-        multipliers > NEWTON.on_face * max(float(np.max(multipliers, initial=0.0)), TINY)
-    )
-    if isinstance(hessian, SparseHessian):
-        solved = _held_minimiser(evaluation, hessian, basis, held)
-        if solved is None:
-            return None
-        found = np.zeros(evaluation.rows.size)
-        w, found[held] = solved
-        return _walked(form, point, w, basis @ w), found
-    face = np.asarray(basis.toarray())
-    jacobian = _dense(evaluation.jacobian[np.flatnonzero(held)]) @ face
-    curvature = face.T @ hessian @ face
-    slope = evaluation.gradient @ face
-    if not all(np.isfinite(part).all() for part in (jacobian, curvature, slope)):
-        return None
-    size = max(float(np.max(np.abs(curvature), initial=0.0)), TINY)
-    scales = np.maximum(np.max(np.abs(jacobian), axis=1, initial=0.0), TINY) / size
-    jacobian = jacobian / scales[:, None]
-    rows = jacobian.shape[0]
-    system = np.block([[curvature, jacobian.T], [jacobian, np.zeros((rows, rows))]])
-    target = -np.concatenate([slope, evaluation.rows[held] / scales])
-    solution = np.linalg.lstsq(system, target, rcond=NEWTON.rank)[0]
-    found = np.zeros(evaluation.rows.size)
-    found[held] = solution[face.shape[1] :] / scales
-    w = solution[: face.shape[1]]
-    return _walked(form, point, w, face @ w), found
-
-
-def _walked(form: Form, point: FloatArray, w: FloatArray, step: FloatArray) -> FloatArray:
-    if float(np.max(np.abs(w), initial=0.0)) <= NEWTON.straight:  # what bends is below rounding
-        return form.domain.project(point + step)
-    return form.settled(form.geometry.retract(point, step))
-
-
-def _held_minimiser(
-    evaluation: Evaluation,
-    hessian: SparseHessian,
-    basis: scipy.sparse.csr_array,
-    held: NDArray[np.bool_],
-) -> tuple[FloatArray, FloatArray] | None:
-    """The step along a face, and the multipliers of the rows held, of a model with structure.
-
-    A program whose rows are all equations is one linear system too.
-    """
-    jacobian = scipy.sparse.csr_array(evaluation.jacobian)[np.flatnonzero(held)] @ basis
-    sizes = np.asarray(abs(jacobian).max(axis=1).todense()).reshape(-1) if held.any() else 0.0
-    scales = np.maximum(sizes, TINY)
-    slope = np.asarray(basis.T @ evaluation.gradient)
-    along = SparseHessian(
-        scipy.sparse.csr_array(basis.T @ hessian.sparse @ basis),
-        basis.T @ hessian.plus,
-        basis.T @ hessian.minus,
-    )
-    if not (is_finite(along) and np.isfinite(jacobian.data).all() and np.isfinite(slope).all()):
-        return None
-    size = max(float(np.max(np.abs(slope), initial=0.0)), largest_entry(along), TINY)
-    free = np.full(slope.size, np.inf)
-    program = QuadraticProgram(
-        quadratic=along * (1 / size),
-        linear=slope / size,
-        inequality=scipy.sparse.csr_array((0, slope.size)),
-        inequality_bound=np.zeros(0),
-        equality=scipy.sparse.csr_array(scipy.sparse.diags_array(1 / scales) @ jacobian)
-        if held.any()
-        else jacobian,
-        equality_bound=-evaluation.rows[held] / scales,
-        domain=StepRows(-free, free, ()),
-    )
-    solution = solve_program(make_backend(), program)
-    if not solution.usable:
-        return None
-    return solution.step, solution.equality_multipliers * size / scales
+    return polishing.polishing_step(oracle, form.geometry, form.settled, evaluation, multipliers)
 
 
 def lagrangian_step(
@@ -216,7 +134,3 @@ def repair_weights(form: Form, evaluation: Evaluation) -> FloatArray | None:
         solution.equality_multipliers,
     ]
     return np.asarray(np.concatenate(found) / model.row_scales)
-
-
-def _dense(matrix: Any) -> FloatArray:
-    return np.asarray(matrix.toarray() if scipy.sparse.issparse(matrix) else matrix)

@@ -1,7 +1,8 @@
 """The command line: solve, check, fmt, show, methods.
 
 Exit codes: 0 optimal or locally optimal (check: not refuted), 1 an error in model or data, 2 wrong
-usage, 3 inaccurate, limit or solver error, 4 infeasible or unbounded, 5 refuted by check.
+usage (an unknown method or a negative tolerance too), 3 inaccurate, limit or solver error, 4
+infeasible or unbounded, 5 refuted by check.
 """
 
 from __future__ import annotations
@@ -12,7 +13,8 @@ import io
 import json
 import sys
 import warnings
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -33,7 +35,11 @@ EXIT_CODES = {
     Status.INFEASIBLE_INACCURATE: 4,
     Status.UNBOUNDED: 4,
 }
-MODEL_ERROR, UNFORMATTED, REFUTED = 1, 1, 5
+MODEL_ERROR, UNFORMATTED, WRONG_USAGE, REFUTED = 1, 1, 2, 5
+
+
+class UsageError(HCError):
+    """An argument of the command is wrong, whatever the model is."""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -55,6 +61,9 @@ def _run(given: argparse.Namespace) -> int:
     """Run the chosen command; what goes wrong becomes a message and an exit code."""
     try:
         return int(given.run(given))
+    except UsageError as error:
+        _report_error(error, as_json=getattr(given, "json", False))
+        return WRONG_USAGE
     except HCError as error:
         return _report_error(error, as_json=getattr(given, "json", False))
     except BrokenPipeError:  # the reader, `head` for example, has seen enough
@@ -186,6 +195,7 @@ def _load(given: argparse.Namespace) -> Any:
 
 
 def _solve(given: argparse.Namespace) -> int:
+    options = _check_solve_arguments(given)
     problem = _load(given)
     for path in (given.output, given.trace, given.plot):
         _check_writable(path)
@@ -203,7 +213,7 @@ def _solve(given: argparse.Namespace) -> int:
         max_calls=given.max_calls,
         time_limit=given.time_limit,
         engine=given.engine,
-        options=_options(given.option) or None,
+        options=options,
         verbose=given.verbose and not given.json,
         progress=not given.json,
     )
@@ -222,9 +232,42 @@ def _solve(given: argparse.Namespace) -> int:
     return EXIT_CODES[solution.status]
 
 
+@contextmanager
+def _usage() -> Iterator[None]:
+    """Errors inside are errors of usage."""
+    try:
+        yield
+    except HCError as error:
+        raise UsageError(str(error)) from None
+
+
+def _check_solve_arguments(given: argparse.Namespace) -> dict[str, Any] | None:
+    """Raise where an argument is wrong, before the model is read; the options of the method."""
+    from hcmodel.engines.registry import check_name
+    from hcmodel.solving.request import check_arguments
+
+    with _usage():
+        options = _options(given.option) or None
+        check_name(given.engine)
+        check_arguments(
+            method=given.method,
+            tol=given.tol,
+            optimal_value=given.optimal_value,
+            rule=given.rule,
+            constants=None,
+            max_calls=given.max_calls,
+            time_limit=given.time_limit,
+            options=options,
+        )
+    return options
+
+
 def _check(given: argparse.Namespace) -> int:
+    from hcmodel.analysis.analyze import check_counts
     from hcmodel.report.analysis import analysis_text
 
+    with _usage():
+        check_counts(given.samples, given.seed)
     analysis = _load(given).analyze(given.samples, given.seed)
     if given.json:
         print(json.dumps(analysis.to_json()))

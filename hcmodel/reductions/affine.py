@@ -13,6 +13,8 @@ import numpy as np
 import scipy
 from numpy.typing import NDArray
 
+from hcmodel.solvers.numerics import TINY
+
 FloatArray = NDArray[np.float64]
 SparseMatrix: TypeAlias = Any  # scipy.sparse.csr_array, which has no types
 Sparse: Any = scipy.sparse.csr_array
@@ -76,6 +78,13 @@ class Affine:
         if wide.matrix is not None:
             matrix = Sparse(scipy.sparse.diags_array(weights) @ wide.matrix)
         return Affine(shape, weights * wide.offset, matrix)
+
+    def sizes(self) -> FloatArray:
+        """The largest number in each entry."""
+        sizes = np.abs(self.offset)
+        if self.matrix is not None:
+            sizes = np.maximum(sizes, abs(self.matrix).max(axis=1).toarray().reshape(-1))
+        return np.maximum(sizes, TINY)
 
     def __neg__(self) -> Affine:
         matrix = None if self.matrix is None else -self.matrix

@@ -7,8 +7,8 @@ reason of a refusal.
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,7 +17,7 @@ from hcmodel.expressions.model import Model
 from hcmodel.proof.prove import Proof
 from hcmodel.reductions.cone_bounds import NoConeForm, Translation
 from hcmodel.reductions.reduction import Duals, Reduction, Refusal
-from hcmodel.solvers.qp.cone_program import ConeProgram
+from hcmodel.solvers.qp.cone_program import ConeBlock, ConeProgram
 
 FloatArray = NDArray[np.float64]
 
@@ -25,26 +25,35 @@ FloatArray = NDArray[np.float64]
 class Cone(Reduction[Model, ConeProgram]):
     """A cone program over (u, bounds); u are the coordinates of the proof, in the model's order."""
 
-    def __init__(
-        self, before: Model, after: ConeProgram, logs: NDArray[np.bool_], places: Sequence[Any]
-    ) -> None:
+    def __init__(self, before: Model, after: ConeProgram, translation: Translation) -> None:
         super().__init__(before, after)
-        self.logs = logs
-        self._places = tuple(places)
+        self.logs = translation.logs
+        self._proof = translation.proof
+        self._places = translation.places
 
     @staticmethod
     def of(model: Model, proof: Proof) -> Cone | Refusal:
         """The cone program of a model whose rows are in the forms of its proof (`NormalRows`)."""
-        translation = Translation(model, proof)
         try:
-            places = [translation.constraint(each) for each in model.constraints]
+            translation = Translation(model, proof)
             objective = translation.objective()
         except NoConeForm as stop:
             return Refusal(stop.expression, stop.reason)
-        program = translation.rows.program(objective)
-        starts = translation.rows.starts()
-        found = [(int(starts[block]), sign) for block, sign in places]
-        return Cone(model, program, translation.logs, found)
+        return Cone(model, translation.rows.program(objective), translation)
+
+    def relaxed(self) -> tuple[ConeProgram, Duals, Duals]:
+        """The program of the least relaxation of all constraints.
+
+        Its unknown after u is the amount. With it come, for each entry of each constraint, its row and,
+        for an equality, the row of the other side; −1 stands for none.
+        """
+        translation = Translation(self.before, self._proof, relaxed=True)
+        assert translation.slack is not None
+        program = translation.rows.program(translation.slack)
+        starts, places = translation.rows.starts(), translation.places
+        rows = [int(starts[place.block]) for place in places]
+        others = [-1 if place.other is None else int(starts[place.other]) for place in places]
+        return program, self._numbers(rows), self._numbers(others)
 
     def point(self, x: FloatArray) -> FloatArray:
         with np.errstate(all="ignore"):
@@ -55,12 +64,38 @@ class Cone(Reduction[Model, ConeProgram]):
         with np.errstate(all="ignore"):
             return np.asarray(np.where(self.logs, np.exp(np.where(self.logs, own, 0.0)), own))
 
+    @functools.cached_property
+    def rows(self) -> Duals:
+        """The row of the program of each entry of each constraint; −1 where an entry has none."""
+        starts = _starts(self.after.cones)
+        return self._numbers([int(starts[place.block]) for place in self._places])
+
+    @property
+    def signs(self) -> Duals:
+        """The sign of the multiplier of each entry of each constraint."""
+        pairs = zip(self._places, self.before.constraints, strict=True)
+        return Duals(tuple(np.full(each.shape, place.sign) for place, each in pairs))
+
     def by_constraint(self, dual: FloatArray) -> Duals:
         """Multipliers of the constraints, in the forms of their rows, from the program's dual."""
         found = []
-        for (start, sign), constraint in zip(self._places, self.before.constraints, strict=True):
-            own = np.zeros(constraint.shape)
-            count = constraint.rows.size
-            own.reshape(-1)[constraint.rows] = sign * dual[start : start + count]
+        for rows, signs in zip(self.rows.rows, self.signs.rows, strict=True):
+            assert rows is not None
+            assert signs is not None
+            found.append(np.where(rows >= 0, signs * dual[rows.astype(np.intp)], 0.0))
+        return Duals(tuple(found))
+
+    def _numbers(self, starts: Sequence[int]) -> Duals:
+        """Consecutive numbers for the entries that have rows, by constraint."""
+        found = []
+        for start, constraint in zip(starts, self.before.constraints, strict=True):
+            own = np.full(constraint.shape, -1.0)
+            if start >= 0:
+                own.reshape(-1)[constraint.rows] = start + np.arange(constraint.rows.size)
             found.append(own)
         return Duals(tuple(found))
+
+
+def _starts(cones: Sequence[ConeBlock]) -> NDArray[np.intp]:
+    """Where the rows of each block begin."""
+    return np.cumsum([0, *[cone.size for cone in cones]]).astype(np.intp)

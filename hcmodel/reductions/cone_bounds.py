@@ -8,6 +8,7 @@ kept as a list of terms for as long as possible, so that it ends as one log-sum-
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from enum import IntEnum
 from typing import Any
 
@@ -50,19 +51,37 @@ class NoConeForm(Exception):  # noqa: N818  (a signal within this module)
         self.expression, self.reason = expression, reason
 
 
-class Translation:
-    """The proof's nodes as bounds; each is made once for each side that is wanted."""
+@dataclass(frozen=True)
+class Place:
+    """The block of a constraint's rows, and the sign of their multipliers.
 
-    def __init__(self, model: Model, proof: Proof) -> None:
-        self.model = model
+    An equality that is relaxed has a second block, for its other side.
+    """
+
+    block: int
+    other: int | None = None
+    sign: float = 1.0
+
+
+class Translation:
+    """The proof's nodes as bounds; each is made once for each side that is wanted.
+
+    `relaxed` adds an unknown after u by which all constraints are relaxed: rows between logarithms by a
+    factor, the others relative to the size of their numbers.
+    """
+
+    def __init__(self, model: Model, proof: Proof, *, relaxed: bool = False) -> None:
+        self.model, self.proof = model, proof
         self.curvatures = proof.curvatures
         self.rows = ConeRows(model.layout.size)
+        self.slack = self.rows.unknown((1,)) if relaxed else None
         self.logs = np.zeros(model.layout.size, dtype=bool)
         self.coordinates: Mapping[Variable, str] = proof.coordinates
         self._known: dict[tuple[int, str, Side], Affine] = {}
         for variable in model.variables:
             self.logs[model.layout.slice(variable)] = proof.coordinates[variable] == "log"
         self._add_domain()
+        self.places = tuple(self.constraint(each) for each in model.constraints)
 
     def _node(self, expression: Expression) -> Node:
         node = self.curvatures.facts[expression]
@@ -101,18 +120,15 @@ class Translation:
             return self.plain(expression, side).scaled(sign)
         return self.log(expression, side).scaled(sign)
 
-    def constraint(self, constraint: Constraint) -> tuple[int, float]:
-        """The block of the constraint's rows, and the sign of their multipliers."""
+    def constraint(self, constraint: Constraint) -> Place:
+        """Where the rows of the constraint are."""
         left, right = constraint.lhs, constraint.rhs
         shape, kept = constraint.shape, constraint.rows
         log = constraint.form == "log"
         bound = self.log if log else self.plain
         if constraint.sense == "==":
             difference = bound(left, Side.EXACT) - bound(right, Side.EXACT)
-            # b − A x = 0 with the dual z of A x = b: z is the multiplier of right − left
-            return self.rows.zero(
-                difference.broadcast(shape).flat().taken(kept, (kept.size,))
-            ), -1.0
+            return self._equality(difference.broadcast(shape).flat().taken(kept, (kept.size,)))
         assert constraint.sense == "<="
         if log:
             terms, targets = self.terms(left)
@@ -123,11 +139,23 @@ class Translation:
                 renumbered = np.searchsorted(kept, targets[chosen])
                 own = terms.taken(np.flatnonzero(chosen), (int(chosen.sum()),))
                 shifted = own - reference.flat().taken(targets[chosen], (renumbered.size,))
-                return self.rows.sum_exp_at_most_one(shifted, renumbered, kept.size), 1.0
+                if self.slack is not None:
+                    shifted = shifted - self.slack
+                return Place(self.rows.sum_exp_at_most_one(shifted, renumbered, kept.size))
         difference = bound(right, Side.BELOW) - bound(left, Side.ABOVE)
-        return self.rows.nonnegative(
-            difference.broadcast(shape).flat().taken(kept, (kept.size,))
-        ), 1.0
+        own = difference.broadcast(shape).flat().taken(kept, (kept.size,))
+        if self.slack is not None:
+            own = own + self.slack.scaled(own.sizes())
+        return Place(self.rows.nonnegative(own))
+
+    def _equality(self, difference: Affine) -> Place:
+        if self.slack is None:
+            # b − A x = 0 with the dual z of A x = b: z is the multiplier of right − left
+            return Place(self.rows.zero(difference), sign=-1.0)
+        slack = self.slack.scaled(difference.sizes())
+        return Place(
+            self.rows.nonnegative(slack - difference), self.rows.nonnegative(slack + difference)
+        )
 
     def _spread(
         self,

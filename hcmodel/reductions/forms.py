@@ -33,6 +33,7 @@ from hcmodel.reductions.smooth import Compiler, Smooth, SmoothProgram
 from hcmodel.reductions.triangle import Triangle
 from hcmodel.solvers.coordinates.general import MapCoordinates
 from hcmodel.solvers.coordinates.protocol import Coordinates
+from hcmodel.solvers.loop import RelaxedProgram, WholeProgram
 from hcmodel.solvers.oracle import Evaluation, Oracle, Stack
 from hcmodel.solvers.sets.domain import Domain
 
@@ -59,6 +60,23 @@ class Form:
         if self.proof is None or self.last is None:
             return Refusal(None, "the model is not proven convex")
         return Cone.of(self.chain.end.before, self.last)
+
+    def whole(self, kind: str) -> WholeProgram | Refusal:
+        """The convex program of a proven form for methods of this kind (`MethodEntry.program`)."""
+        assert kind == "cone"
+        cone, canonical = self.cone, self.canonical
+        if not isinstance(cone, Cone):
+            return cone
+
+        def numbers(duals: Duals) -> NDArray[np.intp]:
+            return canonical.multipliers(duals).astype(np.intp)
+
+        def relaxed() -> RelaxedProgram:
+            program, rows, others = cone.relaxed()
+            return RelaxedProgram(program, canonical.layout.size, numbers(rows), numbers(others))
+
+        signs = canonical.multipliers(cone.signs)
+        return WholeProgram(cone.after, numbers(cone.rows), signs, relaxed)
 
     @property
     def program(self) -> SmoothProgram:

@@ -41,7 +41,7 @@ class History:
         names = ("objective", "constraints", "points", "hessians", "outside")
         total = OracleCalls(**{n: getattr(before, n) + getattr(own, n) for n in names})
         trace = (*self.trace, *(self.shifted(record) for record in result.trace))
-        return History(trace, total, max(len(trace) - 1, 0))
+        return History(trace, total, self.iterations + result.iterations)
 
     def shifted(self, record: Record) -> Record:
         """A record of the run that follows."""

@@ -59,16 +59,25 @@ class SolveRequest:
         **rest: Any,
     ) -> SolveRequest:
         """The request, or an error that says which argument does not fit."""
-        check_number("tol", tol, positive=True, needed=True)
-        check_number("max_calls", max_calls, positive=True)
-        check_number("time_limit", time_limit, positive=True)
-        check_number("optimal_value", optimal_value)
-        _check_rule(method, rule, constants, options)
+        entry = check_arguments(
+            method=method,
+            tol=tol,
+            optimal_value=optimal_value,
+            rule=rule,
+            constants=constants,
+            max_calls=max_calls,
+            time_limit=time_limit,
+            options=options,
+        )
+        if entry is not None and entry.needs_no_rows and model.constraints:
+            raise ModelError(
+                f"{method} takes no constraints; use 'ippm-swsg' for a model with them"
+            )
         if callback is not None and not callable(callback):
             raise ModelError(f"callback is a function of one record, not {callback!r}")
         return SolveRequest(
             method=method,
-            entry=_entry(model, method, optimal_value, options),
+            entry=entry,
             tolerance=tol,
             optimal_value=optimal_value,
             rule=rule,
@@ -101,6 +110,26 @@ class SolveRequest:
         return by_calls or (self.deadline is not None and time.monotonic() >= self.deadline)
 
 
+def check_arguments(
+    *,
+    method: str,
+    tol: float,
+    optimal_value: float | None,
+    rule: str,
+    constants: Any,
+    max_calls: int | None,
+    time_limit: float | None,
+    options: Any,
+) -> MethodEntry | None:
+    """Raise unless the arguments make sense for some model; the method's entry, None for `auto`."""
+    check_number("tol", tol, positive=True, needed=True)
+    check_number("max_calls", max_calls, positive=True)
+    check_number("time_limit", time_limit, positive=True)
+    check_number("optimal_value", optimal_value)
+    _check_rule(method, rule, constants, options)
+    return _entry(method, optimal_value, options)
+
+
 def _check_rule(method: str, rule: str, constants: Any, options: Any) -> None:
     if rule not in RULES:
         raise ModelError(f"unknown rule {rule!r}; there are: {', '.join(RULES)}")
@@ -115,9 +144,7 @@ def _check_rule(method: str, rule: str, constants: Any, options: Any) -> None:
         raise ModelError("options belong to a method; name it with method=…")
 
 
-def _entry(
-    model: Model, method: str, optimal_value: float | None, options: Any
-) -> MethodEntry | None:
+def _entry(method: str, optimal_value: float | None, options: Any) -> MethodEntry | None:
     if method == "auto":
         return None
     try:
@@ -127,8 +154,6 @@ def _entry(
         raise ModelError(str(error)) from None
     if entry.needs_optimal_value and optimal_value is None:
         raise ModelError(f"{method} needs optimal_value=...; without it use 'sbl-adals'")
-    if entry.needs_no_rows and model.constraints:
-        raise ModelError(f"{method} takes no constraints; use 'ippm-swsg' for a model with them")
     return entry
 
 

@@ -115,12 +115,15 @@ def _run_stage(
             time_limit=request.seconds_left,
             callback=_shown(watch, history, stage.form, forms),
             options=stage.options,
-            geometry=stage.form.geometry if stage.entry.second_order else None,
+            geometry=stage.form.geometry if stage.entry.uses_coordinates else None,
             certified=certifier,
             settle=stage.form.settle,
+            whole=stage.whole,
+            affords_hessian=stage.whole is not None and stage.form.affords_hessian,
         )
     except ValueError as error:
-        if request.rule == "theory":  # a constant is missing, or does not fit the theorem
+        # a constant is missing or does not fit the theorem, or a backend does not fit the program
+        if request.rule == "theory" or stage.whole is not None:
             raise ModelError(str(error)) from None
         raise
     termination = result.termination

@@ -1,7 +1,8 @@
 """Which method runs on which form of a model, in which order, and why.
 
-`auto` takes Newton's method where hidden coordinates are proven or declared, prox-linear where they
-are not, and the next method on the list when a run ends without a point of which anything can be shown.
+`auto` solves a proven model as one cone program where its functions have cone forms. Otherwise it takes
+Newton's method where hidden coordinates are proven or declared, prox-linear where they are not, and the
+next method on the list when a run ends without a point of which anything can be shown.
 Where second derivatives are dense and the unknowns many, curvature comes from gradients instead.
 """
 
@@ -12,8 +13,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from hcmodel.errors import HCWarning, NotHiddenConvexError
+from hcmodel.errors import HCWarning, ModelError, NotHiddenConvexError
 from hcmodel.reductions.forms import Form, Forms
+from hcmodel.reductions.reduction import Refusal
+from hcmodel.solvers.loop import WholeProgram
 from hcmodel.solvers.methods import MethodEntry, find_method
 from hcmodel.solving.request import SolveRequest
 
@@ -42,6 +45,8 @@ class Stage:
     why: str
     options: Any = None
     max_calls: int | None = None
+    whole: WholeProgram | None = None
+    """The convex program of a direct method."""
     follows: bool = False
     """Whether it continues the run before it whatever that has shown, as a polish does."""
 
@@ -66,7 +71,7 @@ def stages(request: SolveRequest, forms: Forms, hidden: Form | None) -> list[Sta
 
 
 def _automatic(forms: Forms, hidden: Form | None) -> list[Stage]:
-    found = []
+    found = _whole(hidden)
     if hidden is not None and hidden.affords_hessian:
         found += _newton(hidden, max_calls=LIMITS.second_order)
     if forms.lifted.affords_hessian:
@@ -80,6 +85,16 @@ def _automatic(forms: Forms, hidden: Form | None) -> list[Stage]:
         Stage(find_method("sbl-adals"), forms.lifted, "first-order method", max_calls=limit)
     )
     return found
+
+
+def _whole(hidden: Form | None) -> list[Stage]:
+    """The model as one convex program, where it is proven and has such a form."""
+    if hidden is None or hidden.proof is None:
+        return []
+    whole = hidden.whole("cone")
+    if isinstance(whole, Refusal):
+        return []
+    return [Stage(find_method("cone"), hidden, known_coordinates(hidden), whole=whole)]
 
 
 def _polishing(forms: Forms, hidden: Form | None) -> list[Stage]:
@@ -110,6 +125,8 @@ def _newton(hidden: Form, options: Any = None, max_calls: int | None = None) -> 
 
 def _named(entry: MethodEntry, forms: Forms, hidden: Form | None, options: Any) -> list[Stage]:
     """The runs of a method that was asked for by name."""
+    if entry.program is not None:
+        return [_direct(entry, hidden, options)]
     if entry.needs_coordinates:
         if hidden is None:
             raise NotHiddenConvexError(
@@ -120,6 +137,23 @@ def _named(entry: MethodEntry, forms: Forms, hidden: Form | None, options: Any) 
         return _newton(hidden, options)
     smooth = entry.needs_smooth or entry.second_order
     return [Stage(entry, forms.lifted if smooth else forms.written, "as asked for", options)]
+
+
+def _direct(entry: MethodEntry, hidden: Form | None, options: Any) -> Stage:
+    """The run of a method that solves a whole convex program; an error where there is none."""
+    assert entry.program is not None
+    if hidden is None or hidden.proof is None:
+        known = "none are known" if hidden is None else "those declared are not proven"
+        raise NotHiddenConvexError(
+            f"{entry.name} solves models that are proven convex in some coordinates, and {known} "
+            "(problem.analyze() says why); use method='auto'"
+        )
+    whole = hidden.whole(entry.program)
+    if isinstance(whole, Refusal):
+        raise ModelError(
+            f"there is no {entry.program} program of this model: {whole.reason}; use method='auto'"
+        )
+    return Stage(entry, hidden, "as asked for", options, whole=whole)
 
 
 def _without_coordinates(hidden: Form | None) -> str:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import contextlib
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -16,19 +16,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hcmodel.solvers import kkt
+from hcmodel.solvers.coordinates.plain import PlainCoordinates
 from hcmodel.solvers.methods import METHODS, MethodEntry, minimize
 from hcmodel.solvers.oracle import Forward, Oracle
 from hcmodel.solvers.outer import Outer
 from hcmodel.solvers.result import Record, Result, Termination
-from hcmodel.solvers.sets.box import Box
-from hcmodel.solvers.sets.domain import Domain
-from hcmodel.solvers.sets.simplices import Simplices
+from hcmodel.testing.known_problems import KnownProblem, known_problems
 from hcmodel.testing.naming import named
 
 FloatArray = NDArray[np.float64]
-# Value, gradient and Hessian of each function at a point.
-Functions = Callable[[FloatArray], list[tuple[float, FloatArray, FloatArray]]]
-
 # Limits on calls that are tried: before, at and after the first point, and in the middle of a run.
 LIMITS = (1, 2, 3, 5, 8, 20)
 # Ways to end without having failed or having been stopped.
@@ -38,27 +34,6 @@ ENDS = (
     Termination.STALLED,
     Termination.PROMISE_DONE,
 )
-
-
-@dataclass(frozen=True)
-class KnownProblem:
-    """min F(x) over a domain with rows, inequalities first, and its minimum."""
-
-    name: str
-    functions: Functions
-    domain: Domain
-    start: FloatArray
-    value: float
-    inequalities: int = 0
-    equalities: int = 0
-    kinked: bool = False
-
-    def __str__(self) -> str:
-        return self.name
-
-    @property
-    def rows(self) -> int:
-        return self.inequalities + self.equalities
 
 
 @dataclass(frozen=True)
@@ -150,6 +125,8 @@ def _registered(entry: MethodEntry) -> Iterator[None]:
 def _admits(entry: MethodEntry, problem: KnownProblem) -> bool:
     if entry.needs_no_rows and problem.rows:
         return False
+    if entry.program is not None and entry.program not in problem.programs:
+        return False
     return not (problem.kinked and (entry.needs_smooth or entry.second_order))
 
 
@@ -171,6 +148,9 @@ class _Checker:
             method=self.entry.name,
             optimal_value=problem.value if self.entry.needs_optimal_value else None,
             options=self.options,
+            whole=problem.programs.get(self.entry.program or ""),
+            geometry=PlainCoordinates(problem.domain) if self.entry.uses_coordinates else None,
+            affords_hessian=self.entry.program is not None,
             **{"max_calls": self.max_calls, **limits},
         )
         if result.evaluation is not None:
@@ -238,86 +218,3 @@ class _Checker:
         calls = [record.calls for record in seen]
         assert calls == sorted(calls), "the count of calls falls"
         assert calls[-1] <= result.calls.total, "a record counts calls that were not made"
-
-
-def known_problems() -> tuple[KnownProblem, ...]:
-    """Convex problems with and without rows, with the reason for each minimum."""
-    return (_clipped(), _on_a_simplex(), _disc(), _tank(), _plane(), _kinked())
-
-
-def _clipped() -> KnownProblem:
-    """½ Σ w (x − c)² over a box: each entry of c is clipped to the box."""
-    w, c = np.array([1.0, 4.0, 9.0]), np.array([2.0, -0.3, 0.5])
-    value = 0.5 * float(w[0] * (2.0 - 1.0) ** 2)
-
-    def functions(x: FloatArray) -> list[tuple[float, FloatArray, FloatArray]]:
-        return [(float(0.5 * w @ (x - c) ** 2), w * (x - c), np.diag(w))]
-
-    return KnownProblem("box", functions, Box.of(3, -1.0, 1.0), np.array([-1.0, 1.0, -1.0]), value)
-
-
-def _on_a_simplex() -> KnownProblem:
-    """Σ p_i²/w_i over distributions: p is proportional to w, and the value is 1/Σ w."""
-    w = np.array([1.0, 2.0, 5.0])
-
-    def functions(p: FloatArray) -> list[tuple[float, FloatArray, FloatArray]]:
-        return [(float(np.sum(p**2 / w)), 2 * p / w, np.diag(2 / w))]
-
-    domain = Simplices(1, 3)
-    return KnownProblem("simplex", functions, domain, np.array([0.8, 0.1, 0.1]), 1 / 8)
-
-
-def _disc() -> KnownProblem:
-    """The projection of (1, 2) onto the unit disc, at distance √5 − 1."""
-    centre = np.array([1.0, 2.0])
-
-    def functions(x: FloatArray) -> list[tuple[float, FloatArray, FloatArray]]:
-        away = x - centre
-        objective = (float(away @ away), 2 * away, 2 * np.eye(2))
-        return [objective, (float(x @ x - 1), 2 * x, 2 * np.eye(2))]
-
-    value = (np.sqrt(5) - 1) ** 2
-    start = np.array([-1.5, 0.5])
-    return KnownProblem("disc", functions, Box.of(2, -2.0, 2.0), start, value, inequalities=1)
-
-
-def _tank() -> KnownProblem:
-    """e^(u+v) + 4 e^(−u) + e^(−v) with u + v <= 0: the paper's Ex-CGP in logarithms, of value 5."""
-    ones = np.ones(2)
-
-    def functions(u: FloatArray) -> list[tuple[float, FloatArray, FloatArray]]:
-        slopes = np.array([[1.0, 1.0], [-1.0, 0.0], [0.0, -1.0]])
-        terms = np.array([1.0, 4.0, 1.0]) * np.exp(slopes @ u)
-        hessian = slopes.T @ np.diag(terms) @ slopes
-        return [
-            (float(terms.sum()), terms @ slopes, hessian),
-            (float(u.sum()), ones, np.zeros((2, 2))),
-        ]
-
-    domain = Box.of(2, float(np.log(0.4)), float(np.log(3.0)))
-    return KnownProblem("tank", functions, domain, np.log([0.6, 1.6]), 5.0, inequalities=1)
-
-
-def _plane() -> KnownProblem:
-    """‖x‖² with Σ x = 1 and x_0 <= 0.1: the others share 0.9, and the value is 0.01 + 0.81/3."""
-    ones, unit = np.ones(4), np.eye(4)[0]
-
-    def functions(x: FloatArray) -> list[tuple[float, FloatArray, FloatArray]]:
-        flat = np.zeros((4, 4))
-        objective = (float(x @ x), 2 * x, 2 * np.eye(4))
-        return [objective, (float(x[0] - 0.1), unit, flat), (float(x.sum() - 1), ones, flat)]
-
-    return KnownProblem(
-        "plane", functions, Box.of(4, -2.0, 2.0), np.array([1.0, -1.0, 2.0, 0.0]), 0.28, 1, 1
-    )
-
-
-def _kinked() -> KnownProblem:
-    """|x_0 − 0.5| + 2 |x_1| over a box: 0 at (0.5, 0), where no gradient exists."""
-    c, w = np.array([0.5, 0.0]), np.array([1.0, 2.0])
-
-    def functions(x: FloatArray) -> list[tuple[float, FloatArray, FloatArray]]:
-        return [(float(w @ np.abs(x - c)), w * np.sign(x - c), np.zeros((2, 2)))]
-
-    start = np.array([-0.7, 0.9])
-    return KnownProblem("kinks", functions, Box.of(2, -1.0, 1.0), start, 0.0, kinked=True)

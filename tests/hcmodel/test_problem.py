@@ -106,11 +106,11 @@ def test_missing_infeasible_and_outside_starts_all_work(start: dict[str, object]
 def test_a_users_value_is_a_start_and_a_solves_value_is_not() -> None:
     problem, x, _ = tank()
     x.value = [0.6, 1.6]
-    problem.solve()
+    problem.solve("hidden-newton")
     from_user = calls(problem)
-    problem.solve()  # x.value is now the solution, written by the solve: not a start
+    problem.solve("hidden-newton")  # x.value is now the solution, written by the solve: not a start
     from_middle = calls(problem)
-    problem.solve(warm_start=True)
+    problem.solve("hidden-newton", warm_start=True)
     assert calls(problem) < min(from_user, from_middle)
 
 
@@ -271,7 +271,7 @@ def test_interruption_returns_the_best_point_so_far() -> None:
 
 def test_a_callback_stops_by_returning_true() -> None:
     problem, _, _ = tank()
-    problem.solve(callback=lambda record: record.iteration >= 3)
+    problem.solve("hidden-newton", callback=lambda record: record.iteration >= 3)
     assert problem.solution is not None
     assert problem.solution.termination is hc.Termination.CALLBACK
     assert problem.solution.iterations == 3
@@ -381,7 +381,7 @@ def test_two_solves_are_the_same_to_the_last_bit() -> None:
 def test_a_solution_shows_itself(capsys: pytest.CaptureFixture[str]) -> None:
     problem, _, _ = tank()
     problem.solve(verbose=True)
-    assert "method = auto: hidden-newton" in capsys.readouterr().out
+    assert "method = auto: cone (proven convex in log(x))" in capsys.readouterr().out
     problem.solve("sbl-adals", verbose=True)
     printed = capsys.readouterr().out
     assert "method = sbl-adals" in printed

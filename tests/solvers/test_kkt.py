@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import itertools
+
 import numpy as np
 import pytest
 import scipy.sparse as sp
 from numpy.typing import NDArray
-from scipy.optimize import minimize as scipy_minimize
 
 from hcmodel.solvers import Box, Evaluation, function_oracle, kkt
 from tests.solvers.models import linear_rows, quadratic, tank
@@ -85,42 +86,37 @@ def test_non_finite_derivatives_are_never_stationary() -> None:
 
 
 def test_least_squares_finds_the_multipliers_of_a_convex_program() -> None:
-    # peer: scipy's SLSQP gives the point, stationarity then fixes the multipliers of the active rows
+    # closed form: the point nearest to a centre under linear rows is x = c − Aᵀy over the active rows A,
+    # with A Aᵀ y = A c − b; the right active set is the one with y >= 0 and no other row violated
     generator = np.random.default_rng(3)
     matrix = generator.standard_normal((3, 5))
     centre = 3 * matrix[0] + 2 * matrix[1] - 4 * matrix[2]  # beyond the first two rows
     equal = generator.standard_normal((1, 5))
-    function = quadratic(centre)
-    peer = scipy_minimize(
-        function,
-        np.zeros(5),
-        jac=True,
-        method="SLSQP",
-        constraints=[
-            {"type": "ineq", "fun": lambda x: 0.1 - matrix @ x, "jac": lambda x: -matrix},
-            {"type": "eq", "fun": lambda x: equal @ x - 0.3, "jac": lambda x: equal},
-        ],
-        options={"ftol": 1e-15},
-    )
-    assert peer.success
+    rows, sides = np.vstack([matrix, equal]), np.array([0.1, 0.1, 0.1, 0.3])
+    solved = []
+    for chosen in itertools.product([False, True], repeat=3):
+        active = np.array([*chosen, True])
+        multipliers = np.zeros(4)
+        multipliers[active] = np.linalg.solve(
+            rows[active] @ rows[active].T, rows[active] @ centre - sides[active]
+        )
+        point = centre - rows.T @ multipliers
+        if (multipliers[:3] >= 0).all() and (matrix @ point <= 0.1 + 1e-12).all():
+            solved.append((point, multipliers))
+    ((point, multipliers),) = solved
+    assert (multipliers[:3] > 0).any()
     oracle = function_oracle(
         5,
-        function,
+        quadratic(centre),
         inequalities=linear_rows(matrix, np.full(3, 0.1)),
         equalities=linear_rows(equal, np.array([0.3])),
         sizes=(3, 1),
     )
-    evaluation = oracle.at(peer.x)
-    active = np.append(evaluation.rows[:3] > -1e-7, True)
-    assert active[:3].any()
+    evaluation = oracle.at(point)
     fitted = kkt.least_squares_multipliers(evaluation, Box.of(5), 1e-6)
     assert fitted is not None
-    assert (fitted[:3] >= 0).all()
-    assert (fitted[~active] == 0).all()
-    rows = np.vstack([matrix, equal])[active]
-    expected = np.linalg.lstsq(rows.T, centre - peer.x, rcond=None)[0]
-    np.testing.assert_allclose(fitted[active], expected, atol=1e-5)
-    assert kkt.residual(evaluation, Box.of(5), fitted) < 1e-5
+    np.testing.assert_allclose(fitted, multipliers, atol=1e-9)
+    assert kkt.residual(evaluation, Box.of(5), fitted) < 1e-9
 
 
 def test_equality_multipliers_may_be_negative() -> None:

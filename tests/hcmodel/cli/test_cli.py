@@ -81,7 +81,7 @@ def test_options_of_the_method_reach_it(tank: str, capsys: pytest.CaptureFixture
     without = json.loads(capsys.readouterr().out)["oracle_calls"]["objective"]
     assert main([*arguments, "objective_steps=12"]) == 0
     assert json.loads(capsys.readouterr().out)["oracle_calls"]["objective"] != without
-    assert main([*arguments, "steps=1"]) == 1
+    assert main([*arguments, "steps=1"]) == 2
     assert "its options are" in json.loads(capsys.readouterr().out)["error"]["message"]
 
 
@@ -98,7 +98,7 @@ def test_a_start_file_and_an_optimal_value_are_used(
 
 
 def test_limits_give_exit_code_3(tank: str, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["solve", tank, "--max-calls", "4"]) == 3
+    assert main(["solve", tank, "--method", "hidden-newton", "--max-calls", "4"]) == 3
     assert "user_limit" in capsys.readouterr().out
 
 
@@ -135,6 +135,32 @@ def test_wrong_usage_gives_exit_code_2() -> None:
     with pytest.raises(SystemExit) as stop:
         main(["solve"])
     assert stop.value.code == 2
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--method", "nosuch"], "unknown method 'nosuch'"),
+        (["--engine", "nosuch"], "unknown engine 'nosuch'"),
+        (["--rule", "nosuch"], "unknown rule 'nosuch'"),
+        (["--tol", "-1"], "tol must be a positive number, not -1.0"),
+        (["--max-calls", "0"], "max_calls must be a positive number"),
+        (["--time-limit", "nan"], "time_limit must be a positive number"),
+        (["--method", "sbl-star"], "sbl-star needs optimal_value"),
+        (["--option", "memory"], "write --option name=value"),
+    ],
+)
+def test_a_wrong_argument_gives_exit_code_2_and_an_error_object(
+    arguments: list[str], message: str, tank: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["solve", tank, *arguments]) == 2
+    printed = capsys.readouterr()
+    assert message in printed.err
+    assert printed.out == ""
+    assert main(["solve", tank, *arguments, "--json"]) == 2
+    error = json.loads(capsys.readouterr().out)["error"]
+    assert message in error["message"]
+    assert error["file"] is None
 
 
 def test_no_arguments_print_the_help(capsys: pytest.CaptureFixture[str]) -> None:
@@ -287,7 +313,7 @@ def test_check_reports_mistakes_as_the_other_commands_do(
     model = write(tmp_path, "var x in [0, 1]\nminimize xx\n")
     assert main(["check", model, "--json"]) == 1
     assert json.loads(capsys.readouterr().out)["error"]["line"] == 2
-    assert main(["check", tank, "--samples", "0"]) == 1
+    assert main(["check", tank, "--samples", "0"]) == 2
     assert "samples is a whole number" in capsys.readouterr().err
 
 

@@ -371,7 +371,9 @@ def test_polish_without_coordinates_uses_prox_linear() -> None:
     assert solution.value == pytest.approx(0, abs=1e-9)
 
 
-@pytest.mark.parametrize("request_", [{}, {"method": "sbl-adals", "polish": True}])
+@pytest.mark.parametrize(
+    "request_", [{"method": "hidden-newton"}, {"method": "sbl-adals", "polish": True}]
+)
 @pytest.mark.parametrize("limit", [2, 4, 6])
 def test_a_limit_on_calls_is_kept_and_keeps_the_best_point(
     request_: dict[str, Any], limit: int
@@ -387,7 +389,9 @@ def test_a_limit_on_calls_is_kept_and_keeps_the_best_point(
 def test_a_limit_on_time_keeps_the_best_point(clock: Any) -> None:
     problem, _ = geometric_program("cvx_cantilever")
     clock.tick = 1e-3
-    solution = solved(problem, time_limit=6e-3)  # a few looks at the clock, hence a few steps
+    solution = solved(
+        problem, method="hidden-newton", time_limit=6e-3
+    )  # a few looks at the clock, hence a few steps
     assert solution.status == "user_limit"
     assert solution.value is not None
 
@@ -406,8 +410,9 @@ def test_a_callback_stops_and_ctrl_c_interrupts() -> None:
         if record.iteration == 1:
             raise KeyboardInterrupt
 
-    stopped = solved(tank()[0], callback=lambda record: record.iteration >= 1)
-    interrupted = solved(tank()[0], callback=interrupt)
+    newton = "hidden-newton"
+    stopped = solved(tank()[0], method=newton, callback=lambda record: record.iteration >= 1)
+    interrupted = solved(tank()[0], method=newton, callback=interrupt)
     for solution in (stopped, interrupted):
         assert solution.status == "user_limit"
         assert solution.iterations == 1
@@ -416,9 +421,10 @@ def test_a_callback_stops_and_ctrl_c_interrupts() -> None:
 
 def test_a_warm_start_begins_where_the_last_solve_ended() -> None:
     problem = tank()[0]
-    first = solved(problem).oracle_calls.points
-    assert solved(problem, warm_start=True).oracle_calls.points == 1
-    assert solved(problem).oracle_calls.points == first
+    first = solved(problem, method="hidden-newton").oracle_calls.points
+    warm = solved(problem, method="hidden-newton", warm_start=True)
+    assert warm.oracle_calls.points == 1
+    assert solved(problem, method="hidden-newton").oracle_calls.points == first
 
 
 def test_a_wrong_optimal_value_does_not_mislead_auto() -> None:

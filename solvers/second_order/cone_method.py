@@ -1,0 +1,115 @@
+"""The whole problem as one cone program, solved by a backend (`cone`).
+
+A model that is proven convex in coordinates u is a cone program in u (`hcmodel.reductions.cone`), so that
+no step has to be taken through its functions. Where the backend finds no point, the least relaxation of
+the rows says which of them contradict each other: a cone program too, which always has a solution.
+"""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from hcmodel.solvers.loop import Task, WholeProgram
+from hcmodel.solvers.numerics import BACKEND_ROUNDING
+from hcmodel.solvers.qp import (
+    CONE_BACKENDS,
+    DEFAULT_BACKEND,
+    ConeOptions,
+    ConeProgram,
+    ConeSolution,
+    ConeStatus,
+    make_cone_backend,
+)
+from hcmodel.solvers.result import Termination
+from hcmodel.solvers.second_order.direct import Answer
+
+ENDS = {
+    ConeStatus.SOLVED: Termination.CONVERGED,
+    ConeStatus.ALMOST_SOLVED: Termination.STALLED,
+    ConeStatus.TIME_LIMIT: Termination.TIME_LIMIT,
+    ConeStatus.ITERATION_LIMIT: Termination.STALLED,
+    ConeStatus.UNBOUNDED: Termination.STALLED,  # under logarithms a direction says nothing of x
+    ConeStatus.ALMOST_UNBOUNDED: Termination.STALLED,
+}
+# Where a backend ends like this, the rows may contradict each other.
+DOUBTFUL = (
+    ConeStatus.INFEASIBLE,
+    ConeStatus.ALMOST_INFEASIBLE,
+    ConeStatus.ITERATION_LIMIT,
+    ConeStatus.FAILED,
+)
+
+
+@dataclass(frozen=True)
+class ConeMethodOptions:
+    backend: str = DEFAULT_BACKEND
+    tolerance: float = BACKEND_ROUNDING
+    """Residuals and gap at which the solver stops, relative."""
+    max_iterations: int = 200  # Clarabel's default; well-posed programs take 10 to 50
+    """Iterations of the solver, at most."""
+    relaxed: float = 1e-8  # the accuracy at which Clarabel still calls a program solved
+    """Rows that have to be relaxed by less than this, relatively, do not contradict each other."""
+
+    def __post_init__(self) -> None:
+        if self.backend not in CONE_BACKENDS:
+            known = ", ".join(sorted(CONE_BACKENDS))
+            raise ValueError(f"unknown cone backend {self.backend!r}; there are: {known}")
+        if not (0 < self.tolerance < 1 and 0 < self.relaxed < 1):
+            raise ValueError("tolerance and relaxed are numbers between 0 and 1")
+        if self.max_iterations < 1:
+            raise ValueError("max_iterations is a positive number")
+
+
+class ConeMethod:
+    """`cone`."""
+
+    def __init__(self, options: ConeMethodOptions | None = None) -> None:
+        self.options = options or ConeMethodOptions()
+
+    def solve(self, task: Task) -> Answer:
+        whole = task.whole
+        assert whole is not None
+        solution = self._solved(task, whole.program)
+        if solution.usable:
+            return self._answer(task, whole, solution)
+        if solution.status in DOUBTFUL:
+            return self._relaxed(task, whole, solution.iterations)
+        return Answer(ENDS[solution.status], iterations=solution.iterations)
+
+    def _solved(self, task: Task, program: ConeProgram) -> ConeSolution:
+        options = ConeOptions(self.options.tolerance, self.options.max_iterations)
+        deadline = task.oracle.budget.deadline
+        if deadline is not None:
+            options = replace(options, time_limit=max(deadline - time.monotonic(), 0.0))
+        return make_cone_backend(self.options.backend).solve(program, options)
+
+    def _answer(self, task: Task, whole: WholeProgram, solution: ConeSolution) -> Answer:
+        return Answer(
+            ENDS[solution.status],
+            point=solution.primal[: task.domain.dimension],
+            multipliers=whole.multipliers(solution.dual),
+            iterations=solution.iterations,
+        )
+
+    def _relaxed(self, task: Task, whole: WholeProgram, iterations: int) -> Answer:
+        """The point of the least relaxation, and the weights of the rows that it relaxes."""
+        if whole.relaxed is None:
+            return Answer(Termination.BACKEND_FAILED, iterations=iterations)
+        relaxation = whole.relaxed()
+        solution = self._solved(task, relaxation.program)
+        iterations += solution.iterations
+        if not solution.usable:
+            return Answer(
+                ENDS.get(solution.status, Termination.BACKEND_FAILED), iterations=iterations
+            )
+        point = solution.primal[: task.domain.dimension]
+        weights = relaxation.weights(solution.dual)
+        amount = solution.primal[relaxation.amount]
+        if amount <= self.options.relaxed or not np.any(weights):
+            return Answer(Termination.STALLED, point, iterations=iterations)
+        return Answer(
+            Termination.INFEASIBLE_STATIONARY, point, conflict=weights, iterations=iterations
+        )

@@ -1,0 +1,138 @@
+"""Methods that solve a whole convex program at once, and the run of one.
+
+Such a method asks no oracle: it is handed the program (`Task.whole`) and answers with a point and
+multipliers. The functions of the task are evaluated once, at that point, so that nothing rests on the
+answer of a backend.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hcmodel.solvers import kkt
+from hcmodel.solvers.loop import Incumbent, State, Task, find_start, record_of, result_of
+from hcmodel.solvers.oracle import CallsExhausted, Evaluation, TimeExhausted
+from hcmodel.solvers.result import Record, Result, Termination
+from hcmodel.solvers.second_order.polishing import polishing_step
+
+FloatArray = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What a direct method has found; `conflict` weighs the rows where no point satisfies them all.
+
+    Without a point the program had no answer, and `termination` says why.
+    """
+
+    termination: Termination
+    point: FloatArray | None = None
+    multipliers: FloatArray | None = None
+    conflict: FloatArray | None = None
+    iterations: int = 0
+
+
+# The name of the only phase in the trace.
+PHASE = "convex program"
+
+
+class Direct(Protocol):
+    def solve(self, task: Task) -> Answer:
+        """Solve `task.whole` within the time that the budget of the oracle leaves."""
+
+
+def run_direct(
+    method: Direct,
+    task: Task,
+    start: FloatArray,
+    callback: Callable[[Record], bool | None] | None = None,
+) -> Result:
+    """Run a method once and look at its point; without one the start is what is left."""
+    best = Incumbent(task.tolerance)
+    trace: list[Record] = []
+    state: State | None = None
+    iterations = 0
+    try:
+        task.oracle.budget.check_time()
+        answer = method.solve(task)
+        iterations = answer.iterations
+        state, termination = _state(task, answer)
+        if state is None:
+            state = _start(task, start)
+        if state is None:
+            termination = Termination.OUTSIDE_DOMAIN
+        else:
+            best.offer(state.current, state.multipliers)
+            trace.append(record_of(0, state, task.oracle))
+            if callback is not None and callback(trace[-1]):
+                termination = Termination.CALLBACK
+    except CallsExhausted:
+        termination = Termination.CALL_LIMIT
+    except TimeExhausted:
+        termination = Termination.TIME_LIMIT
+    except KeyboardInterrupt:
+        termination = Termination.INTERRUPTED
+    return result_of(termination, best, state, iterations, task, trace)
+
+
+def _state(task: Task, answer: Answer) -> tuple[State | None, Termination]:
+    """The answer's point, evaluated; None where there is none or the functions are not defined at it.
+
+    Whether the method has converged is decided here: by the certificate, or else by the KKT residual.
+    """
+    if answer.point is None or not np.isfinite(answer.point).all():
+        return None, answer.termination
+    current = task.oracle.at(task.domain.project(task.settled(answer.point)))
+    if not (current.finite and current.differentiable):
+        return None, answer.termination
+    multipliers = answer.multipliers
+    if multipliers is None:
+        multipliers = np.zeros(current.rows.size)
+    if answer.conflict is not None:
+        return State(current, multipliers, PHASE, conflict=answer.conflict), answer.termination
+    current, multipliers = _polished(task, current, multipliers)
+    certified = None if task.certified is None else task.certified(current, multipliers)
+    state = State(current, multipliers, PHASE, residual=_error(task, current, multipliers))
+    if answer.termination is Termination.CONVERGED:
+        done = certified or state.residual <= task.tolerance
+        return state, Termination.CONVERGED if done else Termination.STALLED
+    return state, answer.termination
+
+
+def _start(task: Task, start: FloatArray) -> State | None:
+    first = find_start(task, start)
+    return None if first is None else State(first, np.zeros(first.rows.size), phase="start")
+
+
+def _polished(
+    task: Task, current: Evaluation, multipliers: FloatArray
+) -> tuple[Evaluation, FloatArray]:
+    """The point after a Newton step, where one is affordable and better.
+
+    An interior-point method that knows the value to 1e-10 knows the point to about 1e-5.
+    """
+    if task.geometry is None or not task.affords_hessian:
+        return current, multipliers
+    step = polishing_step(task.oracle, task.geometry, task.settled, current, multipliers)
+    if step is None:
+        return current, multipliers
+    try:
+        there, found = task.oracle.at(step[0]), step[1]
+    except CallsExhausted:
+        return current, multipliers
+    if not (there.finite and there.differentiable):
+        return current, multipliers
+    count = there.inequalities
+    found[:count] = np.maximum(found[:count], 0.0)
+    closer = _error(task, there, found) < _error(task, current, multipliers)
+    return (there, found) if closer else (current, multipliers)
+
+
+def _error(task: Task, evaluation: Evaluation, multipliers: FloatArray) -> float:
+    residual = kkt.residual(evaluation, task.domain, multipliers)
+    return max(residual, evaluation.relative_violation)
