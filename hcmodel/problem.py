@@ -17,6 +17,7 @@ from hcmodel.engines.registry import AUTO, check_name
 from hcmodel.errors import HCWarning, ModelError, SolverError
 from hcmodel.expressions.leaves import Constraint, Expression, Parameter, Variable
 from hcmodel.expressions.model import Maximize, Minimize, Model
+from hcmodel.expressions.sparse_data import fingerprint
 from hcmodel.reductions.canonical import CanonicalProblem
 from hcmodel.reductions.forms import Form, Forms
 from hcmodel.report.text import Reporter
@@ -237,7 +238,7 @@ class Problem:
 
     def _parameter_values(self) -> tuple[Any, ...]:
         return tuple(
-            None if parameter.value is None else np.asarray(parameter.value).tobytes()
+            None if parameter.value is None else fingerprint(parameter.value)
             for parameter in self.parameters
         )
 

@@ -8,7 +8,7 @@ import numpy as np
 
 from hcmodel.atoms import cones, enclosures
 from hcmodel.atoms.algebra import Exponents, Inverse
-from hcmodel.atoms.atom import atom
+from hcmodel.atoms.atom import always_sparse, atom, sparse_with_numbers
 from hcmodel.atoms.autodiff import total
 from hcmodel.atoms.rules import (
     Argument,
@@ -141,6 +141,7 @@ def _opposite_sign(arguments: Arguments, params: Params) -> Sign:
     linear_in=(0,),
     definiteness=_symmetric_if_all,
     inverse=lambda arguments, params: lambda xp, result: -result,
+    takes_sparse=always_sparse,
 )
 def neg(xp: Any, a: Any) -> Any:
     """-a."""
@@ -185,6 +186,7 @@ def _product_inverse(arguments: Arguments, params: Params) -> Inverse | None:
     exponents=(1.0, 1.0),
     inverse=_product_inverse,
     enclosure=enclosures.product,
+    takes_sparse=sparse_with_numbers,
 )
 def mul(xp: Any, a: Any, b: Any) -> Any:
     """a * b, entry by entry."""

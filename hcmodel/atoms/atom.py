@@ -44,13 +44,31 @@ from hcmodel.atoms.rules import (
 from hcmodel.errors import ModelError
 from hcmodel.expressions.node import Apply, Expression, as_expression
 from hcmodel.expressions.shapes import Shape
+from hcmodel.expressions.sparse_data import Numbers, dense, is_sparse
 from hcmodel.expressions.table import ATOMS
 
 ShapeRule = Callable[[str, Sequence[Shape], dict[str, Any]], Shape]
 Prepare = Callable[[str, Sequence[Shape], dict[str, Any]], dict[str, Any]]
+TakesSparse = Callable[[Sequence[Any]], bool]
 UNKNOWN = Curvature.UNKNOWN
 NO_INVERSE: Always[Inverse | None] = Always(None)
 NO_PIECES: Always[Pieces | None] = Always(None)
+
+
+def never_sparse(values: Sequence[Any]) -> bool:
+    return False
+
+
+def always_sparse(values: Sequence[Any]) -> bool:
+    return True
+
+
+def sparse_with_numbers(values: Sequence[Any]) -> bool:
+    """Whether one argument is a sparse matrix and the others are single numbers."""
+    others = [value for value in values if not is_sparse(value)]
+    return len(others) == len(values) - 1 and all(
+        value is not None and np.ndim(value) == 0 for value in others
+    )
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -92,7 +110,9 @@ class Atom:
     builder that the reduction to a cone program hands in (see `cones`), so that atoms import no solver.
 
     Evaluation: `superlinear` atoms take more work than a multiple of the sizes of arguments and result;
-    a `black_box` has no structure that could be looked at.
+    a `black_box` has no structure that could be looked at. `takes_sparse` says whether the function takes
+    constants as scipy's sparse matrices, given the values of all arguments, None for those that depend on
+    variables; for other atoms they are made dense.
     """
 
     name: str
@@ -129,6 +149,7 @@ class Atom:
     cone_form: ConeForms | None
     superlinear: bool
     black_box: bool
+    takes_sparse: TakesSparse
     documentation: str = field(default="")
 
     def __post_init__(self) -> None:
@@ -212,6 +233,17 @@ class Atom:
         rule = self.dependence
         return isinstance(rule, Always) and rule.value is Dependence.MOVEMENT
 
+    def operands(self, values: Sequence[Any]) -> Sequence[Any]:
+        """Values of the arguments as the function takes them: sparse ones dense where it has to be."""
+        if not any(map(is_sparse, values)) or self.takes_sparse(values):
+            return values
+        return [dense(value, f"an argument of '{self.name}'") for value in values]
+
+    def numbers(self, values: Sequence[Any], params: Params) -> Numbers:
+        """The value for arguments that are numbers, by numpy; sparse where the function keeps it so."""
+        found = self.function(np, *self.operands(values), **params)
+        return found if is_sparse(found) else np.asarray(found, dtype=float)
+
     def __call__(self, *args: Any, **keywords: Any) -> Expression:
         for value in (*args, *keywords.values()):
             if callable(getattr(value, "solve", None)):  # as in hc.solve(problem)
@@ -241,6 +273,11 @@ class Atom:
 
     def apply(self, operands: Sequence[Any], params: dict[str, Any] | None = None) -> Expression:
         """The node for `operands`, with all static parameters given."""
+        if any(map(is_sparse, operands)):
+            constants = [None if isinstance(each, Expression) else each for each in operands]
+            stored = self.operands(constants)
+            pairs = zip(operands, stored, strict=True)
+            operands = [each if new is None else new for each, new in pairs]
         arguments = tuple([as_expression(operand) for operand in operands])
         if not arguments:
             raise ModelError(f"'{self.name}' needs an argument")
@@ -321,6 +358,7 @@ def atom(
     cone_form: ConeForms | None = None,
     superlinear: bool = False,
     black_box: bool = False,
+    takes_sparse: TakesSparse = never_sparse,
 ) -> Callable[[Callable[..., Any]], Atom]:
     """Make an atom of a numeric function and enter it into the table under its name.
 
@@ -370,6 +408,7 @@ def atom(
             cone_form=cone_form,
             superlinear=superlinear,
             black_box=black_box,
+            takes_sparse=takes_sparse,
             documentation=inspect.cleandoc(function.__doc__ or ""),
         )
         ATOMS[name] = defined

@@ -90,3 +90,17 @@ def _stacked_pullback(argnums: Sequence[int], answer: Any, arrays: Any, keywords
 
 
 define_pullback(stacked, _stacked_pullback)
+
+
+@primitive
+def sparse_times(matrix: Any, array: Any) -> Any:
+    """The product of a constant sparse matrix with a vector or a dense matrix."""
+    return np.asarray(matrix @ array)
+
+
+def _sparse_pullback(argnums: Sequence[int], answer: Any, factors: Any, keywords: Any) -> Pull:
+    transpose = factors[0].T
+    return lambda cotangent: [sparse_times(transpose, cotangent)]
+
+
+define_pullback(sparse_times, _sparse_pullback)

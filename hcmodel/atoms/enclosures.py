@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from hcmodel.atoms.rules import Curvature, Dependence, Domain, Monotonicity, sign_of
 from hcmodel.expressions.shapes import Shape
+from hcmodel.expressions.sparse_data import any_nonzero, positive_part
 from hcmodel.solvers.numerics import DATA_ROUNDING as ROUNDING
 
 if TYPE_CHECKING:
@@ -126,7 +127,7 @@ def spread(interval: Interval, shape: Shape) -> Interval:
     """The interval for each entry of an array of this shape."""
     low, high = interval
     if low.shape == high.shape == shape:
-        return interval
+        return interval  # of a sparse constant too
     return np.broadcast_to(low, shape), np.broadcast_to(high, shape)
 
 
@@ -189,9 +190,10 @@ def _linear_in_one(ranges: Ranges, place: int) -> Interval:
         pair = (constant, varying) if place == 0 else (varying, constant)
         return ranges.value(*pair)
 
-    up, down = np.maximum(factor, 0.0), np.maximum(-factor, 0.0)
+    up, down = positive_part(factor), positive_part(-factor)
+    one_sign = not any_nonzero(down)
     with np.errstate(all="ignore"):
-        if not down.any():
+        if one_sign:
             below, above = product(up, low), product(up, high)
         else:
             below = product(up, low) - product(down, high)
@@ -199,7 +201,7 @@ def _linear_in_one(ranges: Ranges, place: int) -> Interval:
         sizes = product(up + down, np.maximum(np.abs(low), np.abs(high)))
         slack = ROUNDING * np.where(np.isfinite(sizes), sizes, 0.0)
         below_slack = slack
-        if not down.any() and sign_of(np.asarray(low)).is_nonnegative:
+        if one_sign and sign_of(np.asarray(low)).is_nonnegative:
             below_slack = ROUNDING * below  # nothing cancels, and the sign stays
         return ordered(below - below_slack, above + slack)
 

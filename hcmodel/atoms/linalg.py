@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 
 from hcmodel.atoms.algebra import EVERY_ARGUMENT, Factor
-from hcmodel.atoms.atom import atom
+from hcmodel.atoms.atom import always_sparse, atom
+from hcmodel.atoms.autodiff import sparse_times
 from hcmodel.atoms.rules import (
     Arguments,
     Contraction,
@@ -29,6 +30,7 @@ from hcmodel.atoms.rules import (
 from hcmodel.atoms.shape_rules import need_square
 from hcmodel.errors import ModelError
 from hcmodel.expressions.shapes import Shape, broadcast
+from hcmodel.expressions.sparse_data import dense, is_sparse
 from hcmodel.solvers.numerics import DATA_ROUNDING
 
 AFFINE, CONVEX, CONCAVE = Curvature.AFFINE, Curvature.CONVEX, Curvature.CONCAVE
@@ -77,10 +79,29 @@ def _matmul_factors(arguments: Arguments, params: Params) -> tuple[Factor, ...]:
     linear_in=(0, 1),
     factors=_matmul_factors,
     superlinear=True,
+    takes_sparse=always_sparse,
 )
 def matmul(xp: Any, a: Any, b: Any) -> Any:
     """The matrix product a @ b, as numpy's."""
+    if is_sparse(a) or is_sparse(b):
+        return _sparse_product(xp, a, b)
     return xp.matmul(a, b)
+
+
+def _sparse_product(xp: Any, a: Any, b: Any) -> Any:
+    """The product with a sparse constant; what multiplies it is dense, perhaps traced, or sparse."""
+    if is_sparse(a) and is_sparse(b):
+        return a @ b
+    other = np.ndim(b if is_sparse(a) else a)
+    if other == 0:
+        return dense(a) * dense(b)
+    if other > 2:  # a stack of matrices
+        return xp.matmul(dense(a), dense(b))
+    if is_sparse(a):
+        return sparse_times(a, b)
+    if np.ndim(a) == 1:
+        return sparse_times(b.T, a)
+    return xp.transpose(sparse_times(b.T, xp.transpose(a)))
 
 
 def _dot_shape(name: str, shapes: Sequence[Shape], params: dict[str, Any]) -> Shape:
@@ -108,9 +129,12 @@ def _dot_dependence(shapes: Sequence[Shape], params: dict[str, Any]) -> Dependen
     linear_in=(0, 1),
     factors=_matmul_factors,
     superlinear=True,
+    takes_sparse=always_sparse,
 )
 def dot(xp: Any, a: Any, b: Any) -> Any:
     """The inner product of vectors, or the matrix product, as numpy's dot."""
+    if is_sparse(a) or is_sparse(b):
+        return _sparse_product(xp, a, b)
     return a * b if np.ndim(a) == 0 or np.ndim(b) == 0 else xp.matmul(a, b)
 
 

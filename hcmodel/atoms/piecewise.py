@@ -15,7 +15,7 @@ import numpy as np
 from hcmodel.atoms import cones, enclosures
 from hcmodel.atoms.aggregates import sum as total
 from hcmodel.atoms.algebra import Pieces, Row
-from hcmodel.atoms.atom import atom
+from hcmodel.atoms.atom import atom, sparse_with_numbers
 from hcmodel.atoms.autodiff import detached
 from hcmodel.atoms.rules import (
     Arguments,
@@ -41,6 +41,7 @@ from hcmodel.atoms.structure import reshape
 from hcmodel.errors import ModelError
 from hcmodel.expressions.node import Expression
 from hcmodel.expressions.shapes import Shape
+from hcmodel.expressions.sparse_data import is_sparse, positive_part
 
 AFFINE, CONVEX, CONCAVE = Curvature.AFFINE, Curvature.CONVEX, Curvature.CONCAVE
 INCREASING = Monotonicity.INCREASING
@@ -128,6 +129,12 @@ def _smallest_pieces(arguments: Arguments, params: Params) -> Pieces:
     return Pieces(above=False, rows=rows, monotone=True)
 
 
+def _cut_at_zero(values: Sequence[Any]) -> bool:
+    """Whether the values are a sparse matrix and 0, so that the result is as sparse."""
+    others = [value for value in values if not is_sparse(value)]
+    return sparse_with_numbers(values) and len(others) == 1 and bool(others[0] == 0)
+
+
 @atom(
     shape=elementwise,
     sign=_largest_sign,
@@ -141,9 +148,12 @@ def _smallest_pieces(arguments: Arguments, params: Params) -> Pieces:
     keeps_support=all_nonnegative,
     pieces=_largest_pieces,
     dependence=Dependence.ELEMENTWISE,
+    takes_sparse=_cut_at_zero,
 )
 def maximum(xp: Any, *arrays: Any) -> Any:
     """The largest of several arrays, entry by entry."""
+    if any(map(is_sparse, arrays)):
+        return positive_part(next(array for array in arrays if is_sparse(array)))
     largest, *others = spread(arrays)
     for array in others:
         # a NaN on either side goes on

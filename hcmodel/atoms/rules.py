@@ -15,6 +15,7 @@ from typing import Any, Generic, TypeVar
 import numpy as np
 
 from hcmodel.expressions.shapes import Shape
+from hcmodel.expressions.sparse_data import Numbers, SparseArray, is_sparse
 
 T = TypeVar("T")
 
@@ -146,7 +147,7 @@ class Argument:
     shape: Shape
     sign: Sign = Sign.UNKNOWN
     constant: bool = False
-    value: np.ndarray | None = None
+    value: Numbers | None = None
     matrix: MatrixKind = MatrixKind.GENERAL
 
     @property
@@ -157,7 +158,7 @@ class Argument:
     @classmethod
     def from_value(cls, value: Any) -> Argument:
         """The facts about a constant."""
-        array = np.asarray(value, dtype=float)
+        array = value if is_sparse(value) else np.asarray(value, dtype=float)
         return cls(array.shape, sign_of(array), True, array)
 
 
@@ -184,8 +185,10 @@ def as_rule(rule: T | Rule[T]) -> Rule[T]:
 # signs
 
 
-def sign_of(array: np.ndarray) -> Sign:
+def sign_of(array: Numbers) -> Sign:
     """The strongest sign that all entries share."""
+    if is_sparse(array):
+        return _sign_of_sparse(array)
     if array.size == 0 or not np.any(array):
         return Sign.ZERO
     if np.all(array > 0):
@@ -195,6 +198,14 @@ def sign_of(array: np.ndarray) -> Sign:
     if np.all(array < 0):
         return Sign.NEGATIVE
     return Sign.NONPOSITIVE if np.all(array <= 0) else Sign.UNKNOWN
+
+
+def _sign_of_sparse(matrix: SparseArray) -> Sign:
+    """Of the entries that are stored, and of the zeros between them."""
+    found = sign_of(matrix.data)
+    if not found.is_strict or matrix.nnz == np.prod(matrix.shape, dtype=object):
+        return found
+    return Sign.NONNEGATIVE if found.is_nonnegative else Sign.NONPOSITIVE
 
 
 def sum_sign(signs: Sequence[Sign]) -> Sign:

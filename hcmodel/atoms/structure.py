@@ -13,7 +13,7 @@ import numpy as np
 
 from hcmodel.atoms import indexing
 from hcmodel.atoms.algebra import Factor
-from hcmodel.atoms.atom import atom
+from hcmodel.atoms.atom import always_sparse, atom
 from hcmodel.atoms.rules import (
     Argument,
     Arguments,
@@ -28,6 +28,7 @@ from hcmodel.atoms.rules import (
 from hcmodel.atoms.shape_rules import probed
 from hcmodel.errors import ModelError
 from hcmodel.expressions.shapes import Shape, as_shape, normalized_axes
+from hcmodel.expressions.sparse_data import is_sparse
 
 movement = functools.partial(
     atom,
@@ -117,9 +118,12 @@ def _same_definiteness(arguments: Arguments, params: Params) -> MatrixKind:
     linear_in=(0,),
     factors=_transposed,
     definiteness=_same_definiteness,
+    takes_sparse=always_sparse,
 )
 def transpose(xp: Any, a: Any, axes: Any = None) -> Any:
     """The axes in another order, reversed by default."""
+    if is_sparse(a):
+        return a if axes == (0, 1) else a.T.tocsr()
     return xp.transpose(a, axes)
 
 

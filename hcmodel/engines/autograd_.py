@@ -63,18 +63,15 @@ class AutogradStack(ProgramStack):
         self._order = {part: program.needed(roots) for part, roots in self._roots.items()}
         self._values: list[Any] | None = None
         self._weights = self._find_weights()
-        self._zeros: dict[
-            int, NDArray[np.bool_]
-        ] = {}  # where weights are 0, which patterns rest on
+        self._zeros: dict[int, sparsity.Zeros] = {}  # where weights are 0: patterns rest on this
         self._plans: dict[str, sparsity.Plan] = {}
 
     def refresh(self) -> None:
         """Read the parameters and compute again what depends on them alone."""
         values = self.program.constants()
         self._values = values
-        zeros = {n: values[n] == 0 for n in self._weights if np.size(values[n]) > 1}
-        zeros = {number: zero for number, zero in zeros.items() if zero.any()}
-        if not _same_zeros(zeros, self._zeros):
+        zeros = sparsity.zeros({number: values[number] for number in self._weights})
+        if not sparsity.same_zeros(zeros, self._zeros):
             self._plans.clear()
             self.__dict__.pop("hessian_plan", None)
         self._zeros = zeros
@@ -224,9 +221,3 @@ class AutogradStack(ProgramStack):
             ]
             patterns[number] = sparsity.propagate(step, shapes, found, zeros)
         return patterns
-
-
-def _same_zeros(one: dict[int, NDArray[np.bool_]], other: dict[int, NDArray[np.bool_]]) -> bool:
-    return one.keys() == other.keys() and all(
-        np.array_equal(zero, other[number]) for number, zero in one.items()
-    )

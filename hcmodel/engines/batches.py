@@ -78,7 +78,8 @@ class _Joiner:
         most = 2 + len(graph.roots) + sum(1 + len(step.arguments) for step in graph.steps)
         self._bases = np.zeros(most, dtype=int)  # the first address of each new step
         self._end = 0
-        self._addresses: dict[int, np.ndarray] = {}  # of the entries of each old step
+        self._placed: dict[int, tuple[int, int]] = {}  # of old steps: new step and first address
+        self._addresses: dict[int, np.ndarray] = {}  # of the entries of old steps, where asked for
         self._known: dict[Hashable, int] = {}
         zero = as_expression(0.0)
         assert isinstance(zero, Leaf)
@@ -96,7 +97,7 @@ class _Joiner:
                 if self._moves(number):
                     step = self.old[number]
                     assert step.atom is not None
-                    sources = [self._addresses[argument] for argument in step.arguments]
+                    sources = [self._entries(argument) for argument in step.arguments]
                     moved = step.atom.function(np, *sources, **step.params)
                     self._addresses[number] = np.asarray(moved).astype(int).reshape(step.shape)
 
@@ -104,7 +105,7 @@ class _Joiner:
         """The one step that holds all entries of old steps in a vector; none where there are none."""
         if not numbers:
             return ()
-        return (self._gathered(np.concatenate([self._addresses[i].ravel() for i in numbers])),)
+        return (self._gathered(np.concatenate([self._entries(i).ravel() for i in numbers])),)
 
     def _by_depth(self) -> list[list[int]]:
         """Steps by the number of operations under them; movements are none."""
@@ -155,7 +156,7 @@ class _Joiner:
             return
         long_sum = first.atom.summed == (1,) and len(first.arguments) > 2
         if long_sum and all(self.old[a].shape == first.shape for a in first.arguments):
-            terms = [self._addresses[a] for number in group for a in self.old[number].arguments]
+            terms = [self._entries(a) for number in group for a in self.old[number].arguments]
             shape = (len(group), len(first.arguments), *first.shape)
             summed = self._gathered(np.stack(terms).reshape(shape))
             new = Step(None, ATOMS["sum"], {"axis": (1,)}, (summed,), (len(group), *first.shape))
@@ -181,18 +182,17 @@ class _Joiner:
             if not self.live[numbers[0]] and len(set(numbers)) == 1:
                 arguments.append(self._whole(numbers[0]))  # a constant for all of them
                 continue
-            addresses = np.stack([self._addresses[number] for number in numbers])
+            addresses = np.stack([self._entries(number) for number in numbers])
             arguments.append(self._gathered(addresses.reshape(len(group), *padding, *shape)))
         return Step(None, first.atom, params, tuple(arguments), (len(group), *first.shape))
 
     def _place(self, group: list[int], new: Step) -> None:
         """Append a step, and note where its entries are."""
+        place = len(self.steps)
         start = self._emit(new)
         size = int(np.prod(self.old[group[0]].shape, dtype=int))
         for position, number in enumerate(group):
-            first = start + position * size
-            shape = self.old[number].shape
-            self._addresses[number] = np.arange(first, first + size).reshape(shape)
+            self._placed[number] = place, start + position * size
 
     def _emit(self, step: Step) -> int:
         """Append a step; the address of its first entry."""
@@ -202,8 +202,21 @@ class _Joiner:
         self._end += int(np.prod(step.shape, dtype=int))
         return start
 
+    def _entries(self, number: int) -> np.ndarray:
+        """The addresses of the entries of an old step. Large sparse constants are never asked for."""
+        if number not in self._addresses:
+            _, first = self._placed[number]
+            shape = self.old[number].shape
+            size = int(np.prod(shape, dtype=int))
+            self._addresses[number] = np.arange(first, first + size).reshape(shape)
+        return self._addresses[number]
+
     def _whole(self, number: int) -> int:
-        return self._gathered(self._addresses[number])
+        if number in self._placed:
+            place, first = self._placed[number]
+            if first == self._bases[place] and self.steps[place].shape == self.old[number].shape:
+                return place
+        return self._gathered(self._entries(number))
 
     def _gathered(self, addresses: np.ndarray) -> int:
         """The new step with the entries at these addresses: one that is there, or a gathering."""

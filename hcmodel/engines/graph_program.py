@@ -21,6 +21,7 @@ from hcmodel.expressions.graph import Graph, join_sums, merge
 from hcmodel.expressions.layout import Layout
 from hcmodel.expressions.leaves import Expression, Variable
 from hcmodel.expressions.shapes import Shape
+from hcmodel.expressions.sparse_data import dense, is_sparse
 
 PARTS = ("objective", "constraints", "all", "map")
 
@@ -138,10 +139,22 @@ class Program:
                 if self.live[number]:
                     continue
                 if step.leaf is None:
-                    values[number] = np.asarray(step.run(np, values), dtype=float)
+                    values[number] = step.fold(values)
                     continue
                 values[number] = step.leaf.value
                 if values[number] is None:
                     name = getattr(step.leaf, "name", "")
                     raise DataError(f"parameter '{name}' has no value; set {name}.value first")
+        if any(map(is_sparse, values)):
+            self._make_dense(values)
         return values
+
+    def _make_dense(self, values: list[Any]) -> None:
+        """Sparse values as arrays where they are roots, or where a live step does not take them."""
+        for root in self.graph.roots:
+            values[root] = dense(values[root])
+        for number, step in enumerate(self.graph.steps):
+            if self.live[number] and step.atom is not None:
+                own = [values[argument] for argument in step.arguments]
+                for argument, value in zip(step.arguments, step.atom.operands(own), strict=True):
+                    values[argument] = value

@@ -22,6 +22,7 @@ from hcmodel.expressions.graph import Step
 from hcmodel.expressions.layout import Layout
 from hcmodel.expressions.leaves import Variable
 from hcmodel.expressions.shapes import Shape
+from hcmodel.expressions.sparse_data import is_sparse, nonzero_places
 
 FloatArray = NDArray[np.float64]
 IndexArray = NDArray[np.intp]
@@ -29,7 +30,8 @@ IndexArray = NDArray[np.intp]
 # Terms of one step beyond which its structure is not looked for: arrays of so many numbers take 0.1 GB.
 MOST_TERMS = 10_000_000
 
-# Constants are arrays, or floats where they are numbers; numbers that depend on unknowns are lists.
+# Constants are arrays, sparse matrices, or floats where they are numbers; numbers that depend on unknowns
+# are lists.
 Value = Any
 
 
@@ -39,12 +41,17 @@ def recognised(program: Program, constants: Sequence[Any]) -> Terms:
     for number, step in enumerate(program.graph.steps):
         if not program.live[number]:
             value = constants[number]
-            known.append(np.asarray(value, dtype=float) if step.shape else float(value))
+            known.append(_number(value) if step.shape else float(value))
         elif isinstance(step.leaf, Variable):
             known.append(_unknowns(step.leaf, program.layout))
         else:
             known.append(_applied(step, [known[argument] for argument in step.arguments]))
     return _side_by_side([known[root] for root in program.graph.roots])
+
+
+def _number(value: Any) -> Value:
+    """An array of constants; sparse ones are there only for contractions (`Program.constants`)."""
+    return value if is_sparse(value) else np.asarray(value, dtype=float)
 
 
 def _side_by_side(values: Sequence[Value]) -> Terms:
@@ -85,7 +92,8 @@ def _applied(step: Step, arguments: Sequence[Value]) -> Value:
     if atom.moves_entries:
         return _moved(step, arguments)
     arrays = [
-        np.asarray(a) if isinstance(a, float | np.ndarray) else _as_terms(a) for a in arguments
+        _number(a) if isinstance(a, float | np.ndarray) or is_sparse(a) else _as_terms(a)
+        for a in arguments
     ]
     terms = _applied_to_arrays(step, arrays).reshaped(step.shape)
     if not step.shape and terms.target.size <= 1:  # go on with numbers
@@ -247,13 +255,16 @@ def _contracted(step: Step, arguments: Sequence[Value], subscripts: str) -> Term
     shapes = [each.shape for each in arguments]
     filled: tuple[IndexArray, ...] = ()
     if constant is not None and shapes[constant]:
-        filled = np.nonzero(arguments[constant])
+        filled = nonzero_places(arguments[constant])
     index = _combinations(terms, shapes, constant, filled)
     if index is None:
         return None
     count = next(iter(index.values())).size if index else 1
     product: Terms | None = None
     for own, argument in zip(terms, arguments, strict=True):
+        if is_sparse(argument):  # its entries in the order of `filled`
+            product = _multiplied(product, np.repeat(argument.data, count // max(argument.nnz, 1)))
+            continue
         places = _raveled([index[label] for label in own], argument.shape, count)
         factor = (
             argument.taken(places, (count,))

@@ -7,7 +7,7 @@ that a sweep of their own costs nothing more, and long sums stay cheap to analys
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,6 +16,7 @@ import numpy as np
 from hcmodel.atoms.rules import Always, Argument, Contraction, Dependence
 from hcmodel.expressions.graph import Step
 from hcmodel.expressions.shapes import Shape
+from hcmodel.expressions.sparse_data import Numbers, is_sparse, nonzero_places
 
 WIDEST = 256
 FULL = None
@@ -23,6 +24,7 @@ FULL = None
 MOST_PRODUCTS = 1_000_000
 NOTHING: frozenset[int] = frozenset()
 
+Zeros = Numbers  # True where an entry is 0; a sparse matrix, whose zeros are those not stored
 Columns = frozenset[int] | None
 Pattern = list[Columns]
 
@@ -41,6 +43,30 @@ class Plan:
     indices: np.ndarray | None
 
 
+def zeros(values: Mapping[int, Numbers]) -> dict[int, Zeros]:
+    """Where weights are 0, for those of several entries of which some are."""
+    found = {
+        number: value if is_sparse(value) else value == 0
+        for number, value in values.items()
+        if is_sparse(value) or np.size(value) > 1
+    }
+    return {number: zero for number, zero in found.items() if is_sparse(zero) or zero.any()}
+
+
+def same_zeros(one: Mapping[int, Zeros], other: Mapping[int, Zeros]) -> bool:
+    """Whether two sets of weights have their zeros in the same places."""
+    return one.keys() == other.keys() and all(
+        _same_places(zero, other[number]) for number, zero in one.items()
+    )
+
+
+def _same_places(one: Zeros, other: Zeros) -> bool:
+    if is_sparse(one) != is_sparse(other):
+        return False
+    pairs = zip(nonzero_places(one), nonzero_places(other), strict=True)
+    return all(np.array_equal(mine, its) for mine, its in pairs)
+
+
 def joined(rows: Iterable[Columns]) -> Columns:
     """The union, FULL when it becomes too wide."""
     found: set[int] = set()
@@ -57,11 +83,12 @@ def propagate(
     step: Step,
     shapes: Sequence[Shape],
     patterns: Sequence[Pattern | None],
-    zeros: Sequence[np.ndarray | None] | None = None,
+    zeros: Sequence[Zeros | None] | None = None,
 ) -> Pattern:
     """The pattern of one applied atom; arguments without variables have pattern None.
 
-    `zeros` marks, for such arguments, entries that are 0 and take what they weigh out of the result.
+    `zeros` marks, for such arguments, entries that are 0 and take what they weigh out of the result;
+    a sparse matrix stands for itself.
     """
     assert step.atom is not None
     dependence = step.atom.dependence(shapes, step.params)
@@ -78,7 +105,8 @@ def propagate(
             for shape, pattern in zip(shapes, patterns, strict=True)
             if pattern is not None
         ]
-        for absent in (np.broadcast_to(zero, step.shape) for zero in zeros if zero is not None):
+        absences = [zero for zero in zeros if zero is not None and not is_sparse(zero)]
+        for absent in (np.broadcast_to(zero, step.shape) for zero in absences):
             gathered = [
                 [NOTHING if gone else row for row, gone in zip(rows, absent.flat, strict=True)]
                 for rows in gathered
@@ -175,7 +203,7 @@ def _weighed(
     subscripts: str,
     shapes: Sequence[Shape],
     patterns: Sequence[Pattern | None],
-    zeros: Sequence[np.ndarray | None],
+    zeros: Sequence[Zeros | None],
 ) -> Pattern | None:
     """A sparse constant times one variable argument: only what meets an entry that is not 0."""
     inputs, output = subscripts.split("->")
@@ -188,14 +216,14 @@ def _weighed(
         return None
     lengths = dict(zip(terms[live], shapes[live], strict=True))
     others = [label for label in terms[live] if label not in terms[1 - live]]
-    met = np.nonzero(~absent)
+    met = nonzero_places(absent if is_sparse(absent) else ~absent)
     places = {label: place[:, None] for label, place in zip(terms[1 - live], met, strict=True)}
     free = [lengths[label] for label in others]
     count = int(np.prod(free, dtype=int))
     grid = np.indices(free).reshape(len(others), 1, count)
     places.update(zip(others, grid, strict=True))
     lengths.update(zip(terms[1 - live], shapes[1 - live], strict=True))
-    if met[0].size * count > MOST_PRODUCTS:
+    if met[0].size * count > MOST_PRODUCTS and not is_sparse(absent):
         return None
     result = _flat_places(output, places, lengths)
     members: list[list[Columns]] = [[] for _ in range(_count_of(output, lengths))]

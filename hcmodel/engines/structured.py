@@ -24,6 +24,7 @@ from hcmodel.errors import ModelError
 from hcmodel.expressions.graph import Graph
 from hcmodel.expressions.leaves import Parameter
 from hcmodel.expressions.shapes import Shape
+from hcmodel.expressions.sparse_data import Numbers, equal
 
 FloatArray: TypeAlias = NDArray[np.float64]
 IndexArray: TypeAlias = NDArray[np.intp]
@@ -59,7 +60,7 @@ class StructuredStack(ProgramStack):
         self._engine = engine
         leaves = [step.leaf for step in program.graph.steps]
         self._parameters = [leaf for leaf in leaves if isinstance(leaf, Parameter)]
-        self._read: list[FloatArray] | None = None  # values of the parameters that it rests on
+        self._read: list[Numbers] | None = None  # values of the parameters that it rests on
         self._fresh = False
         self._rest: CompiledStack | None = None
         self._rest_roots: tuple[int, ...] | None = None
@@ -93,7 +94,7 @@ class StructuredStack(ProgramStack):
             found = found.taken(places, (places.size,))
         self.sums = SumData.of(found, self.dimension)
         self._parts.clear()
-        self._read = [np.array(parameter.value) for parameter in self._parameters]
+        self._read = [parameter.value for parameter in self._parameters]  # they are read-only
 
     def _part(self, name: str) -> _Part:
         if not self._fresh:
@@ -242,9 +243,9 @@ def _interleaved(part: _Part, own: Any, rest: Any) -> Any:
     return found
 
 
-def _equal(values: Sequence[Any], others: Sequence[FloatArray]) -> bool:
+def _equal(values: Sequence[Numbers | None], others: Sequence[Numbers]) -> bool:
     pairs = zip(values, others, strict=True)
-    return all(one is not None and np.array_equal(one, two) for one, two in pairs)
+    return all(one is two or (one is not None and equal(one, two)) for one, two in pairs)
 
 
 def _dense(matrix: Any) -> FloatArray:

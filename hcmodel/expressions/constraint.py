@@ -12,6 +12,7 @@ import numpy as np
 
 from hcmodel.errors import ModelError
 from hcmodel.expressions.shapes import broadcast
+from hcmodel.expressions.sparse_data import dense
 
 if TYPE_CHECKING:
     from hcmodel.expressions.node import Expression
@@ -83,7 +84,7 @@ class Constraint:
 
     def violation(self) -> np.ndarray:
         """By how much each entry is violated at the variables' values; 0 where it holds."""
-        left, right = self.lhs.value, self.rhs.value
+        left, right = dense(self.lhs.value), dense(self.rhs.value)
         if left is None or right is None:
             raise ModelError(
                 f"the constraint {self} has no violation yet: a variable or parameter in it has "

@@ -13,6 +13,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from hcmodel.expressions.sparse_data import Numbers, dense, is_sparse
+
 if TYPE_CHECKING:
     from hcmodel.atoms.atom import Atom
     from hcmodel.expressions.layout import Layout
@@ -49,10 +51,21 @@ class Step:
     shape: tuple[int, ...]
 
     def run(self, xp: Any, values: Sequence[Any]) -> Any:
-        """The step's value from the values of all steps; NaN where linear algebra gives up."""
+        """The step's value from the values of all steps; NaN where linear algebra gives up.
+
+        Sparse values are there only for an atom that takes them (see `fold`).
+        """
         assert self.atom is not None
         try:
             return self.atom.function(xp, *[values[i] for i in self.arguments], **self.params)
+        except np.linalg.LinAlgError:
+            return np.full(self.shape, np.nan)
+
+    def fold(self, values: Sequence[Any]) -> Numbers:
+        """The step's value by numpy, sparse values made dense where the atom asks for it."""
+        assert self.atom is not None
+        try:
+            return self.atom.numbers([values[i] for i in self.arguments], self.params)
         except np.linalg.LinAlgError:
             return np.full(self.shape, np.nan)
 
@@ -137,17 +150,18 @@ def _adds(step: Step) -> bool:
     return step.atom is not None and step.atom.variadic and step.atom.summed == (1,)
 
 
-def evaluate(root: Expression) -> np.ndarray | None:
+def evaluate(root: Expression) -> Numbers | None:
     """The value of `root` at its leaves' values, or None where a leaf has none."""
     graph = join_sums(merge([root]))
     values: list[Any] = []
     with np.errstate(all="ignore"):
         for step in graph.steps:
-            value = step.leaf.value if step.leaf is not None else step.run(np, values)
+            value = step.leaf.value if step.leaf is not None else step.fold(values)
             if value is None:
                 return None
             values.append(value)
-    return np.array(values[graph.roots[0]], dtype=float)
+    found = values[graph.roots[0]]
+    return found if is_sparse(found) else np.array(found, dtype=float)
 
 
 def values_at(layout: Layout, x: np.ndarray, roots: Sequence[Expression]) -> list[np.ndarray]:
@@ -158,9 +172,9 @@ def values_at(layout: Layout, x: np.ndarray, roots: Sequence[Expression]) -> lis
     with np.errstate(all="ignore"):
         for step in graph.steps:
             if step.leaf is None:
-                values.append(step.run(np, values))
+                values.append(step.fold(values))
             elif getattr(step.leaf, "is_variable", False):
                 values.append(arrays[layout.position(step.leaf)])  # type: ignore[arg-type]
             else:
                 values.append(step.leaf.value)
-    return [np.asarray(values[root], dtype=float) for root in graph.roots]
+    return [np.asarray(dense(values[root]), dtype=float) for root in graph.roots]

@@ -16,6 +16,7 @@ from hcmodel.errors import DataError, ModelError
 from hcmodel.expressions.constraint import Constraint
 from hcmodel.expressions.node import Apply, Constant, Expression, Leaf, as_data, as_expression
 from hcmodel.expressions.shapes import Shape, as_shape
+from hcmodel.expressions.sparse_data import Numbers, extremes, frozen
 from hcmodel.expressions.variable_sets import (
     BoxSet,
     SemidefiniteSet,
@@ -204,25 +205,25 @@ class Parameter(Leaf):
         self.pos = bool(pos)
         self.nonneg = bool(nonneg)
         self.version = 0
-        self._value: np.ndarray | None = None
+        self._value: Numbers | None = None
         if value is not None:
             self.value = value
 
     @property
-    def value(self) -> np.ndarray | None:
-        """The current data, read-only; assign a new array to change it."""
+    def value(self) -> Numbers | None:
+        """The current data, read-only; assign a new array, dense or sparse, to change it."""
         return self._value
 
     @value.setter
     def value(self, value: Any) -> None:
         if value is not None:
             what = f"the value of parameter '{self.name}'"
-            value = _fitted(as_data(value, what), self._shape, what)
-            if self.pos and not (value > 0.0).all():
-                raise DataError(f"{what} must be positive; its smallest entry is {value.min():g}")
-            if self.nonneg and not (value >= 0.0).all():
-                raise DataError(f"{what} must be >= 0; its smallest entry is {value.min():g}")
-            value.flags.writeable = False
+            value = frozen(_fitted(as_data(value, what, sparse=True), self._shape, what))
+            smallest = extremes(value)[0] if self.size else np.inf
+            if self.pos and not smallest > 0.0:
+                raise DataError(f"{what} must be positive; its smallest entry is {smallest:g}")
+            if self.nonneg and not smallest >= 0.0:
+                raise DataError(f"{what} must be >= 0; its smallest entry is {smallest:g}")
         self._value = value
         self.version += 1
 

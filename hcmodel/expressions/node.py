@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 import numpy as np
 
 from hcmodel.errors import DataError, ModelError
-from hcmodel.expressions import graph, numpy_dispatch
+from hcmodel.expressions import graph, numpy_dispatch, sparse_data
 from hcmodel.expressions.constraint import Constraint
 from hcmodel.expressions.printing import infix
 from hcmodel.expressions.shapes import Shape
@@ -49,7 +49,10 @@ class Expression:
 
     @property
     def value(self) -> np.ndarray | None:
-        """The value at the variables' and parameters' values, None where one is missing."""
+        """The value at the variables' and parameters' values, None where one is missing.
+
+        It is a sparse array of scipy where it is made of sparse data alone.
+        """
         return graph.evaluate(self)
 
     @property
@@ -82,6 +85,7 @@ class Expression:
         return ATOMS["sub"].apply((other, self))
 
     def __mul__(self, other: Any) -> Expression:
+        sparse_data.check_product(other, self)
         return ATOMS["mul"].apply((self, other))
 
     def __rmul__(self, other: Any) -> Expression:
@@ -203,21 +207,20 @@ class Leaf(Expression):
 
 
 class Constant(Leaf):
-    """A number or an array of numbers."""
+    """A number or an array of numbers, which may be a sparse matrix of scipy."""
 
     __slots__ = ("_value",)
 
     def __init__(self, value: Any) -> None:
-        self._value = as_data(value, "a constant")
-        self._value.flags.writeable = False
+        self._value = sparse_data.frozen(as_data(value, "a constant", sparse=True))
         self._shape = self._value.shape
 
     @property
-    def value(self) -> np.ndarray:
+    def value(self) -> sparse_data.Numbers:
         return self._value
 
     def merge_key(self) -> Hashable:
-        return (self._shape, self._value.tobytes())
+        return (self._shape, sparse_data.fingerprint(self._value))
 
     def __reduce__(self) -> tuple[Any, ...]:
         return Constant, (self._value,)
@@ -271,8 +274,11 @@ def as_expression(operand: Any) -> Expression:
     return Constant(operand)
 
 
-def as_data(value: Any, what: str, *, infinite: bool = False) -> np.ndarray:
-    """A fresh float array of `value`; `what` names it in the error."""
+def as_data(value: Any, what: str, *, infinite: bool = False, sparse: bool = False) -> Any:
+    """A fresh float array of `value`; `what` names it in the error.
+
+    A sparse matrix stays one where `sparse` allows it, in compressed rows.
+    """
     if isinstance(value, Constraint):
         raise ModelError("a constraint cannot stand inside an expression")
     if isinstance(value, (list, tuple)) and _holds_expression(value):
@@ -280,8 +286,9 @@ def as_data(value: Any, what: str, *, infinite: bool = False) -> np.ndarray:
             "a list with expressions in it is no array; put them together with hc.hstack, "
             "hc.vstack or hc.concatenate"
         )
-    if hasattr(value, "toarray"):
-        value = value.toarray()
+    if sparse_data.is_sparse(value):
+        compressed = sparse_data.as_compressed(value, what)
+        return compressed if sparse else sparse_data.dense(compressed, what)
     raw = np.asarray(value)
     if raw.dtype.kind not in "fiub":
         raise DataError(f"{what} must be a real number or an array of them, not {value!r}")
@@ -302,3 +309,6 @@ def _holds_expression(values: Sequence[Any]) -> bool:
         or (isinstance(v, (list, tuple)) and _holds_expression(v))
         for v in values
     )
+
+
+sparse_data.defer_to(Expression)

@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from hcmodel.expressions.sparse_data import Numbers, is_sparse
+
 if TYPE_CHECKING:
     from hcmodel.expressions.node import Expression
 
@@ -41,7 +43,7 @@ def _write(expression: Expression, depth: int) -> tuple[str, int]:
     if name is not None:
         return name, ATOMIC
     if not expression.args:
-        return _number(np.asarray(expression.value))
+        return _number(expression.value)
     if depth == 0:
         return ELLIPSIS, ATOMIC
     atom = expression.atom.name  # type: ignore[attr-defined]
@@ -70,7 +72,10 @@ def _enclosed(written: tuple[str, int], needed: int) -> str:
     return text if strength >= needed else f"({text})"
 
 
-def _number(value: np.ndarray) -> tuple[str, int]:
+def _number(value: Numbers) -> tuple[str, int]:
+    if is_sparse(value):
+        shape = "×".join(str(length) for length in value.shape)
+        return f"[{shape} sparse, {value.nnz} numbers]", ATOMIC
     if value.ndim == 0:
         text = f"{float(value):.6g}"
         return text, NEGATION if text.startswith("-") else ATOMIC

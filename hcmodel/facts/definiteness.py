@@ -8,6 +8,7 @@ import numpy as np
 
 from hcmodel.atoms.rules import Argument, MatrixKind
 from hcmodel.expressions.leaves import Apply, Expression, Variable
+from hcmodel.expressions.sparse_data import Numbers, all_finite, dense
 from hcmodel.expressions.variable_sets import VariableSet
 from hcmodel.solvers.numerics import DATA_ROUNDING
 
@@ -16,7 +17,7 @@ MAX_ORDER = 400
 
 
 def definiteness(
-    expression: Expression, arguments: Sequence[Argument] = (), value: np.ndarray | None = None
+    expression: Expression, arguments: Sequence[Argument] = (), value: Numbers | None = None
 ) -> MatrixKind:
     """What is proven of a square matrix; other shapes are general."""
     shape = expression.shape
@@ -41,10 +42,11 @@ def _of_set(values: VariableSet) -> MatrixKind:
     return MatrixKind.SEMIDEFINITE if smallest == 0 else MatrixKind.SYMMETRIC
 
 
-def of_value(matrix: np.ndarray) -> MatrixKind:
+def of_value(numbers: Numbers) -> MatrixKind:
     """By symmetry and eigenvalues, to rounding."""
-    if matrix.shape[0] > MAX_ORDER or not np.all(np.isfinite(matrix)):
+    if numbers.shape[0] > MAX_ORDER or not all_finite(numbers):
         return MatrixKind.GENERAL
+    matrix = dense(numbers)
     scale = float(np.max(np.abs(matrix), initial=0.0))
     if np.any(np.abs(matrix - matrix.T) > DATA_ROUNDING * scale):
         return MatrixKind.GENERAL

@@ -12,12 +12,21 @@ import numpy as np
 
 from hcmodel.atoms.enclosures import UNBOUNDED, Interval, Ranges
 from hcmodel.atoms.rules import Sign
+from hcmodel.expressions.sparse_data import Numbers, dense, extremes, is_sparse
 
 if TYPE_CHECKING:
     from hcmodel.atoms.atom import Atom
     from hcmodel.facts.answers import Answers
 
-__all__ = ["UNBOUNDED", "Interval", "collapsed", "enclosure", "interval_sign", "with_sign"]
+__all__ = [
+    "UNBOUNDED",
+    "Interval",
+    "collapsed",
+    "enclosure",
+    "interval_sign",
+    "of_numbers",
+    "with_sign",
+]
 
 # Beyond as many entries one interval holds for all, so that facts cost little beside the model itself.
 MAX_ENTRIES = 4096
@@ -29,6 +38,16 @@ def collapsed(interval: Interval) -> Interval:
     if low.size <= MAX_ENTRIES and high.size <= MAX_ENTRIES:
         return interval
     return np.asarray(low.min()), np.asarray(high.max())
+
+
+def of_numbers(value: Numbers) -> Interval:
+    """Both ends at the value, entry by entry; those of a sparse matrix as far as they are few."""
+    if not is_sparse(value):
+        return collapsed((value, value))
+    if np.prod(value.shape, dtype=object) <= MAX_ENTRIES:
+        return dense(value), dense(value)
+    low, high = extremes(value)
+    return np.asarray(low), np.asarray(high)
 
 
 def interval_sign(interval: Interval) -> Sign:

@@ -15,6 +15,7 @@ import numpy as np
 
 from hcmodel.atoms.atom import Atom
 from hcmodel.atoms.rules import Argument, Domain, MatrixKind, Monotonicity, Sign
+from hcmodel.expressions.sparse_data import count_nonzero
 from hcmodel.facts.answers import Answers
 from hcmodel.facts.bits import AFFINE, CONCAVE, CONVEX, OF_CURVATURE, PASSING, UNKNOWN, Passing
 
@@ -170,7 +171,7 @@ def _size(fact: Argument) -> Argument:
     """The same argument without its sign."""
     if fact.sign.is_nonnegative:
         return fact
-    value = None if fact.value is None else np.abs(fact.value)
+    value = None if fact.value is None else abs(fact.value)
     return Argument(fact.shape, fact.sign.negated, fact.constant, value)
 
 
@@ -195,7 +196,7 @@ def _picks(atom: Atom, params: dict[str, Any], nodes: Sequence[Node]) -> bool:
     if len(nodes) != 2 or nodes[0].constant == nodes[1].constant:
         return False
     value = nodes[0].value if nodes[0].constant else nodes[1].value
-    if value is None or np.count_nonzero(value) > max(value.shape, default=1):
+    if value is None or count_nonzero(value) > max(value.shape, default=1):
         return False
     taken = (value != 0).astype(float)
     pair = [taken if node.constant else np.ones(node.shape) for node in nodes]

@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
-import numpy as np
-
 from hcmodel.atoms.algebra import Factor
 from hcmodel.atoms.rules import MatrixKind
+from hcmodel.expressions.sparse_data import equal
 
 if TYPE_CHECKING:
     from hcmodel.facts.node_facts import Node
@@ -83,4 +82,4 @@ def _are_transposes(first: Letter, second: Letter, nodes: Sequence[Node]) -> boo
         return turned or node.definiteness >= MatrixKind.SYMMETRIC
     if node.value is None or other.value is None:
         return False
-    return bool(np.array_equal(node.value, other.value if turned else other.value.T))
+    return equal(node.value, other.value if turned else other.value.T)

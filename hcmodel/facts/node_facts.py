@@ -8,7 +8,7 @@ depends on the coordinates, so that trying other coordinates asks the table noth
 from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -17,6 +17,7 @@ from hcmodel.atoms.algebra import Exponents, Factor
 from hcmodel.atoms.atom import Atom
 from hcmodel.atoms.rules import Argument, MatrixKind, Sign, sign_of
 from hcmodel.expressions.leaves import Apply, Expression, Leaf, Parameter, Variable
+from hcmodel.expressions.sparse_data import Numbers, all_finite, is_sparse
 from hcmodel.facts import intervals, matrix_words, patterns
 from hcmodel.facts.answers import Answers, ask
 from hcmodel.facts.bits import stronger
@@ -40,7 +41,7 @@ class Node:
     params: dict[str, Any]
     arguments: tuple[int, ...]
     constant: bool
-    value: np.ndarray | None
+    value: Numbers | None
     sign: Sign
     interval: Interval
     supported: bool
@@ -150,6 +151,7 @@ class Facts:
         nodes = [self.nodes[i] for i in arguments]
         if all(node.constant for node in nodes):
             return _applied_constant(number, expression, arguments, nodes)
+        nodes = _stored_for(expression.atom, nodes)
         atom, params = expression.atom, dict(expression.params)
         answers = self._answers(expression, params, nodes)
         factors = answers.factors
@@ -205,6 +207,18 @@ class Facts:
         return found
 
 
+def _stored_for(atom: Atom, nodes: list[Node]) -> list[Node]:
+    """The arguments, with sparse constants made dense where the atom asks for it."""
+    values = [node.value for node in nodes]
+    if not any(map(is_sparse, values)):
+        return nodes
+    stored = atom.operands(values)
+    return [
+        node if new is node.value else replace(node, value=new)
+        for node, new in zip(nodes, stored, strict=True)
+    ]
+
+
 def _union(nodes: Sequence[Node]) -> int:
     variables = 0
     for node in nodes:
@@ -217,10 +231,10 @@ def _applied_constant(
 ) -> Node:
     params = dict(expression.params)
     values = [node.value for node in nodes]
-    value = None
+    value: Numbers | None = None
     if all(each is not None for each in values):
         try:
-            value = np.asarray(expression.atom.function(np, *values, **params), dtype=float)
+            value = expression.atom.numbers(values, params)
         except np.linalg.LinAlgError:
             value = np.full(expression.shape, np.nan)
     sign = expression.atom.sign([node.argument for node in nodes], params)
@@ -231,16 +245,16 @@ def _constant(
     number: int,
     expression: Expression,
     arguments: tuple[int, ...],
-    value: np.ndarray | None,
+    value: Numbers | None,
     declared: Sign,
 ) -> Node:
     """A node without variables: its value says everything, else what is declared."""
     interval = intervals.UNBOUNDED
-    undefined = value is not None and not bool(np.all(np.isfinite(value)))
+    undefined = value is not None and not all_finite(value)
     if undefined:
         declared = Sign.UNKNOWN
     elif value is not None:
-        interval = intervals.collapsed((value, value))
+        interval = intervals.of_numbers(value)
         declared = sign_of(value)
     interval = intervals.with_sign(interval, declared)
     return Node(

@@ -18,6 +18,7 @@ from hcmodel.atoms.rules import Argument, Dependence, MatrixKind
 from hcmodel.expressions.graph import topological_order
 from hcmodel.expressions.leaves import Apply, Constant, Expression, Parameter, Variable
 from hcmodel.expressions.shapes import Shape
+from hcmodel.expressions.sparse_data import Numbers, is_sparse
 from hcmodel.solvers.numerics import DATA_ROUNDING
 
 # Sums of more words than this are not multiplied out, which bounds the work.
@@ -27,12 +28,16 @@ Word = tuple[int, ...]
 Words = dict[Word, float]
 
 
-def is_symmetric_value(value: np.ndarray) -> bool:
+def is_symmetric_value(value: Numbers) -> bool:
     """Whether an array is a symmetric matrix, to rounding."""
     if value.ndim != 2 or value.shape[0] != value.shape[1]:
         return False
-    largest = float(np.max(np.abs(value), initial=0.0))
-    return bool(np.max(np.abs(value - value.T), initial=0.0) <= DATA_ROUNDING * largest)
+    return _size(value - value.T) <= DATA_ROUNDING * _size(value)
+
+
+def _size(value: Numbers) -> float:
+    """The largest absolute value of an entry."""
+    return float(np.max(np.abs(value.data if is_sparse(value) else value), initial=0.0))
 
 
 def difference_is_symmetric(left: Expression, right: Expression, shape: Shape) -> bool:

@@ -23,6 +23,7 @@ from hcmodel.atoms.rules import (
     Monotonicity,
     Sign,
 )
+from hcmodel.expressions.sparse_data import any_nonzero
 from hcmodel.facts.bits import (
     AFFINE,
     CONCAVE,
@@ -192,7 +193,7 @@ def _quadratic(word: Word, nodes: Sequence[Node]) -> Pattern | None:
 def _fraction(vector: Node, matrix: Node) -> Pattern | None:
     if matrix.definiteness < MatrixKind.SEMIDEFINITE:
         return None
-    positive = vector.sign.is_strict or (vector.value is not None and bool(np.any(vector.value)))
+    positive = vector.sign.is_strict or (vector.value is not None and any_nonzero(vector.value))
     return Pattern(Kind.FRACTION, (vector.number, matrix.number), positive)
 
 
@@ -210,7 +211,7 @@ def _trace_of_inverse(argument: Node, nodes: Sequence[Node]) -> Pattern | None:
     for weight in weights:
         if weight.value is None or inverses[0].constant:
             return None
-        positive = bool(np.any(weight.value))
+        positive = any_nonzero(weight.value)
     return Pattern(Kind.TRACE_INVERSE, (inverses[0].number,), positive)
 
 

@@ -1,8 +1,8 @@
 """Data of a model: JSON, NPZ and CSV files, `name=value` settings, and arrays from Python.
 
-Everything becomes a mapping of names to float arrays. Whether they fit the model is decided where the
-parameters are declared. `READERS` is the table of file formats: a new one is a function and an entry. No
-file is ever unpickled.
+Everything becomes a mapping of names to float arrays, or to sparse matrices. Whether they fit the model
+is decided where the parameters are declared. `READERS` is the table of file formats: a new one is a
+function and an entry. No file is ever unpickled.
 """
 
 from __future__ import annotations
@@ -16,14 +16,17 @@ from pathlib import Path
 from typing import Any, TypeAlias
 
 import numpy as np
+import scipy
 
 from hcmodel.errors import DataError
 from hcmodel.expressions.node import as_data
+from hcmodel.expressions.sparse_data import Numbers
 
 Data: TypeAlias = "Mapping[str, Any] | str | Path | Sequence[Any] | None"
-Arrays: TypeAlias = dict[str, np.ndarray]
+Arrays: TypeAlias = dict[str, Numbers]
 
 MAX_FILE_BYTES = 1 << 30
+SPARSE_KEYS = {"data", "format", "shape"}  # in every file of scipy.sparse.save_npz
 
 
 def collect(data: Data, settings: Mapping[str, Any] | None = None) -> Arrays:
@@ -92,14 +95,14 @@ def _name(name: Any) -> str:
     return name
 
 
-def _array(value: Any, name: str) -> np.ndarray:
+def _array(value: Any, name: str) -> Numbers:
     if isinstance(value, list) and _is_ragged(value):
         raise DataError(f"the data of '{name}' are ragged: all rows must have one length")
     if value is None:
         raise DataError(f"the data of '{name}' are null; give numbers, or leave the name out")
     _check_finite(value, name)
     try:
-        return as_data(value, f"the data of '{name}'")
+        return as_data(value, f"the data of '{name}'", sparse=True)
     except (ValueError, TypeError, OverflowError):
         raise DataError(f"the data of '{name}' are not an array of numbers") from None
 
@@ -128,31 +131,35 @@ def _is_ragged(value: list[Any]) -> bool:
 class Reader:
     """One kind of data file.
 
-    Where `named`, the file says which parameters it holds and `read` returns them by name. Otherwise it
-    holds one array, and the user names the parameter. The caller checks the values.
+    A file may be `named`: it says which parameters it holds, and `read` returns a dictionary. It may be
+    `anonymous`: it holds one array, and the user names the parameter. The caller checks the values.
     """
 
     read: Callable[[Path], Any]
     named: bool = True
+    anonymous: bool = False
 
 
 def _from_spec(spec: str) -> Arrays:
     name, equal, file = spec.partition("=")
     if equal and not Path(spec).exists():
         reader = READERS.get(Path(file).suffix.lower(), PLAIN_TABLE)
-        if reader.named:
+        found = reader.read(Path(file)) if reader.anonymous else {}
+        if isinstance(found, dict):
             raise DataError(f"{spec}: this file names its parameters itself; write {file}")
-        return {name.strip(): _array(reader.read(Path(file)), name.strip())}
+        return {name.strip(): _array(found, name.strip())}
     path = Path(spec)
     suffix = path.suffix.lower()
     if suffix not in READERS:
         kinds = [each if known.named else f"name=file{each}" for each, known in READERS.items()]
         raise DataError(f"{spec}: data files are {', '.join(kinds[:-1])}, or {kinds[-1]}")
     reader = READERS[suffix]
-    if not reader.named:
+    found = reader.read(path) if reader.named else None
+    if not isinstance(found, dict):
         kind = suffix.removeprefix(".").upper()
-        raise DataError(f"{spec}: a {kind} file holds one parameter; write name={spec}")
-    return {name: _array(value, name) for name, value in reader.read(path).items()}
+        what = f"a {kind} file" if found is None else "this file, a sparse matrix of scipy,"
+        raise DataError(f"{spec}: {what} holds one parameter; write name={spec}")
+    return {name: _array(value, name) for name, value in found.items()}
 
 
 def _text(path: Path) -> str:
@@ -179,10 +186,13 @@ def _read_json(path: Path) -> dict[str, Any]:
     return found
 
 
-def _read_npz(path: Path) -> Arrays:
+def _read_npz(path: Path) -> Any:
+    """Arrays by name, or the one sparse matrix that `scipy.sparse.save_npz` wrote."""
     try:
         with np.load(path, allow_pickle=False) as archive:
-            return {name: archive[name] for name in archive.files}
+            if not set(archive.files) >= SPARSE_KEYS:
+                return {name: archive[name] for name in archive.files}
+        return scipy.sparse.load_npz(path)
     except OSError as error:
         raise DataError(f"{path}: {error.strerror or 'not an NPZ file'}") from None
     except (ValueError, zipfile.BadZipFile, EOFError, KeyError, AttributeError, TypeError):
@@ -208,11 +218,11 @@ def _read_csv(path: Path) -> list[list[float]]:
     return rows
 
 
-PLAIN_TABLE = Reader(_read_csv, named=False)
+PLAIN_TABLE = Reader(_read_csv, named=False, anonymous=True)
 
 # By the suffix of the file. A named file with another suffix is read as a table of numbers.
 READERS: dict[str, Reader] = {
     ".json": Reader(_read_json),
-    ".npz": Reader(_read_npz),
+    ".npz": Reader(_read_npz, anonymous=True),
     ".csv": PLAIN_TABLE,
 }

@@ -14,6 +14,7 @@ import numpy as np
 
 from hcmodel.errors import HCError
 from hcmodel.expressions.leaves import Apply
+from hcmodel.expressions.sparse_data import dense
 from hcmodel.frontend import comprehension, functions, subscripts
 from hcmodel.frontend.mistakes import Mistake, in_words
 from hcmodel.frontend.names import Kind, Names, Symbol
@@ -93,7 +94,7 @@ class Evaluator:
         """The number behind a parameter, or behind a `let` made of parameters."""
         assert symbol.value is not None
         if symbol.data is not None:
-            return Value(symbol.data, dimensions=symbol.value.dimensions)
+            return Value(dense(symbol.data), dimensions=symbol.value.dimensions)
         expression: Any = symbol.value.node
         if expression.variables():
             is_one = "is" if symbol.kind is Kind.VARIABLE else "depends on"
@@ -103,7 +104,7 @@ class Evaluator:
                 span,
                 "use parameters and numbers only",
             )
-        return Value(np.asarray(expression.value), dimensions=symbol.value.dimensions)
+        return Value(np.asarray(dense(expression.value)), dimensions=symbol.value.dimensions)
 
     def number(self, node: syntax.Number) -> Value:
         return number(node.value)

@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 
 from hcmodel.expressions.leaves import Parameter
+from hcmodel.expressions.sparse_data import Numbers, dense, extremes, is_sparse
 from hcmodel.frontend import subscripts
 from hcmodel.frontend.data import READERS, Arrays
 from hcmodel.frontend.expressions import COMPARE, Evaluator
@@ -140,6 +141,7 @@ class ParameterData:
         array = self._value(evaluator, declaration, shape)
         positive, nonnegative = self._check_bounds(evaluator, declaration, array, dimensions)
         if structural:
+            array = dense(array)
             value = Value(array, dimensions=dimensions)
         else:
             parameter = Parameter(shape, name, array, pos=positive, nonneg=nonnegative)
@@ -151,7 +153,7 @@ class ParameterData:
         evaluator: Evaluator,
         declaration: syntax.ParameterDeclaration,
         shape: tuple[int, ...],
-    ) -> np.ndarray:
+    ) -> Numbers:
         name = declaration.name.identifier
         if name in self.arrays:
             array = _squeezed(self.arrays[name], len(shape))
@@ -237,7 +239,7 @@ class ParameterData:
         self,
         evaluator: Evaluator,
         declaration: syntax.ParameterDeclaration,
-        array: np.ndarray,
+        array: Numbers,
         dimensions: Sequence[Dimension],
     ) -> tuple[bool, bool]:
         """Whether the bounds say positive and nonnegative; an entry outside them is a mistake."""
@@ -258,9 +260,10 @@ class ParameterData:
                     f"`{declaration.name.identifier}` of {shown(array.shape)}",
                     node.span,
                 ) from None
-            wrong = ~COMPARE[operator](array, limits)
-            if wrong.any():
-                self._raise_outside(declaration, array, limits, wrong, operator, dimensions)
+            if not _is_within(array, operator, limit):
+                numbers = dense(array)
+                wrong = ~COMPARE[operator](numbers, limits)
+                self._raise_outside(declaration, numbers, limits, wrong, operator, dimensions)
             lowest = float(limit.min()) if limit.size else 0.0
             positive |= (operator == ">" and lowest >= 0) or (operator == ">=" and lowest > 0)
             nonnegative |= operator in (">", ">=") and lowest >= 0
@@ -286,13 +289,20 @@ class ParameterData:
         )
 
 
-def _squeezed(array: np.ndarray, dimensions: int) -> np.ndarray:
+def _squeezed(array: Numbers, dimensions: int) -> Numbers:
     """Without axes of length 1 where fewer axes are declared: rows and columns of CSV files."""
-    if dimensions == 0 and array.size == 1:
-        return array.reshape(())
+    if dimensions == 0 and all(length == 1 for length in array.shape):
+        return dense(array).reshape(())
     if array.ndim > dimensions and array.ndim == 2 and 1 in array.shape:
-        return array.reshape(-1)
+        return dense(array).reshape(-1)
     return array
+
+
+def _is_within(array: Numbers, operator: str, limit: np.ndarray) -> bool:
+    """Whether all entries fulfil a bound; a sparse matrix is not made dense for a single number."""
+    if is_sparse(array) and limit.ndim == 0 and 0 not in array.shape:
+        return all(bool(COMPARE[operator](end, limit)) for end in extremes(array))
+    return bool(np.all(COMPARE[operator](dense(array), limit)))
 
 
 def _implied(entry: syntax.IndexSet, length: int) -> tuple[str, int] | None:

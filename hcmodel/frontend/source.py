@@ -13,6 +13,7 @@ import numpy as np
 
 from hcmodel import grammar
 from hcmodel.expressions.leaves import Expression, Parameter, Variable
+from hcmodel.expressions.sparse_data import Numbers, equal
 from hcmodel.grammar import Span, syntax
 from hcmodel.grammar.diagnostics import normalize_newlines
 
@@ -23,7 +24,7 @@ class Source:
 
     text: str
     model: syntax.Model
-    parameters: dict[str, Parameter | np.ndarray]
+    parameters: dict[str, Parameter | Numbers]
     defaults: dict[str, np.ndarray]  # of parameters that no data were given for
     starts: dict[Variable, np.ndarray | None]
     places: dict[Expression, Span] = field(default_factory=dict)  # of applied atoms, in the text
@@ -36,7 +37,7 @@ class Source:
         """Whether the text still says everything but the parameters' values."""
         return all(variable.start is start for variable, start in self.starts.items())
 
-    def value(self, name: str) -> np.ndarray | None:
+    def value(self, name: str) -> Numbers | None:
         """The value of a parameter now."""
         parameter = self.parameters[name]
         return parameter.value if isinstance(parameter, Parameter) else parameter
@@ -44,7 +45,7 @@ class Source:
     def is_default(self, name: str) -> bool:
         """Whether the default in the text is the parameter's value."""
         value = self.value(name)
-        return name in self.defaults and np.array_equal(self.defaults[name], np.asarray(value))
+        return name in self.defaults and value is not None and equal(self.defaults[name], value)
 
     def with_defaults(self, defaults: dict[str, str | None]) -> str:
         """The text with new defaults; None takes a default away."""

@@ -20,6 +20,7 @@ from hcmodel.expressions.graph import topological_order
 from hcmodel.expressions.leaves import Apply, Constant, Constraint, Expression, Parameter, Variable
 from hcmodel.expressions.model import Maximize, Model
 from hcmodel.expressions.printing import ATOMIC, INFIX, NEGATION, POSTFIX
+from hcmodel.expressions.sparse_data import Numbers, dense, equal
 from hcmodel.frontend.names import CONSTANTS, function_names
 from hcmodel.frontend.source import Source
 from hcmodel.grammar.keywords import KEYWORDS
@@ -38,12 +39,12 @@ def to_hc(model: Model) -> str:
     return _written(model)[0]
 
 
-def hc_data(model: Model) -> dict[str, np.ndarray]:
-    """The arrays that are too large for the text, by the names of their parameters there."""
+def hc_data(model: Model) -> dict[str, Numbers]:
+    """The arrays, dense or sparse, that are too large for the text, by their parameters' names there."""
     return _written(model)[1]
 
 
-def _written(model: Model) -> tuple[str, dict[str, np.ndarray]]:
+def _written(model: Model) -> tuple[str, dict[str, Numbers]]:
     source = model.source
     if isinstance(source, Source) and source.is_current():
         return _from_source(source)
@@ -51,8 +52,8 @@ def _written(model: Model) -> tuple[str, dict[str, np.ndarray]]:
     return writer.text(), writer.data
 
 
-def _from_source(source: Source) -> tuple[str, dict[str, np.ndarray]]:
-    data: dict[str, np.ndarray] = {}
+def _from_source(source: Source) -> tuple[str, dict[str, Numbers]]:
+    data: dict[str, Numbers] = {}
     defaults: dict[str, str | None] = {}
     for name in source.parameters:
         value = source.value(name)
@@ -60,7 +61,7 @@ def _from_source(source: Source) -> tuple[str, dict[str, np.ndarray]]:
             raise ModelError(f"parameter '{name}' has no value; a model file needs one")
         if source.is_default(name):
             continue
-        if value.size <= INLINE_ENTRIES:
+        if _is_small(value):
             defaults[name] = _numbers(value)
         else:
             defaults[name] = None
@@ -71,7 +72,7 @@ def _from_source(source: Source) -> tuple[str, dict[str, np.ndarray]]:
 class _Writer:
     def __init__(self, model: Model) -> None:
         self.model = model
-        self.data: dict[str, np.ndarray] = {}
+        self.data: dict[str, Numbers] = {}
         hidden = model.hidden or ()
         sides = [side for each in model.constraints for side in (each.lhs, each.rhs)]
         self.roots = [model.objective.expression, *sides, *hidden]
@@ -171,23 +172,19 @@ class _Writer:
         if value is None:
             raise ModelError(f"parameter '{leaf.name}' has no value; a model file needs one")
         text = f"param {leaf.name}{shape}{bound}"
-        if value.size <= INLINE_ENTRIES:
+        if _is_small(value):
             text += f" = {_numbers(value)}"
         else:
             self.data[leaf.name] = value
         self.declarations.append(text)
 
-    def _array(self, value: np.ndarray, stem: str) -> Written:
+    def _array(self, value: Numbers, stem: str) -> Written:
         """A constant: in the text while it is small, else a parameter whose data stand apart."""
-        if value.size <= INLINE_ENTRIES:
+        if _is_small(value):
             text = _numbers(value)
             return text, NEGATION if text.startswith("-") else ATOMIC
         for name, known in self.data.items():
-            if (
-                known.shape == value.shape
-                and np.array_equal(known, value)
-                and name not in {leaf.name for leaf in self.leaves}
-            ):
+            if name not in {leaf.name for leaf in self.leaves} and equal(known, value):
                 return name, ATOMIC
         name = self._fresh(stem)
         self.data[name] = value
@@ -361,7 +358,13 @@ def _number(value: float) -> str:
     return repr(float(value))
 
 
-def _numbers(array: np.ndarray) -> str:
+def _is_small(value: Numbers) -> bool:
+    """Whether the entries, zeros of a sparse matrix included, are few enough for the text."""
+    return int(np.prod(value.shape, dtype=object)) <= INLINE_ENTRIES
+
+
+def _numbers(value: Numbers) -> str:
+    array = dense(value)
     if array.size == 0:
         return f"zeros({', '.join(str(n) for n in array.shape)})"
     if array.ndim == 0:

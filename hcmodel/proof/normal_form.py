@@ -13,6 +13,7 @@ import numpy as np
 from hcmodel.atoms.rules import Sign
 from hcmodel.expressions.constraint import Constraint
 from hcmodel.expressions.leaves import Apply, Constant, Expression
+from hcmodel.expressions.sparse_data import positive_part
 from hcmodel.expressions.table import ATOMS
 from hcmodel.facts.bits import AFFINE, CONCAVE, CONVEX
 from hcmodel.facts.curvature import Curvatures
@@ -170,8 +171,8 @@ def _by_sign_of_factor(
     if facts[factor].sign is not Sign.UNKNOWN:
         return None
     if isinstance(factor, Constant):
-        up: Expression = Constant(np.maximum(factor.value, 0.0))
-        down: Expression = Constant(np.maximum(-factor.value, 0.0))
+        up: Expression = Constant(positive_part(factor.value))
+        down: Expression = Constant(positive_part(-factor.value))
     else:
         up, down = ATOMS["maximum"](factor, 0.0), ATOMS["maximum"](-factor, 0.0)
     return [(False, _with_argument(term, place, up)), (True, _with_argument(term, place, down))]

@@ -13,6 +13,7 @@ import numpy as np
 import scipy
 from numpy.typing import NDArray
 
+from hcmodel.expressions.sparse_data import dense
 from hcmodel.solvers.numerics import TINY
 
 FloatArray = NDArray[np.float64]
@@ -30,7 +31,7 @@ class Affine:
 
     @staticmethod
     def constant(value: Any) -> Affine:
-        array = np.asarray(value, dtype=float)
+        array = np.asarray(dense(value), dtype=float)
         return Affine(array.shape, array.reshape(-1))
 
     @property

@@ -20,6 +20,7 @@ from hcmodel.atoms.rules import Contraction, Monotonicity
 from hcmodel.expressions.constraint import Constraint
 from hcmodel.expressions.leaves import Apply, Constant, Expression, Parameter, Variable
 from hcmodel.expressions.model import Model
+from hcmodel.expressions.sparse_data import Numbers, any_nonzero, dense
 from hcmodel.expressions.variable_sets import make_domain
 from hcmodel.facts.bits import AFFINE, CONCAVE, CONVEX
 from hcmodel.facts.curvature import Channels
@@ -186,7 +187,7 @@ class Translation:
         value = self._constant(expression)
         if value is not None:
             with np.errstate(all="ignore"):
-                return Affine.constant(value if channel == "plain" else np.log(value))
+                return Affine.constant(value if channel == "plain" else np.log(dense(value)))
         number = self._node(expression).number
         curvature = self._channels(expression)[0 if channel == "plain" else 1]
         if curvature == AFFINE:
@@ -201,11 +202,10 @@ class Translation:
             self._known[key] = make(expression, side)
         return self._known[key]
 
-    def _constant(self, expression: Expression) -> FloatArray | None:
+    def _constant(self, expression: Expression) -> Numbers | None:
         if isinstance(expression, (Constant, Parameter)):
             return expression.value
-        node = self._node(expression)
-        return np.asarray(expression.value) if node.constant else None
+        return expression.value if self._node(expression).constant else None
 
     def _leaf(self, variable: Variable) -> Affine:
         layout = self.model.layout
@@ -424,7 +424,7 @@ class Translation:
 
     def _is_zero(self, expression: Expression) -> bool:
         value = self._constant(expression)
-        return value is not None and not np.any(value)
+        return value is not None and not any_nonzero(value)
 
     def _weighted_terms(self, argument: Expression, matrix: Any) -> tuple[Affine, NDArray[np.intp]]:
         """Terms of a sum with constant weights that are not negative."""

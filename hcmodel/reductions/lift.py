@@ -24,6 +24,7 @@ from hcmodel.expressions.constraint import Constraint
 from hcmodel.expressions.graph import topological_order, values_at
 from hcmodel.expressions.leaves import Apply, Constant, Expression, Variable
 from hcmodel.expressions.model import Minimize, Model
+from hcmodel.expressions.sparse_data import dense
 from hcmodel.facts.node_facts import Facts
 from hcmodel.reductions.reduction import Duals, ModelReduction, Origin
 
@@ -203,7 +204,7 @@ class _Builder:
         """Whether the bounds of t say already that a constant is not above it."""
         if not isinstance(argument, Constant):
             return False
-        return bool(np.all(argument.value <= np.broadcast_to(t.lower, t.shape)))
+        return bool(np.all(dense(argument.value) <= np.broadcast_to(t.lower, t.shape)))
 
 
 class Lift(ModelReduction):

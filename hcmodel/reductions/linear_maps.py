@@ -10,13 +10,14 @@ from numpy.typing import NDArray
 
 from hcmodel.atoms.rules import Argument, Contraction, Dependence
 from hcmodel.expressions.leaves import Apply
+from hcmodel.expressions.sparse_data import Numbers, dense, is_sparse, nonzero_places
 from hcmodel.reductions.affine import Sparse, SparseMatrix
 
 FloatArray = NDArray[np.float64]
 
 
 def coefficients(
-    expression: Apply, place: int, constants: Sequence[FloatArray | None], facts: Sequence[Argument]
+    expression: Apply, place: int, constants: Sequence[Numbers | None], facts: Sequence[Argument]
 ) -> SparseMatrix | None:
     """The matrix of a node in its argument `place`, which alone is not constant; None: not linear."""
     atom, params = expression.atom, dict(expression.params)
@@ -41,10 +42,10 @@ def is_one(exponent: Any) -> bool:
 
 
 def _scaling(
-    expression: Apply, shape: tuple[int, ...], constants: Sequence[FloatArray | None]
+    expression: Apply, shape: tuple[int, ...], constants: Sequence[Numbers | None]
 ) -> SparseMatrix:
     """Entry by entry times a constant: the result for ones in place of the argument."""
-    ones = [np.ones(shape) if each is None else each for each in constants]
+    ones = [np.ones(shape) if each is None else dense(each) for each in constants]
     found = expression.atom.function(np, *ones, **dict(expression.params))
     weights = np.broadcast_to(found, expression.shape).reshape(-1)
     numbers = np.arange(int(np.prod(shape, dtype=int))).reshape(shape)
@@ -72,7 +73,7 @@ def _contraction(
     subscripts: str,
     place: int,
     shape: tuple[int, ...],
-    other: FloatArray | None,
+    other: Numbers | None,
     result: tuple[int, ...],
 ) -> SparseMatrix:
     """The matrix of an einsum in one of its arguments, the other one constant."""
@@ -85,9 +86,11 @@ def _contraction(
         lengths |= dict(zip(known, other.shape, strict=True))
     index: dict[str, NDArray[np.intp]] = {}
     weights = np.ones(1)
+    if other is not None and is_sparse(other) and len(shape) == 1 and len(result) == 1:
+        return Sparse(other if output == known[0] else other.T)
     if other is not None:
-        places = np.nonzero(other)
-        weights = np.asarray(other[places], dtype=float).reshape(-1)
+        places = nonzero_places(other)
+        weights = other.data if is_sparse(other) else np.asarray(other[places]).reshape(-1)
         kept = np.ones(weights.size, dtype=bool)
         for label, positions in zip(known, places, strict=True):
             if label in index:  # a diagonal

@@ -31,7 +31,7 @@ def _write(expression: Any, depth: int) -> tuple[str, int]:
     if name is not None:
         return _name(name), ATOMIC
     if not expression.args:
-        return _number(np.asarray(expression.value))
+        return _number(expression.value)
     if depth == 0:
         return r"\ldots", ATOMIC
     atom, params = expression.atom.name, dict(expression.params)

@@ -14,6 +14,7 @@ from hcmodel.errors import HCWarning
 from hcmodel.expressions.graph import topological_order
 from hcmodel.expressions.leaves import Apply, Constant, Expression, Parameter, Variable
 from hcmodel.expressions.model import Model
+from hcmodel.expressions.sparse_data import all_finite, is_sparse
 
 FloatArray = NDArray[np.float64]
 
@@ -78,7 +79,9 @@ def _transitions(model: Model) -> Iterator[Parameter | Constant]:
         for leaf in inside:
             if isinstance(leaf, (Parameter, Constant)) and id(leaf) not in seen:
                 seen.add(id(leaf))
-                if leaf.value is not None and _looks_like_transitions(leaf.value):
+                if leaf.value is None or is_sparse(leaf.value):
+                    continue
+                if _looks_like_transitions(leaf.value):
                     yield leaf
 
 
@@ -111,7 +114,7 @@ def outside_domain_message(model: Model, point: FloatArray) -> str:
                 continue
             arguments = [values[id(argument)] for argument in node.args]
             values[id(node)] = _applied(node, arguments)
-            if not np.isfinite(values[id(node)]).all():
+            if not all_finite(values[id(node)]):
                 return _explained(node, arguments) + _shown_variables(node, values)
     return (
         "every function has a value at the start, but a derivative does not: move the start off the "
@@ -121,7 +124,7 @@ def outside_domain_message(model: Model, point: FloatArray) -> str:
 
 def _applied(node: Apply, arguments: list[Any]) -> Any:
     try:
-        return node.atom.function(np, *arguments, **dict(node.params))
+        return node.atom.numbers(arguments, dict(node.params))
     except np.linalg.LinAlgError:
         return np.full(node.shape, np.nan)
 
@@ -134,7 +137,7 @@ def _explained(node: Apply, arguments: list[Any]) -> str:
     ]
     domains = node.atom.domains(facts, dict(node.params))
     for argument, value, domain in zip(node.args, arguments, domains, strict=True):
-        found = _outside(np.asarray(value), domain)
+        found = None if is_sparse(value) else _outside(np.asarray(value), domain)
         if found is not None:
             hint = HINTS.get(domain, DEFAULT_HINT)
             verb = VERBS.get(domain, "must be ")
