@@ -13,6 +13,7 @@ from regions import main, table
 
 import hcmodel as hc
 from hcmodel.atoms import ATOMS, Atom
+from hcmodel.atoms.compositions import COMPOSITIONS
 from hcmodel.atoms.rules import Always
 
 PAGE = "atoms.md"
@@ -25,6 +26,7 @@ FAMILIES = {
     "structure": "Shapes and indexing",
     "linalg": "Products of matrices and vectors",
     "matrix_equations": "Inverses, determinants, Lyapunov equations",
+    "spectral": "Eigenvalues",
     "black_box": "Your own function",
 }
 # How atoms are written that have an operator, beside or instead of a name.
@@ -69,6 +71,9 @@ CHANNELS = {
     "log → plain": "log_to_plain",
     "plain → log": "plain_to_log",
 }
+SHORT_FORMS = (
+    """These functions are written with other atoms. Most have the name that CVXPY gives them."""
+)
 USES = ("atom", "written", "meaning", "domain", "shape", "kind")
 FACTS = ("atom", "sign", "monotonicity", *CHANNELS)
 
@@ -83,6 +88,12 @@ def regions() -> dict[str, str]:
             table(USES, [_uses(atom) for atom in atoms]),
             table(FACTS, [_facts(atom) for atom in atoms]),
         ]
+    short = [
+        [f"`hc.{each.name}{each.signature}`", _sentence(each.documentation)]
+        for each in COMPOSITIONS.values()
+    ]
+    short.append(["`hc.bmat(blocks)`", _sentence(hc.bmat.__doc__)])
+    parts += ["## Short forms", SHORT_FORMS, table(("written", "meaning"), short)]
     missing = {atom.name for atom in ATOMS.values() if _family(atom) not in FAMILIES}
     if missing:
         raise ValueError(f"no family of the page holds {sorted(missing)}; add it to FAMILIES")

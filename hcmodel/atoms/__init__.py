@@ -1,12 +1,33 @@
 """The atoms, one module a family; importing them fills the table `ATOMS`."""
 
-from hcmodel.atoms.aggregates import cumsum, mean, prod, sum
+from hcmodel.atoms.aggregates import (
+    cumsum,
+    geo_mean,
+    mean,
+    prod,
+    sum,
+)
 from hcmodel.atoms.arithmetic import add, div, mul, neg, power, sub
 from hcmodel.atoms.atom import Atom, atom
 from hcmodel.atoms.black_box import function
+from hcmodel.atoms.compositions import (
+    bmat,
+    lambda_min,
+    log_det,
+    log_sum_exp,
+    logistic,
+    multiply,
+    norm1,
+    norm_inf,
+    pnorm,
+    sum_smallest,
+    sum_squares,
+    tr_inv,
+)
 from hcmodel.atoms.elementwise import (
     cos,
     exp,
+    huber,
     inv_pos,
     log,
     log1p,
@@ -17,10 +38,42 @@ from hcmodel.atoms.elementwise import (
     square,
     tanh,
 )
-from hcmodel.atoms.linalg import dot, einsum, kron, matmul, outer, quad_form, trace
-from hcmodel.atoms.matrix_equations import det, dlyap, inv, logdet, lyap, solve
-from hcmodel.atoms.piecewise import abs, max, maximum, min, minimum, norm
-from hcmodel.atoms.probability import entr, kl_div, logsumexp, softmax
+from hcmodel.atoms.linalg import (
+    dot,
+    einsum,
+    kron,
+    matmul,
+    outer,
+    quad_form,
+    quad_over_lin,
+    trace,
+)
+from hcmodel.atoms.matrix_equations import (
+    det,
+    dlyap,
+    inv,
+    logdet,
+    lyap,
+    matrix_frac,
+    solve,
+)
+from hcmodel.atoms.piecewise import (
+    abs,
+    max,
+    maximum,
+    min,
+    minimum,
+    norm,
+    sum_largest,
+)
+from hcmodel.atoms.probability import (
+    entr,
+    kl_div,
+    logsumexp,
+    rel_entr,
+    softmax,
+)
+from hcmodel.atoms.spectral import lambda_max
 from hcmodel.atoms.structure import (
     broadcast_to,
     concatenate,
@@ -39,6 +92,7 @@ __all__ = [
     "abs",
     "add",
     "atom",
+    "bmat",
     "broadcast_to",
     "concatenate",
     "cos",
@@ -52,30 +106,44 @@ __all__ = [
     "entr",
     "exp",
     "function",
+    "geo_mean",
     "hstack",
+    "huber",
     "index",
     "inv",
     "inv_pos",
     "kl_div",
     "kron",
+    "lambda_max",
+    "lambda_min",
     "log",
     "log1p",
+    "log_det",
+    "log_sum_exp",
     "logdet",
+    "logistic",
     "logsumexp",
     "lyap",
     "matmul",
+    "matrix_frac",
     "max",
     "maximum",
     "mean",
     "min",
     "minimum",
     "mul",
+    "multiply",
     "neg",
     "norm",
+    "norm1",
+    "norm_inf",
     "outer",
+    "pnorm",
     "power",
     "prod",
     "quad_form",
+    "quad_over_lin",
+    "rel_entr",
     "reshape",
     "sigmoid",
     "sin",
@@ -86,7 +154,11 @@ __all__ = [
     "square",
     "sub",
     "sum",
+    "sum_largest",
+    "sum_smallest",
+    "sum_squares",
     "tanh",
+    "tr_inv",
     "trace",
     "transpose",
     "vstack",

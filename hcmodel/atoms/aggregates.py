@@ -14,21 +14,33 @@ from hcmodel.atoms.rules import (
     Arguments,
     Curvature,
     Dependence,
+    Domain,
     Monotonicity,
     Params,
     Sign,
     from_sign,
+    magnitude_sign,
     same_sign,
 )
-from hcmodel.atoms.shape_rules import reduced, with_axes, with_axes_of_nonempty, with_one_axis
+from hcmodel.atoms.shape_rules import (
+    line_length,
+    lines,
+    reduced,
+    with_axes,
+    with_axes_of_nonempty,
+    with_one_axis,
+)
+from hcmodel.errors import ModelError
+from hcmodel.expressions.shapes import Shape
 
 AFFINE, CONVEX, UNKNOWN = Curvature.AFFINE, Curvature.CONVEX, Curvature.UNKNOWN
+# Stands for 0 in logarithms; the smallest number with all its digits.
+SMALLEST = float(np.finfo(float).tiny)
 
 
 def _entries(arguments: Arguments, params: Params) -> int:
     """How many entries one result takes."""
-    shape, axes = arguments[0].shape, params["axis"]
-    return int(np.prod([n for i, n in enumerate(shape) if axes is None or i in axes], dtype=int))
+    return line_length(arguments[0].shape, params["axis"])
 
 
 def _log_sum(arguments: Arguments, params: Params) -> Curvature:
@@ -144,13 +156,7 @@ def prod(xp: Any, a: Any, *, axis: Any = None) -> Any:
     With zeros among the factors they are multiplied in pairs, pairs of pairs and so on, which stays
     differentiable.
     """
-    axes = range(np.ndim(a)) if axis is None else axis
-    kept = tuple(i for i in range(np.ndim(a)) if i not in axes)
-    shape = np.shape(a)
-    factors = xp.reshape(
-        xp.transpose(a, (*axes, *kept)),
-        (int(np.prod([shape[i] for i in axes], dtype=int)), *(shape[i] for i in kept)),
-    )
+    factors = lines(xp, a, axis)
     if np.all(detached(factors)):
         return _product(factors)
     while len(factors) > 1:
@@ -160,3 +166,47 @@ def prod(xp: Any, a: Any, *, axis: Any = None) -> Any:
             pairs = xp.concatenate((pairs, factors[2 * half :]), axis=0)
         factors = pairs
     return factors[0]
+
+
+def _prepare_geo_mean(name: str, shapes: Sequence[Shape], params: dict[str, Any]) -> dict[str, Any]:
+    """The weights `p` as a tuple that adds up to 1, one for each entry of a line."""
+    params = with_axes_of_nonempty(name, shapes, params)
+    length = line_length(shapes[0], params["axis"])
+    if params["p"] is None:
+        return params
+    weights = np.asarray(params["p"], dtype=float)
+    if weights.shape != (length,) or not np.all(weights >= 0) or not 0 < weights.sum() < np.inf:
+        raise ModelError(
+            f"the weights p of '{name}' are {length} numbers >= 0, not all 0, one for each entry "
+            f"that is taken together, not {params['p']!r}"
+        )
+    return {**params, "p": tuple((weights / weights.sum()).tolist())}
+
+
+@atom(
+    shape=reduced,
+    prepare=_prepare_geo_mean,
+    static=("p",),
+    domain=Domain.NONNEGATIVE,
+    sign=magnitude_sign,
+    monotonicity=Monotonicity.INCREASING,
+    curvature=Curvature.CONCAVE,
+    log_curvature=AFFINE,
+    dependence=Dependence.REDUCTION,
+    homogeneous=True,
+    infinite_slope=(0,),
+    cone_form=cones.GEO_MEAN,
+)
+def geo_mean(xp: Any, a: Any, p: Any = None, *, axis: Any = None) -> Any:
+    """The geometric mean of all entries, or along `axis`; with weights, the product of a[i]^p[i]."""
+    factors = lines(xp, a, axis)
+    count = len(np.shape(factors)) - 1
+    weights = (
+        np.full(np.shape(factors)[0], 1.0 / np.shape(factors)[0]) if p is None else np.array(p)
+    )
+    taken = np.flatnonzero(weights)
+    factors, weights = factors[taken], weights[taken].reshape(-1, *(1,) * count)
+    logarithms = xp.log(xp.where(factors > 0, factors, SMALLEST))
+    inside = xp.where(np.all(detached(factors) >= 0, axis=0), 1.0, float("nan"))
+    nonzero = xp.where(np.all(detached(factors) != 0, axis=0), inside, 0.0 * inside)
+    return nonzero * xp.exp(xp.sum(weights * logarithms, axis=0))

@@ -265,6 +265,7 @@ def _quotient_inverse(arguments: Arguments, params: Params) -> Inverse | None:
     inverse=_quotient_inverse,
     infinite_slope=(1,),
     enclosure=enclosures.quotient,
+    cone_form=cones.QUOTIENT,
 )
 def div(xp: Any, a: Any, b: Any) -> Any:
     """a / b, entry by entry."""

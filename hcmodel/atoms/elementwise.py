@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
+
+import numpy as np
 
 from hcmodel.atoms import cones
 from hcmodel.atoms.algebra import Inverse
@@ -23,6 +26,8 @@ from hcmodel.atoms.rules import (
     same_sign,
 )
 from hcmodel.atoms.shape_rules import elementwise
+from hcmodel.errors import ModelError
+from hcmodel.expressions.shapes import Shape
 
 AFFINE, CONVEX, CONCAVE = Curvature.AFFINE, Curvature.CONVEX, Curvature.CONCAVE
 INCREASING, DECREASING = Monotonicity.INCREASING, Monotonicity.DECREASING
@@ -80,6 +85,7 @@ def log(xp: Any, a: Any) -> Any:
     plain_to_log=CONCAVE,
     dependence=ENTRYWISE,
     inverse=everywhere(lambda xp, result: xp.expm1(result)),
+    cone_form=cones.LOG_OF_ONE_PLUS,
 )
 def log1p(xp: Any, a: Any) -> Any:
     """log(1 + a), entry by entry, exact for small a."""
@@ -191,6 +197,7 @@ def tanh(xp: Any, a: Any) -> Any:
     plain_to_log=CONCAVE,
     dependence=ENTRYWISE,
     inverse=everywhere(lambda xp, result: xp.log(result) - xp.log1p(-result)),
+    cone_form=cones.SIGMOID,
 )
 def sigmoid(xp: Any, a: Any) -> Any:
     """1 / (1 + exp(-a)), entry by entry, without overflow."""
@@ -207,8 +214,35 @@ def sigmoid(xp: Any, a: Any) -> Any:
     plain_to_log=CONCAVE,
     dependence=ENTRYWISE,
     inverse=everywhere(lambda xp, result: result + xp.log(-xp.expm1(-result))),
-    cone_form=cones.SOFTPLUS,
+    cone_form=cones.SOFT_PLUS,
 )
 def softplus(xp: Any, a: Any) -> Any:
     """log(1 + exp(a)), entry by entry, without overflow."""
     return xp.logaddexp(0.0, a)
+
+
+def _prepare_huber(name: str, shapes: Sequence[Shape], params: dict[str, Any]) -> dict[str, Any]:
+    try:
+        width = float(params["M"])
+    except (TypeError, ValueError):
+        width = np.nan
+    if not 0 < width < np.inf:
+        raise ModelError(f"the M of '{name}' is a positive number, not {params['M']!r}")
+    return {**params, "M": width}
+
+
+@atom(
+    shape=elementwise,
+    prepare=_prepare_huber,
+    static=("M",),
+    sign=magnitude_sign,
+    monotonicity=as_argument_sign,
+    curvature=CONVEX,
+    log_curvature=CONCAVE,
+    dependence=ENTRYWISE,
+    cone_form=cones.HUBER,
+)
+def huber(xp: Any, a: Any, M: Any = 1.0) -> Any:
+    """a² for |a| <= M and 2 M |a| - M² beyond, entry by entry."""
+    size = xp.where(a >= 0, a, -a)
+    return xp.where(size <= M, a * a, 2.0 * M * size - M * M)

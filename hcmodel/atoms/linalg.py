@@ -7,7 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from hcmodel.atoms.algebra import EVERY_ARGUMENT, Factor
+from hcmodel.atoms import cones
+from hcmodel.atoms.algebra import EVERY_ARGUMENT, Exponents, Factor
 from hcmodel.atoms.atom import always_sparse, atom
 from hcmodel.atoms.autodiff import sparse_times
 from hcmodel.atoms.rules import (
@@ -15,6 +16,7 @@ from hcmodel.atoms.rules import (
     Contraction,
     Curvature,
     Dependence,
+    Domain,
     MatrixKind,
     Monotonicity,
     Params,
@@ -30,7 +32,7 @@ from hcmodel.atoms.rules import (
 from hcmodel.atoms.shape_rules import need_square
 from hcmodel.errors import ModelError
 from hcmodel.expressions.shapes import Shape, broadcast
-from hcmodel.expressions.sparse_data import dense, is_sparse
+from hcmodel.expressions.sparse_data import any_nonzero, dense, is_sparse
 from hcmodel.solvers.numerics import DATA_ROUNDING
 
 AFFINE, CONVEX, CONCAVE = Curvature.AFFINE, Curvature.CONVEX, Curvature.CONCAVE
@@ -119,6 +121,11 @@ def _dot_dependence(shapes: Sequence[Shape], params: dict[str, Any]) -> Dependen
     return _matmul_dependence(shapes, params)
 
 
+def _dot_exponents(arguments: Arguments, params: Params) -> Exponents | None:
+    """Of a product with a number."""
+    return None if all(argument.shape for argument in arguments) else (1.0, 1.0)
+
+
 @atom(
     shape=_dot_shape,
     sign=signs_product,
@@ -127,6 +134,7 @@ def _dot_dependence(shapes: Sequence[Shape], params: dict[str, Any]) -> Dependen
     log_curvature=convex_if_constants_nonnegative,
     dependence=_dot_dependence,
     linear_in=(0, 1),
+    exponents=_dot_exponents,
     factors=_matmul_factors,
     superlinear=True,
     takes_sparse=always_sparse,
@@ -357,7 +365,51 @@ def _quad_form_degree(arguments: Arguments, params: Params) -> int:
     linear_in=(1,),
     degree=_quad_form_degree,
     factors=(Factor(0, transposed=True), Factor(1), Factor(0)),
+    cone_form=cones.QUAD_FORM,
 )
 def quad_form(xp: Any, x: Any, P: Any) -> Any:
     """The quadratic form x.T @ P @ x."""
     return xp.dot(x, xp.dot(P, x))
+
+
+def _over_shape(name: str, shapes: Sequence[Shape], params: dict[str, Any]) -> Shape:
+    """An array and a number in, a number out."""
+    if shapes[1] != ():
+        raise ModelError(f"'{name}' divides by one number, not by shape {shapes[1]}")
+    return ()
+
+
+def _square_sum_sign(arguments: Arguments, params: Params) -> Sign:
+    """Positive where an entry of X is never 0, else not negative."""
+    above = arguments[0]
+    if above.sign is Sign.ZERO:
+        return Sign.ZERO
+    nonzero = above.sign.is_strict or (above.value is not None and any_nonzero(above.value))
+    return Sign.POSITIVE if nonzero else Sign.NONNEGATIVE
+
+
+def _over_monotonicity(arguments: Arguments, params: Params) -> tuple[Monotonicity, ...]:
+    """In X rising for entries >= 0, falling for entries <= 0; falling in y."""
+    return from_sign(arguments[0].sign), Monotonicity.DECREASING
+
+
+def _over_in_log(arguments: Arguments, params: Params) -> Curvature:
+    """log(k / y) = log k - log y is convex in y."""
+    return CONVEX if arguments[0].constant else UNKNOWN
+
+
+@atom(
+    shape=_over_shape,
+    domain=(Domain.REALS, Domain.POSITIVE),
+    sign=_square_sum_sign,
+    monotonicity=_over_monotonicity,
+    curvature=CONVEX,
+    log_curvature=CONVEX,
+    plain_to_log=_over_in_log,
+    homogeneous=True,
+    infinite_slope=(1,),
+    cone_form=cones.QUAD_OVER_LIN,
+)
+def quad_over_lin(xp: Any, X: Any, y: Any) -> Any:
+    """The sum of the squares of all entries of X, divided by a positive number y."""
+    return xp.sum(X * X) / xp.where(y > 0, y, float("nan"))

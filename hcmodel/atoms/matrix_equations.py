@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from hcmodel.atoms import cones
 from hcmodel.atoms.algebra import Factor
 from hcmodel.atoms.atom import atom
 from hcmodel.atoms.autodiff import detached
@@ -25,6 +26,7 @@ from hcmodel.atoms.rules import (
 from hcmodel.atoms.shape_rules import need_square, scalar_of_square, square_matrix
 from hcmodel.errors import ModelError
 from hcmodel.expressions.shapes import Shape
+from hcmodel.expressions.sparse_data import any_nonzero
 
 
 def _inverse_definiteness(arguments: Arguments, params: Params) -> MatrixKind:
@@ -96,6 +98,7 @@ def _order(arguments: Arguments, params: Params) -> int:
     plain_to_log=_concave_if_definite,
     degree=_order,
     superlinear=True,
+    cone_form=cones.DETERMINANT,
 )
 def det(xp: Any, A: Any) -> Any:
     """The determinant of a square matrix."""
@@ -107,12 +110,65 @@ def det(xp: Any, A: Any) -> Any:
     domain=Domain.POSITIVE_DEFINITE,
     curvature=_concave_if_definite,
     superlinear=True,
+    cone_form=cones.LOG_DET,
 )
 def logdet(xp: Any, A: Any) -> Any:
     """The logarithm of the determinant of a positive definite matrix; NaN elsewhere."""
     symmetric = (detached(A) + detached(A).T) / 2
     np.linalg.cholesky(symmetric)  # an indefinite matrix may have a positive determinant
     return xp.linalg.slogdet(A)[1]
+
+
+def _fraction_shape(name: str, shapes: Sequence[Shape], params: dict[str, Any]) -> Shape:
+    """(n,) or (n, m), and (n, n) → a number."""
+    above, matrix = shapes
+    need_square(name, matrix)
+    if len(above) not in (1, 2) or above[0] != matrix[0]:
+        raise ModelError(f"'{name}' takes X with {matrix[0]} rows for P of {matrix}, not {above}")
+    return ()
+
+
+def _fraction_sign(arguments: Arguments, params: Params) -> Sign:
+    """Positive where an entry of X is never 0, else not negative."""
+    above = arguments[0]
+    nonzero = above.sign.is_strict or (above.value is not None and any_nonzero(above.value))
+    return Sign.POSITIVE if nonzero else Sign.NONNEGATIVE
+
+
+def _convex_if_definite(arguments: Arguments, params: Params) -> Curvature:
+    """Convex in X and P together, where P is positive definite."""
+    return Curvature.CONVEX if arguments[1].definite or arguments[1].constant else Curvature.UNKNOWN
+
+
+def _fraction_in_log(arguments: Arguments, params: Params) -> Curvature:
+    """Log-convex in P, where X is constant."""
+    constant = arguments[0].constant and arguments[1].definite
+    return Curvature.CONVEX if constant else Curvature.UNKNOWN
+
+
+def _fraction_factors(arguments: Arguments, params: Params) -> tuple[Factor, ...]:
+    """x' inv(P) x of a vector x."""
+    if len(arguments[0].shape) != 1:
+        return ()
+    return (Factor(0, transposed=True), Factor(1, inverted=True), Factor(0))
+
+
+@atom(
+    shape=_fraction_shape,
+    domain=(Domain.REALS, Domain.POSITIVE_DEFINITE),
+    sign=_fraction_sign,
+    curvature=_convex_if_definite,
+    plain_to_log=_fraction_in_log,
+    factors=_fraction_factors,
+    superlinear=True,
+    cone_form=cones.MATRIX_FRAC,
+)
+def matrix_frac(xp: Any, X: Any, P: Any) -> Any:
+    """trace(X.T @ inv(P) @ X) for a positive definite P; NaN elsewhere."""
+    symmetric = (detached(P) + detached(P).T) / 2
+    np.linalg.cholesky(symmetric)
+    columns = xp.reshape(X, (np.shape(X)[0], -1))
+    return xp.sum(columns * xp.linalg.solve(P, columns))
 
 
 def _lyapunov_shape(name: str, shapes: Sequence[Shape], params: dict[str, Any]) -> Shape:

@@ -32,14 +32,16 @@ from hcmodel.atoms.rules import (
 )
 from hcmodel.atoms.shape_rules import (
     elementwise,
+    line_length,
+    lines,
     reduced,
     spread,
     with_axes,
     with_axes_of_nonempty,
 )
-from hcmodel.atoms.structure import reshape
+from hcmodel.atoms.structure import concatenate, reshape, transpose
 from hcmodel.errors import ModelError
-from hcmodel.expressions.node import Expression
+from hcmodel.expressions.node import Constant, Expression
 from hcmodel.expressions.shapes import Shape
 from hcmodel.expressions.sparse_data import is_sparse, positive_part
 
@@ -74,6 +76,7 @@ def _absolute_pieces(arguments: Arguments, params: Params) -> Pieces:
     magnitudes=True,
     pieces=_absolute_pieces,
     dependence=Dependence.ELEMENTWISE,
+    cone_form=cones.ABSOLUTE,
 )
 def abs(xp: Any, a: Any) -> Any:
     """The absolute value, entry by entry."""
@@ -149,6 +152,7 @@ def _cut_at_zero(values: Sequence[Any]) -> bool:
     pieces=_largest_pieces,
     dependence=Dependence.ELEMENTWISE,
     takes_sparse=_cut_at_zero,
+    cone_form=cones.MAXIMUM,
 )
 def maximum(xp: Any, *arrays: Any) -> Any:
     """The largest of several arrays, entry by entry."""
@@ -174,6 +178,7 @@ def maximum(xp: Any, *arrays: Any) -> Any:
     keeps_support=all_nonnegative,
     pieces=_smallest_pieces,
     dependence=Dependence.ELEMENTWISE,
+    cone_form=cones.MINIMUM,
 )
 def minimum(xp: Any, *arrays: Any) -> Any:
     """The smallest of several arrays, entry by entry."""
@@ -183,19 +188,10 @@ def minimum(xp: Any, *arrays: Any) -> Any:
     return smallest
 
 
-def _lines(xp: Any, a: Any, axis: Any) -> Any:
-    """`a` with the axes to reduce in front, flattened into one."""
-    shape = np.shape(a)
-    axes = tuple(range(len(shape))) if axis is None else axis
-    kept = tuple(i for i in range(len(shape)) if i not in axes)
-    length = int(np.prod([shape[i] for i in axes], dtype=int))
-    return xp.reshape(xp.transpose(a, (*axes, *kept)), (length, *(shape[i] for i in kept)))
-
-
-def _picked(lines: Any, places: np.ndarray) -> Any:
+def _picked(entries: Any, places: np.ndarray) -> Any:
     """The entry of each line at its place."""
     rest = np.indices(places.shape, sparse=True)
-    return lines[(places, *rest)]
+    return entries[(places, *rest)]
 
 
 @atom(
@@ -211,11 +207,12 @@ def _picked(lines: Any, places: np.ndarray) -> Any:
     keeps_support=all_nonnegative,
     pieces=_largest_pieces,
     dependence=Dependence.REDUCTION,
+    cone_form=cones.LARGEST,
 )
 def max(xp: Any, a: Any, *, axis: Any = None) -> Any:
     """The largest entry, of all or along `axis`; for several arrays use maximum."""
-    lines = _lines(xp, a, axis)
-    return _picked(lines, np.asarray(np.argmax(detached(lines), axis=0)))
+    entries = lines(xp, a, axis)
+    return _picked(entries, np.asarray(np.argmax(detached(entries), axis=0)))
 
 
 @atom(
@@ -231,11 +228,76 @@ def max(xp: Any, a: Any, *, axis: Any = None) -> Any:
     keeps_support=all_nonnegative,
     pieces=_smallest_pieces,
     dependence=Dependence.REDUCTION,
+    cone_form=cones.SMALLEST,
 )
 def min(xp: Any, a: Any, *, axis: Any = None) -> Any:
     """The smallest entry, of all or along `axis`; for several arrays use minimum."""
-    lines = _lines(xp, a, axis)
-    return _picked(lines, np.asarray(np.argmin(detached(lines), axis=0)))
+    entries = lines(xp, a, axis)
+    return _picked(entries, np.asarray(np.argmin(detached(entries), axis=0)))
+
+
+def _prepare_largest(name: str, shapes: Sequence[Shape], params: dict[str, Any]) -> dict[str, Any]:
+    params = with_axes_of_nonempty(name, shapes, params)
+    k, length = params["k"], line_length(shapes[0], params["axis"])
+    if not isinstance(k, (int, np.integer)) or isinstance(k, bool) or not 1 <= k <= length:
+        raise ModelError(
+            f"'{name}' adds the k largest of {length} entries; k is an integer from 1 to {length}, "
+            f"not {k!r}"
+        )
+    return {**params, "k": int(k)}
+
+
+def _largest_sum_pieces(arguments: Arguments, params: Params) -> Pieces:
+    """The least k·q + Σ s with a <= q + s and s >= 0; q is the k-th largest entry."""
+    shape, axis, k = arguments[0].shape, params["axis"], params["k"]
+    axes = tuple(range(len(shape))) if axis is None else tuple(axis)
+    kept = tuple(i for i in range(len(shape)) if i not in axes)
+    lengths = (line_length(shape, axis), *(shape[i] for i in kept))
+
+    def entries(operand: Expression) -> Expression:
+        return reshape(transpose(operand, axes=(*axes, *kept)), lengths)
+
+    def bounded(operands: Sequence[Expression]) -> Expression:
+        a = operands[0]
+        level = sum_largest(a, k, axis=axis)
+        if k > 1:
+            level = level - sum_largest(a, k - 1, axis=axis)
+        above = maximum(entries(a) - level, 0.0)
+        return concatenate([reshape(level, (1, *lengths[1:])), above], axis=0)
+
+    def rows(operands: Sequence[Expression], t: Expression) -> list[Row]:
+        return [(entries(operands[0]), t[0] + t[1:]), (Constant(0.0), t[1:])]
+
+    return Pieces(
+        above=True,
+        rows=rows,
+        monotone=True,
+        bounded=bounded,
+        value=lambda t: k * t[0] + total(t[1:], axis=0),
+    )
+
+
+@atom(
+    shape=reduced,
+    prepare=_prepare_largest,
+    static=("k",),
+    sign=same_sign,
+    monotonicity=INCREASING,
+    curvature=CONVEX,
+    log_curvature=CONVEX,
+    kind=Kind.POLYHEDRAL,
+    homogeneous=True,
+    keeps_support=all_nonnegative,
+    pieces=_largest_sum_pieces,
+    dependence=Dependence.REDUCTION,
+    cone_form=cones.SUM_LARGEST,
+)
+def sum_largest(xp: Any, a: Any, k: int, *, axis: Any = None) -> Any:
+    """The sum of the k largest entries, of all or along `axis`."""
+    entries = lines(xp, a, axis)
+    order = np.argsort(-np.asarray(detached(entries)), axis=0, kind="stable")[:k]
+    rest = np.indices(order.shape, sparse=True)[1:]
+    return xp.sum(entries[(order, *rest)], axis=0)
 
 
 def _prepare_norm(name: str, shapes: Sequence[Shape], params: dict[str, Any]) -> dict[str, Any]:

@@ -67,6 +67,7 @@ def logsumexp(xp: Any, a: Any, *, axis: Any = None) -> Any:
     plain_to_log=Curvature.CONCAVE,
     dependence=Dependence.REDUCTION,
     enclosure=within(0.0, 1.0),
+    cone_form=cones.SOFT_MAX,
 )
 def softmax(xp: Any, a: Any, *, axis: Any = None) -> Any:
     """exp(a) over its sum, over all entries or along `axis`, without overflow."""
@@ -107,5 +108,27 @@ def kl_div(xp: Any, a: Any, b: Any) -> Any:
     positive = xp.where(both & (a > SMALLEST), a, SMALLEST)  # as in entr
     inside = a * (xp.log(positive) - xp.log(xp.where(both, b, 1.0))) - a + b
     edge = xp.where((a == 0) & (b >= 0), b, float("inf"))
+    outside = xp.where((a != a) | (b != b), float("nan"), edge)
+    return xp.where(both, inside, outside)
+
+
+@atom(
+    shape=elementwise,
+    domain=(Domain.NONNEGATIVE, Domain.POSITIVE),
+    monotonicity=(Monotonicity.UNKNOWN, Monotonicity.DECREASING),
+    curvature=Curvature.CONVEX,
+    log_curvature=Curvature.CONCAVE,
+    dependence=Dependence.ELEMENTWISE,
+    homogeneous=True,
+    infinite_slope=(0, 1),
+    cone_form=cones.RELATIVE_ENTROPY,
+)
+def rel_entr(xp: Any, a: Any, b: Any) -> Any:
+    """a log(a/b), entry by entry; infinite outside a >= 0, b > 0."""
+    a, b = spread((a, b))
+    both = (a >= 0) & (b > 0)
+    positive = xp.where(both & (a > SMALLEST), a, SMALLEST)  # as in entr
+    inside = a * (xp.log(positive) - xp.log(xp.where(both, b, 1.0)))
+    edge = xp.where((a == 0) & (b >= 0), 0.0, float("inf"))
     outside = xp.where((a != a) | (b != b), float("nan"), edge)
     return xp.where(both, inside, outside)

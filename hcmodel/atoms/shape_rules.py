@@ -57,6 +57,20 @@ def with_one_axis(name: str, shapes: Sequence[Shape], params: Params) -> Params:
     return {**params, "axis": None if axes is None else axes[0]}
 
 
+def lines(xp: Any, a: Any, axis: Any) -> Any:
+    """`a` with the axes to reduce in front, flattened into one."""
+    shape = np.shape(a)
+    axes = tuple(range(len(shape))) if axis is None else axis
+    kept = tuple(i for i in range(len(shape)) if i not in axes)
+    length = int(np.prod([shape[i] for i in axes], dtype=int))
+    return xp.reshape(xp.transpose(a, (*axes, *kept)), (length, *(shape[i] for i in kept)))
+
+
+def line_length(shape: Shape, axis: Any) -> int:
+    """How many entries a reduction along `axis` takes together; None: all."""
+    return int(np.prod([n for i, n in enumerate(shape) if axis is None or i in axis], dtype=int))
+
+
 def probed(function: Callable[..., Any]) -> Callable[[str, Sequence[Shape], Params], Shape]:
     """The shape that numpy itself gives, asked with arrays that take no memory."""
 

@@ -212,7 +212,9 @@ def _trace_of_inverse(argument: Node, nodes: Sequence[Node]) -> Pattern | None:
         if weight.value is None or inverses[0].constant:
             return None
         positive = any_nonzero(weight.value)
-    return Pattern(Kind.TRACE_INVERSE, (inverses[0].number,), positive)
+    return Pattern(
+        Kind.TRACE_INVERSE, tuple(each.number for each in (*inverses, *weights)), positive
+    )
 
 
 # what the forms give

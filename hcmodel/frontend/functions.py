@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from hcmodel.atoms.atom import Atom
+from hcmodel.atoms.compositions import COMPOSITIONS, Composition
 from hcmodel.atoms.rules import Dependence
 from hcmodel.errors import HCError
 from hcmodel.expressions.table import ATOMS
@@ -28,6 +29,7 @@ from hcmodel.frontend.values import (
     contract,
     indexed,
     lengths,
+    number,
     reshaped,
     shown,
     spend,
@@ -50,13 +52,26 @@ def call(evaluator: Evaluator, node: syntax.Call) -> Value:
         return _constant_array(evaluator, node)
     if name in ("max", "min") and len(node.arguments) > 1:
         name = f"{name}imum"
-    atom = ATOMS[name]
-    operands, params = _bound(evaluator, atom, node)
+    function = COMPOSITIONS.get(name) or ATOMS[name]
+    operands, params = _bound(evaluator, function, node)
     values = [evaluator.evaluate(operand) for operand in operands]
-    _check_axis(name, values[0], params, node.span)
+    if isinstance(function, Atom):
+        return _applied(name, values, params, node.span)
+
+    def inner(atom: str, *given: Any, **static: Any) -> Value:
+        parts = [each if isinstance(each, Value) else number(each) for each in given]
+        return _applied(atom, parts, {k: v for k, v in static.items() if v is not None}, node.span)
+
+    result: Value = function.build(inner, *values, **params)
+    return result
+
+
+def _applied(name: str, values: list[Value], params: Params, span: Span) -> Value:
+    """An atom applied to values, which may depend on indices."""
+    _check_axis(name, values[0], params, span)
     if not any(value.axes for value in values):
-        return Value(apply(name, [value.node for value in values], _prepared(atom, params)))
-    return _along_axes(name, values, params, node.span)
+        return Value(apply(name, [value.node for value in values], _prepared(ATOMS[name], params)))
+    return _along_axes(name, values, params, span)
 
 
 def _check_axis(name: str, value: Value, params: Params, span: Span) -> None:
@@ -84,6 +99,8 @@ def _check_axis(name: str, value: Value, params: Params, span: Span) -> None:
 
 def _check_norm(value: Value, params: Params, span: Span) -> None:
     p, axis = params.get("p"), params.get("axis")
+    if isinstance(p, tuple):
+        raise Mistake("the `p` of a norm is a number", span)
     p = np.inf if p == "inf" else p
     is_matrix = len(value.shape) == 2 and axis is None
     if p is None or (is_matrix and p == "fro"):
@@ -117,7 +134,9 @@ def _prepared(atom: Atom, params: Params) -> Params:
 # ---- arguments ----------------------------------------------------------------------------------
 
 
-def _bound(evaluator: Evaluator, atom: Atom, node: syntax.Call) -> tuple[list[syntax.Node], Params]:
+def _bound(
+    evaluator: Evaluator, atom: Atom | Composition, node: syntax.Call
+) -> tuple[list[syntax.Node], Params]:
     """The arguments as operands and static parameters, by the atom's signature."""
     keywords: dict[str, Any] = {each.name.identifier: each.value for each in node.keywords}
     try:
@@ -141,7 +160,7 @@ def _bound(evaluator: Evaluator, atom: Atom, node: syntax.Call) -> tuple[list[sy
     return operands, params
 
 
-def _wrong_call(atom: Atom, node: syntax.Call) -> Mistake:
+def _wrong_call(atom: Atom | Composition, node: syntax.Call) -> Mistake:
     name = node.function.identifier
     known = [word for word in atom.static if word != "key"]
     for keyword in node.keywords:
@@ -155,7 +174,7 @@ def _wrong_call(atom: Atom, node: syntax.Call) -> Mistake:
     return Mistake(f"`{name}` cannot be called with these arguments", node.span, _usage(atom))
 
 
-def _usage(atom: Atom) -> str:
+def _usage(atom: Atom | Composition) -> str:
     words = []
     for each in atom.signature.parameters.values():
         if each.kind is inspect.Parameter.VAR_POSITIONAL:
@@ -179,10 +198,10 @@ def _static(evaluator: Evaluator, word: str, node: Any) -> Any:
     if value.axes:
         raise Mistake(f"`{word}` cannot depend on `{value.axes[0].name}`", node.span)
     array = np.asarray(value.node)
-    if word == "p":
-        if array.ndim:
-            raise Mistake("the `p` of a norm is a number", node.span)
-        return float(array)
+    if word in ("p", "M"):
+        if array.ndim > (1 if word == "p" else 0):
+            raise Mistake(f"`{word}` is a number" + " or a list" * (word == "p"), node.span)
+        return tuple(array.tolist()) if array.ndim else float(array)
     if array.ndim > 1 or (array != np.rint(array)).any() or (np.abs(array) > 2.0**31).any():
         raise Mistake(f"`{word}` is an integer or a list of integers", node.span)
     shift = 1 if word in ("axis", "axes") else 0
@@ -252,7 +271,7 @@ def reduce_own(name: str, value: Value, params: Params) -> Value:
     else:
         numbers = axis if isinstance(axis, tuple) else (axis,)
     if not numbers:
-        return value
+        return combine("abs", [value]) if name == "norm" else value
     shifted: Any = tuple(count + each for each in numbers)
     if keeps_axis:
         shifted = shifted[0]
@@ -366,6 +385,13 @@ def _quad_form(values: list[Value], params: Params, span: Span) -> Value:
     return contract(vector, "i", image, "i", "", set())
 
 
+def _quad_over_lin(values: list[Value], params: Params, span: Span) -> Value:
+    above, below = values
+    if below.shape:
+        raise Mistake("`quad_over_lin` divides by one number", span)
+    return combine("div", [reduce_own("sum", combine("square", [above]), {}), below])
+
+
 _SPECIAL: dict[str, Callable[[list[Value], Params, Span], Value]] = {
     "transpose": _transpose,
     "reshape": _reshape,
@@ -377,4 +403,5 @@ _SPECIAL: dict[str, Callable[[list[Value], Params, Span], Value]] = {
     "outer": _outer,
     "trace": _trace,
     "quad_form": _quad_form,
+    "quad_over_lin": _quad_over_lin,
 }

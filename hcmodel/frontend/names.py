@@ -10,6 +10,7 @@ from functools import cache
 
 import numpy as np
 
+from hcmodel.atoms.compositions import COMPOSITIONS
 from hcmodel.expressions.leaves import Expression
 from hcmodel.expressions.table import ATOMS
 from hcmodel.frontend.mistakes import Mistake, PoisonedError, did_you_mean, nearest
@@ -26,7 +27,7 @@ NO_FUNCTIONS = ("add", "sub", "neg", "mul", "div", "matmul", "index", "function"
 def function_names() -> tuple[str, ...]:
     """The functions that a model may call."""
     atoms = [name for name in ATOMS if name not in NO_FUNCTIONS]
-    return tuple(sorted([*atoms, *CONSTANT_FUNCTIONS]))
+    return tuple(sorted([*atoms, *COMPOSITIONS, *CONSTANT_FUNCTIONS]))
 
 
 class Kind(Enum):
@@ -155,9 +156,11 @@ SYNONYMS = {
     "product": "write `prod(…)`",
     "summation": "write `sum(…)`",
     "average": "write `mean(…)`",
-    "log_sum_exp": "write `logsumexp(…)`",
     "det_log": "write `logdet(…)`",
-    "log_det": "write `logdet(…)`",
+    "pos": "write `max(…, 0)`",
+    "diff": "write `x[2..n] - x[1..n-1]`",
+    "tv": "write `norm(x[2..n] - x[1..n-1], 1)`",
+    "vec": "write `reshape(A, [n*m])`",
     "transposed": "write `A.T`",
 }
 
@@ -264,8 +267,10 @@ def _structural_parts(statement: syntax.Node) -> Iterator[syntax.Node]:
 def _shape_arguments(call: syntax.Call) -> list[syntax.Node]:
     """The arguments that fix shapes, of those that are given by position."""
     name = call.function.identifier
-    if name in CONSTANT_FUNCTIONS or name not in ATOMS:
-        return list(call.arguments) if name in CONSTANT_FUNCTIONS else []
-    atom = ATOMS[name]
-    parameters = zip(atom.signature.parameters, call.arguments, strict=False)
-    return [argument for word, argument in parameters if word in atom.static]
+    if name in CONSTANT_FUNCTIONS:
+        return list(call.arguments)
+    function = COMPOSITIONS.get(name) or ATOMS.get(name)
+    if function is None:
+        return []
+    parameters = zip(function.signature.parameters, call.arguments, strict=False)
+    return [argument for word, argument in parameters if word in function.static]

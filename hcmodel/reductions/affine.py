@@ -49,7 +49,14 @@ class Affine:
         return self.offset.reshape(self.shape)
 
     def reshaped(self, shape: tuple[int, ...]) -> Affine:
+        """The same entries in C order; one length may be -1, as numpy has it."""
+        if -1 in shape:
+            shape = np.broadcast_to(0.0, self.shape).reshape(shape).shape
         return Affine(shape, self.offset, self.matrix)
+
+    def transposed(self) -> Affine:
+        numbers = np.arange(self.size).reshape(self.shape).T
+        return self.taken(numbers.reshape(-1), numbers.shape)
 
     def flat(self) -> Affine:
         return self.reshaped((self.size,))
@@ -91,7 +98,8 @@ class Affine:
         matrix = None if self.matrix is None else -self.matrix
         return Affine(self.shape, -self.offset, matrix)
 
-    def __add__(self, other: Affine) -> Affine:
+    def __add__(self, other: Affine | float) -> Affine:
+        other = other if isinstance(other, Affine) else Affine.constant(other)
         shape = np.broadcast_shapes(self.shape, other.shape)
         one, two = self.broadcast(shape), other.broadcast(shape)
         matrix = one.matrix if two.matrix is None else two.matrix
@@ -100,7 +108,7 @@ class Affine:
             matrix = Sparse(widened(one.matrix, width) + widened(two.matrix, width))
         return Affine(shape, one.offset + two.offset, matrix)
 
-    def __sub__(self, other: Affine) -> Affine:
+    def __sub__(self, other: Affine | float) -> Affine:
         return self + (-other)
 
     def rows(self, width: int) -> SparseMatrix:

@@ -15,7 +15,8 @@ from numpy.typing import NDArray
 
 from hcmodel.expressions.model import Model
 from hcmodel.proof.prove import Proof
-from hcmodel.reductions.cone_bounds import NoConeForm, Translation
+from hcmodel.reductions.cone_bounds import Translation
+from hcmodel.reductions.cone_sides import NoConeForm
 from hcmodel.reductions.reduction import Duals, Reduction, Refusal
 from hcmodel.solvers.qp.cone_program import ConeBlock, ConeProgram
 
@@ -39,7 +40,10 @@ class Cone(Reduction[Model, ConeProgram]):
             objective = translation.objective()
         except NoConeForm as stop:
             return Refusal(stop.expression, stop.reason)
-        return Cone(model, translation.rows.program(objective), translation)
+        program = translation.rows.program(objective)
+        if not np.isfinite(program.offset).all():
+            return Refusal(None, "the cone program has the logarithm of 0 in it")
+        return Cone(model, program, translation)
 
     def relaxed(self) -> tuple[ConeProgram, Duals, Duals]:
         """The program of the least relaxation of all constraints.

@@ -9,14 +9,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from enum import IntEnum
 from typing import Any
 
 import numpy as np
 import scipy
 from numpy.typing import NDArray
 
-from hcmodel.atoms.rules import Contraction, Monotonicity
+from hcmodel.atoms.cones import ConeForm, Use
+from hcmodel.atoms.rules import Contraction, Monotonicity, Sign
 from hcmodel.expressions.constraint import Constraint
 from hcmodel.expressions.leaves import Apply, Constant, Expression, Parameter, Variable
 from hcmodel.expressions.model import Model
@@ -28,28 +28,19 @@ from hcmodel.facts.node_facts import Node
 from hcmodel.proof.prove import Proof
 from hcmodel.reductions.affine import Affine, Sparse, joined
 from hcmodel.reductions.cone_rows import ConeRows
+from hcmodel.reductions.cone_sides import NoConeForm, Side
+from hcmodel.reductions.cone_squares import (
+    pattern_bound,
+    pattern_log_bound,
+    quadratic_objective,
+    squares_bound,
+)
 from hcmodel.reductions.linear_maps import coefficients, is_one, raveled
 from hcmodel.reductions.sign import signed_objective
+from hcmodel.reductions.terms import moved_entries, spread_terms, weighted_places
 from hcmodel.solvers.qp.cone_program import ConeBlock, ConeKind
 
 FloatArray = NDArray[np.float64]
-
-
-class Side(IntEnum):
-    """Which bound of a value is wanted: one from above, one from below, or the value itself."""
-
-    ABOVE = 1
-    BELOW = -1
-    EXACT = 0
-
-    def times(self, sign: float) -> Side:
-        return Side(int(np.sign(sign)) * int(self))
-
-
-class NoConeForm(Exception):  # noqa: N818  (a signal within this module)
-    def __init__(self, expression: Expression, reason: str) -> None:
-        super().__init__(reason)
-        self.expression, self.reason = expression, reason
 
 
 @dataclass(frozen=True)
@@ -84,14 +75,18 @@ class Translation:
         self._add_domain()
         self.places = tuple(self.constraint(each) for each in model.constraints)
 
-    def _node(self, expression: Expression) -> Node:
+    def node(self, expression: Expression) -> Node:
         node = self.curvatures.facts[expression]
         self.curvatures.extend()
         return node
 
-    def _channels(self, expression: Expression) -> Channels:
+    def channels(self, expression: Expression) -> Channels:
         """Curvature of the value, of its logarithm, and whether its square root is convex."""
-        return self.curvatures.channels[self._node(expression).number]
+        return self.curvatures.channels[self.node(expression).number]
+
+    def numbered(self, number: int) -> Node:
+        """A node of the proof by its number."""
+        return self.curvatures.facts.nodes[number]
 
     # ---- the model
 
@@ -118,7 +113,8 @@ class Translation:
         expression, sign = signed_objective(self.model)
         side = Side.ABOVE.times(sign)
         if self.model.objective_form == "plain":
-            return self.plain(expression, side).scaled(sign)
+            rest = quadratic_objective(self, expression, sign)
+            return self.plain(expression, side).scaled(sign) if rest is None else rest
         return self.log(expression, side).scaled(sign)
 
     def constraint(self, constraint: Constraint) -> Place:
@@ -135,7 +131,7 @@ class Translation:
             terms, targets = self.terms(left)
             reference = bound(right, Side.BELOW).broadcast(shape)
             if targets.size > left.size:  # a sum in some entry
-                terms, targets = self._spread(terms, targets, left.shape, shape)
+                terms, targets = spread_terms(terms, targets, left.shape, shape)
                 chosen = np.isin(targets, kept)
                 renumbered = np.searchsorted(kept, targets[chosen])
                 own = terms.taken(np.flatnonzero(chosen), (int(chosen.sum()),))
@@ -158,21 +154,6 @@ class Translation:
             self.rows.nonnegative(slack - difference), self.rows.nonnegative(slack + difference)
         )
 
-    def _spread(
-        self,
-        terms: Affine,
-        targets: NDArray[np.intp],
-        shape: tuple[int, ...],
-        wide: tuple[int, ...],
-    ) -> tuple[Affine, NDArray[np.intp]]:
-        """Terms of an array as terms of the array broadcast to a wider shape."""
-        if shape == wide:
-            return terms, targets
-        count = int(np.prod(shape, dtype=int))
-        source = np.broadcast_to(np.arange(count).reshape(shape), wide).reshape(-1)
-        places, new = _repeated(targets, source, count)
-        return terms.taken(places, (places.size,)), new
-
     # ---- bounds of values
 
     def plain(self, expression: Expression, side: Side) -> Affine:
@@ -184,12 +165,14 @@ class Translation:
         return self._bound(expression, "log", side)
 
     def _bound(self, expression: Expression, channel: str, side: Side) -> Affine:
-        value = self._constant(expression)
+        value = self.constant(expression)
         if value is not None:
+            if channel == "log" and not self.node(expression).sign.is_nonnegative:
+                raise NoConeForm(expression, f"{expression} is negative, and has no logarithm")
             with np.errstate(all="ignore"):
                 return Affine.constant(value if channel == "plain" else np.log(dense(value)))
-        number = self._node(expression).number
-        curvature = self._channels(expression)[0 if channel == "plain" else 1]
+        number = self.node(expression).number
+        curvature = self.channels(expression)[0 if channel == "plain" else 1]
         if curvature == AFFINE:
             side = Side.EXACT
         elif (side, curvature) not in ((Side.ABOVE, CONVEX), (Side.BELOW, CONCAVE)):
@@ -202,10 +185,10 @@ class Translation:
             self._known[key] = make(expression, side)
         return self._known[key]
 
-    def _constant(self, expression: Expression) -> Numbers | None:
+    def constant(self, expression: Expression) -> Numbers | None:
         if isinstance(expression, (Constant, Parameter)):
             return expression.value
-        return expression.value if self._node(expression).constant else None
+        return expression.value if self.node(expression).constant else None
 
     def _leaf(self, variable: Variable) -> Affine:
         layout = self.model.layout
@@ -224,100 +207,117 @@ class Translation:
             own = self._leaf(expression)
             return self.rows.exp(own) if self.coordinates[expression] == "log" else own
         assert isinstance(expression, Apply)
-        found: Affine | None = self._linear(expression, side)
+        found = squares_bound(self, expression) if side is Side.ABOVE else None
+        for make in (self._linear, self._declared):
+            found = make(expression, side) if found is None else found
         if found is None:
-            found = self._declared(expression, side)
+            found = pattern_bound(self, expression, side)
         if found is not None:
             return found
-        logarithm = self._channels(expression)[1]
+        logarithm = self.channels(expression)[1]
         if side is Side.ABOVE and logarithm & CONVEX and self._is_positive(expression):
             return self.rows.exp(self.log(expression, side))
         raise NoConeForm(expression, f"{expression} has no cone form")
 
-    def _declared(self, expression: Apply, side: Side) -> Any:
+    def _declared(self, expression: Apply, side: Side) -> Affine | None:
         """The cone form that the atom declares for a plain result."""
-        forms, params = expression.atom.cone_form, dict(expression.params)
+        forms = expression.atom.cone_form
         if forms is None:
             return None
-        if forms.log_to_plain is not None and self._has_log(expression.args[0], side):
-            return forms.log_to_plain(self.rows, [self.log(expression.args[0], side)], params)
-        if forms.plain is not None and self._composes(expression, side):
-            return forms.plain(self.rows, self._arguments(expression, side), params)
-        return None
+        rule = self.node(expression).rule
+        if rule is None:
+            return None
+        if rule.plain_from_log & side.curvature == side.curvature:
+            found = self._by(forms.log_to_plain, expression, "log", side)
+            if found is not None:
+                return found
+        fits = rule.plain & side.curvature == side.curvature
+        return self._by(forms.plain, expression, "plain", side) if fits else None
 
-    def _has_log(self, expression: Expression, side: Side) -> bool:
-        needed = {Side.ABOVE: CONVEX, Side.BELOW: CONCAVE, Side.EXACT: AFFINE}[side]
-        return self._channels(expression)[1] & needed == needed
+    def _declared_log(self, expression: Apply, side: Side) -> Affine | None:
+        """The cone form that the atom declares for the logarithm of its result."""
+        forms, rule = expression.atom.cone_form, self.node(expression).rule
+        if forms is None or rule is None or rule.log & side.curvature != side.curvature:
+            return None
+        return self._by(forms.log, expression, "log", side)
+
+    def _by(
+        self, form: ConeForm | None, expression: Apply, channel: str, side: Side
+    ) -> Affine | None:
+        """A bound by a declared form, from arguments in a channel; None where they do not compose."""
+        if form is None:
+            return None
+        sides = self._sides(expression, side)
+        if not self._composes(expression, sides, channel):
+            return None
+        pairs = zip(expression.args, sides, strict=True)
+        bounds = tuple(self._bound(argument, channel, own) for argument, own in pairs)
+        facts = [self.node(argument).argument for argument in expression.args]
+        found: Affine | None = form(Use(self.rows, bounds, facts, dict(expression.params)))
+        return None if found is None else found.broadcast(expression.shape)
 
     def _is_positive(self, expression: Expression) -> bool:
-        return self._node(expression).sign.is_nonnegative
+        return self.node(expression).sign.is_nonnegative
 
-    def _composes(self, expression: Apply, side: Side) -> bool:
-        """Whether the arguments have the curvature that a plain composition needs."""
-        for argument, own in zip(expression.args, self._sides(expression, side), strict=True):
-            if self._constant(argument) is not None:
-                continue
-            curvature = self._channels(argument)[0]
-            needed = {Side.ABOVE: CONVEX, Side.BELOW: CONCAVE, Side.EXACT: AFFINE}[own]
-            if curvature & needed != needed:
+    def _composes(self, expression: Apply, sides: Sequence[Side], channel: str) -> bool:
+        """Whether the arguments have the curvature that a composition needs."""
+        place = 0 if channel == "plain" else 1
+        for argument, own in zip(expression.args, sides, strict=True):
+            node = self.node(argument)
+            if node.constant:
+                if channel == "log" and not node.sign.is_nonnegative:
+                    return False
+            elif self.channels(argument)[place] & own.curvature != own.curvature:
                 return False
         return True
 
     def _sides(self, expression: Apply, side: Side) -> list[Side]:
-        arguments = [self._node(a).argument for a in expression.args]
+        """The sides on which bounds of the arguments make a bound of the result."""
+        arguments = [self.node(a).argument for a in expression.args]
         moves = expression.atom.monotonicity(arguments, dict(expression.params))
         signs = {Monotonicity.INCREASING: 1, Monotonicity.DECREASING: -1}
         return [side.times(signs.get(move, 0)) for move in moves]
-
-    def _arguments(self, expression: Apply, side: Side) -> list[Affine]:
-        sides = self._sides(expression, side)
-        return [self.plain(a, own) for a, own in zip(expression.args, sides, strict=True)]
 
     # ---- what is linear
 
     def _linear(self, expression: Apply, side: Side) -> Affine | None:
         """Sums, movements of entries, and products with constants."""
-        atom = expression.atom
-        if atom.summed:
-            signs = atom.signs(len(expression.args))
-            parts = [
-                self.plain(argument, side.times(sign)).scaled(float(sign))
-                for argument, sign in zip(expression.args, signs, strict=True)
-            ]
-            return _total(parts, expression.shape)
-        if atom.moves_entries:
-            return self._moved(expression, [self.plain(a, side) for a in expression.args])
-        matrix, varying = self._coefficients(expression)
+        atom, args = expression.atom, expression.args
+        if atom.summed or atom.moves_entries:
+            signs = atom.signs(len(args)) if atom.summed else (1,) * len(args)
+            sides = [side.times(sign) for sign in signs]
+            if not self._composes(expression, sides, "plain"):
+                return None
+            parts = [self.plain(*each) for each in zip(args, sides, strict=True)]
+            if atom.moves_entries:
+                return self._moved(expression, parts)
+            scaled = [part.scaled(float(s)) for part, s in zip(parts, signs, strict=True)]
+            return _total(scaled, expression.shape)
+        matrix, varying = self.coefficients(expression)
         if matrix is None or varying is None:
             return None
-        argument = expression.args[varying]
-        curvature = self._channels(argument)[0]
-        own = side
-        if curvature != AFFINE:
-            if matrix.nnz and matrix.data.max() <= 0:
-                own = side.times(-1)
-            elif matrix.nnz and matrix.data.min() < 0:
+        own, curvature = side, self.channels(args[varying])[0]
+        if curvature != AFFINE and matrix.nnz:
+            own = side.times(-1 if matrix.data.max() <= 0 else 1)
+            if matrix.data.min() < 0 and own is side:
                 return None
-        return self.plain(argument, own).mapped(matrix, expression.shape)
+        if curvature & own.curvature != own.curvature:
+            return None
+        return self.plain(args[varying], own).mapped(matrix, expression.shape)
 
     def _moved(self, expression: Apply, parts: Sequence[Affine]) -> Affine:
-        """Movements of entries, found by moving their numbers; 0 is a zero of the result."""
-        numbers, start = [], 1
-        for part in parts:
-            numbers.append(start + np.arange(part.size).reshape(part.shape))
-            start += part.size
-        moved = expression.atom.function(np, *numbers, **dict(expression.params))
-        places = np.asarray(moved, dtype=np.intp).reshape(-1)
+        """Movements of entries; 0 is a zero of the result."""
+        places = moved_entries(expression, [part.shape for part in parts])
         zero = Affine.constant(np.zeros(1))
         return joined([zero, *parts]).taken(places, expression.shape)
 
-    def _coefficients(self, expression: Apply) -> tuple[Any, int | None]:
+    def coefficients(self, expression: Apply) -> tuple[Any, int | None]:
         """The matrix of a node that is linear in its one argument that is not constant."""
-        constants = [self._constant(argument) for argument in expression.args]
+        constants = [self.constant(argument) for argument in expression.args]
         varying = [place for place, value in enumerate(constants) if value is None]
         if len(varying) != 1:
             return None, None
-        facts = [self._node(argument).argument for argument in expression.args]
+        facts = [self.node(argument).argument for argument in expression.args]
         return coefficients(expression, varying[0], constants, facts), varying[0]
 
     # ---- bounds of logarithms
@@ -330,29 +330,44 @@ class Translation:
         found: Affine | None = self._log_monomial(expression, side)
         if found is not None:
             return found
-        atom, plain = expression.atom, self._channels(expression)[0]
+        atom, plain = expression.atom, self.channels(expression)[0]
         if atom.moves_entries:
             return self._moved(expression, [self.log(a, side) for a in expression.args])
-        split = None if side is Side.BELOW else self._split(expression)
-        if split is not None:
-            terms, targets = split
-            order = np.argsort(targets, kind="stable")
-            if np.array_equal(targets[order], np.arange(expression.size)):  # one term in each sum
-                return terms.taken(order, expression.shape)
-            if side is Side.ABOVE:
-                bound = self.rows.log_sum_exp(terms, targets, expression.size)
-                return bound.reshaped(expression.shape)
-        if side is Side.BELOW and plain & CONCAVE:
-            return self.rows.log(self.plain(expression, side))
+        found = self._declared_log(expression, side)
+        if found is None and side is Side.BELOW:
+            found = self._log_difference(expression)
+            if found is None and plain & CONCAVE:
+                return self.rows.log(self.plain(expression, side))
+        elif found is None:
+            fraction = side is Side.ABOVE
+            found = pattern_log_bound(self, expression) if fraction else None
+            found = self._log_sum(expression, side) if found is None else found
+        if found is not None:
+            return found
         raise NoConeForm(expression, f"the logarithm of {expression} has no cone form")
 
-    def _log_monomial(self, expression: Apply, side: Side) -> Any:
+    def _log_sum(self, expression: Apply, side: Side) -> Affine | None:
+        """Of a sum of positive terms; itself where each sum has one term, else from above."""
+        split = self._split(expression)
+        if split is None:
+            return None
+        terms, targets = split
+        order = np.argsort(targets, kind="stable")
+        if np.array_equal(targets[order], np.arange(expression.size)):
+            return terms.taken(order, expression.shape)
+        if side is not Side.ABOVE:
+            return None
+        return self.rows.log_sum_exp(terms, targets, expression.size).reshaped(expression.shape)
+
+    def _log_monomial(self, expression: Apply, side: Side) -> Affine | None:
         """Products, quotients, powers and exponentials: affine in the logarithms of the arguments."""
         atom, params = expression.atom, dict(expression.params)
-        arguments = [self._node(a).argument for a in expression.args]
-        forms = atom.cone_form
-        if forms is not None and forms.plain_to_log is not None:
-            return forms.plain_to_log(self.rows, [self.plain(expression.args[0], side)], params)
+        arguments = [self.node(a).argument for a in expression.args]
+        forms, rule = atom.cone_form, self.node(expression).rule
+        if forms and rule and rule.log_from_plain & side.curvature == side.curvature:
+            found = self._by(forms.plain_to_log, expression, "plain", side)
+            if found is not None:
+                return found
         exponents = atom.exponents(arguments, params)
         if exponents is not None and all(each is not None for each in exponents):
             parts = []
@@ -363,23 +378,21 @@ class Translation:
                 own = side.times(float(np.sign(exponent).flat[0]) if exponent.size else 1.0)
                 parts.append(self.log(argument, own).scaled(exponent))
             return _total(parts, expression.shape)
-        if forms is not None and forms.log is not None:
-            return forms.log(self.rows, [self.log(expression.args[0], side)], params)
         return None
 
     def _mixed(self, exponent: FloatArray, argument: Expression) -> bool:
         """Whether exponents of both signs stand over something that is not log-affine."""
-        if self._constant(argument) is not None:
+        if self.constant(argument) is not None:
             return False
-        affine = self._channels(argument)[1] == AFFINE
+        affine = self.channels(argument)[1] == AFFINE
         return not affine and bool((exponent > 0).any() and (exponent < 0).any())
 
     def terms(self, expression: Expression) -> tuple[Affine, NDArray[np.intp]]:
         """Logarithms of terms, and for each the entry of the expression that it is a term of."""
         everything = np.arange(expression.size)
-        if not isinstance(expression, Apply) or self._constant(expression) is not None:
+        if not isinstance(expression, Apply) or self.constant(expression) is not None:
             return self.log(expression, Side.ABOVE).flat(), everything
-        if self._channels(expression)[1] == AFFINE:
+        if self.channels(expression)[1] == AFFINE:
             return self.log(expression, Side.EXACT).flat(), everything
         found = self._split(expression)
         return (self.log(expression, Side.ABOVE).flat(), everything) if found is None else found
@@ -389,12 +402,12 @@ class Translation:
         atom = expression.atom
         if atom.summed and min(atom.signs(len(expression.args))) > 0:
             found = [
-                self._spread(*self.terms(argument), argument.shape, expression.shape)
+                spread_terms(*self.terms(argument), argument.shape, expression.shape)
                 for argument in expression.args
                 if not self._is_zero(argument)
             ]
             return joined([each for each, _ in found]), np.concatenate([own for _, own in found])
-        matrix, varying = self._coefficients(expression)
+        matrix, varying = self.coefficients(expression)
         if matrix is not None and varying is not None:
             return self._weighted_terms(expression.args[varying], matrix)
         shifted = self._times_monomial(expression)
@@ -423,24 +436,54 @@ class Translation:
         return terms, raveled([index[label] for label in output], expression.shape, grid.shape[1])
 
     def _is_zero(self, expression: Expression) -> bool:
-        value = self._constant(expression)
+        value = self.constant(expression)
         return value is not None and not any_nonzero(value)
 
     def _weighted_terms(self, argument: Expression, matrix: Any) -> tuple[Affine, NDArray[np.intp]]:
         """Terms of a sum with constant weights that are not negative."""
         terms, targets = self.terms(argument)
-        rows = scipy.sparse.coo_array(matrix)
-        if rows.nnz and rows.data.min() < 0:
+        if matrix.nnz and matrix.data.min() < 0:
             raise NoConeForm(argument, "a negative weight in a sum of positive terms")
-        kept = rows.data > 0
-        row, column, weight = rows.row[kept], rows.col[kept], rows.data[kept]
-        places, chosen = _repeated(targets, column, argument.size)
-        taken = terms.taken(places, (places.size,))
-        return taken + Affine.constant(np.log(weight)[chosen]), row[chosen]
+        places, new, weights = weighted_places(targets, matrix, argument.size)
+        return terms.taken(places, (places.size,)) + Affine.constant(np.log(weights)), new
+
+    def _log_difference(self, expression: Apply) -> Affine | None:
+        """t <= log(a − b − …): exp(t − log a) + exp(log b − log a) + … <= 1."""
+        if not expression.atom.summed:
+            return None
+        signs = expression.atom.signs(len(expression.args))
+        kinds = [
+            self.node(argument).sign if sign > 0 else self.node(argument).sign.negated
+            for argument, sign in zip(expression.args, signs, strict=True)
+        ]
+        leading = [i for i, kind in enumerate(kinds) if kind is Sign.POSITIVE]
+        others = [i for i, kind in enumerate(kinds) if i not in leading and kind is not Sign.ZERO]
+        if len(leading) != 1 or not others or not all(kinds[i].is_nonpositive for i in others):
+            return None
+        args, shape = expression.args, expression.shape
+        if any(signs[i] > 0 for i in others) or signs[leading[0]] < 0:
+            return None  # the logarithm of a size, which only a minus sign in front would give
+        if not self._has_log(args[leading[0]], Side.BELOW):
+            return None
+        if not all(self._has_log(args[i], Side.ABOVE) for i in others):
+            return None
+        t = self.rows.unknown(shape)
+        top = self.log(args[leading[0]], Side.BELOW).broadcast(shape)
+        parts = [(t.flat(), np.arange(expression.size))]
+        parts += [spread_terms(*self.terms(args[i]), args[i].shape, shape) for i in others]
+        targets = np.concatenate([own for _, own in parts])
+        terms = joined([each for each, _ in parts]) - top.flat().taken(targets, (targets.size,))
+        self.rows.sum_exp_at_most_one(terms, targets, expression.size)
+        return t
+
+    def _has_log(self, expression: Expression, side: Side) -> bool:
+        if self.constant(expression) is not None:
+            return True
+        return self.channels(expression)[1] & side.curvature == side.curvature
 
     def _times_monomial(self, expression: Apply) -> tuple[Affine, NDArray[np.intp]] | None:
         """A sum times or divided by something log-affine: the terms shifted."""
-        arguments = [self._node(a).argument for a in expression.args]
+        arguments = [self.node(a).argument for a in expression.args]
         exponents = expression.atom.exponents(arguments, dict(expression.params))
         if exponents is None or len(exponents) != 2:
             return None
@@ -449,26 +492,13 @@ class Translation:
             inner = expression.args[sum_place]
             if exponent is None or not is_one(exponents[sum_place]):
                 continue
-            constant = self._constant(factor) is not None
-            if not constant and self._channels(factor)[1] != AFFINE:
+            constant = self.constant(factor) is not None
+            if not constant and self.channels(factor)[1] != AFFINE:
                 continue
-            terms, targets = self._spread(*self.terms(inner), inner.shape, expression.shape)
+            terms, targets = spread_terms(*self.terms(inner), inner.shape, expression.shape)
             shift = self.log(factor, Side.EXACT).scaled(exponent).broadcast(expression.shape)
             return terms + shift.flat().taken(targets, (targets.size,)), targets
         return None
-
-
-def _repeated(
-    targets: NDArray[np.intp], wanted: NDArray[np.intp], count: int
-) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
-    """For each wanted target the places of its terms, one after the other, and whose they are."""
-    order = np.argsort(targets, kind="stable")
-    starts = np.searchsorted(targets[order], np.arange(count + 1))
-    lengths = np.diff(starts)[wanted]
-    ends = np.cumsum(lengths)
-    first = np.repeat(starts[wanted] - (ends - lengths), lengths)
-    places = order[first + np.arange(int(lengths.sum()))]
-    return places, np.repeat(np.arange(wanted.size), lengths)
 
 
 def _total(parts: Sequence[Affine], shape: tuple[int, ...]) -> Affine:

@@ -9,7 +9,9 @@ concave one); a program that profits from a tight bound makes it tight.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 import scipy
@@ -23,10 +25,14 @@ FloatArray = NDArray[np.float64]
 
 @dataclass
 class ConeRows:
-    """Rows `affine in K`, in the order in which they were added, and the number of unknowns."""
+    """Rows `affine in K`, in the order in which they were added, and the number of unknowns.
+
+    `quadratics` has terms r'Qr of the objective, with affine r and a constant semidefinite Q.
+    """
 
     size: int
-    blocks: list[tuple[ConeBlock, Affine]] = field(default_factory=list)
+    blocks: list[tuple[tuple[ConeBlock, ...], Affine]] = field(default_factory=list)
+    quadratics: list[tuple[Affine, Any]] = field(default_factory=list)
 
     # ---- unknowns and rows
 
@@ -38,9 +44,10 @@ class ConeRows:
         parts = (np.ones(count), columns, np.arange(count + 1))
         return Affine(shape, np.zeros(count), Sparse(parts, shape=(count, self.size)))
 
-    def add(self, block: ConeBlock, rows: Affine) -> int:
-        """Rows in a cone; the number of the block, by which duals are found again."""
-        self.blocks.append((block, rows.flat()))
+    def add(self, blocks: ConeBlock | Sequence[ConeBlock], rows: Affine) -> int:
+        """Rows in one cone or several; the number of the group, by which duals are found again."""
+        cones = (blocks,) if isinstance(blocks, ConeBlock) else tuple(blocks)
+        self.blocks.append((cones, rows.flat()))
         return len(self.blocks) - 1
 
     def zero(self, rows: Affine) -> int:
@@ -55,13 +62,24 @@ class ConeRows:
         rows = _interleaved([each.broadcast(shape) for each in (x, y, z)])
         return self.add(ConeBlock(ConeKind.EXPONENTIAL, rows.size), rows)
 
-    def second_order(self, top: Affine, below: Affine) -> None:
-        """‖below[i]‖ <= top[i] for each row i of an array with two axes."""
-        count, length = below.shape
-        rows = _interleaved([top.broadcast((count,)), *_columns(below)])
-        for number in range(count):  # Clarabel takes one cone at a time; so does CVXPY
-            own = np.arange(number * (length + 1), (number + 1) * (length + 1))
-            self.add(ConeBlock(ConeKind.SECOND_ORDER, length + 1), rows.taken(own, (length + 1,)))
+    def second_order(self, top: Affine, below: Affine, targets: NDArray[np.intp]) -> int:
+        """‖the entries of `below` with target i‖ <= top[i] for each entry i of `top`."""
+        count = top.size
+        owners = np.concatenate([np.arange(count), targets])
+        order = np.argsort(
+            owners, kind="stable"
+        )  # the top of a cone comes before its other entries
+        rows = joined([top, below]).taken(order, (owners.size,))
+        sizes = 1 + np.bincount(targets, minlength=count)
+        return self.add([ConeBlock(ConeKind.SECOND_ORDER, int(size)) for size in sizes], rows)
+
+    def semidefinite(self, matrix: Affine) -> int:
+        """A symmetric matrix that is positive semidefinite."""
+        order = matrix.shape[0]
+        column, row = np.tril_indices(order)  # the upper triangle, column by column
+        upper = matrix.flat().taken(row * order + column, (row.size,))
+        weights = np.where(row == column, 1.0, np.sqrt(2.0))
+        return self.add(ConeBlock(ConeKind.PSD_TRIANGLE, row.size), upper.scaled(weights))
 
     def power(self, x: Affine, y: Affine, z: Affine, exponent: float) -> int:
         """x^α · y^(1−α) >= |z|, entry by entry."""
@@ -100,29 +118,104 @@ class ConeRows:
         return t
 
     def square(self, a: Affine) -> Affine:
-        """t >= a²: ‖(2a, t − 1)‖ <= t + 1."""
-        t = self.unknown(a.shape)
-        flat, top = a.flat(), t.flat()
-        below = _stacked_columns([flat.scaled(2.0), top - ONE])
-        self.second_order(top + ONE, below)
+        """t >= a²."""
+        return self.sums_of_squares(a.flat(), np.arange(a.size), a.size).reshaped(a.shape)
+
+    def sum_of_squares(self, terms: Affine, divisor: Affine | None = None) -> Affine:
+        """t >= Σ terms² / divisor, with a divisor > 0, which is 1 if it is not given."""
+        targets = np.zeros(terms.size, dtype=np.intp)
+        return self.sums_of_squares(terms, targets, 1, divisor).reshaped(())
+
+    def sums_of_squares(
+        self, terms: Affine, targets: NDArray[np.intp], count: int, divisor: Affine | None = None
+    ) -> Affine:
+        """t[i] >= Σ terms[k]² / divisor[i] over the k with target i: ‖(2 terms, t − b)‖ <= t + b."""
+        t = self.unknown((count,))
+        below = ONE if divisor is None else divisor.flat()
+        rows = joined([terms.scaled(2.0), t - below])
+        self.second_order(t + below, rows, np.concatenate([targets, np.arange(count)]))
         return t
 
-    def norm(self, a: Affine) -> Affine:
-        """t[i] >= ‖a[i]‖ for each row i of an array with two axes."""
-        t = self.unknown((a.shape[0],))
-        self.second_order(t, a)
-        return t
+    def power_of(self, a: Affine, exponents: Any) -> Affine:
+        """A bound on a^p, above it for p > 1 or p < 0 and below it for 0 < p < 1, with a >= 0.
 
-    def power_of(self, a: Affine, exponent: float) -> Affine:
-        """A bound on a^p, above it for p > 1 or p < 0 and below it for 0 < p < 1, with a >= 0."""
+        For p > 1 it bounds |a|^p.
+        """
+        shape = np.broadcast_shapes(a.shape, np.shape(exponents))
+        wanted = np.broadcast_to(exponents, shape).reshape(-1)
+        flat = a.broadcast(shape).flat()
+        different = np.unique(wanted)
+        if different.size == 1:
+            return self._power_of(flat, float(different[0])).reshaped(shape)
+        groups = [np.flatnonzero(wanted == each) for each in different]
+        parts = [
+            self._power_of(flat.taken(group, (group.size,)), float(each))
+            for group, each in zip(groups, different, strict=True)
+        ]
+        return joined(parts).taken(np.argsort(np.concatenate(groups)), shape)
+
+    def _power_of(self, a: Affine, exponent: float) -> Affine:
+        if exponent == 0.0:
+            return Affine.constant(np.ones(a.shape))
+        if exponent == 1.0:
+            return a
+        if exponent == 2.0:
+            return self.square(a)
+        if exponent == -1.0:
+            ones, numbers = Affine.constant(np.ones(a.size)), np.arange(a.size)
+            return self.sums_of_squares(ones, numbers, a.size, a)  # t a >= 1
         t = self.unknown(a.shape)
-        if exponent > 1:
+        if exponent == 0.5:  # a >= t²
+            rows, numbers = joined([t.scaled(2.0), a - ONE]), np.arange(a.size)
+            self.second_order(a + ONE, rows, np.tile(numbers, 2))
+        elif exponent > 1:
             self.power(t, ONE, a, 1.0 / exponent)  # t^(1/p) >= |a|
         elif exponent < 0:
             self.power(t, a, ONE, 1.0 / (1.0 - exponent))  # t^(1/(1−p)) a^(−p/(1−p)) >= 1
         else:
             self.power(a, ONE, t, exponent)  # a^p >= |t|
         return t
+
+    def geometric_mean(
+        self, a: Affine, axis: tuple[int, ...] | None, weights: Sequence[float] | None
+    ) -> Affine:
+        """t <= Π a^w: with r <= t·log(a/t) the weighted sum of r is not negative."""
+        targets, shape = _targets(a.shape, axis)
+        count = int(np.prod(shape, dtype=int))
+        t = self.unknown((count,))
+        r = self.unknown(a.shape)
+        self.exponential(r.flat(), t.taken(targets, (targets.size,)), a.flat())
+        self.nonnegative(self.weighted_along(r, axis, weights))
+        return t.reshaped(shape)
+
+    def largest_of(self, parts: Sequence[Affine]) -> Affine:
+        """t >= each part, entry by entry; the parts broadcast."""
+        shape = np.broadcast_shapes(*(part.shape for part in parts))
+        count = int(np.prod(shape, dtype=int))
+        wide = joined([part.broadcast(shape) for part in parts])
+        return self.largest(wide, np.tile(np.arange(count), len(parts)), count).reshaped(shape)
+
+    def largest_along(self, a: Affine, axis: tuple[int, ...] | None) -> Affine:
+        """t >= all entries over some axes."""
+        targets, shape = _targets(a.shape, axis)
+        return self.largest(a.flat(), targets, int(np.prod(shape, dtype=int))).reshaped(shape)
+
+    def largest(self, parts: Affine, targets: NDArray[np.intp], count: int) -> Affine:
+        """t[i] >= parts[k] for the k with target i; the logarithm of 0 asks for nothing."""
+        t = self.unknown((count,))
+        kept = np.flatnonzero(parts.offset > -np.inf)
+        own = parts.taken(kept, (kept.size,))
+        self.nonnegative(t.taken(targets[kept], (kept.size,)) - own)
+        return t
+
+    def sum_of_largest(self, a: Affine, k: int, axis: tuple[int, ...] | None) -> Affine:
+        """k·q + Σ s with s >= a − q and s >= 0."""
+        targets, shape = _targets(a.shape, axis)
+        q = self.unknown((int(np.prod(shape, dtype=int)),))
+        s = self.unknown(a.shape)
+        self.nonnegative(s)
+        self.nonnegative(s.flat() + q.taken(targets, (targets.size,)) - a.flat())
+        return q.reshaped(shape).scaled(float(k)) + self.summed(s, axis)
 
     def log_sum_exp(self, terms: Affine, targets: NDArray[np.intp], count: int) -> Affine:
         """t[i] >= log Σ exp(terms[k]) over the k with target i."""
@@ -132,6 +225,9 @@ class ConeRows:
 
     def sum_exp_at_most_one(self, terms: Affine, targets: NDArray[np.intp], count: int) -> int:
         """Σ exp(terms[k]) <= 1 for each target; the block of these rows."""
+        kept = np.flatnonzero(terms.offset > -np.inf)
+        if kept.size < targets.size:  # logarithms of 0
+            terms, targets = terms.taken(kept, (kept.size,)), targets[kept]
         z = self.unknown((targets.size,))
         self.exponential(terms, ONE, z)
         groups = Sparse(
@@ -152,33 +248,139 @@ class ConeRows:
     def norm_along(self, a: Affine, axis: tuple[int, ...] | None) -> Affine:
         """t >= the Euclidean norm over some axes."""
         targets, shape = _targets(a.shape, axis)
-        count = int(np.prod(shape, dtype=int))
-        order = np.argsort(targets, kind="stable")
-        return self.norm(a.flat().taken(order, (count, a.size // count))).reshaped(shape)
+        t = self.unknown((int(np.prod(shape, dtype=int)),))
+        self.second_order(t, a.flat(), targets)
+        return t.reshaped(shape)
+
+    def power_norm_along(self, a: Affine, axis: tuple[int, ...] | None, p: float) -> Affine:
+        """t >= the p-norm over some axes: r^(1/p) t^(1−1/p) >= |a|, Σ r = t."""
+        targets, shape = _targets(a.shape, axis)
+        t = self.unknown((int(np.prod(shape, dtype=int)),))
+        r = self.unknown(a.shape)
+        self.power(r.flat(), t.taken(targets, (targets.size,)), a.flat(), 1.0 / p)
+        self.zero(t - self.summed(r, axis).flat())
+        return t.reshaped(shape)
 
     def summed(self, a: Affine, axis: tuple[int, ...] | None) -> Affine:
         """The sum over some axes."""
+        return self._weighted(a, axis, np.ones(a.size))
+
+    def weighted_along(
+        self, a: Affine, axis: tuple[int, ...] | None, weights: Sequence[float] | None
+    ) -> Affine:
+        """The sum over some axes with weights along them, or the mean."""
+        axes = tuple(range(len(a.shape))) if axis is None else axis
+        lengths = [a.shape[i] for i in axes]
+        count = int(np.prod(lengths, dtype=int))
+        own = np.full(count, 1.0 / max(count, 1)) if weights is None else np.asarray(weights)
+        # an axis of its own for each of the axes that are summed, in their order
+        order = np.argsort(axes)
+        thin = np.transpose(own.reshape(lengths), order)
+        shape = tuple(length if i in axes else 1 for i, length in enumerate(a.shape))
+        return self._weighted(a, axis, np.broadcast_to(thin.reshape(shape), a.shape).reshape(-1))
+
+    def _weighted(self, a: Affine, axis: tuple[int, ...] | None, weights: FloatArray) -> Affine:
         targets, shape = _targets(a.shape, axis)
         count = int(np.prod(shape, dtype=int))
-        parts = (np.ones(targets.size), (targets, np.arange(targets.size)))
+        kept = np.flatnonzero(weights)  # 0 times the logarithm of 0 is 0
+        parts = (weights[kept], (targets[kept], kept))
         return a.mapped(Sparse(parts, shape=(count, targets.size)), shape)
+
+    def repeated_along(
+        self, a: Affine, shape: tuple[int, ...], axis: tuple[int, ...] | None
+    ) -> Affine:
+        """An array reduced along `axis`, with each entry where it was reduced from."""
+        return a.flat().taken(_targets(shape, axis)[0], shape)
+
+    # ---- matrices
+
+    def inner(self, matrix: Affine, weights: FloatArray) -> Affine:
+        """The sum of the entries times constant weights."""
+        return matrix.mapped(Sparse(weights.reshape(1, -1)), ())
+
+    def largest_eigenvalue(self, matrix: Affine) -> Affine:
+        """t >= the largest eigenvalue of the symmetric part: t I − A is semidefinite."""
+        order = matrix.shape[0]
+        t = self.unknown(())
+        self.semidefinite(t.scaled(np.eye(order)) - _symmetric_part(matrix))
+        return t
+
+    def log_determinant(self, matrix: Affine) -> Affine:
+        """t <= log det A: [A, Z; Z', diag(Z)] is semidefinite, Z lower triangular, t <= Σ log Z[i, i]."""
+        order = matrix.shape[0]
+        row, column = np.tril_indices(order)
+        places = Sparse(
+            (np.ones(row.size), (row * order + column, np.arange(row.size))),
+            shape=(order * order, row.size),
+        )
+        entries = self.unknown((row.size,))
+        lower = entries.mapped(places, (order, order))
+        diagonal = entries.taken(np.flatnonzero(row == column), (order,))
+        below = diagonal.broadcast((order, order)).scaled(np.eye(order))
+        self.semidefinite(_blocks(_symmetric_part(matrix), lower, below))
+        return self.summed(self.log(diagonal), None)
+
+    def matrix_fraction(self, above: Affine, matrix: Affine) -> Affine:
+        """t >= trace(X' inv(P) X): [P, X; X', T] is semidefinite, t = trace T."""
+        corner = self.symmetric_unknown(above.shape[1])
+        self.semidefinite(_blocks(_symmetric_part(matrix), above, corner))
+        return self.inner(corner, np.eye(above.shape[1]))
+
+    def log_matrix_fraction(self, above: FloatArray, matrix: Affine) -> Affine:
+        """t >= log trace(X' inv(P) X): [P, w X; w X', S] is semidefinite, trace S <= w, −t <= log w."""
+        w, corner = self.unknown(()), self.symmetric_unknown(above.shape[1])
+        self.semidefinite(_blocks(_symmetric_part(matrix), w.scaled(above), corner))
+        self.nonnegative(w - self.inner(corner, np.eye(above.shape[1])))
+        return -self.log(w)
+
+    def symmetric_unknown(self, order: int) -> Affine:
+        """A new symmetric matrix."""
+        row, column = np.triu_indices(order)
+        numbers = np.zeros((order, order), dtype=np.intp)
+        numbers[row, column] = numbers[column, row] = np.arange(row.size)
+        return self.unknown((row.size,)).taken(numbers.reshape(-1), (order, order))
+
+    def perron_eigenvalue(self, logarithms: Affine) -> Affine:
+        """t >= log of the largest eigenvalue of a positive matrix: Σ_j A[i, j] v[j] <= exp(t) v[i]."""
+        order = logarithms.shape[0]
+        t, v = self.unknown(()), self.unknown((order,))
+        terms = logarithms + v.reshaped((1, order)) - v.reshaped((order, 1)) - t
+        self.zero(v.taken(np.zeros(1, dtype=np.intp), (1,)))  # v is given up to a factor
+        rows = np.repeat(np.arange(order), order)
+        self.sum_exp_at_most_one(terms.flat(), rows, order)
+        return t
 
     # ---- the program
 
+    def add_quadratic(self, terms: Affine, matrix: Any) -> None:
+        """terms' Q terms in the objective; Q stays as sparse as it is."""
+        if not terms.is_constant and terms.matrix.nnz > terms.size:
+            r = self.unknown((terms.size,))
+            self.zero(r - terms.flat())
+            terms = r
+        self.quadratics.append((terms.flat(), scipy.sparse.csr_array(matrix)))
+
     def program(self, objective: Affine) -> ConeProgram:
-        """Minimise an affine function of the unknowns over the rows."""
+        """Minimise an affine function of the unknowns, and the quadratic terms, over the rows."""
         linear = np.zeros(self.size)
         if objective.matrix is not None:
             row = objective.rows(self.size)
             np.add.at(linear, row.indices, row.data)
+        quadratic = None
+        for terms, matrix in self.quadratics:
+            own = terms.rows(self.size)
+            part = own.T @ (2.0 * matrix) @ own
+            quadratic = part if quadratic is None else quadratic + part
+            linear += own.T @ (2.0 * (matrix @ terms.offset))
         rows = joined([affine for _, affine in self.blocks])
         # affine = b − A x in K
         matrix = scipy.sparse.csc_matrix(-rows.rows(self.size))
-        return cone_program(linear, matrix, rows.offset, [block for block, _ in self.blocks])
+        cones = [cone for group, _ in self.blocks for cone in group]
+        return cone_program(linear, matrix, rows.offset, cones, quadratic)
 
     def starts(self) -> NDArray[np.intp]:
-        """Where the rows of each block begin."""
-        sizes = [block.size for block, _ in self.blocks]
+        """Where the rows of each group begin."""
+        sizes = [affine.size for _, affine in self.blocks]
         return np.concatenate([[0], np.cumsum(sizes)]).astype(np.intp)
 
 
@@ -204,11 +406,18 @@ def _interleaved(parts: list[Affine]) -> Affine:
     return whole.taken(order, (whole.size,))
 
 
-def _columns(rows: Affine) -> list[Affine]:
-    count, length = rows.shape
-    return [rows.taken(np.arange(count) * length + j, (count,)) for j in range(length)]
+def _symmetric_part(matrix: Affine) -> Affine:
+    return (matrix + matrix.transposed()).scaled(0.5)
 
 
-def _stacked_columns(columns: list[Affine]) -> Affine:
-    whole = _interleaved(columns)
-    return whole.reshaped((columns[0].size, len(columns)))
+def _blocks(corner: Affine, side: Affine, below: Affine) -> Affine:
+    """The symmetric matrix [A, B; B', C]."""
+    first, second = side.shape
+    order = first + second
+    numbers = np.empty((order, order), dtype=np.intp)
+    numbers[:first, :first] = np.arange(first * first).reshape(first, first)
+    beside = first * first + np.arange(first * second).reshape(first, second)
+    numbers[:first, first:], numbers[first:, :first] = beside, beside.T
+    start = first * order
+    numbers[first:, first:] = start + np.arange(second * second).reshape(second, second)
+    return joined([corner, side, below]).taken(numbers.reshape(-1), (order, order))

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
+import scipy
 from numpy.typing import NDArray
 
 from hcmodel.atoms.rules import Argument, Contraction, Dependence
@@ -30,11 +31,12 @@ def coefficients(
     if dependence is Dependence.ELEMENTWISE:
         return _scaling(expression, shape, constants)
     if dependence is Dependence.REDUCTION and len(expression.args) == 1:
-        return _reduction(expression, params)
+        found = _reduction(expression, params)
+        return _probed(expression, place, constants) if found is None else found
     if isinstance(dependence, Contraction) and len(expression.args) <= 2:
         other = next((each for each in constants if each is not None), None)
         return _contraction(dependence.subscripts, place, shape, other, expression.shape)
-    return None
+    return _probed(expression, place, constants) if place in atom.linear_in else None
 
 
 def is_one(exponent: Any) -> bool:
@@ -58,6 +60,7 @@ def _reduction(expression: Apply, params: dict[str, Any]) -> SparseMatrix | None
     """The matrix of a sum over axes with one weight for all entries; None for anything else."""
     shape, count = expression.args[0].shape, expression.args[0].size
     axes = params.get("axis")
+    axes = (axes,) if isinstance(axes, int) else axes
     every = range(len(shape)) if axes is None else axes
     thin = tuple(1 if i in every else n for i, n in enumerate(shape))
     if int(np.prod(thin, dtype=int)) != expression.size:
@@ -67,6 +70,19 @@ def _reduction(expression: Apply, params: dict[str, Any]) -> SparseMatrix | None
     total = float(np.sum(expression.atom.function(np, np.ones(shape), **params)))
     weights = np.full(count, total / max(count, 1))
     return Sparse((weights, (rows, np.arange(count))), shape=(expression.size, count))
+
+
+def _probed(expression: Apply, place: int, constants: Sequence[FloatArray | None]) -> SparseMatrix:
+    """The matrix of a linear function of which nothing else is known, column by column."""
+    shape, count = expression.args[place].shape, expression.args[place].size
+    columns = []
+    for unit in np.eye(count):
+        operands = [
+            unit.reshape(shape) if i == place else dense(each) for i, each in enumerate(constants)
+        ]
+        found = expression.atom.function(np, *operands, **dict(expression.params))
+        columns.append(scipy.sparse.csc_array(np.reshape(found, (-1, 1))))
+    return Sparse(scipy.sparse.hstack(columns, format="csr"))
 
 
 def _contraction(

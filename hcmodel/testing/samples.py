@@ -95,6 +95,20 @@ def norm_reference(p: float) -> Callable[..., Any]:
     return lambda a, axis: np.sum(np.abs(a) ** p, axis=axis) ** (1 / p)
 
 
+def largest_reference(k: int) -> Callable[..., Any]:
+    def reference(a: np.ndarray, axis: Any) -> Any:
+        axes = tuple(range(a.ndim)) if axis is None else axis
+        moved = np.moveaxis(a, axes, range(-len(axes), 0)) if axes else a
+        kept = moved.shape[: a.ndim - len(axes)]
+        return np.sort(moved.reshape(*kept, -1), axis=-1)[..., -k:].sum(axis=-1)
+
+    return reference
+
+
+def geometric_mean(a: np.ndarray, axis: Any) -> Any:
+    return np.exp(np.mean(np.log(a), axis=axis))
+
+
 stable = np.array([[-1.0, 0.4], [-0.3, -0.8]])
 
 _ALL: list[Sample] = [
@@ -119,12 +133,16 @@ _ALL: list[Sample] = [
     *unary("tanh", np.tanh, real),
     *unary("sigmoid", scipy.special.expit, real),
     *unary("softplus", lambda a: np.log1p(np.exp(a)), real),
+    Sample("huber", (real(2, 2),), lambda a: 2 * scipy.special.huber(1.0, a), {"M": 1.0}),
+    Sample("huber", (real(3),), lambda a: 2 * scipy.special.huber(0.4, a), {"M": 0.4}),
     *unary("abs", np.abs, real),
     *binary("maximum", np.maximum),
     Sample("maximum", (real(2), real(2), real(2)), lambda *a: np.max(a, axis=0)),
     *binary("minimum", np.minimum),
     *reduction("max", np.max),
     *reduction("min", np.min),
+    *reduction("sum_largest", largest_reference(1), k=1),
+    *reduction("sum_largest", largest_reference(2), k=2)[:4],
     *reduction("norm", norm_reference(1.0), p=1.0),
     *reduction("norm", norm_reference(2.0), p=2.0),
     *reduction("norm", norm_reference(3.0), p=3.0),
@@ -134,6 +152,19 @@ _ALL: list[Sample] = [
     *reduction("mean", np.mean),
     *reduction("prod", np.prod),
     Sample("prod", (np.array([0.0, 2.0, 0.0, 3.0]),), np.prod, {"axis": None}),
+    *reduction("geo_mean", geometric_mean, positive, p=None),
+    Sample(
+        "geo_mean",
+        (positive(3),),
+        lambda a: a[0] ** 0.25 * a[2] ** 0.75,
+        {"p": (1.0, 0.0, 3.0), "axis": None},
+    ),
+    Sample(
+        "geo_mean",
+        (positive(2, 2),),
+        lambda a: np.prod(a ** np.array([0.4, 0.6]), axis=1),
+        {"p": (2.0, 3.0), "axis": 1},
+    ),
     Sample("cumsum", (real(4),), np.cumsum, {"axis": 0}),
     Sample("cumsum", (real(2, 3),), lambda a: np.cumsum(a, axis=1), {"axis": 1}),
     Sample("cumsum", (real(2, 3),), np.cumsum, {"axis": None}),
@@ -142,6 +173,7 @@ _ALL: list[Sample] = [
     Sample("softmax", (real(2, 3),), lambda a: scipy.special.softmax(a, axis=1), {"axis": 1}),
     *unary("entr", scipy.special.entr, positive),
     *binary("kl_div", scipy.special.kl_div, positive),
+    *binary("rel_entr", scipy.special.rel_entr, positive),
     Sample("index", (real(4),), lambda a: a[2], {"key": 2}),
     Sample(
         "index", (real(4, 3),), lambda a: a[1:, [0, 0, 2]], {"key": (slice(1, None), [0, 0, 2])}
@@ -183,10 +215,19 @@ _ALL: list[Sample] = [
     ),
     Sample("trace", (real(3, 3),), np.trace),
     Sample("quad_form", (real(3), real(3, 3)), lambda x, P: x @ P @ x),
+    Sample("quad_over_lin", (real(3), positive()), lambda X, y: np.sum(X**2) / y),
+    Sample("quad_over_lin", (real(2, 2), positive()), lambda X, y: np.sum(X**2) / y),
+    Sample("lambda_max", (definite(3),), lambda A: np.linalg.eigvalsh(A)[-1]),
+    Sample("lambda_max", (real(2, 2),), lambda A: np.linalg.eigvalsh((A + A.T) / 2)[-1]),
+    Sample("matrix_frac", (real(2), definite(2)), lambda x, P: x @ np.linalg.solve(P, x)),
+    Sample(
+        "matrix_frac", (real(2, 3), definite(2)), lambda X, P: np.trace(X.T @ np.linalg.solve(P, X))
+    ),
     Sample("inv", (definite(3),), np.linalg.inv),
     Sample("solve", (definite(2), real(2)), np.linalg.solve),
     Sample("solve", (definite(2), real(2, 3)), np.linalg.solve),
     Sample("det", (real(3, 3),), np.linalg.det),
+    Sample("det", (definite(2),), np.linalg.det),
     Sample("logdet", (definite(3),), lambda A: np.linalg.slogdet(A)[1]),
     Sample(
         "lyap", (stable, definite(2)), lambda A, Q: scipy.linalg.solve_continuous_lyapunov(A, -Q)

@@ -68,6 +68,21 @@ TABLE: list[tuple[str, list[Argument], dict[str, Any], str, Curvature]] = [
     ("logdet", [argument(U, (2, 2))], {}, "curvature", UNKNOWN),
     ("det", [argument(U, (2, 2), matrix=MatrixKind.DEFINITE)], {}, "plain_to_log", CONCAVE),
     ("prod", [argument(P, (3,))], {"axis": None}, "log_curvature", AFFINE),
+    ("rel_entr", [argument(P), argument(P)], {}, "curvature", CONVEX),
+    ("huber", [argument()], {"M": 1.0}, "curvature", CONVEX),
+    ("geo_mean", [argument(Z, (3,))], {"axis": None, "p": None}, "curvature", CONCAVE),
+    ("geo_mean", [argument(P, (3,))], {"axis": None, "p": None}, "log_curvature", AFFINE),
+    ("sum_largest", [argument(U, (3,))], {"axis": None, "k": 2}, "curvature", CONVEX),
+    ("quad_over_lin", [argument(U, (3,)), argument(P)], {}, "curvature", CONVEX),
+    ("lambda_max", [argument(U, (2, 2))], {}, "curvature", CONVEX),
+    (
+        "matrix_frac",
+        [argument(U, (2,)), argument(U, (2, 2), matrix=MatrixKind.DEFINITE)],
+        {},
+        "curvature",
+        CONVEX,
+    ),
+    ("matrix_frac", [argument(U, (2,)), argument(U, (2, 2))], {}, "curvature", UNKNOWN),
 ]
 
 
@@ -80,9 +95,8 @@ def test_the_table_of_the_mathematics_is_declared(
 
 def test_kinks_are_declared() -> None:
     vector = [argument(U, (2,))]
-    polyhedral = {
-        name for name, a in ATOMS.items() if a.kind(vector, {"p": 1.0}) is not Kind.SMOOTH
-    }
-    assert polyhedral == {"abs", "max", "min", "maximum", "minimum", "norm"}
+    kinked = {name for name, a in ATOMS.items() if a.kind(vector, {"p": 1.0}) is not Kind.SMOOTH}
+    polyhedral = {"abs", "max", "min", "maximum", "minimum", "norm", "sum_largest"}
+    assert kinked == polyhedral | {"lambda_max"}
     assert ATOMS["norm"].kind(vector, {"p": 2.0}) is Kind.KINKED
     assert ATOMS["norm"].kind(vector, {"p": np.inf}) is Kind.POLYHEDRAL

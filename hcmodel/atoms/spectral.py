@@ -1,0 +1,109 @@
+"""Eigenvalues of symmetric matrices."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from hcmodel.atoms import cones, enclosures
+from hcmodel.atoms.atom import atom
+from hcmodel.atoms.autodiff import define_pullback, detached, primitive
+from hcmodel.atoms.autodiff import xp as traced
+from hcmodel.atoms.rules import (
+    Arguments,
+    Curvature,
+    Kind,
+    MatrixKind,
+    Monotonicity,
+    Params,
+    Sign,
+    same_sign,
+)
+from hcmodel.atoms.shape_rules import scalar_of_square
+
+# Eigenvalues that are closer than this share of the largest size count as one: its eigenvector then is
+# one of many, and has no derivative.
+MULTIPLE = 1e-12
+
+
+@primitive
+def _largest(matrix: Any) -> Any:
+    """The largest eigenvalue of a symmetric matrix."""
+    return np.linalg.eigvalsh(matrix)[-1]
+
+
+@primitive
+def _projector(matrix: Any) -> Any:
+    """v v' of the eigenvector v of the largest eigenvalue."""
+    vector = np.linalg.eigh(matrix)[1][:, -1]
+    return np.outer(vector, vector)
+
+
+def _largest_pullback(argnums: Sequence[int], answer: Any, args: Any, keywords: Any) -> Any:
+    return lambda cotangent: [cotangent * _projector(args[0])]
+
+
+def _projector_pullback(argnums: Sequence[int], answer: Any, args: Any, keywords: Any) -> Any:
+    """dv = (λ - A)⁺ dA v, by perturbation of a simple eigenvalue."""
+    values, vectors = np.linalg.eigh(np.asarray(detached(args[0])))
+    gaps = values[-1] - values
+    simple = gaps > MULTIPLE * np.max(np.abs(values), initial=0.0)
+    inverse = (vectors * np.where(simple, 1.0 / np.where(simple, gaps, 1.0), 0.0)) @ vectors.T
+    top = vectors[:, -1:]
+
+    def pull(cotangent: Any) -> Any:
+        change = traced.dot(inverse, traced.dot((cotangent + cotangent.T) / 2, top))
+        return [traced.dot(change, top.T) + traced.dot(top, change.T)]
+
+    return pull
+
+
+define_pullback(_largest, _largest_pullback)
+define_pullback(_projector, _projector_pullback)
+
+
+def _eigenvalue_sign(arguments: Arguments, params: Params) -> Sign:
+    """As the matrix is definite; else at least the largest entry of the diagonal."""
+    kind, entries = arguments[0].matrix, same_sign(arguments, params)
+    if kind is MatrixKind.DEFINITE or entries is Sign.POSITIVE:
+        return Sign.POSITIVE
+    if kind is MatrixKind.SEMIDEFINITE or entries is Sign.NONNEGATIVE:
+        return Sign.NONNEGATIVE
+    return Sign.ZERO if entries is Sign.ZERO else Sign.UNKNOWN
+
+
+def _eigenvalue_monotonicity(arguments: Arguments, params: Params) -> Monotonicity:
+    """Rising in the entries of a matrix without negative ones (Perron and Frobenius)."""
+    if arguments[0].sign.is_nonnegative:
+        return Monotonicity.INCREASING
+    return Monotonicity.UNKNOWN
+
+
+def _eigenvalue_enclosure(ranges: enclosures.Ranges) -> enclosures.Interval:
+    """From the largest entry of the diagonal to the largest of Gershgorin's circles."""
+    low, high = ranges.inside[0]
+    sizes = np.maximum(np.abs(low), np.abs(high))
+    beside = (sizes + sizes.T) / 2
+    np.fill_diagonal(beside, 0.0)
+    ends = np.max(np.diag(low)), np.max(np.diag(high) + beside.sum(axis=1))
+    return enclosures.outward(enclosures.ordered(np.asarray(ends[0]), np.asarray(ends[1])))
+
+
+@atom(
+    shape=scalar_of_square,
+    sign=_eigenvalue_sign,
+    monotonicity=_eigenvalue_monotonicity,
+    curvature=Curvature.CONVEX,
+    log_curvature=Curvature.CONVEX,
+    kind=Kind.KINKED,
+    homogeneous=True,
+    superlinear=True,
+    enclosure=_eigenvalue_enclosure,
+    cone_form=cones.LARGEST_EIGENVALUE,
+)
+def lambda_max(xp: Any, A: Any) -> Any:
+    """The largest eigenvalue of a symmetric matrix, in general of (A + A.T) / 2."""
+    symmetric = (A + xp.transpose(A)) / 2
+    return _largest(symmetric)
