@@ -35,9 +35,9 @@ from hcmodel.reductions.cone_squares import (
     quadratic_objective,
     squares_bound,
 )
+from hcmodel.reductions.cone_terms import moved_entries, spread_terms, weighted_places
 from hcmodel.reductions.linear_maps import coefficients, is_one, raveled
 from hcmodel.reductions.sign import signed_objective
-from hcmodel.reductions.terms import moved_entries, spread_terms, weighted_places
 from hcmodel.solvers.qp.cone_program import ConeBlock, ConeKind
 
 FloatArray = NDArray[np.float64]

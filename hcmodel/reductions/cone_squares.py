@@ -22,8 +22,8 @@ from hcmodel.facts.node_facts import Node
 from hcmodel.facts.patterns import Kind, Pattern
 from hcmodel.reductions.affine import Affine, joined
 from hcmodel.reductions.cone_sides import Side
+from hcmodel.reductions.cone_terms import Terms, moved_terms, spread_terms, weighted_places
 from hcmodel.reductions.linear_maps import raveled
-from hcmodel.reductions.terms import Terms, moved_terms, spread_terms, weighted_places
 
 if TYPE_CHECKING:
     from hcmodel.reductions.cone_bounds import Translation
