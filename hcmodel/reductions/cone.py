@@ -18,7 +18,7 @@ from hcmodel.proof.prove import Proof
 from hcmodel.reductions.cone_bounds import Translation
 from hcmodel.reductions.cone_sides import NoConeForm
 from hcmodel.reductions.reduction import Duals, Reduction, Refusal
-from hcmodel.solvers.qp.cone_program import ConeBlock, ConeProgram
+from hcmodel.solvers.qp.cone_program import ConeProgram
 
 FloatArray = NDArray[np.float64]
 
@@ -31,6 +31,7 @@ class Cone(Reduction[Model, ConeProgram]):
         self.logs = translation.logs
         self._proof = translation.proof
         self._places = translation.places
+        self._starts = translation.rows.starts()
 
     @staticmethod
     def of(model: Model, proof: Proof) -> Cone | Refusal:
@@ -71,8 +72,7 @@ class Cone(Reduction[Model, ConeProgram]):
     @functools.cached_property
     def rows(self) -> Duals:
         """The row of the program of each entry of each constraint; −1 where an entry has none."""
-        starts = _starts(self.after.cones)
-        return self._numbers([int(starts[place.block]) for place in self._places])
+        return self._numbers([int(self._starts[place.block]) for place in self._places])
 
     @property
     def signs(self) -> Duals:
@@ -98,8 +98,3 @@ class Cone(Reduction[Model, ConeProgram]):
                 own.reshape(-1)[constraint.rows] = start + np.arange(constraint.rows.size)
             found.append(own)
         return Duals(tuple(found))
-
-
-def _starts(cones: Sequence[ConeBlock]) -> NDArray[np.intp]:
-    """Where the rows of each block begin."""
-    return np.cumsum([0, *[cone.size for cone in cones]]).astype(np.intp)
