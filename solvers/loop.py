@@ -47,13 +47,15 @@ class WholeProgram:
     """A convex program that says the same as the functions of a task, in the task's coordinates.
 
     Its unknowns begin with the vector of the task, and `rows[i]` is the row of the program that stands
-    for row i of the task, whose multiplier is `signs[i]` times the program's. `relaxed` makes the
-    program of the least relaxation.
+    for row i of the task, whose multiplier is `signs[i]` times the program's. `bounds` are the rows of
+    the program that bound an entry of the vector, these entries, and the bounds. `relaxed` makes
+    the program of the least relaxation.
     """
 
     program: Any
     rows: NDArray[np.intp]
     signs: FloatArray
+    bounds: tuple[NDArray[np.intp], NDArray[np.intp], FloatArray]
     relaxed: Callable[[], RelaxedProgram] | None = None
 
     def multipliers(self, dual: FloatArray) -> FloatArray:

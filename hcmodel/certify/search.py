@@ -150,8 +150,14 @@ class Search:
             self.enclose("")
         if enough(self.value):
             return
-        self._fit(here)
+        if not fair(self.value):
+            self._fit(here)
         self._walk(POLISHING, enough)
+        if not fair(self.value):
+            self._search_on(enough, fair)
+
+    def _search_on(self, enough: Enough, fair: Enough) -> None:
+        """What costs programs or many evaluations."""
         for probing in PROBES:
             if not np.isfinite(self.value):
                 self.enclose(probing)

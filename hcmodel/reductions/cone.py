@@ -32,6 +32,7 @@ class Cone(Reduction[Model, ConeProgram]):
         self._proof = translation.proof
         self._places = translation.places
         self._starts = translation.rows.starts()
+        self._bounds = translation.bounds
 
     @staticmethod
     def of(model: Model, proof: Proof) -> Cone | Refusal:
@@ -73,6 +74,18 @@ class Cone(Reduction[Model, ConeProgram]):
     def rows(self) -> Duals:
         """The row of the program of each entry of each constraint; −1 where an entry has none."""
         return self._numbers([int(self._starts[place.block]) for place in self._places])
+
+    def bounds(self) -> tuple[NDArray[np.intp], NDArray[np.intp], FloatArray]:
+        """The rows of the program that are bounds, the entries of u that they bound, and the bounds."""
+        starts, none = self._starts, np.zeros(0, dtype=np.intp)
+        rows = [starts[each.block] + np.arange(each.entries.size) for each in self._bounds]
+        entries = [each.entries for each in self._bounds]
+        values = [each.values for each in self._bounds]
+        return (
+            np.concatenate([none, *rows]),
+            np.concatenate([none, *entries]),
+            np.concatenate([np.zeros(0), *values]),
+        )
 
     @property
     def signs(self) -> Duals:

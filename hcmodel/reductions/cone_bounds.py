@@ -55,6 +55,15 @@ class Place:
     sign: float = 1.0
 
 
+@dataclass(frozen=True)
+class Bounds:
+    """The block of bounds of some entries of u, and what bounds them."""
+
+    block: int
+    entries: NDArray[np.intp]
+    values: FloatArray
+
+
 class Translation:
     """The proof's nodes as bounds; each is made once for each side that is wanted.
 
@@ -70,6 +79,7 @@ class Translation:
         self.logs = np.zeros(model.layout.size, dtype=bool)
         self.coordinates: Mapping[Variable, str] = proof.coordinates
         self._known: dict[tuple[int, str, Side], Affine] = {}
+        self.bounds: list[Bounds] = []
         for variable in model.variables:
             self.logs[model.layout.slice(variable)] = proof.coordinates[variable] == "log"
         self._add_domain()
@@ -101,9 +111,11 @@ class Translation:
         if fixed.size:
             self.rows.zero(u.taken(fixed, (fixed.size,)) - Affine.constant(rows.lower[fixed]))
         if low.size:
-            self.rows.nonnegative(u.taken(low, (low.size,)) - Affine.constant(rows.lower[low]))
+            own = u.taken(low, (low.size,)) - Affine.constant(rows.lower[low])
+            self.bounds.append(Bounds(self.rows.nonnegative(own), low, rows.lower[low]))
         if high.size:
-            self.rows.nonnegative(Affine.constant(rows.upper[high]) - u.taken(high, (high.size,)))
+            own = Affine.constant(rows.upper[high]) - u.taken(high, (high.size,))
+            self.bounds.append(Bounds(self.rows.nonnegative(own), high, rows.upper[high]))
         for cone in rows.cones:
             affine = Affine((cone.offset.size,), cone.offset, Sparse(cone.matrix))
             kind = ConeKind.ZERO if cone.kind == "zero" else ConeKind.PSD_TRIANGLE

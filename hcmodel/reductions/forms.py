@@ -76,7 +76,7 @@ class Form:
             return RelaxedProgram(program, canonical.layout.size, numbers(rows), numbers(others))
 
         signs = canonical.multipliers(cone.signs)
-        return WholeProgram(cone.after, numbers(cone.rows), signs, relaxed)
+        return WholeProgram(cone.after, numbers(cone.rows), signs, cone.bounds(), relaxed)
 
     @property
     def program(self) -> SmoothProgram:

@@ -200,7 +200,9 @@ def _whole(
         [block for block, _, _ in blocks],
         quadratic,
     )
-    return WholeProgram(program, np.array(rows, dtype=np.intp), np.ones(len(rows)))
+    none = np.zeros(0, dtype=np.intp)
+    bounds = (none, none, np.zeros(0))
+    return WholeProgram(program, np.array(rows, dtype=np.intp), np.ones(len(rows)), bounds)
 
 
 def _between(count: int, low: float, high: float, width: int | None = None) -> Rows:

@@ -11,6 +11,7 @@ import time
 from dataclasses import dataclass, replace
 
 import numpy as np
+from numpy.typing import NDArray
 
 from hcmodel.solvers.loop import Task, WholeProgram
 from hcmodel.solvers.numerics import BACKEND_ROUNDING
@@ -26,6 +27,8 @@ from hcmodel.solvers.qp import (
 from hcmodel.solvers.result import Termination
 from hcmodel.solvers.second_order.direct import Answer
 
+FloatArray = NDArray[np.float64]
+
 ENDS = {
     ConeStatus.SOLVED: Termination.CONVERGED,
     ConeStatus.ALMOST_SOLVED: Termination.STALLED,
@@ -34,6 +37,8 @@ ENDS = {
     ConeStatus.UNBOUNDED: Termination.STALLED,  # under logarithms a direction says nothing of x
     ConeStatus.ALMOST_UNBOUNDED: Termination.STALLED,
 }
+# How near to a bound, relatively, an entry is that the bound may hold: the root of the accuracy.
+NEAR = BACKEND_ROUNDING**0.5
 # Where a backend ends like this, the rows may contradict each other.
 DOUBTFUL = (
     ConeStatus.INFEASIBLE,
@@ -89,7 +94,7 @@ class ConeMethod:
     def _answer(self, task: Task, whole: WholeProgram, solution: ConeSolution) -> Answer:
         return Answer(
             ENDS[solution.status],
-            point=solution.primal[: task.domain.dimension],
+            point=_snapped(solution, whole, task.domain.dimension),
             multipliers=whole.multipliers(solution.dual),
             iterations=solution.iterations,
         )
@@ -113,3 +118,17 @@ class ConeMethod:
         return Answer(
             Termination.INFEASIBLE_STATIONARY, point, conflict=weights, iterations=iterations
         )
+
+
+def _snapped(solution: ConeSolution, whole: WholeProgram, dimension: int) -> FloatArray:
+    """The point with entries at the bounds that hold them: an interior-point method stops short of them.
+
+    A bound is taken to hold an entry if its multiplier exceeds the distance to it; a wrong guess is
+    undone by the Newton step that follows, or leaves a point that is judged like any other.
+    """
+    point = solution.primal[:dimension].copy()
+    rows, entries, values = whole.bounds
+    held = solution.dual[rows] > np.maximum(solution.slack[rows], 0.0)
+    held &= np.abs(point[entries] - values) <= NEAR * np.maximum(1.0, np.abs(values))
+    point[entries[held]] = values[held]
+    return point
