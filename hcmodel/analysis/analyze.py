@@ -22,8 +22,8 @@ from hcmodel.expressions.model import Model
 from hcmodel.grammar import syntax
 from hcmodel.grammar.diagnostics import normalize_newlines
 from hcmodel.maps.declared import complete
-from hcmodel.maps.separable import LOG, declared_coordinates
-from hcmodel.proof.prove import Failure, Proof, prove
+from hcmodel.maps.separable import LOG
+from hcmodel.proof.prove import Failure, Proof
 from hcmodel.reductions.forms import Forms
 from hcmodel.report.analysis import analysis_html, analysis_json, analysis_text
 from hcmodel.solvers.theory.theorems import Constants
@@ -77,13 +77,13 @@ def analyze(forms: Forms, samples: int = 200, seed: int = 0) -> Analysis:
     model = forms.sign.before
     if model.hidden is None:
         return _without_map(forms, samples, seed)
-    coordinates = declared_coordinates(model.hidden, model.variables)
-    declared = None if coordinates is None else _prove(model, coordinates)
+    coordinates = forms.declared()
+    declared = None if coordinates is None else forms.prove(coordinates, model.source)
     if declared is not None and declared.proven:
         return _proven(forms, declared, samples, seed)
     hidden = HiddenMap(forms, complete(model.hidden, model.variables))
     findings = refute(hidden, samples, seed)
-    free = _prove(model)
+    free = forms.prove(source=model.source)
     conditions = list(findings.conditions)
     if free.proven and findings.counterexample is None:
         note = (
@@ -110,7 +110,7 @@ def analyze(forms: Forms, samples: int = 200, seed: int = 0) -> Analysis:
 
 def _without_map(forms: Forms, samples: int, seed: int) -> Analysis:
     model = forms.sign.before
-    proof = _prove(model)
+    proof = forms.prove(source=model.source)
     if proof.proven:
         return _proven(forms, proof, samples, seed)
     example, seen = refute_by_kkt(forms, samples, seed)
@@ -130,7 +130,7 @@ def _proven(
 ) -> Analysis:
     model = forms.sign.before
     few = min(samples, CONSTANTS.samples)
-    constants, labels = constants_in(forms, proof.coordinates, few, seed)
+    constants, labels = constants_in(forms, forms.coordinates_of(proof), few, seed)
     return Analysis(
         verdict=PROVEN,
         coordinates=_texts(proof.coordinates),
@@ -139,16 +139,6 @@ def _proven(
         labels=labels,
         conditions=(*conditions, *_data_condition(model)),
         source=_text(model),
-    )
-
-
-def _prove(model: Model, fixed: Mapping[Variable, str] | None = None) -> Proof:
-    return prove(
-        model.objective.expression,
-        model.sign,
-        model.constraints,
-        fixed=fixed,
-        source=model.source,
     )
 
 

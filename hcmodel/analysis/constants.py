@@ -16,8 +16,7 @@ from hcmodel.analysis.analysis_options import CONSTANTS
 from hcmodel.analysis.hidden_map import OBJECTIVE, HiddenMap, MapPoint
 from hcmodel.expressions.leaves import Variable
 from hcmodel.maps.declared import complete
-from hcmodel.maps.separable import LOG, declared_coordinates
-from hcmodel.proof.prove import prove
+from hcmodel.maps.separable import LOG
 from hcmodel.reductions.forms import Forms
 from hcmodel.solvers.algebra.hessians import as_dense
 from hcmodel.solvers.theory.theorems import Constants
@@ -36,10 +35,10 @@ def estimate_constants(forms: Forms, samples: int = 50, seed: int = 0) -> tuple[
     coordinates: Mapping[Variable, str] | None
     model = forms.sign.before
     if model.hidden is not None:
-        coordinates = declared_coordinates(model.hidden, model.variables)
+        coordinates = forms.declared()
     else:
-        proof = prove(model.objective.expression, model.sign, model.constraints)
-        coordinates = proof.coordinates if proof.proven else None
+        proof = forms.prove()
+        coordinates = forms.coordinates_of(proof) if proof.proven else None
     return constants_in(forms, coordinates, samples, seed)
 
 

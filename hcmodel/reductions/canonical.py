@@ -19,7 +19,7 @@ from hcmodel.expressions.constraint import Constraint
 from hcmodel.expressions.layout import Layout
 from hcmodel.expressions.leaves import Expression
 from hcmodel.expressions.model import Model
-from hcmodel.expressions.variable_sets import make_domain
+from hcmodel.expressions.variable_sets import VariableSet, make_domain
 from hcmodel.reductions.reduction import Duals, Origin, same_objects
 from hcmodel.reductions.sign import signed_objective
 from hcmodel.reductions.steepness import steep_entries
@@ -48,10 +48,14 @@ class CanonicalProblem:
     outer: Outer
     domain: Domain
     blocks: tuple[RowBlock, ...]
+    sets: tuple[VariableSet, ...]
+    """The sets of the variables, of which `domain` is made."""
 
     def fits(self, model: Model) -> bool:
         """Whether the model has the same functions and rows, whatever the forms of its rows are."""
         if not same_objects(self.roots, listed_roots(model)):
+            return False
+        if not same_objects(self.sets, [variable.set for variable in model.variables]):
             return False
         blocks = sorted(self.blocks, key=lambda block: block.position)
         return all(
@@ -126,7 +130,8 @@ def canonicalize(model: Model) -> CanonicalProblem:
         forms=_forms(blocks),
     )
     domain = make_domain(model.variables, steep_entries(roots, model.variables))
-    return CanonicalProblem(model.layout, roots, outer, domain, tuple(blocks))
+    sets = tuple(variable.set for variable in model.variables)
+    return CanonicalProblem(model.layout, roots, outer, domain, tuple(blocks), sets)
 
 
 def listed_roots(model: Model) -> tuple[Expression, ...]:

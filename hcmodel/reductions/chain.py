@@ -6,12 +6,14 @@ records of the trace, and the origin of a row.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
 from hcmodel.expressions.model import Model
+from hcmodel.reductions.bounds import Bounds
 from hcmodel.reductions.reduction import Claim, Duals, ModelReduction, Origin
 from hcmodel.reductions.release import Release
 from hcmodel.reductions.smooth import Smooth, SmoothProgram
@@ -71,11 +73,21 @@ class Chain:
             duals, x = step.duals(x, duals), step.point(x)
         return self.end.multipliers(duals)
 
-    def duals_back(self, u: FloatArray, multipliers: FloatArray) -> Duals:
-        """Multipliers of the model's constraints, from those of the program's rows at u."""
+    def duals_back(
+        self, u: FloatArray, multipliers: FloatArray, slope: FloatArray | None = None
+    ) -> Duals:
+        """Multipliers of the model's constraints, from those of the program's rows at u.
+
+        `slope` is the gradient of the Lagrangian by u; rows that became bounds get theirs from it.
+        """
         duals, x = self.end.by_constraint(multipliers), self.end.point_back(u)
+        if slope is not None:
+            duals = replace(duals, sets=self.end.set_duals_back(u, slope))
         for step in reversed(self.steps):
-            duals, x = step.duals_back(x, duals), step.point_back(x)
+            walked = step.duals_back(x, duals)
+            if walked.sets is not None:
+                walked = replace(walked, sets=step.set_duals_back(x, walked.sets))
+            duals, x = walked, step.point_back(x)
         return duals
 
     def value_back(self, value: float) -> float:
@@ -108,4 +120,21 @@ class Chain:
     @property
     def adds_variables(self) -> bool:
         known = set(self.before.variables)
+        if self._bounds is not None:
+            known = {self._bounds.renewed(variable) for variable in known}
         return any(variable not in known for variable in self.end.before.variables)
+
+    @property
+    def _bounds(self) -> Bounds | None:
+        first = self.steps[0] if self.steps else None
+        return first if isinstance(first, Bounds) else None
+
+    @property
+    def has_bound_rows(self) -> bool:
+        """Whether rows of the model are bounds of the program."""
+        return self._bounds is not None
+
+    def bound_rows_only(self, rows: Sequence[FloatArray | None]) -> tuple[FloatArray | None, ...]:
+        """Multipliers of the model's constraints, None for those that are rows of the program too."""
+        wanted = () if self._bounds is None else self._bounds.rows
+        return tuple(each if i in wanted else None for i, each in enumerate(rows))

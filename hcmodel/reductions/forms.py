@@ -7,7 +7,7 @@ asked for and kept while they fit the parameters' values.
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -17,10 +17,11 @@ from numpy.typing import NDArray
 from hcmodel.engines.engine import CompiledStack
 from hcmodel.engines.registry import AUTO
 from hcmodel.expressions.graph import merge
-from hcmodel.expressions.leaves import Expression
+from hcmodel.expressions.leaves import Apply, Expression, Variable
 from hcmodel.expressions.model import Model
 from hcmodel.maps.separable import declared_coordinates
 from hcmodel.proof.prove import Proof, prove
+from hcmodel.reductions.bounds import Bounds
 from hcmodel.reductions.canonical import CanonicalProblem
 from hcmodel.reductions.chain import Chain
 from hcmodel.reductions.cone import Cone
@@ -144,7 +145,16 @@ class Form:
 
     def duals(self, evaluation: Evaluation, multipliers: FloatArray) -> Duals:
         """Multipliers of the model's constraints, from those of the rows at an evaluation."""
-        return self.chain.duals_back(evaluation.point, multipliers)
+        slope = None
+        if self.chain.has_bound_rows and evaluation.differentiable:
+            slope = evaluation.gradient + evaluation.jacobian.T @ multipliers
+        return self.chain.duals_back(evaluation.point, multipliers, slope)
+
+    def conflicting_bounds(self, evaluation: Evaluation, weights: FloatArray) -> Duals:
+        """Weights of the rows that are bounds here and on which a contradiction of rows rests."""
+        slope = evaluation.jacobian.T @ weights
+        found = self.chain.duals_back(evaluation.point, weights, slope)
+        return replace(found, rows=self.chain.bound_rows_only(found.rows))
 
     def multipliers(self, evaluation: Evaluation, duals: Duals) -> FloatArray:
         """Multipliers of the rows at an evaluation, from those of the model's constraints."""
@@ -158,6 +168,7 @@ class Forms:
         self.sign = Sign.of(model)
         self.model = self.sign.after
         self.compiler = Compiler(engine)
+        self._bounds: Bounds | None = None
         self._written: Form | None = None
         self._lift: Lift | None = None
         self._lifted: Form | None = None
@@ -192,6 +203,40 @@ class Forms:
         return self._written
 
     @property
+    def bounds(self) -> Bounds:
+        """The model with rows that are bounds in its variables' sets, as proofs see it."""
+        if self._bounds is None or not self._bounds.refresh():
+            self._bounds = Bounds.of(self.model)
+        return self._bounds
+
+    def prove(self, fixed: Mapping[Variable, str] | None = None, source: Any = None) -> Proof:
+        """The proof of the model, rows that are bounds counted as bounds."""
+        bounds, sign = self.bounds, self.sign.before.sign
+        objective = bounds.after.objective.expression
+        if sign < 0:
+            assert isinstance(objective, Apply)
+            objective = objective.args[0]  # as the user wrote it
+        pinned = {bounds.renewed(variable): kind for variable, kind in (fixed or {}).items()}
+        text = bounds.after.source if source is not None else None
+        return prove(objective, sign, bounds.after.constraints, fixed=pinned, source=text)
+
+    def declared(self) -> dict[Variable, str] | None:
+        """The declared coordinates where they are logarithms and the variables themselves."""
+        bounds = self.bounds
+        if bounds.after.hidden is None:
+            return None
+        renewed = [bounds.renewed(variable) for variable in self.model.variables]
+        found = declared_coordinates(bounds.after.hidden, renewed)
+        if found is None:
+            return None
+        return {bounds.original(variable): kind for variable, kind in found.items()}
+
+    def coordinates_of(self, proof: Proof) -> dict[Variable, str]:
+        """The coordinates of a proof by the variables of the model as written."""
+        found = {self.bounds.original(each): kind for each, kind in proof.coordinates.items()}
+        return {variable: found.get(variable, "identity") for variable in self.model.variables}
+
+    @property
     def lift(self) -> Lift:
         if self._lift is None:
             self._lift = Lift.of(self.model)
@@ -208,13 +253,10 @@ class Forms:
         """The model in hidden coordinates, proven or declared, for the parameters' current values."""
         declared = None
         if self.model.hidden is not None:
-            declared = declared_coordinates(self.model.hidden, self.model.variables)
+            declared = self.declared()
             if declared is None:
                 return self._mapped_form()
-        user = self.sign.before
-        proof = prove(
-            user.objective.expression, user.sign, user.constraints, fixed=declared, source=source
-        )
+        proof = self.prove(declared, source)
         if proof.proven:
             return self._proven_form(proof)
         return None if declared is None else self._separable_form(proof)
@@ -236,37 +278,48 @@ class Forms:
 
     def _proven_form(self, proof: Proof) -> Form | None:
         """The model in the coordinates of a proof, rows in normal form, kinks lifted."""
+        first, model = self._first(), self.bounds.after
         if not self.lift.has_kinks:
-            return self._kept([NormalRows.of(self.model, proof)], None, proof, proof)
-        arranged = NormalRows.of(self.model, proof, forms=False)
+            return self._kept([*first, NormalRows.of(model, proof)], None, proof, proof)
+        arranged = NormalRows.of(model, proof, forms=False)
         lift = Lift.of(arranged.after)
         if not lift.definitions:
-            return self._kept([NormalRows.of(self.model, proof)], None, proof, proof)
+            return self._kept([*first, NormalRows.of(model, proof)], None, proof, proof)
         objective, sign = signed_objective(lift.after)
         again = prove(objective, sign, lift.after.constraints, fixed=proof.coordinates)
         if not again.proven:
             return None
         normal = NormalRows.of(lift.after, again)
-        return self._kept([arranged, lift, normal], lift, proof, again)
+        return self._kept([*first, arranged, lift, normal], lift, proof, again)
+
+    def _first(self) -> list[ModelReduction]:
+        """What comes before all other reductions to hidden coordinates."""
+        return [self.bounds] if self.bounds.rows else []
 
     def _separable_form(self, proof: Proof) -> Form:
         """Coordinates that are declared and not proven leave the rows as they were written."""
-        if not self.lift.definitions:
-            return self._kept([], None, proof, proof)
-        return self._kept([self.lift], self.lift, proof, proof)
+        first = self._first()
+        lift = Lift.of(self.bounds.after) if first else self.lift
+        if not lift.definitions:
+            return self._kept(first, None, proof, proof)
+        return self._kept([*first, lift], lift, proof, proof)
 
     def _kept(
         self, steps: Sequence[ModelReduction], lift: Lift | None, proof: Proof, last: Proof
     ) -> Form:
         """The form of these reductions; the one at hand where nothing but data has changed."""
-        plain = self.model if lift is None else lift.before
+        plain = self.bounds.after if lift is None else lift.before
         final = steps[-1].after if steps else self.model
         rows = tuple((constraint.sense, constraint.form) for constraint in final.constraints)
         coordinates = tuple((each.name, kind) for each, kind in last.coordinates.items())
         lifted = None if lift is None else lift.key()
         if lift is None and steps:
             plain = final
-        key = (_structure(plain), lifted, rows, final.objective_form, coordinates, proof.proven)
+        sets = tuple(variable.set for variable in plain.variables)
+        key = (
+            *(_structure(plain), lifted, rows, final.objective_form, coordinates, proof.proven),
+            sets,
+        )
         if self._proven is None or self._proven[0] != key:
             form = self._form(steps, coordinates=last.coordinates)
             self._proven = key, replace(form, hidden=True)

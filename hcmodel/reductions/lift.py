@@ -256,7 +256,7 @@ class Lift(ModelReduction):
         count = len(self.before.constraints)
         pairs = zip(self.lifted.sources, duals.rows[count:], strict=True)
         added = {source: dual for source, dual in pairs if dual is not None}
-        return Duals(duals.rows[:count], {**duals.added, **added})
+        return replace(duals, rows=duals.rows[:count], added={**duals.added, **added})
 
     def origin(self, origin: Origin) -> Origin | None:
         return origin if origin.position < len(self.before.constraints) else None

@@ -56,6 +56,12 @@ class NormalRows(ModelReduction):
     def duals_back(self, u: FloatArray, duals: Duals) -> Duals:
         return self._scaled(u, duals, np.multiply)
 
+    def set_duals_back(self, u: FloatArray, sets: FloatArray) -> FloatArray:
+        value = values_at(self.after.layout, u, self.after.roots[:1])[0]
+        with np.errstate(all="ignore"):
+            plain = sets / self._objective.slope(float(np.sum(value)))
+        return super().set_duals_back(u, plain)
+
     def _scaled(self, u: FloatArray, duals: Duals, operation: np.ufunc) -> Duals:
         """Multipliers times, or divided by, what turns those of the form into those of left − right."""
         plain = self.after.objective_form == "plain"

@@ -49,11 +49,13 @@ class Duals:
     """Multipliers of the constraints of a model, by position; None where they are unknown.
 
     `added` keeps the multipliers of rows that the model does not have but a reduction adds, so that
-    another reduction of the same kind finds them again.
+    another reduction of the same kind finds them again. `sets` are those of the variables' sets: the
+    gradient of the Lagrangian, which the sets hold back. None where it is not known.
     """
 
     rows: tuple[FloatArray | None, ...]
     added: Mapping[Hashable, FloatArray] = field(default_factory=dict)
+    sets: FloatArray | None = None
 
 
 @dataclass(frozen=True)
@@ -82,6 +84,10 @@ class Reduction(Generic[Before, After]):
         """Read the parameters. False where the structure has changed and the reduction must be remade."""
         return True
 
+    def has_image(self, x: FloatArray) -> bool:
+        """Whether a point of `before` is one of `after`; if not, `point` gives one near to it."""
+        return True
+
     def point(self, x: FloatArray) -> FloatArray:
         """The image of a point of `before`."""
         return moved_point(self.before, self.after, x)
@@ -97,6 +103,10 @@ class Reduction(Generic[Before, After]):
     def duals_back(self, u: FloatArray, duals: Duals) -> Duals:
         """Multipliers of `before` from those of `after`; u is a point of `after`."""
         return duals
+
+    def set_duals_back(self, u: FloatArray, sets: FloatArray) -> FloatArray:
+        """Multipliers of the sets of `before` from those of `after`."""
+        return moved_point(self.after, self.before, sets, fill=0.0)
 
     def value(self, value: float) -> float:
         """The objective of `after` where that of `before` is `value`; increasing."""

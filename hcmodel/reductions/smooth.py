@@ -176,6 +176,10 @@ class Smooth(Reduction[Model, SmoothProgram]):
         stack = self.after.stack
         return stack.point(u) if isinstance(stack, LogStack) else u.copy()
 
+    def set_duals_back(self, u: FloatArray, sets: FloatArray) -> FloatArray:
+        with np.errstate(all="ignore"):
+            return sets / self._slope(u)
+
     def tangent_back(self, u: FloatArray, direction: FloatArray) -> FloatArray:
         return direction * self._slope(u)
 

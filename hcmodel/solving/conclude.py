@@ -8,9 +8,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hcmodel.reductions.forms import Form, Forms
-from hcmodel.reductions.reduction import Duals
+from hcmodel.reductions.reduction import Duals, Origin
 from hcmodel.solvers import kkt
-from hcmodel.solvers.oracle import OracleCalls
+from hcmodel.solvers.oracle import Evaluation, OracleCalls
 from hcmodel.solvers.result import Record, Result
 from hcmodel.solving.evidence import Evidence, Outcome
 from hcmodel.solving.judge import Status, judge
@@ -188,10 +188,28 @@ def _conflict(
     form, result = outcome.form, outcome.result
     assert result.evaluation is not None
     weights = result.evaluation.violations if result.conflict is None else result.conflict
+    origins: list[Origin | None] = []
     if hidden is not None and evidence.conflict is not None:
         form = hidden
-        sizes = hidden.oracle().at(evidence.conflict.reference).magnitudes
-        weights = np.abs(evidence.conflict.multipliers) * sizes
-    largest = max(float(np.max(weights)), np.finfo(float).tiny)
-    origins = [form.chain.origin(int(row)) for row in np.flatnonzero(weights > INVOLVED * largest)]
-    return tuple(naming.row(origin) for origin in origins if origin is not None)
+        there = hidden.oracle().at(evidence.conflict.reference)
+        origins += _bounding_rows(hidden, there, evidence.conflict.multipliers)
+        weights = np.abs(evidence.conflict.multipliers) * there.magnitudes
+    largest = max(float(np.max(weights, initial=0.0)), np.finfo(float).tiny)
+    origins += [form.chain.origin(int(row)) for row in np.flatnonzero(weights > INVOLVED * largest)]
+    found = sorted((each for each in origins if each is not None), key=lambda each: each.position)
+    return tuple(naming.row(origin) for origin in found)
+
+
+def _bounding_rows(form: Form, evaluation: Evaluation, weights: FloatArray) -> list[Origin]:
+    """The rows that are bounds in this form and on which the contradiction of its rows rests."""
+    if not form.chain.has_bound_rows:
+        return []
+    found: list[Origin] = []
+    duals = form.conflicting_bounds(evaluation, weights).rows
+    known = [dual for dual in duals if dual is not None]
+    largest = max((float(np.max(dual, initial=0.0)) for dual in known), default=0.0)
+    for position, dual in enumerate(duals):
+        if dual is not None:
+            entries = np.argwhere(dual > INVOLVED * max(largest, np.finfo(float).tiny))
+            found += [Origin(position, tuple(int(i) for i in entry)) for entry in entries]
+    return found

@@ -54,7 +54,7 @@ class ProblemData:
         """The multipliers of the constraints as written, by name, from x and z of the program."""
         u = np.asarray(primal, dtype=float)[: self._form.canonical.layout.size]
         rows = self._form.canonical.multipliers(self._cone.by_constraint(np.asarray(dual)))
-        found = self._form.chain.duals_back(u, rows).rows
+        found = self._form.duals(self._form.oracle().at(u), rows).rows
         naming = Naming.of(self._forms.sign.before)
         pairs = zip(naming.constraints, found, strict=True)
         return {

@@ -39,6 +39,8 @@ def check_reduction(reduction: Reduction[Any, Any], *, samples: int = 5, seed: i
         x = domain.sample(generator)
         if attempt % 2:
             x = domain.project(start + 1e-3 * (x - start))
+        if not reduction.has_image(x):
+            x = reduction.point_back(reduction.point(x))
         with np.errstate(all="ignore"):
             known = np.isfinite(_objective(reduction.before, x))
         if not known:

@@ -9,6 +9,7 @@ import pytest
 
 from hcmodel.expressions.model import Model
 from hcmodel.proof.prove import prove
+from hcmodel.reductions.bounds import Bounds
 from hcmodel.reductions.lift import Lift
 from hcmodel.reductions.normal_rows import NormalRows
 from hcmodel.reductions.reduction import Claim, Duals, Reduction
@@ -28,6 +29,7 @@ def reductions(model: Model) -> list[Reduction[Any, Any]]:
     """All that applies to a model, one after the other as in a solve."""
     sign = Sign.of(model)
     found: list[Reduction[Any, Any]] = [sign, Triangle.of(sign.after)]
+    found.append(Bounds.of(sign.after))
     lift = Lift.of(sign.after)
     found += [lift, Triangle.of(lift.after)]
     user = sign.before

@@ -1,0 +1,236 @@
+"""Rows that are bounds become bounds: `x >= 0.4`, `2 * x[1:3] <= u`, `cap - x >= 0`.
+
+The model after it has tighter boxes and lacks those rows, so that the proof, the coordinates and the
+methods see them as they see bounds. Rows that the variables' own sets imply are left out, whatever the
+set. The multiplier of a row is that of its bound, where the bound is its own and no other is as tight.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Mapping
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hcmodel.expressions.graph import topological_order
+from hcmodel.expressions.leaves import Apply, Expression, Variable
+from hcmodel.expressions.model import Model
+from hcmodel.expressions.variable_sets import VariableSet, make_domain
+from hcmodel.reductions.bound_rows import BoundRow, Marks, Tightened, sides, tightened
+from hcmodel.reductions.reduction import Duals, ModelReduction, Origin
+
+FloatArray = NDArray[np.float64]
+
+
+class Bounds(ModelReduction):
+    """The model with rows that are bounds in its variables' boxes; variables so changed are new ones."""
+
+    def __init__(
+        self,
+        before: Model,
+        after: Model,
+        found: Tightened,
+        renewed: Mapping[Variable, Variable],
+        sources: Mapping[int, Expression],
+    ) -> None:
+        super().__init__(before, after)
+        self._found = found
+        self._renewed = dict(renewed)
+        self._new = dict(sources)  # of expressions before, by identity, where they are others after
+        self._old = {id(self._new[id(each)]): each for each in _changed(before, self._new)}
+        taken = {row.position for row in found.rows}
+        self._kept = [i for i in range(len(before.constraints)) if i not in taken]
+
+    @staticmethod
+    def of(model: Model) -> Bounds:
+        """The reduction of a minimisation; `rows` is empty where no row is a bound."""
+        found = tightened(model)
+        renewed = {variable: _renewed(variable, found) for variable in found.lower}
+        new: dict[int, Expression] = {id(old): each for old, each in renewed.items()}
+        after = model if not found.rows else _rewritten(model, found, new)
+        return Bounds(model, after, found, renewed, new)
+
+    @property
+    def rows(self) -> tuple[int, ...]:
+        """The positions of the constraints that are bounds, or implied by others."""
+        return tuple(row.position for row in self._found.rows)
+
+    def renewed(self, variable: Variable) -> Variable:
+        """The variable of `after` that stands for one of `before`."""
+        return self._renewed.get(variable, variable)
+
+    def original(self, variable: Variable) -> Variable:
+        """The variable of `before` that one of `after` stands for."""
+        found = self._old.get(id(variable), variable)
+        assert isinstance(found, Variable)
+        return found
+
+    def refresh(self) -> bool:
+        """Bounds may be parameters. Boxes get new numbers; other rows or signs are another model."""
+        if not self._found.parameters:
+            return True
+        found = tightened(self.before)
+        if not found.same_rows(self._found) or found.lower.keys() != self._found.lower.keys():
+            return False
+        sets = {old: found.set_of(old) for old in found.lower}
+        if any(_kind(sets[old]) != _kind(self._renewed[old].set) for old in sets):
+            return False
+        for old, each in sets.items():
+            if not _same_box(each, self._renewed[old].set):
+                self._renewed[old].set = each
+        self._found = found
+        return True
+
+    # ---- points
+
+    def has_image(self, x: FloatArray) -> bool:
+        return bool(np.array_equal(self.point_back(self.point(x)), x))
+
+    def point(self, x: FloatArray) -> FloatArray:
+        """The same point, moved into the boxes."""
+        u = self._moved(x, back=False)
+        for old, new in self._renewed.items():
+            if self.after.layout.holds(new):
+                place = self.after.layout.slice(new)
+                u[place] = np.clip(x[self.before.layout.slice(old)], *_ends(new))
+        return u
+
+    def point_back(self, u: FloatArray) -> FloatArray:
+        x = self._moved(u, back=True)
+        for old in self.before.variables:
+            new = self.renewed(old)
+            if not self.after.layout.holds(new):  # it was in rows alone that are bounds
+                x[self.before.layout.slice(old)] = make_domain([new]).middle()
+        return x
+
+    def tangent_back(self, u: FloatArray, direction: FloatArray) -> FloatArray:
+        return self._moved(direction, back=True)
+
+    def cotangent(self, u: FloatArray, weights: FloatArray) -> FloatArray:
+        return self._moved(weights, back=False)
+
+    def _moved(self, vector: FloatArray, *, back: bool) -> FloatArray:
+        """A vector in the order of the other model; 0 for variables that this one lacks."""
+        before, after = self.before.layout, self.after.layout
+        result = np.zeros(before.size if back else after.size)
+        for old in self.before.variables:
+            new = self.renewed(old)
+            if after.holds(new):
+                places = (before.slice(old), after.slice(new))
+                target, source = places if back else places[::-1]
+                result[target] = vector[source]
+        return result
+
+    # ---- multipliers
+
+    def duals(self, x: FloatArray, duals: Duals) -> Duals:
+        rows = tuple(duals.rows[position] for position in self._kept)
+        return replace(duals, rows=rows, added=_translated(duals.added, self._new))
+
+    def duals_back(self, u: FloatArray, duals: Duals) -> Duals:
+        rows: list[FloatArray | None] = [None] * len(self.before.constraints)
+        for position, dual in zip(self._kept, duals.rows, strict=True):
+            rows[position] = dual
+        if duals.sets is not None:
+            slopes = self._moved(duals.sets, back=True)
+            for row, own in zip(self._found.rows, self._found.own, strict=True):
+                rows[row.position] = self._dual(row, own, slopes)
+        return replace(duals, rows=tuple(rows), added=_translated(duals.added, self._old))
+
+    def _dual(self, row: BoundRow, own: Marks, slopes: FloatArray) -> FloatArray:
+        """What a row of its own has to hold back of the Lagrangian's slope."""
+        start = self.before.layout.slice(row.variable).start
+        multipliers = np.zeros(row.places.size)
+        held = slopes[start + row.places[own]] * np.where(row.lower[own], 1.0, -1.0)
+        multipliers[own] = np.maximum(held, 0.0) / np.abs(row.factors[own])
+        return multipliers.reshape(self.before.constraints[row.position].shape)
+
+    def set_duals_back(self, u: FloatArray, sets: FloatArray) -> FloatArray:
+        """Those of the variables' own sets: what belongs to rows is taken off."""
+        slopes = self._moved(sets, back=True)
+        for row, own in zip(self._found.rows, self._found.own, strict=True):
+            start = self.before.layout.slice(row.variable).start
+            places = start + row.places[own]
+            taken = np.maximum(slopes[places] * np.where(row.lower[own], 1.0, -1.0), 0.0)
+            slopes[places] -= np.where(row.lower[own], taken, -taken)
+        return slopes
+
+    def origin(self, origin: Origin) -> Origin | None:
+        return replace(origin, position=self._kept[origin.position])
+
+
+# ---- the model after it
+
+
+def _rewritten(model: Model, found: Tightened, new: dict[int, Expression]) -> Model:
+    """The model with new variables and without the rows; `new` gets all expressions that change."""
+    hidden = model.hidden or ()
+    for node in topological_order([*model.roots, *hidden]):
+        if isinstance(node, Apply) and any(id(argument) in new for argument in node.args):
+            arguments = tuple(new.get(id(argument), argument) for argument in node.args)
+            new[id(node)] = Apply(node.atom, arguments, node.params, node.shape)
+    taken = {row.position for row in found.rows}
+    constraints = []
+    for position, constraint in enumerate(model.constraints):
+        if position not in taken:
+            copy = constraint.like(*(new.get(id(side), side) for side in sides(constraint)))
+            copy.name = constraint.name or f"c{position + 1}"  # as it is called before
+            constraints.append(copy)
+    objective = model.objective.expression
+    return replace(
+        model,
+        objective=type(model.objective)(new.get(id(objective), objective)),
+        constraints=tuple(constraints),
+        hidden=tuple(new.get(id(each), each) for each in hidden) if model.hidden else None,
+        source=_with_places(model.source, new),
+    )
+
+
+def _with_places(source: Any, new: Mapping[int, Expression]) -> Any:
+    """The text of a model, which also knows the places of expressions that stand for others."""
+    if source is None:
+        return None
+    moved = {new[id(old)]: span for old, span in source.places.items() if id(old) in new}
+    return replace(source, places={**source.places, **moved})
+
+
+def _renewed(variable: Variable, found: Tightened) -> Variable:
+    new = Variable(variable.shape, variable.name, start=variable.start)
+    new.set = found.set_of(variable)
+    return new
+
+
+def _changed(model: Model, new: Mapping[int, Expression]) -> list[Expression]:
+    """The expressions of a model that have another one after it."""
+    nodes = topological_order([*model.roots, *(model.hidden or ())])
+    return [node for node in nodes if id(node) in new]
+
+
+def _translated(
+    added: Mapping[Hashable, FloatArray], names: Mapping[int, Expression]
+) -> dict[Hashable, FloatArray]:
+    """Multipliers of added rows, whose sources are an expression and a number, by other expressions."""
+    return {
+        (names.get(id(key[0]), key[0]), *key[1:]) if isinstance(key, tuple) else key: dual
+        for key, dual in added.items()
+    }
+
+
+def _kind(values: VariableSet) -> tuple[bool, ...]:
+    """What a form rests on besides the numbers."""
+    return (
+        values.has_logarithm,
+        bool((values.lower >= 0).all()),
+        bool((values.upper <= 0).all()),
+        bool((values.lower == values.upper).any()),
+    )
+
+
+def _same_box(one: VariableSet, other: VariableSet) -> bool:
+    return np.array_equal(one.lower, other.lower) and np.array_equal(one.upper, other.upper)
+
+
+def _ends(variable: Variable) -> tuple[FloatArray, FloatArray]:
+    return np.ravel(variable.lower), np.ravel(variable.upper)
