@@ -144,9 +144,10 @@ class Problem:
         now = 0 if self._forms is None else self._forms.compiler.compilations
         return self._compiled_before + now
 
-    def analyze(self, samples: int = 200, seed: int = 0) -> Analysis:
+    def analyze(self, samples: int | None = 200, seed: int = 0) -> Analysis:
         """Whether the model is hidden convex: proven, not refuted by `samples` points, or refuted.
 
+        A proven model is sampled for estimates of its constants only; `samples=None` leaves them out.
         The analysis is kept: later solves warn where it refuted the model, and claim nothing global.
         """
         from hcmodel.analysis.analyze import analyze
@@ -158,7 +159,7 @@ class Problem:
     def is_hidden_convex(self) -> bool | None:
         """True where it is proven, False where it is refuted, None where neither was shown."""
         self._forget_old_analysis()
-        verdict = (self.analysis or self.analyze()).verdict
+        verdict = (self.analysis or self.analyze(samples=None)).verdict
         return {"proven": True, "refuted": False}.get(verdict)
 
     def solve(

@@ -29,8 +29,10 @@ class ConstantsOptions:
 
 @dataclass(frozen=True)
 class SampleOptions:
-    """Samples of X (`hidden_map`)."""
+    """Samples of X (`hidden_map`, `analyze`)."""
 
+    # Points on which a model is tried where the user names no number.
+    points: int = 200  # analysis
     # Samples are drawn again, up to this many times, where a function is not defined.
     draws: int = 5  # analysis
 

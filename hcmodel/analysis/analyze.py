@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from hcmodel.analysis.analysis_options import CONSTANTS
+from hcmodel.analysis.analysis_options import CONSTANTS, SAMPLE
 from hcmodel.analysis.constants import constants_in
 from hcmodel.analysis.counterexample import Counterexample
 from hcmodel.analysis.hidden_map import HiddenMap
@@ -64,23 +64,29 @@ class Analysis:
         return analysis_json(self)
 
 
-def check_counts(samples: int, seed: int) -> None:
+def check_counts(samples: int | None, seed: int) -> None:
     """Raise unless both are whole numbers that a sample can be drawn with."""
-    for name, number, least in (("samples", samples, 1), ("seed", seed, 0)):
+    given = SAMPLE.points if samples is None else samples
+    for name, number, least in (("samples", given, 1), ("seed", seed, 0)):
         if not isinstance(number, int) or isinstance(number, bool) or number < least:
             raise ModelError(f"{name} is a whole number of at least {least}, not {number!r}")
 
 
-def analyze(forms: Forms, samples: int = 200, seed: int = 0) -> Analysis:
-    """Prove the model hidden convex, or try to refute it on `samples` points; see `Analysis`."""
+def analyze(forms: Forms, samples: int | None = None, seed: int = 0) -> Analysis:
+    """Prove the model hidden convex, or try to refute it on `samples` points; see `Analysis`.
+
+    Without a number of samples nothing is sampled where the proof answers: the constants are those that
+    follow from the sets alone.
+    """
     check_counts(samples, seed)
-    model = forms.sign.before
+    model, wanted = forms.sign.before, samples
+    samples = SAMPLE.points if wanted is None else wanted
     if model.hidden is None:
-        return _without_map(forms, samples, seed)
+        return _without_map(forms, wanted, seed)
     coordinates = forms.declared()
     declared = None if coordinates is None else forms.prove(coordinates, model.source)
     if declared is not None and declared.proven:
-        return _proven(forms, declared, samples, seed)
+        return _proven(forms, declared, wanted, seed)
     hidden = HiddenMap(forms, complete(model.hidden, model.variables))
     findings = refute(hidden, samples, seed)
     free = forms.prove(source=model.source)
@@ -108,12 +114,12 @@ def analyze(forms: Forms, samples: int = 200, seed: int = 0) -> Analysis:
     )
 
 
-def _without_map(forms: Forms, samples: int, seed: int) -> Analysis:
+def _without_map(forms: Forms, samples: int | None, seed: int) -> Analysis:
     model = forms.sign.before
     proof = forms.prove(source=model.source)
     if proof.proven:
         return _proven(forms, proof, samples, seed)
-    example, seen = refute_by_kkt(forms, samples, seed)
+    example, seen = refute_by_kkt(forms, samples or SAMPLE.points, seed)
     return Analysis(
         verdict=NOT_REFUTED if example is None else REFUTED,
         coordinates={},
@@ -126,10 +132,10 @@ def _without_map(forms: Forms, samples: int, seed: int) -> Analysis:
 
 
 def _proven(
-    forms: Forms, proof: Proof, samples: int, seed: int, conditions: tuple[str, ...] = ()
+    forms: Forms, proof: Proof, samples: int | None, seed: int, conditions: tuple[str, ...] = ()
 ) -> Analysis:
     model = forms.sign.before
-    few = min(samples, CONSTANTS.samples)
+    few = min(samples or 0, CONSTANTS.samples)
     constants, labels = constants_in(forms, forms.coordinates_of(proof), few, seed)
     return Analysis(
         verdict=PROVEN,

@@ -45,7 +45,10 @@ def estimate_constants(forms: Forms, samples: int = 50, seed: int = 0) -> tuple[
 def constants_in(
     forms: Forms, coordinates: Mapping[Variable, str] | None, samples: int, seed: int
 ) -> tuple[Constants, Labels]:
-    """The same in given coordinates; None stands for the declared map, if there is one."""
+    """The same in given coordinates; None stands for the declared map, if there is one.
+
+    Without samples only constants that follow from the sets are given.
+    """
     with np.errstate(all="ignore"):  # what is not finite is skipped
         return _constants(forms, coordinates, samples, np.random.default_rng(seed))
 
@@ -58,11 +61,12 @@ def _constants(
 ) -> tuple[Constants, Labels]:
     hidden, variables = forms.model.hidden, forms.model.variables
     declared = coordinates is None and hidden is not None
-    parts = complete(hidden or (), variables) if declared else ()
-    model = HiddenMap(forms, parts)
-    points = model.sample(samples, generator)
     found: dict[str, float] = {}
     labels: Labels = {}
+    model, points = None, []
+    if samples:
+        model = HiddenMap(forms, complete(hidden or (), variables) if declared else ())
+        points = model.sample(samples, generator)
     diameter = forms.written.domain.diameter()
     if np.isfinite(diameter):
         found["diameter_x"], labels["diameter_x"] = diameter, BOUND
@@ -72,7 +76,7 @@ def _constants(
     elif declared and points:
         found |= _sampled_geometry(points)
         labels |= {"mu_c": ESTIMATE, "diameter_u": ESTIMATE}
-    if points:
+    if model is not None and points:
         sampled = _functions(model, points, generator)
         found |= sampled
         labels |= dict.fromkeys(sampled, ESTIMATE)

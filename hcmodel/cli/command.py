@@ -156,7 +156,10 @@ def _add_check(commands: Any) -> None:
     )
     _add_model(check)
     check.add_argument(
-        "--samples", type=int, default=200, metavar="N", help="points to try it on, default 200"
+        "--samples",
+        type=int,
+        metavar="N",
+        help="points to try it on, default 200; a proven model is sampled only if this is given",
     )
     check.add_argument("--seed", type=int, default=0, metavar="S", help="default 0")
     check.add_argument("--json", action="store_true", help="print one JSON object")

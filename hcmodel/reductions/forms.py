@@ -20,7 +20,7 @@ from hcmodel.expressions.graph import merge
 from hcmodel.expressions.leaves import Apply, Expression, Variable
 from hcmodel.expressions.model import Model
 from hcmodel.maps.separable import declared_coordinates
-from hcmodel.proof.prove import Proof, prove
+from hcmodel.proof.prove import Failure, Proof, prove
 from hcmodel.reductions.bounds import Bounds
 from hcmodel.reductions.canonical import CanonicalProblem
 from hcmodel.reductions.chain import Chain
@@ -174,6 +174,9 @@ class Forms:
         self._lifted: Form | None = None
         self._mapped: Form | None = None
         self._proven: tuple[Hashable, Form] | None = None
+        self._answered: tuple[Hashable, Form | None] | None = None  # for which values of parameters
+        self.failure: Failure | None = None
+        """What keeps the model from a proof, as far as `hidden` has looked for one."""
 
     @property
     def engine(self) -> str:
@@ -183,9 +186,9 @@ class Forms:
     def refresh(self) -> None:
         """Read the parameters; forms that rested on other values are made again when asked for."""
         if not self.written.chain.refresh():
-            self._written = self._lifted = self._mapped = self._proven = None
+            self._written = self._lifted = self._mapped = self._proven = self._answered = None
         if self._lift is not None and not self._lift.refresh():
-            self._lift = self._lifted = self._mapped = self._proven = None
+            self._lift = self._lifted = self._mapped = self._proven = self._answered = None
         for form in (self._lifted, self._mapped):
             if form is not None:
                 form.chain.end.refresh()
@@ -193,7 +196,7 @@ class Forms:
     def check_structure(self) -> None:
         """Drop forms that do not fit the parameters' values, without reading the parameters."""
         if self._written is not None and not self._written.chain.fits():
-            self._written = self._lifted = self._mapped = self._proven = None
+            self._written = self._lifted = self._mapped = self._proven = self._answered = None
 
     @property
     def written(self) -> Form:
@@ -256,10 +259,15 @@ class Forms:
             declared = self.declared()
             if declared is None:
                 return self._mapped_form()
-        proof = self.prove(declared, source)
-        if proof.proven:
-            return self._proven_form(proof)
-        return None if declared is None else self._separable_form(proof)
+        values = tuple(parameter.version for parameter in self.model.parameters)
+        if self._answered is None or self._answered[0] != (values, source is None):
+            proof = self.prove(declared, source)
+            self.failure = proof.failure
+            form = self._proven_form(proof) if proof.proven else None
+            if not proof.proven and declared is not None:
+                form = self._separable_form(proof)
+            self._answered = (values, source is None), form
+        return self._answered[1]
 
     def _form(self, steps: Sequence[ModelReduction], **coordinates: Any) -> Form:
         model = steps[-1].after if steps else self.model

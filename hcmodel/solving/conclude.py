@@ -89,7 +89,7 @@ def conclude(
         engine=forms.engine,
         compile_seconds=0.0,
         solve_seconds=0.0,
-        message=_message(status, outcome.result, evidence),
+        message=_message(status, outcome.result, evidence, forms if hidden is None else None),
         conflict=_conflict(status, hidden, outcome, evidence, naming),
     )
 
@@ -105,12 +105,20 @@ def signed(record: Record, forms: Forms) -> Record:
     )
 
 
-def _message(status: Status, result: Result, evidence: Evidence) -> str:
-    """What the status rests on, or why the run ended where nothing was shown."""
+def _message(status: Status, result: Result, evidence: Evidence, unproven: Forms | None) -> str:
+    """What the status rests on, or why the run ended where nothing was shown.
+
+    `unproven` are the forms of a model without hidden coordinates: what broke its proof is named.
+    """
     if status is Status.OPTIMAL:
         declared = evidence.bound is not None and not evidence.proven
         return DECLARED if declared else CERTIFIED
-    return IMPOSSIBLE if status is Status.INFEASIBLE else result.termination.value
+    if status is Status.INFEASIBLE:
+        return IMPOSSIBLE
+    reason = result.termination.value
+    if status is Status.LOCALLY_OPTIMAL and unproven is not None and unproven.failure is not None:
+        return f"{reason}; not proven to be a global minimum: {unproven.failure}"
+    return reason
 
 
 def _value(status: Status, forms: Forms, evidence: Evidence) -> float | None:
