@@ -20,6 +20,8 @@ from hcmodel.grammar.syntax import Node, Span
 
 MAX_DEPTH = 200  # of the syntax tree of one statement
 SUPERSCRIPTS = dict(zip("⁰¹²³⁴⁵⁶⁷⁸⁹", "0123456789", strict=True))
+# Operators of constraints between matrices.
+MATRIX_OPERATORS = ("<<", ">>")
 DOMAINS = ("simplex", "psd")
 SIGN_WORDS = {
     "nonneg": ">= 0",
@@ -195,6 +197,12 @@ class TreeBuilder(Transformer[Token, Any]):
             reject(f"{word} is no word of the language", f"write `{bound}`", clause.span)
 
     def _check_bound(self, clause: Node) -> None:
+        if isinstance(clause, syntax.Bound) and clause.operator in MATRIX_OPERATORS:
+            reject(
+                f"{quote(clause.operator)} is no bound",
+                "a semidefinite variable is declared `in psd(0)`",
+                clause.span,
+            )
         if isinstance(clause, syntax.Bound) and clause.operator in ("==", "!="):
             reject(
                 f"{quote(clause.operator)} is no bound",
@@ -212,7 +220,7 @@ class TreeBuilder(Transformer[Token, Any]):
 
     def relation(self, children: list[Child]) -> Node:
         _check_chain(children[1::2])
-        return self.comparison(children)
+        return _comparison(children)
 
     def shape(self, children: list[Child]) -> list[Child]:
         return children
@@ -255,8 +263,14 @@ class TreeBuilder(Transformer[Token, Any]):
     # ---- conditions
 
     def comparison(self, children: list[Child]) -> Node:
-        operands, operators = tuple(children[::2]), tuple(map(str, children[1::2]))
-        return syntax.Comparison(operands, operators, span=_span(children))
+        for operator in children[1::2]:
+            if operator in MATRIX_OPERATORS:
+                reject(
+                    f"`{operator}` compares matrices, in constraints only",
+                    f"write `{operator[0]}` or `{operator[0]}=`",
+                    span_of(operator),
+                )
+        return _comparison(children)
 
     def logical(self, children: list[Child]) -> Node:
         return syntax.Logical(str(children[1]), tuple(children[::2]), span=_span(children))
@@ -341,8 +355,16 @@ class TreeBuilder(Transformer[Token, Any]):
         )
 
 
+def _comparison(children: list[Child]) -> Node:
+    operands, operators = tuple(children[::2]), tuple(map(str, children[1::2]))
+    return syntax.Comparison(operands, operators, span=_span(children))
+
+
 def _check_chain(operators: list[Token]) -> None:
-    """A constraint is `a <= b`, `a >= b`, `a == b`, or a chain of three in one direction."""
+    """A constraint is `a <= b`, `a >= b`, `a == b`, or a chain of three in one direction.
+
+    Between matrices `<<` and `>>` stand in place of `<=` and `>=`.
+    """
     for operator in operators:
         if operator in ("<", ">"):
             reject(

@@ -56,7 +56,7 @@ class HCLexer(RegexLexer):  # type: ignore[misc]
             (r"[0-9]+\.[0-9]+", Number.Float),
             (r"[0-9]+", Number.Integer),
             (r'"[^"\n]*"', String.Double),
-            (r"\.T\b|\.\.|<=|>=|==|!=|\*\*|[-+*/@^<>=]", Operator),
+            (r"\.T\b|\.\.|<<|>>|<=|>=|==|!=|\*\*|[-+*/@^<>=]", Operator),
             (r"[()\[\],:;]", Punctuation),
             (r".", Error),
         ],

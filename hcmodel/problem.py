@@ -20,6 +20,7 @@ from hcmodel.expressions.model import Maximize, Minimize, Model
 from hcmodel.expressions.sparse_data import fingerprint
 from hcmodel.reductions.canonical import CanonicalProblem
 from hcmodel.reductions.forms import Form, Forms
+from hcmodel.reductions.semidefinite import check_symmetric
 from hcmodel.report.text import Reporter
 from hcmodel.solvers.methods import find_method
 from hcmodel.solvers.result import Termination
@@ -30,7 +31,7 @@ from hcmodel.solving.naming import Naming
 from hcmodel.solving.request import Callback, SolveRequest, check_number
 from hcmodel.solving.run import run
 from hcmodel.solving.solution import Solution
-from hcmodel.solving.start import is_chosen, start_vector
+from hcmodel.solving.start import is_chosen, start_point
 from hcmodel.solving.strategy import describe, stages
 
 if TYPE_CHECKING:
@@ -59,6 +60,7 @@ class Problem:
         return problem
 
     def _adopt(self, model: Model) -> None:
+        check_symmetric(model.constraints)
         self.model = model
         self.solution: Solution | None = None
         self.analysis: Analysis | None = None
@@ -223,7 +225,7 @@ class Problem:
     def _prepared(self, request: SolveRequest) -> tuple[Forms, Form | None, FloatArray]:
         """The forms with the parameters read, the one in hidden coordinates, and the start."""
         forms = self.forms(request.engine)
-        first = start_vector(self.model, forms.written.domain, request.start, request.warm_start)
+        first = start_point(forms, request.start, request.warm_start)
         forms.refresh()
         if self.solution is None:
             warn_about_data(self.model)
@@ -265,7 +267,7 @@ class Problem:
         """Warn about a start that the user chose and that cannot be used."""
         point = forms.written.domain.project(first)
         if is_chosen(self.variables, request.start) and not forms.written.oracle().at(point).finite:
-            message = outside_domain_message(self.model, point)
+            message = outside_domain_message(forms.sign.before, point)
             warnings.warn(f"{message} (another start was used)", HCWarning, stacklevel=3)
 
     def _write_back(self, solution: Solution, forms: Forms, first: FloatArray) -> None:
@@ -279,7 +281,7 @@ class Problem:
             constraint.dual_value = dual
         if solution.termination is Termination.OUTSIDE_DOMAIN:
             point = forms.written.domain.project(first)
-            raise SolverError(outside_domain_message(self.model, point))
+            raise SolverError(outside_domain_message(forms.sign.before, point))
 
     def budget(self, method: str, tol: float, constants: Constants, **options: Any) -> int:
         """The oracle calls that the method's theorem promises to suffice for accuracy `tol`.
@@ -294,7 +296,7 @@ class Problem:
         forms = self.forms()
         forms.refresh()
         domain = forms.written.domain
-        first = domain.project(start_vector(self.model, domain, options.get("start"), False))
+        first = domain.project(start_point(forms, options.get("start"), False))
         start = forms.written.oracle().at(first)
         optimum = options.get("optimal_value")
         lowest = constants.f1_lower if optimum is None else forms.sign.value(optimum)

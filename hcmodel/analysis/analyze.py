@@ -139,7 +139,9 @@ def _proven(
     constants, labels = constants_in(forms, forms.coordinates_of(proof), few, seed)
     return Analysis(
         verdict=PROVEN,
-        coordinates=_texts(proof.coordinates),
+        coordinates=_texts(
+            {v: kind for v, kind in proof.coordinates.items() if v not in forms.semidefinite.slacks}
+        ),
         derivation=str(proof.derivation),
         constants=constants,
         labels=labels,

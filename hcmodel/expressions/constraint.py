@@ -18,9 +18,14 @@ if TYPE_CHECKING:
     from hcmodel.expressions.node import Expression
 
 
-class Constraint:
-    """`lhs sense rhs`, entry by entry, with sense `<=`, `>=` or `==`.
+# `P >> Q`: P − Q is positive semidefinite; `P << Q`: Q − P is.
+MATRIX_SENSES = (">>", "<<")
 
+
+class Constraint:
+    """`lhs sense rhs`: entry by entry with sense `<=`, `>=` or `==`, between matrices with `>>` or `<<`.
+
+    `P >> Q` says that P − Q is positive semidefinite. A side may be the number 0.
     `form` names the normal form in which methods see its rows (`solvers.row_forms`), and `entries` lists
     the entries, counted in C order, that become rows (None: all). Users leave both alone.
     """
@@ -37,8 +42,8 @@ class Constraint:
         form: str = "difference",
         entries: np.ndarray | None = None,
     ) -> None:
-        if sense not in ("<=", ">=", "=="):
-            raise ModelError(f"unknown relation {sense!r}; use <=, >= or ==")
+        if sense not in ("<=", ">=", "==", *MATRIX_SENSES):
+            raise ModelError(f"unknown relation {sense!r}; use <=, >=, ==, >> or <<")
         self.lhs = lhs
         self.sense = sense
         self.rhs = rhs
@@ -46,11 +51,18 @@ class Constraint:
         self.form = form
         self.entries = entries
         self.shape = broadcast(sense, (lhs.shape, rhs.shape))
+        if self.is_semidefinite:
+            _check_matrices(lhs, sense, rhs)
         self.dual_value: np.ndarray | None = None
 
     @property
     def size(self) -> int:
         return int(np.prod(self.shape, dtype=int))
+
+    @property
+    def is_semidefinite(self) -> bool:
+        """Whether this is an inequality between symmetric matrices."""
+        return self.sense in MATRIX_SENSES
 
     def named(self, name: str) -> Constraint:
         """The same constraint under a name, which reports and duals then use."""
@@ -83,7 +95,10 @@ class Constraint:
         )
 
     def violation(self) -> np.ndarray:
-        """By how much each entry is violated at the variables' values; 0 where it holds."""
+        """By how much each entry is violated at the variables' values; 0 where it holds.
+
+        Of a matrix inequality, one number: how far the smallest eigenvalue is below 0.
+        """
         left, right = dense(self.lhs.value), dense(self.rhs.value)
         if left is None or right is None:
             raise ModelError(
@@ -91,6 +106,10 @@ class Constraint:
                 "no value; solve the problem or set the values first"
             )
         difference: np.ndarray = np.broadcast_to(left - right, self.shape)
+        if self.is_semidefinite:
+            symmetric = (difference + difference.T) / 2
+            turned = symmetric if self.sense == ">>" else -symmetric
+            return np.asarray(max(0.0, -float(np.linalg.eigvalsh(turned)[0])))
         if self.sense == "==":
             violation = np.abs(difference)
         else:
@@ -109,3 +128,30 @@ class Constraint:
 
     def __repr__(self) -> str:
         return f"{self.name}: {self}" if self.name else str(self)
+
+
+def _check_matrices(lhs: Expression, sense: str, rhs: Expression) -> None:
+    """Raise unless two square matrices of one shape are compared, or one with 0."""
+    shapes = [side.shape for side in (lhs, rhs) if not _is_zero(side)]
+    if () in shapes and any(shapes):
+        raise ModelError(
+            f"'{sense}' compares symmetric matrices, or one with 0, and not with another number; "
+            "multiply the number by the identity matrix"
+        )
+    if not shapes or any(len(shape) != 2 or shape[0] != shape[1] for shape in shapes):
+        listed = " and ".join(str(side.shape) for side in (lhs, rhs))
+        entries = "<= or >=" if sense == "<<" else ">= or <="
+        raise ModelError(
+            f"'{sense}' compares square symmetric matrices, not shapes {listed}; entry by entry, "
+            f"write {entries}"
+        )
+    if len(set(shapes)) > 1:
+        raise ModelError(
+            f"'{sense}' compares matrices of one shape, not {shapes[0]} and {shapes[1]}"
+        )
+
+
+def _is_zero(side: Expression) -> bool:
+    """Whether a side is the number 0."""
+    named = getattr(side, "name", None) is not None  # a variable or a parameter
+    return side.shape == () and not side.args and not named and not np.any(side.value)

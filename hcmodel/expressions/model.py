@@ -77,7 +77,8 @@ class Model:
         for constraint in listed:
             if not isinstance(constraint, Constraint):
                 raise ModelError(
-                    f"{constraint!r} is not a constraint; write expression <= expression, >= or =="
+                    f"{constraint!r} is not a constraint; write expression <= expression, or with >=, "
+                    "==, >> or <<"
                 )
         model = Model(objective, listed, _as_parts(hidden))  # type: ignore[arg-type]
         model.check()

@@ -134,6 +134,18 @@ class Expression:
     def __eq__(self, other: Any) -> Constraint:  # type: ignore[override]
         return Constraint(self, "==", as_expression(other))
 
+    def __rshift__(self, other: Any) -> Constraint:
+        return Constraint(self, ">>", as_expression(other))
+
+    def __rrshift__(self, other: Any) -> Constraint:
+        return Constraint(as_expression(other), ">>", self)
+
+    def __lshift__(self, other: Any) -> Constraint:
+        return Constraint(self, "<<", as_expression(other))
+
+    def __rlshift__(self, other: Any) -> Constraint:
+        return Constraint(as_expression(other), "<<", self)
+
     def __ne__(self, other: Any) -> NoReturn:
         raise ModelError("!= is no constraint of an optimisation problem; use <=, >= or ==")
 

@@ -44,6 +44,8 @@ COMPARISONS: dict[str, Callable[[Any, Any], Any]] = {
     "not_equal": operator.ne,
     "less": operator.lt,
     "greater": operator.gt,
+    "right_shift": operator.rshift,
+    "left_shift": operator.lshift,
 }
 FUNCTIONS: dict[Any, str] = {
     np.sum: "sum",

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from hcmodel.expressions.constraint import MATRIX_SENSES
 from hcmodel.expressions.leaves import Constraint, as_expression
 from hcmodel.frontend import comprehension, subscripts
 from hcmodel.frontend.expressions import Evaluator, check_shapes
@@ -17,9 +18,11 @@ from hcmodel.frontend.values import (
     aligned,
     check_entries,
     lengths,
+    shown,
     spread,
 )
 from hcmodel.grammar import Span, syntax
+from hcmodel.reductions.semidefinite import has_symmetric_sides
 
 MAX_ROWS = 2_000_000
 
@@ -67,7 +70,7 @@ class Rows:
                 raise Mistake("this constraint has no variable", span)
             full = name
             if chain:
-                lower_first = operator == "<="
+                lower_first = operator in ("<=", "<<")
                 full = f"{name}.{'lower' if (position == 0) == lower_first else 'upper'}"
             self._add(full, operator, left, right, opened.axes, span)
         if name is not None and statement.generators:
@@ -86,6 +89,8 @@ class Rows:
             if name in self._names:
                 raise Mistake(f"two constraints are named `{name}`", span, "give each its own name")
             self._names.add(name)
+        if operator in MATRIX_SENSES:
+            _check_matrices(operator, left, right, axes, span)
         own = np.broadcast_shapes(left.shape, right.shape)
         shape = (*lengths(axes), *own)
         check_entries(shape)
@@ -99,7 +104,43 @@ class Rows:
             whole = spread(Value(left.node, left.axes), axes)
             nodes[0] = aligned(whole, axes, len(own))
         lhs, rhs = (as_expression(node) for node in nodes)
-        self.constraints.append(Constraint(lhs, operator, rhs, name))
+        constraint = Constraint(lhs, operator, rhs, name)
+        if constraint.is_semidefinite and not has_symmetric_sides(constraint):
+            raise Mistake(
+                f"`{operator}` compares symmetric matrices, and the difference of these is not known to "
+                "be symmetric",
+                span,
+                "declare variables as `symmetric`, or write `(A + A.T)/2` in place of `A`",
+            )
+        self.constraints.append(constraint)
+
+
+def _check_matrices(
+    operator: str, left: Value, right: Value, axes: tuple[Axis, ...], span: Span
+) -> None:
+    """What can be said of the two sides of a matrix inequality by their shapes."""
+    if axes:
+        raise Mistake(
+            f"`{operator}` cannot stand in a family",
+            span,
+            "write one constraint for each matrix",
+        )
+    numbers = [each for each in (left, right) if not each.shape]
+    for each in numbers:
+        if not each.is_number or np.any(np.asarray(each.node)):
+            raise Mistake(
+                f"`{operator}` compares symmetric matrices, or one with 0",
+                span,
+                "write `c * eye(n)` for c times the identity; between numbers write "
+                f"`{operator[0]}=`",
+            )
+    for each in (left, right):
+        if each.shape and (len(each.shape) != 2 or each.shape[0] != each.shape[1]):
+            raise Mistake(
+                f"`{operator}` compares square symmetric matrices, not {shown(each.shape)}",
+                span,
+                f"entry by entry, write `{operator[0]}=`",
+            )
 
 
 def _family(

@@ -315,7 +315,7 @@ def _chain_name(first: Constraint, second: Constraint) -> str | None:
     if first.name is None or second.name is None or first.sense != second.sense:
         return None
     stem, dot, end = first.name.rpartition(".")
-    ends = ("lower", "upper") if first.sense == "<=" else ("upper", "lower")
+    ends = ("lower", "upper") if first.sense in ("<=", "<<") else ("upper", "lower")
     matches = dot and end == ends[0] and second.name == f"{stem}.{ends[1]}"
     if not matches or first.rhs is not second.lhs or first.sense == "==":
         return None

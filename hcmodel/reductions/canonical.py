@@ -112,6 +112,7 @@ def canonicalize(model: Model) -> CanonicalProblem:
     start = 0
     for position in sorted(range(len(constraints)), key=lambda i: constraints[i].sense == "=="):
         constraint = constraints[position]
+        assert not constraint.is_semidefinite  # `Semidefinite` comes first
         kept = constraint.rows
         left = _entries(constraint.lhs, int(offsets[2 * position]), constraint.shape)[kept]
         right = _entries(constraint.rhs, int(offsets[2 * position + 1]), constraint.shape)[kept]

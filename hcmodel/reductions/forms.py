@@ -29,6 +29,7 @@ from hcmodel.reductions.lift import Lift
 from hcmodel.reductions.normal_rows import NormalRows
 from hcmodel.reductions.reduction import Duals, ModelReduction, Refusal
 from hcmodel.reductions.release import Release
+from hcmodel.reductions.semidefinite import Semidefinite
 from hcmodel.reductions.sign import Sign, signed_objective
 from hcmodel.reductions.smooth import Compiler, Smooth, SmoothProgram
 from hcmodel.reductions.triangle import Triangle
@@ -54,6 +55,8 @@ class Form:
     proof: Proof | None = None
     last: Proof | None = None
     """The proof of the model at the end of the chain, kinks lifted."""
+    slacks: frozenset[Variable] = frozenset()
+    """The variables of the model that the user did not write (`Semidefinite`)."""
 
     @functools.cached_property
     def cone(self) -> Cone | Refusal:
@@ -141,6 +144,7 @@ class Form:
         return [
             f"log({variable.name})" if kind == "log" else variable.name
             for variable, kind in self.proof.coordinates.items()
+            if variable not in self.slacks
         ]
 
     def duals(self, evaluation: Evaluation, multipliers: FloatArray) -> Duals:
@@ -162,10 +166,14 @@ class Form:
 
 
 class Forms:
-    """The forms of one model, which is a minimisation after `sign`."""
+    """The forms of one model, which is a minimisation after `semidefinite` and `sign`.
+
+    These two come before all chains, so that a point of any chain's model has the slacks in it.
+    """
 
     def __init__(self, model: Model, engine: str = AUTO) -> None:
-        self.sign = Sign.of(model)
+        self.semidefinite = Semidefinite.of(model)
+        self.sign = Sign.of(self.semidefinite.after)
         self.model = self.sign.after
         self.compiler = Compiler(engine)
         self._bounds: Bounds | None = None
@@ -185,6 +193,7 @@ class Forms:
 
     def refresh(self) -> None:
         """Read the parameters; forms that rested on other values are made again when asked for."""
+        self.semidefinite.refresh()
         if not self.written.chain.refresh():
             self._written = self._lifted = self._mapped = self._proven = self._answered = None
         if self._lift is not None and not self._lift.refresh():
@@ -197,6 +206,11 @@ class Forms:
         """Drop forms that do not fit the parameters' values, without reading the parameters."""
         if self._written is not None and not self._written.chain.fits():
             self._written = self._lifted = self._mapped = self._proven = self._answered = None
+
+    @property
+    def user(self) -> Model:
+        """The model of the user."""
+        return self.semidefinite.before
 
     @property
     def written(self) -> Form:
@@ -275,7 +289,7 @@ class Forms:
         end = Smooth.of(triangle.after, self.compiler, **coordinates)
         if steps:
             end.refresh()  # a stack that was compiled for an earlier form has read other values
-        return Form(Chain((*steps, triangle), end))
+        return Form(Chain((*steps, triangle), end), slacks=self.semidefinite.slacks)
 
     def _mapped_form(self) -> Form:
         """The model with its kinks lifted, in the coordinates of a declared map."""

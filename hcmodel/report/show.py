@@ -54,7 +54,7 @@ def problem_latex(problem: Problem) -> str:
     """The model as a LaTeX `aligned` environment."""
     word = r"\text{" + problem.objective.word + "}"
     lines = [rf"{word} \quad & {to_latex(problem.objective.expression)} \\"]
-    symbols = {"<=": r"\le", ">=": r"\ge", "==": "="}
+    symbols = {"<=": r"\le", ">=": r"\ge", "==": "=", ">>": r"\succeq", "<<": r"\preceq"}
     for number, constraint in enumerate(problem.constraints):
         lead = r"\text{subject to} \quad" if number == 0 else ""
         left, right = to_latex(constraint.lhs), to_latex(constraint.rhs)

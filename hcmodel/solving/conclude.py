@@ -71,14 +71,16 @@ def conclude(
     bound_duals: dict[str, BoundDuals] = {}
     if known:
         assert smooth is not None
+        assert evaluation is not None
         assert evidence.multipliers is not None
-        duals = _duals(lifted.duals(smooth, evidence.multipliers), naming)
+        found = lifted.duals(smooth, evidence.multipliers)
+        duals = _duals(forms.semidefinite.duals_back(evaluation.point, found), naming)
         bound_duals = _bound_duals(forms, evidence)
     return Solution(
         value=_value(status, forms, evidence),
         status=status,
         termination=outcome.result.termination,
-        point={} if evaluation is None else named_point(forms.model.layout, evaluation.point),
+        point={} if evaluation is None else user_point(forms, evaluation.point),
         duals=duals,
         bound_duals=bound_duals,
         certificate=_certificate(status, forms, evidence, known),
@@ -90,8 +92,13 @@ def conclude(
         compile_seconds=0.0,
         solve_seconds=0.0,
         message=_message(status, outcome.result, evidence, forms if hidden is None else None),
-        conflict=_conflict(status, hidden, outcome, evidence, naming),
+        conflict=_conflict(status, forms, hidden, outcome, evidence),
     )
+
+
+def user_point(forms: Forms, x: FloatArray) -> dict[str, FloatArray]:
+    """A point of the forms' model by the names of the user's variables."""
+    return named_point(forms.user.layout, forms.semidefinite.point_back(x))
 
 
 def signed(record: Record, forms: Forms) -> Record:
@@ -177,7 +184,7 @@ def _bound_duals(forms: Forms, evidence: Evidence) -> dict[str, BoundDuals]:
     held_back = named_point(lifted.layout, bounds)
     point = named_point(lifted.layout, evaluation.point)
     duals = {}
-    for variable in forms.model.variables:
+    for variable in forms.user.variables:
         x, held = point[variable.name], held_back[variable.name]
         reach = evidence.tolerance * np.maximum(1.0, np.abs(x))
         # A simplex holds its entries above 0 by itself: only bounds as written have a dual.
@@ -188,7 +195,7 @@ def _bound_duals(forms: Forms, evidence: Evidence) -> dict[str, BoundDuals]:
 
 
 def _conflict(
-    status: Status, hidden: Form | None, outcome: Outcome, evidence: Evidence, naming: Naming
+    status: Status, forms: Forms, hidden: Form | None, outcome: Outcome, evidence: Evidence
 ) -> tuple[str, ...]:
     """The rows that contradict each other, or else those that keep the violation up."""
     if status not in (Status.INFEASIBLE, Status.INFEASIBLE_INACCURATE):
@@ -205,7 +212,9 @@ def _conflict(
     largest = max(float(np.max(weights, initial=0.0)), np.finfo(float).tiny)
     origins += [form.chain.origin(int(row)) for row in np.flatnonzero(weights > INVOLVED * largest)]
     found = sorted((each for each in origins if each is not None), key=lambda each: each.position)
-    return tuple(naming.row(origin) for origin in found)
+    naming = Naming.of(forms.user)
+    written = [forms.semidefinite.origin(each) for each in found]
+    return tuple(dict.fromkeys(naming.row(each) for each in written if each is not None))
 
 
 def _bounding_rows(form: Form, evaluation: Evaluation, weights: FloatArray) -> list[Origin]:

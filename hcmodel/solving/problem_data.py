@@ -11,7 +11,8 @@ from hcmodel.errors import ModelError, NotHiddenConvexError
 from hcmodel.reductions.cone import Cone
 from hcmodel.reductions.forms import Form, Forms
 from hcmodel.solvers.qp.cone_program import ConeProgram
-from hcmodel.solving.naming import Naming, named_point
+from hcmodel.solving.conclude import user_point
+from hcmodel.solving.naming import Naming
 
 FloatArray = NDArray[np.float64]
 
@@ -48,13 +49,14 @@ class ProblemData:
     def point(self, primal: FloatArray) -> dict[str, FloatArray]:
         """The variables by name, from x of the program."""
         u = np.asarray(primal, dtype=float)[: self._form.canonical.layout.size]
-        return named_point(self._forms.model.layout, self._form.chain.point_back(u))
+        return user_point(self._forms, self._form.chain.point_back(u))
 
     def duals(self, primal: FloatArray, dual: FloatArray) -> dict[str, FloatArray]:
         """The multipliers of the constraints as written, by name, from x and z of the program."""
         u = np.asarray(primal, dtype=float)[: self._form.canonical.layout.size]
         rows = self._form.canonical.multipliers(self._cone.by_constraint(np.asarray(dual)))
-        found = self._form.duals(self._form.oracle().at(u), rows).rows
+        walked = self._form.duals(self._form.oracle().at(u), rows)
+        found = self._forms.semidefinite.duals_back(u, walked).rows
         naming = Naming.of(self._forms.sign.before)
         pairs = zip(naming.constraints, found, strict=True)
         return {

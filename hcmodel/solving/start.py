@@ -11,6 +11,8 @@ from numpy.typing import NDArray
 from hcmodel.errors import DataError, ModelError
 from hcmodel.expressions.leaves import Variable
 from hcmodel.expressions.model import Model
+from hcmodel.expressions.variable_sets import make_domain
+from hcmodel.reductions.forms import Forms
 from hcmodel.solvers.sets.domain import Domain
 
 FloatArray = NDArray[np.float64]
@@ -33,6 +35,14 @@ def start_vector(
             block = model.layout.blocks[model.layout.position(variable)]
             vector[block.start : block.stop] = block.store(value)
     return vector
+
+
+def start_point(forms: Forms, given: Mapping[Any, Any] | None, warm_start: bool) -> FloatArray:
+    """The start as a point of the forms' model, slacks of matrix inequalities included."""
+    domain = forms.written.domain
+    if forms.semidefinite.slacks:
+        domain = make_domain(forms.user.variables)
+    return forms.semidefinite.point(start_vector(forms.user, domain, given, warm_start))
 
 
 def is_chosen(variables: Sequence[Variable], given: Mapping[Any, Any] | None) -> bool:

@@ -6,6 +6,7 @@ as in the bridge tests of MathOptInterface.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -13,7 +14,9 @@ from numpy.typing import NDArray
 
 from hcmodel.expressions.graph import values_at
 from hcmodel.expressions.model import Model
-from hcmodel.reductions.reduction import Duals, Reduction
+from hcmodel.expressions.variable_sets import make_domain
+from hcmodel.reductions.reduction import Duals, Reduction, moved_point
+from hcmodel.reductions.semidefinite import difference
 from hcmodel.reductions.sign import Sign
 from hcmodel.reductions.smooth import Compiler, Smooth, SmoothProgram
 from hcmodel.solvers.sets.domain import Domain
@@ -151,7 +154,7 @@ def _program(side: Model | SmoothProgram) -> SmoothProgram:
 
 
 def _domain(side: Model | SmoothProgram) -> Domain:
-    return _program(side).domain
+    return make_domain(side.variables) if isinstance(side, Model) else side.domain
 
 
 def _objective(side: Model | SmoothProgram, x: FloatArray) -> float:
@@ -164,4 +167,16 @@ def _objective(side: Model | SmoothProgram, x: FloatArray) -> float:
 
 
 def _violation(side: Model | SmoothProgram, x: FloatArray) -> float:
+    matrices = (
+        [each for each in side.constraints if each.is_semidefinite]
+        if isinstance(side, Model)
+        else []
+    )
+    if isinstance(side, Model) and matrices:
+        others = tuple(each for each in side.constraints if not each.is_semidefinite)
+        rest = replace(side, constraints=others)
+        worst = _violation(rest, moved_point(side, rest, x)) if rest.variables else 0.0
+        for value in values_at(side.layout, x, [difference(each) for each in matrices]):
+            worst = max(worst, -float(np.linalg.eigvalsh((value + value.T) / 2)[0]))
+        return worst
     return _program(side).oracle().at(x).relative_violation

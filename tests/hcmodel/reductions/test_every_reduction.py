@@ -7,13 +7,15 @@ from typing import Any
 import numpy as np
 import pytest
 
+import hcmodel as hc
 from hcmodel.expressions.model import Model
 from hcmodel.proof.prove import prove
 from hcmodel.reductions.bounds import Bounds
 from hcmodel.reductions.lift import Lift
 from hcmodel.reductions.normal_rows import NormalRows
-from hcmodel.reductions.reduction import Claim, Duals, Reduction
+from hcmodel.reductions.reduction import Claim, Duals, Origin, Reduction
 from hcmodel.reductions.release import Release
+from hcmodel.reductions.semidefinite import Semidefinite
 from hcmodel.reductions.sign import Sign
 from hcmodel.reductions.smooth import Compiler, Smooth
 from hcmodel.reductions.triangle import Triangle
@@ -51,6 +53,23 @@ def reductions(model: Model) -> list[Reduction[Any, Any]]:
 def test_both_sides_of_every_reduction_agree(name: str) -> None:
     for reduction in reductions(example(name)):
         check_reduction(reduction, samples=2)
+
+
+def matrix_inequalities() -> Model:
+    Q = np.array([[2.0, 1.0], [1.0, 3.0]])
+    P = hc.Variable((2, 2), name="P", symmetric=True, bounds=(-4, 4))
+    t = hc.Variable(name="t", bounds=(-2, 6))
+    rows = [P >> Q - t * np.eye(2), (P << 5 * np.eye(2)).named("cap"), t * np.eye(2) >> 0, t <= 5]
+    return hc.Problem(hc.Minimize(hc.trace(P) + t**2), rows).model
+
+
+def test_both_sides_of_matrix_inequalities_agree() -> None:
+    reduction = Semidefinite.of(matrix_inequalities())
+    assert len(reduction.slacks) == 3
+    check_reduction(reduction, samples=8)
+    assert reduction.origin(Origin(1, (0, 1))) == Origin(1)
+    for following in reductions(reduction.after):
+        check_reduction(following, samples=2)
 
 
 class Shifted(Sign):
