@@ -32,6 +32,8 @@ from hcmodel.solvers.second_order import options as second_order
 from hcmodel.solvers.second_order.cone_method import ConeMethod, ConeMethodOptions
 from hcmodel.solvers.second_order.direct import Direct, run_direct
 from hcmodel.solvers.second_order.hidden_newton import HiddenNewton
+from hcmodel.solvers.second_order.interior_point import InteriorPointOptions
+from hcmodel.solvers.second_order.interior_point_method import InteriorPointMethod
 from hcmodel.solvers.second_order.prox_linear import ProxLinear, ProxLinearOptions
 from hcmodel.solvers.sets.domain import Domain
 from hcmodel.solvers.theory.theorems import Constants
@@ -85,6 +87,17 @@ METHODS: dict[str, MethodEntry] = {
             reference="ours; Goulart and Chen 2024 for the backend",
             make_theory=None,
             program="cone",
+        ),
+        MethodEntry(
+            name="interior-point",
+            make=InteriorPointMethod,
+            options=InteriorPointOptions,
+            summary="the whole model as one smooth convex program in hidden coordinates",
+            assumptions="a proof, smooth functions, variables in boxes or simplices",
+            complexity="1 point",
+            reference="ours; Kortanek, Xu and Ye 1996 and Mehrotra 1992 for the method",
+            make_theory=None,
+            program="smooth convex",
         ),
         MethodEntry(
             name="hidden-newton",

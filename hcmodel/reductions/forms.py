@@ -32,11 +32,13 @@ from hcmodel.reductions.release import Release
 from hcmodel.reductions.semidefinite import Semidefinite
 from hcmodel.reductions.sign import Sign, signed_objective
 from hcmodel.reductions.smooth import Compiler, Smooth, SmoothProgram
+from hcmodel.reductions.smooth_convex import smooth_convex
 from hcmodel.reductions.triangle import Triangle
 from hcmodel.solvers.coordinates.general import MapCoordinates
 from hcmodel.solvers.coordinates.protocol import Coordinates
 from hcmodel.solvers.loop import RelaxedProgram, WholeProgram
 from hcmodel.solvers.oracle import Evaluation, Oracle, Stack
+from hcmodel.solvers.second_order.interior_point import SmoothConvexProgram
 from hcmodel.solvers.sets.domain import Domain
 
 FloatArray = NDArray[np.float64]
@@ -67,7 +69,23 @@ class Form:
 
     def whole(self, kind: str) -> WholeProgram | Refusal:
         """The convex program of a proven form for methods of this kind (`MethodEntry.program`)."""
-        assert kind == "cone"
+        return {"cone": self._whole_cone, "smooth convex": self._whole_smooth}[kind]()
+
+    @functools.cached_property
+    def convex(self) -> SmoothConvexProgram | Refusal:
+        """The smooth convex program of a proven form; a refusal where there is none."""
+        if self.proof is None or self.last is None:
+            return Refusal(None, "the model is not proven convex")
+        return smooth_convex(self.program)
+
+    def _whole_smooth(self) -> WholeProgram | Refusal:
+        convex = self.convex
+        if isinstance(convex, Refusal):
+            return convex
+        size = self.canonical.outer.size
+        return WholeProgram(convex, np.arange(size), np.ones(size))
+
+    def _whole_cone(self) -> WholeProgram | Refusal:
         cone, canonical = self.cone, self.canonical
         if not isinstance(cone, Cone):
             return cone
