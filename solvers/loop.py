@@ -47,9 +47,14 @@ class WholeProgram:
     """A convex program that says the same as the functions of a task, in the task's coordinates.
 
     Its unknowns begin with the vector of the task, and `rows[i]` is the row of the program that stands
+<<<<<<< HEAD
     for row i of the task, whose multiplier is `signs[i]` times the program's. `bounds` are the rows of
     the program that bound an entry of the vector, these entries, and the bounds. `relaxed` makes
     the program of the least relaxation.
+=======
+    for row i of the task, whose multiplier is `signs[i]` times the program's, and times `factors` at the
+    point where the program has rows in another form. `relaxed` makes the program of the least relaxation.
+>>>>>>> 548e136 (Rows posynomial <= monomial are compared through logarithms by interior-point)
     """
 
     program: Any
@@ -57,10 +62,12 @@ class WholeProgram:
     signs: FloatArray
     bounds: tuple[NDArray[np.intp], NDArray[np.intp], FloatArray]
     relaxed: Callable[[], RelaxedProgram] | None = None
+    factors: Callable[[FloatArray], FloatArray] | None = None
 
-    def multipliers(self, dual: FloatArray) -> FloatArray:
-        """Multipliers of the task's rows, from the program's dual."""
-        return np.asarray(self.signs * dual[self.rows])
+    def multipliers(self, dual: FloatArray, point: FloatArray) -> FloatArray:
+        """Multipliers of the task's rows, from the program's dual at its point."""
+        found = np.asarray(self.signs * dual[self.rows])
+        return found if self.factors is None else found * self.factors(point)
 
 
 @dataclass(frozen=True)

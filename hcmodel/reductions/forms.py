@@ -32,13 +32,12 @@ from hcmodel.reductions.release import Release
 from hcmodel.reductions.semidefinite import Semidefinite
 from hcmodel.reductions.sign import Sign, signed_objective
 from hcmodel.reductions.smooth import Compiler, Smooth, SmoothProgram
-from hcmodel.reductions.smooth_convex import smooth_convex
+from hcmodel.reductions.smooth_convex import SmoothConvex, smooth_convex
 from hcmodel.reductions.triangle import Triangle
 from hcmodel.solvers.coordinates.general import MapCoordinates
 from hcmodel.solvers.coordinates.protocol import Coordinates
 from hcmodel.solvers.loop import RelaxedProgram, WholeProgram
 from hcmodel.solvers.oracle import Evaluation, Oracle, Stack
-from hcmodel.solvers.second_order.interior_point import SmoothConvexProgram
 from hcmodel.solvers.sets.domain import Domain
 
 FloatArray = NDArray[np.float64]
@@ -72,7 +71,7 @@ class Form:
         return {"cone": self._whole_cone, "smooth convex": self._whole_smooth}[kind]()
 
     @functools.cached_property
-    def convex(self) -> SmoothConvexProgram | Refusal:
+    def convex(self) -> SmoothConvex | Refusal:
         """The smooth convex program of a proven form; a refusal where there is none."""
         if self.proof is None or self.last is None:
             return Refusal(None, "the model is not proven convex")
@@ -83,7 +82,7 @@ class Form:
         if isinstance(convex, Refusal):
             return convex
         size = self.canonical.outer.size
-        return WholeProgram(convex, np.arange(size), np.ones(size))
+        return WholeProgram(convex.program, np.arange(size), np.ones(size), factors=convex.factors)
 
     def _whole_cone(self) -> WholeProgram | Refusal:
         cone, canonical = self.cone, self.canonical

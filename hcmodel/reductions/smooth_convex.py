@@ -7,11 +7,14 @@ affine function:
     a row between logarithms    log Σ exp(E u + b) − (e·u + c)      posynomial <= monomial
     a row as it is              C u + c + Σ w exp(E u + b),  w > 0  affine and posynomial
 
-Rows that are neither enter with value, Jacobian and Hessian by u of their functions.
+Rows that are neither enter with value, Jacobian and Hessian by u of their functions. A row
+posynomial <= monomial that the form has as a difference is compared through logarithms here, where
+coefficients of 1e±100 are harmless; its multiplier is divided by the right side (`SmoothConvex.factors`).
 """
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -33,11 +36,32 @@ FloatArray = NDArray[np.float64]
 IndexArray = NDArray[np.intp]
 Marks = NDArray[np.bool_]
 Sparse: Any = scipy.sparse.csr_array
-LOG = "log"
 
 
-def smooth_convex(program: SmoothProgram) -> SmoothConvexProgram | Refusal:
-    """The convex program of a form that is proven convex; its rows are those of the form, in order."""
+@dataclass(frozen=True, eq=False)
+class SmoothConvex:
+    """A smooth convex program whose rows, then equalities, are those of a form, in order.
+
+    The rows `converted` are differences in the form and logarithms in the program; their right sides are
+    exp(`exponents` u + `offsets`).
+    """
+
+    program: SmoothConvexProgram
+    size: int
+    converted: IndexArray
+    exponents: Any
+    offsets: FloatArray
+
+    def factors(self, u: FloatArray) -> FloatArray:
+        """Multipliers of the form's rows over those of the program's, at a point."""
+        found = np.ones(self.size)
+        with np.errstate(all="ignore"):
+            found[self.converted] = np.exp(-(self.exponents @ u + self.offsets))
+        return np.where(np.isfinite(found), found, 0.0)
+
+
+def smooth_convex(program: SmoothProgram) -> SmoothConvex | Refusal:
+    """The convex program of a form that is proven convex."""
     compiled = program.compiled
     if compiled.kinked:
         reason = "the model has kinks that no linear row expresses, such as a Euclidean norm"
@@ -52,7 +76,7 @@ def smooth_convex(program: SmoothProgram) -> SmoothConvexProgram | Refusal:
     bent = found.bent_equalities()
     if bent:
         return Refusal(None, f"{bent} equality constraints are not affine in the coordinates")
-    return found.program(domain)
+    return found.made(domain)
 
 
 def _logs(program: SmoothProgram) -> Marks:
@@ -156,6 +180,11 @@ class _Builder:
         self.log_rows[0] = self.in_logs[0] and bool(posynomial[0] if self.sign > 0 else monomial[0])
         self.plain_rows = ~self.in_logs & entries.known[self.left] & entries.known[self.right]
         self.monomial = monomial
+        within = np.arange(self.left.size) <= self.count
+        within[0] = False
+        self.converted = within & self.plain_rows & posynomial[self.left] & monomial[self.right]
+        self.plain_rows &= ~self.converted
+        self.log_rows |= self.converted
         self.weights = self._plain_weights()
         negative = np.unique(self.weights.row[self.weights.data < 0])
         self.plain_rows[negative] = False
@@ -192,7 +221,25 @@ class _Builder:
         straight |= self.in_logs & self.monomial[self.left] & self.monomial[self.right]
         return int((own & ~straight).sum())
 
-    def program(self, domain: Any) -> SmoothConvexProgram:
+    def made(self, domain: Any) -> SmoothConvex:
+        rows = np.flatnonzero(self.converted)
+        terms = self._first[self.right[rows]]
+        return SmoothConvex(
+            self._program(domain),
+            self.outer.size,
+            rows - 1,
+            self.exponents[terms],
+            self.logs[terms],
+        )
+
+    @functools.cached_property
+    def _first(self) -> IndexArray:
+        """A term of each entry of φ that has one; of monomials the only one."""
+        first = np.zeros(self.entries.known.size, dtype=np.intp)
+        first[self.owner] = np.arange(self.owner.size)
+        return first
+
+    def _program(self, domain: Any) -> SmoothConvexProgram:
         affine, constants = self._affine()
         rows = np.arange(self.left.size) <= self.count
         equalities = np.flatnonzero(~rows)
@@ -226,14 +273,12 @@ class _Builder:
         # a monomial on the right, and in an equality on the left; or −log of the objective
         logs = self.log_rows.astype(float)
         logs[0] = float(self.log_rows[0] and self.sign < 0)
-        first = np.zeros(entries.known.size, dtype=np.intp)
-        first[self.owner] = np.arange(self.owner.size)
         for side, weights in (
             (self.right, -logs),
             (self.left, logs * (np.arange(logs.size) > self.count)),
         ):
             used = np.flatnonzero(weights)
-            terms = first[side[used]]
+            terms = self._first[side[used]]
             place = Sparse(
                 (weights[used], (used, np.arange(used.size))), shape=(logs.size, used.size)
             )

@@ -47,12 +47,14 @@ class InteriorPointMethod:
         end = ENDS[found.status]
         if found.certificate is not None:
             weights = (found.certificate.row_weights, found.certificate.equality_weights)
-            conflict = whole.multipliers(np.concatenate(weights))
+            conflict = whole.multipliers(np.concatenate(weights), found.point)
             return Answer(end, found.point, conflict=conflict, iterations=found.iterations)
         if not _has_point(found):
             return Answer(end, iterations=found.iterations)
         dual = np.concatenate([found.row_multipliers, found.equality_multipliers])
-        return Answer(end, found.point, whole.multipliers(dual), iterations=found.iterations)
+        return Answer(
+            end, found.point, whole.multipliers(dual, found.point), iterations=found.iterations
+        )
 
 
 def _has_point(found: InteriorPointResult) -> bool:
