@@ -47,14 +47,10 @@ class WholeProgram:
     """A convex program that says the same as the functions of a task, in the task's coordinates.
 
     Its unknowns begin with the vector of the task, and `rows[i]` is the row of the program that stands
-<<<<<<< HEAD
     for row i of the task, whose multiplier is `signs[i]` times the program's. `bounds` are the rows of
     the program that bound an entry of the vector, these entries, and the bounds. `relaxed` makes
-    the program of the least relaxation.
-=======
-    for row i of the task, whose multiplier is `signs[i]` times the program's, and times `factors` at the
-    point where the program has rows in another form. `relaxed` makes the program of the least relaxation.
->>>>>>> 548e136 (Rows posynomial <= monomial are compared through logarithms by interior-point)
+    the program of the least relaxation. Where the program has rows in another form than the task,
+    `factors` at its point are what multipliers are multiplied with.
     """
 
     program: Any
@@ -64,10 +60,13 @@ class WholeProgram:
     relaxed: Callable[[], RelaxedProgram] | None = None
     factors: Callable[[FloatArray], FloatArray] | None = None
 
-    def multipliers(self, dual: FloatArray, point: FloatArray) -> FloatArray:
-        """Multipliers of the task's rows, from the program's dual at its point."""
+    def multipliers(self, dual: FloatArray, point: FloatArray | None = None) -> FloatArray:
+        """Multipliers of the task's rows, from the program's dual, at the point that `factors` needs."""
         found = np.asarray(self.signs * dual[self.rows])
-        return found if self.factors is None else found * self.factors(point)
+        if self.factors is None:
+            return found
+        assert point is not None
+        return found * self.factors(point)
 
 
 @dataclass(frozen=True)
