@@ -1,4 +1,4 @@
-"""Draw the pictures of the pages of `auto`, `cone`, `hidden-newton` and `prox-linear`.
+"""Draw the pictures of the pages of `auto`, `cone`, `interior-point`, `hidden-newton` and `prox-linear`.
 
 `python docs/generate_method_pictures.py` writes `docs/pictures/method-*.png`; with names only theirs.
 Needs matplotlib, from the extra `plot`. The pictures of the paper's methods come from
@@ -170,13 +170,30 @@ def seconds(make: Callable[[int], hc.Problem], size: int, method: str) -> float:
 
 def cone() -> Figure:
     """Times of `cone` and `hidden-newton` on two families."""
-    figure = canvas(8.4, 3.4)
     families = {
         "posynomials, 20 terms in all variables": (random_posynomials, (3, 10, 30, 100, 300)),
         "a chain of products": (chain, (10, 30, 100, 300, 1000, 3000)),
     }
+    return times_of(("cone", "hidden-newton"), families)
+
+
+def interior_point() -> Figure:
+    """Times of `interior-point` and `cone` on the same two families."""
+    families = {
+        "posynomials, 20 terms in all variables": (random_posynomials, (3, 10, 30, 100, 300)),
+        "a chain of products": (chain, (10, 30, 100, 300, 1000, 3000)),
+    }
+    return times_of(("interior-point", "cone"), families)
+
+
+def times_of(
+    methods: tuple[str, str],
+    families: dict[str, tuple[Callable[[int], hc.Problem], tuple[int, ...]]],
+) -> Figure:
+    """Times of two methods against the number of variables, one family in each plot."""
+    figure = canvas(8.4, 3.4)
     for axes, (title, (make, sizes)) in zip(figure.subplots(1, 2), families.items(), strict=True):
-        for method, marker in (("cone", "o"), ("hidden-newton", "s")):
+        for method, marker in zip(methods, "os", strict=True):
             times = [1e3 * seconds(make, size, method) for size in sizes]
             axes.plot(sizes, times, marker=marker, linewidth=1.2, label=method)
         axes.set(title=title, xlabel="variables", ylabel="milliseconds", xscale="log", yscale="log")
@@ -212,6 +229,7 @@ def auto() -> Figure:
 PICTURES: dict[str, Callable[[], Figure]] = {
     "auto": auto,
     "cone": cone,
+    "interior-point": interior_point,
     "hidden-newton": hidden_newton,
     "prox-linear": prox_linear,
 }

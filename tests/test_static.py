@@ -22,8 +22,6 @@ EXPLAINED = (
     "solvers/",
     *(f"hcmodel/{p}/" for p in ("certify", "analysis", "solving", "reductions", "facts", "proof")),
 )
-# Not in use yet: its numbers become options when it becomes a method.
-OPEN = ("solvers/second_order/interior_point/",)
 # Packages in which functions have no numbers but those of formulas.
 FIELDS_ONLY = ("solvers/", "hcmodel/certify/", "hcmodel/analysis/")
 # Functions that are a theorem's formula: their docstrings have the theorem.
@@ -32,11 +30,7 @@ THEOREMS = ("solvers/theory/", "solvers/first_order/switching_subgradient.py:ste
 
 def places(wanted: Callable[[Number], bool]) -> list[str]:
     """The numbers that break a rule, one line each."""
-    return [
-        f"{n.path}:{n.line} {n.name} = {n.value}"
-        for n in NUMBERS
-        if wanted(n) and not n.path.startswith(OPEN)
-    ]
+    return [f"{n.path}:{n.line} {n.name} = {n.value}" for n in NUMBERS if wanted(n)]
 
 
 def test_every_numeric_constant_says_where_it_comes_from() -> None:

@@ -82,7 +82,14 @@ class Form:
         if isinstance(convex, Refusal):
             return convex
         size = self.canonical.outer.size
-        return WholeProgram(convex.program, np.arange(size), np.ones(size), factors=convex.factors)
+        none = np.zeros(0, dtype=np.intp)
+        return WholeProgram(
+            convex.program,
+            np.arange(size),
+            np.ones(size),
+            (none, none, np.zeros(0)),  # bounds are not rows of the program
+            factors=convex.factors,
+        )
 
     def _whole_cone(self) -> WholeProgram | Refusal:
         cone, canonical = self.cone, self.canonical

@@ -9,7 +9,7 @@ affine function:
 
 Rows that are neither enter with value, Jacobian and Hessian by u of their functions. A row
 posynomial <= monomial that the form has as a difference is compared through logarithms here, where
-coefficients of 1e±100 are harmless; its multiplier is divided by the right side (`SmoothConvex.factors`).
+coefficients of 1e±100 are harmless; its multiplier is divided by the left side (`SmoothConvex.factors`).
 """
 
 from __future__ import annotations
@@ -53,10 +53,16 @@ class SmoothConvex:
     offsets: FloatArray
 
     def factors(self, u: FloatArray) -> FloatArray:
-        """Multipliers of the form's rows over those of the program's, at a point."""
+        """Multipliers of the form's rows over those of the program's, at a point.
+
+        The gradient of log l − log r, r a number, is that of l − r divided by l. Where the row holds with
+        equality, l is r; where it has room, its multiplier is 0 whatever the factor is.
+        """
         found = np.ones(self.size)
         with np.errstate(all="ignore"):
-            found[self.converted] = np.exp(-(self.exponents @ u + self.offsets))
+            right = self.exponents @ u + self.offsets
+            excess = np.maximum(self.program.values(u)[1 + self.converted], 0.0)
+            found[self.converted] = np.exp(-(right + excess))
         return np.where(np.isfinite(found), found, 0.0)
 
 
@@ -64,8 +70,8 @@ def smooth_convex(program: SmoothProgram) -> SmoothConvex | Refusal:
     """The convex program of a form that is proven convex."""
     compiled = program.compiled
     if compiled.kinked:
-        reason = "the model has kinks that no linear row expresses, such as a Euclidean norm"
-        return Refusal(None, f"{reason}; use method='cone'")
+        kinks = "the model has kinks that no linear row expresses, such as a Euclidean norm"
+        return Refusal(None, kinks)
     if not isinstance(compiled, StructuredStack):
         return Refusal(None, "the functions were compiled without their structure")
     domain = program.domain.cone_rows()

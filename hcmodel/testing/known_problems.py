@@ -7,13 +7,14 @@ problem as one convex program.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
 from hcmodel.solvers.loop import WholeProgram
 from hcmodel.solvers.qp import ConeBlock, ConeKind, cone_program
+from hcmodel.solvers.second_order.interior_point import SmoothConvexProgram
 from hcmodel.solvers.sets.box import Box
 from hcmodel.solvers.sets.domain import Domain
 from hcmodel.solvers.sets.simplices import Simplices
@@ -52,7 +53,8 @@ class KnownProblem:
 
 def known_problems() -> tuple[KnownProblem, ...]:
     """Convex problems with and without rows, with the reason for each minimum."""
-    return (_clipped(), _on_a_simplex(), _disc(), _tank(), _plane(), _kinked())
+    smooth = (_clipped(), _on_a_simplex(), _disc(), _tank(), _plane())
+    return (*(_with_smooth_program(each) for each in smooth), _kinked())
 
 
 def _clipped() -> KnownProblem:
@@ -184,6 +186,49 @@ def _kinked() -> KnownProblem:
 
     start = np.array([-0.7, 0.9])
     return KnownProblem("kinks", functions, Box.of(2, -1.0, 1.0), start, 0.0, kinked=True)
+
+
+@dataclass(frozen=True)
+class _SmoothRows:
+    """The objective and the inequalities of a problem, as the interior-point method asks for them."""
+
+    functions: Functions
+    rows: NDArray[np.intp]
+
+    def values(self, u: FloatArray) -> FloatArray:
+        return np.array([value for value, _, _ in self.functions(u)[: self.rows.size]])
+
+    def jacobian(self, u: FloatArray) -> FloatArray:
+        return np.array([slope for _, slope, _ in self.functions(u)[: self.rows.size]])
+
+    def hessian(self, u: FloatArray, weights: FloatArray) -> FloatArray:
+        parts = zip(weights, self.functions(u), strict=False)
+        return np.asarray(sum(weight * hessian for weight, (_, _, hessian) in parts))
+
+
+def _with_smooth_program(problem: KnownProblem) -> KnownProblem:
+    """The problem with itself as a smooth convex program; its equalities are affine."""
+    domain, head = problem.domain.cone_rows(), 1 + problem.inequalities
+    size = problem.domain.dimension
+    at_zero = problem.functions(np.zeros(size))[head:]
+    left = [slope[None, :] for _, slope, _ in at_zero]
+    right = [np.array([-value]) for value, _, _ in at_zero]
+    left += [cone.matrix.toarray() for cone in domain.cones]
+    right += [-cone.offset for cone in domain.cones]
+    program = SmoothConvexProgram(
+        np.zeros((head, size)),
+        np.zeros(head),
+        domain.lower,
+        domain.upper,
+        smooth=(_SmoothRows(problem.functions, np.arange(head)),),
+        equality=np.vstack(left) if left else None,
+        equality_bound=np.concatenate(right) if left else None,
+    )
+    none = np.zeros(0, dtype=np.intp)
+    whole = WholeProgram(
+        program, np.arange(problem.rows), np.ones(problem.rows), (none, none, np.zeros(0))
+    )
+    return replace(problem, programs={**problem.programs, "smooth convex": whole})
 
 
 def _whole(

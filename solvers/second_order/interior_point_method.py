@@ -8,10 +8,11 @@ algebra (`interior_point`). A program without feasible points ends with weights 
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 
 import numpy as np
 
-from hcmodel.solvers.loop import Task
+from hcmodel.solvers.loop import Task, WholeProgram
 from hcmodel.solvers.result import Termination
 from hcmodel.solvers.second_order.direct import Answer
 from hcmodel.solvers.second_order.interior_point import (
@@ -19,6 +20,10 @@ from hcmodel.solvers.second_order.interior_point import (
     InteriorPointResult,
     InteriorPointStatus,
     solve,
+)
+from hcmodel.solvers.second_order.interior_point.phase_one import (
+    certificate_of,
+    feasibility_program,
 )
 
 ENDS = {
@@ -44,17 +49,34 @@ class InteriorPointMethod:
         deadline = task.oracle.budget.deadline
         left = None if deadline is None else (lambda: deadline - time.monotonic())
         found = solve(whole.program, self.options, left)
-        end = ENDS[found.status]
         if found.certificate is not None:
-            weights = (found.certificate.row_weights, found.certificate.equality_weights)
-            conflict = whole.multipliers(np.concatenate(weights), found.point)
-            return Answer(end, found.point, conflict=conflict, iterations=found.iterations)
+            return self._conflict(whole, found, left)
+        end = ENDS[found.status]
         if not _has_point(found):
             return Answer(end, iterations=found.iterations)
         dual = np.concatenate([found.row_multipliers, found.equality_multipliers])
-        return Answer(
-            end, found.point, whole.multipliers(dual, found.point), iterations=found.iterations
-        )
+        multipliers = whole.multipliers(dual, found.point)
+        return Answer(end, found.point, multipliers, iterations=found.iterations)
+
+    def _conflict(
+        self, whole: WholeProgram, found: InteriorPointResult, left: Callable[[], float] | None
+    ) -> Answer:
+        """The point of the least relaxation with its weights: tangents there show the contradiction.
+
+        The certificate of the run has tangents of its own, which nobody else can know.
+        """
+        program, iterations = whole.program, found.iterations
+        certificate, point = found.certificate, found.point
+        assert certificate is not None
+        search = solve(feasibility_program(program), self.options, left)
+        if search.usable and search.value > 0:
+            iterations, point = iterations + search.iterations, search.point[:-1]
+            reach = self.options.reach
+            certificate = certificate_of(program, search.row_multipliers, search.point, reach)
+        weights = np.concatenate([certificate.row_weights, certificate.equality_weights])
+        conflict = whole.multipliers(weights, point)
+        end = ENDS[InteriorPointStatus.INFEASIBLE]
+        return Answer(end, point, conflict=conflict, iterations=iterations)
 
 
 def _has_point(found: InteriorPointResult) -> bool:

@@ -38,6 +38,10 @@ from hcmodel.solvers.second_order.interior_point.convex_program import (
     SmoothConvexProgram,
 )
 
+# A linear program that falls by less than this, relative to its objective, is taken for one that does
+# not: the default feasibility tolerance of HiGHS.
+LEAST_FALL = 1e-7
+
 
 @dataclass(frozen=True)
 class FarkasCertificate:
@@ -161,7 +165,7 @@ def recession_direction(program: SmoothConvexProgram, time_limit: float) -> Floa
         return None
     fall = -float(objective @ answer.primal)
     scale = float(np.max(np.abs(objective), initial=0.0))
-    return answer.primal[:size] if fall > 1e-7 * scale else None
+    return answer.primal[:size] if fall > LEAST_FALL * scale else None
 
 
 def _widened(matrix: sparse.csr_array, more: int) -> sparse.csr_array:

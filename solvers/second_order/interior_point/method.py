@@ -84,6 +84,11 @@ HALVINGS = 12
 LEAST_DECREASE = 0.01
 # The share of the way to the boundary approaches 1 with μ (Wright 1997, section 10), but not closer.
 FULL_STEP = 0.9999
+# The share of the distance between two bounds that a start keeps from each, as `_inside` says: halfway
+# between the bound and the middle.
+START_SHARE = 0.25
+# Seconds, for backends that take no infinite time limit.
+A_WEEK = 7 * 24 * 3600.0
 
 
 def solve(
@@ -180,7 +185,7 @@ class _Run:
         self.least_errors = [np.inf] * 3
         self.careful = False
         self.waited = 0
-        self.far = 1e4  # the next |u| at which a direction of recession is looked for
+        self.far = options.far  # the next |u| at which a direction of recession is looked for
         self.iteration = 0
 
     # ---- start
@@ -255,12 +260,14 @@ class _Run:
         )
         centring = min(1.0, max(0.0, ahead / gap)) ** options.centring_power if gap > 0 else 0.0
         mean = gap / self.count
-        least = 0.01 * options.tolerance * self.objective_weight
+        least = options.least_gap * options.tolerance * self.objective_weight
         target = max(centring * mean, min(0.5 * mean, least))
         complementarity = products + predictor.slacks * predictor.multipliers - target
         complementarity[0] = 0.0
         deviations = self._corrected(predictor, residuals, dual)
-        enough = 1e-3 * max(largest(residuals.dual), options.tolerance * self.objective_weight)
+        enough = options.refined * max(
+            largest(residuals.dual), options.tolerance * self.objective_weight
+        )
         direction = newton.direction(complementarity, deviations, enough)
         if self._inaccurate(direction, residuals) and self._more_accurate():
             newton = Newton(operators, self.equations, iterate, residuals)
@@ -270,7 +277,9 @@ class _Run:
     def _inaccurate(self, direction: Direction, residuals: Residuals) -> bool:
         """Whether the direction leaves a good part of the dual residual, which is linear, as it is."""
         before, left = largest(residuals.dual), largest(residuals.dual + direction.dual)
-        return left > 0.1 * before and left > 0.1 * self.options.tolerance * self.objective_weight
+        share = self.options.inaccurate
+        floor = self.options.tolerance * self.objective_weight
+        return left > share * before and left > share * floor
 
     def _more_accurate(self) -> bool:
         """Go over to orthogonal transformations, where M is singular to rounding."""
@@ -386,7 +395,7 @@ class _Run:
             return self._stopped(InteriorPointStatus.FAILED)
         close = max(dual, relative_gap)
         best = np.inf if self.best is None else self.best.residuals.largest
-        if close < 1e2 * options.tolerance or close < min(options.acceptable, 0.5 * best):
+        if close < options.near * options.tolerance or close < min(options.acceptable, 0.5 * best):
             found = self._answer(InteriorPointStatus.SOLVED)
             if found.residuals.largest <= options.tolerance:
                 return found
@@ -407,18 +416,18 @@ class _Run:
             if certificate.proves:
                 return self._answer(InteriorPointStatus.INFEASIBLE, certificate=certificate)
         if largest(iterate.u) > self.far:
-            self.far *= 1e3
-            direction = recession_direction(program, min(self.deadline(), 1e6))
+            self.far *= self.options.farther
+            direction = recession_direction(program, min(self.deadline(), A_WEEK))
             if direction is not None:
                 return self._answer(InteriorPointStatus.UNBOUNDED, direction=direction)
         return None
 
     def _impatient(self, errors: tuple[float, float, float]) -> InteriorPointResult | None:
         """Give up when no residual has become smaller for a while, down to rounding."""
-        floor = 0.1 * self.options.tolerance
+        floor = self.options.progress_floor * self.options.tolerance
         self.waited += 1
         for number, error in enumerate(errors):
-            if floor < error < 0.9 * self.least_errors[number]:
+            if floor < error < self.options.progress * self.least_errors[number]:
                 self.least_errors[number], self.waited = error, 0
         if self.waited > self.options.patience:
             return self._stopped(InteriorPointStatus.FAILED)
@@ -498,7 +507,7 @@ def _inside(program: SmoothConvexProgram, start: FloatArray | None) -> FloatArra
     lower = np.where(program.lower > -INFINITE, program.lower, -np.inf)
     upper = np.where(program.upper < INFINITE, program.upper, np.inf)
     with np.errstate(invalid="ignore"):
-        room = np.minimum(1.0, 0.25 * (upper - lower))
+        room = np.minimum(1.0, START_SHARE * (upper - lower))
     room = np.where(np.isfinite(room), room, 1.0)
     if start is None:
         both = np.isfinite(lower) & np.isfinite(upper)

@@ -19,34 +19,69 @@ class InteriorPointOptions:
 
     # Residuals of the optimality conditions, relative; a certificate of 1e-8 follows from 1e-9.
     tolerance: float = 1e-9
+    """Residuals and gap at which the method stops, relative."""
     # What still counts as almost solved where rounding or rows without interior prevent more.
     acceptable: float = 1e-6
+    """What still counts as solved to reduced accuracy."""
     # 5 to 25 are usual; the hardest of the test set (varun) takes 36.
     max_iterations: int = 200
+    """Iterations, at most."""
     # Share of the way to the boundary (Mehrotra 1992 takes 0.9 to 0.9995; Wright 1997, section 10, 0.99;
     # benchmark: 0.999 is equal).
     boundary: float = 0.99
+    """Share of the way to the boundary that a step takes at least."""
     # σ = (μ after the predictor / μ)^3 (Mehrotra 1992; benchmark: 2 takes 11 % more iterations on the
     # random programs).
     centring_power: int = 3
+    """Power of the predicted decrease in Mehrotra's centring rule."""
     # Largest second-order correction of a term's logarithm (benchmark: 3 and 30 are equal, without the
     # correction 21 % more iterations on the test set, where one is not solved).
     correction_limit: float = 10.0
+    """Largest second-order correction of the logarithm of a term."""
     # Terms are put to what u says where this changes their group's weight by less than this multiple
     # of μ and less than the largest weight (benchmark: 10 and ∞ are equal, 0 takes 50 % more iterations
     # on the random programs and proves 3 more infeasible ones).
     synchronised: float = 100.0
+    """Terms that change by less than this multiple of the gap are put to what the point says."""
     # Largest ratio of the primal and the dual step length (benchmark: with 1 twice as many iterations and
     # 14 fewer solved, with ∞ 7 fewer infeasible programs proven).
     step_ratio: float = 10.0
+    """Largest ratio of primal and dual step length."""
     # Operations that an iteration may spend on orthogonal transformations where Cholesky is not
     # accurate: 0.1 s.
     orthogonal_work: float = 3e8
+    """Operations for orthogonal transformations in one iteration."""
     # Iterations without any smaller residual before the method gives up (benchmark: 30 solves no more,
     # and proves 3 more infeasible programs).
     patience: int = 15
+    """Iterations without progress before the method gives up."""
+    # Shares of the tolerance: the complementarity that steps do not aim below, and residuals that no
+    # longer count as progress. Not varied in the benchmark.
+    least_gap: float = 0.01
+    """Share of the tolerance that complementarity does not aim below."""
+    progress_floor: float = 0.1  # not varied in the benchmark
+    """Share of the tolerance below which smaller residuals are not progress."""
+    # The share of its smallest value so far below which a residual counts as progress (not varied).
+    progress: float = 0.9
+    """Factor by which a residual has to fall to be progress."""
+    # Residuals within this multiple of the tolerance have the point evaluated exactly (not varied).
+    near: float = 100.0
+    """Multiple of the tolerance from which on points are evaluated exactly."""
+    # Refinement ends at this share of the dual residual; where a direction leaves more than the other
+    # share, the linear algebra becomes orthogonal (not varied).
+    refined: float = 1e-3
+    """Share of the dual residual at which refinement ends."""
+    inaccurate: float = 0.1  # not varied in the benchmark
+    """Share of the dual residual left by a step above which the linear algebra becomes orthogonal."""
+    # |u| at which a direction of recession is looked for, and the factor to the next such |u|: a linear
+    # program each time, so that few of them are solved (not varied).
+    far: float = 1e4
+    """Size of the point at which a direction of recession is looked for."""
+    farther: float = 1e3  # not varied in the benchmark
+    """Factor to the next such size."""
     # |u| of variables without bounds in certificates of infeasibility; e^±700 are the largest doubles.
     reach: float = 700.0
+    """Largest logarithm of an unbounded variable in proofs of infeasibility."""
 
 
 class InteriorPointStatus(Enum):

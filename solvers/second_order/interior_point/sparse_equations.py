@@ -31,6 +31,8 @@ from hcmodel.solvers.second_order.interior_point.operators import Operators
 # in problems with more than SMALL_ORDER variables.
 LONG_ROW = 60
 SMALL_ORDER = 200
+# The share of the pairs before it that a long row adds, at least. Not varied in the benchmark.
+LONG_SHARE = 0.1
 
 
 def _row_pairs(matrix: Any) -> tuple[IndexArray, IndexArray, IndexArray]:
@@ -283,7 +285,7 @@ def _long_rows(constant: Any, varying: Any) -> tuple[NDArray[np.bool_], NDArray[
     order = np.argsort(lengths, kind="stable")
     before = np.cumsum(pairs[order]) - pairs[order] + constant.shape[1]
     long = np.zeros(lengths.size, dtype=bool)
-    long[order] = (lengths[order] > LONG_ROW) & (pairs[order] > 0.1 * before)
+    long[order] = (lengths[order] > LONG_ROW) & (pairs[order] > LONG_SHARE * before)
     if constant.shape[1] <= SMALL_ORDER:
         long[:] = False
     return long[: constant.shape[0]], long[constant.shape[0] :]
