@@ -68,11 +68,14 @@ class InteriorPointMethod:
         program, iterations = whole.program, found.iterations
         certificate, point = found.certificate, found.point
         assert certificate is not None
-        search = solve(feasibility_program(program), self.options, left)
+        relaxed = feasibility_program(program)
+        search = solve(relaxed, self.options, left)
         if search.usable and search.value > 0:
             iterations, point = iterations + search.iterations, search.point[:-1]
-            reach = self.options.reach
-            certificate = certificate_of(program, search.row_multipliers, search.point, reach)
+            # a row takes part if its multiplier exceeds its room; the others' are not quite 0
+            room = -relaxed.values(search.point)[1:]
+            held = np.where(search.row_multipliers > room, search.row_multipliers, 0.0)
+            certificate = certificate_of(program, held, search.point, self.options.reach)
         weights = np.concatenate([certificate.row_weights, certificate.equality_weights])
         conflict = whole.multipliers(weights, point)
         end = ENDS[InteriorPointStatus.INFEASIBLE]
