@@ -216,10 +216,12 @@ class MapCoordinates:
         goal = self._selected(values + jacobian @ step)
         if np.isfinite(goal).all():
             target = self._target(goal, x)
-            for first in (x + step, x):
-                found = newton(target, first, RETRACTION)
-                if found is not None:
-                    return self.domain.project(found)
+            found = newton(target, x + step, RETRACTION)
+            if found is None and not self.tangent(x).full_rank:
+                # From x the first step is the least one with the image J d, which is not d here.
+                found = newton(target, x, RETRACTION)
+            if found is not None:
+                return self.domain.project(found)
         return self.domain.project(x + step)
 
     def bends(self, x: FloatArray) -> bool:
