@@ -1,12 +1,14 @@
 """What holds for every test.
 
-One thread for linear algebra, since the workers share the cores already. No limit on time for the
-examples of hypothesis, since a busy machine is not an error.
+One thread for linear algebra, since the workers share the cores already. Compiled modules are kept,
+also where the environment says otherwise: tests start dozens of processes, and each would compile the
+package again. No limit on time for the examples of hypothesis, since a busy machine is not an error.
 """
 
 from __future__ import annotations
 
 import os
+import sys
 import time
 from dataclasses import dataclass
 
@@ -15,6 +17,8 @@ from hypothesis import HealthCheck, settings
 
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+sys.dont_write_bytecode = False
 settings.register_profile("any speed", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("any speed")
 

@@ -7,6 +7,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from hcmodel.grammar import format_model, parse
+from tests.extent import several
 
 UNTIDY = """# lqr
 
@@ -263,7 +264,10 @@ class Writer:
 
 
 @settings(
-    max_examples=500, deadline=None, suppress_health_check=[HealthCheck.too_slow], derandomize=True
+    max_examples=several(100, 500),
+    deadline=None,
+    suppress_health_check=[HealthCheck.too_slow],
+    derandomize=True,
 )
 @given(st.integers(0, 2**32).map(random.Random))
 def test_random_models_keep_tree_and_comments_and_are_formatted_once(chance):

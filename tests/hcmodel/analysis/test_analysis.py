@@ -12,6 +12,7 @@ import pytest
 
 import hcmodel as hc
 from hcmodel.analysis.analyze import Analysis
+from tests.extent import several
 from tests.hcmodel.proof.gallery import cosine, product, regulator, signomial
 from tests.problems.library import GEOMETRIC_PROGRAMS, geometric_program
 
@@ -155,4 +156,4 @@ def test_samples_and_seed_are_checked(arguments):
 def test_the_examples_with_general_maps_are_not_refuted(name):
     data = EXAMPLES / f"{name}.json"
     problem = hc.load(EXAMPLES / f"{name}.hc", str(data) if data.exists() else None)
-    assert analyze(problem, 30).verdict == "not refuted"
+    assert analyze(problem, several(8, 30)).verdict == "not refuted"

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from hcmodel import grammar
 from hcmodel.grammar import syntax
 from hcmodel.problem import parse
+from tests.extent import several
 from tests.hcmodel.frontend.random_models import TameModels
 from tests.hcmodel.frontend.reference import Reference
 from tests.steps import counted
@@ -38,7 +39,7 @@ def set_values(problem, seed):
     return values
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=several(60, 150), deadline=None)
 @given(st.integers(0, 2**32))
 def test_a_random_model_has_the_values_that_plain_loops_give(seed):
     text = TameModels(seed).model()
@@ -75,7 +76,7 @@ def test_a_random_model_has_the_values_that_plain_loops_give(seed):
 
 
 def graph_size(problem):
-    return len(problem.compile()._graph.steps)
+    return len(problem.compile().program.graph.steps)
 
 
 POSYNOMIAL = """

@@ -9,6 +9,7 @@ import pytest
 
 from hcmodel.errors import HCError
 from hcmodel.problem import parse
+from tests.extent import several
 from tests.hcmodel.frontend.random_models import WildModels
 from tests.steps import counted, measured
 
@@ -45,10 +46,10 @@ def cheap_outcome(text):
 
 def test_random_models_end_in_a_problem_or_an_error():
     models = WildModels(20)
-    outcomes = [outcome(models.model()) for _ in range(550)]
+    outcomes = [outcome(models.model()) for _ in range(several(150, 550))]
     outcomes += [cheap_outcome(models.model()) for _ in range(50)]
-    assert outcomes.count("problem") >= 3
-    assert outcomes.count("ModelError") >= 300
+    assert outcomes.count("problem") >= 1
+    assert outcomes.count("ModelError") >= len(outcomes) // 2
 
 
 def test_mutated_examples_end_in_a_problem_or_an_error():
@@ -56,7 +57,7 @@ def test_mutated_examples_end_in_a_problem_or_an_error():
     pool = [token for text in texts for token in TOKEN.findall(text)]
     shuffle = random.Random(3)
     outcomes = []
-    for number in range(600):
+    for number in range(several(200, 600)):
         tokens = TOKEN.findall(shuffle.choice(texts))
         for _ in range(shuffle.choice((1, 1, 2))):
             place = shuffle.randrange(len(tokens))
