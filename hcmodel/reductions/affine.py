@@ -7,18 +7,16 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, TypeAlias
+from typing import Any
 
 import numpy as np
-import scipy
 from numpy.typing import NDArray
 
 from hcmodel.expressions.sparse_data import dense
+from hcmodel.reductions.rows import Rows, stacked
 from hcmodel.solvers.numerics import TINY
 
 FloatArray = NDArray[np.float64]
-SparseMatrix: TypeAlias = Any  # scipy.sparse.csr_array, which has no types
-Sparse: Any = scipy.sparse.csr_array
 
 
 @dataclass(frozen=True, eq=False)
@@ -27,7 +25,7 @@ class Affine:
 
     shape: tuple[int, ...]
     offset: FloatArray
-    matrix: Any = None
+    matrix: Rows | None = None
 
     @staticmethod
     def constant(value: Any) -> Affine:
@@ -72,26 +70,24 @@ class Affine:
         numbers = np.arange(self.size).reshape(self.shape)
         return self.taken(np.broadcast_to(numbers, shape).reshape(-1), shape)
 
-    def mapped(self, matrix: Any, shape: tuple[int, ...]) -> Affine:
+    def mapped(self, matrix: Rows, shape: tuple[int, ...]) -> Affine:
         """A constant matrix applied to the entries."""
-        inner = None if self.matrix is None else Sparse(matrix @ self.matrix)
-        return Affine(shape, np.asarray(matrix @ self.offset).reshape(-1), inner)
+        inner = None if self.matrix is None else matrix @ self.matrix
+        return Affine(shape, matrix @ self.offset, inner)
 
     def scaled(self, factors: Any) -> Affine:
         """Entry by entry times constants, which broadcast."""
         shape = np.broadcast_shapes(self.shape, np.shape(factors))
         wide = self.broadcast(shape)
         weights = np.broadcast_to(factors, shape).reshape(-1)
-        matrix = None
-        if wide.matrix is not None:
-            matrix = Sparse(scipy.sparse.diags_array(weights) @ wide.matrix)
+        matrix = None if wide.matrix is None else wide.matrix.scaled(weights)
         return Affine(shape, weights * wide.offset, matrix)
 
     def sizes(self) -> FloatArray:
         """The largest number in each entry."""
         sizes = np.abs(self.offset)
         if self.matrix is not None:
-            sizes = np.maximum(sizes, abs(self.matrix).max(axis=1).toarray().reshape(-1))
+            sizes = np.maximum(sizes, self.matrix.largest())
         return np.maximum(sizes, TINY)
 
     def __neg__(self) -> Affine:
@@ -104,34 +100,24 @@ class Affine:
         one, two = self.broadcast(shape), other.broadcast(shape)
         matrix = one.matrix if two.matrix is None else two.matrix
         if one.matrix is not None and two.matrix is not None:
-            width = max(one.matrix.shape[1], two.matrix.shape[1])
-            matrix = Sparse(widened(one.matrix, width) + widened(two.matrix, width))
+            matrix = one.matrix + two.matrix
         return Affine(shape, one.offset + two.offset, matrix)
 
     def __sub__(self, other: Affine | float) -> Affine:
         return self + (-other)
 
-    def rows(self, width: int) -> SparseMatrix:
+    def rows(self, width: int) -> Rows:
         """The matrix with `width` columns."""
         if self.matrix is None:
-            return Sparse((self.size, width))
-        return widened(self.matrix, width)
-
-
-def widened(matrix: Any, width: int) -> SparseMatrix:
-    """The matrix with columns of zeros on the right."""
-    if matrix.shape[1] == width:
-        return matrix
-    return Sparse((matrix.data, matrix.indices, matrix.indptr), shape=(matrix.shape[0], width))
+            nothing = np.zeros(0, dtype=np.intp)
+            return Rows(np.zeros(0), nothing, np.zeros(self.size + 1, dtype=np.intp), width)
+        return self.matrix.widened(width)
 
 
 def joined(parts: Sequence[Affine]) -> Affine:
     """All entries, one part after the other."""
-    flats = [part.flat() for part in parts]
-    offset = np.concatenate([np.zeros(0), *[each.offset for each in flats]])
-    widths = [each.matrix.shape[1] for each in flats if each.matrix is not None]
-    if not widths:
+    offset = np.concatenate([np.zeros(0), *[each.offset for each in parts]])
+    if all(each.matrix is None for each in parts):
         return Affine((offset.size,), offset)
-    width = max(widths)
-    matrix = scipy.sparse.vstack([each.rows(width) for each in flats], format="csr")
-    return Affine((offset.size,), offset, Sparse(matrix))
+    rows = [each.rows(0) if each.matrix is None else each.matrix for each in parts]
+    return Affine((offset.size,), offset, stacked(rows))

@@ -12,7 +12,6 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import scipy
 from numpy.typing import NDArray
 
 from hcmodel.atoms.cones import ConeForm, Use
@@ -26,7 +25,7 @@ from hcmodel.facts.bits import AFFINE, CONCAVE, CONVEX
 from hcmodel.facts.curvature import Channels
 from hcmodel.facts.node_facts import Node
 from hcmodel.proof.prove import Proof
-from hcmodel.reductions.affine import Affine, Sparse, joined
+from hcmodel.reductions.affine import Affine, joined
 from hcmodel.reductions.cone_rows import ConeRows
 from hcmodel.reductions.cone_sides import NoConeForm, Side
 from hcmodel.reductions.cone_squares import (
@@ -37,6 +36,7 @@ from hcmodel.reductions.cone_squares import (
 )
 from hcmodel.reductions.cone_terms import moved_entries, spread_terms, weighted_places
 from hcmodel.reductions.linear_maps import coefficients, is_one, raveled
+from hcmodel.reductions.rows import Rows
 from hcmodel.reductions.sign import signed_objective
 from hcmodel.solvers.qp.cone_program import ConeBlock, ConeKind
 
@@ -104,7 +104,7 @@ class Translation:
         domain = make_domain(self.model.variables).in_logarithms(self.logs)
         rows = domain.cone_rows()
         size = self.model.layout.size
-        u = Affine((size,), np.zeros(size), Sparse(scipy.sparse.eye_array(size, format="csr")))
+        u = Affine((size,), np.zeros(size), Rows.units(np.arange(size), size))
         fixed = np.flatnonzero(rows.lower == rows.upper)
         low = np.flatnonzero(np.isfinite(rows.lower) & (rows.lower < rows.upper))
         high = np.flatnonzero(np.isfinite(rows.upper) & (rows.lower < rows.upper))
@@ -117,7 +117,7 @@ class Translation:
             own = Affine.constant(rows.upper[high]) - u.taken(high, (high.size,))
             self.bounds.append(Bounds(self.rows.nonnegative(own), high, rows.upper[high]))
         for cone in rows.cones:
-            affine = Affine((cone.offset.size,), cone.offset, Sparse(cone.matrix))
+            affine = Affine((cone.offset.size,), cone.offset, Rows.of(cone.matrix))
             kind = ConeKind.ZERO if cone.kind == "zero" else ConeKind.PSD_TRIANGLE
             self.rows.add(ConeBlock(kind, affine.size), affine)
 
@@ -205,13 +205,10 @@ class Translation:
     def _leaf(self, variable: Variable) -> Affine:
         layout = self.model.layout
         places = layout.places(variable)
-        own = Sparse(
-            (np.ones(places.size), (np.arange(places.size), places)),
-            shape=(places.size, layout.size),
-        )
+        own = Rows.units(places, layout.size)
         if variable.set.is_symmetric:
             weights = np.ravel(variable.set.expand(np, np.ones(variable.set.stored_size)))
-            own = Sparse(scipy.sparse.diags_array(weights) @ own)
+            own = own.scaled(weights)
         return Affine(variable.shape, np.zeros(places.size), own)
 
     def _plain(self, expression: Expression, side: Side) -> Affine:

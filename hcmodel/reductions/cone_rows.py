@@ -17,7 +17,8 @@ import numpy as np
 import scipy
 from numpy.typing import NDArray
 
-from hcmodel.reductions.affine import Affine, Sparse, joined
+from hcmodel.reductions.affine import Affine, joined
+from hcmodel.reductions.rows import Rows
 from hcmodel.solvers.qp.cone_program import ConeBlock, ConeKind, ConeProgram, cone_program
 
 FloatArray = NDArray[np.float64]
@@ -41,8 +42,7 @@ class ConeRows:
         count = int(np.prod(shape, dtype=int))
         columns = self.size + np.arange(count)
         self.size += count
-        parts = (np.ones(count), columns, np.arange(count + 1))
-        return Affine(shape, np.zeros(count), Sparse(parts, shape=(count, self.size)))
+        return Affine(shape, np.zeros(count), Rows.units(columns, self.size))
 
     def add(self, blocks: ConeBlock | Sequence[ConeBlock], rows: Affine) -> int:
         """Rows in one cone or several; the number of the group, by which duals are found again."""
@@ -230,9 +230,8 @@ class ConeRows:
             terms, targets = terms.taken(kept, (kept.size,)), targets[kept]
         z = self.unknown((targets.size,))
         self.exponential(terms, ONE, z)
-        groups = Sparse(
-            (np.ones(targets.size), (targets, np.arange(targets.size))), shape=(count, targets.size)
-        )
+        ones, places = np.ones(targets.size), np.arange(targets.size)
+        groups = Rows.of_entries(ones, targets, places, (count, targets.size))
         return self.nonnegative(Affine.constant(np.ones(count)) - z.mapped(groups, (count,)))
 
     def log_sum_exp_of(self, parts: list[Affine]) -> Affine:
@@ -283,8 +282,8 @@ class ConeRows:
         targets, shape = _targets(a.shape, axis)
         count = int(np.prod(shape, dtype=int))
         kept = np.flatnonzero(weights)  # 0 times the logarithm of 0 is 0
-        parts = (weights[kept], (targets[kept], kept))
-        return a.mapped(Sparse(parts, shape=(count, targets.size)), shape)
+        whole = (count, targets.size)
+        return a.mapped(Rows.of_entries(weights[kept], targets[kept], kept, whole), shape)
 
     def repeated_along(
         self, a: Affine, shape: tuple[int, ...], axis: tuple[int, ...] | None
@@ -296,7 +295,7 @@ class ConeRows:
 
     def inner(self, matrix: Affine, weights: FloatArray) -> Affine:
         """The sum of the entries times constant weights."""
-        return matrix.mapped(Sparse(weights.reshape(1, -1)), ())
+        return matrix.mapped(Rows.of(weights.reshape(1, -1)), ())
 
     def largest_eigenvalue(self, matrix: Affine) -> Affine:
         """t >= the largest eigenvalue of the symmetric part: t I − A is semidefinite."""
@@ -309,10 +308,8 @@ class ConeRows:
         """t <= log det A: [A, Z; Z', diag(Z)] is semidefinite, Z lower triangular, t <= Σ log Z[i, i]."""
         order = matrix.shape[0]
         row, column = np.tril_indices(order)
-        places = Sparse(
-            (np.ones(row.size), (row * order + column, np.arange(row.size))),
-            shape=(order * order, row.size),
-        )
+        numbers, shape = np.arange(row.size), (order * order, row.size)
+        places = Rows.of_entries(np.ones(row.size), row * order + column, numbers, shape)
         entries = self.unknown((row.size,))
         lower = entries.mapped(places, (order, order))
         diagonal = entries.taken(np.flatnonzero(row == column), (order,))
@@ -354,7 +351,7 @@ class ConeRows:
 
     def add_quadratic(self, terms: Affine, matrix: Any) -> None:
         """terms' Q terms in the objective; Q stays as sparse as it is."""
-        if not terms.is_constant and terms.matrix.nnz > terms.size:
+        if terms.matrix is not None and terms.matrix.nnz > terms.size:
             r = self.unknown((terms.size,))
             self.zero(r - terms.flat())
             terms = r
@@ -364,17 +361,16 @@ class ConeRows:
         """Minimise an affine function of the unknowns, and the quadratic terms, over the rows."""
         linear = np.zeros(self.size)
         if objective.matrix is not None:
-            row = objective.rows(self.size)
-            np.add.at(linear, row.indices, row.data)
+            np.add.at(linear, objective.matrix.indices, objective.matrix.data)
         quadratic = None
         for terms, matrix in self.quadratics:
-            own = terms.rows(self.size)
+            own = terms.rows(self.size).to_scipy()
             part = own.T @ (2.0 * matrix) @ own
             quadratic = part if quadratic is None else quadratic + part
             linear += own.T @ (2.0 * (matrix @ terms.offset))
         rows = joined([affine for _, affine in self.blocks])
         # affine = b − A x in K
-        matrix = scipy.sparse.csc_matrix(-rows.rows(self.size))
+        matrix = scipy.sparse.csc_matrix((-rows.rows(self.size)).to_scipy())
         cones = [cone for group, _ in self.blocks for cone in group]
         return cone_program(linear, matrix, rows.offset, cones, quadratic)
 

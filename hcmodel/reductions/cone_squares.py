@@ -24,6 +24,7 @@ from hcmodel.reductions.affine import Affine, joined
 from hcmodel.reductions.cone_sides import Side
 from hcmodel.reductions.cone_terms import Terms, moved_terms, spread_terms, weighted_places
 from hcmodel.reductions.linear_maps import raveled
+from hcmodel.reductions.rows import Rows
 
 if TYPE_CHECKING:
     from hcmodel.reductions.cone_bounds import Translation
@@ -46,7 +47,7 @@ def squares(translation: Translation, expression: Expression) -> Terms | None:
     if pattern is not None and _is_square(translation, pattern, Kind.QUADRATIC):
         x, matrix = _quadratic(translation, pattern)
         own, _ = semidefinite_root(dense(matrix))
-        terms = x.mapped(own.T, (own.shape[1],))
+        terms = x.mapped(Rows.of(own.T), (own.shape[1],))
         return terms, np.zeros(terms.size, dtype=np.intp)
     if log & CONVEX:
         half = translation.log(expression, Side.ABOVE).scaled(0.5)
@@ -267,7 +268,7 @@ def quadratic_objective(
         matrix, _ = translation.coefficients(expression)
         if matrix is not None:
             return quadratic_objective(
-                translation, args[varying[0]], weight * float(matrix.toarray().sum())
+                translation, args[varying[0]], weight * float(matrix.data.sum())
             )
     return _quadratic_term(translation, expression, weight)
 

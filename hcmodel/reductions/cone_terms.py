@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 import numpy as np
-import scipy
 from numpy.typing import NDArray
 
 from hcmodel.expressions.leaves import Apply
 from hcmodel.reductions.affine import Affine, joined
+from hcmodel.reductions.rows import Rows
 
 Places = NDArray[np.intp]
 Terms: TypeAlias = tuple[Affine, Places]
@@ -64,11 +64,11 @@ def moved_terms(expression: Apply, parts: Sequence[Terms]) -> Terms:
 
 
 def weighted_places(
-    targets: Places, matrix: Any, count: int
+    targets: Places, matrix: Rows, count: int
 ) -> tuple[Places, Places, NDArray[np.float64]]:
     """The terms of a product with a matrix of positive weights: which, whose, and how much of each."""
-    rows = scipy.sparse.coo_array(matrix)
-    kept = rows.data > 0
-    row, column, weight = rows.row[kept], rows.col[kept], rows.data[kept]
+    rows, columns, weights = matrix.entries()
+    kept = weights > 0
+    row, column, weight = rows[kept], columns[kept], weights[kept]
     places, chosen = repeated(targets, column, count)
     return places, row[chosen], weight[chosen]

@@ -12,14 +12,14 @@ from numpy.typing import NDArray
 from hcmodel.atoms.rules import Argument, Contraction, Dependence
 from hcmodel.expressions.leaves import Apply
 from hcmodel.expressions.sparse_data import Numbers, dense, is_sparse, nonzero_places
-from hcmodel.reductions.affine import Sparse, SparseMatrix
+from hcmodel.reductions.rows import Rows
 
 FloatArray = NDArray[np.float64]
 
 
 def coefficients(
     expression: Apply, place: int, constants: Sequence[Numbers | None], facts: Sequence[Argument]
-) -> SparseMatrix | None:
+) -> Rows | None:
     """The matrix of a node in its argument `place`, which alone is not constant; None: not linear."""
     atom, params = expression.atom, dict(expression.params)
     if place not in atom.linear_in:
@@ -45,7 +45,7 @@ def is_one(exponent: Any) -> bool:
 
 def _scaling(
     expression: Apply, shape: tuple[int, ...], constants: Sequence[Numbers | None]
-) -> SparseMatrix:
+) -> Rows:
     """Entry by entry times a constant: the result for ones in place of the argument."""
     ones = [np.ones(shape) if each is None else dense(each) for each in constants]
     found = expression.atom.function(np, *ones, **dict(expression.params))
@@ -53,10 +53,10 @@ def _scaling(
     numbers = np.arange(int(np.prod(shape, dtype=int))).reshape(shape)
     columns = np.broadcast_to(numbers, expression.shape).reshape(-1)
     rows = np.arange(columns.size)
-    return Sparse((weights, (rows, columns)), shape=(columns.size, numbers.size))
+    return Rows.of_entries(weights, rows, columns, (columns.size, numbers.size))
 
 
-def _reduction(expression: Apply, params: dict[str, Any]) -> SparseMatrix | None:
+def _reduction(expression: Apply, params: dict[str, Any]) -> Rows | None:
     """The matrix of a sum over axes with one weight for all entries; None for anything else."""
     shape, count = expression.args[0].shape, expression.args[0].size
     axes = params.get("axis")
@@ -69,10 +69,10 @@ def _reduction(expression: Apply, params: dict[str, Any]) -> SparseMatrix | None
     rows = np.broadcast_to(numbers, shape).reshape(-1)
     total = float(np.sum(expression.atom.function(np, np.ones(shape), **params)))
     weights = np.full(count, total / max(count, 1))
-    return Sparse((weights, (rows, np.arange(count))), shape=(expression.size, count))
+    return Rows.of_entries(weights, rows, np.arange(count), (expression.size, count))
 
 
-def _probed(expression: Apply, place: int, constants: Sequence[FloatArray | None]) -> SparseMatrix:
+def _probed(expression: Apply, place: int, constants: Sequence[FloatArray | None]) -> Rows:
     """The matrix of a linear function of which nothing else is known, column by column."""
     shape, count = expression.args[place].shape, expression.args[place].size
     columns = []
@@ -82,7 +82,7 @@ def _probed(expression: Apply, place: int, constants: Sequence[FloatArray | None
         ]
         found = expression.atom.function(np, *operands, **dict(expression.params))
         columns.append(scipy.sparse.csc_array(np.reshape(found, (-1, 1))))
-    return Sparse(scipy.sparse.hstack(columns, format="csr"))
+    return Rows.of(scipy.sparse.hstack(columns, format="csr"))
 
 
 def _contraction(
@@ -91,7 +91,7 @@ def _contraction(
     shape: tuple[int, ...],
     other: Numbers | None,
     result: tuple[int, ...],
-) -> SparseMatrix:
+) -> Rows:
     """The matrix of an einsum in one of its arguments, the other one constant."""
     inputs, output = subscripts.split("->")
     labels = inputs.split(",")
@@ -103,7 +103,7 @@ def _contraction(
     index: dict[str, NDArray[np.intp]] = {}
     weights = np.ones(1)
     if other is not None and is_sparse(other) and len(shape) == 1 and len(result) == 1:
-        return Sparse(other if output == known[0] else other.T)
+        return Rows.of(other if output == known[0] else other.T)
     if other is not None:
         places = nonzero_places(other)
         weights = other.data if is_sparse(other) else np.asarray(other[places]).reshape(-1)
@@ -123,7 +123,7 @@ def _contraction(
     columns = raveled([index[each] for each in own], shape, weights.size)
     rows = raveled([index[each] for each in output], result, weights.size)
     size = int(np.prod(shape, dtype=int)), int(np.prod(result, dtype=int))
-    return Sparse((weights, (rows, columns)), shape=(size[1], size[0]))
+    return Rows.of_entries(weights, rows, columns, (size[1], size[0]))
 
 
 def raveled(

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-import scipy
 
 import hcmodel as hc
 from hcmodel.reductions.affine import Affine, joined
+from hcmodel.reductions.rows import Rows
 from hcmodel.solvers.qp import ConeStatus, solve_cone
 from tests.problems.examples import loaded
 from tests.problems.library import GEOMETRIC_PROGRAMS, geometric_program
@@ -125,8 +125,8 @@ def test_infeasible_models_end_with_a_certificate() -> None:
 def test_affine_arrays_follow_numpy() -> None:
     generator = np.random.default_rng(0)
     unknowns = generator.normal(size=4)
-    a = Affine((2, 1), np.array([1.0, 2.0]), scipy.sparse.csr_array(generator.normal(size=(2, 4))))
-    b = Affine((3,), np.arange(3.0), scipy.sparse.csr_array(generator.normal(size=(3, 2))))
+    a = Affine((2, 1), np.array([1.0, 2.0]), Rows.of(generator.normal(size=(2, 4))))
+    b = Affine((3,), np.arange(3.0), Rows.of(generator.normal(size=(3, 2))))
 
     def at(array: Affine) -> np.ndarray:
         return (array.offset + array.rows(4) @ unknowns).reshape(array.shape)
