@@ -74,7 +74,7 @@ class Rows:
 
     def to_scipy(self) -> Any:
         """The same as scipy.sparse.csr_array, entries at the same place added up."""
-        parts = (self.data.copy(), self.indices.copy(), self.indptr)
+        parts = (self.data.copy(), self.indices.copy(), self.indptr.copy())  # changed in place
         found = scipy.sparse.csr_array(parts, shape=self.shape)
         found.sum_duplicates()
         return found
