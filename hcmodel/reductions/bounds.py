@@ -19,7 +19,7 @@ from hcmodel.expressions.leaves import Apply, Expression, Variable
 from hcmodel.expressions.model import Model
 from hcmodel.expressions.variable_sets import VariableSet, make_domain
 from hcmodel.reductions.bound_rows import BoundRow, Marks, Tightened, sides, tightened
-from hcmodel.reductions.reduction import Duals, ModelReduction, Origin
+from hcmodel.reductions.reduction import BoundOrigin, Duals, ModelReduction, Origin
 
 FloatArray = NDArray[np.float64]
 
@@ -156,6 +156,19 @@ class Bounds(ModelReduction):
             taken = np.maximum(slopes[places] * np.where(row.lower[own], 1.0, -1.0), 0.0)
             slopes[places] -= np.where(row.lower[own], taken, -taken)
         return slopes
+
+    def bound_origin(self, origin: BoundOrigin) -> Origin | BoundOrigin:
+        """The row that a bound of `after` comes from, or the bound of the variable itself."""
+        variable = self.original(origin.variable)
+        place = int(np.ravel_multi_index(origin.entry, variable.shape)) if origin.entry else 0
+        for row, own in zip(self._found.rows, self._found.own, strict=True):
+            sides = {"lower": row.lower, "upper": ~row.lower}.get(origin.side, own)
+            hits = np.flatnonzero(own & sides & (row.places == place))
+            if row.variable is variable and hits.size and origin.side != "set":
+                shape = self.before.constraints[row.position].shape
+                entry = tuple(int(i) for i in np.unravel_index(hits[0], shape))
+                return Origin(row.position, entry)
+        return replace(origin, variable=variable)
 
     def origin(self, origin: Origin) -> Origin | None:
         return replace(origin, position=self._kept[origin.position])

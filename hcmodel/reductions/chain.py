@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from hcmodel.expressions.model import Model
 from hcmodel.reductions.bounds import Bounds
-from hcmodel.reductions.reduction import Claim, Duals, ModelReduction, Origin
+from hcmodel.reductions.reduction import BoundOrigin, Claim, Duals, ModelReduction, Origin
 from hcmodel.reductions.release import Release
 from hcmodel.reductions.smooth import Smooth, SmoothProgram
 from hcmodel.solvers.result import Record
@@ -101,6 +101,15 @@ class Chain:
         found: Origin | None = self.after.canonical.origin(row)
         for step in reversed(self.steps):
             found = None if found is None else step.origin(found)
+        return found
+
+    def bound_origin(self, origin: BoundOrigin) -> Origin | BoundOrigin | None:
+        """What a bound of the last model is in the first; None for variables that a reduction added."""
+        found: Origin | BoundOrigin = origin
+        if self._bounds is not None:
+            found = self._bounds.bound_origin(origin)
+        if isinstance(found, BoundOrigin) and not self.before.layout.holds(found.variable):
+            return None
         return found
 
     def record(self, record: Record) -> Record:

@@ -9,18 +9,34 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
 from hcmodel.expressions.model import Model
 from hcmodel.proof.prove import Proof
-from hcmodel.reductions.cone_bounds import Translation
+from hcmodel.reductions.cone_bounds import Bounds, Translation
 from hcmodel.reductions.cone_sides import NoConeForm
 from hcmodel.reductions.reduction import Duals, Reduction, Refusal
 from hcmodel.solvers.qp.cone_program import ConeProgram
 
 FloatArray = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class RelaxedCone:
+    """The program of the least amount by which all constraints have to give; `amount` is its place.
+
+    For each entry of each constraint `rows` has its row and `others`, for an equality, the row of the
+    other side; −1 stands for none. `bounds` come with their first row.
+    """
+
+    program: ConeProgram
+    amount: int
+    rows: Duals
+    others: Duals
+    bounds: tuple[tuple[int, Bounds], ...]
 
 
 class Cone(Reduction[Model, ConeProgram]):
@@ -47,19 +63,20 @@ class Cone(Reduction[Model, ConeProgram]):
             return Refusal(None, "the cone program has the logarithm of 0 in it")
         return Cone(model, program, translation)
 
-    def relaxed(self) -> tuple[ConeProgram, Duals, Duals]:
-        """The program of the least relaxation of all constraints.
-
-        Its unknown after u is the amount. With it come, for each entry of each constraint, its row and,
-        for an equality, the row of the other side; −1 stands for none.
-        """
+    def relaxed(self) -> RelaxedCone:
+        """The program of the least relaxation of all constraints."""
         translation = Translation(self.before, self._proof, relaxed=True)
         assert translation.slack is not None
-        program = translation.rows.program(translation.slack)
         starts, places = translation.rows.starts(), translation.places
         rows = [int(starts[place.block]) for place in places]
         others = [-1 if place.other is None else int(starts[place.other]) for place in places]
-        return program, self._numbers(rows), self._numbers(others)
+        return RelaxedCone(
+            program=translation.rows.program(translation.slack),
+            amount=self.before.layout.size,
+            rows=self._numbers(rows),
+            others=self._numbers(others),
+            bounds=tuple((int(starts[each.block]), each) for each in translation.bounds),
+        )
 
     def point(self, x: FloatArray) -> FloatArray:
         with np.errstate(all="ignore"):
@@ -77,14 +94,13 @@ class Cone(Reduction[Model, ConeProgram]):
 
     def bounds(self) -> tuple[NDArray[np.intp], NDArray[np.intp], FloatArray]:
         """The rows of the program that are bounds, the entries of u that they bound, and the bounds."""
-        starts, none = self._starts, np.zeros(0, dtype=np.intp)
-        rows = [starts[each.block] + np.arange(each.entries.size) for each in self._bounds]
-        entries = [each.entries for each in self._bounds]
-        values = [each.values for each in self._bounds]
+        none = np.zeros(0, dtype=np.intp)
+        found = [each for each in self._bounds if each.side in ("lower", "upper")]
+        rows = [self._starts[each.block] + np.arange(each.entries.size) for each in found]
         return (
             np.concatenate([none, *rows]),
-            np.concatenate([none, *entries]),
-            np.concatenate([np.zeros(0), *values]),
+            np.concatenate([none, *[each.entries for each in found]]),
+            np.concatenate([np.zeros(0), *[each.values for each in found]]),
         )
 
     @property

@@ -57,9 +57,10 @@ class Place:
 
 @dataclass(frozen=True)
 class Bounds:
-    """The block of bounds of some entries of u, and what bounds them."""
+    """The block of bounds of some entries of u, and what bounds them; `side` as in `BoundOrigin`."""
 
     block: int
+    side: str
     entries: NDArray[np.intp]
     values: FloatArray
 
@@ -76,6 +77,8 @@ class Translation:
         self.curvatures = proof.curvatures
         self.rows = ConeRows(model.layout.size)
         self.slack = self.rows.unknown((1,)) if relaxed else None
+        if self.slack is not None:
+            self.rows.nonnegative(self.slack)
         self.logs = np.zeros(model.layout.size, dtype=bool)
         self.coordinates: Mapping[Variable, str] = proof.coordinates
         self._known: dict[tuple[int, str, Side], Affine] = {}
@@ -108,18 +111,21 @@ class Translation:
         fixed = np.flatnonzero(rows.lower == rows.upper)
         low = np.flatnonzero(np.isfinite(rows.lower) & (rows.lower < rows.upper))
         high = np.flatnonzero(np.isfinite(rows.upper) & (rows.lower < rows.upper))
-        if fixed.size:
-            self.rows.zero(u.taken(fixed, (fixed.size,)) - Affine.constant(rows.lower[fixed]))
-        if low.size:
-            own = u.taken(low, (low.size,)) - Affine.constant(rows.lower[low])
-            self.bounds.append(Bounds(self.rows.nonnegative(own), low, rows.lower[low]))
-        if high.size:
-            own = Affine.constant(rows.upper[high]) - u.taken(high, (high.size,))
-            self.bounds.append(Bounds(self.rows.nonnegative(own), high, rows.upper[high]))
+        for side, entries, ends in (
+            ("fixed", fixed, rows.lower),
+            ("lower", low, rows.lower),
+            ("upper", high, rows.upper),
+        ):
+            if entries.size:
+                own = u.taken(entries, (entries.size,)) - Affine.constant(ends[entries])
+                add = self.rows.zero if side == "fixed" else self.rows.nonnegative
+                block = add(-own if side == "upper" else own)
+                self.bounds.append(Bounds(block, side, entries, ends[entries]))
         for cone in rows.cones:
             affine = Affine((cone.offset.size,), cone.offset, Rows.of(cone.matrix))
             kind = ConeKind.ZERO if cone.kind == "zero" else ConeKind.PSD_TRIANGLE
-            self.rows.add(ConeBlock(kind, affine.size), affine)
+            block = self.rows.add(ConeBlock(kind, affine.size), affine)
+            self.bounds.append(Bounds(block, "set", np.unique(cone.matrix.indices), np.zeros(0)))
 
     def objective(self) -> Affine:
         expression, sign = signed_objective(self.model)

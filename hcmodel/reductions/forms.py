@@ -100,8 +100,10 @@ class Form:
             return canonical.multipliers(duals).astype(np.intp)
 
         def relaxed() -> RelaxedProgram:
-            program, rows, others = cone.relaxed()
-            return RelaxedProgram(program, canonical.layout.size, numbers(rows), numbers(others))
+            found = cone.relaxed()
+            return RelaxedProgram(
+                found.program, found.amount, numbers(found.rows), numbers(found.others)
+            )
 
         signs = canonical.multipliers(cone.signs)
         return WholeProgram(cone.after, numbers(cone.rows), signs, cone.bounds(), relaxed)

@@ -66,6 +66,28 @@ class Origin:
     entry: tuple[int, ...] = ()
 
 
+@dataclass(frozen=True, eq=False)
+class BoundOrigin:
+    """Where a bound comes from: the set of a variable, and the entry that it bounds from one side.
+
+    `side` is "lower", "upper" or "fixed"; "set" stands for what a set asks of all entries together.
+    """
+
+    variable: Variable
+    side: str
+    entry: tuple[int, ...] = ()
+
+    def __eq__(self, other: object) -> bool:
+        """Variables compare by identity; `==` between them would be a constraint."""
+        if not isinstance(other, BoundOrigin):
+            return NotImplemented
+        same = self.variable is other.variable
+        return same and (self.side, self.entry) == (other.side, other.entry)
+
+    def __hash__(self) -> int:
+        return hash((id(self.variable), self.side, self.entry))
+
+
 class Reduction(Generic[Before, After]):
     """Immutable; this base class is the identity on everything that a subclass does not change.
 

@@ -48,4 +48,5 @@ def solution_json(solution: Solution, model: str | None = None) -> dict[str, Any
         "iterations": solution.iterations,
         "compile_seconds": solution.compile_seconds,
         "solve_seconds": solution.solve_seconds,
+        "conflict": list(solution.conflict),
     }

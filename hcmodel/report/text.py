@@ -149,7 +149,7 @@ def solution_text(solution: Solution) -> str:
     if certificate.stationarity is not None:
         lines.append(f"KKT residual  {certificate.stationarity:.2e}")
     if solution.conflict:
-        lines.append(f"conflict      {', '.join(solution.conflict[:LONGEST_LIST])}")
+        lines.append(f"conflict      {', '.join(solution.conflict)}")
     lines += _table("variable", solution.point)
     lines += _table("dual", solution.duals)
     lines.append(

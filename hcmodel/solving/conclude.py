@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
 from hcmodel.reductions.forms import Form, Forms
-from hcmodel.reductions.reduction import Duals, Origin
+from hcmodel.reductions.reduction import BoundOrigin, Duals, Origin
 from hcmodel.solvers import kkt
 from hcmodel.solvers.oracle import Evaluation, OracleCalls
 from hcmodel.solvers.result import Record, Result
@@ -197,11 +198,13 @@ def _bound_duals(forms: Forms, evidence: Evidence) -> dict[str, BoundDuals]:
 def _conflict(
     status: Status, forms: Forms, hidden: Form | None, outcome: Outcome, evidence: Evidence
 ) -> tuple[str, ...]:
-    """The rows that contradict each other, or else those that keep the violation up."""
+    """Rows and bounds that contradict each other, or else the rows that keep the violation up."""
     if status not in (Status.INFEASIBLE, Status.INFEASIBLE_INACCURATE):
         return ()
     form, result = outcome.form, outcome.result
     assert result.evaluation is not None
+    if evidence.parts is not None:
+        return _named_parts(forms, evidence.parts)
     weights = result.evaluation.violations if result.conflict is None else result.conflict
     origins: list[Origin | None] = []
     if hidden is not None and evidence.conflict is not None:
@@ -215,6 +218,18 @@ def _conflict(
     naming = Naming.of(forms.user)
     written = [forms.semidefinite.origin(each) for each in found]
     return tuple(dict.fromkeys(naming.row(each) for each in written if each is not None))
+
+
+def _named_parts(forms: Forms, parts: Sequence[Origin | BoundOrigin]) -> tuple[str, ...]:
+    """The names of rows and bounds, rows first; what a matrix inequality added is called by its name."""
+    naming, layout = Naming.of(forms.user), forms.user.layout
+    rows = [each for each in parts if isinstance(each, Origin)]
+    rows.sort(key=lambda each: (each.position, each.entry))
+    written = [forms.semidefinite.origin(each) for each in rows]
+    bounds = [each for each in parts if isinstance(each, BoundOrigin)]
+    own = [naming.bound(each) for each in bounds if layout.holds(each.variable)]
+    names = [naming.row(each) for each in written if each is not None]
+    return tuple(dict.fromkeys([*names, *own]))
 
 
 def _bounding_rows(form: Form, evaluation: Evaluation, weights: FloatArray) -> list[Origin]:

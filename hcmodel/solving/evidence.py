@@ -12,6 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from hcmodel.certify.conflicts import irreducible_conflict
 from hcmodel.certify.lower_bound import (
     LowerBound,
     gradient_domination,
@@ -20,6 +21,7 @@ from hcmodel.certify.lower_bound import (
     tested,
 )
 from hcmodel.reductions.forms import Form, Forms
+from hcmodel.reductions.reduction import BoundOrigin, Origin
 from hcmodel.solvers import kkt
 from hcmodel.solvers.numerics import BOTTOM, LARGEST_NUMBER
 from hcmodel.solvers.oracle import Evaluation
@@ -83,6 +85,8 @@ class Evidence:
     bound: LowerBound | None = None
     domination: float | None = None
     conflict: LowerBound | None = None
+    parts: tuple[Origin | BoundOrigin, ...] | None = None
+    """The rows and bounds of an irreducible conflict, where the model is proven convex."""
     proven: bool = False
     """Whether the coordinates behind the bound are proven."""
 
@@ -131,6 +135,9 @@ def gather(
     violated = evaluation.relative_violation > tolerance
     if hidden is not None and violated and result.termination not in LIMITS:
         conflict = _conflict(forms, hidden, outcome)
+    parts = None
+    if hidden is not None and conflict is not None:
+        parts = irreducible_conflict(hidden, request.deadline)
     domination = None
     as_written = not lifted.chain.adds_variables and not lifted.stack.kinked
     constants = request.given_constants
@@ -153,6 +160,7 @@ def gather(
         bound=bound,
         domination=domination,
         conflict=conflict,
+        parts=parts,
         proven=hidden is not None and hidden.proof is not None,
     )
 

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hcmodel.expressions.model import Model
-from hcmodel.reductions.reduction import Origin
+from hcmodel.reductions.reduction import BoundOrigin, Origin
 
 FloatArray = NDArray[np.float64]
 
@@ -40,6 +40,17 @@ class Naming:
     def row(self, origin: Origin) -> str:
         """The name of one row."""
         return label(self.constraints[origin.position], origin.entry, self.families, self.first)
+
+    def bound(self, origin: BoundOrigin) -> str:
+        """A bound of a variable in words: `x[1] >= 0.4`, or its set."""
+        variable = origin.variable
+        if origin.side == "set":
+            return f"the set of {variable.name}"
+        name = label(variable.name, origin.entry, {}, self.first)
+        sign = {"lower": ">=", "upper": "<=", "fixed": "="}[origin.side]
+        ends = variable.upper if origin.side == "upper" else variable.lower
+        value = float(np.broadcast_to(ends, variable.shape)[origin.entry])
+        return f"{name} {sign} {value:.6g}"
 
     def dual(self, position: int, dual: FloatArray) -> FloatArray:
         """The dual of a constraint over the whole index ranges of its family."""

@@ -10,6 +10,7 @@ from hcmodel.solvers.qp.cone_program import (
     ConeStatus,
     cone_program,
     cone_residuals,
+    without_rows,
 )
 from hcmodel.solvers.qp.low_rank import solve_program
 from hcmodel.solvers.qp.program import QPSolution, QPStatus, QuadraticProgram, residuals
@@ -47,4 +48,5 @@ __all__ = [
     "residuals",
     "solve_cone",
     "solve_program",
+    "without_rows",
 ]

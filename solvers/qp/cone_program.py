@@ -89,6 +89,29 @@ class ConeProgram:
         return not self.quadratic.nnz and kinds <= {ConeKind.ZERO, ConeKind.NONNEGATIVE}
 
 
+def without_rows(program: ConeProgram, dropped: NDArray[np.bool_]) -> ConeProgram:
+    """The program without some rows; of cones other than ZERO and NONNEGATIVE all or none."""
+    cones, first = [], 0
+    for cone in program.cones:
+        stay = cone.size - int(dropped[first : first + cone.size].sum())
+        first += cone.size
+        if stay == cone.size:
+            cones.append(cone)
+        elif stay and cone.kind in (ConeKind.ZERO, ConeKind.NONNEGATIVE):
+            cones.append(ConeBlock(cone.kind, stay))
+        elif stay:
+            raise ValueError(f"{stay} of {cone.size} rows of a cone of kind {cone.kind.name}")
+    kept = np.flatnonzero(~dropped)
+    rows = scipy.sparse.csr_array(program.matrix)[kept]
+    return ConeProgram(
+        program.quadratic,
+        program.linear,
+        scipy.sparse.csc_matrix(rows),
+        program.offset[kept],
+        tuple(cones),
+    )
+
+
 def cone_program(
     linear: FloatArray,
     matrix: Any,

@@ -1,0 +1,156 @@
+"""Infeasible proven models: the conflict is complete, and nothing can be left out of it."""
+
+from __future__ import annotations
+
+import json
+import re
+
+import numpy as np
+import pytest
+
+import hcmodel as hc
+from hcmodel.certify import conflicts
+from hcmodel.expressions.variable_sets import BoxSet
+from tests.problems.examples import loaded
+
+PROVEN = (
+    *("box_volume", "cantilever", "gate_sizing", "hyperbola", "kelly", "mixed"),
+    *("power_control", "tank", "transformer", "water_tank"),
+)
+
+
+FEASIBLE = ("optimal", "locally_optimal", "optimal_inaccurate")
+ROW = re.compile(r"([\w.]+)(?:\[([\d, ]+)\])?")
+BOUND = re.compile(r"(\w+)(?:\[([\d, ]+)\])? ([<>]=) .*")
+
+
+def entry(index: str | None) -> tuple[int, ...]:
+    return () if index is None else tuple(int(i) for i in index.split(","))
+
+
+def rows_of(problem: hc.Problem, conflict: list[str]) -> list[hc.Constraint]:
+    """Just the rows of a conflict."""
+    found = []
+    for each in conflict:
+        name, index = ROW.fullmatch(each).groups()
+        whole = next(row for row in problem.constraints if row.name == name)
+        left, right = (side + np.zeros(whole.shape) for side in (whole.lhs, whole.rhs))
+        if index is not None:
+            left, right = left[entry(index)], right[entry(index)]
+        found.append({"<=": left <= right, ">=": left >= right, "==": left == right}[whole.sense])
+    return found
+
+
+def keep_bounds(problem: hc.Problem, conflict: list[str]) -> None:
+    """Widen every bound of the variables that is not in a conflict."""
+    for variable in problem.variables:
+        positive = bool((variable.lower > 0).all())
+        lower = np.full(variable.shape, 1e-12 if positive else -1e12)
+        upper = np.full(variable.shape, 1e12)
+        for each in conflict:
+            name, index, sign = BOUND.fullmatch(each).groups()
+            if name == variable.name:
+                own, ends = (lower, variable.lower) if sign == ">=" else (upper, variable.upper)
+                own[entry(index)] = np.broadcast_to(ends, variable.shape)[entry(index)]
+        variable.set = BoxSet(variable.name, variable.shape, lower, upper, variable.pos)
+
+
+def impossible(name: str) -> hc.Problem:
+    """An example with a goal that is five percent out of reach."""
+    problem = loaded(name)
+    value, aim = problem.solve(), problem.objective
+    goal = 0.95 * value if isinstance(aim, hc.Minimize) else 1.05 * value
+    row = aim.expression <= goal if isinstance(aim, hc.Minimize) else aim.expression >= goal
+    return hc.Problem(aim, [*problem.constraints, row.named("goal")])
+
+
+@pytest.mark.parametrize("name", PROVEN)
+def test_a_goal_out_of_reach_is_in_an_irreducible_conflict(name: str) -> None:
+    problem = impossible(name)
+    problem.solve()
+    assert problem.status == "infeasible"
+    conflict = list(problem.solution.conflict)
+    assert "goal" in conflict
+    bounds = [each for each in conflict if BOUND.fullmatch(each)]
+    rows = [each for each in conflict if each not in bounds]
+    for left_out in (None, *conflict):
+        smaller = impossible(name)
+        kept = rows_of(smaller, [each for each in rows if each != left_out])
+        keep_bounds(smaller, [each for each in bounds if each != left_out])
+        smaller = hc.Problem(hc.Minimize(0 * hc.sum(smaller.variables[0])), kept)
+        smaller.solve()
+        feasible = smaller.status in FEASIBLE
+        assert feasible == (left_out is not None), f"{conflict} without {left_out}"
+
+
+def test_bounds_and_sets_take_part() -> None:
+    x = hc.Variable(2, name="x", bounds=(1, 3))
+    product = (hc.prod(x) >= 10).named("product")
+    problem = hc.Problem(hc.Minimize(x[0] / x[1]), [product, x[0] * x[1] ** 2 >= 1])
+    problem.solve()
+    assert problem.status == "infeasible"
+    assert problem.solution.conflict == ("product", "x[0] <= 3", "x[1] <= 3")
+    assert json.loads(json.dumps(problem.solution.to_json()))["conflict"] == [
+        *problem.solution.conflict
+    ]
+    assert "x[1] <= 3" in str(problem.solution)
+    P = hc.Variable((2, 2), name="P", PSD=(1e-4, 1.0))
+    small = hc.Problem(hc.Minimize(hc.trace(P)), [(P[0, 0] <= 1e-6).named("entry")])
+    small.solve()
+    assert small.status == "infeasible"
+    assert small.solution.conflict == ("entry", "the set of P")
+    p = hc.Variable(3, name="p", simplex=True)
+    rows = [(p[0] + p[1] >= 0.8).named("two"), (p[2] >= 0.3).named("third")]
+    shares = hc.Problem(hc.Minimize(p[0]), rows)
+    shares.solve()
+    assert shares.solution.conflict == ("two", "third", "the set of p")
+
+
+def test_rows_that_are_bounds_are_named_as_rows() -> None:
+    x = hc.Variable(2, name="x", bounds=(1, 3))
+    rows = [(x[0] >= 2.5).named("low"), (hc.sum(x) <= 3).named("total"), x[1] <= 2.9]
+    problem = hc.Problem(hc.Minimize(hc.sum(x)), rows)
+    problem.solve()
+    assert problem.solution.conflict == ("low", "total", "x[1] >= 1")
+
+
+def test_the_language_counts_from_one() -> None:
+    problem = hc.parse(
+        "var x[3] in [0.1, 2]\nminimize sum(x)\nsubject to\n"
+        "  product: x[1]*x[2] >= 9\n  pair[i in 1..2]: x[i] <= 1.9*x[3]\n"
+    )
+    problem.solve()
+    assert problem.solution.conflict == ("product", "x[1] <= 2", "x[2] <= 2")
+
+
+def test_large_differences_of_scale_do_no_harm() -> None:
+    x = hc.Variable(3, name="x", bounds=(1e-9, 1e90))
+    rows = [
+        (x[0] * x[1] <= 1e60).named("little"),
+        (x[0] >= 1e20 * x[2]).named("more"),
+        (x[1] * x[2] >= 1e50).named("much"),
+        (x[0] <= 1e80).named("harmless"),
+    ]
+    problem = hc.Problem(hc.Minimize(hc.sum(x)), rows)
+    problem.solve()
+    assert problem.status == "infeasible"
+    assert problem.solution.conflict == ("little", "more", "much")
+
+
+def test_what_weights_leave_open_is_decided_by_leaving_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    """With a threshold above every weight but one the quick filter is wrong, and found out."""
+    monkeypatch.setattr(conflicts, "RULES", conflicts.ConflictRules(involved=0.999999))
+    x = hc.Variable(2, name="x", bounds=(1, 3))
+    problem = hc.Problem(hc.Minimize(x[0] / x[1]), [(hc.prod(x) >= 10).named("product")])
+    problem.solve()
+    assert set(problem.solution.conflict) == {"product", "x[0] <= 3", "x[1] <= 3"}
+
+
+def test_without_time_the_rows_are_named_by_their_weights(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(conflicts, "RULES", conflicts.ConflictRules(most=0))
+    x = hc.Variable(3, name="x", bounds=(1e-3, 1e3))
+    rows = [(hc.prod(x) >= 1000).named("product"), (hc.sum(x) <= 20).named("total")]
+    problem = hc.Problem(hc.Minimize(x[0] / x[1]), rows)
+    problem.solve()
+    assert problem.status == "infeasible"
+    assert set(problem.solution.conflict) == {"product", "total"}
