@@ -279,9 +279,9 @@ def test_bounds_under_declared_maps_stay_below_the_optimum() -> None:
 
 
 def test_multipliers_of_the_wrong_sign_are_clipped() -> None:
-    # x² − (x − 2) is at least 1.75, but −1 is no multiplier of x <= 2: the optimum is 0
+    # x² − (x² − 4) is 4, but −1 is no multiplier of x² <= 4: the optimum is 0
     x = hc.Variable(1, name="x", bounds=(-1, 1))
-    form = hidden_form(hc.Problem(hc.Minimize(hc.sum(x**2)), [x <= 2]))
+    form = hidden_form(hc.Problem(hc.Minimize(hc.sum(x**2)), [x**2 <= 4]))
     evaluation = form.oracle().at(np.array([0.5]))
     bound = lower_bound(form, evaluation, np.array([-1.0]), target=np.inf)
     assert bound is not None
