@@ -6,6 +6,7 @@ The names in `__all__` are the public interface; see `docs/public-interface.md`.
 from __future__ import annotations
 
 import importlib as _importlib
+from typing import TYPE_CHECKING as _TYPE_CHECKING
 from typing import Any as _Any
 
 from hcmodel import deprecation as _deprecation
@@ -87,12 +88,14 @@ from hcmodel.errors import (
 )
 from hcmodel.expressions.leaves import Constant, Constraint, Expression, Parameter, Variable
 from hcmodel.expressions.model import Maximize, Minimize
-from hcmodel.problem import Problem, load, parse
-from hcmodel.report.versions import show_versions
-from hcmodel.solvers.result import Record, Termination
-from hcmodel.solvers.theory.theorems import Constants
-from hcmodel.solving.judge import Status
-from hcmodel.solving.solution import Certificate, Solution
+
+if _TYPE_CHECKING:
+    from hcmodel.problem import Problem, load, parse
+    from hcmodel.report.versions import show_versions
+    from hcmodel.solvers.result import Record, Termination
+    from hcmodel.solvers.theory.theorems import Constants
+    from hcmodel.solving.judge import Status
+    from hcmodel.solving.solution import Certificate, Solution
 
 __version__ = "0.1.0"
 
@@ -188,8 +191,24 @@ __all__ = [
     "vstack",
 ]
 
-# Packages that are imported when they are first used.
-_LAZY = ("testing",)
+# Packages and modules that are imported when they are first used.
+_LAZY = (
+    *("analysis", "certify", "cli", "engines", "facts", "frontend", "grammar", "maps", "problem"),
+    *("proof", "reductions", "report", "solvers", "solving", "testing"),
+)
+# Where names are defined that a model can be written without: they are imported when first used.
+_MODULES = {
+    "Certificate": "solving.solution",
+    "Constants": "solvers.theory.theorems",
+    "Problem": "problem",
+    "Record": "solvers.result",
+    "Solution": "solving.solution",
+    "Status": "solving.judge",
+    "Termination": "solvers.result",
+    "load": "problem",
+    "parse": "problem",
+    "show_versions": "report.versions",
+}
 
 _deprecation.install()
 
@@ -197,6 +216,10 @@ _deprecation.install()
 def __getattr__(name: str) -> _Any:
     if name in _LAZY:
         return _importlib.import_module(f"hcmodel.{name}")
+    if name in _MODULES:
+        found = getattr(_importlib.import_module(f"hcmodel.{_MODULES[name]}"), name)
+        globals()[name] = found
+        return found
     hint = f"; write {_WRITTEN_OTHERWISE[name]}" if name in _WRITTEN_OTHERWISE else ""
     raise AttributeError(f"module 'hcmodel' has no attribute {name!r}{hint}")
 

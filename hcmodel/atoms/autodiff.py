@@ -1,33 +1,92 @@
 """The parts of autograd that hcmodel uses, in one place and with types (autograd has none).
 
 `xp` is autograd's numpy, `primitive` and `define_pullback` add operations to it, `detached` takes
-the plain number out of a traced one, and `taped` runs a function once and keeps its tape.
+the plain number out of a traced one, and `taped` runs a function once and keeps its tape. autograd is
+imported when something is traced for the first time: until then every number is a plain one.
 """
 
 from __future__ import annotations
 
 import functools
+import importlib
 import operator
+import sys
 from collections.abc import Callable, Sequence
 from typing import Any
 
-import autograd.core as _core
-import autograd.extend as _extend
-import autograd.numpy as _numpy
-import autograd.tracer as _tracer
 import numpy as np
 
 Pull = Callable[[Any], Any]
 
-_untyped_core: Any = _core
-_untyped_extend: Any = _extend
-_untyped_tracer: Any = _tracer
 
-xp: Any = _numpy
-primitive: Callable[[Callable[..., Any]], Callable[..., Any]] = _untyped_extend.primitive
-define_pullback: Callable[..., None] = _untyped_extend.defvjp_argnums
-detached: Callable[[Any], Any] = _untyped_tracer.getval
-is_traced: Callable[[Any], bool] = _untyped_tracer.isbox
+class _Autograd:
+    """The modules of autograd, imported when one of them is first asked for."""
+
+    @functools.cached_property
+    def core(self) -> Any:
+        return importlib.import_module("autograd.core")
+
+    @functools.cached_property
+    def extend(self) -> Any:
+        return importlib.import_module("autograd.extend")
+
+    @functools.cached_property
+    def tracer(self) -> Any:
+        return importlib.import_module("autograd.tracer")
+
+
+class _Numpy:
+    """autograd's numpy; names are kept, so that each is looked up once."""
+
+    def __getattr__(self, name: str) -> Any:
+        found = getattr(importlib.import_module("autograd.numpy"), name)
+        setattr(self, name, found)
+        return found
+
+
+_autograd = _Autograd()
+xp: Any = _Numpy()
+
+
+def _is_loaded() -> bool:
+    """Whether anything can be traced at all, by hcmodel or by the user."""
+    return "autograd.tracer" in sys.modules
+
+
+def is_traced(value: Any) -> bool:
+    return _is_loaded() and bool(_autograd.tracer.isbox(value))
+
+
+def detached(value: Any) -> Any:
+    """The plain number of a traced one."""
+    return _autograd.tracer.getval(value) if _is_loaded() else value
+
+
+class Primitive:
+    """A function that autograd does not look into, with a pullback of its own."""
+
+    def __init__(self, function: Callable[..., Any]) -> None:
+        self.function = function
+        self.pullback: Any = None
+        functools.update_wrapper(self, function)
+
+    @functools.cached_property
+    def _traced(self) -> Callable[..., Any]:
+        made: Callable[..., Any] = _autograd.extend.primitive(self.function)
+        if self.pullback is not None:
+            _autograd.extend.defvjp_argnums(made, self.pullback)
+        return made
+
+    def __call__(self, *arguments: Any, **keywords: Any) -> Any:
+        return (self._traced if _is_loaded() else self.function)(*arguments, **keywords)
+
+
+primitive = Primitive
+
+
+def define_pullback(function: Primitive, pullback: Callable[..., Any]) -> None:
+    """`pullback(argnums, answer, args, keywords)` gives a function of the cotangent."""
+    function.pullback = pullback
 
 
 class Pullback:
@@ -37,11 +96,11 @@ class Pullback:
         self._node = node
 
     def __call__(self, cotangent: Any) -> Any:
-        return _untyped_core.backward_pass(cotangent, self._node)
+        return _autograd.core.backward_pass(cotangent, self._node)
 
     def from_argument(self, position: int, cotangent: Any) -> Any:
         """The pass from one traced argument of the last operation alone: only what is under it."""
-        return _untyped_core.backward_pass(cotangent, self._node.parents[position])
+        return _autograd.core.backward_pass(cotangent, self._node.parents[position])
 
 
 def taped(function: Callable[[Any], Any], point: Any) -> tuple[Any, Pullback | None]:
@@ -49,9 +108,11 @@ def taped(function: Callable[[Any], Any], point: Any) -> tuple[Any, Pullback | N
 
     As autograd's own make_vjp, which warns about such constants instead.
     """
-    with _untyped_tracer.trace_stack.new_trace() as trace:
-        root = _untyped_core.VJPNode.new_root()
-        end = function(_untyped_tracer.new_box(point, trace, root))
+    importlib.import_module("autograd.numpy")  # boxes of arrays are known from here on
+    tracer = _autograd.tracer
+    with tracer.trace_stack.new_trace() as trace:
+        root = _autograd.core.VJPNode.new_root()
+        end = function(tracer.new_box(point, trace, root))
         if not is_traced(end) or end._trace != trace:
             return end, None
         value, node = end._value, end._node

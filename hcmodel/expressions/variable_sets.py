@@ -19,18 +19,14 @@ from numpy.typing import NDArray
 
 from hcmodel.errors import DataError, ModelError
 from hcmodel.expressions.shapes import Shape
+from hcmodel.solvers import sets
 from hcmodel.solvers.algebra.symmetric import ROOT_TWO, to_vector, triangle
 from hcmodel.solvers.numerics import PRODUCT_ROUNDING
-from hcmodel.solvers.sets.bounded_matrices import BoundedMatrices
-from hcmodel.solvers.sets.bounded_simplices import BoundedSimplices
-from hcmodel.solvers.sets.box import Box
-from hcmodel.solvers.sets.domain import Domain
-from hcmodel.solvers.sets.matrices import SymmetricMatrices
-from hcmodel.solvers.sets.product import side_by_side
-from hcmodel.solvers.sets.simplices import Simplices
 
 if TYPE_CHECKING:
     from hcmodel.expressions.leaves import Variable
+    from hcmodel.solvers.sets.box import Box
+    from hcmodel.solvers.sets.domain import Domain
 
 Entries = NDArray[np.bool_]
 
@@ -190,7 +186,7 @@ class BoxSet(VariableSet):
     def domain(self, steep: Entries | None = None) -> Domain:
         low, high = np.ravel(self.lower), np.ravel(self.upper)
         positive = (low > 0) | self.pos
-        return Box(low, high, positive if steep is None else positive | np.ravel(steep))
+        return sets.Box(low, high, positive if steep is None else positive | np.ravel(steep))
 
     @property
     def is_box(self) -> bool:
@@ -231,8 +227,8 @@ class SimplexSet(VariableSet):
         low, high = np.ravel(self.lower), np.ravel(self.upper)
         # The simplex itself bounds its entries by 0 and 1.
         if (low <= 0).all() and (high >= 1).all():
-            return Simplices(count, length)
-        return BoundedSimplices(count, length, low, high)
+            return sets.Simplices(count, length)
+        return sets.BoundedSimplices(count, length, low, high)
 
     @property
     def interval(self) -> tuple[np.ndarray, np.ndarray]:
@@ -302,12 +298,12 @@ class SymmetricSet(VariableSet):
         )
 
     def domain(self, steep: Entries | None = None) -> Domain:
-        return self._entries() if self.has_bounds else SymmetricMatrices(self.shape[0])
+        return self._entries() if self.has_bounds else sets.SymmetricMatrices(self.shape[0])
 
     def _entries(self) -> Box:
         """The bounds on entries, in the order and scale of the stored ones."""
         low, high = _stored(self.lower), _stored(self.upper)
-        return Box(low, high, (low > 0) | self.pos)
+        return sets.Box(low, high, (low > 0) | self.pos)
 
     @property
     def is_symmetric(self) -> bool:
@@ -343,11 +339,11 @@ class SemidefiniteSet(SymmetricSet):
 
     def domain(self, steep: Entries | None = None) -> Domain:
         smallest, largest = self.eigenvalues
-        matrices = SymmetricMatrices(self.shape[0], smallest, largest)
+        matrices = sets.SymmetricMatrices(self.shape[0], smallest, largest)
         if not self.has_bounds:
             return matrices
         try:
-            return BoundedMatrices(matrices, self._entries())
+            return sets.BoundedMatrices(matrices, self._entries())
         except ValueError:
             raise ModelError(
                 f"variable '{self.name}' has no value: no matrix has eigenvalues between {smallest:g} "
@@ -381,7 +377,7 @@ def make_domain(
 
     `steep` marks entries of boxes that move by factors though their lower bound is 0.
     """
-    return side_by_side(
+    return sets.side_by_side(
         variable.set.domain(None if steep is None else steep[variable]) for variable in variables
     )
 
