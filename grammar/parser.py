@@ -1,8 +1,8 @@
 """Text to syntax tree: reads a model statement by statement and collects every mistake of the file.
 
-The LALR tables are built on first use and kept. A statement that does not parse is explained and
-left out; the next one is read as if nothing had happened, so that one run shows all mistakes, up to
-ten.
+The LALR tables are read on first use, or built where the stored ones do not fit, and kept. A statement
+that does not parse is explained and left out; the next one is read as if nothing had happened, so that
+one run shows all mistakes, up to ten.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import Any
 
 from lark import Lark, Token, UnexpectedInput
 
-from hcmodel.grammar import syntax
+from hcmodel.grammar import syntax, tables
 from hcmodel.grammar.builder import RejectedError, TreeBuilder, check_depth
 from hcmodel.grammar.diagnostics import Diagnostic, GrammarError, normalize_newlines
 from hcmodel.grammar.explain import explain
@@ -50,7 +50,11 @@ def build_lark(strict: bool = False) -> Lark:
     )
 
 
-_lark = cache(build_lark)
+@cache
+def _lark() -> Lark:
+    grammar = GRAMMAR_FILE.read_text(encoding="utf-8")
+    given = {"postlex": _KeepLayout(), "transformer": TreeBuilder()}
+    return tables.stored(grammar, given) or build_lark()
 
 
 class _TooManyError(Exception):

@@ -157,3 +157,26 @@ def test_the_page_lists_what_is_public() -> None:
     for old, new in MOVED.items():
         assert f"`{old}`" in PAGE
         assert f"`{new[0]}`" in PAGE
+
+
+@pytest.mark.parametrize(
+    ("program", "absent"),
+    [
+        ("import hcmodel", ["autograd", "lark", "matplotlib", "clarabel", "hcmodel.problem"]),
+        (
+            "import hcmodel as hc; x = hc.Variable(2, bounds=(0.4, 3)); "
+            "hc.Problem(hc.Minimize(hc.sum(x + 4 / x)), [x[0] * x[1] <= 1]).solve()",
+            ["autograd", "lark", "matplotlib"],
+        ),
+        (
+            "import hcmodel as hc; hc.parse('var x >= 0.4\\nminimize x + 1/x').solve()",
+            ["autograd", "matplotlib"],
+        ),
+    ],
+)
+def test_what_is_not_needed_is_not_imported(program: str, absent: list[str]) -> None:
+    check = f"{program}; import sys; print([m for m in {absent!r} if m in sys.modules])"
+    done = subprocess.run(
+        [sys.executable, "-c", check], check=True, cwd=ROOT, capture_output=True, text=True
+    )
+    assert done.stdout.strip() == "[]"
