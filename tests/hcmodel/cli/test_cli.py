@@ -51,7 +51,7 @@ def test_solve_prints_one_json_object(tank: str, capsys: pytest.CaptureFixture[s
     assert set(report) == {
         "model", "status", "termination", "method", "engine", "value", "violation", "lower_bound",
         "gap", "certificate", "variables", "duals", "bound_duals", "oracle_calls", "iterations",
-        "compile_seconds", "solve_seconds",
+        "compile_seconds", "solve_seconds", "conflict",
     }  # fmt: skip
     assert report["model"] == tank
     assert report["value"] == pytest.approx(5, abs=1e-6)
