@@ -135,12 +135,29 @@ def _owned(
     return tuple(found)
 
 
+class _Liveness:
+    """Whether expressions depend on variables. A walk ends at the first variable that it meets."""
+
+    def __init__(self) -> None:
+        self._constant: set[int] = set()
+
+    def __call__(self, expression: Expression) -> bool:
+        pending: list[Expression] = [expression]
+        seen: set[int] = set()
+        while pending:
+            node = pending.pop()
+            if isinstance(node, Variable):
+                return True
+            if id(node) not in seen and id(node) not in self._constant:
+                seen.add(id(node))
+                pending.extend(node.args)
+        self._constant |= seen
+        return False
+
+
 def _bound_rows(model: Model) -> tuple[list[BoundRow], tuple[Parameter, ...]]:
     """The rows, and the parameters whose values decide about them."""
-    live: set[int] = set()
-    for node in topological_order(model.roots):
-        if isinstance(node, Variable) or any(id(argument) in live for argument in node.args):
-            live.add(id(node))
+    live = _Liveness()
     found: list[BoundRow] = []
     deciding: list[Parameter] = []
     for position, constraint in enumerate(model.constraints):
@@ -158,9 +175,9 @@ def _bound_rows(model: Model) -> tuple[list[BoundRow], tuple[Parameter, ...]]:
 Path = tuple[Variable, list[tuple[Apply, int]]]
 
 
-def _path_of(constraint: Constraint, live: set[int]) -> Path | None:
+def _path_of(constraint: Constraint, live: _Liveness) -> Path | None:
     """The way from a variable to a side of a constraint, the other side being a constant."""
-    varying = [side for side in sides(constraint) if id(side) in live]
+    varying = [side for side in sides(constraint) if live(side)]
     if constraint.sense == "==" or len(varying) != 1 or not constraint.size:
         return None
     path: list[tuple[Apply, int]] = []
@@ -168,7 +185,7 @@ def _path_of(constraint: Constraint, live: set[int]) -> Path | None:
     while not isinstance(node, Variable):
         if not isinstance(node, Apply):
             return None
-        places = [place for place, argument in enumerate(node.args) if id(argument) in live]
+        places = [place for place, argument in enumerate(node.args) if live(argument)]
         if len(places) != 1 or not _keeps_entries(node, places[0]):
             return None
         path.append((node, places[0]))
@@ -177,10 +194,10 @@ def _path_of(constraint: Constraint, live: set[int]) -> Path | None:
 
 
 def _bound_row(
-    position: int, constraint: Constraint, path: Path, live: set[int]
+    position: int, constraint: Constraint, path: Path, live: _Liveness
 ) -> BoundRow | None:
     """The constraint as a bound, for the parameters' current values; None where it is none."""
-    on_left = id(constraint.lhs) in live
+    on_left = live(constraint.lhs)
     number = _number(constraint.rhs if on_left else constraint.lhs)
     entries = _entries(*path)
     if entries is None or number is None:

@@ -217,6 +217,8 @@ def _renewed(variable: Variable, found: Tightened) -> Variable:
 
 def _changed(model: Model, new: Mapping[int, Expression]) -> list[Expression]:
     """The expressions of a model that have another one after it."""
+    if not new:
+        return []
     nodes = topological_order([*model.roots, *(model.hidden or ())])
     return [node for node in nodes if id(node) in new]
 
