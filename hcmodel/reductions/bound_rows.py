@@ -56,6 +56,12 @@ class BoundRow:
         np.minimum.at(high, self.places[~self.lower], self.limits[~self.lower])
         return low, high
 
+    def crossing(self, low: FloatArray, high: FloatArray) -> int:
+        """The first entry of the row whose bound leaves no value between the bounds of its entry."""
+        empty = (low > high) | (self.variable.pos & (high <= 0.0))
+        ends = np.where(self.lower, low[self.places], high[self.places])
+        return int(np.flatnonzero(empty[self.places] & (self.limits == ends))[0])
+
 
 @dataclass(frozen=True, eq=False)
 class Tightened:
@@ -67,6 +73,8 @@ class Tightened:
     own: tuple[Marks, ...]
     parameters: tuple[Parameter, ...]
     """Those whose values decide about it."""
+    contradiction: tuple[BoundRow, int] | None = None
+    """A row that leaves an entry of its variable no value, and the number of its own entry that does."""
 
     def set_of(self, variable: Variable) -> VariableSet:
         lower, upper = (each[variable].reshape(variable.shape) for each in (self.lower, self.upper))
@@ -96,6 +104,7 @@ def tightened(model: Model) -> Tightened:
     found, parameters = _bound_rows(model)
     rows: list[BoundRow] = []
     boxes: dict[Variable, tuple[FloatArray, FloatArray]] = {}
+    contradiction: tuple[BoundRow, int] | None = None
     for row in found:
         if row.implied():
             rows.append(row)
@@ -104,9 +113,12 @@ def tightened(model: Model) -> Tightened:
             if _has_points(row.variable, *box):
                 boxes[row.variable] = box
                 rows.append(row)
+            elif contradiction is None:
+                contradiction = row, row.crossing(*box)
     lower = {variable: low for variable, (low, _) in boxes.items()}
     upper = {variable: high for variable, (_, high) in boxes.items()}
-    return Tightened(tuple(rows), lower, upper, _owned(rows, boxes), parameters)
+    own = _owned(rows, boxes)
+    return Tightened(tuple(rows), lower, upper, own, parameters, contradiction)
 
 
 def _has_points(variable: Variable, low: FloatArray, high: FloatArray) -> bool:

@@ -170,6 +170,18 @@ class Bounds(ModelReduction):
                 return Origin(row.position, entry)
         return replace(origin, variable=variable)
 
+    def contradiction(self) -> tuple[Origin | BoundOrigin, ...]:
+        """Two bounds between which an entry has no value, one of them a row; none where all have one."""
+        if self._found.contradiction is None:
+            return ()
+        row, number = self._found.contradiction
+        shape = self.before.constraints[row.position].shape
+        entry = tuple(int(i) for i in np.unravel_index(number, shape))
+        place = tuple(int(i) for i in np.unravel_index(row.places[number], row.variable.shape))
+        side = "upper" if row.lower[number] else "lower"
+        other = self.bound_origin(BoundOrigin(self.renewed(row.variable), side, place))
+        return Origin(row.position, entry), other
+
     def origin(self, origin: Origin) -> Origin | None:
         return replace(origin, position=self._kept[origin.position])
 

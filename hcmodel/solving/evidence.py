@@ -135,9 +135,14 @@ def gather(
     violated = evaluation.relative_violation > tolerance
     if hidden is not None and violated and result.termination not in LIMITS:
         conflict = _conflict(forms, hidden, outcome)
-    parts = None
+    parts: tuple[Origin | BoundOrigin, ...] | None = None
     if hidden is not None and conflict is not None:
         parts = irreducible_conflict(hidden, request.deadline)
+    elif violated and forms.bounds.contradiction():
+        # two bounds contradict each other, whatever the other functions are
+        parts = forms.bounds.contradiction()
+        nothing = np.zeros(0)
+        conflict = LowerBound(np.inf, (), 0, evaluation.point, nothing)
     domination = None
     as_written = not lifted.chain.adds_variables and not lifted.stack.kinked
     constants = request.given_constants

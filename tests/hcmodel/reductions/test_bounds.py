@@ -215,3 +215,17 @@ def test_the_text_and_the_names_of_a_model_stay_as_written() -> None:
     assert analysis.coordinates == {"x": "log(x)"}
     assert "c2: left <= right" in str(analysis.derivation)
     assert x.lower.tolist() == [-INF, -INF]
+
+
+def test_bounds_that_contradict_each_other_need_no_proof_of_the_model() -> None:
+    for bounds, rows, names in (
+        (None, lambda x: [(x >= 2).named("low"), (x <= 1).named("high")], ("low[0]", "high[0]")),
+        ((0, 1), lambda x: [(2 * x[1] >= 3).named("low")], ("low", "x[1] <= 1")),
+    ):
+        x = hc.Variable(2, name="x", bounds=bounds)
+        problem = hc.Problem(hc.Minimize(hc.sin(x[0]) * hc.cos(x[1])), rows(x))
+        assert problem.forms().hidden() is None
+        problem.solve(max_calls=400)
+        assert problem.status == "infeasible"
+        assert problem.solution is not None
+        assert problem.solution.conflict == names
