@@ -77,6 +77,12 @@ class Form:
             return Refusal(None, "the model is not proven convex")
         return smooth_convex(self.program)
 
+    @property
+    def is_structured(self) -> bool:
+        """Whether every function of the smooth convex program is affine or a sum of exponentials."""
+        convex = self.convex
+        return not isinstance(convex, Refusal) and not convex.program.smooth
+
     def _whole_smooth(self) -> WholeProgram | Refusal:
         convex = self.convex
         if isinstance(convex, Refusal):

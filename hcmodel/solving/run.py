@@ -10,6 +10,8 @@ from numpy.typing import NDArray
 
 from hcmodel.errors import ModelError
 from hcmodel.reductions.forms import Form, Forms
+from hcmodel.reductions.reduction import Refusal
+from hcmodel.solvers.loop import WholeProgram
 from hcmodel.solvers.methods import minimize
 from hcmodel.solvers.result import Record, Result, Termination
 from hcmodel.solvers.theory.theorems import Constants
@@ -53,17 +55,23 @@ def run(
     """Run the stages until a point can be shown to be something; keep the best."""
     request, history = request.started(), History()
     best: Solution | None = None
-    point = first
+    point, done = first, list[Stage]()
     for number, stage in enumerate(stages):
         if best is not None and request.is_spent(history.calls):
             break
+        whole = None if stage.whole is None else stage.whole()
+        if isinstance(whole, Refusal):
+            continue
         certifier = _certifier(stage, hidden, request)
         with np.errstate(all="ignore"):  # what is not finite is refused, not warned about
-            result = _run_stage(stage, forms, point, request, history, constants, watch, certifier)
+            result = _run_stage(
+                stage, whole, forms, point, request, history, constants, watch, certifier
+            )
             history = history.extended(result)
             outcome = Outcome(stage.form, result)
             evidence = gather(forms, hidden, outcome, request, certifier)
-            method = describe(request.method, stages[: number + 1])
+            done.append(stage)
+            method = describe(request.method, done)
             solution = conclude(forms, hidden, outcome, evidence, history, method)
         best = _better(solution, best, forms)
         if result.termination in (Termination.CALLBACK, Termination.INTERRUPTED):
@@ -88,6 +96,7 @@ def _certifier(stage: Stage, hidden: Form | None, request: SolveRequest) -> Cert
 
 def _run_stage(
     stage: Stage,
+    whole: WholeProgram | None,
     forms: Forms,
     point: FloatArray,
     request: SolveRequest,
@@ -118,12 +127,12 @@ def _run_stage(
             geometry=stage.form.geometry if stage.entry.uses_coordinates else None,
             certified=certifier,
             settle=stage.form.settle,
-            whole=stage.whole,
-            affords_hessian=stage.whole is not None and stage.form.affords_hessian,
+            whole=whole,
+            affords_hessian=whole is not None and stage.form.affords_hessian,
         )
     except ValueError as error:
         # a constant is missing or does not fit the theorem, or a backend does not fit the program
-        if request.rule == "theory" or stage.whole is not None:
+        if request.rule == "theory" or whole is not None:
             raise ModelError(str(error)) from None
         raise
     termination = result.termination

@@ -1,6 +1,6 @@
 """Which method runs on which form of a model, in which order, and why.
 
-`auto` solves a proven model as one cone program where its functions have cone forms. Otherwise it takes
+`auto` solves a proven model as one convex program, where there is one. Otherwise it takes
 Newton's method where hidden coordinates are proven or declared, prox-linear where they are not, and the
 next method on the list when a run ends without a point of which anything can be shown.
 Where second derivatives are dense and the unknowns many, curvature comes from gradients instead.
@@ -8,8 +8,9 @@ Where second derivatives are dense and the unknowns many, curvature comes from g
 
 from __future__ import annotations
 
+import functools
 import warnings
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -29,6 +30,8 @@ class StageLimits:
     """The longest successful run of a method of second order takes about 7,500 calls."""
     released: int = 160
     """Without the bounds that bend there may be no minimiser; runs that succeed take under 100 calls."""
+    few: int = 30
+    """Unknowns up to which the cone program is faster than the interior-point method (speed.py)."""
     fallback: int = 2000
     """The first-order method where both methods of second order have failed."""
 
@@ -45,8 +48,8 @@ class Stage:
     why: str
     options: Any = None
     max_calls: int | None = None
-    whole: WholeProgram | None = None
-    """The convex program of a direct method."""
+    whole: Callable[[], WholeProgram | Refusal] | None = None
+    """Makes the convex program of a direct method, when the stage is run."""
     follows: bool = False
     """Whether it continues the run before it whatever that has shown, as a polish does."""
 
@@ -88,13 +91,26 @@ def _automatic(forms: Forms, hidden: Form | None) -> list[Stage]:
 
 
 def _whole(hidden: Form | None) -> list[Stage]:
-    """The model as one convex program, where it is proven and has such a form."""
+    """The model as one convex program, where it is proven and has such a form.
+
+    The interior-point method on the smooth form comes first where all functions are affine or sums of
+    exponentials in the coordinates and the unknowns are not few; the cone program elsewhere.
+    """
     if hidden is None or hidden.proof is None:
         return []
-    whole = hidden.whole("cone")
-    if isinstance(whole, Refusal):
-        return []
-    return [Stage(find_method("cone"), hidden, known_coordinates(hidden), whole=whole)]
+    cone, smooth = find_method("cone"), find_method("interior-point")
+    entries = [cone, smooth]
+    if hidden.canonical.layout.size > LIMITS.few and hidden.is_structured:
+        entries = [smooth, cone]
+    found = [_stage_of(entry, hidden, known_coordinates(hidden)) for entry in entries]
+    while found and found[0].whole is not None and isinstance(found[0].whole(), Refusal):
+        found = found[1:]  # the others are made when it is their turn
+    return found
+
+
+def _stage_of(entry: MethodEntry, hidden: Form, why: str, options: Any = None) -> Stage:
+    assert entry.program is not None
+    return Stage(entry, hidden, why, options, whole=functools.partial(hidden.whole, entry.program))
 
 
 def _polishing(forms: Forms, hidden: Form | None) -> list[Stage]:
@@ -153,7 +169,7 @@ def _direct(entry: MethodEntry, hidden: Form | None, options: Any) -> Stage:
         raise ModelError(
             f"there is no {entry.program} program of this model: {whole.reason}; use method='auto'"
         )
-    return Stage(entry, hidden, "as asked for", options, whole=whole)
+    return _stage_of(entry, hidden, "as asked for", options)
 
 
 def _without_coordinates(hidden: Form | None) -> str:
