@@ -266,6 +266,7 @@ class _Builder:
             self._log_sums(),
             self._sums(),
             self._smooth(),
+            logarithms=_logs(self.source),
             **held,
         )
 

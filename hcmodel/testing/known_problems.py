@@ -223,6 +223,7 @@ def _with_smooth_program(problem: KnownProblem) -> KnownProblem:
         smooth=(_SmoothRows(problem.functions, np.arange(head)),),
         equality=np.vstack(left) if left else None,
         equality_bound=np.concatenate(right) if left else None,
+        logarithms=np.zeros(size, dtype=bool),
     )
     none = np.zeros(0, dtype=np.intp)
     whole = WholeProgram(

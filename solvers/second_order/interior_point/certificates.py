@@ -9,8 +9,9 @@ since every part has an affine function below it: with shares p >= 0, Σ p = 1 a
     log Σ exp(e_k) >= Σ p_k (e_k − log p_k),     exp(e_k) >= v_k (1 + e_k − log v_k)
 
 (arithmetic and geometric mean; tangent of exp at log v), and a smooth part has its tangent. If the least
-value of q·u + constant over the bounds is positive, no u satisfies the rows. Where a variable has no
+value of q·u + constant over the bounds is positive, no u satisfies the rows. Where a logarithm has no
 bound, |u| <= reach takes its place: a statement about all u needs q = 0 there, which rounding excludes.
+Other variables without bounds need q = 0, for nothing is known of their size.
 
 **Unbounded.** A direction d with A d = 0, along which no row grows, no bound is met, and the objective
 falls. Along a direction a logarithm grows like its largest term and a plain term must not grow at all, so
@@ -47,7 +48,7 @@ LEAST_FALL = 1e-7
 class FarkasCertificate:
     """Weights with which the rows exclude each other; `bound` > 0 is the least value of their sum.
 
-    The weights add up to 1. `reach` limits the variables without a bound: |u| <= reach.
+    The weights add up to 1. `reach` limits the logarithms without a bound: |u| <= reach.
     """
 
     row_weights: FloatArray
@@ -97,11 +98,17 @@ def verified(program: SmoothConvexProgram, certificate: FarkasCertificate) -> Fa
     if program.equality is not None and program.equality_bound is not None:
         slope += program.equality.T @ equalities
         summands.append(-equalities * program.equality_bound)
-    reach = certificate.reach
+    reach = np.full(slope.size, certificate.reach)
+    if program.logarithms is not None:
+        reach[~program.logarithms] = np.inf
     lower = np.where(np.isfinite(program.lower), program.lower, -reach)
     upper = np.where(np.isfinite(program.upper), program.upper, reach)
-    summands.append(np.minimum(slope * lower, slope * upper))
+    tilted = slope != 0  # 0 times an infinite bound is 0
+    own = slope[tilted]
+    summands.append(np.minimum(own * lower[tilted], own * upper[tilted]))
     parts = np.concatenate(summands)
+    if not np.isfinite(parts).all():
+        return replace(certificate, bound=-np.inf)
     rounding = SUM_ROUNDING * np.sqrt(parts.size) * float(np.abs(parts).sum())
     return replace(
         certificate,

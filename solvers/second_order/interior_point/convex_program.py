@@ -85,7 +85,11 @@ class SmoothFunctions(Protocol):
 
 @dataclass(frozen=True)
 class SmoothConvexProgram:
-    """`affine` is C and `constants` is c, with m + 1 rows; parts that are absent are None or empty."""
+    """`affine` is C and `constants` is c, with m + 1 rows; parts that are absent are None or empty.
+
+    `logarithms` marks the unknowns that are logarithms of a variable; None stands for all of them. Only
+    of these is anything known where they have no bounds: that their exponential is a double.
+    """
 
     affine: Matrix
     constants: FloatArray
@@ -96,6 +100,7 @@ class SmoothConvexProgram:
     smooth: Sequence[SmoothFunctions] = field(default=())
     equality: Matrix | None = None
     equality_bound: FloatArray | None = None
+    logarithms: NDArray[np.bool_] | None = None
 
     def __post_init__(self) -> None:
         rows, size = self.affine.shape
@@ -103,6 +108,8 @@ class SmoothConvexProgram:
             raise ValueError("`affine` and `constants` need one row per function, objective first")
         if len(self.lower) != size or len(self.upper) != size:
             raise ValueError(f"`lower` and `upper` need {size} entries, one per variable")
+        if self.logarithms is not None and len(self.logarithms) != size:
+            raise ValueError(f"`logarithms` needs {size} entries, one per variable")
         if (self.equality is None) != (self.equality_bound is None):
             raise ValueError("equalities need both a matrix and a right-hand side")
         for part in (self.log_sums, self.sums):

@@ -55,6 +55,7 @@ def feasibility_program(program: SmoothConvexProgram) -> SmoothConvexProgram:
         None if program.log_sums is None else _rows_only(program.log_sums),
         None if program.sums is None else _constraints_only(program.sums, more),
         tuple(_Widened(part) for part in program.smooth),
+        logarithms=None if program.logarithms is None else np.append(program.logarithms, False),
     )
 
 

@@ -169,6 +169,19 @@ def test_rows_that_contradict_each_other_are_named() -> None:
     assert set(problem.solution.conflict) == {"product", "total"}
 
 
+def test_variables_without_bounds_that_are_no_logarithms_may_be_large() -> None:
+    """x[1] has to be at least 1e50, and is its own coordinate: |u| <= 700 would exclude that."""
+    x = hc.Variable(2, name="x", pos=True)
+    problem = hc.Problem(hc.Minimize(x[0]), [x[0] * x[1] >= 1, x[0] <= 1e-50])
+    problem.solve("interior-point")
+    assert not problem.status.startswith("infeasible")
+    y = hc.Variable(name="y")
+    far = hc.Problem(hc.Minimize(hc.exp(y / 1000)), [y >= 1000])
+    far.solve("interior-point", tol=1e-8)
+    assert far.status == "optimal"
+    assert far.value == pytest.approx(np.e, rel=1e-8)
+
+
 def test_out_of_time_the_point_is_what_is_left(monkeypatch: pytest.MonkeyPatch) -> None:
     asked: list[float] = []
 

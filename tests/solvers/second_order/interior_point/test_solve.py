@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from hcmodel.solvers.qp import ConeStatus, solve_cone
 from hcmodel.solvers.second_order.interior_point import (
+    FarkasCertificate,
     InteriorPointOptions,
     InteriorPointResult,
     InteriorPointStatus,
@@ -665,3 +666,16 @@ class TestRun:
             LogSums(np.eye(2), np.zeros(2), np.array([0, 0]), np.array([0, 1]))
         with pytest.raises(ValueError, match="nonnegative"):
             Sums(np.eye(2), np.zeros(2), np.array([[1.0, -1.0]]))
+
+
+def test_only_logarithms_have_a_largest_size_in_certificates() -> None:
+    """u >= 1000 is feasible; |u| <= 700 would refute it."""
+    affine, constants = np.array([[1.0], [-1.0]]), np.array([0.0, 1000.0])
+    free = np.full(1, np.inf)
+    weights = (np.ones(1), np.zeros(0), np.zeros(0), np.zeros(0), np.zeros(1), 700.0)
+    for logarithms, proves in ((None, True), (np.array([True]), True), (np.array([False]), False)):
+        program = SmoothConvexProgram(affine, constants, -free, free, logarithms=logarithms)
+        assert bool(verified(program, FarkasCertificate(*weights)).proves) is proves
+    result = solve(program)
+    assert result.status is InteriorPointStatus.SOLVED
+    assert result.value == pytest.approx(1000.0)
