@@ -50,6 +50,8 @@ class SearchOptions:
         1e-9,
         1e-6,
     )  # ten times the backend's accuracy; the default tolerance
+    # The largest logarithm of a variable without bounds, where a bound needs one: doubles reach e^±709.
+    largest_logarithm: float = 700.0
     # How far a point is moved off kinks, in natural units.
     off_kinks: float = 1e-9  # ten times the accuracy of the backend
 

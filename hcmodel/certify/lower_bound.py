@@ -13,7 +13,7 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from hcmodel.certify.certificate_options import BOUND
+from hcmodel.certify.certificate_options import BOUND, SEARCH
 from hcmodel.certify.charts import Chart
 from hcmodel.certify.contradiction import contradicted
 from hcmodel.certify.search import Search, signed
@@ -73,6 +73,8 @@ def lower_bound(
 
     with np.errstate(all="ignore"):
         search.improve(evaluation, multipliers, enough, fair)
+        if not fair(search.value):
+            search.take_doubles()
         return _result(search, plain, assume_convex)
 
 
@@ -91,6 +93,8 @@ def infeasibility(
         return None
     with np.errstate(all="ignore"):
         search.contradict(oracle.at(evaluation.point), weights, _conflicting)
+        if not _conflicting(search.value):
+            search.take_doubles()
         return _result(search, float, False) if _conflicting(search.value) else None
 
 
@@ -145,6 +149,9 @@ def _result(
         return None
     reference, points = search.best.evaluation.point, search.oracle.calls.points
     conditions = _conditions(search.form, search.chart, search.minorants[0].evaluation.point)
+    if search.among_doubles:
+        reach = SEARCH.largest_logarithm
+        conditions += (f"variables without bounds are between e^-{reach:g} and e^{reach:g}",)
     return LowerBound(value, conditions, points, reference, search.best.multipliers, search)
 
 

@@ -23,6 +23,7 @@ from hcmodel.certify.newton_steps import (
 )
 from hcmodel.reductions.forms import Form
 from hcmodel.solvers import kkt
+from hcmodel.solvers.coordinates.logarithmic import LogStack
 from hcmodel.solvers.numerics import SUM_ROUNDING, TINY
 from hcmodel.solvers.oracle import Evaluation, Oracle
 from hcmodel.solvers.sets.domain import Domain
@@ -68,6 +69,20 @@ class Minorant:
         change = max(bounds.least(slope, self.center, reach) for slope in self.slopes)
         return self._value(change, ball)
 
+    def among_doubles(self, bounds: Domain, free: NDArray[np.bool_]) -> float:
+        """What it proves over V where |u_i| <= `largest_logarithm` in the entries `free`.
+
+        These are entries of boxes, so that each of them takes its least value by itself.
+        """
+        slope, reach = self.slopes[0], SEARCH.largest_logarithm
+        lower, upper = bounds.entry_bounds()
+        below = np.maximum(lower, -reach)[free] - self.center[free]
+        above = np.minimum(upper, reach)[free] - self.center[free]
+        own = slope[free]
+        change = float(np.minimum(own * below, own * above).sum())
+        rest = np.where(free, 0.0, slope)
+        return self._value(change + bounds.least(rest, self.center), None)
+
     def within(self, ball: Ball) -> float:
         """What it proves over the half-spaces that the ball was found from."""
         return self._value(ball.least(self.slopes[0], self.center), ball)
@@ -97,6 +112,8 @@ class Search:
         self.value = -np.inf
         self.best: Minorant | None = None
         self._ball: Ball | None = None
+        # whether the best bound holds only where logarithms without bounds are those of doubles
+        self.among_doubles = False
 
     @staticmethod
     def of(form: Form, oracle: Oracle, evaluation: Evaluation) -> Search | None:
@@ -260,6 +277,24 @@ class Search:
         value = minorant.within(found)
         if value > self.value:
             self.value, self.best = value, minorant
+
+    def take_doubles(self) -> None:
+        """Take the bounds that hold where logarithms without bounds are those of doubles.
+
+        A slope that is 0 but for rounding proves nothing over an unbounded set. Only for proven forms,
+        whose logarithms are a part of the vector.
+        """
+        stack, bounds = self.form.stack, self.chart.bounds
+        if self.form.proof is None or not isinstance(stack, LogStack):
+            return
+        lower, upper = bounds.entry_bounds()
+        free = stack.logs & ~(np.isfinite(lower) & np.isfinite(upper))
+        if not free.any():
+            return
+        for minorant in self.minorants:
+            value = minorant.among_doubles(bounds, free)
+            if value > self.value:
+                self.value, self.best, self.among_doubles = value, minorant, True
 
     def _off_kinks(self, evaluation: Evaluation) -> Evaluation:
         """The point, moved a little where a map could have a kink there: no derivative holds at one."""
