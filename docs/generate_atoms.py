@@ -26,7 +26,7 @@ FAMILIES = {
     "structure": "Shapes and indexing",
     "linalg": "Products of matrices and vectors",
     "matrix_equations": "Inverses, determinants, Lyapunov equations",
-    "spectral": "Eigenvalues",
+    "spectral": "Eigenvalues and positive matrices",
     "black_box": "Your own function",
 }
 # How atoms are written that have an operator, beside or instead of a name.

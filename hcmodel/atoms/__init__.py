@@ -7,7 +7,7 @@ from hcmodel.atoms.aggregates import (
     prod,
     sum,
 )
-from hcmodel.atoms.arithmetic import add, div, mul, neg, power, sub
+from hcmodel.atoms.arithmetic import add, diff_pos, div, mul, neg, power, sub
 from hcmodel.atoms.atom import Atom, atom
 from hcmodel.atoms.black_box import function
 from hcmodel.atoms.compositions import (
@@ -19,7 +19,9 @@ from hcmodel.atoms.compositions import (
     multiply,
     norm1,
     norm_inf,
+    one_minus_pos,
     pnorm,
+    resolvent,
     sum_smallest,
     sum_squares,
     tr_inv,
@@ -73,7 +75,7 @@ from hcmodel.atoms.probability import (
     rel_entr,
     softmax,
 )
-from hcmodel.atoms.spectral import lambda_max
+from hcmodel.atoms.spectral import eye_minus_inv, lambda_max, pf_eigenvalue
 from hcmodel.atoms.structure import (
     broadcast_to,
     concatenate,
@@ -99,12 +101,14 @@ __all__ = [
     "cumsum",
     "det",
     "diag",
+    "diff_pos",
     "div",
     "dlyap",
     "dot",
     "einsum",
     "entr",
     "exp",
+    "eye_minus_inv",
     "function",
     "geo_mean",
     "hstack",
@@ -137,7 +141,9 @@ __all__ = [
     "norm",
     "norm1",
     "norm_inf",
+    "one_minus_pos",
     "outer",
+    "pf_eigenvalue",
     "pnorm",
     "power",
     "prod",
@@ -145,6 +151,7 @@ __all__ = [
     "quad_over_lin",
     "rel_entr",
     "reshape",
+    "resolvent",
     "sigmoid",
     "sin",
     "softmax",

@@ -126,6 +126,22 @@ def sub(xp: Any, a: Any, b: Any) -> Any:
     return a - b
 
 
+@atom(
+    shape=elementwise,
+    sign=Sign.POSITIVE,
+    monotonicity=(INCREASING, DECREASING),
+    # affine, but defined only where a > b: that is convex where a is concave and b convex
+    curvature=CONCAVE,
+    log_curvature=_log_difference,
+    dependence=Dependence.ELEMENTWISE,
+    cone_form=cones.DIFFERENCE,
+)
+def diff_pos(xp: Any, a: Any, b: Any) -> Any:
+    """a - b where a > b, entry by entry; NaN elsewhere."""
+    difference = a - b
+    return xp.where(difference > 0, difference, float("nan"))
+
+
 def _opposite_sign(arguments: Arguments, params: Params) -> Sign:
     """The opposite of the argument's sign."""
     return arguments[0].sign.negated

@@ -126,6 +126,18 @@ def tr_inv(call: Call, A: Any) -> Any:
 
 
 @composition()
+def one_minus_pos(call: Call, a: Any) -> Any:
+    """1 - a for a < 1, entry by entry; NaN elsewhere."""
+    return call("diff_pos", 1.0, a)
+
+
+@composition()
+def resolvent(call: Call, A: Any, s: Any) -> Any:
+    """inv(s I - A) for entries >= 0 and a spectral radius below s > 0; NaN elsewhere."""
+    return call("div", call("eye_minus_inv", call("div", A, s)), s)
+
+
+@composition()
 def multiply(call: Call, a: Any, b: Any) -> Any:
     """a * b, entry by entry."""
     return call("mul", a, b)

@@ -148,6 +148,22 @@ POWER = ConeForms(plain=_power, plain_to_log=_power_in_log)
 QUOTIENT = ConeForms(plain=_quotient)
 
 
+def _difference(use: Use) -> Any:
+    """a - b, which is positive."""
+    a, b = use.bounds
+    use.cone.nonnegative(a - b)
+    return a - b
+
+
+def _difference_in_log(use: Use) -> Any:
+    """t with exp(t - log a) + exp(log b - log a) <= 1."""
+    a, b = use.bounds
+    return use.cone.log_difference(a, b)
+
+
+DIFFERENCE = ConeForms(plain=_difference, log=_difference_in_log)
+
+
 # ---- probability
 
 
@@ -331,3 +347,18 @@ LOG_DET = ConeForms(plain=_log_determinant)
 DETERMINANT = ConeForms(plain_to_log=_log_determinant)
 MATRIX_FRAC = ConeForms(plain=_matrix_fraction, plain_to_log=_matrix_fraction_in_log)
 LARGEST_EIGENVALUE = ConeForms(plain=_largest_eigenvalue, log=_largest_eigenvalue_in_log)
+
+
+# ---- positive matrices
+
+
+def _perron_eigenvalue(use: Use) -> Any:
+    return use.cone.perron_eigenvalue(use.bounds[0])
+
+
+def eye_minus_inverse(use: Use) -> Any:
+    return use.cone.eye_minus_inverse(use.bounds[0])
+
+
+PERRON_EIGENVALUE = ConeForms(log=_perron_eigenvalue)
+EYE_MINUS_INVERSE = ConeForms(log=eye_minus_inverse)

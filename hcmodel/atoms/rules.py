@@ -110,6 +110,7 @@ class Domain(Word):
     POSITIVE_DEFINITE = "positive definite"
     HURWITZ = "eigenvalues with negative real part"
     SCHUR = "eigenvalues inside the unit circle"
+    CONTRACTING = "entries >= 0, eigenvalues inside the unit circle"
 
 
 class Dependence(Word):

@@ -1,4 +1,4 @@
-"""Eigenvalues of symmetric matrices."""
+"""Eigenvalues of symmetric matrices, and of matrices with positive entries (Perron and Frobenius)."""
 
 from __future__ import annotations
 
@@ -14,14 +14,16 @@ from hcmodel.atoms.autodiff import xp as traced
 from hcmodel.atoms.rules import (
     Arguments,
     Curvature,
+    Domain,
     Kind,
     MatrixKind,
     Monotonicity,
     Params,
     Sign,
+    all_nonnegative,
     same_sign,
 )
-from hcmodel.atoms.shape_rules import scalar_of_square
+from hcmodel.atoms.shape_rules import scalar_of_square, square_matrix
 
 # Eigenvalues that are closer than this share of the largest size count as one: its eigenvector then is
 # one of many, and has no derivative.
@@ -107,3 +109,102 @@ def lambda_max(xp: Any, A: Any) -> Any:
     """The largest eigenvalue of a symmetric matrix, in general of (A + A.T) / 2."""
     symmetric = (A + xp.transpose(A)) / 2
     return _largest(symmetric)
+
+
+# ---- positive matrices
+
+
+def _perron(matrix: Any) -> tuple[float, np.ndarray]:
+    """The spectral radius of a matrix without negative entries, and the projector v u' / u'v of it."""
+    values, right = np.linalg.eig(matrix)
+    place = int(np.argmax(values.real))
+    left = np.linalg.inv(right)[place]
+    return float(values[place].real), np.real(np.outer(right[:, place], left))
+
+
+@primitive
+def _radius(matrix: Any) -> Any:
+    """The spectral radius of a matrix without negative entries, which is an eigenvalue."""
+    return float(np.max(np.linalg.eigvals(matrix).real))
+
+
+@primitive
+def _perron_projector(matrix: Any) -> Any:
+    return _perron(matrix)[1]
+
+
+def _radius_pullback(argnums: Sequence[int], answer: Any, args: Any, keywords: Any) -> Any:
+    return lambda cotangent: [cotangent * traced.transpose(_perron_projector(args[0]))]
+
+
+def _perron_pullback(argnums: Sequence[int], answer: Any, args: Any, keywords: Any) -> Any:
+    """dP = G dA P + P dA G with the group inverse G of λ - A."""
+    matrix = np.asarray(detached(args[0]))
+    radius, projector = _perron(matrix)
+    inverse = np.linalg.inv(radius * np.eye(len(matrix)) - matrix + projector) - projector
+
+    def pull(cotangent: Any) -> Any:
+        first = traced.dot(traced.dot(inverse.T, cotangent), projector.T)
+        return [first + traced.dot(traced.dot(projector.T, cotangent), inverse.T)]
+
+    return pull
+
+
+define_pullback(_radius, _radius_pullback)
+define_pullback(_perron_projector, _perron_pullback)
+
+
+def _radius_enclosure(ranges: enclosures.Ranges) -> enclosures.Interval:
+    """Between the smallest and the largest sum of a row."""
+    low, high = ranges.inside[0]
+    ends = np.min(low.sum(axis=1)), np.max(high.sum(axis=1))
+    return enclosures.outward(enclosures.ordered(np.asarray(ends[0]), np.asarray(ends[1])))
+
+
+@atom(
+    shape=scalar_of_square,
+    domain=Domain.NONNEGATIVE,
+    sign=same_sign,
+    monotonicity=Monotonicity.INCREASING,
+    log_curvature=Curvature.CONVEX,
+    homogeneous=True,
+    superlinear=True,
+    keeps_support=all_nonnegative,
+    enclosure=_radius_enclosure,
+    cone_form=cones.PERRON_EIGENVALUE,
+)
+def pf_eigenvalue(xp: Any, A: Any) -> Any:
+    """The spectral radius of a matrix with positive entries; NaN where an entry is negative."""
+    inside = xp.where(np.all(detached(A) >= 0), 1.0, float("nan"))
+    return inside * _radius(A)
+
+
+def _series_sign(arguments: Arguments, params: Params) -> Sign:
+    """Positive for positive entries, else not negative: the result is I + A + A² + …."""
+    return Sign.POSITIVE if arguments[0].sign is Sign.POSITIVE else Sign.NONNEGATIVE
+
+
+def _series_definiteness(arguments: Arguments, params: Params) -> MatrixKind:
+    """Definite for a symmetric matrix."""
+    symmetric = arguments[0].matrix >= MatrixKind.SYMMETRIC
+    return MatrixKind.DEFINITE if symmetric else MatrixKind.GENERAL
+
+
+@atom(
+    shape=square_matrix,
+    domain=Domain.CONTRACTING,
+    sign=_series_sign,
+    monotonicity=Monotonicity.INCREASING,
+    log_curvature=Curvature.CONVEX,
+    superlinear=True,
+    keeps_support=all_nonnegative,
+    definiteness=_series_definiteness,
+    cone_form=cones.EYE_MINUS_INVERSE,
+)
+def eye_minus_inv(xp: Any, A: Any) -> Any:
+    """inv(I - A) for entries >= 0 and a spectral radius below 1; NaN elsewhere."""
+    known, order = np.asarray(detached(A)), np.shape(A)[0]
+    inside = bool(np.all(np.isfinite(known)) and np.all(known >= 0))
+    if not inside or np.max(np.abs(np.linalg.eigvals(known)), initial=0.0) >= 1:
+        return np.full((order, order), np.nan)
+    return xp.linalg.inv(np.eye(order) - A)

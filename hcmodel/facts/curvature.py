@@ -68,7 +68,9 @@ def channels_of(
     plain = log = UNKNOWN
     root = False
     rule = node.rule
-    if rule is not None:
+    if node.pattern is not None and node.pattern.is_defined:
+        plain, log, root = patterns.apply(node.pattern, node.sign, nodes, known)
+    elif rule is not None:
         arguments = [known[i] for i in rule.arguments]
         plains = [each[0] for each in arguments]
         if all((plain & need) == need for plain, need in zip(plains, rule.needs, strict=True)):

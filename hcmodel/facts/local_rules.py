@@ -86,6 +86,9 @@ def _needed(node: Node, domain: Domain) -> int | None:
         if sign is Sign.NONNEGATIVE:
             return CONCAVE
         return CONVEX if sign is Sign.NONPOSITIVE else None
+    if domain is Domain.CONTRACTING:
+        # convex where the logarithms of the entries are, as the spectral radius is log-convex
+        return UNKNOWN if sign.is_nonnegative else None
     if domain is Domain.INVERTIBLE and node.definiteness >= MatrixKind.SEMIDEFINITE:
         return AFFINE
     if domain is Domain.POSITIVE_DEFINITE and node.definiteness >= MatrixKind.SYMMETRIC:

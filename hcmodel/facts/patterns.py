@@ -23,7 +23,7 @@ from hcmodel.atoms.rules import (
     Monotonicity,
     Sign,
 )
-from hcmodel.expressions.sparse_data import any_nonzero
+from hcmodel.expressions.sparse_data import any_nonzero, dense
 from hcmodel.facts.bits import (
     AFFINE,
     CONCAVE,
@@ -53,6 +53,9 @@ class Kind(Enum):
     OVER = auto()  # f / b
     FRACTION = auto()  # x' inv(X) x, with x constant or affine
     TRACE_INVERSE = auto()  # trace(C inv(X)) with a constant C >= 0
+    SERIES = (
+        auto()
+    )  # inv(I - X) = I + X + X² + … with entries > 0 whose sums along rows are below 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,6 +65,11 @@ class Pattern:
     kind: Kind
     nodes: tuple[int, ...]
     positive: bool = False  # the form is known to be > 0
+
+    @property
+    def is_defined(self) -> bool:
+        """Whether the form is known to be defined everywhere, whatever the domain of its atom asks."""
+        return self.kind is Kind.SERIES
 
 
 def find(
@@ -74,6 +82,8 @@ def find(
     exponents = answers.exponents
     if exponents is not None and len(exponents) == 1:
         return _power(exponents[0], arguments[0])
+    if len(answers.factors) == 1 and answers.factors[0].inverted:
+        return _series(arguments[0], nodes)
     found = _square(atom, answers, arguments)
     if found is None and word:
         found = _quadratic(word, nodes)
@@ -93,7 +103,8 @@ def sign(pattern: Pattern | None) -> Sign:
         return Sign.UNKNOWN
     if pattern.positive:
         return Sign.POSITIVE
-    if pattern.kind in (Kind.SQUARE, Kind.QUADRATIC, Kind.FRACTION, Kind.TRACE_INVERSE):
+    nonnegative = (Kind.SQUARE, Kind.QUADRATIC, Kind.FRACTION, Kind.TRACE_INVERSE, Kind.SERIES)
+    if pattern.kind in nonnegative:
         return Sign.NONNEGATIVE
     return Sign.UNKNOWN
 
@@ -217,6 +228,27 @@ def _trace_of_inverse(argument: Node, nodes: Sequence[Node]) -> Pattern | None:
     )
 
 
+def _series(argument: Node, nodes: Sequence[Node]) -> Pattern | None:
+    """I - X with positive entries of X, the sums along rows or along columns of which stay below 1.
+
+    Then the spectral radius is below 1 wherever X may be, and the inverse is the series.
+    """
+    if argument.atom is None or argument.atom.signs(2) != (1, -1) or len(argument.arguments) != 2:
+        return None
+    identity, matrix = (nodes[i] for i in argument.arguments)
+    if identity.value is None or matrix.sign is not Sign.POSITIVE:
+        return None
+    shape = argument.shape
+    if identity.shape != shape or matrix.shape != shape:
+        return None
+    if not np.array_equal(dense(identity.value), np.eye(shape[0])):
+        return None
+    largest = np.broadcast_to(matrix.interval[1], shape)
+    if min(np.max(largest.sum(axis=0)), np.max(largest.sum(axis=1))) >= 1:
+        return None
+    return Pattern(Kind.SERIES, (matrix.number,), positive=True)
+
+
 # what the forms give
 
 
@@ -234,6 +266,8 @@ def apply(
         root = known[first][0] == AFFINE or (rising and bool(known[first][0] & CONVEX))
     elif kind in (Kind.KEEPS_ROOT, Kind.POWER_OF_ROOT):
         root = all(known[i][2] for i in pattern.nodes)
+    elif kind is Kind.SERIES:
+        return UNKNOWN, (CONVEX if known[first][1] & CONVEX else UNKNOWN), False
     elif kind is Kind.ROOT:
         return (CONVEX if known[first][2] else UNKNOWN), UNKNOWN, False
     elif kind is Kind.OVER:

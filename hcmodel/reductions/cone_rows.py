@@ -347,6 +347,42 @@ class ConeRows:
         self.sum_exp_at_most_one(terms.flat(), rows, order)
         return t
 
+    def eye_minus_inverse(self, logarithms: Affine) -> Affine:
+        """T >= log inv(I − A) for A >= 0: the Y with I + A Y <= Y are those above the inverse.
+
+        Entries that are 0 whatever A is, by the zeros of A, are the logarithm of 0.
+        """
+        order = logarithms.shape[0]
+        present = logarithms.offset.reshape(order, order) > -np.inf
+        reached = np.linalg.matrix_power(present + np.eye(order), order) > 0
+        own = np.flatnonzero(reached)
+        places = Sparse(
+            (np.ones(own.size), (own, np.arange(own.size))), shape=(order * order, own.size)
+        )
+        y = self.unknown((own.size,)).mapped(places, (order, order))
+        row, middle, column = (each.reshape(-1) for each in np.indices((order, order, order)))
+        kept = present[row, middle] & reached[middle, column]
+        row, middle, column = row[kept], middle[kept], column[kept]
+        count, flat = row.size, y.flat()
+        products = logarithms.flat().taken(row * order + middle, (count,))
+        products = products + flat.taken(middle * order + column, (count,))
+        diagonal = np.arange(order) * (order + 1)
+        terms = joined([products, Affine.constant(np.zeros(order))])
+        targets = np.concatenate([row * order + column, diagonal])
+        shifted = terms - flat.taken(targets, (targets.size,))
+        self.sum_exp_at_most_one(shifted, np.searchsorted(own, targets), own.size)
+        zero = np.where(reached, 0.0, -np.inf)
+        return y + Affine.constant(zero)
+
+    def log_difference(self, a: Affine, b: Affine) -> Affine:
+        """t <= log(exp(a) − exp(b)): exp(t − a) + exp(b − a) <= 1."""
+        shape = np.broadcast_shapes(a.shape, b.shape)
+        a, b = a.broadcast(shape), b.broadcast(shape)
+        t = self.unknown(shape)
+        numbers = np.arange(t.size)
+        self.sum_exp_at_most_one(joined([t - a, b - a]), np.tile(numbers, 2), t.size)
+        return t
+
     # ---- the program
 
     def add_quadratic(self, terms: Affine, matrix: Any) -> None:

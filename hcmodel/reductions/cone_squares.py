@@ -155,8 +155,11 @@ def pattern_bound(translation: Translation, expression: Apply, side: Side) -> Af
 
 
 def pattern_log_bound(translation: Translation, expression: Apply) -> Affine | None:
-    """A bound of the logarithm from above, of x' inv(P) x with constant x and of trace(C inv(P))."""
+    """The logarithm from above, of inv(I - X), trace(C inv(P)) and x' inv(P) x with constant x."""
     pattern = translation.node(expression).pattern
+    if pattern is not None and pattern.kind is Kind.SERIES:
+        inner = translation.numbered(pattern.nodes[0]).expression
+        return translation.rows.eye_minus_inverse(translation.log(inner, Side.ABOVE))
     if pattern is None or pattern.kind not in (Kind.FRACTION, Kind.TRACE_INVERSE):
         return None
     above, matrix = _fraction(translation, pattern)

@@ -31,10 +31,11 @@ STABLE_HINT = (
 HINTS = {
     Domain.HURWITZ: STABLE_HINT,
     Domain.SCHUR: STABLE_HINT,
+    Domain.CONTRACTING: "give a start with smaller entries",
     Domain.INVERTIBLE: "give a start at which it is invertible",
     Domain.POSITIVE_DEFINITE: "give a start at which it is, or declare the variable with PSD=δ, δ > 0",
 }
-VERBS = {Domain.HURWITZ: "must have ", Domain.SCHUR: "must have "}
+VERBS = dict.fromkeys((Domain.HURWITZ, Domain.SCHUR, Domain.CONTRACTING), "must have ")
 DEFAULT_HINT = "give a start, or bounds on the variables, that keep it so"
 
 
@@ -157,6 +158,11 @@ def _outside(value: np.ndarray, domain: Domain) -> str | None:
     if domain is Domain.SCHUR:
         radius = float(np.abs(np.linalg.eigvals(value)).max())
         return None if radius < 1 else f"the largest modulus is {radius:.4g}"
+    if domain is Domain.CONTRACTING:
+        if value.min(initial=0.0) < 0:
+            return f"its smallest entry is {float(value.min()):.4g}"
+        radius = float(np.abs(np.linalg.eigvals(value)).max())
+        return None if radius < 1 else f"its spectral radius is {radius:.4g}"
     if domain is Domain.POSITIVE_DEFINITE:
         least = float(np.linalg.eigvalsh((value + value.T) / 2).min())
         return None if least > 0 else f"its smallest eigenvalue is {least:.4g}"

@@ -164,7 +164,7 @@ def definiteness(case: Situation) -> Iterator[str]:
     squares = [
         i for i, each in enumerate(case.arguments) if _is_square(each.shape) and not each.constant
     ]
-    spectral = (Domain.HURWITZ, Domain.SCHUR)
+    spectral = (Domain.HURWITZ, Domain.SCHUR, Domain.CONTRACTING)
     options = [
         KINDS if i in squares and case.domains[i] not in spectral else (each.matrix,)
         for i, each in enumerate(case.arguments)

@@ -115,6 +115,8 @@ _ALL: list[Sample] = [
     *binary("add", np.add),
     Sample("add", (real(2), real(), real(2)), lambda a, b, c: a + b + c),
     *binary("sub", np.subtract),
+    Sample("diff_pos", (positive(3) + 3, positive(3)), np.subtract),
+    Sample("diff_pos", (positive(2, 1) + 3, positive(3)), np.subtract),
     *unary("neg", np.negative, real),
     *binary("mul", np.multiply),
     *binary("div", np.divide, positive),
@@ -219,6 +221,9 @@ _ALL: list[Sample] = [
     Sample("quad_over_lin", (real(2, 2), positive()), lambda X, y: np.sum(X**2) / y),
     Sample("lambda_max", (definite(3),), lambda A: np.linalg.eigvalsh(A)[-1]),
     Sample("lambda_max", (real(2, 2),), lambda A: np.linalg.eigvalsh((A + A.T) / 2)[-1]),
+    Sample("pf_eigenvalue", (positive(3, 3),), lambda A: np.abs(np.linalg.eigvals(A)).max()),
+    Sample("pf_eigenvalue", (np.array([[1.0, 2.0], [3.0, 2.0]]),), lambda A: np.array(4.0)),
+    Sample("eye_minus_inv", (0.2 * positive(2, 2),), lambda A: np.linalg.inv(np.eye(len(A)) - A)),
     Sample("matrix_frac", (real(2), definite(2)), lambda x, P: x @ np.linalg.solve(P, x)),
     Sample(
         "matrix_frac", (real(2, 3), definite(2)), lambda X, P: np.trace(X.T @ np.linalg.solve(P, X))

@@ -22,7 +22,10 @@ from hcmodel.testing.samples import Sample
 
 FloatArray = NDArray[np.float64]
 
-MATRIX_DOMAINS = (Domain.INVERTIBLE, Domain.POSITIVE_DEFINITE, Domain.HURWITZ, Domain.SCHUR)
+MATRIX_DOMAINS = (
+    *(Domain.INVERTIBLE, Domain.POSITIVE_DEFINITE, Domain.HURWITZ, Domain.SCHUR),
+    Domain.CONTRACTING,
+)
 SIGNS = (Sign.POSITIVE, Sign.NONNEGATIVE, Sign.NONPOSITIVE, Sign.NEGATIVE, Sign.UNKNOWN)
 # Sizes of entries that are drawn, the share of zeros where a sign allows them, and how far a spectrum
 # of random matrices is moved to lie in a domain.
@@ -110,7 +113,8 @@ def _definite_situations(
         facts = [Argument(np.shape(other)) for other in sample.arguments]
         facts[place] = Argument(shape, matrix=MatrixKind.DEFINITE)
         found = _situation(atom, params, facts, constant, sample, generator)
-        if found is not None and found.domains[place] not in (Domain.HURWITZ, Domain.SCHUR):
+        spectral = (Domain.HURWITZ, Domain.SCHUR, Domain.CONTRACTING)
+        if found is not None and found.domains[place] not in spectral:
             yield found
 
 
@@ -175,6 +179,8 @@ def _matrix(argument: Argument, domain: Domain, generator: np.random.Generator) 
         return np.asarray(root[:, 1:] @ root[:, 1:].T)
     if argument.matrix >= MatrixKind.SEMIDEFINITE:
         return np.asarray(root @ root.T + 0.1 * np.eye(order))
+    if domain is Domain.CONTRACTING:
+        return np.asarray(np.abs(root) / (2 * np.linalg.norm(root)))
     if domain is Domain.SCHUR:
         return np.asarray(root / (2 * np.linalg.norm(root, 2)))
     shift = -SHIFT if domain is Domain.HURWITZ else SHIFT

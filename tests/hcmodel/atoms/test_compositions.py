@@ -17,6 +17,8 @@ VALUES = {
     "sum_smallest": ("x, 2", -1.5),
     "lambda_min": ("S", np.linalg.eigvalsh(S)[0]),
     "tr_inv": ("S", np.trace(np.linalg.inv(S))),
+    "one_minus_pos": ("x - 1", 2 - x),
+    "resolvent": ("S / 9, 1", np.linalg.inv(np.eye(3) - S / 9)),
     "multiply": ("x, x", x * x),
     "norm1": ("x", 3.5),
     "norm_inf": ("x", 2.0),
