@@ -356,9 +356,8 @@ class ConeRows:
         present = logarithms.offset.reshape(order, order) > -np.inf
         reached = np.linalg.matrix_power(present + np.eye(order), order) > 0
         own = np.flatnonzero(reached)
-        places = Sparse(
-            (np.ones(own.size), (own, np.arange(own.size))), shape=(order * order, own.size)
-        )
+        numbers, shape = np.arange(own.size), (order * order, own.size)
+        places = Rows.of_entries(np.ones(own.size), own, numbers, shape)
         y = self.unknown((own.size,)).mapped(places, (order, order))
         row, middle, column = (each.reshape(-1) for each in np.indices((order, order, order)))
         kept = present[row, middle] & reached[middle, column]
