@@ -68,7 +68,7 @@ def cases(sample: Sample, logs: bool) -> Iterator[list[Argument]]:
         for value, fixed, domain in zip(sample.arguments, constant, domains, strict=True):
             matrix = of_value(value) if value.ndim == 2 and len(set(value.shape)) == 1 else 0
             definite = domain is Domain.POSITIVE_DEFINITE
-            if logs:
+            if logs and domain is not Domain.CONTRACTING:
                 value = np.abs(value) + 0.2
             facts.append(
                 Argument(
