@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import functools
+import importlib
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields, is_dataclass
@@ -11,34 +13,40 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hcmodel.solvers.coordinates.protocol import Coordinates
-from hcmodel.solvers.first_order.accelerated_gradient import AcceleratedGradient, AcceleratedOptions
-from hcmodel.solvers.first_order.adaptive_line_search import AdaLSOptions, AdaptiveLineSearch
-from hcmodel.solvers.first_order.bundle_level import Options, StarBundleLevel
-from hcmodel.solvers.first_order.ippm import Ippm
-from hcmodel.solvers.first_order.switching_subgradient import (
-    SubgradientMethod,
-    SubgradientOptions,
-    SwitchingSubgradient,
-)
-from hcmodel.solvers.first_order.theory_bundle import (
-    TheoryAdaptiveLineSearch,
-    TheoryStarBundleLevel,
-)
-from hcmodel.solvers.first_order.theory_ippm import TheoryIppm
 from hcmodel.solvers.loop import Method, Task, WholeProgram, run
 from hcmodel.solvers.oracle import Budget, Evaluation, Oracle
 from hcmodel.solvers.result import Record, Result
-from hcmodel.solvers.second_order import options as second_order
-from hcmodel.solvers.second_order.cone_method import ConeMethod, ConeMethodOptions
 from hcmodel.solvers.second_order.direct import Direct, run_direct
-from hcmodel.solvers.second_order.hidden_newton import HiddenNewton
-from hcmodel.solvers.second_order.interior_point import InteriorPointOptions
-from hcmodel.solvers.second_order.interior_point_method import InteriorPointMethod
-from hcmodel.solvers.second_order.prox_linear import ProxLinear, ProxLinearOptions
 from hcmodel.solvers.sets.domain import Domain
 from hcmodel.solvers.theory.theorems import Constants
 
 FloatArray = NDArray[np.float64]
+
+
+class Later:
+    """A class of a method, imported when it is first used: a solve needs few of them."""
+
+    def __init__(self, module: str, name: str) -> None:
+        self._place = module, name
+
+    @functools.cached_property
+    def loaded(self) -> Any:
+        """The class itself."""
+        module, name = self._place
+        return getattr(importlib.import_module(f"hcmodel.solvers.{module}"), name)
+
+    def __call__(self, *arguments: Any, **keywords: Any) -> Any:
+        return self.loaded(*arguments, **keywords)
+
+
+AcceleratedGradient = Later("first_order.accelerated_gradient", "AcceleratedGradient")
+Ippm = Later("first_order.ippm", "Ippm")
+SubgradientMethod = Later("first_order.switching_subgradient", "SubgradientMethod")
+SubgradientOptions = Later("first_order.switching_subgradient", "SubgradientOptions")
+SwitchingSubgradient = Later("first_order.switching_subgradient", "SwitchingSubgradient")
+TheoryAdaptiveLineSearch = Later("first_order.theory_bundle", "TheoryAdaptiveLineSearch")
+TheoryStarBundleLevel = Later("first_order.theory_bundle", "TheoryStarBundleLevel")
+TheoryIppm = Later("first_order.theory_ippm", "TheoryIppm")
 
 RULES = ("adaptive", "theory")
 # Relative feasibility and KKT residual: what double precision reaches on badly scaled models too.
@@ -49,13 +57,13 @@ DEFAULT_TOLERANCE = 1e-6
 class MethodEntry:
     """A row of the table. `complexity` counts oracle calls to accuracy ε, logarithms left out.
 
-    `program` names the kind of convex program that a direct method solves at once; such a method takes
-    proven models only.
+    `options` is the class of the method's options. `program` names the kind of convex program that a
+    direct method solves at once; such a method takes proven models only.
     """
 
     name: str
     make: Callable[[Any], Method[Any] | Direct]
-    options: type[Any]
+    options: Any
     summary: str
     assumptions: str
     complexity: str
@@ -68,6 +76,10 @@ class MethodEntry:
     second_order: bool = False
     program: str | None = None
 
+    def __getattribute__(self, name: str) -> Any:
+        found = object.__getattribute__(self, name)
+        return found.loaded if name == "options" and isinstance(found, Later) else found
+
     @property
     def uses_coordinates(self) -> bool:
         """Whether it takes steps in the coordinates of a form."""
@@ -79,8 +91,8 @@ METHODS: dict[str, MethodEntry] = {
     for entry in (
         MethodEntry(
             name="cone",
-            make=ConeMethod,
-            options=ConeMethodOptions,
+            make=Later("second_order.cone_method", "ConeMethod"),
+            options=Later("second_order.cone_method", "ConeMethodOptions"),
             summary="the whole model as one cone program in hidden coordinates",
             assumptions="a proof, and functions that have cone forms",
             complexity="1 point",
@@ -90,8 +102,8 @@ METHODS: dict[str, MethodEntry] = {
         ),
         MethodEntry(
             name="interior-point",
-            make=InteriorPointMethod,
-            options=InteriorPointOptions,
+            make=Later("second_order.interior_point_method", "InteriorPointMethod"),
+            options=Later("second_order.interior_point", "InteriorPointOptions"),
             summary="the whole model as one smooth convex program in hidden coordinates",
             assumptions="a proof, smooth functions, variables in boxes or simplices",
             complexity="1 point",
@@ -101,8 +113,8 @@ METHODS: dict[str, MethodEntry] = {
         ),
         MethodEntry(
             name="hidden-newton",
-            make=HiddenNewton,
-            options=second_order.Options,
+            make=Later("second_order.hidden_newton", "HiddenNewton"),
+            options=Later("second_order.options", "Options"),
             summary="Newton's method in hidden coordinates",
             assumptions="hidden coordinates, proven or declared; second derivatives",
             complexity="log log ε⁻¹ near a solution",
@@ -113,8 +125,8 @@ METHODS: dict[str, MethodEntry] = {
         ),
         MethodEntry(
             name="prox-linear",
-            make=ProxLinear,
-            options=ProxLinearOptions,
+            make=Later("second_order.prox_linear", "ProxLinear"),
+            options=Later("second_order.prox_linear", "ProxLinearOptions"),
             summary="polyhedral structure kept, smooth parts modelled",
             assumptions="smooth parts inside max, abs and norms",
             complexity="log log ε⁻¹ near a sharp or regular solution",
@@ -124,8 +136,8 @@ METHODS: dict[str, MethodEntry] = {
         ),
         MethodEntry(
             name="sbl-star",
-            make=StarBundleLevel,
-            options=Options,
+            make=Later("first_order.bundle_level", "StarBundleLevel"),
+            options=Later("first_order.bundle_level", "Options"),
             summary="shifted bundle level, optimal value given",
             assumptions="smooth rows, optimal_value known",
             complexity="ε⁻¹",
@@ -138,8 +150,8 @@ METHODS: dict[str, MethodEntry] = {
         ),
         MethodEntry(
             name="sbl-adals",
-            make=AdaptiveLineSearch,
-            options=AdaLSOptions,
+            make=Later("first_order.adaptive_line_search", "AdaptiveLineSearch"),
+            options=Later("first_order.adaptive_line_search", "AdaLSOptions"),
             summary="shifted bundle level with adaptive line search",
             assumptions="smooth rows, strong duality",
             complexity="λ ε⁻¹",
@@ -152,7 +164,7 @@ METHODS: dict[str, MethodEntry] = {
         MethodEntry(
             name="ippm-acgd",
             make=lambda options: Ippm(AcceleratedGradient(options.backend, options.inner), options),
-            options=AcceleratedOptions,
+            options=Later("first_order.accelerated_gradient", "AcceleratedOptions"),
             summary="inexact proximal point, accelerated constrained gradient",
             assumptions="smooth rows; a Slater gap θ helps",
             complexity="ε⁻², or θ⁻¹ ε⁻¹",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -14,8 +14,10 @@ from hcmodel.expressions.leaves import Expression, Variable
 from hcmodel.facts.bits import AFFINE, CONCAVE, CONVEX, PASSING, SWAPPED, UNKNOWN, WORDS
 from hcmodel.facts.curvature import Curvatures, can_be_log
 from hcmodel.facts.node_facts import Node
-from hcmodel.grammar import Span, syntax
 from hcmodel.proof.coordinate_search import Task, failing
+
+if TYPE_CHECKING:  # models in Python need no syntax tree
+    from hcmodel.grammar import Span, syntax
 
 # Characters of an expression in a message, and of an argument beside the whole: one line of a terminal.
 MAX_TEXT = 80
@@ -317,6 +319,8 @@ def _span(source: Any, function: int | None, name: str, path: Sequence[Expressio
 
 def _statement(model: syntax.Model, function: int | None, name: str) -> Span | None:
     """The place of the objective, or of the constraint with this name."""
+    from hcmodel.grammar import syntax
+
     statements = [each for each in model.statements if isinstance(each, syntax.Constraint)]
     stem = name.removesuffix(".lower").removesuffix(".upper")
     for number, statement in enumerate(statements, start=1):

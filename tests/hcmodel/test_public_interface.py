@@ -180,3 +180,15 @@ def test_what_is_not_needed_is_not_imported(program: str, absent: list[str]) -> 
         [sys.executable, "-c", check], check=True, cwd=ROOT, capture_output=True, text=True
     )
     assert done.stdout.strip() == "[]"
+
+
+def test_a_solve_imports_only_the_methods_that_it_runs() -> None:
+    check = (
+        "import hcmodel as hc; x = hc.Variable(2, bounds=(0.4, 3)); "
+        "hc.Problem(hc.Minimize(hc.sum(x + 4 / x)), [x[0] * x[1] <= 1]).solve(); import sys; "
+        "print([m for m in sys.modules if m.startswith('hcmodel.solvers.first_order.')])"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", check], check=True, cwd=ROOT, capture_output=True, text=True
+    )
+    assert done.stdout.strip() == "[]"
