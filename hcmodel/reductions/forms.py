@@ -68,7 +68,7 @@ class Form:
 
     def whole(self, kind: str) -> WholeProgram | Refusal:
         """The convex program of a proven form for methods of this kind (`MethodEntry.program`)."""
-        return {"cone": self._whole_cone, "smooth convex": self._whole_smooth}[kind]()
+        return self._whole_cone if kind == "cone" else self._whole_smooth
 
     @functools.cached_property
     def convex(self) -> SmoothConvex | Refusal:
@@ -83,6 +83,7 @@ class Form:
         convex = self.convex
         return not isinstance(convex, Refusal) and not convex.program.smooth
 
+    @functools.cached_property
     def _whole_smooth(self) -> WholeProgram | Refusal:
         convex = self.convex
         if isinstance(convex, Refusal):
@@ -97,6 +98,7 @@ class Form:
             factors=convex.factors,
         )
 
+    @functools.cached_property
     def _whole_cone(self) -> WholeProgram | Refusal:
         cone, canonical = self.cone, self.canonical
         if not isinstance(cone, Cone):

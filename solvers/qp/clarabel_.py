@@ -259,6 +259,8 @@ class _Conic:
 
 def _upper_triangle(quadratic: Any) -> Any:
     if scipy.sparse.issparse(quadratic):
+        if not quadratic.nnz:
+            return quadratic
         return scipy.sparse.csc_matrix(scipy.sparse.triu(quadratic, format="csc"))
     if quadratic.ndim == 2:
         return scipy.sparse.csc_matrix(np.triu(quadratic))

@@ -110,8 +110,9 @@ class Box(Domain):
         metric = self.metric(x)
         reach = share * metric
         free = np.flatnonzero((x - self.lower > reach) & (self.upper - x > reach))
-        shape = (self.dimension, free.size)
-        return scipy.sparse.csr_array((metric[free], (free, np.arange(free.size))), shape=shape)
+        starts = np.searchsorted(free, np.arange(self.dimension + 1))  # a row has one entry or none
+        parts = (metric[free], np.arange(free.size), starts)
+        return scipy.sparse.csr_array(parts, shape=(self.dimension, free.size))
 
     def flat_face(self, x: FloatArray, share: float) -> FloatArray | None:
         return np.asarray(self.face_basis(x, share).toarray())

@@ -1,0 +1,204 @@
+"""Whole jobs of hcmodel and of what users would take instead, in one run, as ratios.
+
+    python -m tests.benchmarks speed [--only NAME,…] [--repeat N]
+
+A job is everything from the first variable to the certified value: build, prove, compile, solve, certify.
+Each job runs once before it is timed, then the tools take turns, and the least time of each counts. The
+ratio is hcmodel's time over the peer's: below 1, hcmodel is faster. Run it on a quiet machine; only
+ratios of one run mean anything. Needs cvxpy; casadi, if it is installed, joins as CasADi + IPOPT.
+"""
+
+from __future__ import annotations
+
+import argparse
+import importlib.util
+import time
+import warnings
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import cvxpy as cp
+import numpy as np
+from numpy.typing import NDArray
+
+import hcmodel as hc
+
+FloatArray = NDArray[np.float64]
+Job = Callable[[], float]
+# The slowest job of a peer that is waited for more than once.
+PATIENCE = 20.0
+
+
+@dataclass(frozen=True)
+class Work:
+    """One problem, as the users of each tool write it; `most` is what the ratio may be."""
+
+    name: str
+    mine: Callable[[], hc.Problem]
+    peers: dict[str, Job]
+    most: dict[str, float]
+
+
+def solved(problem: hc.Problem) -> float:
+    value = problem.solve()
+    assert problem.status == "optimal", problem.status
+    return float(value)
+
+
+# ---- Ex-CGP
+
+
+def tank() -> Work:
+    def mine() -> hc.Problem:
+        x = hc.Variable(2, bounds=(0.4, 3))
+        cost = x[0] * x[1] + 4 / x[0] + 1 / x[1]
+        return hc.Problem(hc.Minimize(cost), [x[0] * x[1] <= 1])
+
+    def dgp() -> float:
+        x = cp.Variable(2, pos=True)
+        cost = x[0] * x[1] + 4 / x[0] + 1 / x[1]
+        rows = [x[0] * x[1] <= 1, x >= 0.4, x <= 3]
+        return cp.Problem(cp.Minimize(cost), rows).solve(gp=True, solver="CLARABEL")
+
+    return Work("Ex-CGP", mine, {"CVXPY DGP": dgp}, {"CVXPY DGP": 0.6})
+
+
+# ---- dense posynomials
+
+
+def posynomial(terms: int, size: int, seed: int) -> tuple[FloatArray, FloatArray]:
+    """Coefficients and exponents."""
+    rng = np.random.default_rng(seed)
+    return np.exp(0.4 * rng.normal(size=terms)), rng.normal(size=(terms, size)) / np.sqrt(size)
+
+
+def dense(size: int, terms: int) -> Work:
+    cost, limit = posynomial(terms, size, 11), posynomial(terms, size, 12)
+    limit = (0.9 * limit[0] / limit[0].sum(), limit[1])
+
+    def mine() -> hc.Problem:
+        x = hc.Variable(size, bounds=(0.1, 10))
+        left, right = (hc.sum(b * hc.exp(A @ hc.log(x))) for b, A in (cost, limit))
+        return hc.Problem(hc.Minimize(left), [right <= 1])
+
+    def in_logarithms() -> float:
+        u = cp.Variable(size)
+        left, right = (cp.log_sum_exp(A @ u + np.log(b)) for b, A in (cost, limit))
+        rows = [right <= 0, u >= np.log(0.1), u <= np.log(10)]
+        return float(np.exp(cp.Problem(cp.Minimize(left), rows).solve(solver="CLARABEL")))
+
+    def dgp() -> float:
+        x = cp.Variable(size, pos=True)
+
+        def total(b: FloatArray, A: FloatArray) -> Any:
+            return cp.sum(
+                cp.hstack([w * cp.gmatmul(a[None], x)[0] for w, a in zip(b, A, strict=True)])
+            )
+
+        rows = [total(*limit) <= 1, x >= 0.1, x <= 10]
+        return cp.Problem(cp.Minimize(total(*cost)), rows).solve(gp=True, solver="CLARABEL")
+
+    peers = {"CVXPY in u": in_logarithms, "CVXPY DGP": dgp}
+    most = {"CVXPY in u": 1.2, "CVXPY DGP": 1 / 3} if size <= 100 else {"CVXPY in u": 0.7}
+    return Work(f"posynomial d = {size}, K = {terms}", mine, peers, most)
+
+
+# ---- chains
+
+
+def chain(size: int) -> Work:
+    weights = np.exp(0.3 * np.random.default_rng(size).normal(size=size))
+
+    def mine() -> hc.Problem:
+        x = hc.Variable(size, bounds=(0.1, 10))
+        rows = [x[1:] * x[:-1] + 0.1 * x[1:] <= 1]
+        return hc.Problem(hc.Minimize(hc.sum(weights / x)), rows)
+
+    def in_logarithms() -> float:
+        u = cp.Variable(size)
+        cost = cp.sum(cp.multiply(weights, cp.exp(-u)))
+        rows = [cp.exp(u[1:] + u[:-1]) + 0.1 * cp.exp(u[1:]) <= 1]
+        bounds = [u >= np.log(0.1), u <= np.log(10)]
+        return float(cp.Problem(cp.Minimize(cost), rows + bounds).solve(solver="CLARABEL"))
+
+    peers: dict[str, Job] = {"CVXPY in u": in_logarithms}
+    most = {"CVXPY in u": 0.3}
+    if importlib.util.find_spec("casadi") is not None:
+        peers["CasADi + IPOPT"] = lambda: _ipopt_chain(weights)
+        most["CasADi + IPOPT"] = 1.0
+    return Work(f"chain d = {size}", mine, peers, most)
+
+
+def _ipopt_chain(weights: FloatArray) -> float:
+    import casadi
+
+    x = casadi.MX.sym("x", weights.size)
+    program = {
+        "x": x,
+        "f": casadi.sum1(weights / x),
+        "g": x[1:] * x[:-1] + 0.1 * x[1:],
+    }
+    quiet = {"print_time": 0, "ipopt.print_level": 0, "ipopt.sb": "yes", "ipopt.tol": 1e-8}
+    solver = casadi.nlpsol("chain", "ipopt", program, quiet)
+    found = solver(x0=1.0, lbx=0.1, ubx=10, lbg=-casadi.inf, ubg=1)
+    return float(found["f"])
+
+
+WORKS: dict[str, Callable[[], Work]] = {
+    "tank": tank,
+    "dense100": lambda: dense(100, 20),
+    "dense1000": lambda: dense(1000, 50),
+    "chain1000": lambda: chain(1000),
+    "chain10000": lambda: chain(10_000),
+}
+
+
+# ---- the run
+
+
+def timed(job: Job) -> tuple[float, float]:
+    begun = time.perf_counter()
+    value = job()
+    return time.perf_counter() - begun, value
+
+
+def measured(work: Work, repeat: int) -> tuple[dict[str, float], dict[str, float]]:
+    """The least seconds and the value of each tool, the tools taking turns."""
+    jobs: dict[str, Job] = {"hcmodel": lambda: solved(work.mine()), **work.peers}
+    seconds = dict.fromkeys(jobs, np.inf)
+    values = {}
+    for turn in range(repeat + 1):
+        for name, job in jobs.items():
+            if turn > 1 and seconds[name] > PATIENCE:
+                continue
+            took, values[name] = timed(job)
+            if turn or took > PATIENCE:  # the first turn warms up
+                seconds[name] = min(seconds[name], took)
+    return seconds, values
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("--only", default=",".join(WORKS), help=f"some of {', '.join(WORKS)}")
+    parser.add_argument("--repeat", type=int, default=5)
+    chosen = parser.parse_args()
+    warnings.simplefilter("ignore")  # cvxpy tells of inaccurate solutions
+    print("| work | hcmodel | peer | its time | ratio | goal | difference of values |")
+    print("|---|---|---|---|---|---|---|")
+    for name in chosen.only.split(","):
+        work = WORKS[name]()
+        seconds, values = measured(work, chosen.repeat)
+        own, value = seconds.pop("hcmodel"), values.pop("hcmodel")
+        for peer, took in seconds.items():
+            apart = abs(values[peer] - value) / max(abs(value), 1e-12)
+            goal = f"{work.most[peer]:.2g}" if peer in work.most else ""
+            print(
+                f"| {work.name} | {1e3 * own:.1f} ms | {peer} | {1e3 * took:.1f} ms | "
+                f"{own / took:.2f} | {goal} | {apart:.0e} |",
+                flush=True,
+            )
+
+
+if __name__ == "__main__":
+    main()
