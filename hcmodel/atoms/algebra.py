@@ -41,11 +41,14 @@ class Factor(NamedTuple):
 
 @dataclass(frozen=True)
 class Pieces:
-    """A polyhedral function as a bound t on its pieces.
+    """A function with kinks as a bound t: on its linear pieces, or by a matrix that is semidefinite.
 
     With `above` the function is the least t that satisfies the rows, else the largest such t.
     `rows(arguments, t)` are pairs (smaller side, larger side). `monotone` says that every row has the
     arguments on the smaller side if `above`, on the larger side otherwise, and nowhere else.
+
+    A function that linear rows do not express may have `semidefinite(arguments, t)`: a symmetric matrix
+    that is positive semidefinite just for the t that bound it.
 
     Where a function is a sum of such bounds, `bounded(arguments)` is the expression that t bounds
     and `value(t)` the function's value; without them these are the function and t.
@@ -56,3 +59,4 @@ class Pieces:
     monotone: bool
     bounded: Callable[[Sequence[Expression]], Expression] | None = None
     value: Callable[[Expression], Expression] | None = None
+    semidefinite: Callable[[Sequence[Expression], Expression], Expression] | None = None

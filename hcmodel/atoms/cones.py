@@ -252,6 +252,10 @@ def _sum_of_largest(use: Use) -> Any:
     return use.cone.sum_of_largest(use.bounds[0], use.params["k"], use.axis)
 
 
+def _sum_of_largest_in_log(use: Use) -> Any:
+    return use.cone.log_sum_of_largest(use.bounds[0], use.params["k"], use.axis)
+
+
 PRODUCT = ConeForms(
     # Affine where there is one factor in each product.
     plain=lambda use: use.cone.summed(use.bounds[0], use.axis),
@@ -263,7 +267,7 @@ LARGEST = ConeForms(plain=_largest, log=_largest)
 SMALLEST = ConeForms(plain=_smallest, log=_smallest)
 MAXIMUM = ConeForms(plain=_largest_of, log=_largest_of)
 MINIMUM = ConeForms(plain=_smallest_of, log=_smallest_of)
-SUM_LARGEST = ConeForms(plain=_sum_of_largest)
+SUM_LARGEST = ConeForms(plain=_sum_of_largest, log=_sum_of_largest_in_log)
 
 
 # ---- quadratic functions and matrices

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from hcmodel.atoms import cones, enclosures
+from hcmodel.atoms.algebra import Pieces
 from hcmodel.atoms.atom import atom
 from hcmodel.atoms.autodiff import define_pullback, detached, primitive
 from hcmodel.atoms.autodiff import xp as traced
@@ -24,6 +25,7 @@ from hcmodel.atoms.rules import (
     same_sign,
 )
 from hcmodel.atoms.shape_rules import scalar_of_square, square_matrix
+from hcmodel.expressions.node import Expression
 
 # Eigenvalues that are closer than this share of the largest size count as one: its eigenvector then is
 # one of many, and has no derivative.
@@ -93,6 +95,16 @@ def _eigenvalue_enclosure(ranges: enclosures.Ranges) -> enclosures.Interval:
     return enclosures.outward(enclosures.ordered(np.asarray(ends[0]), np.asarray(ends[1])))
 
 
+def _eigenvalue_pieces(arguments: Arguments, params: Params) -> Pieces:
+    """The least t for which t I - (A + A.T) / 2 is semidefinite."""
+    identity = np.eye(arguments[0].shape[0])
+
+    def matrix(operands: Sequence[Expression], t: Expression) -> Expression:
+        return t * identity - (operands[0] + operands[0].T) / 2
+
+    return Pieces(above=True, rows=lambda operands, t: [], monotone=False, semidefinite=matrix)
+
+
 @atom(
     shape=scalar_of_square,
     sign=_eigenvalue_sign,
@@ -100,6 +112,7 @@ def _eigenvalue_enclosure(ranges: enclosures.Ranges) -> enclosures.Interval:
     curvature=Curvature.CONVEX,
     log_curvature=Curvature.CONVEX,
     kind=Kind.KINKED,
+    pieces=_eigenvalue_pieces,
     homogeneous=True,
     superlinear=True,
     enclosure=_eigenvalue_enclosure,

@@ -208,6 +208,21 @@ class ConeRows:
         self.nonnegative(t.taken(targets[kept], (kept.size,)) - own)
         return t
 
+    def log_sum_of_largest(self, a: Affine, k: int, axis: tuple[int, ...] | None) -> Affine:
+        """t with k·q + Σ s <= 1, s >= exp(a − t) − q and s >= 0: the sum of the k largest exp(a − t)."""
+        targets, shape = _targets(a.shape, axis)
+        t = self.unknown((int(np.prod(shape, dtype=int)),))
+        kept = np.flatnonzero(a.offset > -np.inf)
+        own = targets[kept]
+        sizes = self.exp(a.flat().taken(kept, (kept.size,)) - t.taken(own, (own.size,)))
+        q, s = self.unknown(t.shape), self.unknown((kept.size,))
+        self.nonnegative(s)
+        self.nonnegative(s + q.taken(own, (own.size,)) - sizes)
+        groups = Rows.of_entries(np.ones(own.size), own, np.arange(own.size), (t.size, own.size))
+        total = q.scaled(float(k)) + s.mapped(groups, t.shape)
+        self.nonnegative(Affine.constant(np.ones(t.size)) - total)
+        return t.reshaped(shape)
+
     def sum_of_largest(self, a: Affine, k: int, axis: tuple[int, ...] | None) -> Affine:
         """k·q + Σ s with s >= a − q and s >= 0."""
         targets, shape = _targets(a.shape, axis)

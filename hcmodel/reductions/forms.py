@@ -343,8 +343,8 @@ class Forms:
             return self._kept([*first, NormalRows.of(model, proof)], None, proof, proof)
         objective, sign = signed_objective(lift.after)
         again = prove(objective, sign, lift.after.constraints, fixed=proof.coordinates)
-        if not again.proven:
-            return None
+        if not again.proven:  # the pieces of a log-convex kink need not be: it stays as it is
+            return self._kept([*first, NormalRows.of(model, proof)], None, proof, proof)
         normal = NormalRows.of(lift.after, again)
         return self._kept([*first, arranged, lift, normal], lift, proof, again)
 

@@ -1,6 +1,10 @@
-"""Kinks as linear rows: max, abs, norm1 and norminf replaced by variables that bound them.
+"""Kinks as rows: max, abs, norm1 and norminf replaced by variables that bound them.
 
     minimise max(a, b)    becomes    minimise t   s.t.   a <= t,  b <= t
+
+Kinks that a semidefinite matrix expresses, as those of the largest eigenvalue, get a slack beside t:
+
+    minimise lambda_max(A)    becomes    minimise t   s.t.   t I − A == S,  S positive semidefinite
 
 A piece is lifted where only larger values of it make things worse (min and minimum: smaller ones), so
 that the bound is tight at every solution. Elsewhere, under a minus sign or in an equality, it stays
@@ -184,7 +188,18 @@ class _Builder:
             if not self._is_bound(smaller, t):
                 self.rows.append(Constraint(smaller, "<=", larger))
                 self.sources.append((node, number))
+        if pieces.semidefinite is not None:
+            slack = self._slack(pieces.semidefinite(node.args, node))
+            self.rows.append(Constraint(pieces.semidefinite(arguments, t), "==", slack))
+            self.sources.append((node, 0))
         return pieces.value(t) if pieces.value else t
+
+    def _slack(self, defined: Expression) -> Variable:
+        """A semidefinite variable that is to equal `defined`."""
+        name = f"bound·{len(self.definitions) + 1}"
+        variable = Variable(defined.shape, name=name, PSD=True)
+        self.definitions.append(Definition(variable, defined, len(self.new)))
+        return variable
 
     def bound(self, defined: Expression) -> Variable:
         """A variable that is to bound `defined`, with what is proven of its range."""
@@ -245,7 +260,7 @@ class Lift(ModelReduction):
         values = values_at(self.before.layout, x, expressions)
         for definition, value in zip(self.definitions, values, strict=True):
             if layout.holds(definition.variable):
-                u[layout.slice(definition.variable)] = np.ravel(value)
+                u[layout.slice(definition.variable)] = definition.variable.set.store(value)
         return u
 
     def duals(self, x: FloatArray, duals: Duals) -> Duals:

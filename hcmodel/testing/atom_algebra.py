@@ -302,6 +302,9 @@ def pieces(case: Situation) -> Iterator[str]:
     point = case.draw()
     operands = [Constant(each) for each in point]
     value = case.value(point)
+    if found.semidefinite is not None:
+        yield from _semidefinite(found.semidefinite, operands, value)
+        return
     bounded = value if found.bounded is None else _number(found.bounded(operands))
     again = bounded if found.value is None else _number(found.value(Constant(bounded)))
     if again.shape != value.shape or _differ(again, value):
@@ -316,6 +319,16 @@ def pieces(case: Situation) -> Iterator[str]:
         change = _slack(found, moved, bounded) - _slack(found, point, bounded)
         if np.any(change > ROUNDING if found.above else change < -ROUNDING):
             yield "pieces: the rows are not monotone in the arguments"
+
+
+def _semidefinite(matrix: Any, operands: list[Constant], value: FloatArray) -> Iterator[str]:
+    def least(bound: FloatArray) -> float:
+        return float(np.linalg.eigvalsh(_number(matrix(operands, Constant(bound))))[0])
+
+    if least(value) < -ROUNDING * (1.0 + float(np.abs(value))):
+        yield "pieces: the matrix is not semidefinite at the atom's value"
+    if least(value - 0.1) >= 0:
+        yield "pieces: the matrix is semidefinite for a bound that is too tight"
 
 
 def _slack(pieces: Pieces, point: list[FloatArray], bound: FloatArray) -> FloatArray:

@@ -39,7 +39,6 @@ NO_FORM = {
     ("log1p", LOG): "log log(1 + exp(u)) is no set of the cones of Clarabel",
     ("softplus", LOG): "log log(1 + exp(exp(u))) is no set of the cones of Clarabel",
     ("huber", LOG): "the logarithm of a function in two pieces",
-    ("sum_largest", LOG): "the largest of very many sums",
 }
 CHANNELS = {"curvature": PLAIN, "log_curvature": LOG}
 FORMS = {
@@ -265,3 +264,16 @@ def test_a_bound_that_would_bend_the_wrong_way_is_not_taken() -> None:
     v = hc.Variable(name="v", bounds=(1e-3, 9.0))
     value, _ = solved(hc.Maximize(hc.log1p(v)), [v <= 1.5])
     assert value == pytest.approx(np.log(2.5), rel=1e-6)
+
+
+def test_sums_of_euclidean_norms_end_optimal() -> None:
+    # the geometric median of a triangle is Fermat's point, with a closed form of its value
+    triangle = np.array([[0.0, 0.0], [4.0, 0.0], [1.0, 3.0]])
+    x = hc.Variable(2, name="x")
+    problem = hc.Problem(hc.Minimize(sum(hc.norm(x - corner) for corner in triangle)))
+    problem.solve()
+    assert problem.status == "optimal"
+    sides = np.linalg.norm(triangle - np.roll(triangle, 1, axis=0), axis=1)
+    area = 6.0
+    fermat = np.sqrt((sides @ sides + 4 * np.sqrt(3) * area) / 2)
+    assert problem.value == pytest.approx(fermat, rel=1e-7)

@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 
 import hcmodel as hc
-from hcmodel.reductions.lift import lift
+from hcmodel.reductions.lift import Lift, lift
+from hcmodel.testing import check_reduction
 
 shared = hc.max(hc.Variable(3, name="w"))
 x = hc.Variable(3, name="x", bounds=(-2, 2))
@@ -100,3 +101,23 @@ def test_bounds_of_what_was_added_hold_it() -> None:
             assert (value >= definition.variable.lower).all()
             assert (value <= definition.variable.upper).all()
     x.value = p.value = None
+
+
+def test_the_largest_eigenvalue_gets_a_semidefinite_slack() -> None:
+    S = hc.Variable((3, 3), name="S", PSD=(0.1, 10))
+    problem = hc.Problem(hc.Minimize(hc.lambda_max(S) + hc.tr_inv(S)))
+    lifted = Lift.of(problem.model)
+    assert [each.variable.shape for each in lifted.definitions] == [(), (3, 3)]
+    check_reduction(lifted)
+    # S = √3·I, where all eigenvalues are one and the largest has no derivative
+    for method in ("cone", "hidden-newton"):
+        assert problem.solve(method) == pytest.approx(2 * np.sqrt(3), rel=1e-8)
+        assert problem.status == "optimal"
+
+
+def test_a_kink_whose_pieces_have_no_proof_stays_in_the_cone_program() -> None:
+    # between logarithms the sum of the two largest is convex, but k·q + Σ s is not; z = 1 by symmetry
+    z = hc.Variable(4, name="z", pos=True)
+    problem = hc.Problem(hc.Minimize(hc.sum_largest(z, 2) * hc.sum(1 / z)))
+    assert problem.solve("cone") == pytest.approx(8.0, rel=1e-7)
+    assert problem.status in ("optimal", "optimal_inaccurate")
