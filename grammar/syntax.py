@@ -1,7 +1,8 @@
 """The syntax tree of a `.hc` model: what was written and where, before any name or shape is known.
 
 Every node is a frozen dataclass with a `span`. Spans take no part in equality, so two texts that
-differ in layout only have equal trees. Operators are kept as they are written.
+differ in layout only have equal trees. Operators are kept as they are written. The nodes have no slots:
+classes with slots take twice as long to make, and every process that reads a model makes all of them.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from enum import Enum
 from typing import TypeAlias
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Span:
     """Where a node stands: from 1, columns in characters, the end exclusive."""
 
@@ -26,7 +27,7 @@ class Span:
         return Span(self.line, self.column, end.end_line, end.end_column)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Node:
     """What all nodes share."""
 
@@ -36,35 +37,35 @@ class Node:
 # ---- expressions --------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Number(Node):
     """A literal such as `2` or `1e-3`; constants are float64 throughout the language."""
 
     value: float
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class String(Node):
     """A literal such as `"fro"`, which stands only as an argument of a function."""
 
     value: str
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Name(Node):
     """A name, in an expression or where it is declared."""
 
     identifier: str
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class ListLiteral(Node):
     """`[1, 2]`, or a matrix by rows as a list of lists."""
 
     items: tuple[Expression, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Arithmetic(Node):
     """A run of one precedence, evaluated from the left: `a - b + c` or `A * b / c @ D`.
 
@@ -75,7 +76,7 @@ class Arithmetic(Node):
     operators: tuple[str, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Signed(Node):
     """`-x` or `+x`."""
 
@@ -83,7 +84,7 @@ class Signed(Node):
     operand: Expression
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Power(Node):
     """`base ^ exponent`."""
 
@@ -91,14 +92,14 @@ class Power(Node):
     exponent: Expression
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Transpose(Node):
     """`A.T`."""
 
     operand: Expression
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Range(Node):
     """`lower..upper`, both ends included."""
 
@@ -106,12 +107,12 @@ class Range(Node):
     upper: Expression
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Everything(Node):
     """The `:` of `x[:, 1]`."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Subscript(Node):
     """`base[index, …]`."""
 
@@ -119,7 +120,7 @@ class Subscript(Node):
     indices: tuple[Index, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Keyword(Node):
     """`axis = 1` among the arguments of a call."""
 
@@ -127,7 +128,7 @@ class Keyword(Node):
     value: Expression | String
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Generator(Node):
     """`index in index_set`."""
 
@@ -135,7 +136,7 @@ class Generator(Node):
     index_set: IndexSet
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Comprehension(Node):
     """`element for i in S, j in T if condition`, the only argument of a call."""
 
@@ -144,7 +145,7 @@ class Comprehension(Node):
     condition: Condition | None
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Call(Node):
     """`function(arguments, keyword = value)`; with a comprehension it is the only argument."""
 
@@ -156,7 +157,7 @@ class Call(Node):
 # ---- conditions ---------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Comparison(Node):
     """`a <= b` or `a <= b <= c`; one operator fewer than operands."""
 
@@ -164,7 +165,7 @@ class Comparison(Node):
     operators: tuple[str, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Logical(Node):
     """Conditions joined by `and` or by `or`."""
 
@@ -172,7 +173,7 @@ class Logical(Node):
     operands: tuple[Condition, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Not(Node):
     """`not condition`."""
 
@@ -182,7 +183,7 @@ class Not(Node):
 # ---- domains ------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Bound(Node):
     """`>= 0`, `> 0` or `<= 5` after a declared name (`<` for parameters only)."""
 
@@ -190,7 +191,7 @@ class Bound(Node):
     value: Expression
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Interval(Node):
     """`in [lower, upper]`."""
 
@@ -198,12 +199,12 @@ class Interval(Node):
     upper: Expression
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Simplex(Node):
     """`in simplex`."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class PositiveSemidefinite(Node):
     """`in psd`, `in psd(lower)` or `in psd(lower, upper)`: limits of the eigenvalues."""
 
@@ -221,7 +222,7 @@ class Sense(Enum):
     MAXIMIZE = "maximize"
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class SetDeclaration(Node):
     """`set name = value`."""
 
@@ -229,7 +230,7 @@ class SetDeclaration(Node):
     value: IndexSet
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class ParameterDeclaration(Node):
     """`param name[shape] bounds = default`; an empty shape is a scalar."""
 
@@ -239,7 +240,7 @@ class ParameterDeclaration(Node):
     default: Expression | None
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class LetDeclaration(Node):
     """`let name[i in S] = value`; without generators the name stands for the value itself."""
 
@@ -248,7 +249,7 @@ class LetDeclaration(Node):
     value: Expression
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class VariableDeclaration(Node):
     """`var name[shape] symmetric domains`."""
 
@@ -258,7 +259,7 @@ class VariableDeclaration(Node):
     symmetric: bool
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Objective(Node):
     """`minimize expression` or `maximize expression`."""
 
@@ -266,7 +267,7 @@ class Objective(Node):
     expression: Expression
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Constraint(Node):
     """`name[generators if condition]: comparison`; a chain has three operands, in one direction."""
 
@@ -276,14 +277,14 @@ class Constraint(Node):
     comparison: Comparison
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Hidden(Node):
     """`hidden expression, …`: the hidden coordinates."""
 
     expressions: tuple[Expression, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Start(Node):
     """`start name = value`."""
 
@@ -291,14 +292,14 @@ class Start(Node):
     value: Expression
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Comment(Node):
     """A comment with its `#`."""
 
     text: str
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Model(Node):
     """A whole file. `param a, b` gives two statements; comments are not compared."""
 
