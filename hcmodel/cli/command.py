@@ -9,6 +9,8 @@ from __future__ import annotations
 
 import argparse
 import csv
+import gc
+import importlib
 import io
 import json
 import sys
@@ -52,6 +54,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):  # letters that a terminal lacks become ?
             stream.reconfigure(errors="replace")
+    if hasattr(given, "model"):
+        _import_all()
     with warnings.catch_warnings():  # which restores `showwarning` as well
         warnings.showwarning = _show_warning
         return _run(given)
@@ -188,6 +192,18 @@ def _add_show(commands: Any) -> None:
     _add_model(show)
     show.add_argument("--latex", action="store_true", help="print the model as LaTeX")
     show.set_defaults(run=_show)
+
+
+def _import_all() -> None:
+    """What a model needs, without the collections of garbage that so many new objects would start."""
+    enabled = gc.isenabled()
+    gc.disable()
+    try:
+        importlib.import_module("hcmodel.frontend")
+        importlib.import_module("hcmodel.problem")
+    finally:
+        if enabled:
+            gc.enable()
 
 
 def _load(given: argparse.Namespace) -> Any:
