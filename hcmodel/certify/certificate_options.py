@@ -43,6 +43,8 @@ class SearchOptions:
     # Steps in a row that may close less than this share of the gap before the search ends.
     patience: int = 3  # certificates
     worth: float = 0.1  # certificates
+    # Unknowns up to which a bound that is good enough is made better still.
+    refined: int = 200  # a Newton step there takes milliseconds
     # Newton steps on the Lagrangian alone.
     rounds: int = 3  # certificates
     # The widths within which rows count as active when multipliers are fitted.

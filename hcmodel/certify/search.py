@@ -169,6 +169,8 @@ class Search:
             return
         if not fair(self.value):
             self._fit(here)
+        elif self.form.domain.dimension > SEARCH.refined:
+            return
         self._walk(POLISHING, enough)
         if not fair(self.value):
             self._search_on(enough, fair)
