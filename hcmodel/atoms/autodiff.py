@@ -12,9 +12,12 @@ import importlib
 import operator
 import sys
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
+
+if TYPE_CHECKING:
+    from hcmodel.atoms.tape import TapeNode
 
 Pull = Callable[[Any], Any]
 
@@ -71,14 +74,15 @@ class Primitive:
         functools.update_wrapper(self, function)
 
     @functools.cached_property
-    def _traced(self) -> Callable[..., Any]:
+    def traced(self) -> Callable[..., Any]:
+        """The operation that stands on a tape."""
         made: Callable[..., Any] = _autograd.extend.primitive(self.function)
         if self.pullback is not None:
             _autograd.extend.defvjp_argnums(made, self.pullback)
         return made
 
     def __call__(self, *arguments: Any, **keywords: Any) -> Any:
-        return (self._traced if _is_loaded() else self.function)(*arguments, **keywords)
+        return (self.traced if _is_loaded() else self.function)(*arguments, **keywords)
 
 
 primitive = Primitive
@@ -102,16 +106,22 @@ class Pullback:
         """The pass from one traced argument of the last operation alone: only what is under it."""
         return _autograd.core.backward_pass(cotangent, self._node.parents[position])
 
+    def end(self, position: int | None = None) -> TapeNode:
+        """The last node, or the one of a traced argument of the last operation."""
+        node: TapeNode = self._node if position is None else self._node.parents[position]
+        return node
+
 
 def taped(function: Callable[[Any], Any], point: Any) -> tuple[Any, Pullback | None]:
     """The value at `point` and its pullback, None where nothing depends on the point.
 
     As autograd's own make_vjp, which warns about such constants instead.
     """
-    importlib.import_module("autograd.numpy")  # boxes of arrays are known from here on
+    from hcmodel.atoms.tape import TapeNode  # imports autograd
+
     tracer = _autograd.tracer
     with tracer.trace_stack.new_trace() as trace:
-        root = _autograd.core.VJPNode.new_root()
+        root = TapeNode.new_root()
         end = function(tracer.new_box(point, trace, root))
         if not is_traced(end) or end._trace != trace:
             return end, None

@@ -21,7 +21,7 @@ from hcmodel.atoms.autodiff import Pullback, is_traced, stacked, taped, xp
 from hcmodel.engines import sparsity
 from hcmodel.engines.batches import FEWEST, batched
 from hcmodel.engines.engine import ProgramStack
-from hcmodel.engines.forward import SPARSE_DENSITY, SPARSE_ROWS, Forward, on_tape, swept
+from hcmodel.engines.forward import SPARSE_DENSITY, SPARSE_ROWS, Forward, on_tape, swept_all
 from hcmodel.engines.graph_program import PARTS, Program
 from hcmodel.engines.interactions import HessianPlan, Interactions, TooDense, hessian_plan
 from hcmodel.expressions.leaves import Variable
@@ -109,11 +109,9 @@ class AutogradStack(ProgramStack):
             return np.full((self.dimension, self.dimension), np.nan)
         plan = self.hessian_plan
         if plan is not None:
-            seeds = (np.asarray(plan.colors == color, dtype=float) for color in range(plan.sweeps))
-            found = np.array([swept(pull, seed, self.dimension) for seed in seeds])
-            return plan.matrix(found)
-        rows = [swept(pull, unit, self.dimension) for unit in np.eye(self.dimension)]
-        hessian = np.array(rows).reshape(self.dimension, self.dimension)
+            seeds = np.asarray(plan.colors == np.arange(plan.sweeps)[:, None], dtype=float)
+            return plan.matrix(swept_all(pull, seeds, self.dimension))
+        hessian = swept_all(pull, np.eye(self.dimension), self.dimension)
         return (hessian + hessian.T) / 2
 
     @property

@@ -20,6 +20,9 @@ FloatArray: TypeAlias = NDArray[np.float64]
 # Matrices with this many rows, and at most this share of entries that are not 0, are stored as sparse.
 SPARSE_ROWS, SPARSE_DENSITY = 50, 0.2
 
+# Up to this many sweeps, one after the other takes no longer than all at once.
+FEW_AT_ONCE = 2
+
 
 class Forward:
     """One forward pass: values, and derivatives from its tape when they are asked for."""
@@ -55,17 +58,16 @@ class Forward:
 
     def _swept_jacobian(self, plan: sparsity.Plan) -> FloatArray | scipy.sparse.csr_array:
         rows, columns = self.values.size, self._dimension
-        pull: Pull | None
+        pull: Pullback | None
         if plan.by_rows:
             pull, length, width = self._pull, rows, columns
         else:
             # J v as the derivative of the pullback, which is linear in its weights
             pull, length, width = self._pushforward(), columns, rows
-        found = np.zeros((len(plan.groups), width))
-        for number, group in enumerate(plan.groups):
-            seed = np.zeros(length)
+        seeds = np.zeros((len(plan.groups), length))
+        for seed, group in zip(seeds, plan.groups, strict=True):
             seed[group] = 1.0
-            found[number] = self._swept_roots(seed) if plan.by_rows else swept(pull, seed, width)
+        found = self._swept_roots(seeds) if plan.by_rows else swept_all(pull, seeds, width)
         if plan.indptr is None or plan.indices is None:
             return found if plan.by_rows else np.ascontiguousarray(found.T)
         row_of_entry = np.repeat(np.arange(rows), np.diff(plan.indptr))
@@ -81,22 +83,23 @@ class Forward:
         dense[row_of_entry, plan.indices] = entries
         return dense
 
-    def _swept_roots(self, seed: FloatArray) -> FloatArray:
-        """A sweep from the roots that the seed touches; the others' tapes are not walked."""
-        touched = []
-        for position, (start, shape) in enumerate(self._traced):
-            part = seed[start : start + int(np.prod(shape, dtype=int))]
-            if part.any():
-                touched.append((position, part.reshape(shape)))
-        if self._pull is None or 2 * len(touched) > len(self._traced):
-            return swept(self._pull, seed, self._dimension)
-        result = np.zeros(self._dimension)
-        for position, part in touched:
-            from_root = functools.partial(self._pull.from_argument, position)
-            result += swept(from_root, part, self._dimension)
-        return result
+    def _swept_roots(self, seeds: FloatArray) -> FloatArray:
+        """Sweeps from the roots that the seeds touch; the others' tapes are not walked."""
+        parts = [
+            seeds[:, start : start + int(np.prod(shape, dtype=int))].reshape(-1, *shape)
+            for start, shape in self._traced
+        ]
+        touched = [part.reshape(len(seeds), -1).any(axis=1) for part in parts]
+        count = sum(int(np.count_nonzero(each)) for each in touched)
+        if self._pull is None or 2 * count > len(seeds) * len(parts):
+            return swept_all(self._pull, seeds, self._dimension)
+        found = np.zeros((len(seeds), self._dimension))
+        for position, (part, rows) in enumerate(zip(parts, touched, strict=True)):
+            if rows.any():
+                found[rows] += swept_all(self._pull, part[rows], self._dimension, position)
+        return found
 
-    def _pushforward(self) -> Pull | None:
+    def _pushforward(self) -> Pullback | None:
         if self._pull is None:
             return None
         with np.errstate(all="ignore"):
@@ -121,3 +124,21 @@ def swept(pull: Pull | None, seed: FloatArray, width: int) -> FloatArray:
             return np.asarray(pull(seed), dtype=float)
     except np.linalg.LinAlgError:
         return np.full(width, np.nan)
+
+
+def swept_all(
+    pull: Pullback | None, seeds: FloatArray, width: int, position: int | None = None
+) -> FloatArray:
+    """One sweep for each row of seeds, from the end or from an argument of the last operation."""
+    if pull is None:
+        return np.zeros((len(seeds), width))
+    if len(seeds) <= FEW_AT_ONCE:
+        one = pull if position is None else functools.partial(pull.from_argument, position)
+        return np.array([swept(one, seed, width) for seed in seeds]).reshape(-1, width)
+    from hcmodel.engines.batched_sweeps import swept_together  # imports autograd, as the tape did
+
+    try:
+        with np.errstate(all="ignore"):
+            return np.asarray(swept_together(pull, seeds, position), dtype=float)
+    except np.linalg.LinAlgError:
+        return np.full((len(seeds), width), np.nan)

@@ -1,0 +1,69 @@
+"""Tapes whose nodes know their operations, so that many sweeps can be done at once.
+
+Importing this module imports autograd: `taped` does so when the first tape is made.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import autograd.core as _core
+import autograd.numpy.numpy_boxes as _boxes
+import autograd.numpy.numpy_vjps as _vjps
+import autograd.tracer as _tracer
+import autograd.util as _util
+
+_untyped_core: Any = _core
+_untyped_boxes: Any = _boxes
+_untyped_vjps: Any = _vjps
+_untyped_tracer: Any = _tracer
+_untyped_util: Any = _util
+
+# Operations that autograd itself puts on a tape: reading entries, the way back of that, and the sums of
+# cotangents, each of which hands its cotangent on as it is.
+item: Any = _untyped_boxes.ArrayBox.__getitem__
+untake: Any = _untyped_vjps.untake
+identities: tuple[Any, ...] = (
+    _untyped_core.VSpace.add,
+    _untyped_core.VSpace.mut_add,
+    _untyped_core.sparse_add,
+)
+
+
+class TapeNode(_untyped_core.VJPNode):  # type: ignore[misc]
+    """A node of a tape, with its operation, the answer, and the arguments that are on the tape."""
+
+    __slots__ = ["answer", "arguments", "keywords", "numbers", "operation"]
+
+    def __init__(
+        self, value: Any, fun: Any, args: Any, kwargs: Any, parent_argnums: Any, parents: Any
+    ) -> None:
+        super().__init__(value, fun, args, kwargs, parent_argnums, parents)
+        self.operation, self.answer = fun, value
+        self.arguments, self.keywords, self.numbers = args, kwargs, parent_argnums
+
+    def initialize_root(self) -> None:
+        super().initialize_root()
+        self.operation = self.answer = None
+        self.arguments, self.keywords, self.numbers = (), {}, ()
+
+    @property
+    def size(self) -> int:
+        """How many numbers the answer has; a sparse cotangent counts as one."""
+        return int(getattr(self.answer, "size", 1))
+
+
+# Comparisons and the like are kept off its tapes, as off autograd's own.
+_untyped_tracer.notrace_primitives[TapeNode] = _untyped_tracer.notrace_primitives[
+    _untyped_core.VJPNode
+]
+
+
+def tape_order(end: TapeNode) -> list[TapeNode]:
+    """The nodes that the end rests on, each before its parents."""
+    return list(_untyped_util.toposort(end))
+
+
+def dense_cotangent(cotangent: Any) -> Any:
+    """A cotangent as an array; those of entries are made as instructions where to add them."""
+    return _untyped_core.add_outgrads(None, cotangent)[0]
