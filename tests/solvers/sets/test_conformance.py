@@ -25,6 +25,7 @@ from hcmodel.solvers.sets.matrices import SymmetricMatrices
 from hcmodel.solvers.sets.product import Product
 from hcmodel.solvers.sets.simplices import Simplices
 from hcmodel.testing import check_domain
+from tests.extent import ALL
 
 FloatArray = NDArray[np.float64]
 INF = np.inf
@@ -105,12 +106,18 @@ def test_every_concrete_domain_is_in_the_table() -> None:
     assert classes == {type(domain) for domain in DOMAINS.values()}
 
 
+# One of each kind of default: bounds only, one face, cones, a product of all.
+KINDS = ["box of all kinds", "simplex", "psd between", "correlations", "product"]
+# A method of each order; the first one takes longer, and needs no more of a domain than the suite checks.
+METHODS = ("sbl-adals", "prox-linear")
+
+
 @pytest.mark.parametrize("name", DOMAINS)
 def test_a_domain_conforms(name: str) -> None:
-    check_domain(DOMAINS[name])
+    check_domain(DOMAINS[name], methods=METHODS if ALL or name in KINDS else METHODS[1:])
 
 
-@pytest.mark.parametrize("name", DOMAINS)
+@pytest.mark.parametrize("name", DOMAINS if ALL else KINDS)
 def test_the_defaults_conform(name: str) -> None:
     check_domain(RequiredOnly(DOMAINS[name]), methods=())
 
