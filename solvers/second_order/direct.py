@@ -107,6 +107,8 @@ def _state(task: Task, answer: Answer) -> tuple[State | None, Termination]:
 
 
 def _start(task: Task, start: FloatArray) -> State | None:
+    """The start, evaluated even if the method has used up the time: something has to be left."""
+    task.oracle.budget.deadline = None
     first = find_start(task, start)
     return None if first is None else State(first, np.zeros(first.rows.size), phase="start")
 

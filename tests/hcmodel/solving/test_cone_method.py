@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 
@@ -93,6 +95,21 @@ def test_out_of_time_the_start_is_what_is_left(monkeypatch: pytest.MonkeyPatch) 
     monkeypatch.setitem(table.CONE_BACKENDS, "clarabel", Stopped)
     problem, x = tank()
     problem.solve("cone", start={x: [2.0, 1.0]}, time_limit=1e3)
+    assert problem.status == "user_limit"
+    np.testing.assert_allclose(x.value, [2.0, 1.0])
+
+
+def test_the_start_is_left_though_the_backend_has_used_up_the_time(
+    monkeypatch: pytest.MonkeyPatch, clock: Any
+) -> None:
+    class Slow(Stopped):
+        def solve(self, program: object, options: object) -> ConeSolution:
+            clock.now += 100.0
+            return super().solve(program, options)
+
+    monkeypatch.setitem(table.CONE_BACKENDS, "clarabel", Slow)
+    problem, x = tank()
+    problem.solve("cone", start={x: [2.0, 1.0]}, time_limit=50.0)
     assert problem.status == "user_limit"
     np.testing.assert_allclose(x.value, [2.0, 1.0])
 
