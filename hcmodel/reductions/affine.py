@@ -70,10 +70,11 @@ class Affine:
         numbers = np.arange(self.size).reshape(self.shape)
         return self.taken(np.broadcast_to(numbers, shape).reshape(-1), shape)
 
-    def mapped(self, matrix: Rows, shape: tuple[int, ...]) -> Affine:
-        """A constant matrix applied to the entries."""
-        inner = None if self.matrix is None else matrix @ self.matrix
-        return Affine(shape, matrix @ self.offset, inner)
+    def mapped(self, matrix: Any, shape: tuple[int, ...]) -> Affine:
+        """A constant matrix, of any kind, applied to the entries."""
+        rows = Rows.of(matrix)
+        inner = None if self.matrix is None else rows @ self.matrix
+        return Affine(shape, rows @ self.offset, inner)
 
     def scaled(self, factors: Any) -> Affine:
         """Entry by entry times constants, which broadcast."""

@@ -14,12 +14,14 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from hcmodel.expressions.leaves import Apply
 from hcmodel.expressions.model import Model
 from hcmodel.proof.prove import Proof
 from hcmodel.reductions.cone_bounds import Bounds, Translation
 from hcmodel.reductions.cone_sides import NoConeForm
 from hcmodel.reductions.reduction import Duals, Reduction, Refusal
-from hcmodel.solvers.qp.cone_program import ConeProgram
+from hcmodel.solvers.numerics import SUM_ROUNDING, TINY
+from hcmodel.solvers.qp.cone_program import ConeProgram, ConeSolution
 
 FloatArray = NDArray[np.float64]
 
@@ -39,6 +41,19 @@ class RelaxedCone:
     bounds: tuple[tuple[int, Bounds], ...]
 
 
+@dataclass(frozen=True)
+class NormSlope:
+    """A Euclidean norm, or several along an axis, with slopes y of its argument, and its value.
+
+    `targets` says which of the norms each entry of the argument belongs to.
+    """
+
+    node: Apply
+    y: FloatArray
+    targets: NDArray[np.intp]
+    value: FloatArray
+
+
 class Cone(Reduction[Model, ConeProgram]):
     """A cone program over (u, bounds); u are the coordinates of the proof, in the model's order."""
 
@@ -49,6 +64,7 @@ class Cone(Reduction[Model, ConeProgram]):
         self._places = translation.places
         self._starts = translation.rows.starts()
         self._bounds = translation.bounds
+        self._norms = [(node, *translation.rows.norms[i]) for i, node in translation.norms.items()]
 
     @staticmethod
     def of(model: Model, proof: Proof) -> Cone | Refusal:
@@ -109,6 +125,28 @@ class Cone(Reduction[Model, ConeProgram]):
         pairs = zip(self._places, self.before.constraints, strict=True)
         return Duals(tuple(np.full(each.shape, place.sign) for place, each in pairs))
 
+    def norm_slopes(self, solution: ConeSolution) -> list[NormSlope]:
+        """For each Euclidean norm ‖a‖ the y with ‖y‖ <= 1 that its cone's multiplier stands for.
+
+        A row ‖a‖ <= t with the multiplier (z, w) enters the Lagrangian as z·t − (z t + w·a), and
+        ‖a‖ >= y·a with y = −w/z. At a = 0, where the norm has no derivative, y is the one that counts.
+        """
+        found = []
+        for node, group, targets in self._norms:
+            count = int(targets.max(initial=-1)) + 1
+            order = np.argsort(np.concatenate([np.arange(count), targets]), kind="stable")
+            own = slice(self._starts[group], self._starts[group] + order.size)
+            weights, sides = np.empty(order.size), np.empty(order.size)
+            weights[order], sides[order] = solution.dual[own], solution.slack[own]
+            y = -weights[count:] / np.maximum(weights[:count], TINY)[targets]
+            y = y / np.maximum(_lengths(y, targets, count) * (1 + SUM_ROUNDING), 1.0)[targets]
+            sizes = _lengths(sides[count:], targets, count)
+            slope = NormSlope(
+                node, y.reshape(node.args[0].shape), targets, sizes.reshape(node.shape)
+            )
+            found.append(slope)
+        return found
+
     def by_constraint(self, dual: FloatArray) -> Duals:
         """Multipliers of the constraints, in the forms of their rows, from the program's dual."""
         found = []
@@ -127,3 +165,8 @@ class Cone(Reduction[Model, ConeProgram]):
                 own.reshape(-1)[constraint.rows] = start + np.arange(constraint.rows.size)
             found.append(own)
         return Duals(tuple(found))
+
+
+def _lengths(entries: FloatArray, targets: NDArray[np.intp], count: int) -> FloatArray:
+    """The Euclidean length of the entries of each target."""
+    return np.sqrt(np.bincount(targets, entries * entries, minlength=count))

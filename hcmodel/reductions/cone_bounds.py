@@ -83,6 +83,8 @@ class Translation:
         self.coordinates: Mapping[Variable, str] = proof.coordinates
         self._known: dict[tuple[int, str, Side], Affine] = {}
         self.bounds: list[Bounds] = []
+        self.norms: dict[int, Apply] = {}
+        """The nodes that are Euclidean norms, by their place in `rows.norms`."""
         for variable in model.variables:
             self.logs[model.layout.slice(variable)] = proof.coordinates[variable] == "log"
         self._add_domain()
@@ -268,7 +270,10 @@ class Translation:
         pairs = zip(expression.args, sides, strict=True)
         bounds = tuple(self._bound(argument, channel, own) for argument, own in pairs)
         facts = [self.node(argument).argument for argument in expression.args]
+        known = len(self.rows.norms)
         found: Affine | None = form(Use(self.rows, bounds, facts, dict(expression.params)))
+        if len(self.rows.norms) == known + 1 and channel == "plain":
+            self.norms[known] = expression
         return None if found is None else found.broadcast(expression.shape)
 
     def _is_positive(self, expression: Expression) -> bool:

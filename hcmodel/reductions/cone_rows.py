@@ -34,6 +34,8 @@ class ConeRows:
     size: int
     blocks: list[tuple[tuple[ConeBlock, ...], Affine]] = field(default_factory=list)
     quadratics: list[tuple[Affine, Any]] = field(default_factory=list)
+    norms: list[tuple[int, NDArray[np.intp]]] = field(default_factory=list)
+    """The group of rows of each Euclidean norm, and the norm that each entry belongs to."""
 
     # ---- unknowns and rows
 
@@ -263,7 +265,7 @@ class ConeRows:
         """t >= the Euclidean norm over some axes."""
         targets, shape = _targets(a.shape, axis)
         t = self.unknown((int(np.prod(shape, dtype=int)),))
-        self.second_order(t, a.flat(), targets)
+        self.norms.append((self.second_order(t, a.flat(), targets), targets))
         return t.reshaped(shape)
 
     def power_norm_along(self, a: Affine, axis: tuple[int, ...] | None, p: float) -> Affine:

@@ -20,6 +20,7 @@ from hcmodel.certify.lower_bound import (
     lower_bound,
     tested,
 )
+from hcmodel.certify.norm_minorants import minorant_bound
 from hcmodel.reductions.forms import Form, Forms
 from hcmodel.reductions.reduction import BoundOrigin, Origin
 from hcmodel.solvers import kkt
@@ -130,7 +131,7 @@ def gather(
     expensive = hidden is not None and hidden.map_geometry is not None and late
     if hidden is not None and evaluation.finite and not expensive:
         pair = _Pair(lifted, smooth, multipliers)
-        bound = _bound(hidden, outcome, evaluation, pair, tolerance, certifier)
+        bound = _bound(hidden, outcome, evaluation, pair, request, certifier)
     conflict = None
     violated = evaluation.relative_violation > tolerance
     if hidden is not None and violated and result.termination not in LIMITS:
@@ -188,6 +189,27 @@ class _Pair:
 
 
 def _bound(
+    hidden: Form,
+    outcome: Outcome,
+    evaluation: Evaluation,
+    pair: _Pair,
+    request: SolveRequest,
+    certifier: Certifier | None,
+) -> LowerBound | None:
+    """The best lower bound; at kinks that no linear row expresses, one from the cone program."""
+    best = _searched_bound(hidden, outcome, evaluation, pair, request.tolerance, certifier)
+    target = gap_allowed(evaluation.objective, request.tolerance)
+    good = best is not None and evaluation.objective - best.value <= target
+    if good or not hidden.stack.kinked or outcome.result.termination in OUT_OF_TIME:
+        return best
+    left = request.seconds_left
+    found = minorant_bound(hidden, target, np.inf if left is None else max(left, 0.0))
+    if found is None or (best is not None and best.value >= found.value):
+        return best
+    return found
+
+
+def _searched_bound(
     hidden: Form,
     outcome: Outcome,
     evaluation: Evaluation,

@@ -79,7 +79,8 @@ def run(
         follows = number + 1 < len(stages) and stages[number + 1].follows
         if solution.status not in UNSETTLED and not follows:
             break
-        if _rank(solution) > 0 and result.evaluation is not None:
+        at_kink = whole is not None and stage.form.stack.kinked  # where no derivative holds
+        if _rank(solution) > 0 and result.evaluation is not None and not at_kink:
             found = stage.form.chain.point_back(result.point)
             if forms.written.domain.contains(found, START_SLACK):  # else left-out bounds are broken
                 point = found
