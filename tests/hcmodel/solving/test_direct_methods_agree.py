@@ -1,0 +1,40 @@
+"""The models that CVXPY's rules prove too, by two methods that share no code: the values agree."""
+
+from __future__ import annotations
+
+import pytest
+
+import hcmodel as hc
+from tests.hcmodel.proof.both_tools import Ours
+from tests.hcmodel.proof.test_proof_against_cvxpy import DISCIPLINED_CONVEX, GEOMETRIC
+
+MODELS = {**DISCIPLINED_CONVEX, **GEOMETRIC}
+# 1/x with x >= 0 has its cone form where x > 0 only.
+WITHOUT_CONES = ("reciprocals",)
+# A norm that vanishes under an exponential, without bounds: the gap closes to 4e-7.
+TOLERANCE = {"convex_of_convex": 1e-6}
+
+
+def solved(problem: hc.Problem, method: str, tolerance: float) -> float | None:
+    """The certified value; None where the method does not take the model."""
+    try:
+        problem.solve(method, tol=tolerance)
+    except hc.ModelError as refused:
+        assert "there is no" in str(refused)  # noqa: PT017  (any other error is a failure)
+        return None
+    assert problem.status == "optimal"
+    return problem.value
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_two_methods_find_the_same_value(name: str) -> None:
+    problem = hc.Problem(*MODELS[name](Ours()))
+    tolerance = TOLERANCE.get(name, 1e-8)
+    values = {method: solved(problem, method, tolerance) for method in ("cone", "interior-point")}
+    assert (values["cone"] is None) == (name in WITHOUT_CONES)
+    found = [value for value in values.values() if value is not None]
+    if len(found) == 1:
+        problem.solve(tol=tolerance)
+        assert problem.status == "optimal"
+        found.append(problem.value)
+    assert found[0] == pytest.approx(found[1], rel=1e-7, abs=1e-7)
