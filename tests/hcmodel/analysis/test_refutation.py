@@ -13,7 +13,7 @@ from hcmodel.maps.declared import complete
 from tests.extent import first, several
 from tests.hcmodel.proof.gallery import NOT_REFUTED, REFUTED, folded, regulator
 
-SAMPLES = several(30, 60)
+SAMPLES = several(20, 60)
 
 
 def findings(problem: hc.Problem, samples: int = SAMPLES, seed: int = 0) -> Findings:

@@ -9,7 +9,7 @@ import hcmodel as hc
 from hcmodel.analysis.multistart import refute_by_kkt
 from tests.extent import first, several
 
-SAMPLES = several(30, 60)
+SAMPLES = several(15, 60)
 
 
 def inconsistent() -> hc.Problem:

@@ -37,7 +37,7 @@ def test_accelerated_gradients_solve_the_tank() -> None:
 def test_switching_subgradients_cross_the_kink() -> None:
     # the paper's code reaches 5e-3 in a million calls
     problem, x = least_squares()
-    problem.solve("ippm-swsg", max_calls=10_000)
+    problem.solve("ippm-swsg", max_calls=3000)
     assert problem.value == pytest.approx(0.15, abs=1e-3)
     assert x.value == pytest.approx([0.85, 0.85], abs=2e-2)
     assert problem.solution is not None
