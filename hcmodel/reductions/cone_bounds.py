@@ -7,7 +7,7 @@ kept as a list of terms for as long as possible, so that it ends as one log-sum-
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hcmodel.atoms.cones import ConeForm, Use
-from hcmodel.atoms.rules import Contraction, Monotonicity, Sign
+from hcmodel.atoms.rules import Contraction, Domain, Monotonicity, Sign
 from hcmodel.expressions.constraint import Constraint
 from hcmodel.expressions.leaves import Apply, Constant, Expression, Parameter, Variable
 from hcmodel.expressions.model import Model
@@ -26,7 +26,7 @@ from hcmodel.facts.curvature import Channels
 from hcmodel.facts.node_facts import Node
 from hcmodel.proof.prove import Proof
 from hcmodel.reductions.affine import Affine, joined
-from hcmodel.reductions.cone_rows import ConeRows
+from hcmodel.reductions.cone_rows import ConeRows, Mark
 from hcmodel.reductions.cone_sides import NoConeForm, Side
 from hcmodel.reductions.cone_squares import (
     pattern_bound,
@@ -41,6 +41,9 @@ from hcmodel.reductions.sign import signed_objective
 from hcmodel.solvers.qp.cone_program import ConeBlock, ConeKind
 
 FloatArray = NDArray[np.float64]
+POSITIVE_DOMAINS = (Domain.POSITIVE, Domain.NONNEGATIVE)
+# A way to bound an expression on a side; None where it does not apply.
+Way = Callable[[Apply, Side], Affine | None]
 
 
 @dataclass(frozen=True)
@@ -181,16 +184,18 @@ class Translation:
         return self._bound(expression, "plain", side)
 
     def log(self, expression: Expression, side: Side) -> Affine:
-        """A bound of the logarithm of the value."""
+        """A bound of the logarithm of the size of a value of one sign."""
         return self._bound(expression, "log", side)
 
     def _bound(self, expression: Expression, channel: str, side: Side) -> Affine:
         value = self.constant(expression)
         if value is not None:
-            if channel == "log" and not self.node(expression).sign.is_nonnegative:
-                raise NoConeForm(expression, f"{expression} is negative, and has no logarithm")
+            if channel == "plain":
+                return Affine.constant(value)
+            if self.node(expression).sign is Sign.UNKNOWN:
+                raise NoConeForm(expression, f"{expression} has entries of both signs")
             with np.errstate(all="ignore"):
-                return Affine.constant(value if channel == "plain" else np.log(dense(value)))
+                return Affine.constant(np.log(np.abs(dense(value))))
         number = self.node(expression).number
         curvature = self.channels(expression)[0 if channel == "plain" else 1]
         if curvature == AFFINE:
@@ -224,17 +229,49 @@ class Translation:
             own = self._leaf(expression)
             return self.rows.exp(own) if self.coordinates[expression] == "log" else own
         assert isinstance(expression, Apply)
-        found = squares_bound(self, expression) if side is Side.ABOVE else None
-        for make in (self._linear, self._declared):
-            found = make(expression, side) if found is None else found
-        if found is None:
-            found = pattern_bound(self, expression, side)
-        if found is not None:
-            return found
-        logarithm = self.channels(expression)[1]
-        if side is Side.ABOVE and logarithm & CONVEX and self._is_positive(expression):
-            return self.rows.exp(self.log(expression, side))
-        raise NoConeForm(expression, f"{expression} has no cone form")
+        return self._first(
+            expression,
+            side,
+            (self._squares, self._linear, self._declared, self._pattern, self._exponential),
+            f"{expression} has no cone form",
+        )
+
+    def _first(self, expression: Apply, side: Side, ways: Sequence[Way], reason: str) -> Affine:
+        """The first bound that one of several ways finds; what the others began is taken back."""
+        stopped: NoConeForm | None = None
+        for way in ways:
+            known, mark = len(self._known), self.rows.mark()
+            try:
+                found = way(expression, side)
+            except NoConeForm as stop:
+                found, stopped = None, stopped or stop
+            if found is not None:
+                return found
+            self._take_back(known, mark)
+        raise stopped or NoConeForm(expression, reason)
+
+    def _take_back(self, known: int, mark: Mark) -> None:
+        while len(self._known) > known:
+            self._known.popitem()
+        self.rows.take_back(mark)
+        self.norms = {i: node for i, node in self.norms.items() if i < mark.norms}
+
+    def _squares(self, expression: Apply, side: Side) -> Affine | None:
+        return squares_bound(self, expression) if side is Side.ABOVE else None
+
+    def _pattern(self, expression: Apply, side: Side) -> Affine | None:
+        return pattern_bound(self, expression, side)
+
+    def _exponential(self, expression: Apply, side: Side) -> Affine | None:
+        """exp of a bound of the logarithm, of what is log-convex; of negative values likewise."""
+        sign = self.node(expression).sign
+        if not self.channels(expression)[1] & CONVEX:
+            return None
+        if side is Side.ABOVE and sign.is_nonnegative:
+            return self.rows.exp(self.log(expression, Side.ABOVE))
+        if side is Side.BELOW and sign.is_nonpositive:
+            return -self.rows.exp(self.log(expression, Side.ABOVE))
+        return None
 
     def _declared(self, expression: Apply, side: Side) -> Affine | None:
         """The cone form that the atom declares for a plain result."""
@@ -265,6 +302,10 @@ class Translation:
         if form is None:
             return None
         sides = self._sides(expression, side)
+        if channel == "log" and not self._all_nonnegative(expression):
+            if not expression.atom.magnitudes:
+                return None
+            sides = [side] * len(sides)  # it acts on sizes, and rises with them
         if not self._composes(expression, sides, channel):
             return None
         pairs = zip(expression.args, sides, strict=True)
@@ -276,8 +317,8 @@ class Translation:
             self.norms[known] = expression
         return None if found is None else found.broadcast(expression.shape)
 
-    def _is_positive(self, expression: Expression) -> bool:
-        return self.node(expression).sign.is_nonnegative
+    def _all_nonnegative(self, expression: Apply) -> bool:
+        return all(self.node(argument).sign.is_nonnegative for argument in expression.args)
 
     def _composes(self, expression: Apply, sides: Sequence[Side], channel: str) -> bool:
         """Whether the arguments have the curvature that a composition needs."""
@@ -285,7 +326,7 @@ class Translation:
         for argument, own in zip(expression.args, sides, strict=True):
             node = self.node(argument)
             if node.constant:
-                if channel == "log" and not node.sign.is_nonnegative:
+                if channel == "log" and node.sign is Sign.UNKNOWN:
                     return False
             elif self.channels(argument)[place] & own.curvature != own.curvature:
                 return False
@@ -345,30 +386,44 @@ class Translation:
     def _log(self, expression: Expression, side: Side) -> Affine:
         if isinstance(expression, Variable):
             own = self._leaf(expression)
-            return own if self.coordinates[expression] == "log" else self.rows.log(own)
+            if self.coordinates[expression] == "log":
+                return own
+            return self.rows.log(-own if self.node(expression).sign.is_nonpositive else own)
         assert isinstance(expression, Apply)
-        found: Affine | None = self._log_monomial(expression, side)
-        if found is not None:
-            return found
-        atom, plain = expression.atom, self.channels(expression)[0]
-        if atom.moves_entries:
-            return self._moved(expression, [self.log(a, side) for a in expression.args])
-        found = self._declared_log(expression, side)
-        if found is None and side is Side.BELOW:
-            found = self._log_difference(expression)
-            if found is None and plain & CONCAVE:
-                return self.rows.log(self.plain(expression, side))
-        elif found is None:
-            fraction = side is Side.ABOVE
-            found = pattern_log_bound(self, expression) if fraction else None
-            found = self._log_sum(expression, side) if found is None else found
-        if found is not None:
-            return found
-        raise NoConeForm(expression, f"the logarithm of {expression} has no cone form")
+        return self._first(
+            expression,
+            side,
+            (
+                *(self._log_monomial, self._log_moved, self._declared_log, self._log_pattern),
+                *(self._log_difference, self._log_of_concave, self._log_sum),
+            ),
+            f"the logarithm of {expression} has no cone form",
+        )
+
+    def _log_moved(self, expression: Apply, side: Side) -> Affine | None:
+        if expression.atom.summed and len(expression.args) == 1:  # a minus sign
+            return self.log(expression.args[0], side).broadcast(expression.shape)
+        if not expression.atom.moves_entries:
+            return None
+        return self._moved(expression, [self.log(a, side) for a in expression.args])
+
+    def _log_pattern(self, expression: Apply, side: Side) -> Affine | None:
+        return pattern_log_bound(self, expression) if side is Side.ABOVE else None
+
+    def _log_of_concave(self, expression: Apply, side: Side) -> Affine | None:
+        """The logarithm of a bound of a concave size."""
+        if side is not Side.BELOW:
+            return None
+        plain, sign = self.channels(expression)[0], self.node(expression).sign
+        if sign.is_nonnegative and plain & CONCAVE:
+            return self.rows.log(self.plain(expression, Side.BELOW))
+        if sign.is_nonpositive and plain & CONVEX:
+            return self.rows.log(-self.plain(expression, Side.ABOVE))
+        return None
 
     def _log_sum(self, expression: Apply, side: Side) -> Affine | None:
         """Of a sum of positive terms; itself where each sum has one term, else from above."""
-        split = self._split(expression)
+        split = None if side is Side.BELOW else self._split(expression)
         if split is None:
             return None
         terms, targets = split
@@ -391,14 +446,23 @@ class Translation:
         exponents = atom.exponents(arguments, params)
         if exponents is not None and all(each is not None for each in exponents):
             parts = []
-            for argument, given in zip(expression.args, exponents, strict=False):
+            domains = atom.domains(arguments, params)
+            for argument, domain, given in zip(expression.args, domains, exponents, strict=False):
                 exponent = np.asarray(given, dtype=float)
                 if self._mixed(exponent, argument):
                     return None
                 own = side.times(float(np.sign(exponent).flat[0]) if exponent.size else 1.0)
-                parts.append(self.log(argument, own).scaled(exponent))
+                parts.append(self._factor(argument, domain, own).scaled(exponent))
             return _total(parts, expression.shape)
         return None
+
+    def _factor(self, argument: Expression, domain: Domain, side: Side) -> Affine:
+        """The logarithm of a factor. A concave one is positive wherever the product has a value > 0."""
+        plain, log, _ = self.channels(argument)
+        positive = self.node(argument).sign is Sign.NONNEGATIVE or domain in POSITIVE_DOMAINS
+        if positive and side is Side.BELOW and not log & CONCAVE and plain & CONCAVE:
+            return self.rows.log(self.plain(argument, side))
+        return self.log(argument, side)
 
     def _mixed(self, exponent: FloatArray, argument: Expression) -> bool:
         """Whether exponents of both signs stand over something that is not log-affine."""
@@ -414,13 +478,26 @@ class Translation:
             return self.log(expression, Side.ABOVE).flat(), everything
         if self.channels(expression)[1] == AFFINE:
             return self.log(expression, Side.EXACT).flat(), everything
-        found = self._split(expression)
-        return (self.log(expression, Side.ABOVE).flat(), everything) if found is None else found
+        known, mark = len(self._known), self.rows.mark()
+        try:
+            found = self._split(expression)
+        except NoConeForm:  # a sum of what is not log-convex may be so
+            found = None
+        if found is None:
+            self._take_back(known, mark)
+            return self.log(expression, Side.ABOVE).flat(), everything
+        return found
 
     def _split(self, expression: Apply) -> tuple[Affine, NDArray[np.intp]] | None:
         """The terms of a sum; None where the expression is not one."""
         atom = expression.atom
-        if atom.summed and min(atom.signs(len(expression.args))) > 0:
+        if atom.summed:
+            kinds = [kind for kind in self._term_signs(expression) if kind is not Sign.ZERO]
+            if not (
+                all(kind.is_nonnegative for kind in kinds)
+                or all(kind.is_nonpositive for kind in kinds)
+            ):
+                return None
             found = [
                 spread_terms(*self.terms(argument), argument.shape, expression.shape)
                 for argument in expression.args
@@ -460,29 +537,35 @@ class Translation:
         return value is not None and not any_nonzero(value)
 
     def _weighted_terms(self, argument: Expression, matrix: Any) -> tuple[Affine, NDArray[np.intp]]:
-        """Terms of a sum with constant weights that are not negative."""
+        """Terms of a sum with constant weights of one sign."""
         terms, targets = self.terms(argument)
+        if matrix.nnz and matrix.data.max() <= 0:
+            matrix = -matrix
         if matrix.nnz and matrix.data.min() < 0:
-            raise NoConeForm(argument, "a negative weight in a sum of positive terms")
+            raise NoConeForm(argument, "weights of both signs in a sum of positive terms")
         places, new, weights = weighted_places(targets, matrix, argument.size)
         return terms.taken(places, (places.size,)) + Affine.constant(np.log(weights)), new
 
-    def _log_difference(self, expression: Apply) -> Affine | None:
-        """t <= log(a − b − …): exp(t − log a) + exp(log b − log a) + … <= 1."""
-        if not expression.atom.summed:
-            return None
+    def _term_signs(self, expression: Apply) -> list[Sign]:
+        """The signs of the terms of a sum, with those that are taken off negated."""
         signs = expression.atom.signs(len(expression.args))
-        kinds = [
+        return [
             self.node(argument).sign if sign > 0 else self.node(argument).sign.negated
             for argument, sign in zip(expression.args, signs, strict=True)
         ]
+
+    def _log_difference(self, expression: Apply, side: Side) -> Affine | None:
+        """t <= log(a − b − …): exp(t − log a) + exp(log b − log a) + … <= 1."""
+        if not expression.atom.summed or side is not Side.BELOW:
+            return None
+        kinds = self._term_signs(expression)
+        if self.node(expression).sign is Sign.NEGATIVE:
+            kinds = [kind.negated for kind in kinds]
         leading = [i for i, kind in enumerate(kinds) if kind is Sign.POSITIVE]
         others = [i for i, kind in enumerate(kinds) if i not in leading and kind is not Sign.ZERO]
         if len(leading) != 1 or not others or not all(kinds[i].is_nonpositive for i in others):
             return None
         args, shape = expression.args, expression.shape
-        if any(signs[i] > 0 for i in others) or signs[leading[0]] < 0:
-            return None  # the logarithm of a size, which only a minus sign in front would give
         if not self._has_log(args[leading[0]], Side.BELOW):
             return None
         if not all(self._has_log(args[i], Side.ABOVE) for i in others):

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import scipy
@@ -22,6 +22,15 @@ from hcmodel.reductions.rows import Rows
 from hcmodel.solvers.qp.cone_program import ConeBlock, ConeKind, ConeProgram, cone_program
 
 FloatArray = NDArray[np.float64]
+
+
+class Mark(NamedTuple):
+    """How much of everything a `ConeRows` has."""
+
+    size: int
+    blocks: int
+    quadratics: int
+    norms: int
 
 
 @dataclass
@@ -45,6 +54,15 @@ class ConeRows:
         columns = self.size + np.arange(count)
         self.size += count
         return Affine(shape, np.zeros(count), Rows.units(columns, self.size))
+
+    def mark(self) -> Mark:
+        """What there is now, to be come back to by `take_back`."""
+        return Mark(self.size, len(self.blocks), len(self.quadratics), len(self.norms))
+
+    def take_back(self, mark: Mark) -> None:
+        """Take unknowns and rows that were added after a mark out again."""
+        self.size = mark.size
+        del self.blocks[mark.blocks :], self.quadratics[mark.quadratics :], self.norms[mark.norms :]
 
     def add(self, blocks: ConeBlock | Sequence[ConeBlock], rows: Affine) -> int:
         """Rows in one cone or several; the number of the group, by which duals are found again."""
@@ -267,6 +285,12 @@ class ConeRows:
         t = self.unknown((int(np.prod(shape, dtype=int)),))
         self.norms.append((self.second_order(t, a.flat(), targets), targets))
         return t.reshaped(shape)
+
+    def euclidean_norms(self, terms: Affine, targets: NDArray[np.intp], count: int) -> Affine:
+        """t[i] >= the Euclidean norm of the terms with target i."""
+        t = self.unknown((count,))
+        self.second_order(t, terms, targets)
+        return t
 
     def power_norm_along(self, a: Affine, axis: tuple[int, ...] | None, p: float) -> Affine:
         """t >= the p-norm over some axes: r^(1/p) t^(1−1/p) >= |a|, Σ r = t."""

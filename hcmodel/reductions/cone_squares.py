@@ -144,6 +144,8 @@ def pattern_bound(translation: Translation, expression: Apply, side: Side) -> Af
         return None
     if pattern.kind is Kind.OVER:
         return _over(translation, expression, pattern, side)
+    if pattern.kind is Kind.ROOT and side is Side.ABOVE:
+        return _root(translation, expression, pattern)
     parts = [translation.numbered(number).expression for number in pattern.nodes]
     if side is not Side.ABOVE or any(translation.channels(each)[0] != AFFINE for each in parts):
         return None
@@ -152,6 +154,17 @@ def pattern_bound(translation: Translation, expression: Apply, side: Side) -> Af
     above, matrix = _fraction(translation, pattern)
     below = translation.plain(matrix.expression, Side.EXACT)
     return translation.rows.matrix_fraction(above, below)
+
+
+def _root(translation: Translation, expression: Apply, pattern: Pattern) -> Affine | None:
+    """f^p with 1/2 <= p < 1 for a sum of squares f: the norm of the terms to the power 2p."""
+    base = translation.numbered(pattern.nodes[0]).expression
+    exponents = translation.node(expression).exponents
+    found = squares(translation, base) if translation.channels(base)[2] else None
+    if found is None or exponents is None or exponents[0] is None:
+        return None
+    norms = translation.rows.euclidean_norms(*found, base.size).reshaped(base.shape)
+    return translation.rows.power_of(norms, 2.0 * np.asarray(exponents[0]))
 
 
 def pattern_log_bound(translation: Translation, expression: Apply) -> Affine | None:

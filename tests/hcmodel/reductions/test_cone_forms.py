@@ -277,3 +277,38 @@ def test_sums_of_euclidean_norms_end_optimal() -> None:
     area = 6.0
     fermat = np.sqrt((sides @ sides + 4 * np.sqrt(3) * area) / 2)
     assert problem.value == pytest.approx(fermat, rel=1e-7)
+
+
+@pytest.mark.parametrize(
+    ("make", "best"),
+    [
+        # w in [-4, -1], n in [-3, -2]
+        pytest.param(
+            lambda w, n: hc.Minimize(hc.sqrt(w**2 + hc.square(n))), np.sqrt(5), id="a root"
+        ),
+        pytest.param(lambda w, n: hc.Minimize((w**2 + n**2) ** 0.75), 5**0.75, id="another root"),
+        pytest.param(lambda w, n: hc.Maximize(w * n), 12.0, id="a product of negative numbers"),
+        pytest.param(lambda w, n: hc.Minimize(1 / (w * n)), 1 / 12, id="its inverse"),
+        pytest.param(lambda w, n: hc.Minimize(hc.inv_pos(w + 9)), 1 / 8, id="an inverse"),
+        pytest.param(
+            lambda w, n: hc.Maximize(hc.log(-w) + hc.log(-n)), np.log(12), id="logarithms"
+        ),
+        pytest.param(lambda w, n: hc.Minimize(-w - (-2) + hc.exp(-n)), 3 + np.e**2, id="signs"),
+    ],
+)
+def test_negative_values_have_logarithms_of_their_sizes(make, best: float) -> None:
+    w = hc.Variable(name="w", bounds=(-4, -1))
+    n = hc.Variable(name="n", bounds=(-3, -2))
+    assert solved(make(w, n))[0] == pytest.approx(best, rel=1e-6)
+
+
+def test_a_way_that_fails_leaves_no_rows() -> None:
+    # trace(inv(X)) is a sum of terms that have no bounds of their own
+    X = hc.Variable((2, 2), name="X", PSD=True, bounds=(-1, 1))
+    value, program = solved(hc.Minimize(hc.trace(X)), [hc.trace(hc.inv(X)) <= 4])
+    assert value == pytest.approx(1.0, rel=1e-6)
+    assert {cone.kind.name for cone in program.cones} <= {
+        "NONNEGATIVE",
+        "PSD_TRIANGLE",
+        "EXPONENTIAL",
+    }
