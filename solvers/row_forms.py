@@ -129,10 +129,16 @@ class LogObjective:
             return self.sign * float(np.exp(self.sign * value))
 
     def slope(self, plain: float) -> float:
-        return abs(1.0 / plain)
+        return abs(_inverse(plain))
 
     def square(self, plain: float) -> tuple[float, float] | None:
-        return -self.sign, 1.0 / plain
+        return -self.sign, _inverse(plain)
+
+
+def _inverse(plain: float) -> float:
+    """1/F, infinite where F has become 0."""
+    with np.errstate(all="ignore"):
+        return float(np.divide(1.0, plain))
 
 
 OBJECTIVE_FORMS: dict[str, ObjectiveForm] = {
