@@ -254,7 +254,8 @@ class Translation:
         while len(self._known) > known:
             self._known.popitem()
         self.rows.take_back(mark)
-        self.norms = {i: node for i, node in self.norms.items() if i < mark.norms}
+        while self.norms and next(reversed(self.norms)) >= mark.norms:
+            self.norms.popitem()
 
     def _squares(self, expression: Apply, side: Side) -> Affine | None:
         return squares_bound(self, expression) if side is Side.ABOVE else None
