@@ -19,6 +19,7 @@ from hcmodel.certify.lower_bound import LowerBound, lower_bound
 from hcmodel.expressions.graph import topological_order
 from hcmodel.expressions.leaves import Apply, Expression
 from hcmodel.expressions.model import Model
+from hcmodel.facts.node_facts import Facts
 from hcmodel.proof.prove import Proof, prove
 from hcmodel.reductions.chain import Chain
 from hcmodel.reductions.cone import Cone, NormSlope
@@ -41,7 +42,9 @@ def minorant_bound(form: Form, target: float, time_limit: float) -> LowerBound |
     slopes = cone.norm_slopes(solution) if solution.usable else []
     if not any(_at_kink(slope).any() for slope in slopes):
         return None
-    smooth = _smooth_form(form, _with_minorants(model, slopes))
+    assert form.last is not None
+    facts = form.last.curvatures.facts
+    smooth = _smooth_form(form, _with_minorants(model, slopes, facts))
     if smooth is None:
         return None
     there = smooth.oracle().at(smooth.domain.project(solution.primal[: smooth.domain.dimension]))
@@ -56,18 +59,29 @@ def _at_kink(slope: NormSlope) -> NDArray[np.bool_]:
     return np.asarray(slope.value <= KINK * max(1.0, float(np.max(slope.value, initial=0.0))))
 
 
-def _with_minorants(model: Model, slopes: list[NormSlope]) -> tuple[Model, dict[int, Expression]]:
-    """The model with norms at kinks replaced, and the nodes that replace them, by identity."""
+def _with_minorants(
+    model: Model, slopes: list[NormSlope], facts: Facts
+) -> tuple[Model, dict[int, Expression]]:
+    """The model with norms at kinks replaced, and the nodes that replace them, by identity.
+
+    Equal norms are one in the cone program, and each of them is replaced.
+    """
     new: dict[int, Expression] = {}
     placed: dict[int, Expression] = {}
+    equal: dict[int, Expression] = {}
     for slope in slopes:
         node, kinks = slope.node, _at_kink(slope)
         y = np.where(np.ravel(kinks)[slope.targets].reshape(slope.y.shape), slope.y, 0.0)
         linear = total(y * node.args[0], axis=dict(node.params)["axis"])
         placed[id(linear)] = linear
-        new[id(node)] = linear if kinks.all() else linear + np.where(kinks, 0.0, 1.0) * node
+        replacement = linear if kinks.all() else linear + np.where(kinks, 0.0, 1.0) * node
+        equal[facts[node].number] = replacement
     for each in topological_order(list(model.roots)):
-        if id(each) in new or not isinstance(each, Apply):
+        if not isinstance(each, Apply):
+            continue
+        found = equal.get(facts[each].number)
+        if found is not None:
+            new[id(each)] = found
             continue
         if any(id(argument) in new for argument in each.args):
             arguments = tuple(new.get(id(argument), argument) for argument in each.args)

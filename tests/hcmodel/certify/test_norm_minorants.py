@@ -97,3 +97,15 @@ def test_without_a_kink_there_is_nothing_to_replace() -> None:
     form = hc.Problem(hc.Minimize(hc.norm(x) + hc.square(x[0]))).forms().hidden()
     assert form is not None
     assert minorant_bound(form, 1e-9, np.inf) is None
+
+
+def test_the_median_of_points_that_coincide() -> None:
+    # four of seven points lie at one place, which outweighs the others
+    place = np.array([1.0, 2.0])
+    others = np.array([[0.0, 0.0], [4.0, 1.0], [2.0, 5.0]])
+    x = hc.Variable(2, name="x")
+    points = [place, place, *others, place, place]
+    problem = hc.Problem(hc.Minimize(sum(hc.norm(x - point) for point in points)))
+    problem.solve()
+    assert problem.status == "optimal"
+    assert problem.value == pytest.approx(np.linalg.norm(others - place, axis=1).sum(), rel=1e-6)
