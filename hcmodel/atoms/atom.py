@@ -50,6 +50,8 @@ from hcmodel.expressions.table import ATOMS
 ShapeRule = Callable[[str, Sequence[Shape], dict[str, Any]], Shape]
 Prepare = Callable[[str, Sequence[Shape], dict[str, Any]], dict[str, Any]]
 TakesSparse = Callable[[Sequence[Any]], bool]
+Definition = Callable[[Sequence[Expression], dict[str, Any]], Expression]
+Equation = Callable[[Sequence[Expression], Expression], Expression]
 UNKNOWN = Curvature.UNKNOWN
 NO_INVERSE: Always[Inverse | None] = Always(None)
 NO_PIECES: Always[Pieces | None] = Always(None)
@@ -95,7 +97,10 @@ class Atom:
     - `homogeneous`: f(c·a, c·b, …) = c·f(a, b, …) for c >= 0, where this does not follow;
     - `commutative`: exchanging arguments changes nothing;
     - `transposes`: f(A, B, …).T = f(A.T, B.T, …), which also holds for every elementwise atom;
-    - `definiteness`: what is known of a square matrix that is the result.
+    - `definiteness`: what is known of a square matrix that is the result;
+    - `definition`: the atom by simpler ones, as a function of the arguments as expressions and of the
+      parameters; equal inside of the domain;
+    - `equation`: the result X solves a linear equation; a function of the arguments and of X that is 0.
 
     Functions of one entry: `inverse` solves for the one argument that is not constant, where the atom is
     strictly monotone in it. `infinite_slope` names the arguments in which the slope grows without
@@ -150,6 +155,8 @@ class Atom:
     superlinear: bool
     black_box: bool
     takes_sparse: TakesSparse
+    definition: Definition | None = None
+    equation: Equation | None = None
     documentation: str = field(default="")
 
     def __post_init__(self) -> None:
@@ -359,6 +366,8 @@ def atom(
     superlinear: bool = False,
     black_box: bool = False,
     takes_sparse: TakesSparse = never_sparse,
+    definition: Definition | None = None,
+    equation: Equation | None = None,
 ) -> Callable[[Callable[..., Any]], Atom]:
     """Make an atom of a numeric function and enter it into the table under its name.
 
@@ -409,6 +418,8 @@ def atom(
             superlinear=superlinear,
             black_box=black_box,
             takes_sparse=takes_sparse,
+            definition=definition,
+            equation=equation,
             documentation=inspect.cleandoc(function.__doc__ or ""),
         )
         ATOMS[name] = defined

@@ -28,6 +28,7 @@ from hcmodel.atoms.rules import (
 from hcmodel.atoms.shape_rules import elementwise
 from hcmodel.errors import ModelError
 from hcmodel.expressions.shapes import Shape
+from hcmodel.expressions.table import ATOMS
 
 AFFINE, CONVEX, CONCAVE = Curvature.AFFINE, Curvature.CONVEX, Curvature.CONCAVE
 INCREASING, DECREASING = Monotonicity.INCREASING, Monotonicity.DECREASING
@@ -198,6 +199,7 @@ def tanh(xp: Any, a: Any) -> Any:
     dependence=ENTRYWISE,
     inverse=everywhere(lambda xp, result: xp.log(result) - xp.log1p(-result)),
     cone_form=cones.SIGMOID,
+    definition=lambda arguments, params: 1.0 / (1.0 + ATOMS["exp"](-arguments[0])),
 )
 def sigmoid(xp: Any, a: Any) -> Any:
     """1 / (1 + exp(-a)), entry by entry, without overflow."""

@@ -33,6 +33,7 @@ from hcmodel.atoms.shape_rules import need_square
 from hcmodel.errors import ModelError
 from hcmodel.expressions.shapes import Shape, broadcast
 from hcmodel.expressions.sparse_data import any_nonzero, dense, is_sparse
+from hcmodel.expressions.table import ATOMS
 from hcmodel.solvers.numerics import DATA_ROUNDING
 
 AFFINE, CONVEX, CONCAVE = Curvature.AFFINE, Curvature.CONVEX, Curvature.CONCAVE
@@ -409,6 +410,7 @@ def _over_in_log(arguments: Arguments, params: Params) -> Curvature:
     homogeneous=True,
     infinite_slope=(1,),
     cone_form=cones.QUAD_OVER_LIN,
+    definition=lambda arguments, params: ATOMS["sum"](arguments[0] * arguments[0]) / arguments[1],
 )
 def quad_over_lin(xp: Any, X: Any, y: Any) -> Any:
     """The sum of the squares of all entries of X, divided by a positive number y."""

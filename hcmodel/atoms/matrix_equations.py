@@ -69,6 +69,7 @@ def _affine_in_second(arguments: Arguments, params: Params) -> Curvature:
     linear_in=(1,),
     factors=(Factor(0, inverted=True), Factor(1)),
     superlinear=True,
+    equation=lambda arguments, x: arguments[0] @ x - arguments[1],
 )
 def solve(xp: Any, A: Any, b: Any) -> Any:
     """The solution x of A @ x == b; NaN where A is singular."""
@@ -196,6 +197,7 @@ def _eigenvalues(A: Any) -> np.ndarray:
     linear_in=(1,),
     definiteness=_lyapunov_definiteness,
     superlinear=True,
+    equation=lambda arguments, x: arguments[0] @ x + x @ arguments[0].T + arguments[1],
 )
 def lyap(xp: Any, A: Any, Q: Any) -> Any:
     """The solution X of A @ X + X @ A.T + Q == 0; NaN unless A is stable (Hurwitz)."""
@@ -213,6 +215,7 @@ def lyap(xp: Any, A: Any, Q: Any) -> Any:
     linear_in=(1,),
     definiteness=_lyapunov_definiteness,
     superlinear=True,
+    equation=lambda arguments, x: x - arguments[0] @ x @ arguments[0].T - arguments[1],
 )
 def dlyap(xp: Any, A: Any, Q: Any) -> Any:
     """The solution X of X == A @ X @ A.T + Q; NaN unless A is stable (Schur)."""

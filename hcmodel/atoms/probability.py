@@ -19,6 +19,8 @@ from hcmodel.atoms.rules import (
     Params,
     Sign,
 )
+from hcmodel.expressions.node import Expression
+from hcmodel.expressions.table import ATOMS
 from hcmodel.atoms.shape_rules import (
     elementwise,
     reduced,
@@ -42,6 +44,11 @@ def _logsumexp_sign(arguments: Arguments, params: Params) -> Sign:
 
 
 SMALLEST = 2.2e-308
+
+
+def _divergence(a: Expression, b: Expression) -> Expression:
+    """a log(a/b), by logarithms."""
+    return a * (ATOMS["log"](a) - ATOMS["log"](b))
 
 
 @atom(
@@ -84,6 +91,7 @@ def softmax(xp: Any, a: Any, *, axis: Any = None) -> Any:
     dependence=Dependence.ELEMENTWISE,
     infinite_slope=(0,),
     cone_form=cones.ENTROPY,
+    definition=lambda arguments, params: -arguments[0] * ATOMS["log"](arguments[0]),
 )
 def entr(xp: Any, a: Any) -> Any:
     """The entropy term -a log a, entry by entry; 0 at 0."""
@@ -100,6 +108,7 @@ def entr(xp: Any, a: Any) -> Any:
     dependence=Dependence.ELEMENTWISE,
     infinite_slope=(0, 1),
     cone_form=cones.DIVERGENCE,
+    definition=lambda arguments, params: _divergence(*arguments) - arguments[0] + arguments[1],
 )
 def kl_div(xp: Any, a: Any, b: Any) -> Any:
     """The relative entropy a log(a/b) - a + b, entry by entry; infinite outside a >= 0, b > 0."""
@@ -122,6 +131,7 @@ def kl_div(xp: Any, a: Any, b: Any) -> Any:
     homogeneous=True,
     infinite_slope=(0, 1),
     cone_form=cones.RELATIVE_ENTROPY,
+    definition=lambda arguments, params: _divergence(*arguments),
 )
 def rel_entr(xp: Any, a: Any, b: Any) -> Any:
     """a log(a/b), entry by entry; infinite outside a >= 0, b > 0."""

@@ -182,7 +182,7 @@ def _linear(
             factors = step.atom.function(np, *ones, **step.params)
         return own.broadcast(step.shape).scaled(np.broadcast_to(factors, step.shape))
     if dependence is Dependence.REDUCTION and len(arguments) == 1:
-        groups = _reduced_places(step, own.shape)
+        groups = reduced_places(step, own.shape)
         if groups is None:
             return None
         weight = step.atom.function(np, np.ones(own.shape), **step.params)
@@ -191,7 +191,7 @@ def _linear(
     return None
 
 
-def _reduced_places(step: Step, shape: Shape) -> IndexArray | None:
+def reduced_places(step: Step, shape: Shape) -> IndexArray | None:
     """For each entry of the argument the entry of the result; None for running reductions."""
     axes = step.params.get("axis")
     if isinstance(axes, int):
@@ -237,7 +237,7 @@ def _through_logarithms(step: Step, argument: Terms) -> Terms | None:
     if forms.log_to_plain is cones.first:
         return argument.logarithm()
     if forms is cones.PRODUCT:
-        groups = _reduced_places(step, argument.shape)
+        groups = reduced_places(step, argument.shape)
         return None if groups is None else argument.product(groups, step.shape)
     return None
 
@@ -256,7 +256,7 @@ def _contracted(step: Step, arguments: Sequence[Value], subscripts: str) -> Term
     filled: tuple[IndexArray, ...] = ()
     if constant is not None and shapes[constant]:
         filled = nonzero_places(arguments[constant])
-    index = _combinations(terms, shapes, constant, filled)
+    index = combinations(terms, shapes, constant, filled)
     if index is None:
         return None
     count = next(iter(index.values())).size if index else 1
@@ -265,7 +265,7 @@ def _contracted(step: Step, arguments: Sequence[Value], subscripts: str) -> Term
         if is_sparse(argument):  # its entries in the order of `filled`
             product = _multiplied(product, np.repeat(argument.data, count // max(argument.nnz, 1)))
             continue
-        places = _raveled([index[label] for label in own], argument.shape, count)
+        places = raveled([index[label] for label in own], argument.shape, count)
         factor = (
             argument.taken(places, (count,))
             if isinstance(argument, Terms)
@@ -273,7 +273,7 @@ def _contracted(step: Step, arguments: Sequence[Value], subscripts: str) -> Term
         )
         product = _multiplied(product, factor)
     assert product is not None
-    groups = _raveled([index[label] for label in output], step.shape, count)
+    groups = raveled([index[label] for label in output], step.shape, count)
     return product.grouped(groups, step.shape)
 
 
@@ -286,7 +286,7 @@ def _multiplied(one: Any, two: Any) -> Any:
     return two.scaled(one)
 
 
-def _combinations(
+def combinations(
     terms: Sequence[str],
     shapes: Sequence[Shape],
     constant: int | None,
@@ -316,7 +316,7 @@ def _combinations(
     return found
 
 
-def _raveled(index: Sequence[IndexArray], shape: Shape, count: int) -> IndexArray:
+def raveled(index: Sequence[IndexArray], shape: Shape, count: int) -> IndexArray:
     """Entries counted in C order; all of them 0 for a scalar."""
     if not shape:
         return np.zeros(count, dtype=np.intp)

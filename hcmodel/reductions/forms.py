@@ -25,6 +25,7 @@ from hcmodel.reductions.bounds import Bounds
 from hcmodel.reductions.canonical import CanonicalProblem
 from hcmodel.reductions.chain import Chain
 from hcmodel.reductions.cone import Cone
+from hcmodel.reductions.discovery import Discovery, discover
 from hcmodel.reductions.lift import Lift
 from hcmodel.reductions.normal_rows import NormalRows
 from hcmodel.reductions.reduction import Duals, ModelReduction, Refusal
@@ -217,6 +218,7 @@ class Forms:
         self._mapped: Form | None = None
         self._proven: tuple[Hashable, Form] | None = None
         self._answered: tuple[Hashable, Form | None] | None = None  # for which values of parameters
+        self.discovery = Discovery()
         self.failure: Failure | None = None
         """What keeps the model from a proof, as far as `hidden` has looked for one."""
 
@@ -312,6 +314,8 @@ class Forms:
             proof = self.prove(declared, source)
             self.failure = proof.failure
             form = self._proven_form(proof) if proof.proven else None
+            if form is None and declared is None:
+                form = self._discovered()
             if not proof.proven and declared is not None:
                 form = self._separable_form(proof)
             self._answered = (values, source is None), form
@@ -332,19 +336,34 @@ class Forms:
             self._mapped = replace(self._form(steps, hidden=self.model.hidden), hidden=True)
         return self._mapped
 
-    def _proven_form(self, proof: Proof) -> Form | None:
+    def _proven_form(self, proof: Proof) -> Form:
         """The model in the coordinates of a proof, rows in normal form, kinks lifted."""
-        first, model = self._first(), self.bounds.after
-        if not self.lift.has_kinks:
-            return self._kept([*first, NormalRows.of(model, proof)], None, proof, proof)
+        return self._normal_form(self._first(), self.bounds.after, proof, self.lift.has_kinks)
+
+    def _discovered(self) -> Form | None:
+        """The model in coordinates of the catalogue, where these prove it."""
+        discovery = discover(self.bounds.after)
+        self.discovery = discovery
+        if discovery.substitution is None or discovery.proof is None:
+            return None
+        steps = [*self._first(), discovery.substitution]
+        return self._normal_form(steps, discovery.substitution.after, discovery.proof, True)
+
+    def _normal_form(
+        self, first: Sequence[ModelReduction], model: Model, proof: Proof, kinks: bool
+    ) -> Form:
+        """A model after some reductions with its rows as a proof has them, kinks lifted."""
+        plain = [*first, NormalRows.of(model, proof)]
+        if not kinks:
+            return self._kept(plain, None, proof, proof)
         arranged = NormalRows.of(model, proof, forms=False)
         lift = Lift.of(arranged.after)
         if not lift.definitions:
-            return self._kept([*first, NormalRows.of(model, proof)], None, proof, proof)
+            return self._kept(plain, None, proof, proof)
         objective, sign = signed_objective(lift.after)
         again = prove(objective, sign, lift.after.constraints, fixed=proof.coordinates)
         if not again.proven:  # the pieces of a log-convex kink need not be: it stays as it is
-            return self._kept([*first, NormalRows.of(model, proof)], None, proof, proof)
+            return self._kept(plain, None, proof, proof)
         normal = NormalRows.of(lift.after, again)
         return self._kept([*first, arranged, lift, normal], lift, proof, again)
 

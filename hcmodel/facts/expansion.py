@@ -1,0 +1,539 @@
+"""Expressions multiplied out: from the graph of a model to arrays of polynomials (`polynomials`).
+
+What an atom is algebraically stands in the table of atoms: sums, products, contractions, powers, matrix
+products, definitions by simpler atoms. A function that is none of these gives new symbols, one for each
+entry. Equal functions of equal arguments are the same symbol, however the arguments were written. All
+numbers are those of the parameters' current values.
+"""
+
+from __future__ import annotations
+
+import bisect
+from collections import Counter
+from collections.abc import Hashable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hcmodel.atoms import cones
+from hcmodel.atoms.algebra import Factor
+from hcmodel.atoms.atom import Atom
+from hcmodel.atoms.rules import Argument, Contraction, Dependence, Sign
+from hcmodel.engines.recognition import combinations, raveled, reduced_places
+from hcmodel.expressions.graph import Graph, Step, join_sums, merge, topological_order
+from hcmodel.expressions.leaves import Apply, Expression, Variable
+from hcmodel.expressions.shapes import Shape
+from hcmodel.expressions.sparse_data import dense
+from hcmodel.expressions.table import ATOMS
+from hcmodel.facts.polynomials import ONE, Coding, Sums, TooLarge, added, stacked
+
+FloatArray = NDArray[np.float64]
+Numbers = NDArray[np.int64]
+
+# Functions of single entries are told apart one by one; arrays of more entries are taken whole.
+MOST_SINGLE = 20_000
+
+
+@dataclass(frozen=True, eq=False)
+class Opaque:
+    """A function that is no polynomial, applied to polynomials; its entries are symbols."""
+
+    atom: Atom
+    params: dict[str, Any]
+    arguments: tuple[Sums, ...]
+    shape: Shape
+    start: int
+    """The first of its symbols."""
+
+
+@dataclass
+class Symbols:
+    """What each symbol is: an entry of a variable, or of an opaque function; and where it lies."""
+
+    coding: Coding
+    variables: dict[Variable, Numbers] = field(default_factory=dict)
+    lower: list[FloatArray] = field(default_factory=list)
+    upper: list[FloatArray] = field(default_factory=list)
+    count: int = 0
+    _known: dict[Hashable, int] = field(default_factory=dict)
+    _starts: list[int] = field(default_factory=list)
+    _sources: list[Variable | Opaque] = field(default_factory=list)
+
+    def of_variable(self, variable: Variable) -> Numbers:
+        """The symbols of a variable's entries; those of a symmetric matrix stand for two entries."""
+        found = self.variables.get(variable)
+        if found is None:
+            own = np.arange(variable.size, dtype=np.int64).reshape(variable.shape)
+            if variable.set.is_symmetric:
+                own = np.minimum(own, own.T)
+            low, high = (np.broadcast_to(end, variable.shape) for end in variable.set.interval)
+            if variable.set.positive or variable.pos:
+                low = np.maximum(low, np.finfo(float).tiny)
+            found = own + self._taken(low, high)
+            self._sources.append(variable)
+            self.variables[variable] = found
+        return found
+
+    def of_function(
+        self, atom: Atom, params: dict[str, Any], arguments: Sequence[Sums], shape: Shape
+    ) -> Numbers:
+        """The symbols of a function's entries, the same ones for equal arguments."""
+        frozen = tuple(sorted(params.items()))
+        key = (atom, frozen, shape, *(each.content() for each in arguments))
+        start = self._known.get(key)
+        if start is None:
+            facts = [self.argument(each) for each in arguments]
+            sign = atom.sign(facts, params)
+            size = int(np.prod(shape, dtype=int))
+            start = self._taken(np.full(size, _LOWER[sign]), np.full(size, _UPPER[sign]))
+            self._known[key] = start
+            self._sources.append(Opaque(atom, params, tuple(arguments), shape, start))
+        size = int(np.prod(shape, dtype=int))
+        return start + np.arange(size, dtype=np.int64).reshape(shape)
+
+    def source(self, symbol: int) -> tuple[Variable | Opaque, int]:
+        """The variable or function that a symbol belongs to, and the place of its entry."""
+        place = bisect.bisect_right(self._starts, symbol) - 1
+        return self._sources[place], symbol - self._starts[place]
+
+    def function(self, symbol: int) -> Opaque | None:
+        """The function of a single entry that a symbol is; None for anything else."""
+        source, _ = self.source(symbol)
+        return source if isinstance(source, Opaque) and not source.shape else None
+
+    def power(self, symbol: int) -> tuple[Sums, float]:
+        """The base and exponent that a symbol stands for; itself to the power 1 where it is no power."""
+        found = self.function(symbol)
+        if found is None or found.atom is not ATOMS["power"]:
+            return Sums.symbols(np.array(symbol), self.coding), 1.0
+        return found.arguments[0], float(found.arguments[1].value)
+
+    def of_power(self, base: Sums, power: float) -> int:
+        """The symbol of a power of a scalar."""
+        exponent = Sums.constant(power, self.coding)
+        return int(self.of_function(ATOMS["power"], {}, (base, exponent), ()))
+
+    def logarithm(self, symbol: int) -> Sums | None:
+        """What a symbol is the logarithm of; None where it is none."""
+        found = self.function(symbol)
+        return found.arguments[0] if found is not None and is_logarithm(found.atom) else None
+
+    def interval(self, sums: Sums) -> tuple[FloatArray, FloatArray]:
+        """Bounds of the entries of an array, from those of the symbols."""
+        low = np.append([1.0], np.concatenate(self.lower) if self.lower else [])
+        high = np.append([1.0], np.concatenate(self.upper) if self.upper else [])
+        ends = np.ones(sums.key.size), np.ones(sums.key.size)
+        with np.errstate(all="ignore"):
+            for digit in sums.digits.T:
+                products = [a * b for a in ends for b in (low[digit], high[digit])]
+                clean = [np.where(np.isnan(each), 0.0, each) for each in products]  # 0 · ∞
+                ends = np.minimum.reduce(clean), np.maximum.reduce(clean)
+            pair = [sums.weight * end for end in ends]
+            found = [
+                np.bincount(sums.entry, weights=each, minlength=sums.size).reshape(sums.shape)
+                for each in (np.minimum(*pair), np.maximum(*pair))
+            ]
+        return found[0], found[1]
+
+    def argument(self, sums: Sums) -> Argument:
+        """What the rules of an atom may know of an argument."""
+        if sums.is_constant:
+            return Argument.from_value(sums.value)
+        low, high = self.interval(sums)
+        return Argument(sums.shape, _sign(low, high))
+
+    def _taken(self, low: FloatArray, high: FloatArray) -> int:
+        start = self.count
+        self.count += low.size
+        if self.count + 1 >= 1 << self.coding.bits:
+            raise TooLarge
+        self._starts.append(start)
+        self.lower.append(np.ravel(low).astype(float))
+        self.upper.append(np.ravel(high).astype(float))
+        return start
+
+
+_LOWER = {Sign.POSITIVE: np.finfo(float).tiny, Sign.NONNEGATIVE: 0.0, Sign.ZERO: 0.0}
+_UPPER = {Sign.NEGATIVE: -np.finfo(float).tiny, Sign.NONPOSITIVE: 0.0, Sign.ZERO: 0.0}
+for _each in Sign:
+    _LOWER.setdefault(_each, -np.inf)
+    _UPPER.setdefault(_each, np.inf)
+
+
+def is_exponential(atom: Atom) -> bool:
+    """Whether the logarithm of the result is the argument."""
+    return atom.cone_form is not None and atom.cone_form.plain_to_log is cones.first
+
+
+def is_logarithm(atom: Atom) -> bool:
+    """Whether the result is the logarithm of the argument."""
+    return atom.cone_form is not None and atom.cone_form.log_to_plain is cones.first
+
+
+def _sign(low: FloatArray, high: FloatArray) -> Sign:
+    if (low > 0).all():
+        return Sign.POSITIVE
+    if (low >= 0).all():
+        return Sign.NONNEGATIVE
+    if (high < 0).all():
+        return Sign.NEGATIVE
+    return Sign.NONPOSITIVE if (high <= 0).all() else Sign.UNKNOWN
+
+
+def expand(roots: Sequence[Expression], spare: int = 0) -> tuple[list[Sums], Symbols]:
+    """The roots multiplied out, and their symbols; `spare` symbols more can be added later."""
+    graph = join_sums(merge(with_definitions(roots)))
+    sizes = [int(np.prod(step.shape, dtype=int)) for step in graph.steps if _may_be_symbols(step)]
+    symbols = Symbols(Coding.of(2 * sum(sizes) + spare))
+    return Expansion(graph, symbols).run(), symbols
+
+
+def _may_be_symbols(step: Step) -> bool:
+    if step.leaf is not None:
+        return isinstance(step.leaf, Variable)
+    assert step.atom is not None
+    return not (step.atom.summed or step.atom.is_multilinear or step.atom.moves_entries)
+
+
+def with_definitions(roots: Sequence[Expression]) -> list[Expression]:
+    """The roots with atoms that simpler ones define replaced by those."""
+    new: dict[int, Expression] = {}
+    kept: list[Expression] = []
+    for node in topological_order(roots):
+        if not isinstance(node, Apply):
+            continue
+        arguments = tuple(new.get(id(argument), argument) for argument in node.args)
+        if node.atom.definition is not None:
+            found = node.atom.definition(arguments, dict(node.params))
+            new[id(node)] = found
+            kept.append(found)
+        elif any(id(argument) in new for argument in node.args):
+            new[id(node)] = Apply(node.atom, arguments, node.params, node.shape)
+    return [new.get(id(root), root) for root in roots]
+
+
+class Expansion:
+    """One pass over the steps of a graph. A trace of a product needs no whole product."""
+
+    def __init__(self, graph: Graph, symbols: Symbols) -> None:
+        self.graph = graph
+        self.symbols = symbols
+        self.coding = symbols.coding
+        self.values: list[Any] = []  # arrays of numbers where constant, else Sums
+        uses = Counter(argument for step in graph.steps for argument in step.arguments)
+        uses.update(graph.roots)
+        self.absorbed = {
+            step.arguments[0]
+            for step in graph.steps
+            if self._is_trace(step) and uses[step.arguments[0]] == 1
+        }
+
+    def run(self) -> list[Sums]:
+        for number, step in enumerate(self.graph.steps):
+            self.values.append(self._value(number, step))
+        return [self._sums(self.values[root]) for root in self.graph.roots]
+
+    def _is_trace(self, step: Step) -> bool:
+        """Whether it is the trace of a product of two matrices."""
+        if step.atom is None or len(step.arguments) != 1:
+            return False
+        shape = self.graph.steps[step.arguments[0]].shape
+        if step.atom.dependence([shape], step.params) != Contraction("ii->"):
+            return False
+        inner = self.graph.steps[step.arguments[0]]
+        if inner.atom is None or len(inner.arguments) != 2:
+            return False
+        return _contraction(inner, [self.graph.steps[i].shape for i in inner.arguments]) is not None
+
+    def _value(self, number: int, step: Step) -> Any:
+        if step.leaf is not None:
+            if isinstance(step.leaf, Variable):
+                return Sums.symbols(self.symbols.of_variable(step.leaf), self.coding)
+            return np.asarray(dense(step.leaf.value), dtype=float)
+        if number in self.absorbed:
+            return None
+        if self._is_trace(step) and step.arguments[0] in self.absorbed:
+            inner = self.graph.steps[step.arguments[0]]
+            arguments = [self.values[i] for i in inner.arguments]
+            if all(isinstance(each, np.ndarray) for each in arguments):
+                return step.fold([inner.fold(self.values) if i in step.arguments else None
+                                  for i in range(number)])
+            labels = _contraction(inner, [each.shape for each in arguments])
+            assert labels is not None
+            first, last = labels.split("->")[1]
+            return self._contracted(arguments, labels.split("->")[0].replace(last, first) + "->", ())
+        arguments = [self.values[i] for i in step.arguments]
+        if all(isinstance(each, np.ndarray) for each in arguments):
+            return step.fold(self.values)
+        try:
+            found = self._applied(step, arguments)
+        except TooLarge:
+            found = None
+        return self._function(step, arguments) if found is None else found.reshaped(step.shape)
+
+    def _sums(self, value: Any) -> Sums:
+        return value if isinstance(value, Sums) else Sums.constant(value, self.coding)
+
+    def _applied(self, step: Step, arguments: Sequence[Any]) -> Sums | None:
+        """The result where it is a polynomial of the arguments."""
+        atom = step.atom
+        assert atom is not None
+        if atom.summed:
+            signs = atom.signs(len(arguments))
+            parts = [self._sums(each) for each in arguments]
+            return added([p if s == 1 else -p for p, s in zip(parts, signs, strict=True)])
+        if atom.moves_entries:
+            return self._moved(step, arguments)
+        shapes = [each.shape for each in arguments]
+        dependence = atom.dependence(shapes, step.params)
+        live = [i for i, each in enumerate(arguments) if isinstance(each, Sums)]
+        if dependence is Dependence.ELEMENTWISE:
+            return self._elementwise(step, arguments, live)
+        if isinstance(dependence, Contraction) and len(arguments) <= 2:
+            return self._contracted(arguments, dependence.subscripts, step.shape)
+        if len(arguments) == 1 and 0 in atom.linear_in:
+            return self._linear(step, arguments[0], dependence)
+        factors = atom.factors([Argument(shape) for shape in shapes], step.params)
+        if factors and not any(factor.inverted for factor in factors):
+            return self._product([self._factor(arguments, factor) for factor in factors])
+        return None
+
+    def _moved(self, step: Step, arguments: Sequence[Any]) -> Sums:
+        """Movements of entries, found by moving their numbers; 0 is a zero of the result."""
+        assert step.atom is not None
+        parts = [self._sums(each) for each in arguments]
+        starts = np.cumsum([1, *(part.size for part in parts)])
+        numbers = [
+            start + np.arange(part.size).reshape(part.shape)
+            for start, part in zip(starts, parts, strict=False)
+        ]
+        moved = step.atom.function(np, *numbers, **step.params)
+        places = np.asarray(moved, dtype=np.intp).reshape(-1) - 1
+        return stacked(parts, self.coding).taken(places, step.shape)
+
+    def _elementwise(self, step: Step, arguments: Sequence[Any], live: list[int]) -> Sums | None:
+        atom = step.atom
+        assert atom is not None
+        if len(live) == 1 and live[0] in atom.linear_in:
+            own = arguments[live[0]]
+            ones = [np.ones(own.shape) if i in live else each for i, each in enumerate(arguments)]
+            with np.errstate(all="ignore"):
+                factors = np.asarray(atom.function(np, *ones, **step.params), dtype=float)
+            if not np.isfinite(factors).all():
+                return None
+            return own.broadcast(step.shape).scaled(np.broadcast_to(factors, step.shape))
+        facts = [self.symbols.argument(self._sums(each)) for each in arguments]
+        exponents = atom.exponents(facts, step.params)
+        if exponents is None or any(each is None for each in exponents):
+            return self._logarithmic(step, arguments)
+        if any(i >= len(exponents) for i in live):
+            return None
+        product: Sums | None = None
+        for argument, exponent in zip(arguments, exponents, strict=False):
+            factor = self._power(self._sums(argument).broadcast(step.shape), exponent)
+            if factor is None:
+                return None
+            product = factor if product is None else product.times(factor)
+        return product
+
+    def _power(self, base: Sums, exponent: Any) -> Sums | None:
+        """A power with one exponent for all entries.
+
+        Natural powers are multiplied out where the base is at most linear: what is squared is worth
+        more whole. Others are symbols of single factors where these are positive, else of the base.
+        """
+        powers = np.unique(np.asarray(exponent, dtype=float))
+        if powers.size != 1:
+            return None
+        power = float(powers[0])
+        if base.is_constant:
+            with np.errstate(all="ignore"):
+                return Sums.constant(base.value**power, self.coding)
+        if power == 1:
+            return base
+        single = base.counts.max(initial=0) <= 1
+        if power == 2 and (single or base.degrees.max(initial=0) <= 1):
+            return base.times(base)
+        whole = power == round(power)
+        low, _ = self.symbols.interval(base)
+        if not (single and (whole or (low > 0).all()) and base.counts.all()):
+            scale, core = self._normalised(base)
+            if scale is None:
+                return None
+            numbers = self._single(ATOMS["power"], {}, [core], [np.asarray(power)])
+            return Sums.symbols(numbers, self.coding).scaled(scale**power)
+        return self._monomial_power(base, power)
+
+    def _monomial_power(self, base: Sums, power: float) -> Sums:
+        """(w · a · b)^p as w^p · a^p · b^p, symbol by symbol."""
+        digits = base.digits
+        result = Sums.constant(np.abs(base.weight) ** power * np.where(
+            base.weight < 0, (-1.0) ** power if power == round(power) else np.nan, 1.0
+        ), self.coding)
+        for digit in digits.T:
+            if not digit.any():
+                continue
+            used = digit > 0
+            own = Sums.symbols(np.where(used, digit - 1, 0), self.coding)
+            if power == round(power) and 0 < power <= self.coding.most:
+                raised = own
+                for _ in range(int(power) - 1):
+                    raised = raised.times(own)
+            else:
+                numbers = self._single(ATOMS["power"], {}, [own], [np.asarray(power)])
+                raised = Sums.symbols(numbers, self.coding)
+            one = Sums.constant(np.where(used, 0.0, 1.0), self.coding)
+            result = result.times(raised.scaled(used) + one)
+        return result.reshaped(base.shape)
+
+    def _normalised(self, base: Sums) -> tuple[FloatArray | None, Sums]:
+        """Each entry as a positive number times a sum of which the first weight is 1 or −1."""
+        counts = base.counts
+        if not counts.all():
+            return None, base
+        first = np.abs(base.weight[np.cumsum(counts) - counts]).reshape(base.shape)
+        return first, base.scaled(1.0 / first)
+
+    def _logarithmic(self, step: Step, arguments: Sequence[Any]) -> Sums | None:
+        """Exponentials and logarithms, which turn sums into products and products into sums."""
+        atom = step.atom
+        assert atom is not None
+        if len(arguments) != 1:
+            return None
+        base = self._sums(arguments[0])
+        if is_exponential(atom):
+            shift = base.value
+            rest = base.chosen(base.key != ONE)
+            if rest.counts.all():
+                numbers = self._single(atom, step.params, [rest], [])
+                with np.errstate(all="ignore"):
+                    return Sums.symbols(numbers, self.coding).scaled(np.exp(shift))
+        if is_logarithm(atom):
+            return self._logarithm(base)
+        return None
+
+    def _logarithm(self, base: Sums) -> Sums | None:
+        """log(w · a · b^p) = log w + log a + p · log b, for positive factors."""
+        low, _ = self.symbols.interval(base)
+        if base.counts.max(initial=0) > 1 or not base.counts.all() or (base.weight <= 0).any():
+            return None
+        parts = [Sums.constant(np.log(base.weight).reshape(base.shape), self.coding)]
+        lower = np.append([1.0], np.concatenate(self.symbols.lower))
+        for digit in base.digits.T:
+            used = digit > 0
+            if not used.any():
+                continue
+            if (lower[digit] < 0).any():
+                return None
+            own = Sums.symbols(np.where(used, digit - 1, 0), self.coding)
+            bases, powers = self._bases(own)
+            numbers = self._single(ATOMS["log"], {}, [bases], [])
+            parts.append(Sums.symbols(numbers, self.coding).scaled(powers * used).reshaped(base.shape))
+        return added(parts)
+
+    def _bases(self, own: Sums) -> tuple[Sums, FloatArray]:
+        """Single symbols that are powers as their bases and exponents."""
+        numbers, powers = own.key - 1, np.ones(own.size)
+        for place, symbol in enumerate(numbers.tolist()):
+            base, power = self.symbols.power(symbol)
+            if power != 1 and base.key.size == 1 and base.weight[0] == 1 and base.degrees[0] == 1:
+                numbers[place], powers[place] = base.key[0] - 1, power
+        return Sums.symbols(numbers.reshape(own.shape), self.coding), powers
+
+    def _linear(
+        self, step: Step, argument: Sums, dependence: Dependence | Contraction
+    ) -> Sums | None:
+        """Sums along axes, and other linear functions of one array, found by probing."""
+        atom = step.atom
+        assert atom is not None
+        if dependence is Dependence.REDUCTION:
+            groups = reduced_places(step, argument.shape)
+            if groups is not None:
+                weight = atom.function(np, np.ones(argument.shape), **step.params)
+                each = float(np.sum(weight)) / max(argument.size, 1)
+                return argument.grouped(groups, step.shape).scaled(each)
+        units = np.eye(argument.size).reshape(argument.size, *argument.shape)
+        columns = [np.ravel(atom.function(np, unit, **step.params)) for unit in units]
+        return mapped(np.stack(columns, axis=1), argument, step.shape)
+
+    def _contracted(self, arguments: Sequence[Any], subscripts: str, shape: Shape) -> Sums:
+        """A sum of products along shared labels; only entries of constants that are not 0 count."""
+        inputs, output = subscripts.split("->")
+        labels = inputs.split(",")
+        constant = next((i for i, each in enumerate(arguments) if isinstance(each, np.ndarray)), None)
+        filled = () if constant is None else np.nonzero(arguments[constant])
+        index = combinations(labels, [each.shape for each in arguments], constant, filled)
+        if index is None:
+            raise TooLarge
+        count = next(iter(index.values())).size if index else 1
+        product: Sums | None = None
+        weights = np.ones(count)
+        for own, argument in zip(labels, arguments, strict=True):
+            places = raveled([index[label] for label in own], argument.shape, count)
+            if isinstance(argument, Sums):
+                factor = argument.taken(places, (count,))
+                product = factor if product is None else product.times(factor)
+            else:
+                weights = weights * argument.reshape(-1)[places]
+        assert product is not None
+        groups = raveled([index[label] for label in output], shape, count)
+        return product.scaled(weights).grouped(groups, shape)
+
+    def _factor(self, arguments: Sequence[Any], factor: Factor) -> Sums:
+        own = self._sums(arguments[factor.place])
+        if len(own.shape) == 1:
+            own = own.reshaped((own.size, 1))
+        return own.transposed() if factor.transposed else own
+
+    def _product(self, factors: Sequence[Sums]) -> Sums:
+        product = factors[0]
+        for factor in factors[1:]:
+            pair = [each.value if each.is_constant else each for each in (product, factor)]
+            shape = product.shape[0], factor.shape[1]
+            if all(isinstance(each, np.ndarray) for each in pair):
+                product = Sums.constant(pair[0] @ pair[1], self.coding)
+            else:
+                product = self._contracted(pair, "ik,kj->ij", shape)
+        return product
+
+    def _function(self, step: Step, arguments: Sequence[Any]) -> Sums:
+        """The entries of a function as symbols of their own."""
+        atom = step.atom
+        assert atom is not None
+        sums = [self._sums(each) for each in arguments]
+        shapes = [each.shape for each in sums]
+        single = atom.dependence(shapes, step.params) is Dependence.ELEMENTWISE
+        if single and int(np.prod(step.shape, dtype=int)) <= MOST_SINGLE:
+            wide = [each.broadcast(step.shape) for each in sums]
+            return Sums.symbols(self._single(atom, step.params, wide, []), self.coding)
+        numbers = self.symbols.of_function(atom, step.params, sums, step.shape)
+        return Sums.symbols(numbers, self.coding)
+
+    def _single(
+        self, atom: Atom, params: dict[str, Any], wide: Sequence[Sums], numbers: Sequence[Any]
+    ) -> Numbers:
+        """The symbols of a function of single entries; `numbers` are further arguments."""
+        more = tuple(Sums.constant(each, self.coding) for each in numbers)
+        found = [
+            int(self.symbols.of_function(atom, params, (*entries, *more), ()))
+            for entries in zip(*(each.entries() for each in wide), strict=True)
+        ]
+        return np.array(found, dtype=np.int64).reshape(wide[0].shape)
+
+
+def _contraction(step: Step, shapes: Sequence[Shape]) -> str | None:
+    """The labels of a contraction of two arguments that gives a matrix."""
+    assert step.atom is not None
+    found = step.atom.dependence(shapes, step.params)
+    if not isinstance(found, Contraction) or len(step.shape) != 2:
+        return None
+    return found.subscripts
+
+
+def mapped(matrix: Any, sums: Sums, shape: Shape) -> Sums:
+    """A constant matrix applied to the entries."""
+    rows, columns = np.nonzero(matrix)
+    wide = sums.taken(columns, (columns.size,)).scaled(np.asarray(matrix)[rows, columns])
+    return wide.grouped(rows, shape)

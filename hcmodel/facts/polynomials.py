@@ -1,0 +1,264 @@
+"""Arrays of polynomials: the one form of an expression that does not depend on how it was written.
+
+A *symbol* is an entry of a variable, or of a function that is no polynomial (a logarithm, the solution of
+a linear system). Each entry of an array is a sum of weights times products of symbols. Two expressions
+with equal sums are equal, whatever products, transposes, indexed sums or traces they were written with.
+
+A product is a number: the symbols, sorted, are its digits. All operations work on whole arrays.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hcmodel.engines.terms import spans
+from hcmodel.expressions.shapes import Shape
+from hcmodel.solvers.numerics import DATA_ROUNDING
+
+FloatArray = NDArray[np.float64]
+IndexArray = NDArray[np.intp]
+Keys = NDArray[np.int64]
+Digits = NDArray[np.int64]
+
+# The bits of a key that digits may use, and the terms of one array beyond which it is not multiplied out.
+KEY_BITS = 62
+MOST_TERMS = 2_000_000
+ONE: int = 0  # the key of the empty product
+
+
+class TooLarge(Exception):
+    """A product has more factors, or an array more terms, than are worth looking at."""
+
+
+@dataclass(frozen=True)
+class Coding:
+    """How symbols become digits: symbol s is the digit s + 1, and 0 stands for no factor."""
+
+    bits: int
+
+    @staticmethod
+    def of(symbols: int) -> Coding:
+        """For so many symbols."""
+        return Coding(max(int(symbols + 1).bit_length(), 1))
+
+    @property
+    def most(self) -> int:
+        """The longest product."""
+        return KEY_BITS // self.bits
+
+    def digits(self, keys: Keys) -> Digits:
+        """The symbols + 1 of each product in decreasing order, filled up with 0."""
+        shifts = self.bits * np.arange(self.most)
+        return (keys[:, None] >> shifts) & ((1 << self.bits) - 1)
+
+    def keys(self, digits: Digits) -> Keys:
+        """The inverse of `digits`; the order of the factors does not matter."""
+        ordered = -np.sort(-digits, axis=1)
+        if ordered.shape[1] > self.most:
+            if ordered[:, self.most :].any():
+                raise TooLarge
+            ordered = ordered[:, : self.most]
+        shifts = self.bits * np.arange(ordered.shape[1])
+        return np.asarray((ordered << shifts).sum(axis=1))
+
+    def times(self, one: Keys, two: Keys) -> Keys:
+        """Products of products."""
+        if not one.any():
+            return two
+        if not two.any():
+            return one
+        pair = self.digits(one), self.digits(two)
+        used = [int((each > 0).sum(axis=1).max(initial=0)) for each in pair]
+        return self.keys(np.hstack([each[:, :most] for each, most in zip(pair, used, strict=True)]))
+
+
+@dataclass(frozen=True, eq=False)
+class Sums:
+    """`entry`, `key` and `weight` of each term, sorted by entry and key, no term twice, no weight 0."""
+
+    shape: Shape
+    entry: IndexArray
+    key: Keys
+    weight: FloatArray
+    coding: Coding
+
+    @staticmethod
+    def constant(value: Any, coding: Coding) -> Sums:
+        array = np.asarray(value, dtype=float)
+        flat = array.reshape(-1)
+        entry = np.flatnonzero(flat)
+        return Sums(array.shape, entry, np.zeros(entry.size, dtype=np.int64), flat[entry], coding)
+
+    @staticmethod
+    def symbols(numbers: NDArray[np.int64], coding: Coding) -> Sums:
+        """An array of single symbols."""
+        entry = np.arange(numbers.size)
+        return Sums(numbers.shape, entry, numbers.reshape(-1) + 1, np.ones(entry.size), coding)
+
+    @staticmethod
+    def merged(
+        shape: Shape, entry: IndexArray, key: Keys, weight: FloatArray, coding: Coding
+    ) -> Sums:
+        """Equal products of an entry added up; what cancels to rounding is 0."""
+        if entry.size > MOST_TERMS:
+            raise TooLarge
+        order = np.lexsort((key, entry))
+        entry, key, weight = entry[order], key[order], weight[order]
+        if entry.size:
+            first = np.ones(entry.size, dtype=bool)
+            first[1:] = (entry[1:] != entry[:-1]) | (key[1:] != key[:-1])
+            starts = np.flatnonzero(first)
+            if starts.size < entry.size:
+                sizes = np.add.reduceat(np.abs(weight), starts)
+                weight = np.add.reduceat(weight, starts)
+                weight[np.abs(weight) <= DATA_ROUNDING * sizes] = 0.0
+                entry, key = entry[starts], key[starts]
+            kept = weight != 0
+            if not kept.all():
+                entry, key, weight = entry[kept], key[kept], weight[kept]
+        return Sums(shape, entry, key, weight, coding)
+
+    @property
+    def size(self) -> int:
+        return int(np.prod(self.shape, dtype=int))
+
+    @property
+    def counts(self) -> IndexArray:
+        """The number of terms of each entry."""
+        return np.bincount(self.entry, minlength=self.size)
+
+    @property
+    def digits(self) -> Digits:
+        return self.coding.digits(self.key)
+
+    @property
+    def degrees(self) -> IndexArray:
+        """The number of factors of each term."""
+        return np.asarray((self.digits > 0).sum(axis=1))
+
+    @property
+    def is_constant(self) -> bool:
+        return not self.key.any()
+
+    @property
+    def value(self) -> FloatArray:
+        """The part without symbols."""
+        flat = np.zeros(self.size)
+        plain = self.key == ONE
+        flat[self.entry[plain]] = self.weight[plain]
+        return flat.reshape(self.shape)
+
+    def symbols_used(self) -> NDArray[np.int64]:
+        """The symbols that occur, sorted."""
+        found = np.unique(self.digits)
+        return found[found > 0] - 1
+
+    def chosen(self, marks: NDArray[np.bool_]) -> Sums:
+        """Some of the terms."""
+        return replace(self, entry=self.entry[marks], key=self.key[marks], weight=self.weight[marks])
+
+    def reshaped(self, shape: Shape) -> Sums:
+        return self if shape == self.shape else replace(self, shape=shape)
+
+    def taken(self, places: IndexArray, shape: Shape) -> Sums:
+        """The entries at `places`, counted in C order; a place of −1 is 0."""
+        counts = np.append(self.counts, 0)  # the last one is what −1 finds
+        entry = np.repeat(np.arange(places.size), counts[places])
+        numbers = spans(counts, np.where(places < 0, self.size, places))
+        return replace(
+            self, shape=shape, entry=entry, key=self.key[numbers], weight=self.weight[numbers]
+        )
+
+    def broadcast(self, shape: Shape) -> Sums:
+        if self.shape == shape:
+            return self
+        numbers = np.arange(self.size).reshape(self.shape)
+        return self.taken(np.broadcast_to(numbers, shape).reshape(-1), shape)
+
+    def grouped(self, groups: IndexArray, shape: Shape) -> Sums:
+        """Entries of the same group added up; `groups` has the entry of the result for each entry."""
+        return Sums.merged(shape, groups[self.entry], self.key, self.weight, self.coding)
+
+    def scaled(self, factors: Any) -> Sums:
+        """Times numbers, entry by entry."""
+        weight = self.weight * np.broadcast_to(factors, self.shape).reshape(-1)[self.entry]
+        kept = weight != 0
+        return Sums(self.shape, self.entry[kept], self.key[kept], weight[kept], self.coding)
+
+    def times(self, other: Sums) -> Sums:
+        """The product, entry by entry, of two arrays that broadcast."""
+        shape = np.broadcast_shapes(self.shape, other.shape)
+        one, two = self.broadcast(shape), other.broadcast(shape)
+        counts = two.counts
+        if int(counts[one.entry].sum()) > MOST_TERMS:
+            raise TooLarge
+        first = np.repeat(np.arange(one.entry.size), counts[one.entry])
+        second = spans(counts, one.entry)
+        key = self.coding.times(one.key[first], two.key[second])
+        weight = one.weight[first] * two.weight[second]
+        return Sums.merged(shape, one.entry[first], key, weight, self.coding)
+
+    def __neg__(self) -> Sums:
+        return replace(self, weight=-self.weight)
+
+    def __add__(self, other: Sums) -> Sums:
+        return added([self, other])
+
+    def __sub__(self, other: Sums) -> Sums:
+        return added([self, -other])
+
+    def transposed(self) -> Sums:
+        """The transpose of a matrix."""
+        numbers = np.arange(self.size).reshape(self.shape).T
+        return self.taken(numbers.reshape(-1), numbers.shape)
+
+    def equals(self, other: Sums) -> bool:
+        """Whether all terms agree, to rounding."""
+        if self.shape != other.shape:
+            return False
+        left = self - other
+        scale = max(np.abs(self.weight).max(initial=0.0), np.abs(other.weight).max(initial=0.0))
+        return bool((np.abs(left.weight) <= DATA_ROUNDING * scale).all())
+
+    def entries(self) -> Iterator[Sums]:
+        """The entries one by one, as scalars."""
+        ends = np.cumsum(self.counts)
+        for start, end in zip(ends - self.counts, ends, strict=True):
+            part = slice(start, end)
+            none = np.zeros(end - start, dtype=np.intp)
+            yield Sums((), none, self.key[part], self.weight[part], self.coding)
+
+    def content(self) -> tuple[bytes, ...]:
+        """What tells one array of sums from another, for tables."""
+        return self.entry.tobytes(), self.key.tobytes(), self.weight.tobytes()
+
+
+def added(parts: Sequence[Sums]) -> Sums:
+    """The sum of arrays that broadcast."""
+    shape = np.broadcast_shapes(*(part.shape for part in parts))
+    wide = [part.broadcast(shape) for part in parts]
+    return Sums.merged(
+        shape,
+        np.concatenate([part.entry for part in wide]),
+        np.concatenate([part.key for part in wide]),
+        np.concatenate([part.weight for part in wide]),
+        parts[0].coding,
+    )
+
+
+def stacked(parts: Sequence[Sums], coding: Coding) -> Sums:
+    """All entries, one part after the other."""
+    starts = np.cumsum([0, *(part.size for part in parts)])
+    nothing = np.zeros(0, dtype=np.intp)
+    return Sums(
+        (int(starts[-1]),),
+        np.concatenate([nothing, *[p.entry + s for p, s in zip(parts, starts, strict=False)]]),
+        np.concatenate([nothing.astype(np.int64), *[part.key for part in parts]]),
+        np.concatenate([np.zeros(0), *[part.weight for part in parts]]),
+        coding,
+    )

@@ -1,0 +1,193 @@
+"""From sums back to expressions: the model in hidden coordinates as an ordinary model.
+
+Linear terms become a matrix times the variables. Products that stand for something convex are found
+first (`gather`): squares, squares over a positive symbol, u·log u. Functions of single entries that are
+alike are applied to one vector.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import scipy
+from numpy.typing import NDArray
+
+from hcmodel.expressions.leaves import Apply, Constant, Expression, Variable
+from hcmodel.expressions.node import as_expression
+from hcmodel.expressions.table import ATOMS
+from hcmodel.facts.expansion import Opaque, Symbols
+from hcmodel.facts.polynomials import ONE, Sums, stacked
+
+Numbers = NDArray[np.int64]
+
+# A matrix is kept sparse where it is larger than this and has fewer than this part of its entries.
+SMALL = 64
+FILLED = 0.3
+
+
+@dataclass(eq=False)
+class Assembly:
+    """Expressions of sums over one table of symbols."""
+
+    symbols: Symbols
+    _vectors: dict[Hashable, Expression] = field(default_factory=dict)
+    _places: dict[int, tuple[Expression, int]] = field(default_factory=dict)
+
+    def expression(self, sums: Sums) -> Expression:
+        """The expression of an array of sums."""
+        whole = self._variable(sums)
+        if whole is not None:
+            return whole
+        parts: list[Expression] = []
+        digits = sums.digits
+        degree = (digits > 0).sum(axis=1)
+        linear = degree == 1
+        self._prepare(sums.symbols_used())
+        parts += self._linear(sums.chosen(linear))
+        for each in np.unique(degree[degree > 1]).tolist():
+            parts += self._products(sums.chosen(degree == each), int(each))
+        constant = sums.chosen(degree == 0).value.reshape(-1)
+        if constant.any() or not parts:
+            parts.append(Constant(constant))
+        total = parts[0]
+        for part in parts[1:]:
+            total = total + part
+        return total if total.shape == sums.shape else ATOMS["reshape"](total, sums.shape)
+
+    def _variable(self, sums: Sums) -> Expression | None:
+        """The variable, or its transpose, that an array of sums is; None for others."""
+        if sums.key.size != sums.size or not sums.size or (sums.weight != 1).any():
+            return None
+        if (sums.entry != np.arange(sums.size)).any() or int(sums.key.min()) == ONE:
+            return None
+        numbers = sums.key.reshape(sums.shape) - 1
+        if int(numbers.max()) >= self.symbols.count:
+            return None  # products
+        source, _ = self.symbols.source(int(numbers.flat[0]))
+        if not isinstance(source, Variable):
+            return None
+        own = self.symbols.of_variable(source)
+        if np.array_equal(own, numbers):
+            return source
+        return source.T if source.ndim == 2 and np.array_equal(own.T, numbers) else None
+
+    def _prepare(self, used: Numbers) -> None:
+        """Make the functions among the symbols, those of single entries that are alike together."""
+        groups: dict[Hashable, list[Opaque]] = {}
+        for symbol in used.tolist():
+            source, _ = self.symbols.source(symbol)
+            if isinstance(source, Variable) or source.start in self._places:
+                continue
+            if source.shape:
+                arguments = [self.expression(each) for each in source.arguments]
+                made = Apply(source.atom, tuple(arguments), _frozen(source), source.shape)
+                size = int(np.prod(source.shape, dtype=int))
+                flat = ATOMS["reshape"](made, (size,)) if made.ndim != 1 else made
+                for place in range(size):
+                    self._places[source.start + place] = flat, place
+                continue
+            constants = tuple(
+                each.content() if each.is_constant else None for each in source.arguments
+            )
+            shapes = tuple(each.shape for each in source.arguments)
+            alone = None if not any(shapes) else source.start
+            groups.setdefault((source.atom, _frozen(source), constants, alone), []).append(source)
+        for members in groups.values():
+            self._function(members)
+
+    def _function(self, members: Sequence[Opaque]) -> None:
+        """One function of single entries for all of its arguments."""
+        first = members[0]
+        if len(members) == 1:
+            arguments = [self.expression(each) for each in first.arguments]
+            made = Apply(first.atom, tuple(arguments), _frozen(first), ())
+            self._places[first.start] = ATOMS["reshape"](made, (1,)), 0
+            return
+        columns = []
+        for place, argument in enumerate(first.arguments):
+            if argument.is_constant:
+                columns.append(as_expression(argument.value))
+            else:
+                own = [member.arguments[place] for member in members]
+                columns.append(self.expression(stacked(own, self.symbols.coding)))
+        made = Apply(first.atom, tuple(columns), _frozen(first), (len(members),))
+        for place, member in enumerate(members):
+            self._places[member.start] = made, place
+
+    def _linear(self, sums: Sums) -> list[Expression]:
+        """Matrices times the vectors that the symbols belong to."""
+        columns: dict[int, tuple[Expression, list[int], list[int]]] = {}
+        symbols = sums.key - 1
+        for number, symbol in enumerate(symbols.tolist()):
+            vector, place = self._place(symbol)
+            _, terms, places = columns.setdefault(id(vector), (vector, [], []))
+            terms.append(number)
+            places.append(place)
+        parts = []
+        for vector, terms, places in columns.values():
+            parts.append(_times(sums.entry[terms], places, sums.weight[terms], sums.size, vector))
+        return parts
+
+    def _products(self, sums: Sums, degree: int) -> list[Expression]:
+        """Products of symbols, entry by entry, times a matrix."""
+        keys, inverse = np.unique(sums.key, return_inverse=True)
+        digits = sums.coding.digits(keys)[:, :degree]
+        product: Expression | None = None
+        for column in digits.T:
+            factor = self._gathered(column - 1)
+            product = factor if product is None else product * factor
+        assert product is not None
+        return [_times(sums.entry, inverse, sums.weight, sums.size, product)]
+
+    def _gathered(self, symbols: Numbers) -> Expression:
+        """The symbols as one vector."""
+        numbers = np.asarray(symbols)
+        vectors = [self._place(symbol) for symbol in numbers.tolist()]
+        if all(vector is vectors[0][0] for vector, _ in vectors):
+            return ATOMS["index"](vectors[0][0], _listed([place for _, place in vectors]))
+        parts = [ATOMS["index"](vector, _listed([place])) for vector, place in vectors]
+        return ATOMS["concatenate"](*parts)
+
+    def _place(self, symbol: int) -> tuple[Expression, int]:
+        """The vector that a symbol belongs to, and its place there."""
+        found = self._places.get(symbol)
+        if found is None:
+            source, place = self.symbols.source(symbol)
+            assert isinstance(source, Variable)
+            vector = self._vectors.get(source)
+            if vector is None:
+                size = (source.size,)
+                vector = source if source.shape == size else ATOMS["reshape"](source, size)
+                self._vectors[source] = vector
+            found = self._places[symbol] = vector, place
+        return found
+
+
+def _frozen(function: Opaque) -> tuple[Any, ...]:
+    return tuple(sorted(function.params.items()))
+
+
+def _listed(places: Sequence[int]) -> Any:
+    return (np.array(places, dtype=np.intp),)
+
+
+def _times(
+    rows: Any, columns: Any, weights: Any, count: int, vector: Expression
+) -> Expression:
+    """A matrix, given by its entries, times a vector; nothing where it is the identity."""
+    shape = count, vector.size
+    matrix = scipy.sparse.csr_array((weights, (rows, columns)), shape=shape)
+    if count == vector.size and matrix.nnz == count and (matrix.indices == np.arange(count)).all():
+        if (np.diff(matrix.indptr) == 1).all():
+            return vector if (matrix.data == 1).all() else vector * matrix.data
+    if count == 1:
+        return as_expression(matrix.toarray()[0]) @ vector
+    if max(shape) <= SMALL or matrix.nnz > FILLED * shape[0] * shape[1]:
+        return as_expression(matrix.toarray()) @ vector
+    return as_expression(matrix) @ vector
+
+
+__all__ = ["ONE", "Assembly"]

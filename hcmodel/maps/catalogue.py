@@ -1,0 +1,8 @@
+"""The table of maps. The search tries them in this order."""
+
+from __future__ import annotations
+
+from hcmodel.maps.map import Map
+from hcmodel.maps.product import Product
+
+MAPS: tuple[Map, ...] = (Product(),)

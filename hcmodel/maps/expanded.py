@@ -1,0 +1,133 @@
+"""A model multiplied out, which maps rewrite: objective and rows as sums over one table of symbols.
+
+A map only adds symbols and replaces terms, so that what it does not touch stays as it is. The model of
+the last step becomes expressions again in `assembly`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hcmodel.expressions.leaves import Variable
+from hcmodel.expressions.model import Model
+from hcmodel.facts.expansion import Opaque, Symbols, expand
+from hcmodel.facts.polynomials import Sums
+
+FloatArray = NDArray[np.float64]
+Values = Mapping[Variable, FloatArray]
+
+# New symbols that maps may add, as a multiple of those that a model has.
+SPARE = 6
+
+
+@dataclass(frozen=True, eq=False)
+class Row:
+    """A constraint, sums <= 0 or == 0 entry by entry; with `semidefinite`, a symmetric matrix ⪰ 0.
+
+    `position` is that of the user's constraint, None for rows that a map adds. The row is `factor`
+    times the user's, entry by entry, where a map multiplied it by something positive.
+    """
+
+    sums: Sums
+    sense: str
+    position: int | None
+    factor: Sums | None = None
+    entries: NDArray[np.intp] | None = None
+    """The entries that count; None: all of them."""
+
+
+@dataclass(frozen=True, eq=False)
+class Expanded:
+    """The objective, to be minimised, and the rows."""
+
+    symbols: Symbols
+    objective: Sums
+    rows: tuple[Row, ...]
+    variables: tuple[Variable, ...]
+
+    @staticmethod
+    def of(model: Model) -> Expanded:
+        """A minimisation multiplied out."""
+        sums, symbols = expand(model.roots, spare=SPARE * (model.layout.size + 8))
+        rows = []
+        for position, constraint in enumerate(model.constraints):
+            left, right = sums[1 + 2 * position], sums[2 + 2 * position]
+            if constraint.sense == ">=":
+                left, right = right, left
+            difference = (left - right).broadcast(constraint.shape)
+            sense = "==" if constraint.sense == "==" else "<="
+            rows.append(Row(difference, sense, position, entries=_entries(constraint, difference)))
+        return Expanded(symbols, sums[0], tuple(rows), model.variables)
+
+    @property
+    def arrays(self) -> list[Sums]:
+        """The objective and all rows."""
+        return [self.objective, *(row.sums for row in self.rows)]
+
+    def used(self) -> NDArray[np.int64]:
+        """The symbols that occur, those inside of functions among them."""
+        found: set[int] = set()
+        pending = self.arrays
+        while pending:
+            for symbol in pending.pop().symbols_used().tolist():
+                if symbol not in found:
+                    found.add(symbol)
+                    source, _ = self.symbols.source(symbol)
+                    if isinstance(source, Opaque):
+                        pending.extend(source.arguments)
+        return np.array(sorted(found), dtype=np.int64)
+
+
+def _entries(constraint: Any, difference: Sums) -> NDArray[np.intp] | None:
+    """The entries of a constraint that count: of an equality between symmetric matrices, a triangle."""
+    if constraint.entries is not None:
+        return np.asarray(constraint.rows)
+    shape = difference.shape
+    square = len(shape) == 2 and shape[0] == shape[1] and shape[0] > 1
+    if constraint.sense == "==" and square and difference.equals(difference.transposed()):
+        numbers = np.arange(difference.size).reshape(shape)
+        return numbers[np.triu_indices(shape[0])]
+    return None
+
+
+@dataclass(eq=False)
+class Evaluation:
+    """Numbers for symbols, from values of the variables; functions are evaluated when asked for."""
+
+    symbols: Symbols
+    values: Values
+    _functions: dict[int, FloatArray] = field(default_factory=dict)
+
+    def of(self, sums: Sums) -> FloatArray:
+        """The values of an array of sums."""
+        used = sums.symbols_used()
+        numbers = np.ones(int(used.max(initial=-1)) + 2)  # the first one is the empty factor
+        for symbol in used.tolist():
+            source, place = self.symbols.source(symbol)
+            own = self.values[source] if isinstance(source, Variable) else self._function(source)
+            numbers[symbol + 1] = np.ravel(own)[place]
+        products = sums.weight * np.prod(numbers[sums.digits], axis=1)
+        found = np.bincount(sums.entry, weights=products, minlength=sums.size)
+        return found.reshape(sums.shape)
+
+    def _function(self, function: Opaque) -> FloatArray:
+        found = self._functions.get(function.start)
+        if found is None:
+            arguments = [self.of(each) for each in function.arguments]
+            with np.errstate(all="ignore"):
+                found = np.asarray(function.atom.function(np, *arguments, **function.params))
+            self._functions[function.start] = found
+        return found
+
+
+def replaced(expanded: Expanded, arrays: Sequence[Sums], **changes: Any) -> Expanded:
+    """The same with other arrays for objective and rows, in the order of `arrays`."""
+    rows = tuple(
+        replace(row, sums=sums) for row, sums in zip(expanded.rows, arrays[1:], strict=True)
+    )
+    return replace(expanded, objective=arrays[0], rows=rows, **changes)

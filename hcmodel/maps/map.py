@@ -1,0 +1,102 @@
+"""What a map of the catalogue is: it recognises something in a model and rewrites the model by it."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hcmodel.expressions.leaves import Variable
+from hcmodel.facts.expansion import Opaque, Symbols
+from hcmodel.facts.polynomials import Sums
+from hcmodel.maps.expanded import Expanded, Row
+from hcmodel.maps.rewriting import Rewriting
+
+FloatArray = NDArray[np.float64]
+Points = dict[Variable, FloatArray]
+
+
+@dataclass(frozen=True, eq=False)
+class Obstacle:
+    """Why a map does not fit: the expression that kept a variable, in words."""
+
+    map: str
+    reason: str
+
+
+class Step(ABC):
+    """A map applied to a model: the model after it, and the way between the points of both.
+
+    `new` are the variables that it adds and `gone` those that it takes out. `released` are the names of
+    variables whose bounds the model after it has lost, so that it has more points than the one before.
+    """
+
+    name: str
+    new: tuple[Variable, ...]
+    gone: tuple[Variable, ...]
+    released: tuple[str, ...] = ()
+    after: Expanded
+
+    @abstractmethod
+    def forward(self, point: Points) -> None:
+        """Add the values of the new variables to a point."""
+
+    @abstractmethod
+    def back(self, point: Points) -> None:
+        """Add the values of the variables that are gone."""
+
+    @abstractmethod
+    def equations(self) -> list[str]:
+        """The new variables in the terms of the old ones, such as "Y = K @ P"."""
+
+
+class Map(ABC):
+    """An entry of the catalogue: one file each, with its derivation in words at the top."""
+
+    name: str
+    summary: str
+    literature: str
+
+    @abstractmethod
+    def propose(self, model: Expanded) -> Iterator[Step | Obstacle]:
+        """What the map makes of a model: steps, the likeliest first, and near misses."""
+
+
+def applied(
+    model: Expanded,
+    rewriting: Rewriting,
+    *,
+    gone: Iterable[Variable],
+    new: Iterable[Variable],
+    rows: Iterable[Row] = (),
+) -> Expanded | NDArray[np.int64]:
+    """The model rewritten, or the symbols that it still has and that were to go."""
+    objective = rewriting(model.objective)
+    old = tuple(replace(row, sums=rewriting(row.sums)) for row in model.rows)
+    every = (*old, *rows)
+    rest = [rewriting.left(each) for each in (objective, *(row.sums for row in every))]
+    left = np.unique(np.concatenate(rest))
+    if left.size:
+        return left
+    absent = set(gone)
+    variables = tuple(v for v in model.variables if v not in absent)
+    return Expanded(model.symbols, objective, every, (*variables, *new))
+
+
+def described(symbols: Symbols, symbol: int) -> str:
+    """A symbol as people write it."""
+    source, place = symbols.source(symbol)
+    if isinstance(source, Opaque):
+        return f"{source.atom.name}(…)"
+    if not source.shape:
+        return source.name
+    entry = np.unravel_index(place, source.shape)
+    return f"{source.name}[{', '.join(str(int(i) + 1) for i in entry)}]"
+
+
+def symbol_sums(symbols: Symbols, numbers: NDArray[np.int64]) -> Sums:
+    """An array of single symbols."""
+    return Sums.symbols(np.asarray(numbers), symbols.coding)

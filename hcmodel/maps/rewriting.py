@@ -1,0 +1,121 @@
+"""Replacing symbols in sums: by other sums, also inside of the functions that are symbols themselves."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hcmodel.facts.expansion import Opaque, Symbols
+from hcmodel.facts.polynomials import ONE, Coding, Sums, added
+
+
+class Rewriting:
+    """What a map does to an array of sums. The base class replaces single symbols.
+
+    `gone` are the symbols that a map takes out of the model. A function with such a symbol inside is
+    replaced by the same function of rewritten arguments.
+    """
+
+    def __init__(self, symbols: Symbols, gone: NDArray[np.int64]) -> None:
+        self.symbols = symbols
+        self.coding: Coding = symbols.coding
+        self.gone = np.zeros(symbols.count, dtype=bool)
+        self.gone[gone] = True
+        self._functions: dict[int, tuple[NDArray[np.int64], bool]] = {}
+
+    def __call__(self, sums: Sums) -> Sums:
+        return self.terms(self.inside(sums))
+
+    def terms(self, sums: Sums) -> Sums:
+        """The map's own replacement; functions are rewritten already."""
+        return sums
+
+    def is_gone(self, symbols: NDArray[np.int64]) -> NDArray[np.bool_]:
+        known = symbols < self.gone.size
+        return known & self.gone[np.where(known, symbols, 0)]
+
+    def left(self, sums: Sums) -> NDArray[np.int64]:
+        """The symbols that should be gone and are not, also inside of functions."""
+        found = sums.symbols_used()
+        rest = found[self.is_gone(found)].tolist()
+        for symbol in found.tolist():
+            source, _ = self.symbols.source(symbol)
+            if isinstance(source, Opaque):
+                for argument in source.arguments:
+                    rest.extend(self.left(argument).tolist())
+        return np.unique(np.array(rest, dtype=np.int64))
+
+    def inside(self, sums: Sums) -> Sums:
+        """The same sums with functions of symbols that go rewritten."""
+        changes: dict[int, Sums] = {}
+        for symbol in sums.symbols_used().tolist():
+            source, place = self.symbols.source(symbol)
+            if isinstance(source, Opaque) and self.is_kept(symbol):
+                numbers, changed = self._function(source)
+                if changed:
+                    new = np.ravel(numbers)[place]
+                    changes[symbol] = Sums.symbols(np.array(new), self.coding)
+        return substituted(sums, changes)
+
+    def is_kept(self, symbol: int) -> bool:
+        """Whether a function stays one; a map may take whole functions out."""
+        return not self.is_gone(np.array([symbol]))[0]
+
+    def _function(self, function: Opaque) -> tuple[NDArray[np.int64], bool]:
+        found = self._functions.get(function.start)
+        if found is None:
+            arguments = [self(each) for each in function.arguments]
+            changed = any(
+                new is not old and new.content() != old.content()
+                for new, old in zip(arguments, function.arguments, strict=True)
+            )
+            numbers = self.symbols.of_function(
+                function.atom, function.params, arguments, function.shape
+            )
+            found = self._functions[function.start] = numbers, changed
+        return found
+
+
+def substituted(sums: Sums, changes: Mapping[int, Sums]) -> Sums:
+    """Symbols replaced by sums, each a scalar; powers among them."""
+    if not changes:
+        return sums
+    coding = sums.coding
+    digits = sums.digits
+    wanted = np.array(sorted(changes), dtype=np.int64) + 1
+    hit = np.isin(digits, wanted)
+    touched = hit.any(axis=1)
+    if not touched.any():
+        return sums
+    parts = [sums.chosen(~touched)]
+    rest, inner = sums.chosen(touched), digits[touched]
+    hits = hit[touched]
+    # One new array for each number of replaced factors: products are formed for all terms at once.
+    stripped = coding.keys(np.where(hits, 0, inner))
+    product = Sums(
+        (rest.entry.size,), np.arange(rest.entry.size), stripped, rest.weight, coding
+    )
+    starts, stack = _stacked(wanted, changes, coding)
+    for column in range(inner.shape[1]):
+        own = hits[:, column]
+        if own.any():
+            places = np.where(own, starts[np.searchsorted(wanted, np.where(own, inner[:, column], wanted[0]))], 0)
+            product = product.times(stack.taken(places, (places.size,)))
+    parts.append(
+        Sums.merged(sums.shape, rest.entry[product.entry], product.key, product.weight, coding)
+    )
+    return added(parts)
+
+
+def _stacked(
+    wanted: NDArray[np.int64], changes: Mapping[int, Sums], coding: Coding
+) -> tuple[NDArray[np.intp], Sums]:
+    """All replacements one after the other, behind a 1 at place 0."""
+    sums = [changes[int(digit) - 1] for digit in wanted]
+    entry = np.concatenate([[0], *[np.full(s.key.size, i + 1) for i, s in enumerate(sums)]])
+    key = np.concatenate([[ONE], *[s.key for s in sums]]).astype(np.int64)
+    weight = np.concatenate([[1.0], *[s.weight for s in sums]])
+    stack = Sums((len(sums) + 1,), entry.astype(np.intp), key, weight, coding)
+    return np.arange(1, len(sums) + 1), stack

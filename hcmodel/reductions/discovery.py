@@ -1,0 +1,82 @@
+"""Discovery: maps of the catalogue are tried until the model in their coordinates is proven convex.
+
+Maps propose what they recognise; one may follow another (prices by demand, then capacities by shares).
+The first model in hidden coordinates that has a proof is taken. Nothing is sampled but a few points at
+which the models before and after are compared.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from dataclasses import dataclass, field
+
+from hcmodel.expressions.model import Model
+from hcmodel.facts.polynomials import TooLarge
+from hcmodel.maps.catalogue import MAPS
+from hcmodel.maps.expanded import Expanded
+from hcmodel.maps.map import Obstacle, Step
+from hcmodel.proof.prove import Proof, prove
+from hcmodel.reductions.reduction import Refusal
+from hcmodel.reductions.substitution import Substitution
+
+
+@dataclass(frozen=True)
+class SearchLimits:
+    """How far the search goes; each bound is above what a model of the catalogue's suite needs."""
+
+    depth: int = 4
+    """Maps one after the other."""
+    trials: int = 40
+    """Models in hidden coordinates that are looked at."""
+
+
+LIMITS = SearchLimits()
+
+
+@dataclass
+class Discovery:
+    """A substitution with its proof where one was found, and what was in the way of others."""
+
+    substitution: Substitution | None = None
+    proof: Proof | None = None
+    obstacles: list[Obstacle] = field(default_factory=list)
+
+
+def discover(model: Model) -> Discovery:
+    """Search coordinates of the catalogue in which a minimisation is proven convex."""
+    found = Discovery()
+    try:
+        start = Expanded.of(model)
+    except TooLarge:
+        return found
+    pending: deque[tuple[Expanded, tuple[Step, ...]]] = deque([(start, ())])
+    trials = 0
+    while pending:
+        current, steps = pending.popleft()
+        for each in MAPS:
+            for proposed in each.propose(current):
+                if isinstance(proposed, Obstacle):
+                    found.obstacles.append(proposed)
+                    continue
+                trials += 1
+                chain = (*steps, proposed)
+                if _settle(model, chain, found) or trials >= LIMITS.trials:
+                    return found
+                if len(chain) < LIMITS.depth:
+                    pending.append((proposed.after, chain))
+    return found
+
+
+def _settle(model: Model, steps: tuple[Step, ...], found: Discovery) -> bool:
+    """Whether the model after these steps is proven; then it is what was looked for."""
+    substitution = Substitution.of(model, steps)
+    if isinstance(substitution, Refusal):
+        found.obstacles.append(Obstacle(steps[-1].name, substitution.reason))
+        return False
+    after = substitution.after
+    proof = prove(after.objective.expression, after.sign, after.constraints)
+    if not proof.proven:
+        found.obstacles.append(Obstacle(steps[-1].name, str(proof.failure)))
+        return False
+    found.substitution, found.proof = substitution, proof
+    return True

@@ -1,0 +1,197 @@
+"""The model in hidden coordinates, by maps of the catalogue: an ordinary model in u.
+
+Maps rewrite the model as sums of products (`maps/expanded`), one after the other; what they leave becomes
+expressions again. Nothing rests on the rewriting alone: objective and rows before and after it are
+compared at points of the model, and a map that gets a single number wrong is refused.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hcmodel.expressions.constraint import Constraint
+from hcmodel.expressions.graph import values_at
+from hcmodel.expressions.leaves import Constant, Variable
+from hcmodel.expressions.model import Minimize, Model
+from hcmodel.expressions.variable_sets import make_domain
+from hcmodel.maps.assembly import Assembly
+from hcmodel.maps.expanded import Evaluation, Expanded, Row
+from hcmodel.maps.map import Points, Step
+from hcmodel.reductions.reduction import Claim, Duals, ModelReduction, Origin, Refusal
+
+FloatArray = NDArray[np.float64]
+
+# Points at which the models before and after are compared, and how far their numbers may differ,
+# relative to the sizes of the terms: far above rounding, far below what a wrong rule makes.
+TRIALS = 8
+AGREEMENT = 1e-7
+
+
+class Substitution(ModelReduction):
+    """Steps of maps, in order. Bounds that the maps lose are tested on the point that comes back."""
+
+    keeps = frozenset({Claim.OPTIMAL, Claim.BOUND, Claim.INFEASIBLE})
+
+    def __init__(self, before: Model, after: Model, steps: Sequence[Step]) -> None:
+        super().__init__(before, after)
+        self.steps = tuple(steps)
+        self._rows = self.steps[-1].after.rows
+
+    @staticmethod
+    def of(model: Model, steps: Sequence[Step]) -> Substitution | Refusal:
+        """The model after the last step; a refusal where its numbers are others."""
+        last = steps[-1].after
+        assembly = Assembly(last.symbols)
+        objective = assembly.expression(last.objective)
+        constraints = tuple(_constraint(model, row, assembly) for row in last.rows)
+        after = replace(
+            model, objective=Minimize(objective), constraints=constraints, hidden=None, source=None
+        )
+        found = Substitution(model, after, steps)
+        wrong = found._disagreement()
+        return found if wrong is None else Refusal(None, wrong)
+
+    @property
+    def released(self) -> tuple[str, ...]:
+        """The variables whose bounds the model after it does not have."""
+        return tuple(name for step in self.steps for name in step.released)
+
+    def _disagreement(self) -> str | None:
+        """What differs before and after at a point of the model; None where nothing does."""
+        domain = make_domain(self.before.variables)
+        generator = np.random.default_rng(0)
+        trials = [domain.middle(), *(domain.sample(generator) for _ in range(TRIALS))]
+        compared = 0
+        for trial in trials:
+            x = domain.project(trial)
+            with np.errstate(all="ignore"):
+                mine = self._functions(x)
+            if mine is None:
+                continue
+            compared += 1
+            for name, one, two, size in mine:
+                if (np.abs(one - two) > AGREEMENT * (size + np.abs(one))).any():
+                    return f"the rewriting changed {name}"
+            if compared == 2:
+                return None
+        return None if compared else "no point was found at which the models can be compared"
+
+    def _functions(
+        self, x: FloatArray
+    ) -> list[tuple[str, FloatArray, FloatArray, FloatArray]] | None:
+        """Objective and rows before and after at a point, where all are defined."""
+        point = self._arrays(self.before, x)
+        for step in self.steps:
+            step.forward(point)
+        if not all(np.isfinite(point[each]).all() for each in self.after.variables):
+            return None
+        u = self._vector(self.after, point)
+        before = values_at(self.before.layout, x, self.before.roots)
+        after = values_at(self.after.layout, u, self.after.roots)
+        numbers = Evaluation(self.steps[-1].after.symbols, point)
+        found = [("the objective", before[0], after[0], np.abs(before[0]))]
+        for place, row in enumerate(self._rows):
+            if row.position is None:
+                continue
+            left, right = before[1 + 2 * row.position], before[2 + 2 * row.position]
+            sign = -1.0 if self.before.constraints[row.position].sense == ">=" else 1.0
+            one = sign * (left - right)
+            size = np.abs(left) + np.abs(right)
+            factor = np.ones(()) if row.factor is None else numbers.of(row.factor)
+            two = after[1 + 2 * place] - after[2 + 2 * place]
+            found.append((f"constraint {row.position + 1}", one * factor, two, size * factor))
+        finite = all(np.isfinite(each).all() for _, one, two, _ in found for each in (one, two))
+        return found if finite else None
+
+    # ---- points
+
+    def point(self, x: FloatArray) -> FloatArray:
+        point = self._arrays(self.before, x)
+        for step in self.steps:
+            step.forward(point)
+        return self._vector(self.after, point)
+
+    def point_back(self, u: FloatArray) -> FloatArray:
+        point = self._arrays(self.after, u)
+        for step in reversed(self.steps):
+            step.back(point)
+        return self._vector(self.before, point)
+
+    @staticmethod
+    def _arrays(model: Model, x: FloatArray) -> Points:
+        return dict(zip(model.variables, model.layout.unpack(np, x), strict=True))
+
+    @staticmethod
+    def _vector(model: Model, point: Points) -> FloatArray:
+        return model.layout.pack([_defined(variable, point) for variable in model.variables])
+
+    # ---- multipliers
+
+    def duals(self, x: FloatArray, duals: Duals) -> Duals:
+        """Rows that a map adds have no known multiplier."""
+        point = self._arrays(self.after, self.point(x))
+        rows = [
+            None if row.position is None else _divided(duals.rows[row.position], self._factor(row, point), row)
+            for row in self._rows
+        ]
+        return replace(duals, rows=tuple(rows))
+
+    def duals_back(self, u: FloatArray, duals: Duals) -> Duals:
+        point = self._arrays(self.after, u)
+        rows: list[FloatArray | None] = [None] * len(self.before.constraints)
+        for row, dual in zip(self._rows, duals.rows, strict=True):
+            if row.position is not None and dual is not None:
+                found = dual * self._factor(row, point)
+                if row.entries is not None and self.before.constraints[row.position].entries is None:
+                    found = 0.5 * (found + found.T)  # of a triangle
+                rows[row.position] = found
+        return replace(duals, rows=tuple(rows), sets=None)
+
+    def set_duals_back(self, u: FloatArray, sets: FloatArray) -> FloatArray:
+        return np.zeros(self.before.layout.size)
+
+    def _factor(self, row: Row, point: Points) -> FloatArray:
+        if row.factor is None:
+            return np.ones(())
+        return Evaluation(self.steps[-1].after.symbols, point).of(row.factor)
+
+    def origin(self, origin: Origin) -> Origin | None:
+        position = self._rows[origin.position].position
+        return None if position is None else replace(origin, position=position)
+
+
+def _defined(variable: Variable, point: Points) -> FloatArray:
+    """The value of a variable, the middle of its set where it has none."""
+    value = point.get(variable)
+    if value is None or not np.isfinite(value).all():
+        middle = variable.set.domain().middle()
+        return np.asarray(variable.set.expand(np, middle))
+    return np.asarray(value, dtype=float).reshape(variable.shape)
+
+
+def _divided(dual: FloatArray | None, factor: FloatArray, row: Row) -> FloatArray | None:
+    if dual is None:
+        return None
+    with np.errstate(all="ignore"):
+        found = dual / factor
+    if row.entries is not None and found.ndim == 2:
+        return np.asarray(np.triu(found + found.T - np.diag(np.diag(found))))
+    return np.asarray(found)
+
+
+def _constraint(model: Model, row: Row, assembly: Assembly) -> Constraint:
+    """A row of the model after it; it keeps the name of the user's constraint."""
+    left, right = assembly.expression(row.sums), Constant(np.zeros(row.sums.shape))
+    made = left == right if row.sense == "==" else left <= right
+    if row.position is not None:
+        made.name = model.constraints[row.position].name or f"c{row.position + 1}"
+    return made.like(entries=row.entries) if row.entries is not None else made
+
+
+def expanded(model: Model) -> Expanded:
+    """The model as sums of products."""
+    return Expanded.of(model)
