@@ -21,13 +21,13 @@ from hcmodel.atoms import cones
 from hcmodel.atoms.algebra import Factor
 from hcmodel.atoms.atom import Atom
 from hcmodel.atoms.rules import Argument, Contraction, Dependence, Sign
-from hcmodel.engines.recognition import combinations, raveled, reduced_places
+from hcmodel.engines.recognition import reduced_places
 from hcmodel.expressions.graph import Graph, Step, join_sums, merge, topological_order
 from hcmodel.expressions.leaves import Apply, Expression, Variable
 from hcmodel.expressions.shapes import Shape
 from hcmodel.expressions.sparse_data import dense
 from hcmodel.expressions.table import ATOMS
-from hcmodel.facts.polynomials import ONE, Coding, Sums, TooLarge, added, stacked
+from hcmodel.facts.polynomials import ONE, Coding, Sums, TooLarge, added, contracted, stacked
 
 FloatArray = NDArray[np.float64]
 Numbers = NDArray[np.int64]
@@ -258,12 +258,17 @@ class Expansion:
             inner = self.graph.steps[step.arguments[0]]
             arguments = [self.values[i] for i in inner.arguments]
             if all(isinstance(each, np.ndarray) for each in arguments):
-                return step.fold([inner.fold(self.values) if i in step.arguments else None
-                                  for i in range(number)])
+                return step.fold(
+                    [
+                        inner.fold(self.values) if i in step.arguments else None
+                        for i in range(number)
+                    ]
+                )
             labels = _contraction(inner, [each.shape for each in arguments])
             assert labels is not None
             first, last = labels.split("->")[1]
-            return self._contracted(arguments, labels.split("->")[0].replace(last, first) + "->", ())
+            subscripts = labels.split("->")[0].replace(last, first) + "->"
+            return contracted([self._sums(each) for each in arguments], subscripts, ())
         arguments = [self.values[i] for i in step.arguments]
         if all(isinstance(each, np.ndarray) for each in arguments):
             return step.fold(self.values)
@@ -292,7 +297,8 @@ class Expansion:
         if dependence is Dependence.ELEMENTWISE:
             return self._elementwise(step, arguments, live)
         if isinstance(dependence, Contraction) and len(arguments) <= 2:
-            return self._contracted(arguments, dependence.subscripts, step.shape)
+            terms = [self._sums(each) for each in arguments]
+            return contracted(terms, dependence.subscripts, step.shape)
         if len(arguments) == 1 and 0 in atom.linear_in:
             return self._linear(step, arguments[0], dependence)
         factors = atom.factors([Argument(shape) for shape in shapes], step.params)
@@ -369,9 +375,11 @@ class Expansion:
     def _monomial_power(self, base: Sums, power: float) -> Sums:
         """(w · a · b)^p as w^p · a^p · b^p, symbol by symbol."""
         digits = base.digits
-        result = Sums.constant(np.abs(base.weight) ** power * np.where(
-            base.weight < 0, (-1.0) ** power if power == round(power) else np.nan, 1.0
-        ), self.coding)
+        result = Sums.constant(
+            np.abs(base.weight) ** power
+            * np.where(base.weight < 0, (-1.0) ** power if power == round(power) else np.nan, 1.0),
+            self.coding,
+        )
         for digit in digits.T:
             if not digit.any():
                 continue
@@ -430,7 +438,9 @@ class Expansion:
             own = Sums.symbols(np.where(used, digit - 1, 0), self.coding)
             bases, powers = self._bases(own)
             numbers = self._single(ATOMS["log"], {}, [bases], [])
-            parts.append(Sums.symbols(numbers, self.coding).scaled(powers * used).reshaped(base.shape))
+            parts.append(
+                Sums.symbols(numbers, self.coding).scaled(powers * used).reshaped(base.shape)
+            )
         return added(parts)
 
     def _bases(self, own: Sums) -> tuple[Sums, FloatArray]:
@@ -458,29 +468,6 @@ class Expansion:
         columns = [np.ravel(atom.function(np, unit, **step.params)) for unit in units]
         return mapped(np.stack(columns, axis=1), argument, step.shape)
 
-    def _contracted(self, arguments: Sequence[Any], subscripts: str, shape: Shape) -> Sums:
-        """A sum of products along shared labels; only entries of constants that are not 0 count."""
-        inputs, output = subscripts.split("->")
-        labels = inputs.split(",")
-        constant = next((i for i, each in enumerate(arguments) if isinstance(each, np.ndarray)), None)
-        filled = () if constant is None else np.nonzero(arguments[constant])
-        index = combinations(labels, [each.shape for each in arguments], constant, filled)
-        if index is None:
-            raise TooLarge
-        count = next(iter(index.values())).size if index else 1
-        product: Sums | None = None
-        weights = np.ones(count)
-        for own, argument in zip(labels, arguments, strict=True):
-            places = raveled([index[label] for label in own], argument.shape, count)
-            if isinstance(argument, Sums):
-                factor = argument.taken(places, (count,))
-                product = factor if product is None else product.times(factor)
-            else:
-                weights = weights * argument.reshape(-1)[places]
-        assert product is not None
-        groups = raveled([index[label] for label in output], shape, count)
-        return product.scaled(weights).grouped(groups, shape)
-
     def _factor(self, arguments: Sequence[Any], factor: Factor) -> Sums:
         own = self._sums(arguments[factor.place])
         if len(own.shape) == 1:
@@ -490,12 +477,7 @@ class Expansion:
     def _product(self, factors: Sequence[Sums]) -> Sums:
         product = factors[0]
         for factor in factors[1:]:
-            pair = [each.value if each.is_constant else each for each in (product, factor)]
-            shape = product.shape[0], factor.shape[1]
-            if all(isinstance(each, np.ndarray) for each in pair):
-                product = Sums.constant(pair[0] @ pair[1], self.coding)
-            else:
-                product = self._contracted(pair, "ik,kj->ij", shape)
+            product = product @ factor
         return product
 
     def _function(self, step: Step, arguments: Sequence[Any]) -> Sums:

@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from hcmodel.engines.recognition import combinations, raveled
 from hcmodel.engines.terms import spans
 from hcmodel.expressions.shapes import Shape
 from hcmodel.solvers.numerics import DATA_ROUNDING
@@ -160,7 +161,9 @@ class Sums:
 
     def chosen(self, marks: NDArray[np.bool_]) -> Sums:
         """Some of the terms."""
-        return replace(self, entry=self.entry[marks], key=self.key[marks], weight=self.weight[marks])
+        return replace(
+            self, entry=self.entry[marks], key=self.key[marks], weight=self.weight[marks]
+        )
 
     def reshaped(self, shape: Shape) -> Sums:
         return self if shape == self.shape else replace(self, shape=shape)
@@ -212,6 +215,18 @@ class Sums:
     def __sub__(self, other: Sums) -> Sums:
         return added([self, -other])
 
+    def __matmul__(self, other: Sums) -> Sums:
+        """The product of matrices, vectors among them."""
+        left = "ik" if len(self.shape) == 2 else "k"
+        right = "kj" if len(other.shape) == 2 else "k"
+        shape = (*self.shape[:-1], *other.shape[1:])
+        output = left.replace("k", "") + right.replace("k", "")
+        return contracted([self, other], f"{left},{right}->{output}", shape)
+
+    @property
+    def T(self) -> Sums:
+        return self.transposed()
+
     def transposed(self) -> Sums:
         """The transpose of a matrix."""
         numbers = np.arange(self.size).reshape(self.shape).T
@@ -262,3 +277,31 @@ def stacked(parts: Sequence[Sums], coding: Coding) -> Sums:
         np.concatenate([np.zeros(0), *[part.weight for part in parts]]),
         coding,
     )
+
+
+def contracted(factors: Sequence[Sums], subscripts: str, shape: Shape) -> Sums:
+    """A sum of products along shared labels; only entries of constants that are not 0 count."""
+    inputs, output = subscripts.split("->")
+    labels = inputs.split(",")
+    values = [each.value if each.is_constant else None for each in factors]
+    constant = next((i for i, each in enumerate(values) if each is not None), None)
+    filled = () if constant is None else np.nonzero(np.atleast_1d(values[constant]))
+    if constant is not None and not factors[constant].shape:
+        filled = ()
+    index = combinations(labels, [each.shape for each in factors], constant, filled)
+    if index is None:
+        raise TooLarge
+    count = next(iter(index.values())).size if index else 1
+    product: Sums | None = None
+    weights = np.ones(count)
+    for own, factor, value in zip(labels, factors, values, strict=True):
+        places = raveled([index[label] for label in own], factor.shape, count)
+        if value is None:
+            taken = factor.taken(places, (count,))
+            product = taken if product is None else product.times(taken)
+        else:
+            weights = weights * value.reshape(-1)[places]
+    groups = raveled([index[label] for label in output], shape, count)
+    if product is None:
+        product = Sums.constant(np.ones(count), factors[0].coding)
+    return product.scaled(weights).grouped(groups, shape)

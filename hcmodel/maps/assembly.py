@@ -174,9 +174,7 @@ def _listed(places: Sequence[int]) -> Any:
     return (np.array(places, dtype=np.intp),)
 
 
-def _times(
-    rows: Any, columns: Any, weights: Any, count: int, vector: Expression
-) -> Expression:
+def _times(rows: Any, columns: Any, weights: Any, count: int, vector: Expression) -> Expression:
     """A matrix, given by its entries, times a vector; nothing where it is the identity."""
     shape = count, vector.size
     matrix = scipy.sparse.csr_array((weights, (rows, columns)), shape=shape)

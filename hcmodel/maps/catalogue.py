@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from hcmodel.maps.map import Map
+from hcmodel.maps.occupancy import Occupancy
 from hcmodel.maps.product import Product
 
-MAPS: tuple[Map, ...] = (Product(),)
+MAPS: tuple[Map, ...] = (Product(), Occupancy())

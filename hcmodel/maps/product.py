@@ -87,7 +87,9 @@ def _substituted(
     model: Expanded, gain: Variable, numbers: Numbers, matrix: Variable, turned: bool
 ) -> Step | Obstacle:
     left, right = (f"{gain.name}.T" if turned else gain.name), matrix.name
-    new = Variable(numbers.shape, name=f"{left} @ {right}".replace(".T @ ", "ᵀ·").replace(" @ ", "·"))
+    new = Variable(
+        numbers.shape, name=f"{left} @ {right}".replace(".T @ ", "ᵀ·").replace(" @ ", "·")
+    )
     rewriting = _Products(model, numbers, matrix, new)
     split = [_split(row, rewriting) for row in model.rows]
     plain = replace(model, rows=tuple(row for row, _ in split))
@@ -138,9 +140,7 @@ class _Gain(Step):
 class _Products(Rewriting):
     """The products of entries of K and P, replaced by Y and by fractions of it."""
 
-    def __init__(
-        self, model: Expanded, numbers: Numbers, matrix: Variable, new: Variable
-    ) -> None:
+    def __init__(self, model: Expanded, numbers: Numbers, matrix: Variable, new: Variable) -> None:
         super().__init__(model.symbols, np.ravel(numbers))
         self.inner = model.symbols.of_variable(matrix)
         self.product = model.symbols.of_variable(new)
@@ -195,9 +195,7 @@ class _Products(Rewriting):
         cells, values = weights
         places = cells % (self.rows * self.order)
         keys = np.ravel(self.product)[places] + 1
-        return Sums.merged(
-            sums.shape, cells // (self.rows * self.order), keys, values, self.coding
-        )
+        return Sums.merged(sums.shape, cells // (self.rows * self.order), keys, values, self.coding)
 
     def _quadratic(
         self, sums: Sums, digits: Numbers, marks: NDArray[np.bool_]

@@ -94,14 +94,14 @@ def substituted(sums: Sums, changes: Mapping[int, Sums]) -> Sums:
     hits = hit[touched]
     # One new array for each number of replaced factors: products are formed for all terms at once.
     stripped = coding.keys(np.where(hits, 0, inner))
-    product = Sums(
-        (rest.entry.size,), np.arange(rest.entry.size), stripped, rest.weight, coding
-    )
+    product = Sums((rest.entry.size,), np.arange(rest.entry.size), stripped, rest.weight, coding)
     starts, stack = _stacked(wanted, changes, coding)
     for column in range(inner.shape[1]):
         own = hits[:, column]
         if own.any():
-            places = np.where(own, starts[np.searchsorted(wanted, np.where(own, inner[:, column], wanted[0]))], 0)
+            places = np.where(
+                own, starts[np.searchsorted(wanted, np.where(own, inner[:, column], wanted[0]))], 0
+            )
             product = product.times(stack.taken(places, (places.size,)))
     parts.append(
         Sums.merged(sums.shape, rest.entry[product.entry], product.key, product.weight, coding)

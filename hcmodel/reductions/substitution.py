@@ -135,7 +135,9 @@ class Substitution(ModelReduction):
         """Rows that a map adds have no known multiplier."""
         point = self._arrays(self.after, self.point(x))
         rows = [
-            None if row.position is None else _divided(duals.rows[row.position], self._factor(row, point), row)
+            None
+            if row.position is None
+            else _divided(duals.rows[row.position], self._factor(row, point), row)
             for row in self._rows
         ]
         return replace(duals, rows=tuple(rows))
@@ -146,7 +148,10 @@ class Substitution(ModelReduction):
         for row, dual in zip(self._rows, duals.rows, strict=True):
             if row.position is not None and dual is not None:
                 found = dual * self._factor(row, point)
-                if row.entries is not None and self.before.constraints[row.position].entries is None:
+                if (
+                    row.entries is not None
+                    and self.before.constraints[row.position].entries is None
+                ):
                     found = 0.5 * (found + found.T)  # of a triangle
                 rows[row.position] = found
         return replace(duals, rows=tuple(rows), sets=None)

@@ -1,0 +1,242 @@
+"""Occupancies: a distribution times how often it is drawn from, in place of both.
+
+A policy π[s,·] enters a decision process through λ[s,a] = d[s] π[s,a] alone, where d[s] >= 0 says how
+often state s is visited. In λ everything is linear:
+
+    d[s] π[s,a]  →  λ[s,a],      d[s]  →  Σ_a λ[s,a]
+
+as the entries of π[s,·] sum to 1. The visits are a variable, or the solution of a linear system
+N(π) d = μ, which becomes the row N d = μ: column s of N depends on π[s,·] alone, so that N d is linear in λ.
+The solution of the system is never negative where N is diagonally dominant by columns with entries
+that are not positive off the diagonal (discounted processes), and μ >= 0. The way back is
+π = λ / Σ_a λ; in a state that is never visited any policy will do.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hcmodel.expressions.leaves import Variable
+from hcmodel.facts.expansion import Opaque
+from hcmodel.facts.polynomials import Sums
+from hcmodel.maps.expanded import Evaluation, Expanded, Row
+from hcmodel.maps.map import Map, Obstacle, Points, Step, described, symbol_sums
+from hcmodel.maps.scaling import Scaling, scaled_model
+from hcmodel.solvers.numerics import DATA_ROUNDING
+
+FloatArray = NDArray[np.float64]
+Numbers = NDArray[np.int64]
+
+
+class Occupancy(Map):
+    """λ = d·π; see the module."""
+
+    name = "occupancy"
+    summary = "λ = d π for a policy π and visits d; back: π = λ / Σ λ"
+    literature = "Manne 1960; Altman 1999; Puterman 1994"
+
+    def propose(self, model: Expanded) -> Iterator[Step | Obstacle]:
+        for policy in model.variables:
+            if policy.set.is_distribution and policy.size:
+                visits = _visits(model, policy)
+                if visits is not None:
+                    yield _substituted(model, policy, visits)
+
+
+@dataclass(frozen=True, eq=False)
+class _Visits:
+    """The factor of each distribution, and what these factors are: variables or a solution."""
+
+    symbols: Numbers
+    variables: tuple[Variable, ...]
+    functions: tuple[Opaque, ...]
+
+
+def _visits(model: Expanded, policy: Variable) -> _Visits | None:
+    """The symbol that stands most often with each distribution of a policy."""
+    symbols = model.symbols
+    own = symbols.of_variable(policy).reshape(-1, policy.shape[-1])
+    states = np.full(symbols.count + 1, -1, dtype=np.int64)
+    states[own.reshape(-1) + 1] = np.repeat(np.arange(own.shape[0]), own.shape[1])
+    counts: dict[int, dict[int, int]] = {}
+    for sums in model.arrays:
+        digits = sums.digits
+        state = states[digits]
+        rows = np.flatnonzero((state >= 0).sum(axis=1) == 1)
+        for row in rows:
+            which = int(state[row].max())
+            for digit in digits[row].tolist():
+                if digit and states[digit] < 0:
+                    place = counts.setdefault(which, {})
+                    place[digit - 1] = place.get(digit - 1, 0) + 1
+    found = np.full(own.shape[0], -1, dtype=np.int64)
+    variables: dict[Variable, None] = {}
+    functions: dict[int, Opaque] = {}
+    for state, partners in counts.items():
+        for symbol in sorted(partners, key=lambda each: -partners[each]):
+            source, _ = symbols.source(symbol)
+            if isinstance(source, Variable):
+                if (np.asarray(source.lower) >= 0).all() and not source.set.is_distribution:
+                    variables[source] = None
+                    found[state] = symbol
+                    break
+            elif source.atom.equation is not None and len(source.shape) == 1:
+                functions[source.start] = source
+                found[state] = symbol
+                break
+    if (
+        len(functions) == 1
+        and (found < 0).any()
+        and next(iter(functions.values())).shape[0] == found.size
+    ):
+        start = next(iter(functions))  # states that no reward depends on
+        taken = set(found.tolist())
+        free = [start + i for i in range(found.size) if start + i not in taken]
+        if len(free) == int((found < 0).sum()):
+            found[found < 0] = free
+    if (found < 0).any() or np.unique(found).size < found.size:
+        return None
+    return _Visits(found, tuple(variables), tuple(functions.values()))
+
+
+def _substituted(model: Expanded, policy: Variable, visits: _Visits) -> Step | Obstacle:
+    symbols, coding = model.symbols, model.symbols.coding
+    rows: list[Row] = []
+    for function in visits.functions:
+        if not _never_negative(model, function, policy):
+            return Obstacle("occupancy", "the visits are not known to be nonnegative")
+        numbers = function.start + np.arange(int(np.prod(function.shape, dtype=int)))
+        unknown = Sums.symbols(numbers.reshape(function.shape), coding)
+        assert function.atom.equation is not None
+        rows.append(Row(function.atom.equation(function.arguments, unknown), "==", None))  # type: ignore[arg-type,unused-ignore]
+    names = [*(v.name for v in visits.variables), *("visits" for _ in visits.functions)]
+    new = Variable(policy.shape, name=f"{'·'.join(names[:1])}·{policy.name}", nonneg=True)
+    numbers = symbols.of_variable(new).reshape(-1, policy.shape[-1])
+    own = symbols.of_variable(policy).reshape(-1, policy.shape[-1])
+    factors = {
+        int(s): Sums.merged(
+            (), np.zeros(line.size, dtype=np.intp), line + 1, np.ones(line.size), coding
+        )
+        for s, line in zip(visits.symbols, numbers, strict=True)
+    }
+    products = {
+        int(x): (int(u), int(visits.symbols[state]))
+        for state in range(own.shape[0])
+        for x, u in zip(own[state], numbers[state], strict=True)
+    }
+    rows += _bounds(model, policy, own, visits)
+    rewriting = Scaling(
+        symbols, products, factors, np.concatenate([own.reshape(-1), visits.symbols])
+    )
+    gone = (policy, *visits.variables)
+    after = scaled_model(model, rewriting, gone=gone, new=(new,), rows=rows)
+    if isinstance(after, np.ndarray):
+        word = described(symbols, int(after[0]))
+        return Obstacle("occupancy", f"{word} stands where {new.name} does not reach")
+    return _Policy(policy, visits, new, after)
+
+
+def _bounds(model: Expanded, policy: Variable, own: Numbers, visits: _Visits) -> list[Row]:
+    """Bounds on the policy and on visits that are variables, as rows."""
+    symbols, coding, rows = model.symbols, model.symbols.coding, list[Row]()
+    ends = [
+        np.broadcast_to(end, policy.shape).reshape(own.shape)
+        for end in (policy.lower, policy.upper)
+    ]
+    for end, sign, trivial in ((ends[0], -1.0, 0.0), (ends[1], 1.0, 1.0)):
+        tight = np.isfinite(end) & (sign * end < sign * trivial)
+        if tight.any():
+            states = np.nonzero(tight)[0]
+            x = symbol_sums(symbols, own[tight]) - Sums.constant(end[tight], coding)
+            s = symbol_sums(symbols, visits.symbols[states])
+            rows.append(Row(x.times(s).scaled(sign), "<=", None))
+    for variable in visits.variables:
+        flat = symbol_sums(symbols, symbols.of_variable(variable)).reshaped((variable.size,))
+        low, high = np.ravel(variable.lower), np.ravel(variable.upper)
+        if (low > 0).any():
+            rows.append(Row(Sums.constant(low, coding) - flat, "<=", None))
+        if np.isfinite(high).any():
+            places = np.flatnonzero(np.isfinite(high))
+            part = flat.taken(places, (places.size,)) - Sums.constant(high[places], coding)
+            rows.append(Row(part, "<=", None))
+    return rows
+
+
+def _never_negative(model: Expanded, function: Opaque, policy: Variable) -> bool:
+    """Whether the solution of the system is nonnegative for every policy; see the module."""
+    if len(function.arguments) != 2 or not function.arguments[1].is_constant:
+        return False
+    if (function.arguments[1].value < 0).any():
+        return False
+    matrix = function.arguments[0]
+    size = matrix.shape[0]
+    own = model.symbols.of_variable(policy).reshape(-1, policy.shape[-1])
+    state = np.full(model.symbols.count + 1, -1, dtype=np.int64)
+    state[own.reshape(-1) + 1] = np.repeat(np.arange(own.shape[0]), own.shape[1])
+    action = np.full(model.symbols.count + 1, -1, dtype=np.int64)
+    action[own.reshape(-1) + 1] = np.tile(np.arange(own.shape[1]), own.shape[0])
+    digits = matrix.digits
+    if (digits[:, 1:] > 0).any():
+        return False
+    digit = digits[:, 0]
+    if ((digit > 0) & (state[digit] < 0)).any():
+        return False
+    columns = matrix.entry % size
+    fixed = np.zeros((size, size))
+    plain = digit == 0
+    fixed[matrix.entry[plain] // size, columns[plain]] = matrix.weight[plain]
+    # one column for each pair of a column and an action; each column has to depend on one state
+    owner = np.full(size, -1, dtype=np.int64)
+    owner[columns[~plain]] = state[digit[~plain]]
+    if (owner[columns[~plain]] != state[digit[~plain]]).any():
+        return False
+    whole = np.repeat(fixed[:, :, None], own.shape[1], axis=2)
+    np.add.at(
+        whole,
+        (matrix.entry[~plain] // size, columns[~plain], action[digit[~plain]]),
+        matrix.weight[~plain],
+    )
+    diagonal = whole[np.arange(size), np.arange(size)]
+    off = whole.copy()
+    off[np.arange(size), np.arange(size)] = 0.0
+    # strictly positive column sums: diagonally dominant, so that the inverse is nonnegative
+    return bool((off <= 0).all() and (diagonal + off.sum(axis=0) > DATA_ROUNDING * diagonal).all())
+
+
+class _Policy(Step):
+    """π and d in place of λ."""
+
+    name = "occupancy"
+
+    def __init__(self, policy: Variable, visits: _Visits, new: Variable, after: Expanded) -> None:
+        self.gone = (policy, *visits.variables)
+        self.new = (new,)
+        self.after = after
+        self._visits = visits
+
+    def forward(self, point: Points) -> None:
+        symbols = symbol_sums(self.after.symbols, self._visits.symbols)
+        visits = Evaluation(self.after.symbols, point).of(symbols)
+        policy = point[self.gone[0]]
+        point[self.new[0]] = policy * visits.reshape(*policy.shape[:-1], 1)
+
+    def back(self, point: Points) -> None:
+        occupancy = np.maximum(point[self.new[0]], 0.0)
+        visits = occupancy.sum(axis=-1, keepdims=True)
+        seen = visits > np.finfo(float).tiny
+        share = np.where(seen, occupancy / np.where(seen, visits, 1.0), 1.0 / occupancy.shape[-1])
+        point[self.gone[0]] = share
+        flat = visits.reshape(-1)
+        for variable in self._visits.variables:
+            numbers = self.after.symbols.of_variable(variable)
+            values = np.array(variable.set.expand(np, variable.set.domain().middle()), dtype=float)
+            for place, symbol in enumerate(self._visits.symbols.tolist()):
+                values[numbers == symbol] = flat[place]
+            point[variable] = values
+
+    def equations(self) -> list[str]:
+        return [f"{self.new[0].name} = visits * {self.gone[0].name}"]
