@@ -51,7 +51,8 @@ ShapeRule = Callable[[str, Sequence[Shape], dict[str, Any]], Shape]
 Prepare = Callable[[str, Sequence[Shape], dict[str, Any]], dict[str, Any]]
 TakesSparse = Callable[[Sequence[Any]], bool]
 Definition = Callable[[Sequence[Expression], dict[str, Any]], Expression]
-Equation = Callable[[Sequence[Expression], Expression], Expression]
+# Of expressions, or of anything else with their operators.
+Equation = Callable[[Sequence[Any], Any], Any]
 UNKNOWN = Curvature.UNKNOWN
 NO_INVERSE: Always[Inverse | None] = Always(None)
 NO_PIECES: Always[Pieces | None] = Always(None)

@@ -19,8 +19,6 @@ from hcmodel.atoms.rules import (
     Params,
     Sign,
 )
-from hcmodel.expressions.node import Expression
-from hcmodel.expressions.table import ATOMS
 from hcmodel.atoms.shape_rules import (
     elementwise,
     reduced,
@@ -29,6 +27,8 @@ from hcmodel.atoms.shape_rules import (
     with_axes,
     with_axes_of_nonempty,
 )
+from hcmodel.expressions.node import Expression
+from hcmodel.expressions.table import ATOMS
 
 
 def _shift(a: Any, axis: Any) -> Any:

@@ -27,7 +27,7 @@ from hcmodel.expressions.leaves import Apply, Expression, Variable
 from hcmodel.expressions.shapes import Shape
 from hcmodel.expressions.sparse_data import dense
 from hcmodel.expressions.table import ATOMS
-from hcmodel.facts.polynomials import ONE, Coding, Sums, TooLarge, added, contracted, stacked
+from hcmodel.facts.polynomials import ONE, Coding, Sums, TooLargeError, added, contracted, stacked
 
 FloatArray = NDArray[np.float64]
 Numbers = NDArray[np.int64]
@@ -46,6 +46,12 @@ class Opaque:
     shape: Shape
     start: int
     """The first of its symbols."""
+
+    @property
+    def numbers(self) -> Numbers:
+        """Its symbols."""
+        size = int(np.prod(self.shape, dtype=int))
+        return self.start + np.arange(size, dtype=np.int64).reshape(self.shape)
 
 
 @dataclass
@@ -135,7 +141,7 @@ class Symbols:
                 np.bincount(sums.entry, weights=each, minlength=sums.size).reshape(sums.shape)
                 for each in (np.minimum(*pair), np.maximum(*pair))
             ]
-        return found[0], found[1]
+        return np.asarray(found[0], dtype=float), np.asarray(found[1], dtype=float)
 
     def argument(self, sums: Sums) -> Argument:
         """What the rules of an atom may know of an argument."""
@@ -148,7 +154,7 @@ class Symbols:
         start = self.count
         self.count += low.size
         if self.count + 1 >= 1 << self.coding.bits:
-            raise TooLarge
+            raise TooLargeError
         self._starts.append(start)
         self.lower.append(np.ravel(low).astype(float))
         self.upper.append(np.ravel(high).astype(float))
@@ -266,7 +272,7 @@ class Expansion:
                 )
             labels = _contraction(inner, [each.shape for each in arguments])
             assert labels is not None
-            first, last = labels.split("->")[1]
+            first, last = list(labels.split("->")[1])
             subscripts = labels.split("->")[0].replace(last, first) + "->"
             return contracted([self._sums(each) for each in arguments], subscripts, ())
         arguments = [self.values[i] for i in step.arguments]
@@ -274,7 +280,7 @@ class Expansion:
             return step.fold(self.values)
         try:
             found = self._applied(step, arguments)
-        except TooLarge:
+        except TooLargeError:
             found = None
         return self._function(step, arguments) if found is None else found.reshaped(step.shape)
 
@@ -329,7 +335,8 @@ class Expansion:
                 factors = np.asarray(atom.function(np, *ones, **step.params), dtype=float)
             if not np.isfinite(factors).all():
                 return None
-            return own.broadcast(step.shape).scaled(np.broadcast_to(factors, step.shape))
+            wide: Sums = own.broadcast(step.shape)
+            return wide.scaled(np.broadcast_to(factors, step.shape))
         facts = [self.symbols.argument(self._sums(each)) for each in arguments]
         exponents = atom.exponents(facts, step.params)
         if exponents is None or any(each is None for each in exponents):
@@ -356,7 +363,7 @@ class Expansion:
         power = float(powers[0])
         if base.is_constant:
             with np.errstate(all="ignore"):
-                return Sums.constant(base.value**power, self.coding)
+                return Sums.constant(np.power(base.value, power), self.coding)
         if power == 1:
             return base
         single = base.counts.max(initial=0) <= 1
@@ -424,7 +431,6 @@ class Expansion:
 
     def _logarithm(self, base: Sums) -> Sums | None:
         """log(w · a · b^p) = log w + log a + p · log b, for positive factors."""
-        low, _ = self.symbols.interval(base)
         if base.counts.max(initial=0) > 1 or not base.counts.all() or (base.weight <= 0).any():
             return None
         parts = [Sums.constant(np.log(base.weight).reshape(base.shape), self.coding)]

@@ -32,7 +32,7 @@ MOST_TERMS = 2_000_000
 ONE: int = 0  # the key of the empty product
 
 
-class TooLarge(Exception):
+class TooLargeError(Exception):
     """A product has more factors, or an array more terms, than are worth looking at."""
 
 
@@ -62,7 +62,7 @@ class Coding:
         ordered = -np.sort(-digits, axis=1)
         if ordered.shape[1] > self.most:
             if ordered[:, self.most :].any():
-                raise TooLarge
+                raise TooLargeError
             ordered = ordered[:, : self.most]
         shifts = self.bits * np.arange(ordered.shape[1])
         return np.asarray((ordered << shifts).sum(axis=1))
@@ -107,7 +107,7 @@ class Sums:
     ) -> Sums:
         """Equal products of an entry added up; what cancels to rounding is 0."""
         if entry.size > MOST_TERMS:
-            raise TooLarge
+            raise TooLargeError
         order = np.lexsort((key, entry))
         entry, key, weight = entry[order], key[order], weight[order]
         if entry.size:
@@ -199,7 +199,7 @@ class Sums:
         one, two = self.broadcast(shape), other.broadcast(shape)
         counts = two.counts
         if int(counts[one.entry].sum()) > MOST_TERMS:
-            raise TooLarge
+            raise TooLargeError
         first = np.repeat(np.arange(one.entry.size), counts[one.entry])
         second = spans(counts, one.entry)
         key = self.coding.times(one.key[first], two.key[second])
@@ -224,7 +224,7 @@ class Sums:
         return contracted([self, other], f"{left},{right}->{output}", shape)
 
     @property
-    def T(self) -> Sums:
+    def T(self) -> Sums:  # noqa: N802, as numpy has it
         return self.transposed()
 
     def transposed(self) -> Sums:
@@ -285,12 +285,12 @@ def contracted(factors: Sequence[Sums], subscripts: str, shape: Shape) -> Sums:
     labels = inputs.split(",")
     values = [each.value if each.is_constant else None for each in factors]
     constant = next((i for i, each in enumerate(values) if each is not None), None)
-    filled = () if constant is None else np.nonzero(np.atleast_1d(values[constant]))
-    if constant is not None and not factors[constant].shape:
-        filled = ()
+    filled: tuple[IndexArray, ...] = ()
+    if constant is not None and factors[constant].shape:
+        filled = np.nonzero(factors[constant].value)
     index = combinations(labels, [each.shape for each in factors], constant, filled)
     if index is None:
-        raise TooLarge
+        raise TooLargeError
     count = next(iter(index.values())).size if index else 1
     product: Sums | None = None
     weights = np.ones(count)

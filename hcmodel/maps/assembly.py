@@ -178,14 +178,15 @@ def _times(rows: Any, columns: Any, weights: Any, count: int, vector: Expression
     """A matrix, given by its entries, times a vector; nothing where it is the identity."""
     shape = count, vector.size
     matrix = scipy.sparse.csr_array((weights, (rows, columns)), shape=shape)
-    if count == vector.size and matrix.nnz == count and (matrix.indices == np.arange(count)).all():
-        if (np.diff(matrix.indptr) == 1).all():
-            return vector if (matrix.data == 1).all() else vector * matrix.data
+    square = count == vector.size and matrix.nnz == count
+    if (
+        square
+        and (np.diff(matrix.indptr) == 1).all()
+        and (matrix.indices == np.arange(count)).all()
+    ):
+        return vector if (matrix.data == 1).all() else vector * matrix.data
     if count == 1:
         return as_expression(matrix.toarray()[0]) @ vector
     if max(shape) <= SMALL or matrix.nnz > FILLED * shape[0] * shape[1]:
         return as_expression(matrix.toarray()) @ vector
     return as_expression(matrix) @ vector
-
-
-__all__ = ["ONE", "Assembly"]

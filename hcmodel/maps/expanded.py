@@ -113,7 +113,7 @@ class Evaluation:
             numbers[symbol + 1] = np.ravel(own)[place]
         products = sums.weight * np.prod(numbers[sums.digits], axis=1)
         found = np.bincount(sums.entry, weights=products, minlength=sums.size)
-        return found.reshape(sums.shape)
+        return np.asarray(found.reshape(sums.shape), dtype=float)
 
     def _function(self, function: Opaque) -> FloatArray:
         found = self._functions.get(function.start)

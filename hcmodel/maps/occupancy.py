@@ -6,7 +6,8 @@ often state s is visited. In λ everything is linear:
     d[s] π[s,a]  →  λ[s,a],      d[s]  →  Σ_a λ[s,a]
 
 as the entries of π[s,·] sum to 1. The visits are a variable, or the solution of a linear system
-N(π) d = μ, which becomes the row N d = μ: column s of N depends on π[s,·] alone, so that N d is linear in λ.
+N(π) d = μ, which becomes the row N d = μ: column s of N depends on π[s,·] alone, so that N d is linear in
+λ.
 The solution of the system is never negative where N is diagonally dominant by columns with entries
 that are not positive off the diagonal (discounted processes), and μ >= 0. The way back is
 π = λ / Σ_a λ; in a state that is never visited any policy will do.
@@ -62,45 +63,57 @@ def _visits(model: Expanded, policy: Variable) -> _Visits | None:
     own = symbols.of_variable(policy).reshape(-1, policy.shape[-1])
     states = np.full(symbols.count + 1, -1, dtype=np.int64)
     states[own.reshape(-1) + 1] = np.repeat(np.arange(own.shape[0]), own.shape[1])
-    counts: dict[int, dict[int, int]] = {}
-    for sums in model.arrays:
-        digits = sums.digits
-        state = states[digits]
-        rows = np.flatnonzero((state >= 0).sum(axis=1) == 1)
-        for row in rows:
-            which = int(state[row].max())
-            for digit in digits[row].tolist():
-                if digit and states[digit] < 0:
-                    place = counts.setdefault(which, {})
-                    place[digit - 1] = place.get(digit - 1, 0) + 1
     found = np.full(own.shape[0], -1, dtype=np.int64)
     variables: dict[Variable, None] = {}
     functions: dict[int, Opaque] = {}
-    for state, partners in counts.items():
-        for symbol in sorted(partners, key=lambda each: -partners[each]):
+    for state, partners in _partners(model, states).items():
+        for symbol in partners:
             source, _ = symbols.source(symbol)
             if isinstance(source, Variable):
-                if (np.asarray(source.lower) >= 0).all() and not source.set.is_distribution:
-                    variables[source] = None
-                    found[state] = symbol
-                    break
-            elif source.atom.equation is not None and len(source.shape) == 1:
+                if (np.asarray(source.lower) < 0).any() or source.set.is_distribution:
+                    continue
+                variables[source] = None
+            elif source.atom.equation is None or len(source.shape) != 1:
+                continue
+            else:
                 functions[source.start] = source
-                found[state] = symbol
-                break
-    if (
-        len(functions) == 1
-        and (found < 0).any()
-        and next(iter(functions.values())).shape[0] == found.size
-    ):
-        start = next(iter(functions))  # states that no reward depends on
-        taken = set(found.tolist())
-        free = [start + i for i in range(found.size) if start + i not in taken]
-        if len(free) == int((found < 0).sum()):
-            found[found < 0] = free
+            found[state] = symbol
+            break
+    found = _completed(found, list(functions.values()))
     if (found < 0).any() or np.unique(found).size < found.size:
         return None
     return _Visits(found, tuple(variables), tuple(functions.values()))
+
+
+def _partners(model: Expanded, states: Numbers) -> dict[int, list[int]]:
+    """The symbols that stand in products with entries of each distribution, the most frequent first."""
+    pairs: list[Numbers] = []
+    for sums in model.arrays:
+        digits = sums.digits
+        state = states[digits]
+        rows = (state >= 0).sum(axis=1) == 1
+        own = np.repeat(state[rows].max(axis=1), digits.shape[1])
+        other = digits[rows].reshape(-1)
+        kept = (other > 0) & (states[other] < 0)
+        pairs.append(np.column_stack([own[kept], other[kept] - 1]))
+    every, counts = np.unique(np.concatenate(pairs), axis=0, return_counts=True)
+    order = np.argsort(-counts, kind="stable")
+    found: dict[int, list[int]] = {}
+    for state, symbol in every[order].tolist():
+        found.setdefault(state, []).append(symbol)
+    return found
+
+
+def _completed(found: Numbers, functions: list[Opaque]) -> Numbers:
+    """States that stand in no product, as nothing is earned there, have the visits that are left."""
+    missing = found < 0
+    if not missing.any() or len(functions) != 1 or functions[0].shape[0] != found.size:
+        return found
+    every = functions[0].start + np.arange(found.size)
+    free = np.setdiff1d(every, found)
+    if free.size == int(missing.sum()):
+        found[missing] = free
+    return found
 
 
 def _substituted(model: Expanded, policy: Variable, visits: _Visits) -> Step | Obstacle:
@@ -109,10 +122,9 @@ def _substituted(model: Expanded, policy: Variable, visits: _Visits) -> Step | O
     for function in visits.functions:
         if not _never_negative(model, function, policy):
             return Obstacle("occupancy", "the visits are not known to be nonnegative")
-        numbers = function.start + np.arange(int(np.prod(function.shape, dtype=int)))
-        unknown = Sums.symbols(numbers.reshape(function.shape), coding)
+        unknown = Sums.symbols(function.numbers, coding)
         assert function.atom.equation is not None
-        rows.append(Row(function.atom.equation(function.arguments, unknown), "==", None))  # type: ignore[arg-type,unused-ignore]
+        rows.append(Row(function.atom.equation(function.arguments, unknown), "==", None))
     names = [*(v.name for v in visits.variables), *("visits" for _ in visits.functions)]
     new = Variable(policy.shape, name=f"{'·'.join(names[:1])}·{policy.name}", nonneg=True)
     numbers = symbols.of_variable(new).reshape(-1, policy.shape[-1])
@@ -121,7 +133,7 @@ def _substituted(model: Expanded, policy: Variable, visits: _Visits) -> Step | O
         int(s): Sums.merged(
             (), np.zeros(line.size, dtype=np.intp), line + 1, np.ones(line.size), coding
         )
-        for s, line in zip(visits.symbols, numbers, strict=True)
+        for s, line in zip(visits.symbols.tolist(), list(numbers), strict=True)
     }
     products = {
         int(x): (int(u), int(visits.symbols[state]))

@@ -68,8 +68,9 @@ def _partners(model: Expanded, matrix: Variable) -> list[Variable]:
         for digit in np.unique(digits[rows]).tolist():
             if digit:
                 source, _ = model.symbols.source(digit - 1)
-                free = isinstance(source, Variable) and not source.set.is_symmetric
-                if free and not source.set.is_distribution:
+                if isinstance(source, Variable) and not (
+                    source.set.is_symmetric or source.set.is_distribution
+                ):
                     found[source] = None
     return list(found)
 

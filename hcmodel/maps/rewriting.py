@@ -86,7 +86,7 @@ def substituted(sums: Sums, changes: Mapping[int, Sums]) -> Sums:
     digits = sums.digits
     wanted = np.array(sorted(changes), dtype=np.int64) + 1
     hit = np.isin(digits, wanted)
-    touched = hit.any(axis=1)
+    touched: NDArray[np.bool_] = np.asarray(hit.any(axis=1))
     if not touched.any():
         return sums
     parts = [sums.chosen(~touched)]

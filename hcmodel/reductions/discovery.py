@@ -11,7 +11,7 @@ from collections import deque
 from dataclasses import dataclass, field
 
 from hcmodel.expressions.model import Model
-from hcmodel.facts.polynomials import TooLarge
+from hcmodel.facts.polynomials import TooLargeError
 from hcmodel.maps.catalogue import MAPS
 from hcmodel.maps.expanded import Expanded
 from hcmodel.maps.map import Obstacle, Step
@@ -47,7 +47,7 @@ def discover(model: Model) -> Discovery:
     found = Discovery()
     try:
         start = Expanded.of(model)
-    except TooLarge:
+    except TooLargeError:
         return found
     pending: deque[tuple[Expanded, tuple[Step, ...]]] = deque([(start, ())])
     trials = 0
