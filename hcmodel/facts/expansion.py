@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import bisect
 from collections import Counter
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -103,6 +103,19 @@ class Symbols:
         """The variable or function that a symbol belongs to, and the place of its entry."""
         place = bisect.bisect_right(self._starts, symbol) - 1
         return self._sources[place], symbol - self._starts[place]
+
+    def grouped(self, symbols: Numbers) -> Iterator[tuple[Variable | Opaque, Numbers, Numbers]]:
+        """Sorted symbols by what they belong to, with the places of their entries."""
+        owner = np.searchsorted(self._starts, symbols, side="right") - 1
+        for each in np.unique(owner).tolist():
+            own = symbols[owner == each]
+            yield self._sources[each], own - self._starts[each], own
+
+    def functions(self, symbols: Numbers) -> list[Opaque]:
+        """The functions that some symbols belong to, each once."""
+        owner = np.searchsorted(self._starts, symbols, side="right") - 1
+        sources = [self._sources[each] for each in np.unique(owner).tolist()]
+        return [each for each in sources if isinstance(each, Opaque)]
 
     def function(self, symbol: int) -> Opaque | None:
         """The function of a single entry that a symbol is; None for anything else."""

@@ -9,6 +9,7 @@ A product is a number: the symbols, sorted, are its digits. All operations work 
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -53,8 +54,9 @@ class Coding:
         return KEY_BITS // self.bits
 
     def digits(self, keys: Keys) -> Digits:
-        """The symbols + 1 of each product in decreasing order, filled up with 0."""
-        shifts = self.bits * np.arange(self.most)
+        """The symbols + 1 of each product in decreasing order, filled up with 0 to the longest."""
+        longest = max(-(-int(keys.max(initial=0)).bit_length() // self.bits), 1)
+        shifts = self.bits * np.arange(longest)
         return (keys[:, None] >> shifts) & ((1 << self.bits) - 1)
 
     def keys(self, digits: Digits) -> Keys:
@@ -73,9 +75,7 @@ class Coding:
             return two
         if not two.any():
             return one
-        pair = self.digits(one), self.digits(two)
-        used = [int((each > 0).sum(axis=1).max(initial=0)) for each in pair]
-        return self.keys(np.hstack([each[:, :most] for each, most in zip(pair, used, strict=True)]))
+        return self.keys(np.hstack([self.digits(one), self.digits(two)]))
 
 
 @dataclass(frozen=True, eq=False)
@@ -128,12 +128,12 @@ class Sums:
     def size(self) -> int:
         return int(np.prod(self.shape, dtype=int))
 
-    @property
+    @functools.cached_property
     def counts(self) -> IndexArray:
         """The number of terms of each entry."""
         return np.bincount(self.entry, minlength=self.size)
 
-    @property
+    @functools.cached_property
     def digits(self) -> Digits:
         return self.coding.digits(self.key)
 
@@ -156,8 +156,14 @@ class Sums:
 
     def symbols_used(self) -> NDArray[np.int64]:
         """The symbols that occur, sorted."""
-        found = np.unique(self.digits)
-        return found[found > 0] - 1
+        return self._used
+
+    @functools.cached_property
+    def _used(self) -> NDArray[np.int64]:
+        digits = self.digits
+        marks = np.zeros(int(digits.max(initial=0)) + 1, dtype=bool)
+        marks[digits.reshape(-1)] = True
+        return np.flatnonzero(marks[1:])
 
     def chosen(self, marks: NDArray[np.bool_]) -> Sums:
         """Some of the terms."""

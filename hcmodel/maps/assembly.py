@@ -119,16 +119,18 @@ class Assembly:
 
     def _linear(self, sums: Sums) -> list[Expression]:
         """Matrices times the vectors that the symbols belong to."""
-        columns: dict[int, tuple[Expression, list[int], list[int]]] = {}
-        symbols = sums.key - 1
-        for number, symbol in enumerate(symbols.tolist()):
-            vector, place = self._place(symbol)
-            _, terms, places = columns.setdefault(id(vector), (vector, [], []))
-            terms.append(number)
-            places.append(place)
+        used = sums.symbols_used()
+        pairs = [self._place(symbol) for symbol in used.tolist()]
+        vectors = {id(vector): vector for vector, _ in pairs}
+        order = {each: number for number, each in enumerate(vectors)}
+        which = np.array([order[id(vector)] for vector, _ in pairs], dtype=np.intp)
+        places = np.array([place for _, place in pairs], dtype=np.intp)
+        index = np.searchsorted(used, sums.key - 1)
         parts = []
-        for vector, terms, places in columns.values():
-            parts.append(_times(sums.entry[terms], places, sums.weight[terms], sums.size, vector))
+        for number, vector in enumerate(vectors.values()):
+            own = which[index] == number
+            columns = places[index[own]]
+            parts.append(_times(sums.entry[own], columns, sums.weight[own], sums.size, vector))
         return parts
 
     def _products(self, sums: Sums, degree: int) -> list[Expression]:
@@ -147,8 +149,8 @@ class Assembly:
         numbers = np.asarray(symbols)
         vectors = [self._place(symbol) for symbol in numbers.tolist()]
         if all(vector is vectors[0][0] for vector, _ in vectors):
-            return ATOMS["index"](vectors[0][0], _listed([place for _, place in vectors]))
-        parts = [ATOMS["index"](vector, _listed([place])) for vector, place in vectors]
+            return vectors[0][0][np.array([place for _, place in vectors], dtype=np.intp)]
+        parts = [vector[place : place + 1] for vector, place in vectors]
         return ATOMS["concatenate"](*parts)
 
     def _place(self, symbol: int) -> tuple[Expression, int]:
@@ -168,10 +170,6 @@ class Assembly:
 
 def _frozen(function: Opaque) -> tuple[Any, ...]:
     return tuple(sorted(function.params.items()))
-
-
-def _listed(places: Sequence[int]) -> Any:
-    return (np.array(places, dtype=np.intp),)
 
 
 def _times(rows: Any, columns: Any, weights: Any, count: int, vector: Expression) -> Expression:

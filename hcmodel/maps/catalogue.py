@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from hcmodel.maps.implicit import Implicit
 from hcmodel.maps.map import Map
 from hcmodel.maps.occupancy import Occupancy
 from hcmodel.maps.product import Product
 
-MAPS: tuple[Map, ...] = (Product(), Occupancy())
+MAPS: tuple[Map, ...] = (Product(), Occupancy(), Implicit())

@@ -6,7 +6,7 @@ the last step becomes expressions again in `assembly`.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -69,18 +69,28 @@ class Expanded:
         """The objective and all rows."""
         return [self.objective, *(row.sums for row in self.rows)]
 
+    def everywhere(self) -> Iterator[Sums]:
+        """The objective, all rows, and the arguments of functions in them."""
+        yield from self.arrays
+        for function in self.functions():
+            yield from function.arguments
+
+    def functions(self) -> list[Opaque]:
+        """The functions that are symbols, each once."""
+        return self.symbols.functions(self.used())
+
     def used(self) -> NDArray[np.int64]:
         """The symbols that occur, those inside of functions among them."""
-        found: set[int] = set()
+        found, seen = [], set[int]()
         pending = self.arrays
         while pending:
-            for symbol in pending.pop().symbols_used().tolist():
-                if symbol not in found:
-                    found.add(symbol)
-                    source, _ = self.symbols.source(symbol)
-                    if isinstance(source, Opaque):
-                        pending.extend(source.arguments)
-        return np.array(sorted(found), dtype=np.int64)
+            used = pending.pop().symbols_used()
+            found.append(used)
+            for function in self.symbols.functions(used):
+                if function.start not in seen:
+                    seen.add(function.start)
+                    pending.extend(function.arguments)
+        return np.unique(np.concatenate(found))
 
 
 def _entries(constraint: Any, difference: Sums) -> NDArray[np.intp] | None:
@@ -107,10 +117,9 @@ class Evaluation:
         """The values of an array of sums."""
         used = sums.symbols_used()
         numbers = np.ones(int(used.max(initial=-1)) + 2)  # the first one is the empty factor
-        for symbol in used.tolist():
-            source, place = self.symbols.source(symbol)
+        for source, places, symbols in self.symbols.grouped(used):
             own = self.values[source] if isinstance(source, Variable) else self._function(source)
-            numbers[symbol + 1] = np.ravel(own)[place]
+            numbers[symbols + 1] = np.ravel(own)[places]
         products = sums.weight * np.prod(numbers[sums.digits], axis=1)
         found = np.bincount(sums.entry, weights=products, minlength=sums.size)
         return np.asarray(found.reshape(sums.shape), dtype=float)

@@ -58,37 +58,54 @@ class _Visits:
 
 
 def _visits(model: Expanded, policy: Variable) -> _Visits | None:
-    """The symbol that stands most often with each distribution of a policy."""
+    """The visits of each distribution: by a system that they solve, or by what stands with it."""
     symbols = model.symbols
     own = symbols.of_variable(policy).reshape(-1, policy.shape[-1])
     states = np.full(symbols.count + 1, -1, dtype=np.int64)
     states[own.reshape(-1) + 1] = np.repeat(np.arange(own.shape[0]), own.shape[1])
+    for function in model.functions():
+        if function.atom.equation is not None and len(function.shape) == 1:
+            owner = _owners(function.arguments[0], states)
+            if owner is not None and np.array_equal(np.sort(owner), np.arange(own.shape[0])):
+                visits = np.empty(own.shape[0], dtype=np.int64)
+                visits[owner] = function.numbers
+                return _Visits(visits, (), (function,))
     found = np.full(own.shape[0], -1, dtype=np.int64)
     variables: dict[Variable, None] = {}
-    functions: dict[int, Opaque] = {}
     for state, partners in _partners(model, states).items():
         for symbol in partners:
             source, _ = symbols.source(symbol)
-            if isinstance(source, Variable):
-                if (np.asarray(source.lower) < 0).any() or source.set.is_distribution:
-                    continue
-                variables[source] = None
-            elif source.atom.equation is None or len(source.shape) != 1:
+            if not isinstance(source, Variable) or source.set.is_distribution:
                 continue
-            else:
-                functions[source.start] = source
-            found[state] = symbol
-            break
-    found = _completed(found, list(functions.values()))
+            if (np.asarray(source.lower) >= 0).all():
+                variables[source] = None
+                found[state] = symbol
+                break
     if (found < 0).any() or np.unique(found).size < found.size:
         return None
-    return _Visits(found, tuple(variables), tuple(functions.values()))
+    return _Visits(found, tuple(variables), ())
+
+
+def _owners(matrix: Sums, states: Numbers) -> Numbers | None:
+    """The state whose distribution each column of a matrix is affine in; None where one has none."""
+    digits = matrix.digits
+    if (digits[:, 1:] > 0).any():
+        return None
+    digit = digits[:, 0]
+    varying = digit > 0
+    state = states[digit[varying]]
+    columns = matrix.entry[varying] % matrix.shape[1]
+    owner = np.full(matrix.shape[1], -1, dtype=np.int64)
+    owner[columns] = state
+    if (owner < 0).any() or (owner[columns] != state).any():
+        return None
+    return owner
 
 
 def _partners(model: Expanded, states: Numbers) -> dict[int, list[int]]:
     """The symbols that stand in products with entries of each distribution, the most frequent first."""
     pairs: list[Numbers] = []
-    for sums in model.arrays:
+    for sums in model.everywhere():
         digits = sums.digits
         state = states[digits]
         rows = (state >= 0).sum(axis=1) == 1
@@ -101,18 +118,6 @@ def _partners(model: Expanded, states: Numbers) -> dict[int, list[int]]:
     found: dict[int, list[int]] = {}
     for state, symbol in every[order].tolist():
         found.setdefault(state, []).append(symbol)
-    return found
-
-
-def _completed(found: Numbers, functions: list[Opaque]) -> Numbers:
-    """States that stand in no product, as nothing is earned there, have the visits that are left."""
-    missing = found < 0
-    if not missing.any() or len(functions) != 1 or functions[0].shape[0] != found.size:
-        return found
-    every = functions[0].start + np.arange(found.size)
-    free = np.setdiff1d(every, found)
-    if free.size == int(missing.sum()):
-        found[missing] = free
     return found
 
 
@@ -187,25 +192,13 @@ def _never_negative(model: Expanded, function: Opaque, policy: Variable) -> bool
     matrix = function.arguments[0]
     size = matrix.shape[0]
     own = model.symbols.of_variable(policy).reshape(-1, policy.shape[-1])
-    state = np.full(model.symbols.count + 1, -1, dtype=np.int64)
-    state[own.reshape(-1) + 1] = np.repeat(np.arange(own.shape[0]), own.shape[1])
     action = np.full(model.symbols.count + 1, -1, dtype=np.int64)
     action[own.reshape(-1) + 1] = np.tile(np.arange(own.shape[1]), own.shape[0])
-    digits = matrix.digits
-    if (digits[:, 1:] > 0).any():
-        return False
-    digit = digits[:, 0]
-    if ((digit > 0) & (state[digit] < 0)).any():
-        return False
+    digit = matrix.digits[:, 0]
     columns = matrix.entry % size
     fixed = np.zeros((size, size))
     plain = digit == 0
     fixed[matrix.entry[plain] // size, columns[plain]] = matrix.weight[plain]
-    # one column for each pair of a column and an action; each column has to depend on one state
-    owner = np.full(size, -1, dtype=np.int64)
-    owner[columns[~plain]] = state[digit[~plain]]
-    if (owner[columns[~plain]] != state[digit[~plain]]).any():
-        return False
     whole = np.repeat(fixed[:, :, None], own.shape[1], axis=2)
     np.add.at(
         whole,

@@ -17,7 +17,7 @@ linear in Y: so the products K[a,i] P[i,l] must stand with equal weights for all
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 import scipy
@@ -26,7 +26,7 @@ from numpy.typing import NDArray
 from hcmodel.expressions.leaves import Variable
 from hcmodel.expressions.table import ATOMS
 from hcmodel.facts.polynomials import Sums, added
-from hcmodel.maps.expanded import Expanded, Row
+from hcmodel.maps.expanded import Evaluation, Expanded, Row
 from hcmodel.maps.map import Map, Obstacle, Points, Step, applied, described
 from hcmodel.maps.rewriting import Rewriting
 from hcmodel.solvers.numerics import DATA_ROUNDING, PRODUCT_ROUNDING
@@ -62,7 +62,7 @@ def _partners(model: Expanded, matrix: Variable) -> list[Variable]:
     """The variables that stand in products with entries of a matrix."""
     own = np.unique(model.symbols.of_variable(matrix)) + 1
     found: dict[Variable, None] = {}
-    for sums in _everywhere(model):
+    for sums in model.everywhere():
         digits = sums.digits
         rows = np.isin(digits, own).any(axis=1)
         for digit in np.unique(digits[rows]).tolist():
@@ -75,67 +75,78 @@ def _partners(model: Expanded, matrix: Variable) -> list[Variable]:
     return list(found)
 
 
-def _everywhere(model: Expanded) -> Iterator[Sums]:
-    """All sums of a model, those inside of functions among them."""
-    yield from model.arrays
-    for symbol in model.used().tolist():
-        source, place = model.symbols.source(symbol)
-        if not isinstance(source, Variable) and place == 0:
-            yield from source.arguments
-
-
 def _substituted(
     model: Expanded, gain: Variable, numbers: Numbers, matrix: Variable, turned: bool
 ) -> Step | Obstacle:
     left, right = (f"{gain.name}.T" if turned else gain.name), matrix.name
-    new = Variable(
-        numbers.shape, name=f"{left} @ {right}".replace(".T @ ", "ᵀ·").replace(" @ ", "·")
-    )
+    new = Variable(numbers.shape, name=f"{left} @ {right}")
     rewriting = _Products(model, numbers, matrix, new)
-    split = [_split(row, rewriting) for row in model.rows]
-    plain = replace(model, rows=tuple(row for row, _ in split))
-    rows = [block for _, block in split if block is not None]
-    after = applied(plain, rewriting, gone=[gain], new=[new, *rewriting.slacks], rows=rows)
+    rows, inequalities = list[Row](), list[Inequality]()
+    for row in model.rows:
+        found = _inequality(model, row, rewriting)
+        if found is None:
+            rows.append(row)
+        elif isinstance(found, Obstacle):
+            return found
+        else:
+            inequalities.append(found)
+    plain = replace(model, rows=tuple(rows))
+    gone = [gain, *(each.slack for each in inequalities if each.slack is not None)]
+    blocks = [each.block for each in inequalities]
+    more = [Row(each.sums, "==", None, entries=each.entries) for each in inequalities]
+    after = applied(plain, rewriting, gone=gone, new=[new, *blocks], rows=more)
     if isinstance(after, np.ndarray):
         word = described(model.symbols, int(after[0]))
         return Obstacle("product", f"{word} is not affine in ({matrix.name}, {left} @ {right})")
-    step = _Gain(gain, matrix, new, turned, f"{new.name} = {left} @ {right}")
-    step.after = after
-    step.new = (new, *rewriting.slacks)
-    step.blocks = tuple(rewriting.blocks)
-    if gain.has_bounds:
-        step.released = (gain.name,)
-    return step
+    return _Gain(gain, matrix, new, turned, tuple(inequalities), after)
 
 
 class _Gain(Step):
-    """K in place of Y."""
+    """K in place of Y, and slacks in place of the blocks of matrix inequalities."""
 
     name = "product"
 
     def __init__(
-        self, gain: Variable, matrix: Variable, new: Variable, turned: bool, text: str
+        self,
+        gain: Variable,
+        matrix: Variable,
+        new: Variable,
+        turned: bool,
+        inequalities: tuple[Inequality, ...],
+        after: Expanded,
     ) -> None:
-        self.gone = (gain,)
-        self._matrix, self._product, self._turned, self._text = matrix, new, turned, text
-        self.blocks: tuple[tuple[Variable, Sums], ...] = ()
+        slacks = [each.slack for each in inequalities if each.slack is not None]
+        self.gone = (gain, *slacks)
+        self.new = (new, *(each.block for each in inequalities))
+        self.after = after
+        self.released = (gain.name,) if gain.has_bounds else ()
+        self._matrix, self._turned, self._inequalities = matrix, turned, inequalities
 
     def forward(self, point: Points) -> None:
         gain = point[self.gone[0]]
         wide = gain.reshape(1, -1) if gain.ndim < 2 else gain
-        point[self._product] = (wide.T if self._turned else wide) @ point[self._matrix]
+        point[self.new[0]] = (wide.T if self._turned else wide) @ point[self._matrix]
+        for each in self._inequalities:
+            point[each.block] = Evaluation(self.after.symbols, point).of(each.whole)
 
     def back(self, point: Points) -> None:
-        matrix, product = point[self._matrix], point[self._product]
+        matrix, product = point[self._matrix], point[self.new[0]]
         try:
             gain = scipy.linalg.solve(matrix, product.T, assume_a="pos").T
         except np.linalg.LinAlgError:
             gain = product @ np.linalg.pinv(matrix)
         gain = gain.T if self._turned else gain
         point[self.gone[0]] = gain.reshape(self.gone[0].shape)
+        for each in self._inequalities:
+            if each.closed is not None:
+                wide = gain.reshape(1, -1) if gain.ndim < 2 else gain
+                point[self._matrix] = each.closed.covariance(wide.T if self._turned else wide)
+            if each.slack is not None:
+                left = Evaluation(self.after.symbols, point).of(each.rest)
+                point[each.slack] = (left + left.T) / 2
 
     def equations(self) -> list[str]:
-        return [self._text]
+        return [self.new[0].name]
 
 
 class _Products(Rewriting):
@@ -145,9 +156,8 @@ class _Products(Rewriting):
         super().__init__(model.symbols, np.ravel(numbers))
         self.inner = model.symbols.of_variable(matrix)
         self.product = model.symbols.of_variable(new)
+        self.numbers = numbers
         self.rows, self.order = numbers.shape
-        self.slacks: list[Variable] = []
-        self.blocks: list[tuple[Variable, Sums]] = []
         count = model.symbols.count + 1
         # of each digit: the row and column of K, or the two indices of P; −1 for other symbols
         self.gain_row, self.gain_column = _places(numbers, count)
@@ -300,10 +310,246 @@ def _agreed(
 # ---- inequalities between matrices
 
 
-def _split(row: Row, rewriting: _Products) -> tuple[Row, Row | None]:
-    """A row as it is, or the equality with a semidefinite slack in it as Schur's complement.
+@dataclass(frozen=True, eq=False)
+class Inequality:
+    """E − G Y P⁻¹ Yᵀ Gᵀ ⪰ 0 as a block matrix that is a variable, with the rows that define it.
 
-    Of P == F P Fᵀ + W + S with S ⪰ 0 nowhere else the part G K P Kᵀ Gᵀ is taken out of the row: S is
-    what is left of it, E − G Y P⁻¹ Yᵀ Gᵀ.
+    `whole` is the block in the new symbols, `sums` are the rows, block minus its definition. `slack` is
+    the variable S that the inequality had, and `rest` what S is, in the old symbols.
     """
-    return row, None
+
+    block: Variable
+    whole: Sums
+    sums: Sums
+    entries: NDArray[np.intp]
+    slack: Variable | None
+    rest: Sums
+    closed: ClosedLoop | None = None
+    """The closed loop of an equality without a slack, which is replaced by the inequality."""
+
+
+def _inequality(model: Expanded, row: Row, rewriting: _Products) -> Inequality | Obstacle | None:
+    """An equality with a semidefinite slack and K P Kᵀ in it, as an inequality; None for other rows."""
+    shape = row.sums.shape
+    if row.sense != "==" or row.entries is None or len(shape) != 2:
+        return None
+    _, quadratic, _ = rewriting.sorted(row.sums)
+    if not quadratic:
+        return None
+    slack = _slack(model, row)
+    if slack is None:
+        largest = max((each for each in quadratic.values()), key=lambda each: np.abs(each).max())
+        scale = -1.0 if np.trace(largest) > 0 else 1.0
+        rest = row.sums.scaled(scale)
+    else:
+        own = np.isin(row.sums.digits, model.symbols.of_variable(slack) + 1).any(axis=1)
+        scale = -1.0 / row.sums.weight[own][0]
+        rest = row.sums.chosen(~own).scaled(scale)
+    factor = _congruence({place: -scale * each for place, each in quadratic.items()}, shape[0])
+    if factor is None:
+        return Obstacle("product", f"{_name(model, row)} is not a square in the gain")
+    closed = None
+    if slack is None:
+        closed = relaxed(model, row, rest, factor, rewriting)
+        if closed is None:
+            return Obstacle("product", f"the equality {_name(model, row)} is quadratic in the gain")
+    return _block(model, row, rest, factor, slack, rewriting, closed)
+
+
+def _block(
+    model: Expanded,
+    row: Row,
+    rest: Sums,
+    factor: FloatArray,
+    slack: Variable | None,
+    rewriting: _Products,
+    closed: ClosedLoop | None,
+) -> Inequality:
+    """[[E, G Y], [Yᵀ Gᵀ, P]] as a semidefinite variable."""
+    linear, _, plain = rewriting.sorted(rest)
+    above = plain if linear is None else added([plain, linear])
+    if slack is not None and slack.eigenvalue_bounds is not None:
+        least = slack.eigenvalue_bounds[0]
+        above = above - Sums.constant(least * np.eye(rest.shape[0]), rest.coding)
+    size, order = rest.shape[0], rewriting.order
+    corner = rewriting.combined(factor)
+    inner = Sums.symbols(rewriting.inner, rest.coding)
+    numbers = np.arange((size + order) ** 2).reshape(size + order, size + order)
+    parts = [
+        (above, numbers[:size, :size]),
+        (corner, numbers[:size, size:]),
+        (corner.transposed(), numbers[size:, :size]),
+        (inner, numbers[size:, size:]),
+    ]
+    whole = Sums.merged(
+        numbers.shape,
+        np.concatenate([places.reshape(-1)[part.entry] for part, places in parts]),
+        np.concatenate([part.key for part, _ in parts]),
+        np.concatenate([part.weight for part, _ in parts]),
+        rest.coding,
+    )
+    name = f"block·{_name(model, row)}"
+    block = Variable(numbers.shape, name=name, PSD=True)
+    own = Sums.symbols(model.symbols.of_variable(block), rest.coding)
+    entries = numbers[np.triu_indices(size + order)]
+    return Inequality(block, whole, whole - own, entries, slack, rest, closed)
+
+
+def _name(model: Expanded, row: Row) -> str:
+    return f"c{len(model.rows) if row.position is None else row.position + 1}"
+
+
+def _slack(model: Expanded, row: Row) -> Variable | None:
+    """A semidefinite variable that stands in this row alone, as it is or times a number."""
+    for variable in model.variables:
+        if not (variable.set.is_curved and variable.shape == row.sums.shape):
+            continue
+        digits = np.unique(model.symbols.of_variable(variable)) + 1
+        holding = [each for each in model.arrays if np.isin(each.digits, digits).any()]
+        if len(holding) != 1 or holding[0] is not row.sums:
+            continue
+        own = row.sums.chosen(np.isin(row.sums.digits, digits).any(axis=1))
+        numbers = model.symbols.of_variable(variable)
+        same = own.key.size == own.size and (own.key == numbers.reshape(-1) + 1).all()
+        if same and (own.weight == own.weight[0]).all():
+            return variable
+    return None
+
+
+def _congruence(weights: dict[int, FloatArray], size: int) -> FloatArray | None:
+    """G with G X Gᵀ = the matrix whose entries are ⟨weights, X⟩ for symmetric X; None where there is none.
+
+    With an entry G[i,a] that is not 0 all others follow: from the products of G[i,a] with its row and its
+    column, and then from the sums of products with the rest.
+    """
+    columns = next(iter(weights.values())).shape[0]
+    tensor = np.zeros((size, size, columns, columns))
+    for place, matrix in weights.items():
+        tensor[place // size, place % size] = matrix
+    squares = np.einsum("iiaa->ia", tensor)
+    i, a = np.unravel_index(int(squares.argmax()), squares.shape)
+    if squares[i, a] <= 0:
+        return None
+    pivot = np.sqrt(squares[i, a])
+    factor = np.zeros((size, columns))
+    line, column = tensor[i, i, a] / pivot, tensor[i, :, a, a] / pivot
+    factor = (2 * tensor[i, :, a, :] - np.outer(column, line)) / pivot
+    factor[i], factor[:, a] = line, column
+    again = np.einsum("ia,jb->ijab", factor, factor)
+    again = (again + again.transpose(0, 1, 3, 2)) / 2
+    fits = np.abs(again - tensor).max() <= PRODUCT_ROUNDING * np.abs(tensor).max()
+    return factor if fits else None
+
+
+# ---- equalities that may be inequalities
+
+
+@dataclass(frozen=True, eq=False)
+class ClosedLoop:
+    """P == F P Fᵀ + W with F = A + G K, of which P is the solution where F is stable."""
+
+    drift: FloatArray
+    factor: FloatArray
+    noise: FloatArray
+
+    def covariance(self, gain: FloatArray) -> FloatArray:
+        """P for a gain."""
+        closed = self.drift + self.factor @ gain
+        with np.errstate(all="ignore"):
+            found = scipy.linalg.solve_discrete_lyapunov(closed, self.noise)
+        return np.asarray((found + found.T) / 2)
+
+
+def relaxed(
+    model: Expanded, row: Row, rest: Sums, factor: FloatArray, rewriting: _Products
+) -> ClosedLoop | None:
+    """The closed loop of an equality that may be an inequality; None where that could lower the optimum.
+
+    Of P ⪰ F P Fᵀ + W with W ⪰ 0 the solution of the equality is the least P. So nothing is lost where
+    objective and rows do not decrease as P grows at a fixed gain, and where the least P lies in the set
+    of P: it is at least W.
+    """
+    closed = _closed_loop(rest, factor, rewriting)
+    if closed is None:
+        return None
+    least = np.linalg.eigvalsh(closed.noise).min()
+    variable = model.symbols.source(int(rewriting.inner[0, 0]))[0]
+    assert isinstance(variable, Variable)
+    lowest = 0.0 if variable.eigenvalue_bounds is None else variable.eigenvalue_bounds[0]
+    if least < lowest or least <= 0 or variable.has_bounds:
+        return None
+    touched = np.unique(rewriting.inner) + 1
+    for each in (*model.rows, None):
+        if each is row:
+            continue
+        sums = model.objective if each is None else each.sums
+        if not np.isin(sums.digits, touched).any():
+            continue
+        if (each is not None and each.sense == "==") or not _grows(sums, rewriting):
+            return None
+    return closed
+
+
+def _closed_loop(rest: Sums, factor: FloatArray, rewriting: _Products) -> ClosedLoop | None:
+    """A, G and W with rest = P − (A + G K) P (A + G K)ᵀ − W, where there are such."""
+    order, coding = rewriting.order, rest.coding
+    if rest.shape != (order, order):
+        return None
+    digits = rest.digits
+    local = np.where(digits < rewriting.first.size, digits, 0)
+    alone = (rewriting.first[local] >= 0).any(axis=1) & ((digits > 0).sum(axis=1) == 1)
+    weights: dict[int, FloatArray] = {}
+    for entry, digit, weight in zip(
+        rest.entry[alone], digits[alone, 0], rest.weight[alone], strict=True
+    ):
+        matrix = weights.setdefault(int(entry), np.zeros((order, order)))
+        i, j = rewriting.first[digit], rewriting.second[digit]
+        matrix[i, j] -= weight if i == j else weight / 2
+        if i != j:
+            matrix[j, i] -= weight / 2
+    for entry in range(order * order):  # P itself taken off
+        matrix = weights.setdefault(entry, np.zeros((order, order)))
+        i, j = divmod(entry, order)
+        matrix[i, j] += 0.5
+        matrix[j, i] += 0.5
+    drift = _congruence(weights, order)
+    if drift is None:
+        drift = np.zeros((order, order))
+    noise = -rest.value
+    inner = Sums.symbols(rewriting.inner, coding)
+    gain = Sums.symbols(rewriting.numbers, coding)
+    for sign in (1.0, -1.0):
+        closed = Sums.constant(drift, coding) + Sums.constant(sign * factor, coding) @ gain
+        again = inner - closed @ inner @ closed.T - Sums.constant(noise, coding)
+        if again.equals(rest):
+            return ClosedLoop(drift, sign * factor, noise)
+    return None
+
+
+def _grows(sums: Sums, rewriting: _Products) -> bool:
+    """Whether no entry decreases as P grows at a fixed K: [[Q, Nᵀ], [N, R]] ⪰ 0 for each of them."""
+    linear, quadratic, rest = rewriting.sorted(sums)
+    rows, order = rewriting.rows, rewriting.order
+    for entry in range(sums.size):
+        matrix = np.zeros((order + rows, order + rows))
+        digits, weights = rest.digits[rest.entry == entry], rest.weight[rest.entry == entry]
+        local = np.where(digits < rewriting.first.size, digits, 0)
+        inner = (rewriting.first[local] >= 0).sum(axis=1)
+        if ((inner > 0) & ((digits > 0).sum(axis=1) > 1)).any():
+            return False
+        for digit, weight in zip(digits[inner > 0, 0], weights[inner > 0], strict=True):
+            i, j = rewriting.first[digit], rewriting.second[digit]
+            matrix[i, j] += weight / 2
+            matrix[j, i] += weight / 2
+        if linear is not None:
+            own = linear.entry == entry
+            for key, weight in zip(linear.key[own], linear.weight[own], strict=True):
+                a, j = np.argwhere(rewriting.product == key - 1)[0]
+                matrix[order + a, j] += weight / 2
+                matrix[j, order + a] += weight / 2
+        if quadratic is not None and entry in quadratic:
+            matrix[order:, order:] += quadratic[entry]
+        values = np.linalg.eigvalsh(matrix)
+        if values.min() < -DATA_ROUNDING * np.abs(values).max():
+            return False
+    return True

@@ -39,24 +39,20 @@ class Rewriting:
     def left(self, sums: Sums) -> NDArray[np.int64]:
         """The symbols that should be gone and are not, also inside of functions."""
         found = sums.symbols_used()
-        rest = found[self.is_gone(found)].tolist()
-        for symbol in found.tolist():
-            source, _ = self.symbols.source(symbol)
-            if isinstance(source, Opaque):
-                for argument in source.arguments:
-                    rest.extend(self.left(argument).tolist())
-        return np.unique(np.array(rest, dtype=np.int64))
+        rest = [found[self.is_gone(found)]]
+        for function in self.symbols.functions(found):
+            rest += [self.left(argument) for argument in function.arguments]
+        return np.unique(np.concatenate(rest))
 
     def inside(self, sums: Sums) -> Sums:
         """The same sums with functions of symbols that go rewritten."""
         changes: dict[int, Sums] = {}
-        for symbol in sums.symbols_used().tolist():
-            source, place = self.symbols.source(symbol)
-            if isinstance(source, Opaque) and self.is_kept(symbol):
+        for source, places, symbols in self.symbols.grouped(sums.symbols_used()):
+            if isinstance(source, Opaque) and self.is_kept(int(symbols[0])):
                 numbers, changed = self._function(source)
                 if changed:
-                    new = np.ravel(numbers)[place]
-                    changes[symbol] = Sums.symbols(np.array(new), self.coding)
+                    for symbol, new in zip(symbols, np.ravel(numbers)[places], strict=True):
+                        changes[int(symbol)] = Sums.symbols(np.array(new), self.coding)
         return substituted(sums, changes)
 
     def is_kept(self, symbol: int) -> bool:

@@ -69,6 +69,14 @@ class Scaling(Rewriting):
 
     def _homogeneous(self, sums: Sums) -> Sums:
         """s·f(x) as f(s·x), for a function that allows it."""
+        used = sums.symbols_used()
+        candidates = [
+            each
+            for each in self.symbols.functions(used)
+            if each.atom.is_homogeneous and self.is_kept(each.start)
+        ]
+        if not candidates:
+            return sums
         digits = sums.digits
         for scale in self.factors:
             with_scale = (digits == scale + 1).any(axis=1)
