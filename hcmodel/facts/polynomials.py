@@ -165,6 +165,10 @@ class Sums:
         marks[digits.reshape(-1)] = True
         return np.flatnonzero(marks[1:])
 
+    def holding(self, symbols: NDArray[np.int64]) -> NDArray[np.bool_]:
+        """Which terms have one of some symbols as a factor."""
+        return np.asarray(np.isin(self.digits, np.ravel(symbols) + 1).any(axis=1))
+
     def chosen(self, marks: NDArray[np.bool_]) -> Sums:
         """Some of the terms."""
         return replace(

@@ -41,17 +41,20 @@ class Assembly:
         whole = self._variable(sums)
         if whole is not None:
             return whole
-        parts: list[Expression] = []
-        digits = sums.digits
-        degree = (digits > 0).sum(axis=1)
-        linear = degree == 1
+        degree = sums.degrees
         self._prepare(sums.symbols_used())
-        parts += self._linear(sums.chosen(linear))
+        if len(sums.shape) == 2 and degree.max(initial=0) <= 1:
+            written = self._matrix(sums)
+            if written is not None:
+                return written
+        parts = self._linear(sums.chosen(degree == 1))
         for each in np.unique(degree[degree > 1]).tolist():
             parts += self._products(sums.chosen(degree == each), int(each))
         constant = sums.chosen(degree == 0).value.reshape(-1)
         if constant.any() or not parts:
-            parts.append(Constant(constant))
+            parts.append(Constant(constant if sums.shape else constant[0]))
+        if not sums.shape:
+            parts = [part if part.ndim == 0 else ATOMS["reshape"](part, ()) for part in parts]
         total = parts[0]
         for part in parts[1:]:
             total = total + part
@@ -103,8 +106,7 @@ class Assembly:
         first = members[0]
         if len(members) == 1:
             arguments = [self.expression(each) for each in first.arguments]
-            made = Apply(first.atom, tuple(arguments), _frozen(first), ())
-            self._places[first.start] = ATOMS["reshape"](made, (1,)), 0
+            self._places[first.start] = Apply(first.atom, tuple(arguments), _frozen(first), ()), 0
             return
         columns = []
         for place, argument in enumerate(first.arguments):
@@ -116,6 +118,32 @@ class Assembly:
         made = Apply(first.atom, tuple(columns), _frozen(first), (len(members),))
         for place, member in enumerate(members):
             self._places[member.start] = made, place
+
+    def _matrix(self, sums: Sums) -> Expression | None:
+        """A linear matrix as people write it: G @ V, and G @ V + (G @ V).T where it is symmetric.
+
+        None where it is not of this kind: that is, where multiplying it out gives other sums.
+        """
+        symmetric = sums.shape[0] == sums.shape[1] and sums.equals(sums.transposed())
+        total: Expression | None = None
+        for source, _, symbols in self.symbols.grouped(sums.symbols_used()):
+            if not isinstance(source, Variable) or source.ndim != 2:
+                return None
+            own = sums.chosen(sums.holding(symbols))
+            numbers = self.symbols.of_variable(source)
+            factor = _left_factor(own, numbers, symmetric)
+            if factor is None:
+                return None
+            again = Sums.constant(factor, sums.coding) @ Sums.symbols(numbers, sums.coding)
+            if not (again + again.T if symmetric else again).equals(own):
+                return None
+            part = source if _is_identity(factor) else as_expression(factor) @ source
+            twice = part + part.T if symmetric else part
+            total = twice if total is None else total + twice
+        constant = sums.value
+        if total is None:
+            return None
+        return total + constant if constant.any() else total
 
     def _linear(self, sums: Sums) -> list[Expression]:
         """Matrices times the vectors that the symbols belong to."""
@@ -130,6 +158,15 @@ class Assembly:
         for number, vector in enumerate(vectors.values()):
             own = which[index] == number
             columns = places[index[own]]
+            if (
+                not sums.shape
+                and isinstance(vector, Apply)
+                and isinstance(vector.args[0], Variable)
+            ):
+                written = _trace(vector.args[0], columns, sums.weight[own])
+                if written is not None:
+                    parts.append(written)
+                    continue
             parts.append(_times(sums.entry[own], columns, sums.weight[own], sums.size, vector))
         return parts
 
@@ -148,9 +185,12 @@ class Assembly:
         """The symbols as one vector."""
         numbers = np.asarray(symbols)
         vectors = [self._place(symbol) for symbol in numbers.tolist()]
-        if all(vector is vectors[0][0] for vector, _ in vectors):
+        if all(vector is vectors[0][0] and vector.ndim for vector, _ in vectors):
             return vectors[0][0][np.array([place for _, place in vectors], dtype=np.intp)]
-        parts = [vector[place : place + 1] for vector, place in vectors]
+        parts = [
+            vector[place : place + 1] if vector.ndim else ATOMS["reshape"](vector, (1,))
+            for vector, place in vectors
+        ]
         return ATOMS["concatenate"](*parts)
 
     def _place(self, symbol: int) -> tuple[Expression, int]:
@@ -172,8 +212,51 @@ def _frozen(function: Opaque) -> tuple[Any, ...]:
     return tuple(sorted(function.params.items()))
 
 
+def _left_factor(sums: Sums, numbers: Numbers, symmetric: bool) -> NDArray[np.float64] | None:
+    """G for which the sums may be G @ V, or G @ V + (G @ V).T; V has these symbols.
+
+    The first column tells all of G, and the diagonal where the sums are symmetric.
+    """
+    rows, columns = sums.shape
+    if numbers.shape[1] != columns:
+        return None
+    factor = np.zeros((rows, numbers.shape[0]))
+    entry_row, entry_column = np.divmod(sums.entry, columns)
+    for column in range(columns if symmetric else 1):
+        own = entry_column == column
+        if symmetric:
+            own &= entry_row == column
+        place = np.full(int(numbers.max()) + 2, -1, dtype=np.intp)
+        place[numbers[:, column] + 1] = np.arange(numbers.shape[0])
+        inner = place[sums.key[own]]
+        kept = inner >= 0
+        weights = sums.weight[own][kept] / (2.0 if symmetric else 1.0)
+        factor[entry_row[own][kept], inner[kept]] = weights
+    return factor
+
+
+def _is_identity(matrix: NDArray[np.float64]) -> bool:
+    return matrix.shape[0] == matrix.shape[1] and bool((matrix == np.eye(len(matrix))).all())
+
+
+def _trace(variable: Variable, places: Any, weights: Any) -> Expression | None:
+    """A weighted sum of the entries of a matrix as trace(C @ V)."""
+    if variable.ndim != 2 or not variable.set.is_symmetric:
+        return None
+    matrix = np.zeros(variable.shape)
+    matrix.reshape(-1)[places] = weights
+    matrix = (matrix + matrix.T) / 2
+    if _is_identity(matrix):
+        return ATOMS["trace"](variable)
+    return ATOMS["trace"](as_expression(matrix) @ variable)
+
+
 def _times(rows: Any, columns: Any, weights: Any, count: int, vector: Expression) -> Expression:
     """A matrix, given by its entries, times a vector; nothing where it is the identity."""
+    if vector.ndim == 0:
+        flat = np.zeros(count)
+        flat[rows] = weights
+        return vector if count == 1 and flat[0] == 1 else vector * (flat[0] if count == 1 else flat)
     shape = count, vector.size
     matrix = scipy.sparse.csr_array((weights, (rows, columns)), shape=shape)
     square = count == vector.size and matrix.nnz == count

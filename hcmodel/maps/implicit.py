@@ -18,7 +18,7 @@ from hcmodel.facts.definiteness import of_value
 from hcmodel.facts.expansion import Opaque
 from hcmodel.facts.polynomials import Sums
 from hcmodel.maps.expanded import Evaluation, Expanded, Row
-from hcmodel.maps.map import Map, Obstacle, Points, Step, applied, symbol_sums
+from hcmodel.maps.map import Map, Obstacle, Points, Step, applied, fresh_name, symbol_sums
 from hcmodel.maps.rewriting import Rewriting, substituted
 
 
@@ -47,7 +47,7 @@ def _facts(argument: Sums) -> Argument:
 
 
 def _substituted(model: Expanded, function: Opaque) -> Step | Obstacle:
-    new = Variable(function.shape, name=f"{function.atom.name}·{len(model.variables)}", PSD=True)
+    new = Variable(function.shape, name=fresh_name(model, "P"), PSD=True)
     numbers = model.symbols.of_variable(new)
     rewriting = _Cut(model, function, numbers)
     assert function.atom.equation is not None
@@ -84,6 +84,7 @@ class _Solution(Step):
         self.gone = ()
         self.new = (new,)
         self.after = after
+        self.texts = {new: f"{function.atom.name}(…)"}
         self._function = function
 
     def forward(self, point: Points) -> None:
@@ -92,6 +93,3 @@ class _Solution(Step):
 
     def back(self, point: Points) -> None:
         """Nothing is gone but a function."""
-
-    def equations(self) -> list[str]:
-        return [f"{self.new[0].name} = {self._function.atom.name}(…)"]

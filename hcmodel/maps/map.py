@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -39,6 +39,8 @@ class Step(ABC):
     gone: tuple[Variable, ...]
     released: tuple[str, ...] = ()
     after: Expanded
+    texts: Mapping[Variable, str] = {}
+    """The new variables in the terms of the old ones; those without a text only bound something."""
 
     @abstractmethod
     def forward(self, point: Points) -> None:
@@ -47,10 +49,6 @@ class Step(ABC):
     @abstractmethod
     def back(self, point: Points) -> None:
         """Add the values of the variables that are gone."""
-
-    @abstractmethod
-    def equations(self) -> list[str]:
-        """The new variables in the terms of the old ones, such as "Y = K @ P"."""
 
 
 class Map(ABC):
@@ -84,6 +82,16 @@ def applied(
     absent = set(gone)
     variables = tuple(v for v in model.variables if v not in absent)
     return Expanded(model.symbols, objective, every, (*variables, *new))
+
+
+def fresh_name(model: Expanded, name: str) -> str:
+    """A name that no variable of the model has: the name itself, or with a number."""
+    taken = {variable.name for variable in model.symbols.variables}
+    number = 2
+    found = name
+    while found in taken:
+        found, number = f"{name}{number}", number + 1
+    return found
 
 
 def described(symbols: Symbols, symbol: int) -> str:

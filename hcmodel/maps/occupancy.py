@@ -25,7 +25,7 @@ from hcmodel.expressions.leaves import Variable
 from hcmodel.facts.expansion import Opaque
 from hcmodel.facts.polynomials import Sums
 from hcmodel.maps.expanded import Evaluation, Expanded, Row
-from hcmodel.maps.map import Map, Obstacle, Points, Step, described, symbol_sums
+from hcmodel.maps.map import Map, Obstacle, Points, Step, described, fresh_name, symbol_sums
 from hcmodel.maps.scaling import Scaling, scaled_model
 from hcmodel.solvers.numerics import DATA_ROUNDING
 
@@ -130,8 +130,7 @@ def _substituted(model: Expanded, policy: Variable, visits: _Visits) -> Step | O
         unknown = Sums.symbols(function.numbers, coding)
         assert function.atom.equation is not None
         rows.append(Row(function.atom.equation(function.arguments, unknown), "==", None))
-    names = [*(v.name for v in visits.variables), *("visits" for _ in visits.functions)]
-    new = Variable(policy.shape, name=f"{'·'.join(names[:1])}·{policy.name}", nonneg=True)
+    new = Variable(policy.shape, name=fresh_name(model, "occupancy"), nonneg=True)
     numbers = symbols.of_variable(new).reshape(-1, policy.shape[-1])
     own = symbols.of_variable(policy).reshape(-1, policy.shape[-1])
     factors = {
@@ -153,7 +152,7 @@ def _substituted(model: Expanded, policy: Variable, visits: _Visits) -> Step | O
     after = scaled_model(model, rewriting, gone=gone, new=(new,), rows=rows)
     if isinstance(after, np.ndarray):
         word = described(symbols, int(after[0]))
-        return Obstacle("occupancy", f"{word} stands where {new.name} does not reach")
+        return Obstacle("occupancy", f"{word} stands without its visits")
     return _Policy(policy, visits, new, after)
 
 
@@ -222,6 +221,8 @@ class _Policy(Step):
         self.new = (new,)
         self.after = after
         self._visits = visits
+        factor = visits.variables[0].name if visits.variables else "visits"
+        self.texts = {new: f"{factor} * {policy.name}"}
 
     def forward(self, point: Points) -> None:
         symbols = symbol_sums(self.after.symbols, self._visits.symbols)
@@ -242,6 +243,3 @@ class _Policy(Step):
             for place, symbol in enumerate(self._visits.symbols.tolist()):
                 values[numbers == symbol] = flat[place]
             point[variable] = values
-
-    def equations(self) -> list[str]:
-        return [f"{self.new[0].name} = visits * {self.gone[0].name}"]

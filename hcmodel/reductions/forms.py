@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Hashable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -58,7 +58,9 @@ class Form:
     last: Proof | None = None
     """The proof of the model at the end of the chain, kinks lifted."""
     slacks: frozenset[Variable] = frozenset()
-    """The variables of the model that the user did not write (`Semidefinite`)."""
+    """The variables of the model that the user did not write, and that only bound something."""
+    texts: Mapping[Variable, str] = field(default_factory=dict)
+    """New variables in the terms of the user's (`Substitution`)."""
 
     @functools.cached_property
     def cone(self) -> Cone | Refusal:
@@ -176,11 +178,17 @@ class Form:
     def coordinate_names(self) -> list[str]:
         """The coordinates of a proven form, as people write them."""
         assert self.proof is not None
-        return [
-            f"log({variable.name})" if kind == "log" else variable.name
-            for variable, kind in self.proof.coordinates.items()
-            if variable not in self.slacks
-        ]
+        return list(self.coordinate_texts().values())
+
+    def coordinate_texts(self) -> dict[str, str]:
+        """The coordinates of a proven form by the names of the variables that it works on."""
+        assert self.proof is not None
+        found = {}
+        for variable, kind in self.proof.coordinates.items():
+            if variable not in self.slacks:
+                text = self.texts.get(variable, variable.name)
+                found[variable.name] = f"log({text})" if kind == "log" else text
+        return found
 
     def duals(self, evaluation: Evaluation, multipliers: FloatArray) -> Duals:
         """Multipliers of the model's constraints, from those of the rows at an evaluation."""
@@ -304,22 +312,24 @@ class Forms:
 
     def hidden(self, source: Any = None) -> Form | None:
         """The model in hidden coordinates, proven or declared, for the parameters' current values."""
-        declared = None
-        if self.model.hidden is not None:
-            declared = self.declared()
-            if declared is None:
-                return self._mapped_form()
         values = tuple(parameter.version for parameter in self.model.parameters)
         if self._answered is None or self._answered[0] != (values, source is None):
+            self._answered = (values, source is None), self._found(source)
+        return self._answered[1]
+
+    def _found(self, source: Any) -> Form | None:
+        """The form in hidden coordinates: proven, by a map of the catalogue, or as declared."""
+        has_map, declared = self.model.hidden is not None, self.declared()
+        proof = None
+        if declared is not None or not has_map:
             proof = self.prove(declared, source)
             self.failure = proof.failure
-            form = self._proven_form(proof) if proof.proven else None
-            if form is None and declared is None:
-                form = self._discovered()
-            if not proof.proven and declared is not None:
-                form = self._separable_form(proof)
-            self._answered = (values, source is None), form
-        return self._answered[1]
+            if proof.proven:
+                return self._proven_form(proof)
+        found = self._discovered()
+        if found is not None or not has_map:
+            return found
+        return self._mapped_form() if proof is None else self._separable_form(proof)
 
     def _form(self, steps: Sequence[ModelReduction], **coordinates: Any) -> Form:
         model = steps[-1].after if steps else self.model
@@ -346,8 +356,11 @@ class Forms:
         self.discovery = discovery
         if discovery.substitution is None or discovery.proof is None:
             return None
-        steps = [*self._first(), discovery.substitution]
-        return self._normal_form(steps, discovery.substitution.after, discovery.proof, True)
+        substitution = discovery.substitution
+        steps = [*self._first(), substitution]
+        form = self._normal_form(steps, substitution.after, discovery.proof, True)
+        slacks = form.slacks | substitution.auxiliary
+        return replace(form, slacks=slacks, texts=substitution.texts)
 
     def _normal_form(
         self, first: Sequence[ModelReduction], model: Model, proof: Proof, kinks: bool

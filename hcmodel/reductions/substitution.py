@@ -19,7 +19,7 @@ from hcmodel.expressions.leaves import Constant, Variable
 from hcmodel.expressions.model import Minimize, Model
 from hcmodel.expressions.variable_sets import make_domain
 from hcmodel.maps.assembly import Assembly
-from hcmodel.maps.expanded import Evaluation, Expanded, Row
+from hcmodel.maps.expanded import Evaluation, Row
 from hcmodel.maps.map import Points, Step
 from hcmodel.reductions.reduction import Claim, Duals, ModelReduction, Origin, Refusal
 
@@ -54,6 +54,16 @@ class Substitution(ModelReduction):
         found = Substitution(model, after, steps)
         wrong = found._disagreement()
         return found if wrong is None else Refusal(None, wrong)
+
+    @property
+    def texts(self) -> dict[Variable, str]:
+        """The new variables of the model after it in the terms of those before."""
+        return {new: text for step in self.steps for new, text in step.texts.items()}
+
+    @property
+    def auxiliary(self) -> frozenset[Variable]:
+        """The new variables that only bound something."""
+        return frozenset(new for step in self.steps for new in step.new if new not in step.texts)
 
     @property
     def released(self) -> tuple[str, ...]:
@@ -195,8 +205,3 @@ def _constraint(model: Model, row: Row, assembly: Assembly) -> Constraint:
     if row.position is not None:
         made.name = model.constraints[row.position].name or f"c{row.position + 1}"
     return made.like(entries=row.entries) if row.entries is not None else made
-
-
-def expanded(model: Model) -> Expanded:
-    """The model as sums of products."""
-    return Expanded.of(model)
