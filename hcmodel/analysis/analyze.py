@@ -25,7 +25,7 @@ from hcmodel.maps.declared import complete
 from hcmodel.maps.separable import LOG
 from hcmodel.proof.prove import Failure, Proof
 from hcmodel.reductions.forms import Forms
-from hcmodel.report.analysis import analysis_html, analysis_json, analysis_text
+from hcmodel.report.analysis import analysis_html, analysis_json, analysis_text, model_text
 from hcmodel.solvers.theory.theorems import Constants
 
 PROVEN, NOT_REFUTED, REFUTED = "proven", "not refuted", "refuted"
@@ -51,6 +51,10 @@ class Analysis:
     samples: int = 0
     smallest_eigenvalue: float | None = None
     conditions: tuple[str, ...] = ()
+    model: str | None = None
+    """The model in hidden coordinates, where a map of the catalogue gave them."""
+    near_misses: tuple[str, ...] = ()
+    """What was in the way of maps of the catalogue, where there is no proof."""
     source: str | None = field(default=None, repr=False)
 
     def __str__(self) -> str:
@@ -87,6 +91,8 @@ def analyze(forms: Forms, samples: int | None = None, seed: int = 0) -> Analysis
     declared = None if coordinates is None else forms.prove(coordinates, model.source)
     if declared is not None and declared.proven:
         return _proven(forms, declared, wanted, seed)
+    if forms.discovery.substitution is not None:
+        return _mapped(forms, ())
     hidden = HiddenMap(forms, complete(model.hidden, model.variables))
     findings = refute(hidden, samples, seed)
     free = forms.prove(source=model.source)
@@ -110,6 +116,7 @@ def analyze(forms: Forms, samples: int | None = None, seed: int = 0) -> Analysis
         samples=findings.samples,
         smallest_eigenvalue=findings.smallest_eigenvalue,
         conditions=(*conditions, *_data_condition(model)),
+        near_misses=forms.discovery.near_misses,
         source=_text(model),
     )
 
@@ -119,6 +126,8 @@ def _without_map(forms: Forms, samples: int | None, seed: int) -> Analysis:
     proof = forms.prove(source=model.source)
     if proof.proven:
         return _proven(forms, proof, samples, seed)
+    if forms.discovery.substitution is not None:
+        return _mapped(forms, ())
     example, seen = refute_by_kkt(forms, samples or SAMPLE.points, seed)
     return Analysis(
         verdict=NOT_REFUTED if example is None else REFUTED,
@@ -127,6 +136,7 @@ def _without_map(forms: Forms, samples: int | None, seed: int) -> Analysis:
         counterexample=example,
         samples=seen,
         conditions=(*(() if seen else (NO_SAMPLE,)), *_data_condition(model)),
+        near_misses=forms.discovery.near_misses,
         source=_text(model),
     )
 
@@ -146,6 +156,35 @@ def _proven(
         constants=constants,
         labels=labels,
         conditions=(*conditions, *_data_condition(model)),
+        source=_text(model),
+    )
+
+
+def _mapped(forms: Forms, conditions: tuple[str, ...]) -> Analysis:
+    """A model that is proven in coordinates of the catalogue."""
+    model, discovery = forms.sign.before, forms.discovery
+    substitution, proof = discovery.substitution, discovery.proof
+    assert substitution is not None
+    assert proof is not None
+    constants, labels = constants_in(forms, None, 0, 0)
+    hidden = forms.semidefinite.slacks | substitution.auxiliary
+    texts = _texts({v: kind for v, kind in proof.coordinates.items() if v not in hidden})
+    for variable, text in substitution.texts.items():
+        if variable.name in texts:
+            own = texts[variable.name]
+            texts[variable.name] = own.replace(variable.name, text)
+    released = tuple(
+        f"the bounds of {name} are not convex in these coordinates: a solution is tested against them"
+        for name in substitution.released
+    )
+    return Analysis(
+        verdict=PROVEN,
+        coordinates=texts,
+        derivation=str(proof.derivation),
+        constants=constants,
+        labels=labels,
+        conditions=(*conditions, *released, *_data_condition(model)),
+        model=model_text(substitution.after),
         source=_text(model),
     )
 

@@ -21,10 +21,17 @@ Points = dict[Variable, FloatArray]
 
 @dataclass(frozen=True, eq=False)
 class Obstacle:
-    """Why a map does not fit: the expression that kept a variable, in words."""
+    """Why a map does not fit: the expression that kept a variable, in words.
+
+    `rewritten` says that the map fits, and that the model in its coordinates was not proven convex.
+    """
 
     map: str
     reason: str
+    rewritten: bool = False
+
+    def __str__(self) -> str:
+        return f"{self.map} map: {self.reason}"
 
 
 class Step(ABC):

@@ -41,6 +41,12 @@ class Discovery:
     proof: Proof | None = None
     obstacles: list[Obstacle] = field(default_factory=list)
 
+    @property
+    def near_misses(self) -> tuple[str, ...]:
+        """What was in the way of the maps that nearly fit, each once."""
+        own = [str(each) for each in self.obstacles if not each.rewritten]
+        return tuple(dict.fromkeys(own or [str(each) for each in self.obstacles[:1]]))
+
 
 def discover(model: Model) -> Discovery:
     """Search coordinates of the catalogue in which a minimisation is proven convex."""
@@ -76,7 +82,7 @@ def _settle(model: Model, steps: tuple[Step, ...], found: Discovery) -> bool:
     after = substitution.after
     proof = prove(after.objective.expression, after.sign, after.constraints)
     if not proof.proven:
-        found.obstacles.append(Obstacle(steps[-1].name, str(proof.failure)))
+        found.obstacles.append(Obstacle(steps[-1].name, str(proof.failure), rewritten=True))
         return False
     found.substitution, found.proof = substitution, proof
     return True

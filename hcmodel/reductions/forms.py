@@ -226,7 +226,7 @@ class Forms:
         self._mapped: Form | None = None
         self._proven: tuple[Hashable, Form] | None = None
         self._answered: tuple[Hashable, Form | None] | None = None  # for which values of parameters
-        self.discovery = Discovery()
+        self._discovery: tuple[Hashable, Discovery] | None = None
         self.failure: Failure | None = None
         """What keeps the model from a proof, as far as `hidden` has looked for one."""
 
@@ -350,10 +350,17 @@ class Forms:
         """The model in the coordinates of a proof, rows in normal form, kinks lifted."""
         return self._normal_form(self._first(), self.bounds.after, proof, self.lift.has_kinks)
 
+    @property
+    def discovery(self) -> Discovery:
+        """What the maps of the catalogue make of the model, at the parameters' current values."""
+        values = (id(self.bounds.after), *(each.version for each in self.model.parameters))
+        if self._discovery is None or self._discovery[0] != values:
+            self._discovery = values, discover(self.bounds.after)
+        return self._discovery[1]
+
     def _discovered(self) -> Form | None:
         """The model in coordinates of the catalogue, where these prove it."""
-        discovery = discover(self.bounds.after)
-        self.discovery = discovery
+        discovery = self.discovery
         if discovery.substitution is None or discovery.proof is None:
             return None
         substitution = discovery.substitution

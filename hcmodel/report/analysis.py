@@ -7,6 +7,9 @@ from dataclasses import asdict
 from html import escape
 from typing import TYPE_CHECKING, Any
 
+from hcmodel.expressions.leaves import Constant, Expression
+from hcmodel.expressions.model import Model
+from hcmodel.expressions.sparse_data import any_nonzero
 from hcmodel.grammar.diagnostics import Diagnostic, render
 from hcmodel.report.json import plain
 from hcmodel.report.text import short_array
@@ -46,6 +49,10 @@ def analysis_text(analysis: Analysis, filename: str | None = None) -> str:
         lines += ["", "counterexample", *_indented(_counterexample(analysis.counterexample))]
     if analysis.failure is not None:
         lines += ["", "what keeps it from a proof", *_indented(_failure(analysis, filename))]
+    if analysis.near_misses:
+        lines += ["", "coordinates that were tried", *_indented(list(analysis.near_misses))]
+    if analysis.model is not None:
+        lines += ["", "model in these coordinates", *_indented(analysis.model.splitlines())]
     if analysis.derivation is not None:
         lines += ["", "derivation", *_indented(analysis.derivation.splitlines())]
     constants = _known_constants(analysis)
@@ -68,6 +75,10 @@ def analysis_html(analysis: Analysis) -> str:
         rows.append(("counterexample", "\n".join(_counterexample(analysis.counterexample))))
     if analysis.failure is not None:
         rows.append(("what keeps it from a proof", str(analysis.failure)))
+    if analysis.near_misses:
+        rows.append(("coordinates that were tried", "\n".join(analysis.near_misses)))
+    if analysis.model is not None:
+        rows.append(("model in these coordinates", analysis.model))
     if analysis.derivation is not None:
         rows.append(("derivation", analysis.derivation))
     for name, value in _known_constants(analysis).items():
@@ -85,12 +96,44 @@ def analysis_json(analysis: Analysis) -> dict[str, Any]:
         "verdict": analysis.verdict,
         "coordinates": dict(analysis.coordinates),
         "derivation": analysis.derivation,
+        "model": analysis.model,
+        "near_misses": list(analysis.near_misses),
         "counterexample": None if example is None else _counterexample_json(example),
         "constants": {
             name: {"value": plain(value), "kind": analysis.labels.get(name)}
             for name, value in _known_constants(analysis).items()
         },
     }
+
+
+def model_text(model: Model) -> str:
+    """A model in few lines, variables with their sets first."""
+    lines = [
+        f"var {each.name}{_shape(each.shape)}{each.set.declaration(_few)}"
+        for each in model.variables
+    ]
+    lines.append(f"{model.objective.word} {model.objective.expression}")
+    if model.constraints:
+        lines.append("subject to")
+    for constraint in model.constraints:
+        name = f"{constraint.name}: " if constraint.name else ""
+        right = "0" if _is_zero(constraint.rhs) else str(constraint.rhs)
+        lines.append(f"    {name}{constraint.lhs} {constraint.sense} {right}")
+    return "\n".join(lines)
+
+
+def _few(array: Any, name: str) -> str:
+    """Bounds: the number that all of them are, or a short form of the array."""
+    flat = array.reshape(-1)
+    return f"{flat[0]:.6g}" if flat.size and (flat == flat[0]).all() else short_array(array)
+
+
+def _shape(shape: tuple[int, ...]) -> str:
+    return f"[{','.join(map(str, shape))}]" if shape else ""
+
+
+def _is_zero(expression: Expression) -> bool:
+    return isinstance(expression, Constant) and not any_nonzero(expression.value)
 
 
 def _meaning(analysis: Analysis) -> str:

@@ -1,0 +1,270 @@
+"""Inequalities between matrices that are quadratic in a gain, as linear ones by Schur's complement.
+
+    E ⪰ G Y P⁻¹ Yᵀ Gᵀ    where    [[E, G Y], [Yᵀ Gᵀ, P]] ⪰ 0
+
+An inequality is an equality with a semidefinite slack that stands nowhere else. The equality
+P == F P Fᵀ + W of a covariance in discrete time has no slack; it may be one where nothing is lost by it.
+"""
+
+from __future__ import annotations
+
+import warnings
+from dataclasses import dataclass
+
+import numpy as np
+import scipy
+from numpy.typing import NDArray
+
+from hcmodel.expressions.leaves import Variable
+from hcmodel.facts.polynomials import Sums, added
+from hcmodel.maps.expanded import Expanded, Row
+from hcmodel.maps.map import Obstacle
+from hcmodel.maps.product_terms import Products
+from hcmodel.solvers.numerics import DATA_ROUNDING, PRODUCT_ROUNDING
+
+FloatArray = NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False)
+class Inequality:
+    """E − G Y P⁻¹ Yᵀ Gᵀ ⪰ 0 as a block matrix that is a variable, with the rows that define it.
+
+    `whole` is the block in the new symbols, `sums` are the rows, block minus its definition. `slack` is
+    the variable S that the inequality had, and `rest` what S is, in the old symbols.
+    """
+
+    block: Variable
+    whole: Sums
+    sums: Sums
+    entries: NDArray[np.intp]
+    slack: Variable | None
+    rest: Sums
+    closed: ClosedLoop | None = None
+    """The closed loop of an equality without a slack, which is replaced by the inequality."""
+
+
+def inequality(model: Expanded, row: Row, rewriting: Products) -> Inequality | Obstacle | None:
+    """An equality with a semidefinite slack and K P Kᵀ in it, as an inequality; None for other rows."""
+    shape = row.sums.shape
+    if row.sense != "==" or row.entries is None or len(shape) != 2:
+        return None
+    _, quadratic, _ = rewriting.sorted(row.sums)
+    if not quadratic:
+        return None
+    slack = _slack(model, row)
+    if slack is None:
+        largest = max((each for each in quadratic.values()), key=lambda each: np.abs(each).max())
+        scale = -1.0 if np.trace(largest) > 0 else 1.0
+        rest = row.sums.scaled(scale)
+    else:
+        own = row.sums.holding(model.symbols.of_variable(slack))
+        scale = -1.0 / row.sums.weight[own][0]
+        rest = row.sums.chosen(~own).scaled(scale)
+    factor = _congruence({place: -scale * each for place, each in quadratic.items()}, shape[0])
+    if factor is None:
+        return Obstacle("product", f"{_name(model, row)} is not a square in the gain")
+    closed = None
+    if slack is None:
+        closed = relaxed(model, row, rest, factor, rewriting)
+        if closed is None:
+            return Obstacle("product", f"the equality {_name(model, row)} is quadratic in the gain")
+    return _block(model, row, rest, factor, slack, rewriting, closed)
+
+
+def _block(
+    model: Expanded,
+    row: Row,
+    rest: Sums,
+    factor: FloatArray,
+    slack: Variable | None,
+    rewriting: Products,
+    closed: ClosedLoop | None,
+) -> Inequality:
+    """[[E, G Y], [Yᵀ Gᵀ, P]] as a semidefinite variable."""
+    linear, _, plain = rewriting.sorted(rest)
+    above = plain if linear is None else added([plain, linear])
+    if slack is not None and slack.eigenvalue_bounds is not None:
+        least = slack.eigenvalue_bounds[0]
+        above = above - Sums.constant(least * np.eye(rest.shape[0]), rest.coding)
+    size, order = rest.shape[0], rewriting.order
+    corner = rewriting.combined(factor)
+    inner = Sums.symbols(rewriting.inner, rest.coding)
+    numbers = np.arange((size + order) ** 2).reshape(size + order, size + order)
+    parts = [
+        (above, numbers[:size, :size]),
+        (corner, numbers[:size, size:]),
+        (corner.transposed(), numbers[size:, :size]),
+        (inner, numbers[size:, size:]),
+    ]
+    whole = Sums.merged(
+        numbers.shape,
+        np.concatenate([places.reshape(-1)[part.entry] for part, places in parts]),
+        np.concatenate([part.key for part, _ in parts]),
+        np.concatenate([part.weight for part, _ in parts]),
+        rest.coding,
+    )
+    name = f"block·{_name(model, row)}"
+    block = Variable(numbers.shape, name=name, PSD=True)
+    own = Sums.symbols(model.symbols.of_variable(block), rest.coding)
+    entries = numbers[np.triu_indices(size + order)]
+    return Inequality(block, whole, whole - own, entries, slack, rest, closed)
+
+
+def _name(model: Expanded, row: Row) -> str:
+    return f"c{len(model.rows) if row.position is None else row.position + 1}"
+
+
+def _slack(model: Expanded, row: Row) -> Variable | None:
+    """A semidefinite variable that stands in this row alone, as it is or times a number."""
+    for variable in model.variables:
+        if not (variable.set.is_curved and variable.shape == row.sums.shape):
+            continue
+        numbers = model.symbols.of_variable(variable)
+        holding = [each for each in model.everywhere() if each.holding(numbers).any()]
+        if len(holding) != 1 or holding[0] is not row.sums:
+            continue
+        own = row.sums.chosen(row.sums.holding(numbers))
+        same = own.key.size == own.size and (own.key == numbers.reshape(-1) + 1).all()
+        if same and (own.weight == own.weight[0]).all():
+            return variable
+    return None
+
+
+def _congruence(weights: dict[int, FloatArray], size: int) -> FloatArray | None:
+    """G with G X Gᵀ = the matrix of ⟨weights, X⟩, entry by entry, for symmetric X; None: there is none.
+
+    With an entry G[i,a] that is not 0 all others follow: from the products of G[i,a] with its row and its
+    column, and then from the sums of products with the rest.
+    """
+    columns = next(iter(weights.values())).shape[0]
+    tensor = np.zeros((size, size, columns, columns))
+    for place, matrix in weights.items():
+        tensor[place // size, place % size] = matrix
+    squares = np.einsum("iiaa->ia", tensor)
+    i, a = np.unravel_index(int(squares.argmax()), squares.shape)
+    if squares[i, a] <= 0:
+        return None
+    pivot = np.sqrt(squares[i, a])
+    factor = np.zeros((size, columns))
+    line, column = tensor[i, i, a] / pivot, tensor[i, :, a, a] / pivot
+    factor = (2 * tensor[i, :, a, :] - np.outer(column, line)) / pivot
+    factor[i], factor[:, a] = line, column
+    again = np.einsum("ia,jb->ijab", factor, factor)
+    again = (again + again.transpose(0, 1, 3, 2)) / 2
+    fits = np.abs(again - tensor).max() <= PRODUCT_ROUNDING * np.abs(tensor).max()
+    return factor if fits else None
+
+
+# ---- equalities that may be inequalities
+
+
+@dataclass(frozen=True, eq=False)
+class ClosedLoop:
+    """P == F P Fᵀ + W with F = A + G K, of which P is the solution where F is stable."""
+
+    drift: FloatArray
+    factor: FloatArray
+    noise: FloatArray
+
+    def covariance(self, gain: FloatArray) -> FloatArray:
+        """P for a gain."""
+        closed = self.drift + self.factor @ gain
+        with np.errstate(all="ignore"), warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # an unstable loop: its P is not feasible
+            found = scipy.linalg.solve_discrete_lyapunov(closed, self.noise)
+        return np.asarray((found + found.T) / 2)
+
+
+def relaxed(
+    model: Expanded, row: Row, rest: Sums, factor: FloatArray, rewriting: Products
+) -> ClosedLoop | None:
+    """The closed loop of an equality that may be an inequality; None where that could lower the optimum.
+
+    Of P ⪰ F P Fᵀ + W with W ⪰ 0 the solution of the equality is the least P. So nothing is lost where
+    objective and rows do not decrease as P grows at a fixed gain, and where the least P lies in the set
+    of P: it is at least W.
+    """
+    closed = _closed_loop(rest, factor, rewriting)
+    if closed is None:
+        return None
+    least = np.linalg.eigvalsh(closed.noise).min()
+    variable = model.symbols.source(int(rewriting.inner[0, 0]))[0]
+    assert isinstance(variable, Variable)
+    lowest = 0.0 if variable.eigenvalue_bounds is None else variable.eigenvalue_bounds[0]
+    if least < lowest or least <= 0 or variable.has_bounds:
+        return None
+    touched = np.unique(rewriting.inner) + 1
+    for each in (*model.rows, None):
+        if each is row:
+            continue
+        sums = model.objective if each is None else each.sums
+        if not np.isin(sums.digits, touched).any():
+            continue
+        if (each is not None and each.sense == "==") or not _grows(sums, rewriting):
+            return None
+    return closed
+
+
+def _closed_loop(rest: Sums, factor: FloatArray, rewriting: Products) -> ClosedLoop | None:
+    """A, G and W with rest = P − (A + G K) P (A + G K)ᵀ − W, where there are such."""
+    order, coding = rewriting.order, rest.coding
+    if rest.shape != (order, order):
+        return None
+    digits = rest.digits
+    local = np.where(digits < rewriting.first.size, digits, 0)
+    alone = (rewriting.first[local] >= 0).any(axis=1) & ((digits > 0).sum(axis=1) == 1)
+    weights: dict[int, FloatArray] = {}
+    for entry, digit, weight in zip(
+        rest.entry[alone], digits[alone, 0], rest.weight[alone], strict=True
+    ):
+        matrix = weights.setdefault(int(entry), np.zeros((order, order)))
+        i, j = rewriting.first[digit], rewriting.second[digit]
+        matrix[i, j] -= weight if i == j else weight / 2
+        if i != j:
+            matrix[j, i] -= weight / 2
+    for entry in range(order * order):  # P itself taken off
+        matrix = weights.setdefault(entry, np.zeros((order, order)))
+        i, j = divmod(entry, order)
+        matrix[i, j] += 0.5
+        matrix[j, i] += 0.5
+    drift = _congruence(weights, order)
+    if drift is None:
+        drift = np.zeros((order, order))
+    noise = -rest.value
+    inner = Sums.symbols(rewriting.inner, coding)
+    gain = Sums.symbols(rewriting.numbers, coding)
+    for sign in (1.0, -1.0):
+        closed = Sums.constant(drift, coding) + Sums.constant(sign * factor, coding) @ gain
+        again = inner - closed @ inner @ closed.T - Sums.constant(noise, coding)
+        if again.equals(rest):
+            return ClosedLoop(drift, sign * factor, noise)
+    return None
+
+
+def _grows(sums: Sums, rewriting: Products) -> bool:
+    """Whether no entry decreases as P grows at a fixed K: [[Q, Nᵀ], [N, R]] ⪰ 0 for each of them."""
+    linear, quadratic, rest = rewriting.sorted(sums)
+    rows, order = rewriting.rows, rewriting.order
+    for entry in range(sums.size):
+        matrix = np.zeros((order + rows, order + rows))
+        digits, weights = rest.digits[rest.entry == entry], rest.weight[rest.entry == entry]
+        local = np.where(digits < rewriting.first.size, digits, 0)
+        inner = (rewriting.first[local] >= 0).sum(axis=1)
+        if ((inner > 0) & ((digits > 0).sum(axis=1) > 1)).any():
+            return False
+        for digit, weight in zip(digits[inner > 0, 0], weights[inner > 0], strict=True):
+            i, j = rewriting.first[digit], rewriting.second[digit]
+            matrix[i, j] += weight / 2
+            matrix[j, i] += weight / 2
+        if linear is not None:
+            own = linear.entry == entry
+            for key, weight in zip(linear.key[own], linear.weight[own], strict=True):
+                a, j = np.argwhere(rewriting.product == key - 1)[0]
+                matrix[order + a, j] += weight / 2
+                matrix[j, order + a] += weight / 2
+        if quadratic is not None and entry in quadratic:
+            matrix[order:, order:] += quadratic[entry]
+        values = np.linalg.eigvalsh(matrix)
+        if values.min() < -DATA_ROUNDING * np.abs(values).max():
+            return False
+    return True

@@ -1,0 +1,174 @@
+"""Products of the entries of K and P in sums, replaced by those of Y = K P; see `product`."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hcmodel.expressions.leaves import Variable
+from hcmodel.expressions.table import ATOMS
+from hcmodel.facts.polynomials import Sums, added
+from hcmodel.maps.expanded import Expanded
+from hcmodel.maps.rewriting import Rewriting
+from hcmodel.solvers.numerics import DATA_ROUNDING, PRODUCT_ROUNDING
+
+FloatArray = NDArray[np.float64]
+Numbers = NDArray[np.int64]
+
+
+class Products(Rewriting):
+    """The products of entries of K and P, replaced by Y and by fractions of it."""
+
+    def __init__(self, model: Expanded, numbers: Numbers, matrix: Variable, new: Variable) -> None:
+        super().__init__(model.symbols, np.ravel(numbers))
+        self.inner = model.symbols.of_variable(matrix)
+        self.product = model.symbols.of_variable(new)
+        self.numbers = numbers
+        self.rows, self.order = numbers.shape
+        count = model.symbols.count + 1
+        # of each digit: the row and column of K, or the two indices of P; −1 for other symbols
+        self.gain_row, self.gain_column = _places(numbers, count)
+        self.first, self.second = _places(self.inner, count)
+
+    def terms(self, sums: Sums) -> Sums:
+        linear, quadratic, rest = self.sorted(sums)
+        parts = [rest]
+        if linear is not None:
+            parts.append(linear)
+        if quadratic is not None:
+            parts.append(self._fractions(quadratic, sums.shape))
+        return added(parts)
+
+    def sorted(self, sums: Sums) -> tuple[Sums | None, dict[int, FloatArray] | None, Sums]:
+        """Terms in Y, weights of K P Kᵀ for each entry, and the rest."""
+        digits = sums.digits
+        known = digits < self.gain_row.size
+        local = np.where(known, digits, 0)
+        gains = (self.gain_row[local] >= 0).sum(axis=1)
+        inner = (self.first[local] >= 0).sum(axis=1)
+        total = (digits > 0).sum(axis=1)
+        one = (gains == 1) & (inner == 1) & (total == 2)
+        two = (gains == 2) & (inner == 1) & (total == 3)
+        linear = self._linear(sums, digits, one) if one.any() else None
+        quadratic = self._quadratic(sums, digits, two) if two.any() else None
+        kept = np.ones(total.size, dtype=bool)
+        kept[one] = linear is None
+        kept[two] = quadratic is None
+        return linear, quadratic, sums.chosen(kept)
+
+    def _linear(self, sums: Sums, digits: Numbers, marks: NDArray[np.bool_]) -> Sums | None:
+        """K[a,i] P[i,l] summed over i is Y[a,l]: the weights must agree for all i."""
+        own = digits[marks]
+        gain = np.where(self.gain_row[own[:, 0]] >= 0, own[:, 0], own[:, 1])
+        other = own.sum(axis=1) - gain
+        a, i = self.gain_row[gain], self.gain_column[gain]
+        first, second = self.first[other], self.second[other]
+        last = np.where(first == i, second, first)
+        if ((first != i) & (second != i)).any():
+            return None
+        cell = (sums.entry[marks] * self.rows + a) * self.order + last
+        weights = _agreed(cell, sums.weight[marks], self.order)
+        if weights is None:
+            return None
+        cells, values = weights
+        places = cells % (self.rows * self.order)
+        keys = np.ravel(self.product)[places] + 1
+        return Sums.merged(sums.shape, cells // (self.rows * self.order), keys, values, self.coding)
+
+    def _quadratic(
+        self, sums: Sums, digits: Numbers, marks: NDArray[np.bool_]
+    ) -> dict[int, FloatArray] | None:
+        """The weights of K P Kᵀ in each entry: K[a,i] P[i,j] K[b,j] summed over i and j."""
+        own = digits[marks]
+        is_gain = self.gain_row[own] >= 0
+        order = np.argsort(~is_gain, axis=1, kind="stable")
+        own = np.take_along_axis(own, order, axis=1)[:, :3]
+        a, i = self.gain_row[own[:, 0]], self.gain_column[own[:, 0]]
+        b, j = self.gain_row[own[:, 1]], self.gain_column[own[:, 1]]
+        first, second = self.first[own[:, 2]], self.second[own[:, 2]]
+        if (np.minimum(i, j) != first).any() or (np.maximum(i, j) != second).any():
+            return None
+        weight = sums.weight[marks] / np.where((a == b) & (i != j), 2.0, 1.0)
+        low, high = np.minimum(a, b), np.maximum(a, b)
+        cell = (sums.entry[marks] * self.rows + low) * self.rows + high
+        needed = np.where(low == high, self.order * (self.order + 1) // 2, self.order**2)
+        weights = _agreed(cell, weight, needed)
+        if weights is None:
+            return None
+        found: dict[int, FloatArray] = {}
+        for number, value in zip(*weights, strict=True):
+            entry, place = divmod(int(number), self.rows * self.rows)
+            row, column = divmod(place, self.rows)
+            matrix = found.setdefault(entry, np.zeros((self.rows, self.rows)))
+            share = value if row == column else value / 2
+            matrix[row, column] = matrix[column, row] = share
+        return found
+
+    def _fractions(self, weights: dict[int, FloatArray], shape: tuple[int, ...]) -> Sums:
+        """trace(R Y P⁻¹ Yᵀ) for each entry, as matrix fractions for the two signs of R."""
+        entry, key, weight = [], [], []
+        for place, matrix in weights.items():
+            values, vectors = np.linalg.eigh(matrix)
+            size = np.abs(values).max()
+            for sign in (1.0, -1.0):
+                kept = sign * values > DATA_ROUNDING * size
+                if kept.any():
+                    factor = vectors[:, kept] * np.sqrt(np.abs(values[kept]))
+                    entry.append(place)
+                    key.append(self._fraction(factor) + 1)
+                    weight.append(sign)
+        return Sums.merged(
+            shape,
+            np.array(entry, dtype=np.intp),
+            np.array(key, dtype=np.int64),
+            np.array(weight),
+            self.coding,
+        )
+
+    def _fraction(self, factor: FloatArray) -> int:
+        """The symbol of trace(Lᵀ Y P⁻¹ Yᵀ L)."""
+        above = self.combined(factor.T).transposed()
+        inner = Sums.symbols(self.inner, self.coding)
+        return int(self.symbols.of_function(ATOMS["matrix_frac"], {}, (above, inner), ()))
+
+    def combined(self, factor: FloatArray) -> Sums:
+        """G Y for a constant G."""
+        entry, key, weight = [], [], []
+        for row, column in zip(*np.nonzero(factor), strict=True):
+            entry.append(row * self.order + np.arange(self.order))
+            key.append(self.product[column] + 1)
+            weight.append(np.full(self.order, factor[row, column]))
+        return Sums.merged(
+            (factor.shape[0], self.order),
+            np.concatenate(entry).astype(np.intp),
+            np.concatenate(key).astype(np.int64),
+            np.concatenate(weight),
+            self.coding,
+        )
+
+
+def _places(numbers: Numbers, count: int) -> tuple[Numbers, Numbers]:
+    """The indices of each symbol in a matrix of symbols, by digit; the first ones where it has two."""
+    rows = np.full(count + 1, -1, dtype=np.int64)
+    columns = np.full(count + 1, -1, dtype=np.int64)
+    first, second = np.indices(numbers.shape)
+    digits = np.ravel(numbers)[::-1] + 1  # so that of two places the first one stays
+    rows[digits], columns[digits] = np.ravel(first)[::-1], np.ravel(second)[::-1]
+    return rows, columns
+
+
+def _agreed(
+    cell: NDArray[np.intp], weight: FloatArray, needed: int | NDArray[np.intp]
+) -> tuple[NDArray[np.intp], FloatArray] | None:
+    """The one weight of each cell, where all its terms have it and none is missing."""
+    order = np.argsort(cell, kind="stable")
+    cells, starts, counts = np.unique(cell[order], return_index=True, return_counts=True)
+    wanted = np.broadcast_to(needed, cell.shape)[order][starts]
+    if (counts != wanted).any():
+        return None
+    weights = weight[order]
+    low, high = np.minimum.reduceat(weights, starts), np.maximum.reduceat(weights, starts)
+    sizes = np.maximum(np.abs(low), np.abs(high))
+    if (high - low > PRODUCT_ROUNDING * sizes).any():
+        return None
+    return cells, weights[starts]
