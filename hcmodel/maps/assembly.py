@@ -45,9 +45,11 @@ class Assembly:
         self._prepare(sums.symbols_used())
         if len(sums.shape) == 2 and degree.max(initial=0) <= 1:
             written = self._matrix(sums)
-            turned = None if written is not None else self._matrix(sums.transposed())
-            if written is not None or turned is not None:
-                return written if turned is None else turned.T
+            if written is not None:
+                return written
+            turned = self._matrix(sums.transposed())
+            if turned is not None:
+                return turned.T
         parts = self._linear(sums.chosen(degree == 1))
         for each in np.unique(degree[degree > 1]).tolist():
             parts += self._products(sums.chosen(degree == each), int(each))

@@ -5,6 +5,6 @@ from __future__ import annotations
 from hcmodel.maps.implicit import Implicit
 from hcmodel.maps.map import Map
 from hcmodel.maps.occupancy import Occupancy
-from hcmodel.maps.product import Product
+from hcmodel.maps.matrix_product import Product
 
 MAPS: tuple[Map, ...] = (Product(), Occupancy(), Implicit())

@@ -39,6 +39,8 @@ class Inequality:
     entries: NDArray[np.intp]
     slack: Variable | None
     rest: Sums
+    shift: Sums
+    """What the bound on the slack takes off."""
     closed: ClosedLoop | None = None
     """The closed loop of an equality without a slack, which is replaced by the inequality."""
 
@@ -83,9 +85,11 @@ def _block(
     """[[E, G Y], [Yᵀ Gᵀ, P]] as a semidefinite variable."""
     linear, _, plain = rewriting.sorted(rest)
     above = plain if linear is None else added([plain, linear])
+    least = 0.0
     if slack is not None and slack.eigenvalue_bounds is not None:
         least = slack.eigenvalue_bounds[0]
-        above = above - Sums.constant(least * np.eye(rest.shape[0]), rest.coding)
+    shift = Sums.constant(least * np.eye(rest.shape[0]), rest.coding)
+    above = above - shift
     size, order = rest.shape[0], rewriting.order
     corner = rewriting.combined(factor)
     inner = Sums.symbols(rewriting.inner, rest.coding)
@@ -107,7 +111,7 @@ def _block(
     block = Variable(numbers.shape, name=name, PSD=True)
     own = Sums.symbols(model.symbols.of_variable(block), rest.coding)
     entries = numbers[np.triu_indices(size + order)]
-    return Inequality(block, whole, whole - own, entries, slack, rest, closed)
+    return Inequality(block, whole, whole - own, entries, slack, rest, shift, closed)
 
 
 def _name(model: Expanded, row: Row) -> str:

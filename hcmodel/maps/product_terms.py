@@ -1,4 +1,4 @@
-"""Products of the entries of K and P in sums, replaced by those of Y = K P; see `product`."""
+"""Products of the entries of K and P in sums, replaced by those of Y = K P; see `matrix_product`."""
 
 from __future__ import annotations
 

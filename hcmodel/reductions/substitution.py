@@ -114,6 +114,9 @@ class Substitution(ModelReduction):
             factor = np.ones(()) if row.factor is None else numbers.of(row.factor)
             two = after[1 + 2 * place] - after[2 + 2 * place]
             found.append((f"constraint {row.position + 1}", one * factor, two, size * factor))
+        for step in self.steps:
+            for name, one, two in step.compared(point):
+                found.append((name, one, two, np.abs(one)))
         finite = all(np.isfinite(each).all() for _, one, two, _ in found for each in (one, two))
         return found if finite else None
 

@@ -20,7 +20,6 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 import numpy as np
-import scipy
 from numpy.typing import NDArray
 
 from hcmodel.expressions.leaves import Variable
@@ -28,7 +27,9 @@ from hcmodel.maps.expanded import Evaluation, Expanded, Row
 from hcmodel.maps.map import Map, Obstacle, Points, Step, applied, described, fresh_name
 from hcmodel.maps.matrix_inequalities import Inequality, inequality
 from hcmodel.maps.product_terms import Products
+from hcmodel.solvers.numerics import SUM_ROUNDING
 
+FloatArray = NDArray[np.float64]
 Numbers = NDArray[np.int64]
 
 
@@ -128,12 +129,19 @@ class _Gain(Step):
         for each in self._inequalities:
             point[each.block] = Evaluation(self.after.symbols, point).of(each.whole)
 
+    def compared(self, point: Points) -> Iterator[tuple[str, FloatArray, FloatArray]]:
+        """What a matrix inequality bounds, before and after: the block's Schur complement."""
+        for each in self._inequalities:
+            size = each.rest.shape[0]
+            block = point[each.block]
+            corner = block[:size, size:]
+            after = block[:size, :size] - corner @ np.linalg.solve(block[size:, size:], corner.T)
+            numbers = Evaluation(self.after.symbols, point)
+            yield "a matrix inequality", numbers.of(each.rest), after + numbers.of(each.shift)
+
     def back(self, point: Points) -> None:
         matrix, product = point[self._matrix], point[self.new[0]]
-        try:
-            gain = scipy.linalg.solve(matrix, product.T, assume_a="pos").T
-        except np.linalg.LinAlgError:
-            gain = product @ np.linalg.pinv(matrix)
+        gain = product @ np.linalg.pinv(matrix, rcond=SUM_ROUNDING, hermitian=True)
         gain = gain.T if self._turned else gain
         point[self.gone[0]] = gain.reshape(self.gone[0].shape)
         for each in self._inequalities:

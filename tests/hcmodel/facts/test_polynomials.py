@@ -1,0 +1,97 @@
+"""Expressions multiplied out: equal ones have equal sums, however they are written."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import hcmodel as hc
+from hcmodel.expressions.leaves import Expression
+from hcmodel.facts.expansion import expand
+from hcmodel.facts.polynomials import Coding, Sums, TooLargeError
+
+GENERATOR = np.random.default_rng(3)
+A = GENERATOR.normal(size=(3, 3))
+C = GENERATOR.normal(size=(2, 2))
+P = hc.Variable((3, 3), PSD=True, name="P")
+K = hc.Variable((2, 3), name="K")
+x = hc.Variable(3, name="x", bounds=(0.5, 2))
+cap = hc.Parameter(name="cap", value=2.0)
+
+EQUAL: dict[str, tuple[Expression, Expression]] = {
+    "trace of a product is cyclic": (hc.trace(C @ K @ P @ K.T), hc.trace(P @ K.T @ C @ K)),
+    "a sum of entries": (
+        hc.trace(A @ P),
+        sum(A[i, j] * P[j, i] for i in range(3) for j in range(3)),
+    ),
+    "an elementwise product": (hc.trace(A @ P), hc.sum(A.T * P)),
+    "an indexed product": (
+        K @ P,
+        hc.vstack(
+            *[
+                hc.hstack(*[sum(K[a, i] * P[i, j] for i in range(3)) for j in range(3)])
+                for a in range(2)
+            ]
+        ),
+    ),
+    "transposes": ((K @ P).T, P @ K.T),
+    "einsum": (hc.einsum("ai,ij->aj", K, P), K @ P),
+    "a quadratic form": (hc.quad_form(x, A), hc.sum(hc.outer(x, x) * A)),
+    "distributed": ((A + np.eye(3)) @ P, A @ P + P),
+    "a parameter": (cap * x, 2.0 * x),
+    "a square": (hc.square(x), x * x),
+    "logarithms of products": (hc.log(2 * x[0] * x[1]), np.log(2) + hc.log(x[0]) + hc.log(x[1])),
+    "entropies": (hc.rel_entr(x, 2.0), -hc.entr(x) - np.log(2) * x),
+    "quotients": (x[0] / (x[1] + x[2]), (3 * x[0]) / (3 * x[2] + 3 * x[1])),
+    "exponentials": (hc.exp(x + 1.0), np.exp(1.0) * hc.exp(x)),
+    "differences": (x - x, 0.0 * x),
+}
+
+
+@pytest.mark.parametrize("name", EQUAL)
+def test_equal_expressions_have_equal_sums(name: str) -> None:
+    """The two ways to write it are multiplied out over the same symbols."""
+    (one, two), _ = expand(EQUAL[name])
+    assert one.shape == two.shape
+    assert one.equals(two)
+
+
+def test_different_expressions_have_different_sums() -> None:
+    """A weight, a factor or a transpose that is another one is seen."""
+    for one, two in (
+        (hc.trace(A @ P), hc.trace(A @ P) * 1.001),
+        (K @ P, 1.0 * K @ P @ A),
+        (A @ P, P @ A),
+        (hc.exp(x), hc.exp(1.01 * x)),
+    ):
+        (left, right), _ = expand([one, two])
+        assert not left.equals(right)
+
+
+def test_the_numbers_are_those_of_the_expression() -> None:
+    """Sums evaluated at a point are the value of the expression."""
+    from hcmodel.maps.expanded import Evaluation
+
+    root = np.full((3, 3), 0.3) + np.eye(3)
+    values = {P: root @ root.T, K: GENERATOR.normal(size=(2, 3)), x: np.array([0.6, 1.1, 1.9])}
+    for variable, value in values.items():
+        variable.value = value
+    for expression, _ in EQUAL.values():
+        (sums,), symbols = expand([expression])
+        assert Evaluation(symbols, values).of(sums) == pytest.approx(expression.value)
+
+
+def test_products_that_are_too_long_are_refused() -> None:
+    """A product of more factors than a key has digits."""
+    coding = Coding.of(2**20)
+    one = Sums.symbols(np.array([5]), coding)
+    product = one
+    with pytest.raises(TooLargeError):
+        for _ in range(coding.most):
+            product = product.times(one)
+
+
+def test_what_cancels_to_rounding_is_gone() -> None:
+    """0.1 + 0.2 - 0.3 is no term."""
+    (sums,), _ = expand([0.1 * x + 0.2 * x - 0.3 * x])
+    assert sums.key.size == 0

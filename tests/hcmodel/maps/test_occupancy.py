@@ -1,0 +1,179 @@
+"""Occupancies: decision processes are proven and solved with nothing declared."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+import scipy.optimize
+
+import hcmodel as hc
+from hcmodel.maps import scaling
+from hcmodel.reductions.forms import Forms
+
+GENERATOR = np.random.default_rng(2)
+S, ACTIONS, GAMMA = 4, 3, 0.9
+MOVES = GENERATOR.dirichlet(np.ones(S), size=(S, ACTIONS))
+REWARD = GENERATOR.uniform(size=(S, ACTIONS))
+COST = GENERATOR.uniform(size=(S, ACTIONS))
+START = np.array([0.4, 0.3, 0.2, 0.1])
+BALANCE = np.kron(np.eye(S), np.ones((1, ACTIONS))) - GAMMA * MOVES.reshape(S * ACTIONS, S).T
+CAP = 4.0
+
+
+def by_linear_program(cap: float = CAP) -> float:
+    """The best reward, by the linear program in λ."""
+    found = scipy.optimize.linprog(
+        -REWARD.ravel(), A_ub=[COST.ravel()], b_ub=[cap], A_eq=BALANCE, b_eq=START
+    )
+    return -float(found.fun)
+
+
+def policy() -> hc.Variable:
+    return hc.Variable((S, ACTIONS), name="policy", simplex=True)
+
+
+def visits(pi: Any) -> Any:
+    steps = hc.einsum("sa,sat->st", pi, MOVES)
+    return hc.solve(np.eye(S) - GAMMA * steps.T, START)
+
+
+Model = tuple[Any, list[Any]]
+
+
+def system() -> Model:
+    """The visits as the solution of a linear system."""
+    pi = policy()
+    occupancy = hc.reshape(visits(pi), (S, 1)) * pi
+    return hc.sum(REWARD * occupancy), [hc.sum(COST * occupancy) <= CAP]
+
+
+def normalised() -> Model:
+    """Visits that sum to 1, with the reward in other units."""
+    pi = policy()
+    share = (1 - GAMMA) * visits(pi)
+    occupancy = hc.reshape(share, (S, 1)) * pi
+    scale = 1 / (1 - GAMMA)
+    return scale * hc.sum(REWARD * occupancy), [scale * hc.sum(COST * occupancy) <= CAP]
+
+
+def indexed() -> Model:
+    """Sums over states and actions."""
+    pi = policy()
+    often = visits(pi)
+    pairs = [(s, a) for s in range(S) for a in range(ACTIONS)]
+    reward = sum(REWARD[s, a] * often[s] * pi[s, a] for s, a in pairs)
+    cost = sum(COST[s, a] * pi[s, a] * often[s] for s, a in pairs)
+    return reward, [CAP - cost >= 0]
+
+
+def rows() -> Model:
+    """The visits as variables, with the balance as rows."""
+    pi, often = policy(), hc.Variable(S, name="often", nonneg=True)
+    flow = hc.reshape(often, (S, 1)) * pi
+    balance = often == START + GAMMA * hc.einsum("sa,sat->t", flow, MOVES)
+    return hc.sum(REWARD * flow), [balance, hc.sum(COST * flow) <= CAP]
+
+
+def expected() -> Model:
+    """The reward of a state first, then over the states."""
+    pi = policy()
+    reward = hc.sum(REWARD * pi, axis=1) @ visits(pi)
+    return reward, [hc.sum(COST * pi, axis=1) @ visits(pi) <= CAP]
+
+
+WAYS: dict[str, Callable[[], Model]] = {
+    "a linear system": system,
+    "normalised": normalised,
+    "indexed sums": indexed,
+    "visits as variables": rows,
+    "rewards of states": expected,
+}
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_every_way_to_write_it_is_solved(way: str) -> None:
+    """Proven, certified, and as good as the linear program."""
+    objective, constraints = WAYS[way]()
+    problem = hc.Problem(hc.Maximize(objective), constraints)
+    assert problem.solve() == pytest.approx(by_linear_program(), rel=1e-7)
+    assert problem.status == "optimal"
+    assert "proven convex" in problem.solution.method
+
+
+def test_bounds_on_the_policy_are_linear() -> None:
+    """No action is taken with less than a tenth."""
+    pi = hc.Variable((S, ACTIONS), name="policy", simplex=True, bounds=(0.1, 1))
+    occupancy = hc.reshape(visits(pi), (S, 1)) * pi
+    problem = hc.Problem(hc.Maximize(hc.sum(REWARD * occupancy)))
+    value = problem.solve()
+    rows = np.kron(np.eye(S), 0.1 * np.ones((ACTIONS, ACTIONS))) - np.eye(S * ACTIONS)
+    found = scipy.optimize.linprog(
+        -REWARD.ravel(),
+        A_ub=rows,
+        b_ub=np.zeros(S * ACTIONS),
+        A_eq=BALANCE,
+        b_eq=START,
+    )
+    assert value == pytest.approx(-found.fun, rel=1e-7)
+    assert problem.status == "optimal"
+    assert pi.value.min() >= 0.1 - 1e-7
+
+
+def test_states_that_are_never_visited() -> None:
+    """Their policy does not matter; the point that comes back is feasible and attains the bound."""
+    moves = MOVES.copy()
+    moves[:, :, 3] = 0.0
+    moves /= moves.sum(axis=2, keepdims=True)
+    start = np.array([0.5, 0.5, 0.0, 0.0])
+    pi = policy()
+    steps = hc.einsum("sa,sat->st", pi, moves)
+    often = hc.solve(np.eye(S) - GAMMA * steps.T, start)
+    occupancy = hc.reshape(often, (S, 1)) * pi
+    problem = hc.Problem(hc.Maximize(hc.sum(REWARD * occupancy)), [hc.sum(COST * occupancy) <= CAP])
+    problem.solve()
+    assert problem.status == "optimal"
+    assert pi.value.sum(axis=1) == pytest.approx(np.ones(S))
+
+
+def test_a_policy_that_two_processes_share_is_not_claimed() -> None:
+    """Robust policies are not convex in the occupancies of one process."""
+    pi = policy()
+    other = GENERATOR.dirichlet(np.ones(S), size=(S, ACTIONS))
+    steps = hc.einsum("sa,sat->st", pi, other)
+    second = hc.solve(np.eye(S) - GAMMA * steps.T, START)
+    occupancies = [hc.reshape(each, (S, 1)) * pi for each in (visits(pi), second)]
+    problem = hc.Problem(hc.Maximize(sum(hc.sum(REWARD * each) for each in occupancies)))
+    assert Forms(problem.model).discovery.substitution is None
+
+
+def test_a_policy_alone_is_not_claimed() -> None:
+    """A cost of the policy that does not count the visits keeps an x."""
+    pi = policy()
+    occupancy = hc.reshape(visits(pi), (S, 1)) * pi
+    problem = hc.Problem(hc.Maximize(hc.sum(REWARD * occupancy) - hc.sum(hc.square(pi))))
+    assert Forms(problem.model).discovery.substitution is None
+
+
+def test_visits_that_may_be_negative_are_not_claimed() -> None:
+    """Without discount nothing says that the system has a nonnegative solution."""
+    pi = policy()
+    steps = hc.einsum("sa,sat->st", pi, MOVES)
+    often = hc.solve(np.eye(S) - 1.2 * steps.T, START)
+    problem = hc.Problem(hc.Maximize(hc.sum(REWARD * hc.reshape(often, (S, 1)) * pi)))
+    discovery = Forms(problem.model).discovery
+    assert discovery.substitution is None
+    assert discovery.near_misses == ("occupancy map: the visits are not known to be nonnegative",)
+
+
+def test_a_broken_rule_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A wrong product is found where the numbers are compared."""
+    right = scaling.Scaling.terms
+    monkeypatch.setattr(
+        scaling.Scaling, "terms", lambda self, sums: right(self, sums).scaled(1.001)
+    )
+    objective, constraints = system()
+    problem = hc.Problem(hc.Maximize(objective), constraints)
+    assert Forms(problem.model).discovery.substitution is None
