@@ -180,6 +180,16 @@ class Evaluation:
                 self._jacobian = self._outer.row_jacobian(values, jacobian)
         return self._jacobian
 
+    @property
+    def row_factors(self) -> FloatArray | None:
+        """Multipliers over these are those of left − right beside the plain objective.
+
+        None where objective or rows have not been evaluated.
+        """
+        if self._objective_pass is None or self._rows_pass is None:
+            return None
+        return self._outer.row_factors(self._objective_pass.values, self._rows_pass.values)
+
     def lagrangian(
         self, multipliers: FloatArray
     ) -> tuple[FloatArray, list[tuple[FloatArray, Matrix]]]:

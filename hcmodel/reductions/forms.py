@@ -25,6 +25,7 @@ from hcmodel.reductions.bounds import Bounds
 from hcmodel.reductions.canonical import CanonicalProblem
 from hcmodel.reductions.chain import Chain
 from hcmodel.reductions.cone import Cone
+from hcmodel.reductions.cone_sums import cone_of_sums
 from hcmodel.reductions.lift import Lift
 from hcmodel.reductions.normal_rows import NormalRows
 from hcmodel.reductions.reduction import Duals, ModelReduction, Refusal
@@ -100,21 +101,29 @@ class Form:
 
     @functools.cached_property
     def _whole_cone(self) -> WholeProgram | Refusal:
-        cone, canonical = self.cone, self.canonical
+        if self.proof is not None:
+            sums = cone_of_sums(self.program)
+            if sums is not None:
+                signs = np.ones(sums.rows.size)
+                return WholeProgram(sums.program, sums.rows, signs, sums.bounds, self._relaxed)
+        cone = self.cone
         if not isinstance(cone, Cone):
             return cone
+        signs = self.canonical.multipliers(cone.signs)
+        rows = self._row_numbers(cone.rows)
+        return WholeProgram(cone.after, rows, signs, cone.bounds(), self._relaxed)
 
-        def numbers(duals: Duals) -> NDArray[np.intp]:
-            return canonical.multipliers(duals).astype(np.intp)
+    def _relaxed(self) -> RelaxedProgram | None:
+        """The program of the least relaxation; None where there is none."""
+        if not isinstance(self.cone, Cone):
+            return None
+        found = self.cone.relaxed()
+        rows, others = self._row_numbers(found.rows), self._row_numbers(found.others)
+        return RelaxedProgram(found.program, found.amount, rows, others)
 
-        def relaxed() -> RelaxedProgram:
-            found = cone.relaxed()
-            return RelaxedProgram(
-                found.program, found.amount, numbers(found.rows), numbers(found.others)
-            )
-
-        signs = canonical.multipliers(cone.signs)
-        return WholeProgram(cone.after, numbers(cone.rows), signs, cone.bounds(), relaxed)
+    def _row_numbers(self, duals: Duals) -> NDArray[np.intp]:
+        """Numbers of rows by those of the canonical problem, from those by constraint."""
+        return self.canonical.multipliers(duals).astype(np.intp)
 
     @property
     def program(self) -> SmoothProgram:
@@ -186,7 +195,8 @@ class Form:
         slope = None
         if self.chain.has_bound_rows and evaluation.differentiable:
             slope = evaluation.gradient + evaluation.jacobian.T @ multipliers
-        return self.chain.duals_back(evaluation.point, multipliers, slope)
+        factors = evaluation.row_factors
+        return self.chain.duals_back(evaluation.point, multipliers, slope, factors)
 
     def conflicting_bounds(self, evaluation: Evaluation, weights: FloatArray) -> Duals:
         """Weights of the rows that are bounds here and on which a contradiction of rows rests."""
@@ -215,7 +225,7 @@ class Forms:
         self._lift: Lift | None = None
         self._lifted: Form | None = None
         self._mapped: Form | None = None
-        self._proven: tuple[Hashable, Form] | None = None
+        self._proven: tuple[_Key, Form] | None = None
         self._answered: tuple[Hashable, Form | None] | None = None  # for which values of parameters
         self.failure: Failure | None = None
         """What keeps the model from a proof, as far as `hidden` has looked for one."""
@@ -372,11 +382,8 @@ class Forms:
         if lift is None and steps:
             plain = final
         sets = tuple(variable.set for variable in plain.variables)
-        key = (
-            *(_structure(plain), lifted, rows, final.objective_form, coordinates, proof.proven),
-            sets,
-        )
-        if self._proven is None or self._proven[0] != key:
+        key = _Key(plain, (lifted, rows, final.objective_form, coordinates, proof.proven, sets))
+        if self._proven is None or not self._proven[0].fits(key):
             form = self._form(steps, coordinates=last.coordinates)
             self._proven = key, replace(form, hidden=True)
         form = self._proven[1]
@@ -396,8 +403,24 @@ class Forms:
         return prove(objective, sign, model.constraints, fixed=fixed)
 
 
+class _Key:
+    """What a compiled form depends on; a new value of a parameter mostly leaves it as it is.
+
+    The structure of the model is looked at when there is another one to compare it with.
+    """
+
+    def __init__(self, model: Model, facts: tuple[Hashable, ...]) -> None:
+        self.model, self.facts = model, facts
+
+    @functools.cached_property
+    def structure(self) -> Hashable:
+        return _structure(self.model)
+
+    def fits(self, other: _Key) -> bool:
+        return self.facts == other.facts and self.structure == other.structure
+
+
 def _structure(model: Model) -> Hashable:
-    """What a compiled form depends on; a new value of a parameter mostly leaves it as it is."""
     graph = merge(model.roots)
     steps = tuple(
         step.leaf.merge_key()
