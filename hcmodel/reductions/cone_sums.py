@@ -1,8 +1,7 @@
-"""The cone program of a proven form whose functions are affine or sums of exponentials, from its arrays.
+"""The cone program of a form whose functions are affine or sums of exponentials, from its arrays.
 
-The structured stack (`engines.structured`) has the functions of such a form as matrices, so that the
-program is put together from them, and the proof's nodes are not asked (`cone_bounds` does that for all
-other models). It says the same:
+`cone_bounds` makes the programs of all other models from the nodes of their proofs. This one says the
+same:
 
     a row between logarithms    Σ z_k <= 1,  (E_k u + b_k − (e·u + c), 1, z_k) in K_exp
     ... with one term           e·u + c − (E u + b) >= 0, or == 0
@@ -19,15 +18,12 @@ import numpy as np
 import scipy
 from numpy.typing import NDArray
 
-from hcmodel.engines.structured import StructuredStack
 from hcmodel.reductions.rows import Rows
-from hcmodel.reductions.smooth import SmoothProgram
-from hcmodel.solvers.coordinates.logarithmic import LogStack
+from hcmodel.reductions.sum_arrays import SumArrays, starts_of
 from hcmodel.solvers.qp.cone_program import ConeBlock, ConeKind, ConeProgram
 
 FloatArray = NDArray[np.float64]
 IndexArray = NDArray[np.intp]
-Marks = NDArray[np.bool_]
 
 
 @dataclass(frozen=True, eq=False)
@@ -42,122 +38,9 @@ class SumsCone:
     bounds: tuple[IndexArray, IndexArray, FloatArray]
 
 
-def cone_of_sums(program: SmoothProgram) -> SumsCone | None:
-    """The cone program of a proven form; None where a function is neither affine nor such a sum."""
-    compiled = program.compiled
-    if not isinstance(compiled, StructuredStack) or compiled.kinked:
-        return None
-    if not all(compiled.structured[: compiled.program.stop]):
-        return None
-    domain = program.domain.cone_rows()
-    if domain.cones:
-        return None
-    entries = _Entries.of(compiled, program)
-    if entries is None:
-        return None
-    places = _Places.of(program, entries)
-    if places is None:
-        return None
-    return _Assembly(entries, places, domain.lower, domain.upper).made()
-
-
-class _Entries:
-    """The entries of φ by u: affine parts, and terms weight·exp(E u), the numbers among them."""
-
-    def __init__(
-        self,
-        affine: Rows,
-        offset: FloatArray,
-        exponents: Rows,
-        weights: FloatArray,
-        owner: IndexArray,
-    ) -> None:
-        self.affine, self.offset, self.exponents = affine, offset, exponents
-        size = offset.size
-        order = np.argsort(owner, kind="stable")
-        self.terms = Rows(np.ones(owner.size), order, _starts(owner[order], size), owner.size)
-        self.counts = np.diff(self.terms.indptr)
-        numbers = np.diff(exponents.indptr) == 0
-        self.is_affine = np.bincount(owner[~numbers], minlength=size) == 0
-        negative = np.bincount(owner[weights <= 0], minlength=size) > 0
-        flat = np.diff(affine.indptr) == 0
-        self.is_posynomial = flat & (self.counts > 0) & ~negative
-        self.is_monomial = self.is_posynomial & (self.counts == 1)
-        with np.errstate(all="ignore"):
-            self.logs = np.log(weights)
-
-    @staticmethod
-    def of(stack: StructuredStack, program: SmoothProgram) -> _Entries | None:
-        """None where a power or a logarithm is of a variable that is its own coordinate."""
-        data, _ = stack.terms
-        inner = program.stack
-        logs = inner.logs if isinstance(inner, LogStack) else np.zeros(stack.dimension, dtype=bool)
-        linear, logarithms, powers = data.linear, data.logarithms, data.exponents
-        if not (logs[powers.columns].all() and logs[logarithms.columns].all()):
-            return None
-        through = logs[linear.columns]  # x = exp(u): a term of its own
-        straight = ~through
-        affine = Rows.of_entries(
-            np.concatenate([linear.values[straight], logarithms.values]),
-            np.concatenate([linear.rows[straight], logarithms.rows]),
-            np.concatenate([linear.columns[straight], logarithms.columns]),
-            (data.size, stack.dimension),
-        )
-        numbers = np.flatnonzero(data.offset)
-        count, more = data.weights.size, int(through.sum())
-        exponents = Rows.of_entries(
-            np.concatenate([powers.values, np.ones(more)]),
-            np.concatenate([powers.rows, count + np.arange(more)]),
-            np.concatenate([powers.columns, linear.columns[through]]),
-            (count + more + numbers.size, stack.dimension),
-        )
-        weights = np.concatenate([data.weights, linear.values[through], data.offset[numbers]])
-        owner = np.concatenate([data.rows, linear.rows[through], numbers])
-        if not weights.all():  # a coefficient of 0
-            kept = np.flatnonzero(weights)
-            exponents, weights, owner = exponents[kept], weights[kept], owner[kept]
-        return _Entries(affine, data.offset, exponents, weights, owner)
-
-
-@dataclass(frozen=True, eq=False)
-class _Places:
-    """The entries of φ on both sides of the rows, and the kinds of the rows; and of the objective.
-
-    `sums` are rows with several terms on the left, `single` those with one term on each side, and
-    `plain` those that are compared as they are.
-    """
-
-    left: IndexArray
-    right: IndexArray
-    equality: Marks
-    plain: Marks
-    single: Marks
-    sums: Marks
-    sign: float
-    in_logs: bool
-
-    @staticmethod
-    def of(program: SmoothProgram, entries: _Entries) -> _Places | None:
-        """None where a row or the objective has no such form."""
-        outer, split = program.outer, program.compiled.objective_size
-        left, right = split + outer.left.indices, split + outer.right.indices
-        equality = np.arange(outer.size) >= outer.inequalities
-        logs = outer.forms != 0 if outer.forms.size else np.zeros(outer.size, dtype=bool)
-        plain = ~logs & entries.is_affine[left] & entries.is_affine[right]
-        logs &= entries.is_monomial[right]
-        single = logs & entries.is_monomial[left]
-        sums = logs & entries.is_posynomial[left] & ~single & ~equality
-        if not (plain | single | sums).all():
-            return None
-        sign = float(outer.objective[0])
-        if outer.objective_form == "plain":
-            fits = entries.is_affine[0]
-        else:
-            fits = (entries.is_posynomial if sign > 0 else entries.is_monomial)[0]
-        if not fits:
-            return None
-        in_logs = outer.objective_form != "plain"
-        return _Places(left, right, equality, plain, single, sums, sign, in_logs)
+def cone_of_sums(arrays: SumArrays) -> SumsCone:
+    """The cone program of a form with these arrays."""
+    return _Assembly(arrays).made()
 
 
 class _Assembly:
@@ -166,9 +49,9 @@ class _Assembly:
     The unknowns are u, t where the objective is a sum, and z, one for each term of a sum.
     """
 
-    def __init__(
-        self, entries: _Entries, places: _Places, lower: FloatArray, upper: FloatArray
-    ) -> None:
+    def __init__(self, arrays: SumArrays) -> None:
+        entries, places = arrays.entries, arrays.places
+        lower, upper = arrays.lower, arrays.upper
         self.entries, self.places = entries, places
         self.size = entries.affine.shape[1]
         self.has_t = int(places.in_logs and entries.counts[0] > 1)
@@ -184,7 +67,7 @@ class _Assembly:
         self.sums = np.flatnonzero(places.sums)
         groups = np.append(places.left[self.sums], 0) if self.has_t else places.left[self.sums]
         own = entries.terms[groups]
-        self.terms, self.owner = own.indices, np.repeat(np.arange(groups.size), np.diff(own.indptr))
+        self.terms, self.owner = own.indices, np.repeat(np.arange(groups.size), own.lengths)
         self.first = self.zeros + self.signed  # of the exponential cones
         self.width = self.size + self.has_t + self.terms.size
         self.offset = np.zeros(self.first + 3 * self.terms.size)
@@ -201,8 +84,7 @@ class _Assembly:
 
     def _add_part(self, at: IndexArray, rows: Rows, factor: float) -> None:
         """Whole rows times a number, to the rows `at` of A."""
-        lengths = np.diff(rows.indptr)
-        self._parts.append((np.repeat(at, lengths), rows.indices, factor * rows.data))
+        self._parts.append((np.repeat(at, rows.lengths), rows.indices, factor * rows.data))
 
     def _add_bounds(
         self, lower: FloatArray, upper: FloatArray
@@ -222,7 +104,7 @@ class _Assembly:
         """right − left, of affine entries or of the exponents of single terms."""
         at = self.rows[own]
         for side, factor in ((self.places.left[own], 1.0), (self.places.right[own], -1.0)):
-            which = side if parts is self.entries.affine else self.entries.terms[side].indices
+            which = side if parts is self.entries.affine else self.entries.only(side)
             self._add_part(at, parts[which], factor)
             self.offset[at] -= factor * numbers[which]
 
@@ -240,7 +122,7 @@ class _Assembly:
         self._parts.append((cones + 2, z, -np.ones(count)))
         inner = int(np.searchsorted(self.owner, self.sums.size))  # terms of rows come first
         if inner:
-            right = entries.terms[self.places.right[self.sums]].indices[self.owner[:inner]]
+            right = entries.only(self.places.right[self.sums])[self.owner[:inner]]
             self._add_part(cones[:inner], entries.exponents[right], 1.0)
             self.offset[cones[:inner]] -= entries.logs[right]
         if self.has_t:
@@ -254,7 +136,7 @@ class _Assembly:
             return linear
         first = np.zeros(1, dtype=np.intp)
         if self.places.in_logs:
-            row = self.entries.exponents[self.entries.terms[first].indices]
+            row = self.entries.exponents[self.entries.only(first)]
         else:
             row = self.entries.affine[first]
         np.add.at(linear, row.indices, self.places.sign * row.data)
@@ -266,7 +148,7 @@ class _Assembly:
         keys, place = np.unique(columns * height + rows, return_inverse=True)
         columns, rows = np.divmod(keys, height)
         data = np.bincount(place, weights=values, minlength=keys.size)
-        parts = (data, rows, _starts(columns, self.width))
+        parts = (data, rows, starts_of(columns, self.width))
         blocks = (
             (ConeKind.ZERO, self.zeros),
             (ConeKind.NONNEGATIVE, self.signed),
@@ -280,8 +162,3 @@ class _Assembly:
             tuple(ConeBlock(kind, length) for kind, length in blocks if length),
         )
         return SumsCone(program, self.rows, self.bounds)
-
-
-def _starts(numbers: IndexArray, count: int) -> IndexArray:
-    """Where each number begins in a sorted list."""
-    return np.searchsorted(numbers, np.arange(count + 1))

@@ -25,15 +25,17 @@ from hcmodel.reductions.bounds import Bounds
 from hcmodel.reductions.canonical import CanonicalProblem
 from hcmodel.reductions.chain import Chain
 from hcmodel.reductions.cone import Cone
-from hcmodel.reductions.cone_sums import cone_of_sums
+from hcmodel.reductions.cone_sums import SumsCone, cone_of_sums
+from hcmodel.reductions.convex_sums import convex_of_sums
 from hcmodel.reductions.lift import Lift
 from hcmodel.reductions.normal_rows import NormalRows
-from hcmodel.reductions.reduction import Duals, ModelReduction, Refusal
+from hcmodel.reductions.reduction import Duals, ModelReduction, Refusal, same_objects
 from hcmodel.reductions.release import Release
 from hcmodel.reductions.semidefinite import Semidefinite
 from hcmodel.reductions.sign import Sign, signed_objective
 from hcmodel.reductions.smooth import Compiler, Smooth, SmoothProgram
 from hcmodel.reductions.smooth_convex import SmoothConvex, smooth_convex
+from hcmodel.reductions.sum_arrays import SumArrays, arrays_of_sums
 from hcmodel.reductions.triangle import Triangle
 from hcmodel.solvers.coordinates.general import MapCoordinates
 from hcmodel.solvers.coordinates.protocol import Coordinates
@@ -55,10 +57,20 @@ class Form:
     chain: Chain
     hidden: bool = False
     proof: Proof | None = None
-    last: Proof | None = None
+    found_last: Proof | None = None
     """The proof of the model at the end of the chain, kinks lifted."""
+    renewed: bool = False
+    """Whether parameters have got other values since, for which the arrays show convexity."""
     slacks: frozenset[Variable] = frozenset()
     """The variables of the model that the user did not write (`Semidefinite`)."""
+
+    @functools.cached_property
+    def last(self) -> Proof | None:
+        """The proof of the model at the end of the chain, for the parameters' current values."""
+        if not self.renewed or self.found_last is None:
+            return self.found_last
+        proof = proof_of_end(self, self.found_last)
+        return proof if proof.proven else None
 
     @functools.cached_property
     def cone(self) -> Cone | Refusal:
@@ -74,8 +86,10 @@ class Form:
     @functools.cached_property
     def convex(self) -> SmoothConvex | Refusal:
         """The smooth convex program of a proven form; a refusal where there is none."""
-        if self.proof is None or self.last is None:
+        if self.proof is None:
             return Refusal(None, "the model is not proven convex")
+        if self._arrays is not None:
+            return SmoothConvex.of(convex_of_sums(self._arrays), self.canonical.outer.size)
         return smooth_convex(self.program)
 
     @property
@@ -96,22 +110,38 @@ class Form:
             np.arange(size),
             np.ones(size),
             (none, none, np.zeros(0)),  # bounds are not rows of the program
-            factors=convex.factors,
+            factors=convex.factors if convex.converted.size else None,
         )
 
     @functools.cached_property
     def _whole_cone(self) -> WholeProgram | Refusal:
-        if self.proof is not None:
-            sums = cone_of_sums(self.program)
-            if sums is not None:
-                signs = np.ones(sums.rows.size)
-                return WholeProgram(sums.program, sums.rows, signs, sums.bounds, self._relaxed)
+        sums = self._sums
+        if sums is not None:
+            signs = np.ones(sums.rows.size)
+            return WholeProgram(sums.program, sums.rows, signs, sums.bounds, self._relaxed)
         cone = self.cone
         if not isinstance(cone, Cone):
             return cone
         signs = self.canonical.multipliers(cone.signs)
         rows = self._row_numbers(cone.rows)
         return WholeProgram(cone.after, rows, signs, cone.bounds(), self._relaxed)
+
+    @functools.cached_property
+    def _sums(self) -> SumsCone | None:
+        """The cone program of a proven form, where it can be read off the form's arrays."""
+        return None if self._arrays is None else cone_of_sums(self._arrays)
+
+    @functools.cached_property
+    def _arrays(self) -> SumArrays | None:
+        return None if self.proof is None else arrays_of_sums(self.program)
+
+    @property
+    def is_visibly_convex(self) -> bool:
+        """Whether the arrays alone show that every function is convex in the coordinates.
+
+        Sums of exponentials with positive weights are, and so are their logarithms.
+        """
+        return self._arrays is not None or self.is_structured
 
     def _relaxed(self) -> RelaxedProgram | None:
         """The program of the least relaxation; None where there is none."""
@@ -319,13 +349,36 @@ class Forms:
                 return self._mapped_form()
         values = tuple(parameter.version for parameter in self.model.parameters)
         if self._answered is None or self._answered[0] != (values, source is None):
-            proof = self.prove(declared, source)
-            self.failure = proof.failure
-            form = self._proven_form(proof) if proof.proven else None
-            if not proof.proven and declared is not None:
-                form = self._separable_form(proof)
+            form = self._renewed_form()
+            if form is None:
+                proof = self.prove(declared, source)
+                self.failure = proof.failure
+                form = self._proven_form(proof) if proof.proven else None
+                if not proof.proven and declared is not None:
+                    form = self._separable_form(proof)
             self._answered = (values, source is None), form
         return self._answered[1]
+
+    def _renewed_form(self) -> Form | None:
+        """The proven form at hand with new values of parameters, where its arrays show convexity.
+
+        Rows stay as the proof arranged them, which rests on no value but on terms that are 0: so all
+        constants have to keep their signs.
+        """
+        form = None if self._answered is None else self._answered[1]
+        if form is None or form.proof is None or self.lift.has_kinks:
+            return None
+        if not form.proof.constants_keep_signs():
+            return None
+        chain, steps = form.chain, (*self._first(), *form.chain.steps[-2:])
+        model = chain.end.before
+        sets = [variable.set for variable in model.variables]
+        if not same_objects(chain.steps, steps) or not same_objects(form.canonical.sets, sets):
+            return None
+        if not chain.refresh():
+            return None
+        form = replace(form, renewed=True)
+        return form if form.is_visibly_convex else None
 
     def _form(self, steps: Sequence[ModelReduction], **coordinates: Any) -> Form:
         model = steps[-1].after if steps else self.model
@@ -391,16 +444,17 @@ class Forms:
         if not proof.proven:
             return form
         if lift is not None:  # the form at hand has variables of its own for the kinks
-            last = self._proof_of(form, last)
-        return replace(form, proof=proof, last=last)
+            last = proof_of_end(form, last)
+        return replace(form, proof=proof, found_last=last)
 
-    def _proof_of(self, form: Form, last: Proof) -> Proof:
-        """The proof of the model at the end of a form that was made for other data."""
-        model = form.chain.end.before
-        names = {variable.name: kind for variable, kind in last.coordinates.items()}
-        fixed = {variable: names[variable.name] for variable in model.variables}
-        objective, sign = signed_objective(model)
-        return prove(objective, sign, model.constraints, fixed=fixed)
+
+def proof_of_end(form: Form, last: Proof) -> Proof:
+    """The proof of the model at the end of a form that was made for other data."""
+    model = form.chain.end.before
+    names = {variable.name: kind for variable, kind in last.coordinates.items()}
+    fixed = {variable: names[variable.name] for variable in model.variables}
+    objective, sign = signed_objective(model)
+    return prove(objective, sign, model.constraints, fixed=fixed)
 
 
 class _Key:

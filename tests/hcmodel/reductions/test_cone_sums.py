@@ -10,7 +10,10 @@ import pytest
 import hcmodel as hc
 from hcmodel.reductions.cone import Cone
 from hcmodel.reductions.cone_sums import cone_of_sums
+from hcmodel.reductions.convex_sums import convex_of_sums
 from hcmodel.reductions.forms import Form
+from hcmodel.reductions.smooth_convex import SmoothConvex, smooth_convex
+from hcmodel.reductions.sum_arrays import SumArrays, arrays_of_sums
 from hcmodel.solvers.qp import ConeOptions, make_cone_backend
 
 
@@ -48,13 +51,47 @@ def form_of(problem: hc.Problem) -> Form:
     return form
 
 
-@pytest.mark.parametrize(
-    "model", [tank, box_volume, with_fixed_and_free_terms, linear_beside_logarithms]
-)
+def arrays_of(form: Form) -> SumArrays:
+    arrays = arrays_of_sums(form.program)
+    assert arrays is not None
+    return arrays
+
+
+MODELS = [tank, box_volume, with_fixed_and_free_terms, linear_beside_logarithms]
+
+
+@pytest.mark.parametrize("model", MODELS)
+def test_both_smooth_programs_have_the_same_functions(model: Callable[[], hc.Problem]) -> None:
+    form = form_of(model())
+    one, two = convex_of_sums(arrays_of(form)), smooth_convex(form.program)
+    assert isinstance(two, SmoothConvex)
+    generator = np.random.default_rng(1)
+    for _ in range(3):
+        u = generator.uniform(-1.0, 1.0, one.dimension)
+        weights = generator.uniform(size=one.row_count + 1)
+        np.testing.assert_allclose(one.values(u), two.program.values(u), atol=1e-12)
+        np.testing.assert_allclose(
+            one.gradient(u, weights), two.program.gradient(u, weights), atol=1e-12
+        )
+        if two.program.equality is not None:
+            assert one.equality is not None
+            assert one.equality_bound is not None
+            assert two.program.equality_bound is not None
+            np.testing.assert_allclose(
+                one.equality @ u - one.equality_bound,
+                two.program.equality @ u - two.program.equality_bound,
+                atol=1e-12,
+            )
+    np.testing.assert_array_equal(one.lower, two.program.lower)
+    assert one.logarithms is not None
+    assert two.program.logarithms is not None
+    np.testing.assert_array_equal(one.logarithms, two.program.logarithms)
+
+
+@pytest.mark.parametrize("model", MODELS)
 def test_both_programs_have_the_same_solution(model: Callable[[], hc.Problem]) -> None:
     form = form_of(model())
-    sums, cone = cone_of_sums(form.program), form.cone
-    assert sums is not None
+    sums, cone = cone_of_sums(arrays_of(form)), form.cone
     assert isinstance(cone, Cone)
     options = ConeOptions(1e-9, 200)
     one = make_cone_backend("clarabel").solve(sums.program, options)
@@ -85,7 +122,7 @@ def test_other_functions_are_left_to_the_proofs_nodes(
     x, z = hc.Variable(name="x", bounds=(0.5, 6)), hc.Variable(name="z", bounds=(-1, 1))
     problem = hc.Problem(hc.Minimize(objective(x, z)), [1 / x <= 1])
     form = form_of(problem)
-    assert cone_of_sums(form.program) is None
+    assert arrays_of_sums(form.program) is None
     problem.solve(method="cone")
     assert problem.status == "optimal"
 
