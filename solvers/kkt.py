@@ -55,12 +55,13 @@ def lagrangian_gradient(evaluation: Evaluation, multipliers: FloatArray) -> Floa
 
 def residual(evaluation: Evaluation, domain: Domain, multipliers: FloatArray) -> float:
     """Stationarity and complementarity of (x, multipliers); feasibility is judged apart."""
-    gradient = lagrangian_gradient(evaluation, multipliers)
+    pull = np.asarray(evaluation.jacobian.T @ multipliers)
+    gradient = evaluation.gradient + pull
     if not np.isfinite(gradient).all():
         return np.inf
     point = evaluation.point
     downhill = domain.normal_cone_distance(point, -gradient)
-    scale = np.maximum(1.0, _terms(evaluation, domain, multipliers))
+    scale = np.maximum(1.0, _terms(evaluation, domain, multipliers, pull))
     moved = domain.project(point - gradient / scale) - point
     stationarity = float(np.max(np.abs(moved), initial=0.0))
     count = evaluation.inequalities
@@ -73,15 +74,16 @@ def residual(evaluation: Evaluation, domain: Domain, multipliers: FloatArray) ->
     return max(stationarity, complementarity / max(1.0, abs(evaluation.objective)))
 
 
-def _terms(evaluation: Evaluation, domain: Domain, multipliers: FloatArray) -> FloatArray:
-    """|∇F1| + |Σ λ_j ∇row_j|: the size of what cancels in each coordinate of ∇L.
+def _terms(
+    evaluation: Evaluation, domain: Domain, multipliers: FloatArray, pull: FloatArray
+) -> FloatArray:
+    """|∇F1| + |Σ λ_j ∇row_j|: the size of what cancels in each coordinate of ∇L; `pull` is that sum.
 
     Multipliers of dependent rows may be as large as they like and cancel each other: those terms
     count only as far as their rounding does. Entries of a matrix or of a distribution, which can only
     move together, have one size, that of the parts which X does not hold back.
     """
     point, slope = evaluation.point, evaluation.gradient
-    pull = np.asarray(evaluation.jacobian.T @ multipliers)
     rounding = RULES.cancellation * (abs(evaluation.jacobian).T @ np.abs(multipliers))
     sizes = np.asarray(np.abs(slope) + np.abs(pull) + rounding)
     groups = _moving_together(domain, point)
@@ -96,6 +98,8 @@ def _terms(evaluation: Evaluation, domain: Domain, multipliers: FloatArray) -> F
 def _moving_together(domain: Domain, point: FloatArray) -> list[NDArray[np.intp]]:
     """The entries of each matrix and of each distribution."""
     groups: list[NDArray[np.intp]] = []
+    if domain.is_box:
+        return groups
     for cone in domain.step_rows(point, np.ones(point.size)).cones:
         matrix = cone.matrix
         rows = (
@@ -116,11 +120,12 @@ def scaled_residual(evaluation: Evaluation, domain: Domain, multipliers: FloatAr
     point, metric = evaluation.point, roomy_metric(domain, evaluation.point)
     for group in _moving_together(domain, point):
         metric[group] = np.max(metric[group])
-    gradient = lagrangian_gradient(evaluation, multipliers)
+    pull = np.asarray(evaluation.jacobian.T @ multipliers)
+    gradient = evaluation.gradient + pull
     if not np.isfinite(gradient).all():
         return np.inf
     least = max(abs(evaluation.objective), RULES.smallest_scale)
-    scale = np.maximum(least, metric * _terms(evaluation, domain, multipliers))
+    scale = np.maximum(least, metric * _terms(evaluation, domain, multipliers, pull))
     count = evaluation.inequalities
     products = float(np.max(np.abs(multipliers[:count] * evaluation.rows[:count]), initial=0.0))
     step = metric * (metric * -gradient / scale)  # in this order: a tiny metric squared would be 0
@@ -165,13 +170,19 @@ def least_squares_multipliers(
 
 
 def is_stationary(
-    evaluation: Evaluation, domain: Domain, multipliers: FloatArray, tolerance: float
+    evaluation: Evaluation,
+    domain: Domain,
+    multipliers: FloatArray,
+    tolerance: float,
+    known: float | None = None,
 ) -> bool:
     """Whether the residual is below the tolerance, in the user's units and in natural ones.
 
     In natural units the root of the tolerance is asked for: its square is the error in the value.
+    `known` is the residual in the user's units, where it has been computed.
     """
-    if residual(evaluation, domain, multipliers) > tolerance:
+    value = residual(evaluation, domain, multipliers) if known is None else known
+    if value > tolerance:
         return False
     allowed = RULES.natural_share * float(np.sqrt(tolerance))
     return scaled_residual(evaluation, domain, multipliers) <= allowed
@@ -187,9 +198,7 @@ def best_multipliers(
     pool = list(candidates)
     for each in pool:
         value = residual(evaluation, domain, each)
-        if value <= RULES.exact * tolerance and is_stationary(
-            evaluation, domain, each, RULES.exact * tolerance
-        ):
+        if is_stationary(evaluation, domain, each, RULES.exact * tolerance, value):
             return each, value
     for width in RULES.fit_widths:
         fitted = least_squares_multipliers(evaluation, domain, width * tolerance)
@@ -198,6 +207,10 @@ def best_multipliers(
     if not pool:
         pool.append(np.zeros(evaluation.rows.size))
     scored = [(residual(evaluation, domain, multipliers), multipliers) for multipliers in pool]
-    passing = [pair for pair in scored if is_stationary(evaluation, domain, pair[1], tolerance)]
+    passing = [
+        (value, multipliers)
+        for value, multipliers in scored
+        if is_stationary(evaluation, domain, multipliers, tolerance, value)
+    ]
     value, multipliers = min(passing or scored, key=lambda pair: pair[0])
     return multipliers, value

@@ -57,7 +57,7 @@ class WholeProgram:
     rows: NDArray[np.intp]
     signs: FloatArray
     bounds: tuple[NDArray[np.intp], NDArray[np.intp], FloatArray]
-    relaxed: Callable[[], RelaxedProgram] | None = None
+    relaxed: Callable[[], RelaxedProgram | None] | None = None
     factors: Callable[[FloatArray], FloatArray] | None = None
 
     def multipliers(self, dual: FloatArray, point: FloatArray | None = None) -> FloatArray:

@@ -143,6 +143,8 @@ class Evaluation:
         self.has_rows = rows is not None or outer.size == 0
         self._gradient: FloatArray | None = None
         self._jacobian: Matrix | None = None
+        self._finite: bool | None = None
+        self._differentiable: bool | None = None
 
     @property
     def inequalities(self) -> int:
@@ -180,6 +182,16 @@ class Evaluation:
                 self._jacobian = self._outer.row_jacobian(values, jacobian)
         return self._jacobian
 
+    @property
+    def row_factors(self) -> FloatArray | None:
+        """Multipliers over these are those of left − right beside the plain objective.
+
+        None where objective or rows have not been evaluated.
+        """
+        if self._objective_pass is None or self._rows_pass is None:
+            return None
+        return self._outer.row_factors(self._objective_pass.values, self._rows_pass.values)
+
     def lagrangian(
         self, multipliers: FloatArray
     ) -> tuple[FloatArray, list[tuple[FloatArray, Matrix]]]:
@@ -200,16 +212,21 @@ class Evaluation:
     @property
     def finite(self) -> bool:
         """Whether the point lies in the domain of every function."""
-        known = not self.has_objective or np.isfinite(self.objective)
-        near = np.max(np.abs(self.point), initial=0.0) <= LARGEST_NUMBER
-        return bool(known and near and np.isfinite(self.rows).all())
+        if self._finite is None:
+            known = not self.has_objective or np.isfinite(self.objective)
+            near = np.max(np.abs(self.point), initial=0.0) <= LARGEST_NUMBER
+            self._finite = bool(known and near and np.isfinite(self.rows).all())
+        return self._finite
 
     @property
     def differentiable(self) -> bool:
         """Whether the derivatives are finite too (they are not for √x at 0)."""
-        jacobian = self.jacobian
-        entries = jacobian.data if scipy.sparse.issparse(jacobian) else jacobian
-        return bool(np.isfinite(self.gradient).all() and np.isfinite(entries).all())
+        if self._differentiable is None:
+            jacobian = self.jacobian
+            entries = jacobian.data if scipy.sparse.issparse(jacobian) else jacobian
+            finite = np.isfinite(self.gradient).all() and np.isfinite(entries).all()
+            self._differentiable = bool(finite)
+        return self._differentiable
 
 
 class Oracle:

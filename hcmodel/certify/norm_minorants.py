@@ -118,7 +118,7 @@ def _smooth_form(form: Form, made: tuple[Model, dict[int, Expression]]) -> Form 
         return None
     end = Smooth.of(model, Compiler(), coordinates=proof.coordinates)
     end.refresh()
-    return Form(Chain((), end), hidden=True, proof=proof, last=proof)
+    return Form(Chain((), end), hidden=True, proof=proof, found_last=proof)
 
 
 def _directions(root: Expression, placed: dict[int, Expression], proof: Proof) -> set[float]:

@@ -65,6 +65,7 @@ class StructuredStack(ProgramStack):
         self._rest: CompiledStack | None = None
         self._rest_roots: tuple[int, ...] | None = None
         self._parts: dict[str, _Part] = {}
+        self._last: _Pass | None = None  # over all of φ, for the next question about the same point
         self.sums: SumData | None = None
         if all(parameter.value is not None for parameter in self._parameters):
             self._recognise()
@@ -94,11 +95,14 @@ class StructuredStack(ProgramStack):
             found = found.taken(places, (places.size,))
         self.sums = SumData.of(found, self.dimension)
         self._parts.clear()
+        self._last = None
         self._read = [parameter.value for parameter in self._parameters]  # they are read-only
 
     def _part(self, name: str) -> _Part:
         if not self._fresh:
             self.refresh()
+        if name == "whole" and not self.map_size:
+            name = "all"
         if name not in self._parts:
             self._parts[name] = self._made(name)
         return self._parts[name]
@@ -146,13 +150,18 @@ class StructuredStack(ProgramStack):
         if part not in PARTS:
             raise ModelError(f"there is no part {part!r}; the parts are {', '.join(PARTS)}")
         own = self._part(part)
+        if part == "all" and self._last is not None and np.array_equal(self._last.x, x):
+            return self._last
         rest = None
         if own.rest.size:
             assert self._rest is not None
             rest = self._rest.evaluate(x, part)
             if not own.own.size:
                 return rest
-        return _Pass(own, np.array(x, dtype=float), rest)
+        found = _Pass(own, np.array(x, dtype=float), rest)
+        if part == "all" and rest is None:
+            self._last = found
+        return found
 
     def hessian(self, x: FloatArray, weights: FloatArray) -> Any:
         """The Hessian of weights·φ; weights of the map's entries may follow those of φ."""
@@ -166,7 +175,11 @@ class StructuredStack(ProgramStack):
                 return found
         x = np.array(x, dtype=float)
         with np.errstate(all="ignore"):
-            t = part.sums.values(x, logarithms(part.sums.data, x))[1]
+            last = self._last
+            if last is not None and last.part is part and np.array_equal(last.x, x):
+                t = last.terms
+            else:
+                t = part.sums.values(x, logarithms(part.sums.data, x))[1]
             own = part.sums.hessian(x, t, whole[part.own])
         if found is None:
             return own
@@ -197,20 +210,21 @@ class _Pass:
     """One pass: values of sums and rest, and derivatives when they are asked for."""
 
     def __init__(self, part: _Part, x: FloatArray, rest: Forward | None) -> None:
-        self._part, self._x, self._rest = part, x, rest
+        self.part, self.x, self._rest = part, x, rest
         with np.errstate(all="ignore"):
-            values, self._terms = part.sums.values(x, logarithms(part.sums.data, x))
+            values, self.terms = part.sums.values(x, logarithms(part.sums.data, x))
         if rest is not None:
             values = _placed(part, values, np.asarray(rest.values))
+        values.flags.writeable = False  # the pass may be handed out again
         self.values = values
         self._jacobian: Any = None
 
     def jacobian(self) -> Any:
         if self._jacobian is None:
             with np.errstate(all="ignore"):
-                own = self._part.sums.jacobian(self._x, self._terms)
+                own = self.part.sums.jacobian(self.x, self.terms)
             if self._rest is not None:
-                own = _interleaved(self._part, own, self._rest.jacobian())
+                own = _interleaved(self.part, own, self._rest.jacobian())
             self._jacobian = own
         return self._jacobian
 
@@ -218,10 +232,10 @@ class _Pass:
         weights = np.asarray(weights, dtype=float)
         if weights.shape != self.values.shape:
             raise ModelError(f"{self.values.size} weights are needed, not shape {weights.shape}")
-        part = self._part
+        part = self.part
         own = weights if self._rest is None else weights[part.own]
         with np.errstate(all="ignore"):
-            found = part.sums.pullback(self._x, self._terms, own)
+            found = part.sums.pullback(self.x, self.terms, own)
         return found if self._rest is None else found + self._rest.pullback(weights[part.rest])
 
 

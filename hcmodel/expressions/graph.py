@@ -25,18 +25,18 @@ def topological_order(roots: Iterable[Expression]) -> list[Expression]:
     """All nodes under `roots`, each once, every node after its arguments."""
     order: list[Expression] = []
     done: set[int] = set()
-    pending: list[tuple[Expression, bool]] = [(root, False) for root in roots]
+    pending = [*roots]
     pending.reverse()
     while pending:
-        node, arguments_done = pending.pop()
-        if id(node) in done:
-            continue
-        if arguments_done or not node.args:
+        node = pending[-1]
+        if id(node) not in done:
+            missing = [argument for argument in node.args if id(argument) not in done]
+            if missing:  # comes up again once they are done
+                pending += reversed(missing)
+                continue
             done.add(id(node))
             order.append(node)
-            continue
-        pending.append((node, True))
-        pending.extend((argument, False) for argument in reversed(node.args))
+        pending.pop()
     return order
 
 

@@ -8,7 +8,7 @@ know expressions; `defer_to` makes them leave `F @ x` and its like to the expres
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Hashable
+from collections.abc import Hashable
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -19,10 +19,14 @@ from hcmodel.errors import DataError, ModelError
 SparseArray: TypeAlias = Any  # scipy.sparse.csr_array, which has no types
 Numbers: TypeAlias = Any  # np.ndarray or SparseArray
 
-is_sparse: Callable[[Any], bool] = scipy.sparse.issparse
-
 # Entries up to which a sparse matrix is made dense where an operation needs that: 800 MB of doubles.
 MOST_DENSE_ENTRIES = 100_000_000
+
+
+def is_sparse(value: Any) -> bool:
+    """Whether this is a sparse matrix of scipy."""
+    # first what is there most often: scipy looks it up among abstract classes
+    return type(value) is not np.ndarray and bool(scipy.sparse.issparse(value))
 
 
 def dense(value: Any, what: str = "a sparse matrix") -> Any:

@@ -377,9 +377,8 @@ def make_domain(
 
     `steep` marks entries of boxes that move by factors though their lower bound is 0.
     """
-    return sets.side_by_side(
-        variable.set.domain(None if steep is None else steep[variable]) for variable in variables
-    )
+    marks = steep or {}
+    return sets.side_by_side(variable.set.domain(marks.get(variable)) for variable in variables)
 
 
 def simplex_conflict(lower: np.ndarray, upper: np.ndarray) -> tuple[tuple[int, ...], str] | None:

@@ -7,7 +7,8 @@ depends on the coordinates, so that trying other coordinates asks the table noth
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
+import functools
+from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -27,6 +28,23 @@ from hcmodel.facts.local_rules import LocalRule, is_supported, local_rule
 from hcmodel.facts.patterns import Pattern
 
 
+class Range:
+    """The interval of a node, made when it is first asked for: most signs follow without it."""
+
+    __slots__ = ("_found", "_make")
+
+    def __init__(self, make: Callable[[], Interval]) -> None:
+        self._make = make
+        self._found: Interval | None = None
+
+    @property
+    def interval(self) -> Interval:
+        if self._found is None:
+            with np.errstate(all="ignore"):
+                self._found = self._make()
+        return self._found
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class Node:
     """One merged sub-expression with its facts.
@@ -43,7 +61,7 @@ class Node:
     constant: bool
     value: Numbers | None
     sign: Sign
-    interval: Interval
+    range: Range
     supported: bool
     variables: int
     definiteness: MatrixKind
@@ -56,6 +74,11 @@ class Node:
     @property
     def shape(self) -> tuple[int, ...]:
         return self.expression.shape
+
+    @property
+    def interval(self) -> Interval:
+        """An interval for every entry, or for all of them."""
+        return self.range.interval
 
     @property
     def known(self) -> bool:
@@ -141,7 +164,7 @@ class Facts:
             constant=False,
             value=None,
             sign=sign,
-            interval=intervals.collapsed(interval),
+            range=Range(functools.partial(intervals.collapsed, interval)),
             supported=sign.is_strict,
             variables=1 << (len(self.variables) - 1),
             definiteness=definiteness(variable),
@@ -158,15 +181,11 @@ class Facts:
         word = matrix_words.word(factors, nodes, self.nodes) if factors else ()
         pattern = patterns.find(atom, answers, nodes, self.nodes, word)
         sign = stronger(answers.sign, patterns.sign(pattern))
-        interval = intervals.enclosure(
-            atom,
-            params,
-            [node.exact_interval for node in nodes],
-            [node.known for node in nodes],
-            answers,
-        )
-        interval = intervals.collapsed(intervals.with_sign(interval, sign))
-        sign = stronger(sign, intervals.interval_sign(interval)) if expression.size else Sign.ZERO
+        reach = Range(functools.partial(_enclosed, atom, params, nodes, answers, sign))
+        if not expression.size:
+            sign = Sign.ZERO
+        elif not sign.is_strict:  # nothing is stronger
+            sign = stronger(sign, intervals.interval_sign(reach.interval))
         matrix = definiteness(expression, answers.facts)
         if expression.ndim == 2 and word:
             matrix = max(matrix, matrix_words.congruence(word, self.nodes))
@@ -183,7 +202,7 @@ class Facts:
             constant=False,
             value=None,
             sign=sign,
-            interval=interval,
+            range=reach,
             supported=supported,
             variables=_union(nodes),
             definiteness=matrix,
@@ -205,6 +224,15 @@ class Facts:
             facts = [node.argument for node in nodes]
             found = self._asked[key] = ask(expression.atom, params, facts)
         return found
+
+
+def _enclosed(
+    atom: Atom, params: dict[str, Any], nodes: Sequence[Node], answers: Answers, sign: Sign
+) -> Interval:
+    """The interval of an atom applied to nodes, cut where the sign is known."""
+    reach = [node.exact_interval for node in nodes]
+    found = intervals.enclosure(atom, params, reach, [node.known for node in nodes], answers)
+    return intervals.collapsed(intervals.with_sign(found, sign))
 
 
 def _stored_for(atom: Atom, nodes: list[Node]) -> list[Node]:
@@ -249,14 +277,11 @@ def _constant(
     declared: Sign,
 ) -> Node:
     """A node without variables: its value says everything, else what is declared."""
-    interval = intervals.UNBOUNDED
     undefined = value is not None and not all_finite(value)
     if undefined:
         declared = Sign.UNKNOWN
     elif value is not None:
-        interval = intervals.of_numbers(value)
         declared = sign_of(value)
-    interval = intervals.with_sign(interval, declared)
     return Node(
         number=number,
         expression=expression,
@@ -266,12 +291,18 @@ def _constant(
         constant=True,
         value=value,
         sign=declared,
-        interval=interval,
+        range=Range(functools.partial(_reach, None if undefined else value, declared)),
         supported=declared is not Sign.UNKNOWN,
         variables=0,
         definiteness=definiteness(expression, value=value),
         undefined=undefined,
     )
+
+
+def _reach(value: Numbers | None, sign: Sign) -> Interval:
+    """The interval of a constant; its value, where that is unknown, has the sign."""
+    interval = intervals.UNBOUNDED if value is None else intervals.of_numbers(value)
+    return intervals.with_sign(interval, sign)
 
 
 def _declared_sign(leaf: Expression) -> Sign:

@@ -9,15 +9,17 @@ current values.
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from hcmodel.atoms.rules import sign_of
 from hcmodel.errors import ModelError
 from hcmodel.expressions.constraint import Constraint
 from hcmodel.expressions.leaves import Expression, Variable
 from hcmodel.facts.curvature import Curvatures, can_be_log
-from hcmodel.facts.node_facts import Facts
+from hcmodel.facts.node_facts import Facts, Node
 from hcmodel.proof.coordinate_search import Task, failing, objective_form, row_form, search
 from hcmodel.proof.derivation import Derivation, Part
 from hcmodel.proof.failure import Failure, Words, explain
@@ -43,6 +45,19 @@ class Proof:
     failure: Failure | None
     curvatures: Curvatures = field(repr=False)
     """The facts and curvatures behind it, from which a cone program is built."""
+
+    def constants_keep_signs(self) -> bool:
+        """Whether everything that is made of parameters alone has the sign that the proof found."""
+        return all(
+            node.expression.value is not None and sign_of(node.expression.value) is node.sign
+            for node in self._data
+        )
+
+    @functools.cached_property
+    def _data(self) -> tuple[Node, ...]:
+        """The nodes that are parameters, or made of these and of numbers alone."""
+        nodes = self.curvatures.facts.nodes
+        return tuple(node for node in nodes if node.constant and node.expression.parameters())
 
 
 def prove(

@@ -152,8 +152,7 @@ def _entries(side: Expression, offset: int, shape: tuple[int, ...]) -> NDArray[n
 
 
 def _selection(indices: Sequence[NDArray[np.intp]], width: int) -> scipy.sparse.csr_array:
+    """One entry of 1 in each row."""
     columns = np.concatenate(indices) if indices else np.zeros(0, dtype=int)
-    rows = np.arange(columns.size)
-    return scipy.sparse.csr_array(
-        (np.ones(columns.size), (rows, columns)), shape=(columns.size, width)
-    )
+    parts = (np.ones(columns.size), columns, np.arange(columns.size + 1))
+    return scipy.sparse.csr_array(parts, shape=(columns.size, width))

@@ -74,17 +74,26 @@ class Chain:
         return self.end.multipliers(duals)
 
     def duals_back(
-        self, u: FloatArray, multipliers: FloatArray, slope: FloatArray | None = None
+        self,
+        u: FloatArray,
+        multipliers: FloatArray,
+        slope: FloatArray | None = None,
+        factors: FloatArray | None = None,
     ) -> Duals:
         """Multipliers of the model's constraints, from those of the program's rows at u.
 
         `slope` is the gradient of the Lagrangian by u; rows that became bounds get theirs from it.
+        `factors` are those of the rows' forms (`Evaluation.row_factors`), where they are known.
         """
+        if factors is not None:
+            with np.errstate(all="ignore"):
+                multipliers = multipliers / factors
         duals, x = self.end.by_constraint(multipliers), self.end.point_back(u)
         if slope is not None:
             duals = replace(duals, sets=self.end.set_duals_back(u, slope))
         for step in reversed(self.steps):
-            walked = step.duals_back(x, duals)
+            back = step.duals_back if factors is None else step.plain_duals_back
+            walked = back(x, duals)
             if walked.sets is not None:
                 walked = replace(walked, sets=step.set_duals_back(x, walked.sets))
             duals, x = walked, step.point_back(x)

@@ -25,15 +25,18 @@ from hcmodel.reductions.bounds import Bounds
 from hcmodel.reductions.canonical import CanonicalProblem
 from hcmodel.reductions.chain import Chain
 from hcmodel.reductions.cone import Cone
+from hcmodel.reductions.cone_sums import SumsCone, cone_of_sums
+from hcmodel.reductions.convex_sums import convex_of_sums
 from hcmodel.reductions.discovery import Discovery, discover
 from hcmodel.reductions.lift import Lift
 from hcmodel.reductions.normal_rows import NormalRows
-from hcmodel.reductions.reduction import Duals, ModelReduction, Refusal
+from hcmodel.reductions.reduction import Duals, ModelReduction, Refusal, same_objects
 from hcmodel.reductions.release import Release
 from hcmodel.reductions.semidefinite import Semidefinite
 from hcmodel.reductions.sign import Sign, signed_objective
 from hcmodel.reductions.smooth import Compiler, Smooth, SmoothProgram
 from hcmodel.reductions.smooth_convex import SmoothConvex, smooth_convex
+from hcmodel.reductions.sum_arrays import SumArrays, arrays_of_sums
 from hcmodel.reductions.triangle import Triangle
 from hcmodel.solvers.coordinates.general import MapCoordinates
 from hcmodel.solvers.coordinates.protocol import Coordinates
@@ -55,12 +58,22 @@ class Form:
     chain: Chain
     hidden: bool = False
     proof: Proof | None = None
-    last: Proof | None = None
+    found_last: Proof | None = None
     """The proof of the model at the end of the chain, kinks lifted."""
+    renewed: bool = False
+    """Whether parameters have got other values since, for which the arrays show convexity."""
     slacks: frozenset[Variable] = frozenset()
     """The variables of the model that the user did not write, and that only bound something."""
     texts: Mapping[Variable, str] = field(default_factory=dict)
     """New variables in the terms of the user's (`Substitution`)."""
+
+    @functools.cached_property
+    def last(self) -> Proof | None:
+        """The proof of the model at the end of the chain, for the parameters' current values."""
+        if not self.renewed or self.found_last is None:
+            return self.found_last
+        proof = proof_of_end(self, self.found_last)
+        return proof if proof.proven else None
 
     @functools.cached_property
     def cone(self) -> Cone | Refusal:
@@ -76,8 +89,10 @@ class Form:
     @functools.cached_property
     def convex(self) -> SmoothConvex | Refusal:
         """The smooth convex program of a proven form; a refusal where there is none."""
-        if self.proof is None or self.last is None:
+        if self.proof is None:
             return Refusal(None, "the model is not proven convex")
+        if self._arrays is not None:
+            return SmoothConvex.of(convex_of_sums(self._arrays), self.canonical.outer.size)
         return smooth_convex(self.program)
 
     @property
@@ -98,26 +113,50 @@ class Form:
             np.arange(size),
             np.ones(size),
             (none, none, np.zeros(0)),  # bounds are not rows of the program
-            factors=convex.factors,
+            factors=convex.factors if convex.converted.size else None,
         )
 
     @functools.cached_property
     def _whole_cone(self) -> WholeProgram | Refusal:
-        cone, canonical = self.cone, self.canonical
+        sums = self._sums
+        if sums is not None:
+            signs = np.ones(sums.rows.size)
+            return WholeProgram(sums.program, sums.rows, signs, sums.bounds, self._relaxed)
+        cone = self.cone
         if not isinstance(cone, Cone):
             return cone
+        signs = self.canonical.multipliers(cone.signs)
+        rows = self._row_numbers(cone.rows)
+        return WholeProgram(cone.after, rows, signs, cone.bounds(), self._relaxed)
 
-        def numbers(duals: Duals) -> NDArray[np.intp]:
-            return canonical.multipliers(duals).astype(np.intp)
+    @functools.cached_property
+    def _sums(self) -> SumsCone | None:
+        """The cone program of a proven form, where it can be read off the form's arrays."""
+        return None if self._arrays is None else cone_of_sums(self._arrays)
 
-        def relaxed() -> RelaxedProgram:
-            found = cone.relaxed()
-            return RelaxedProgram(
-                found.program, found.amount, numbers(found.rows), numbers(found.others)
-            )
+    @functools.cached_property
+    def _arrays(self) -> SumArrays | None:
+        return None if self.proof is None else arrays_of_sums(self.program)
 
-        signs = canonical.multipliers(cone.signs)
-        return WholeProgram(cone.after, numbers(cone.rows), signs, cone.bounds(), relaxed)
+    @property
+    def is_visibly_convex(self) -> bool:
+        """Whether the arrays alone show that every function is convex in the coordinates.
+
+        Sums of exponentials with positive weights are, and so are their logarithms.
+        """
+        return self._arrays is not None or self.is_structured
+
+    def _relaxed(self) -> RelaxedProgram | None:
+        """The program of the least relaxation; None where there is none."""
+        if not isinstance(self.cone, Cone):
+            return None
+        found = self.cone.relaxed()
+        rows, others = self._row_numbers(found.rows), self._row_numbers(found.others)
+        return RelaxedProgram(found.program, found.amount, rows, others)
+
+    def _row_numbers(self, duals: Duals) -> NDArray[np.intp]:
+        """Numbers of rows by those of the canonical problem, from those by constraint."""
+        return self.canonical.multipliers(duals).astype(np.intp)
 
     @property
     def program(self) -> SmoothProgram:
@@ -195,7 +234,8 @@ class Form:
         slope = None
         if self.chain.has_bound_rows and evaluation.differentiable:
             slope = evaluation.gradient + evaluation.jacobian.T @ multipliers
-        return self.chain.duals_back(evaluation.point, multipliers, slope)
+        factors = evaluation.row_factors
+        return self.chain.duals_back(evaluation.point, multipliers, slope, factors)
 
     def conflicting_bounds(self, evaluation: Evaluation, weights: FloatArray) -> Duals:
         """Weights of the rows that are bounds here and on which a contradiction of rows rests."""
@@ -224,7 +264,7 @@ class Forms:
         self._lift: Lift | None = None
         self._lifted: Form | None = None
         self._mapped: Form | None = None
-        self._proven: tuple[Hashable, Form] | None = None
+        self._proven: tuple[_Key, Form] | None = None
         self._answered: tuple[Hashable, Form | None] | None = None  # for which values of parameters
         self._discovery: tuple[Hashable, Discovery] | None = None
         self.failure: Failure | None = None
@@ -314,7 +354,10 @@ class Forms:
         """The model in hidden coordinates, proven or declared, for the parameters' current values."""
         values = tuple(parameter.version for parameter in self.model.parameters)
         if self._answered is None or self._answered[0] != (values, source is None):
-            self._answered = (values, source is None), self._found(source)
+            form = self._renewed_form()
+            if form is None:
+                form = self._found(source)
+            self._answered = (values, source is None), form
         return self._answered[1]
 
     def _found(self, source: Any) -> Form | None:
@@ -330,6 +373,27 @@ class Forms:
         if found is not None or not has_map:
             return found
         return self._mapped_form() if proof is None else self._separable_form(proof)
+
+    def _renewed_form(self) -> Form | None:
+        """The proven form at hand with new values of parameters, where its arrays show convexity.
+
+        Rows stay as the proof arranged them, which rests on no value but on terms that are 0: so all
+        constants have to keep their signs.
+        """
+        form = None if self._answered is None else self._answered[1]
+        if form is None or form.proof is None or self.lift.has_kinks:
+            return None
+        if not form.proof.constants_keep_signs():
+            return None
+        chain, steps = form.chain, (*self._first(), *form.chain.steps[-2:])
+        model = chain.end.before
+        sets = [variable.set for variable in model.variables]
+        if not same_objects(chain.steps, steps) or not same_objects(form.canonical.sets, sets):
+            return None
+        if not chain.refresh():
+            return None
+        form = replace(form, renewed=True)
+        return form if form.is_visibly_convex else None
 
     def _form(self, steps: Sequence[ModelReduction], **coordinates: Any) -> Form:
         model = steps[-1].after if steps else self.model
@@ -411,11 +475,8 @@ class Forms:
         if lift is None and steps:
             plain = final
         sets = tuple(variable.set for variable in plain.variables)
-        key = (
-            *(_structure(plain), lifted, rows, final.objective_form, coordinates, proof.proven),
-            sets,
-        )
-        if self._proven is None or self._proven[0] != key:
+        key = _Key(plain, (lifted, rows, final.objective_form, coordinates, proof.proven, sets))
+        if self._proven is None or not self._proven[0].fits(key):
             form = self._form(steps, coordinates=last.coordinates)
             self._proven = key, replace(form, hidden=True)
         form = self._proven[1]
@@ -423,20 +484,37 @@ class Forms:
         if not proof.proven:
             return form
         if lift is not None:  # the form at hand has variables of its own for the kinks
-            last = self._proof_of(form, last)
-        return replace(form, proof=proof, last=last)
+            last = proof_of_end(form, last)
+        return replace(form, proof=proof, found_last=last)
 
-    def _proof_of(self, form: Form, last: Proof) -> Proof:
-        """The proof of the model at the end of a form that was made for other data."""
-        model = form.chain.end.before
-        names = {variable.name: kind for variable, kind in last.coordinates.items()}
-        fixed = {variable: names[variable.name] for variable in model.variables}
-        objective, sign = signed_objective(model)
-        return prove(objective, sign, model.constraints, fixed=fixed)
+
+def proof_of_end(form: Form, last: Proof) -> Proof:
+    """The proof of the model at the end of a form that was made for other data."""
+    model = form.chain.end.before
+    names = {variable.name: kind for variable, kind in last.coordinates.items()}
+    fixed = {variable: names[variable.name] for variable in model.variables}
+    objective, sign = signed_objective(model)
+    return prove(objective, sign, model.constraints, fixed=fixed)
+
+
+class _Key:
+    """What a compiled form depends on; a new value of a parameter mostly leaves it as it is.
+
+    The structure of the model is looked at when there is another one to compare it with.
+    """
+
+    def __init__(self, model: Model, facts: tuple[Hashable, ...]) -> None:
+        self.model, self.facts = model, facts
+
+    @functools.cached_property
+    def structure(self) -> Hashable:
+        return _structure(self.model)
+
+    def fits(self, other: _Key) -> bool:
+        return self.facts == other.facts and self.structure == other.structure
 
 
 def _structure(model: Model) -> Hashable:
-    """What a compiled form depends on; a new value of a parameter mostly leaves it as it is."""
     graph = merge(model.roots)
     steps = tuple(
         step.leaf.merge_key()

@@ -56,6 +56,9 @@ class NormalRows(ModelReduction):
     def duals_back(self, u: FloatArray, duals: Duals) -> Duals:
         return self._scaled(u, duals, np.multiply)
 
+    def plain_duals_back(self, u: FloatArray, duals: Duals) -> Duals:
+        return duals
+
     def set_duals_back(self, u: FloatArray, sets: FloatArray) -> FloatArray:
         value = values_at(self.after.layout, u, self.after.roots[:1])[0]
         with np.errstate(all="ignore"):

@@ -126,6 +126,10 @@ class Reduction(Generic[Before, After]):
         """Multipliers of `before` from those of `after`; u is a point of `after`."""
         return duals
 
+    def plain_duals_back(self, u: FloatArray, duals: Duals) -> Duals:
+        """The same, where the multipliers of `after` are those of left − right for all rows."""
+        return self.duals_back(u, duals)
+
     def set_duals_back(self, u: FloatArray, sets: FloatArray) -> FloatArray:
         """Multipliers of the sets of `before` from those of `after`."""
         return moved_point(self.after, self.before, sets, fill=0.0)

@@ -63,13 +63,18 @@ class Rows:
         return Rows(np.ones(columns.size), columns, np.arange(columns.size + 1), width)
 
     @property
+    def lengths(self) -> IndexArray:
+        """The number of entries of each row."""
+        return self.indptr[1:] - self.indptr[:-1]
+
+    @property
     def nnz(self) -> int:
         """The number of entries; those at the same place count apart."""
         return self.data.size
 
     def entries(self) -> tuple[IndexArray, IndexArray, FloatArray]:
         """Rows, columns and numbers; those at the same place apart."""
-        rows = np.repeat(np.arange(self.shape[0]), np.diff(self.indptr))
+        rows = np.repeat(np.arange(self.shape[0]), self.lengths)
         return rows, self.indices, self.data
 
     def to_scipy(self) -> Any:
@@ -82,14 +87,14 @@ class Rows:
     def largest(self) -> FloatArray:
         """The largest absolute entry of each row, 0 where there is none."""
         found = np.zeros(self.shape[0])
-        full = np.flatnonzero(np.diff(self.indptr))
+        full = np.flatnonzero(self.lengths)
         if full.size:
             found[full] = np.maximum.reduceat(np.abs(self.data), self.indptr[full])
         return found
 
     def __getitem__(self, places: IndexArray) -> Rows:
         """Some rows, each as often as it is asked for."""
-        starts, lengths = self.indptr[places], np.diff(self.indptr)[places]
+        starts, lengths = self.indptr[places], self.lengths[places]
         indptr = np.zeros(places.size + 1, dtype=np.intp)
         np.cumsum(lengths, out=indptr[1:])
         taken = np.repeat(starts - indptr[:-1], lengths) + np.arange(indptr[-1])
@@ -97,7 +102,7 @@ class Rows:
 
     def scaled(self, weights: FloatArray) -> Rows:
         """Each row times a weight."""
-        data = self.data * np.repeat(weights, np.diff(self.indptr))
+        data = self.data * np.repeat(weights, self.lengths)
         return Rows(data, self.indices, self.indptr, self.shape[1])
 
     def widened(self, width: int) -> Rows:
@@ -112,7 +117,7 @@ class Rows:
         indptr = self.indptr + other.indptr
         data, indices = np.empty(indptr[-1]), np.empty(indptr[-1], dtype=np.intp)
         for part, before in ((self, other.indptr[:-1]), (other, self.indptr[1:])):
-            places = np.arange(part.nnz) + np.repeat(before, np.diff(part.indptr))
+            places = np.arange(part.nnz) + np.repeat(before, part.lengths)
             data[places], indices[places] = part.data, part.indices
         return Rows(data, indices, indptr, max(self.shape[1], other.shape[1]))
 
@@ -120,9 +125,9 @@ class Rows:
         """Times a vector, or times a matrix."""
         if not isinstance(other, Rows):
             products = self.data * other[self.indices]
-            owners = np.repeat(np.arange(self.shape[0]), np.diff(self.indptr))
+            owners = np.repeat(np.arange(self.shape[0]), self.lengths)
             return np.bincount(owners, products, minlength=self.shape[0])
-        if np.diff(other.indptr)[self.indices].sum() > LARGEST_PRODUCT:
+        if other.lengths[self.indices].sum() > LARGEST_PRODUCT:
             return Rows.of(self.to_scipy() @ other.to_scipy())
         terms = other[self.indices].scaled(self.data)
         return Rows(terms.data, terms.indices, terms.indptr[self.indptr], other.shape[1])

@@ -52,6 +52,12 @@ class SmoothConvex:
     exponents: Any
     offsets: FloatArray
 
+    @staticmethod
+    def of(program: SmoothConvexProgram, size: int) -> SmoothConvex:
+        """A program all of whose rows are those of the form."""
+        none = np.zeros(0, dtype=np.intp)
+        return SmoothConvex(program, size, none, Sparse((0, program.dimension)), np.zeros(0))
+
     def factors(self, u: FloatArray) -> FloatArray:
         """Multipliers of the form's rows over those of the program's, at a point.
 
@@ -161,7 +167,7 @@ class _Entries:
         exponents = Sparse(scipy.sparse.vstack([self.exponents, Sparse((numbers.size, width))]))
         counts = np.bincount(rows, minlength=self.known.size)
         good = self.known & ~self.has_slope & (counts > 0)
-        good[rows[weights <= 0]] = False
+        good[rows[~(weights > 0)]] = False
         with np.errstate(all="ignore"):
             return exponents, np.log(weights), rows, good, good & (counts == 1)
 

@@ -23,7 +23,9 @@ NOWHERE: Always[tuple[int, ...]] = Always(())
 def steep_entries(
     roots: Sequence[Expression], variables: Sequence[Variable]
 ) -> dict[Variable, NDArray[np.bool_]]:
-    """Of each variable the entries with a bound at 0 and an infinite slope there."""
+    """Of each variable the entries with a bound at 0 and an infinite slope there; {} if no bound is 0."""
+    if not any(np.any(variable.lower == 0.0) for variable in variables):
+        return {}
     nodes = topological_order(roots)
     arguments = [argument for node in nodes for argument in _steep_arguments(node)]
     steep = entry_codes(arguments, variables)

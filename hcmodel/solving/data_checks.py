@@ -70,6 +70,8 @@ def _transitions(model: Model) -> Iterator[Parameter | Constant]:
     They stand, together with a policy (a simplex), inside a matrix that is inverted; they are
     nonnegative, their last axis is as long as one of those before, and most of their rows sum to one.
     """
+    if not any(variable.set.is_distribution for variable in model.variables):
+        return
     seen: set[int] = set()
     for node in topological_order(model.roots):
         if not isinstance(node, Apply):

@@ -115,7 +115,9 @@ def gather(
     if result.evaluation is None:
         return Evidence(result.termination, tolerance)
     evaluation = forms.written.oracle().at(outcome.point(forms))
-    smooth = lifted.oracle().at(lifted.chain.point(evaluation.point))
+    smooth = evaluation
+    if lifted is not forms.written:
+        smooth = lifted.oracle().at(lifted.chain.point(evaluation.point))
     multipliers, residual = np.zeros(lifted.canonical.outer.size), np.inf
     if smooth.finite and smooth.differentiable:
         found = outcome.form.duals(result.evaluation, result.multipliers)
@@ -123,7 +125,7 @@ def gather(
         multipliers, residual = kkt.best_multipliers(smooth, lifted.domain, candidates, tolerance)
     stationary = (
         bool(np.isfinite(residual))
-        and kkt.is_stationary(smooth, lifted.domain, multipliers, tolerance)
+        and kkt.is_stationary(smooth, lifted.domain, multipliers, tolerance, residual)
         and not (lifted.stack.kinked and _falls_at_kink(lifted, smooth, multipliers))
     )
     late = result.termination in OUT_OF_TIME

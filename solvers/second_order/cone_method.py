@@ -101,9 +101,9 @@ class ConeMethod:
 
     def _relaxed(self, task: Task, whole: WholeProgram, iterations: int) -> Answer:
         """The point of the least relaxation, and the weights of the rows that it relaxes."""
-        if whole.relaxed is None:
+        relaxation = None if whole.relaxed is None else whole.relaxed()
+        if relaxation is None:
             return Answer(Termination.BACKEND_FAILED, iterations=iterations)
-        relaxation = whole.relaxed()
         solution = self._solved(task, relaxation.program)
         iterations += solution.iterations
         if not solution.usable:

@@ -97,9 +97,9 @@ def _state(task: Task, answer: Answer) -> tuple[State | None, Termination]:
         multipliers = np.zeros(current.rows.size)
     if answer.conflict is not None:
         return State(current, multipliers, PHASE, conflict=answer.conflict), answer.termination
-    current, multipliers = _polished(task, current, multipliers)
+    current, multipliers, error = _polished(task, current, multipliers)
     certified = None if task.certified is None else task.certified(current, multipliers)
-    state = State(current, multipliers, PHASE, residual=_error(task, current, multipliers))
+    state = State(current, multipliers, PHASE, residual=error)
     if answer.termination is Termination.CONVERGED:
         done = certified or state.residual <= task.tolerance
         return state, Termination.CONVERGED if done else Termination.STALLED
@@ -115,28 +115,27 @@ def _start(task: Task, start: FloatArray) -> State | None:
 
 def _polished(
     task: Task, current: Evaluation, multipliers: FloatArray
-) -> tuple[Evaluation, FloatArray]:
-    """The point after a Newton step, where one is affordable and better.
+) -> tuple[Evaluation, FloatArray, float]:
+    """The point after a Newton step, where one is affordable and better; and its error.
 
     An interior-point method that knows the value to 1e-10 knows the point to about 1e-5.
     """
-    if task.geometry is None or not task.affords_hessian:
-        return current, multipliers
-    if _error(task, current, multipliers) <= EXACT * task.tolerance:
-        return current, multipliers
+    error = _error(task, current, multipliers)
+    if task.geometry is None or not task.affords_hessian or error <= EXACT * task.tolerance:
+        return current, multipliers, error
     step = polishing_step(task.oracle, task.geometry, task.settled, current, multipliers)
     if step is None:
-        return current, multipliers
+        return current, multipliers, error
     try:
         there, found = task.oracle.at(step[0]), step[1]
     except CallsExhausted:
-        return current, multipliers
+        return current, multipliers, error
     if not (there.finite and there.differentiable):
-        return current, multipliers
+        return current, multipliers, error
     count = there.inequalities
     found[:count] = np.maximum(found[:count], 0.0)
-    closer = _error(task, there, found) < _error(task, current, multipliers)
-    return (there, found) if closer else (current, multipliers)
+    new_error = _error(task, there, found)
+    return (there, found, new_error) if new_error < error else (current, multipliers, error)
 
 
 def _error(task: Task, evaluation: Evaluation, multipliers: FloatArray) -> float:

@@ -52,12 +52,16 @@ def polishing_step(
     """Where the step leads, and the multipliers there; None where the numbers are not finite."""
     point, domain = evaluation.point, coordinates.domain
     hessian = coordinates.hessian(oracle, evaluation, multipliers)
-    basis = domain.face_basis(point, OPTIONS.on_face)
     held = _held(evaluation, multipliers)
+    basis: Any
     if isinstance(hessian, SparseHessian):
+        basis = domain.face_basis(point, OPTIONS.on_face)
         solved = _sparse(evaluation, hessian, basis, held)
     else:
-        solved = _dense(evaluation, as_dense(hessian), np.asarray(basis.toarray()), held)
+        basis = domain.flat_face(point, OPTIONS.on_face) if domain.is_box else None
+        if basis is None:
+            basis = np.asarray(domain.face_basis(point, OPTIONS.on_face).toarray())
+        solved = _dense(evaluation, as_dense(hessian), basis, held)
     if solved is None:
         return None
     found = np.zeros(evaluation.rows.size)

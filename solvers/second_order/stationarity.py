@@ -25,7 +25,7 @@ def judged(task: Task, state: TrustRegionState, options: RestOptions) -> TrustRe
     near = (
         value <= tight
         and current.relative_violation <= tight
-        and kkt.is_stationary(current, domain, multipliers, task.tolerance)
+        and kkt.is_stationary(current, domain, multipliers, task.tolerance, value)
     )
     shown = task.certified(current, multipliers) if near and task.certified else None
     return replace(

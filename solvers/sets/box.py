@@ -115,7 +115,12 @@ class Box(Domain):
         return scipy.sparse.csr_array(parts, shape=(self.dimension, free.size))
 
     def flat_face(self, x: FloatArray, share: float) -> FloatArray | None:
-        return np.asarray(self.face_basis(x, share).toarray())
+        metric = self.metric(x)
+        reach = share * metric
+        free = np.flatnonzero((x - self.lower > reach) & (self.upper - x > reach))
+        basis = np.zeros((self.dimension, free.size))
+        basis[free, np.arange(free.size)] = metric[free]
+        return basis
 
     def snapped(self, x: FloatArray, share: float) -> FloatArray:
         reach = share * self.metric(x)

@@ -1,0 +1,164 @@
+"""The cone program of a form whose functions are affine or sums of exponentials, from its arrays.
+
+`cone_bounds` makes the programs of all other models from the nodes of their proofs. This one says the
+same:
+
+    a row between logarithms    Σ z_k <= 1,  (E_k u + b_k − (e·u + c), 1, z_k) in K_exp
+    ... with one term           e·u + c − (E u + b) >= 0, or == 0
+    a row as it is              right − left >= 0, or == 0, both affine
+
+The blocks of the program: rows that are 0, rows that are not negative, exponential cones.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import scipy
+from numpy.typing import NDArray
+
+from hcmodel.reductions.rows import Rows
+from hcmodel.reductions.sum_arrays import SumArrays, starts_of
+from hcmodel.solvers.qp.cone_program import ConeBlock, ConeKind, ConeProgram
+
+FloatArray = NDArray[np.float64]
+IndexArray = NDArray[np.intp]
+
+
+@dataclass(frozen=True, eq=False)
+class SumsCone:
+    """The program, the row of it that stands for each row of the form, and the rows that are bounds.
+
+    `bounds` has these rows, the entries of u that they bound, and the bounds.
+    """
+
+    program: ConeProgram
+    rows: IndexArray
+    bounds: tuple[IndexArray, IndexArray, FloatArray]
+
+
+def cone_of_sums(arrays: SumArrays) -> SumsCone:
+    """The cone program of a form with these arrays."""
+    return _Assembly(arrays).made()
+
+
+class _Assembly:
+    """A and b, part by part: bounds, rows with one term or none, sums of exponentials, the objective.
+
+    The unknowns are u, t where the objective is a sum, and z, one for each term of a sum.
+    """
+
+    def __init__(self, arrays: SumArrays) -> None:
+        entries, places = arrays.entries, arrays.places
+        lower, upper = arrays.lower, arrays.upper
+        self.entries, self.places = entries, places
+        self.size = entries.affine.shape[1]
+        self.has_t = int(places.in_logs and entries.counts[0] > 1)
+        self.fixed = np.flatnonzero(lower == upper)
+        self.low = np.flatnonzero(np.isfinite(lower) & (lower < upper))
+        self.high = np.flatnonzero(np.isfinite(upper) & (lower < upper))
+        count, equalities = places.left.size, int(places.equality.sum())  # these come last
+        self.zeros = self.fixed.size + equalities
+        self.bounded = self.low.size + self.high.size
+        self.signed = self.bounded + count - equalities + self.has_t
+        self.rows = np.arange(count) + (self.zeros + self.bounded)
+        self.rows[count - equalities :] = self.fixed.size + np.arange(equalities)
+        self.sums = np.flatnonzero(places.sums)
+        groups = np.append(places.left[self.sums], 0) if self.has_t else places.left[self.sums]
+        own = entries.terms[groups]
+        self.terms, self.owner = own.indices, np.repeat(np.arange(groups.size), own.lengths)
+        self.first = self.zeros + self.signed  # of the exponential cones
+        self.width = self.size + self.has_t + self.terms.size
+        self.offset = np.zeros(self.first + 3 * self.terms.size)
+        self._parts: list[tuple[IndexArray, IndexArray, FloatArray]] = []
+        self.bounds = self._add_bounds(lower, upper)
+        for own_rows, parts, numbers in (
+            (places.plain, entries.affine, entries.offset),
+            (places.single, entries.exponents, entries.logs),
+        ):
+            if own_rows.any():
+                self._add_rows(np.flatnonzero(own_rows), parts, numbers)
+        if self.terms.size:
+            self._add_sums()
+
+    def _add_part(self, at: IndexArray, rows: Rows, factor: float) -> None:
+        """Whole rows times a number, to the rows `at` of A."""
+        self._parts.append((np.repeat(at, rows.lengths), rows.indices, factor * rows.data))
+
+    def _add_bounds(
+        self, lower: FloatArray, upper: FloatArray
+    ) -> tuple[IndexArray, IndexArray, FloatArray]:
+        if self.fixed.size:
+            at = np.arange(self.fixed.size)
+            self._parts.append((at, self.fixed, np.ones(at.size)))
+            self.offset[at] = lower[self.fixed]
+        at, entries = self.zeros + np.arange(self.bounded), np.concatenate([self.low, self.high])
+        signs = np.repeat([-1.0, 1.0], [self.low.size, self.high.size])
+        values = np.concatenate([lower[self.low], upper[self.high]])
+        self._parts.append((at, entries, signs))
+        self.offset[at] = signs * values
+        return at, entries, values
+
+    def _add_rows(self, own: IndexArray, parts: Rows, numbers: FloatArray) -> None:
+        """right − left, of affine entries or of the exponents of single terms."""
+        at = self.rows[own]
+        for side, factor in ((self.places.left[own], 1.0), (self.places.right[own], -1.0)):
+            which = side if parts is self.entries.affine else self.entries.only(side)
+            self._add_part(at, parts[which], factor)
+            self.offset[at] -= factor * numbers[which]
+
+    def _add_sums(self) -> None:
+        """1 − Σ z >= 0, and (E u + b − right, 1, z) in K_exp; t is the right side of the objective."""
+        entries, count = self.entries, self.terms.size
+        cones, z = self.first + 3 * np.arange(count), self.width - count + np.arange(count)
+        totals = self.rows[self.sums]
+        totals = np.append(totals, self.first - 1) if self.has_t else totals
+        self._parts.append((totals[self.owner], z, np.ones(count)))
+        self.offset[totals] = 1.0
+        self._add_part(cones, entries.exponents[self.terms], -1.0)
+        self.offset[cones] = entries.logs[self.terms]
+        self.offset[cones + 1] = 1.0
+        self._parts.append((cones + 2, z, -np.ones(count)))
+        inner = int(np.searchsorted(self.owner, self.sums.size))  # terms of rows come first
+        if inner:
+            right = entries.only(self.places.right[self.sums])[self.owner[:inner]]
+            self._add_part(cones[:inner], entries.exponents[right], 1.0)
+            self.offset[cones[:inner]] -= entries.logs[right]
+        if self.has_t:
+            own = cones[inner:]
+            self._parts.append((own, np.full(own.size, self.size), np.ones(own.size)))
+
+    def _linear(self) -> FloatArray:
+        linear = np.zeros(self.width)
+        if self.has_t:
+            linear[self.size] = 1.0
+            return linear
+        first = np.zeros(1, dtype=np.intp)
+        if self.places.in_logs:
+            row = self.entries.exponents[self.entries.only(first)]
+        else:
+            row = self.entries.affine[first]
+        np.add.at(linear, row.indices, self.places.sign * row.data)
+        return linear
+
+    def made(self) -> SumsCone:
+        rows, columns, values = (np.concatenate(each) for each in zip(*self._parts, strict=True))
+        height = self.offset.size
+        keys, place = np.unique(columns * height + rows, return_inverse=True)
+        columns, rows = np.divmod(keys, height)
+        data = np.bincount(place, weights=values, minlength=keys.size)
+        parts = (data, rows, starts_of(columns, self.width))
+        blocks = (
+            (ConeKind.ZERO, self.zeros),
+            (ConeKind.NONNEGATIVE, self.signed),
+            (ConeKind.EXPONENTIAL, 3 * self.terms.size),
+        )
+        program = ConeProgram(
+            scipy.sparse.csc_matrix((self.width, self.width)),
+            self._linear(),
+            scipy.sparse.csc_matrix(parts, shape=(height, self.width)),
+            self.offset,
+            tuple(ConeBlock(kind, length) for kind, length in blocks if length),
+        )
+        return SumsCone(program, self.rows, self.bounds)

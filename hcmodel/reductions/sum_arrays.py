@@ -1,0 +1,165 @@
+"""A form whose functions are affine or sums of exponentials in u, as arrays.
+
+The structured stack (`engines.structured`) has the functions of such a form as matrices in x. Here they
+are sorted by u: every row is
+
+    between logarithms    Σ_k exp(E_k u + b_k) <= exp(e·u + c)    posynomial <= monomial
+    ... with one term     E u + b <= e·u + c, or ==
+    as it is              left <= right, or ==, both affine
+
+so that a form that has these arrays is convex, whatever else is known of it. Programs are put together
+from them without a look at the proof's nodes (`cone_sums`, `convex_sums`).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hcmodel.engines.structured import StructuredStack
+from hcmodel.reductions.rows import Rows
+from hcmodel.reductions.smooth import SmoothProgram
+from hcmodel.solvers.coordinates.logarithmic import LogStack
+
+FloatArray = NDArray[np.float64]
+IndexArray = NDArray[np.intp]
+Marks = NDArray[np.bool_]
+
+
+def arrays_of_sums(program: SmoothProgram) -> SumArrays | None:
+    """The arrays of a form; None where a function is neither affine nor such a sum."""
+    compiled = program.compiled
+    if not isinstance(compiled, StructuredStack) or compiled.kinked:
+        return None
+    if not all(compiled.structured[: compiled.program.stop]):
+        return None
+    domain = program.domain.cone_rows()
+    if domain.cones:
+        return None
+    entries = Entries.of(compiled, program)
+    places = None if entries is None else Places.of(program, entries)
+    if entries is None or places is None:
+        return None
+    return SumArrays(entries, places, domain.lower, domain.upper)
+
+
+@dataclass(frozen=True, eq=False)
+class SumArrays:
+    """Rows and objective as affine functions and sums of exponentials, and the bounds of u."""
+
+    entries: Entries
+    places: Places
+    lower: FloatArray
+    upper: FloatArray
+
+
+class Entries:
+    """The entries of φ by u: affine parts, and terms weight·exp(E u), the numbers among them."""
+
+    def __init__(
+        self,
+        logarithms: Marks,
+        affine: Rows,
+        offset: FloatArray,
+        exponents: Rows,
+        weights: FloatArray,
+        owner: IndexArray,
+    ) -> None:
+        self.logarithms = logarithms  # the entries of u that are logarithms
+        self.affine, self.offset, self.exponents = affine, offset, exponents
+        size = offset.size
+        order = np.argsort(owner, kind="stable")
+        self.terms = Rows(np.ones(owner.size), order, starts_of(owner[order], size), owner.size)
+        self.counts = self.terms.lengths
+        numbers = exponents.lengths == 0
+        self.is_affine = np.bincount(owner[~numbers], minlength=size) == 0
+        negative = np.bincount(owner[~(weights > 0)], minlength=size) > 0
+        flat = affine.lengths == 0
+        self.is_posynomial = flat & (self.counts > 0) & ~negative
+        self.is_monomial = self.is_posynomial & (self.counts == 1)
+        with np.errstate(all="ignore"):
+            self.logs = np.log(weights)
+
+    def only(self, places: IndexArray) -> IndexArray:
+        """The terms of entries that have one each."""
+        return self.terms[places].indices
+
+    @staticmethod
+    def of(stack: StructuredStack, program: SmoothProgram) -> Entries | None:
+        """None where a power or a logarithm is of a variable that is its own coordinate."""
+        data, _ = stack.terms
+        inner = program.stack
+        logs = inner.logs if isinstance(inner, LogStack) else np.zeros(stack.dimension, dtype=bool)
+        linear, logarithms, powers = data.linear, data.logarithms, data.exponents
+        if not (logs[powers.columns].all() and logs[logarithms.columns].all()):
+            return None
+        through = logs[linear.columns]  # x = exp(u): a term of its own
+        straight = ~through
+        affine = Rows.of_entries(
+            np.concatenate([linear.values[straight], logarithms.values]),
+            np.concatenate([linear.rows[straight], logarithms.rows]),
+            np.concatenate([linear.columns[straight], logarithms.columns]),
+            (data.size, stack.dimension),
+        )
+        numbers = np.flatnonzero(data.offset)
+        count, more = data.weights.size, int(through.sum())
+        exponents = Rows.of_entries(
+            np.concatenate([powers.values, np.ones(more)]),
+            np.concatenate([powers.rows, count + np.arange(more)]),
+            np.concatenate([powers.columns, linear.columns[through]]),
+            (count + more + numbers.size, stack.dimension),
+        )
+        weights = np.concatenate([data.weights, linear.values[through], data.offset[numbers]])
+        owner = np.concatenate([data.rows, linear.rows[through], numbers])
+        if not weights.all():  # a coefficient of 0
+            kept = np.flatnonzero(weights)
+            exponents, weights, owner = exponents[kept], weights[kept], owner[kept]
+        return Entries(logs, affine, data.offset, exponents, weights, owner)
+
+
+@dataclass(frozen=True, eq=False)
+class Places:
+    """The entries of φ on both sides of the rows, and the kinds of the rows; and of the objective.
+
+    `sums` are rows with several terms on the left, `single` those with one term on each side, and
+    `plain` those that are compared as they are.
+    """
+
+    left: IndexArray
+    right: IndexArray
+    equality: Marks
+    plain: Marks
+    single: Marks
+    sums: Marks
+    sign: float
+    in_logs: bool
+
+    @staticmethod
+    def of(program: SmoothProgram, entries: Entries) -> Places | None:
+        """None where a row or the objective has no such form."""
+        outer, split = program.outer, program.compiled.objective_size
+        left, right = split + outer.left.indices, split + outer.right.indices
+        equality = np.arange(outer.size) >= outer.inequalities
+        logs = outer.forms != 0 if outer.forms.size else np.zeros(outer.size, dtype=bool)
+        plain = ~logs & entries.is_affine[left] & entries.is_affine[right]
+        logs &= entries.is_monomial[right]
+        single = logs & entries.is_monomial[left]
+        sums = logs & entries.is_posynomial[left] & ~single & ~equality
+        if not (plain | single | sums).all():
+            return None
+        sign = float(outer.objective[0])
+        if outer.objective_form == "plain":
+            fits = entries.is_affine[0]
+        else:
+            fits = (entries.is_posynomial if sign > 0 else entries.is_monomial)[0]
+        if not fits:
+            return None
+        in_logs = outer.objective_form != "plain"
+        return Places(left, right, equality, plain, single, sums, sign, in_logs)
+
+
+def starts_of(numbers: IndexArray, count: int) -> IndexArray:
+    """Where each number begins in a sorted list."""
+    return np.searchsorted(numbers, np.arange(count + 1))

@@ -1,0 +1,136 @@
+"""The cone program from the arrays of a form says the same as the one from the proof's nodes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+
+import hcmodel as hc
+from hcmodel.reductions.cone import Cone
+from hcmodel.reductions.cone_sums import cone_of_sums
+from hcmodel.reductions.convex_sums import convex_of_sums
+from hcmodel.reductions.forms import Form
+from hcmodel.reductions.smooth_convex import SmoothConvex, smooth_convex
+from hcmodel.reductions.sum_arrays import SumArrays, arrays_of_sums
+from hcmodel.solvers.qp import ConeOptions, make_cone_backend
+
+
+def tank() -> hc.Problem:
+    x = hc.Variable(2, name="x", bounds=(0.4, 3))
+    return hc.Problem(hc.Minimize(x[0] * x[1] + 4 / x[0] + 1 / x[1]), [x[0] * x[1] <= 1])
+
+
+def box_volume() -> hc.Problem:
+    """A maximisation with a monomial objective, sums on the left and an equality of monomials."""
+    h, w, d = (hc.Variable(name=name, pos=True) for name in "hwd")
+    rows = [2 * (h * w + h * d) <= 200, w * d <= 50, h == 0.5 * w, d <= 2 * w]
+    return hc.Problem(hc.Maximize(h * w * d), rows)
+
+
+def with_fixed_and_free_terms() -> hc.Problem:
+    """A bound that fixes an entry, a coefficient of 0, a number among the terms, a monomial right."""
+    x = hc.Variable(3, name="x", bounds=([1, 0.1, 2], [5, 9, 2]))
+    weight = hc.Parameter(name="weight", value=0.0)
+    cost = 3 + x[0] / x[1] + weight * x[0] + x[1] * x[2]
+    return hc.Problem(hc.Minimize(cost), [1 + x[0] ** 2 <= 7 * x[1] * x[2]])
+
+
+def linear_beside_logarithms() -> hc.Problem:
+    """Plain coordinates beside logarithms: an affine objective and affine rows."""
+    z, x = hc.Variable(2, name="z", bounds=(-4, 4)), hc.Variable(2, name="x", bounds=(0.5, 6))
+    rows = [z[0] + 2 * z[1] >= 1, z[0] - z[1] == 0.5, x[0] * x[1] <= 4, x[0] + x[1] <= 5]
+    return hc.Problem(hc.Minimize(3 * z[0] + z[1] - hc.log(x[0]) - 2 * hc.log(x[1])), rows)
+
+
+def form_of(problem: hc.Problem) -> Form:
+    form = problem.forms().hidden()
+    assert form is not None
+    assert form.proof is not None
+    return form
+
+
+def arrays_of(form: Form) -> SumArrays:
+    arrays = arrays_of_sums(form.program)
+    assert arrays is not None
+    return arrays
+
+
+MODELS = [tank, box_volume, with_fixed_and_free_terms, linear_beside_logarithms]
+
+
+@pytest.mark.parametrize("model", MODELS)
+def test_both_smooth_programs_have_the_same_functions(model: Callable[[], hc.Problem]) -> None:
+    form = form_of(model())
+    one, two = convex_of_sums(arrays_of(form)), smooth_convex(form.program)
+    assert isinstance(two, SmoothConvex)
+    generator = np.random.default_rng(1)
+    for _ in range(3):
+        u = generator.uniform(-1.0, 1.0, one.dimension)
+        weights = generator.uniform(size=one.row_count + 1)
+        np.testing.assert_allclose(one.values(u), two.program.values(u), atol=1e-12)
+        np.testing.assert_allclose(
+            one.gradient(u, weights), two.program.gradient(u, weights), atol=1e-12
+        )
+        if two.program.equality is not None:
+            assert one.equality is not None
+            assert one.equality_bound is not None
+            assert two.program.equality_bound is not None
+            np.testing.assert_allclose(
+                one.equality @ u - one.equality_bound,
+                two.program.equality @ u - two.program.equality_bound,
+                atol=1e-12,
+            )
+    np.testing.assert_array_equal(one.lower, two.program.lower)
+    assert one.logarithms is not None
+    assert two.program.logarithms is not None
+    np.testing.assert_array_equal(one.logarithms, two.program.logarithms)
+
+
+@pytest.mark.parametrize("model", MODELS)
+def test_both_programs_have_the_same_solution(model: Callable[[], hc.Problem]) -> None:
+    form = form_of(model())
+    sums, cone = cone_of_sums(arrays_of(form)), form.cone
+    assert isinstance(cone, Cone)
+    options = ConeOptions(1e-9, 200)
+    one = make_cone_backend("clarabel").solve(sums.program, options)
+    two = make_cone_backend("clarabel").solve(cone.after, options)
+    assert one.usable
+    assert two.usable
+    size = form.canonical.layout.size
+    np.testing.assert_allclose(one.primal[:size], two.primal[:size], atol=1e-4)
+    expected = form.canonical.multipliers(cone.by_constraint(two.dual))
+    np.testing.assert_allclose(one.dual[sums.rows], expected, atol=1e-4)
+    rows, entries, values = sums.bounds
+    np.testing.assert_allclose(
+        one.slack[rows], np.abs(one.primal[entries] - values), atol=1e-6
+    )  # the rows of the bounds are distances to them
+
+
+@pytest.mark.parametrize(
+    "objective",
+    [
+        lambda x, z: x + hc.exp(z),  # exp of a plain coordinate is no sum of terms
+        lambda x, z: hc.square(z) + x,
+        lambda x, z: z + x * x + 1 / x,  # an affine function and a posynomial
+    ],
+)
+def test_other_functions_are_left_to_the_proofs_nodes(
+    objective: Callable[[hc.Variable, hc.Variable], hc.Expression],
+) -> None:
+    x, z = hc.Variable(name="x", bounds=(0.5, 6)), hc.Variable(name="z", bounds=(-1, 1))
+    problem = hc.Problem(hc.Minimize(objective(x, z)), [1 / x <= 1])
+    form = form_of(problem)
+    assert arrays_of_sums(form.program) is None
+    problem.solve(method="cone")
+    assert problem.status == "optimal"
+
+
+def test_rows_that_contradict_each_other_are_found_by_the_relaxed_program() -> None:
+    x = hc.Variable(2, name="x", bounds=(0.4, 3))
+    rows = [(x[0] * x[1] + x[0] <= 1).named("a"), (x[0] >= 2 * x[1]).named("b")]
+    problem = hc.Problem(hc.Minimize(x[0]), [*rows, (x[1] >= 0.9).named("c")])
+    problem.solve(method="cone")
+    assert problem.status == "infeasible"
+    assert set(problem.solution.conflict) == {"a", "b", "c"}
