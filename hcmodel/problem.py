@@ -274,10 +274,16 @@ class Problem:
         for variable in self.variables:
             variable._write(solution.point.get(variable.name), "solve")
         names = Naming.of(self.model).constraints
+        for constraint in self.constraints:
+            constraint.dual_value = None
         for name, constraint in zip(names, self.constraints, strict=True):
             dual = solution.duals.get(name)
-            if dual is not None and dual.shape != constraint.shape:
+            if dual is None:
+                continue
+            if dual.shape != constraint.shape:
                 dual = dual[np.isfinite(dual)]  # the members of a filtered family
+            if constraint.dual_value is not None:  # listed twice: either place may hold a part
+                dual = dual + constraint.dual_value
             constraint.dual_value = dual
         if solution.termination is Termination.OUTSIDE_DOMAIN:
             point = forms.written.domain.project(first)

@@ -41,11 +41,11 @@ TINY = 1e-300
 
 # A bound as large as this is treated as absent, as in most solvers (Ipopt 1e19, Gurobi 1e20).
 INFINITE = 1e20
-# An objective under −BOTTOM that still decreases counts as unbounded.
-BOTTOM = 1e20
-# A point beyond FAR in a direction without a bound, at which a negative objective still decreases,
-# counts as evidence of an unbounded objective too.
-FAR = 1e20
+# An objective under −BOTTOM that still decreases ends a run: it is likely to be unbounded. The size of
+# a value shows nothing, so whether it is unbounded is found out afterwards, by following a path.
+BOTTOM = 1e50
+# So does a point beyond FAR in a direction without a bound, at which a negative objective decreases.
+FAR = 1e30
 # Points farther out count as outside every domain: products leave the range of floating point there,
 # and a slope that underflows would be mistaken for a minimum.
 LARGEST_NUMBER = 1e100

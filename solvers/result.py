@@ -24,7 +24,7 @@ class Termination(Enum):
     PROMISE_DONE = "the iterations that the theorem asks for are done"
     STALLED = "no further progress is possible at this accuracy"
     INFEASIBLE_STATIONARY = "the violation has a stationary point above the tolerance"
-    UNBOUNDED = "the objective falls without end"
+    UNBOUNDED = "the objective is unbounded"
     CALL_LIMIT = "the limit on oracle calls was reached"
     TIME_LIMIT = "the time limit was reached"
     INTERRUPTED = "interrupted by the user"
@@ -53,7 +53,10 @@ class Record:
 
 @dataclass(frozen=True)
 class Result:
-    """`conflict` weighs the rows that keep the violation up when no feasible point was found."""
+    """`conflict` weighs the rows that keep the violation up when no feasible point was found.
+
+    `direction` is one in which a convex program has no minimum.
+    """
 
     evaluation: Evaluation | None
     multipliers: FloatArray
@@ -62,6 +65,7 @@ class Result:
     calls: OracleCalls
     trace: tuple[Record, ...]
     conflict: FloatArray | None = None
+    direction: FloatArray | None = None
 
     @property
     def point(self) -> FloatArray:

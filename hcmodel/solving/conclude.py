@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 from numpy.typing import NDArray
 
+from hcmodel.certify.descent import Descent
 from hcmodel.reductions.forms import Form, Forms
 from hcmodel.reductions.reduction import BoundOrigin, Duals, Origin
 from hcmodel.solvers import kkt
@@ -27,6 +28,8 @@ NOWHERE = (Status.INFEASIBLE, Status.INFEASIBLE_INACCURATE, Status.UNBOUNDED)
 # The share of the largest weight from which a row counts as part of a conflict: weights of rows that
 # have nothing to do with it are what an interior-point method leaves, about 1e-8.
 INVOLVED = 1e-3
+# As many entries of a path are named.
+LONGEST_PATH = 4
 
 
 @dataclass(frozen=True)
@@ -80,7 +83,7 @@ def conclude(
     return Solution(
         value=_value(status, forms, evidence),
         status=status,
-        termination=outcome.result.termination,
+        termination=evidence.termination,
         point={} if evaluation is None else user_point(forms, evaluation.point),
         duals=duals,
         bound_duals=bound_duals,
@@ -92,7 +95,7 @@ def conclude(
         engine=forms.engine,
         compile_seconds=0.0,
         solve_seconds=0.0,
-        message=_message(status, outcome.result, evidence, forms if hidden is None else None),
+        message=_message(status, evidence, forms, proven=hidden is not None),
         conflict=_conflict(status, forms, hidden, outcome, evidence),
     )
 
@@ -113,20 +116,45 @@ def signed(record: Record, forms: Forms) -> Record:
     )
 
 
-def _message(status: Status, result: Result, evidence: Evidence, unproven: Forms | None) -> str:
+def _message(status: Status, evidence: Evidence, forms: Forms, *, proven: bool) -> str:
     """What the status rests on, or why the run ended where nothing was shown.
 
-    `unproven` are the forms of a model without hidden coordinates: what broke its proof is named.
+    Of a model without hidden coordinates, the expression that its proof fails at is named.
     """
     if status is Status.OPTIMAL:
         declared = evidence.bound is not None and not evidence.proven
         return DECLARED if declared else CERTIFIED
     if status is Status.INFEASIBLE:
         return IMPOSSIBLE
-    reason = result.termination.value
-    if status is Status.LOCALLY_OPTIMAL and unproven is not None and unproven.failure is not None:
-        return f"{reason}; not proven to be a global minimum: {unproven.failure}"
+    reason = evidence.termination.value
+    if evidence.descent is not None and evidence.feasible:
+        return f"{reason}{_path_in_words(evidence.descent, forms)}"
+    if status is Status.LOCALLY_OPTIMAL and not proven and forms.failure is not None:
+        return f"{reason}; not proven to be a global minimum: {forms.failure}"
     return reason
+
+
+def _path_in_words(descent: Descent, forms: Forms) -> str:
+    """Where the objective falls to the end of the numbers, and what to do about it."""
+    naming = Naming.of(forms.user)
+    entries = [
+        f"{naming.entry(name, index)} -> {end}"
+        for marks, end in (
+            (descent.moves > 0, "inf"),
+            (descent.moves < 0, "-inf"),
+            (descent.vanishing, "its bound"),
+        )
+        for name, array in user_point(forms, marks.astype(float)).items()
+        for index in np.argwhere(array != 0)
+    ]
+    shown = ", ".join(entries[:LONGEST_PATH]) + (", …" if len(entries) > LONGEST_PATH else "")
+    if descent.endless:
+        return f", along {shown}"
+    limit = forms.sign.value_back(descent.limit)
+    return (
+        f"; no point attains the best value: the objective still improves, to {limit:.6g}, along "
+        f"{shown}; give these variables bounds"
+    )
 
 
 def _value(status: Status, forms: Forms, evidence: Evidence) -> float | None:

@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hcmodel.certify.conflicts import irreducible_conflict
+from hcmodel.certify.descent import Descent, Run, falling_path
 from hcmodel.certify.lower_bound import (
     LowerBound,
     gradient_domination,
@@ -24,7 +25,6 @@ from hcmodel.certify.norm_minorants import minorant_bound
 from hcmodel.reductions.forms import Form, Forms
 from hcmodel.reductions.reduction import BoundOrigin, Origin
 from hcmodel.solvers import kkt
-from hcmodel.solvers.numerics import BOTTOM, LARGEST_NUMBER
 from hcmodel.solvers.oracle import Evaluation
 from hcmodel.solvers.result import Result, Termination
 from hcmodel.solvers.second_order.promise import promised_decrease
@@ -47,8 +47,6 @@ class EvidenceRules:
     """The slope, relative to the terms of the Lagrangian, that counts as descent."""
     promised: float = 10.0
     """A stationary point has no step that promises more than this many times the gap allowed."""
-    far: float = 0.1 * LARGEST_NUMBER
-    """A point this far out with a falling, negative objective shows an unbounded model."""
 
 
 RULES = EvidenceRules()
@@ -62,6 +60,8 @@ class Outcome:
 
     form: Form
     result: Result
+    start: FloatArray
+    """Where the solve has started, a point of the model."""
 
     def point(self, forms: Forms) -> FloatArray:
         """The point of the model, inside its domain."""
@@ -88,6 +88,8 @@ class Evidence:
     conflict: LowerBound | None = None
     parts: tuple[Origin | BoundOrigin, ...] | None = None
     """The rows and bounds of an irreducible conflict, where the model is proven convex."""
+    descent: Descent | None = None
+    """A path on which the objective falls to the end of the numbers."""
     proven: bool = False
     """Whether the coordinates behind the bound are proven."""
 
@@ -152,13 +154,24 @@ def gather(
     if bound is None and constants is not None and as_written and stationary:
         domination = gradient_domination(smooth, lifted.domain, multipliers, constants)
     found_gap = domination if bound is None else evaluation.objective - bound.value
-    if stationary:
-        shown = found_gap is not None and found_gap <= gap_allowed(smooth.objective, tolerance)
-        stationary = shown or not (
-            late or _promises_more(hidden, _Pair(lifted, smooth, multipliers), tolerance)
+    shown = found_gap is not None and found_gap <= gap_allowed(smooth.objective, tolerance)
+    descent = None
+    if not shown and not violated and not late and evaluation.finite:
+        descent = falling_path(
+            forms.written,
+            evaluation,
+            Run(outcome.form, outcome.start, result.point, result.direction),
+            tolerance,
+            gap_allowed(evaluation.objective, tolerance),
+        )
+    if stationary and not shown:
+        stationary = not (
+            late
+            or _promises_more(hidden, _Pair(lifted, smooth, multipliers), tolerance)
+            or (descent is not None and _is_lower(descent.lowest, evaluation, tolerance))
         )
     return Evidence(
-        termination=_termination(result.termination, evaluation, forms),
+        termination=_termination(result.termination, descent),
         tolerance=tolerance,
         evaluation=evaluation,
         smooth=smooth,
@@ -169,8 +182,21 @@ def gather(
         domination=domination,
         conflict=conflict,
         parts=parts,
+        descent=descent,
         proven=hidden is not None and hidden.proof is not None,
     )
+
+
+def _is_lower(there: Evaluation, here: Evaluation, tolerance: float) -> bool:
+    """Whether a point is better than another by more than an optimal point may be off."""
+    return there.objective < here.objective - gap_allowed(here.objective, tolerance)
+
+
+def _termination(termination: Termination, descent: Descent | None) -> Termination:
+    """Why the run ended: an objective without a bound needs a path that shows it."""
+    if descent is not None and descent.endless:
+        return Termination.UNBOUNDED
+    return Termination.STALLED if termination is Termination.UNBOUNDED else termination
 
 
 @dataclass(frozen=True)
@@ -308,16 +334,3 @@ def _promises_more(hidden: Form | None, pair: _Pair, tolerance: float) -> bool:
     value = form.chain.value_back(evaluation.objective)
     fallen = value - form.chain.value_back(evaluation.objective - decrease)
     return fallen > RULES.promised * gap_allowed(value, tolerance)
-
-
-def _termination(termination: Termination, evaluation: Evaluation, forms: Forms) -> Termination:
-    """Whatever stopped the run: an objective under −BOTTOM on an unbounded domain is unbounded.
-
-    So is a negative one at the end of the range of numbers, where log x, for example, is still small.
-    """
-    if np.isfinite(forms.written.domain.diameter()):
-        return termination
-    far = float(np.max(np.abs(evaluation.point))) >= RULES.far
-    if evaluation.objective < -BOTTOM or (far and evaluation.objective < 0):
-        return Termination.UNBOUNDED
-    return termination

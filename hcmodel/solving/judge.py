@@ -52,7 +52,7 @@ def judge(evidence: Evidence) -> Status:
         return Status.USER_LIMIT if termination in LIMITS else Status.SOLVER_ERROR
     gap = evidence.gap
     if evidence.feasible:
-        if termination is Termination.UNBOUNDED:
+        if evidence.descent is not None and evidence.descent.endless:
             return Status.UNBOUNDED
         if gap is not None and abs(gap) <= gap_allowed(evaluation.objective, evidence.tolerance):
             return Status.OPTIMAL

@@ -6,7 +6,7 @@ with NaN where a filter left a member out, and its rows get names such as `pair[
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -40,6 +40,10 @@ class Naming:
     def row(self, origin: Origin) -> str:
         """The name of one row."""
         return label(self.constraints[origin.position], origin.entry, self.families, self.first)
+
+    def entry(self, name: str, index: Iterable[int]) -> str:
+        """An entry of a variable, counted as the front end counts."""
+        return label(name, tuple(int(place) for place in index), {}, self.first)
 
     def bound(self, origin: BoundOrigin) -> str:
         """A bound of a variable in words: `x[1] >= 0.4`, or its set."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,8 +17,8 @@ from hcmodel.solvers.result import Record, Result, Termination
 from hcmodel.solvers.theory.theorems import Constants
 from hcmodel.solving.certifier import Certifier
 from hcmodel.solving.conclude import History, conclude, signed
-from hcmodel.solving.evidence import Outcome, gather
-from hcmodel.solving.judge import Status
+from hcmodel.solving.evidence import Evidence, Outcome, gather
+from hcmodel.solving.judge import Status, gap_allowed
 from hcmodel.solving.request import SolveRequest
 from hcmodel.solving.solution import Solution
 from hcmodel.solving.strategy import Stage, describe
@@ -37,6 +37,8 @@ RANKS = {
     Status.USER_LIMIT: 1,
     Status.SOLVER_ERROR: 0,
 }
+# Statuses that are claims about the model and not about a point only.
+CERTAIN = (Status.OPTIMAL, Status.INFEASIBLE, Status.UNBOUNDED)
 # Statuses after which another method may still find something better.
 UNSETTLED = (Status.OPTIMAL_INACCURATE, Status.INFEASIBLE_INACCURATE, Status.SOLVER_ERROR)
 # How far outside its domain, by rounding, a point may lie and still be the next start.
@@ -54,7 +56,7 @@ def run(
 ) -> Solution:
     """Run the stages until a point can be shown to be something; keep the best."""
     request, history = request.started(), History()
-    best: Solution | None = None
+    best: _Judged | None = None
     point, done = first, list[Stage]()
     for number, stage in enumerate(stages):
         if best is not None and request.is_spent(history.calls):
@@ -68,12 +70,12 @@ def run(
                 stage, whole, forms, point, request, history, constants, watch, certifier
             )
             history = history.extended(result)
-            outcome = Outcome(stage.form, result)
+            outcome = Outcome(stage.form, result, first)
             evidence = gather(forms, hidden, outcome, request, certifier)
             done.append(stage)
             method = describe(request.method, done)
             solution = conclude(forms, hidden, outcome, evidence, history, method)
-        best = _better(solution, best, forms)
+        best = _better(_Judged(solution, evidence), best)
         if result.termination in (Termination.CALLBACK, Termination.INTERRUPTED):
             break
         follows = number + 1 < len(stages) and stages[number + 1].follows
@@ -85,7 +87,7 @@ def run(
             if forms.written.domain.contains(found, START_SLACK):  # else left-out bounds are broken
                 point = found
     assert best is not None
-    return best
+    return best.solution
 
 
 def _certifier(stage: Stage, hidden: Form | None, request: SolveRequest) -> Certifier | None:
@@ -139,6 +141,8 @@ def _run_stage(
     termination = result.termination
     if termination is Termination.CALL_LIMIT and own:
         termination = Termination.STALLED  # the limit was not the user's
+    if termination is Termination.ITERATION_LIMIT and request.options is None:
+        termination = Termination.STALLED  # a safeguard of the loop
     if termination is Termination.UNBOUNDED and chain.release is not None:
         termination = Termination.STALLED  # without its bounds, which says nothing of the model
     trace = tuple(chain.record(record) for record in result.trace)
@@ -156,23 +160,44 @@ def _rank(solution: Solution) -> int:
     return RANKS[solution.status] if solution.point else -1
 
 
-def _better(new: Solution, old: Solution | None, forms: Forms) -> Solution:
+@dataclass(frozen=True)
+class _Judged:
+    """A solution and what it rests on."""
+
+    solution: Solution
+    evidence: Evidence
+
+    @property
+    def rank(self) -> int:
+        return _rank(self.solution)
+
+
+def _better(new: _Judged, old: _Judged | None) -> _Judged:
     """The better of two solutions, with the costs and the trace of both."""
-    if old is None or _is_better(new, old, forms):
+    if old is None or _is_better(new, old):
         return new
-    return replace(
-        old,
-        trace=new.trace,
-        oracle_calls=new.oracle_calls,
-        iterations=new.iterations,
-        method=new.method,
+    last = new.solution
+    kept = replace(
+        old.solution,
+        trace=last.trace,
+        oracle_calls=last.oracle_calls,
+        iterations=last.iterations,
+        method=last.method,
     )
+    return replace(old, solution=kept)
 
 
-def _is_better(new: Solution, old: Solution, forms: Forms) -> bool:
-    """The status decides, then the violation, then the value."""
-    if _rank(new) != _rank(old) or new.value is None or old.value is None:
-        return _rank(new) > _rank(old)
-    if new.status in (Status.SOLVER_ERROR, Status.INFEASIBLE_INACCURATE):
-        return (new.certificate.violation or 0.0) <= (old.certificate.violation or 0.0)
-    return forms.sign.value(new.value) <= forms.sign.value(old.value)
+def _is_better(new: _Judged, old: _Judged) -> bool:
+    """What is certain comes first, then feasibility, then the value, whatever ended the runs."""
+    here, there = new.evidence.evaluation, old.evidence.evaluation
+    certain = any(each.solution.status in CERTAIN for each in (new, old))
+    if certain or here is None or there is None or not (here.finite and there.finite):
+        return new.rank > old.rank
+    if new.evidence.feasible != old.evidence.feasible:
+        return new.evidence.feasible
+    if not new.evidence.feasible:
+        return here.relative_violation <= there.relative_violation
+    slack = gap_allowed(there.objective, old.evidence.tolerance)
+    if abs(here.objective - there.objective) <= slack and new.rank != old.rank:
+        return new.rank > old.rank
+    return here.objective <= there.objective

@@ -34,9 +34,10 @@ ENDS = {
     ConeStatus.ALMOST_SOLVED: Termination.STALLED,
     ConeStatus.TIME_LIMIT: Termination.TIME_LIMIT,
     ConeStatus.ITERATION_LIMIT: Termination.STALLED,
-    ConeStatus.UNBOUNDED: Termination.STALLED,  # under logarithms a direction says nothing of x
+    ConeStatus.UNBOUNDED: Termination.STALLED,  # the direction has to be followed first
     ConeStatus.ALMOST_UNBOUNDED: Termination.STALLED,
 }
+ENDLESS = (ConeStatus.UNBOUNDED, ConeStatus.ALMOST_UNBOUNDED)
 # How near to a bound, relatively, an entry is that the bound may hold: the root of the accuracy.
 NEAR = BACKEND_ROUNDING**0.5
 # Where a backend ends like this, the rows may contradict each other.
@@ -82,6 +83,8 @@ class ConeMethod:
             return self._answer(task, whole, solution)
         if solution.status in DOUBTFUL:
             return self._relaxed(task, whole, solution.iterations)
+        if solution.status in ENDLESS:
+            return self._endless(task, whole, solution)
         return Answer(ENDS[solution.status], iterations=solution.iterations)
 
     def _solved(self, task: Task, program: ConeProgram) -> ConeSolution:
@@ -97,6 +100,20 @@ class ConeMethod:
             point=_snapped(solution, whole, task.domain.dimension),
             multipliers=whole.multipliers(solution.dual),
             iterations=solution.iterations,
+        )
+
+    def _endless(self, task: Task, whole: WholeProgram, solution: ConeSolution) -> Answer:
+        """The direction, and a point of the rows from which it can be followed."""
+        program, size = whole.program, task.domain.dimension
+        rows = replace(
+            program, quadratic=0.0 * program.quadratic, linear=np.zeros_like(program.linear)
+        )
+        inside = self._solved(task, rows)
+        return Answer(
+            ENDS[solution.status],
+            point=inside.primal[:size] if inside.usable else None,
+            iterations=solution.iterations + inside.iterations,
+            direction=solution.primal[:size],
         )
 
     def _relaxed(self, task: Task, whole: WholeProgram, iterations: int) -> Answer:

@@ -8,7 +8,7 @@ answer of a backend.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Protocol
 
 import numpy as np
@@ -35,6 +35,8 @@ class Answer:
     multipliers: FloatArray | None = None
     conflict: FloatArray | None = None
     iterations: int = 0
+    direction: FloatArray | None = None
+    """A direction in which the program has no minimum."""
 
 
 # The share of the tolerance under which a point is exact enough: two more digits than are asked for.
@@ -59,10 +61,12 @@ def run_direct(
     trace: list[Record] = []
     state: State | None = None
     iterations = 0
+    direction: FloatArray | None = None
     try:
         task.oracle.budget.check_time()
         answer = method.solve(task)
         iterations = answer.iterations
+        direction = answer.direction
         state, termination = _state(task, answer)
         if state is None:
             state = _start(task, start)
@@ -79,7 +83,8 @@ def run_direct(
         termination = Termination.TIME_LIMIT
     except KeyboardInterrupt:
         termination = Termination.INTERRUPTED
-    return result_of(termination, best, state, iterations, task, trace)
+    result = result_of(termination, best, state, iterations, task, trace)
+    return result if direction is None else replace(result, direction=direction)
 
 
 def _state(task: Task, answer: Answer) -> tuple[State | None, Termination]:

@@ -30,7 +30,7 @@ ENDS = {
     InteriorPointStatus.SOLVED: Termination.CONVERGED,
     InteriorPointStatus.ALMOST_SOLVED: Termination.STALLED,
     InteriorPointStatus.INFEASIBLE: Termination.INFEASIBLE_STATIONARY,
-    InteriorPointStatus.UNBOUNDED: Termination.STALLED,  # of logarithms, which says nothing of x
+    InteriorPointStatus.UNBOUNDED: Termination.STALLED,  # the direction has to be followed first
     InteriorPointStatus.ITERATION_LIMIT: Termination.STALLED,
     InteriorPointStatus.TIME_LIMIT: Termination.TIME_LIMIT,
     InteriorPointStatus.FAILED: Termination.BACKEND_FAILED,
@@ -53,10 +53,16 @@ class InteriorPointMethod:
             return self._conflict(whole, found, left)
         end = ENDS[found.status]
         if not _has_point(found):
-            return Answer(end, iterations=found.iterations)
+            return Answer(end, iterations=found.iterations, direction=found.direction)
         dual = np.concatenate([found.row_multipliers, found.equality_multipliers])
         multipliers = whole.multipliers(dual, found.point)
-        return Answer(end, found.point, multipliers, iterations=found.iterations)
+        return Answer(
+            end,
+            found.point,
+            multipliers,
+            iterations=found.iterations,
+            direction=found.direction,
+        )
 
     def _conflict(
         self, whole: WholeProgram, found: InteriorPointResult, left: Callable[[], float] | None

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from hcmodel.certify.descent import Descent
 from hcmodel.certify.lower_bound import LowerBound
 from hcmodel.solvers import Termination
 from hcmodel.solvers.oracle import Evaluation
@@ -24,6 +25,11 @@ def evaluation(x: tuple[float, float] = (2.0, 0.5)) -> Evaluation:
 
 def bound(value: float) -> LowerBound:
     return LowerBound(value, (), 0, np.zeros(2), np.zeros(1))
+
+
+def path(*, endless: bool) -> Descent:
+    nothing = np.zeros(2)
+    return Descent(endless, 4.0, evaluation(), nothing, nothing.astype(bool))
 
 
 def evidence(**changes: Any) -> Evidence:
@@ -63,7 +69,15 @@ def test_the_gap_allowed_is_relative_with_a_small_absolute_part() -> None:
             Status.LOCALLY_OPTIMAL,
             id="a certified bound counts before constants",
         ),
-        pytest.param({"termination": Termination.UNBOUNDED}, Status.UNBOUNDED, id="no end"),
+        pytest.param({"descent": path(endless=True)}, Status.UNBOUNDED, id="a path without end"),
+        pytest.param(
+            {"descent": path(endless=False)}, Status.LOCALLY_OPTIMAL, id="a path to a limit"
+        ),
+        pytest.param(
+            {"termination": Termination.UNBOUNDED},
+            Status.LOCALLY_OPTIMAL,
+            id="a method's word shows nothing",
+        ),
         pytest.param({"conflict": bound(1.0)}, Status.LOCALLY_OPTIMAL, id="feasible after all"),
     ],
 )

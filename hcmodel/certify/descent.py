@@ -1,0 +1,289 @@
+"""Paths of feasible points along which the objective falls all the way to the end of the numbers.
+
+The size of a value shows nothing: x² − 10¹² x is below −10²⁰ near its minimum. What shows an unbounded
+model is a path on which each further factor of ten lowers the objective by as much as the last one
+did, or more. Where the decreases shrink along the whole path, the infimum is not attained.
+
+There are three kinds of paths: a ray x + t·d; factors x·e^(t·d), for positive entries; and the way to
+an edge of the domain at which a function has a pole. All are followed by evaluating the model as
+written.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hcmodel.reductions.forms import Form
+from hcmodel.solvers.numerics import LARGEST_LOG, LARGEST_NUMBER
+from hcmodel.solvers.oracle import Evaluation, Oracle
+
+FloatArray = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class DescentRules:
+    """How far and how closely a path is followed; the claims' tests (test_claims.py) chose them."""
+
+    decade: float = 10.0
+    """The factor between two points of a path."""
+    farthest: float = 1e300
+    """Where the range of floating point ends."""
+    pieces: int = 40
+    """Points on a path of factors, whose exponents are equally spaced."""
+    nearest: float = 1e-300
+    """How near a path comes to an edge at 0; next to another edge, rounding ends it earlier."""
+    tail: int = 5
+    """The last decreases, which must not shrink where an objective is said to have no bound."""
+    fewest: int = 8
+    """Points that a path has at least: fewer show nothing."""
+    steady: float = 1e-6
+    """The relative amount by which a decrease may be smaller than the one before it, by rounding."""
+    digits: int = 6
+    """The digits that a direction of a backend has for sure."""
+    attempts: int = 3
+    """Points beside one that fails, at which rounding is looked for."""
+    last_digit: float = 1e-15
+    """How far beside it they lie, relatively: several units in the last place."""
+    share: float = 0.1
+    """The share of a rise that must come from rounding for the rise to show nothing."""
+    shortest: float = 20.0
+    """The least change of a logarithm along a path of powers: eight decades."""
+    large: float = 1e6
+    """Entries from this size on are taken to move out; used where no other direction is known."""
+
+
+RULES = DescentRules()
+
+
+@dataclass(frozen=True)
+class Descent:
+    """A path of feasible points on which the objective never rises.
+
+    `endless` where the objective has no lower bound on it, else it approaches `limit`. `lowest` is
+    the farthest point that counts as inside the model, `moves` has the signs of the entries that run
+    away to ±∞, and `vanishing` marks those that approach an edge.
+    """
+
+    endless: bool
+    limit: float
+    lowest: Evaluation
+    moves: FloatArray
+    vanishing: NDArray[np.bool_]
+
+
+@dataclass(frozen=True)
+class Run:
+    """What a run tells of where to look: its form, its first and last point, and a direction.
+
+    `start` is a point of the model, `last` and `direction` belong to the end of the form's chain; a
+    cone program without a minimum has such a direction.
+    """
+
+    form: Form
+    start: FloatArray
+    last: FloatArray
+    direction: FloatArray | None = None
+
+
+def falling_path(
+    form: Form, evaluation: Evaluation, run: Run, tolerance: float, slack: float
+) -> Descent | None:
+    """A path that shows an unbounded objective, else one that shows a limit that is not attained.
+
+    `form` is the model as written. A path ends at most by `slack` above the value of the evaluation.
+    """
+    oracle, found = form.oracle(), None
+    with np.errstate(all="ignore"):
+        for way in _ways(form, evaluation, run):
+            descent = _followed(oracle, way, evaluation, tolerance, slack)
+            if descent is not None and descent.endless:
+                return descent
+            found = found or descent
+    return found
+
+
+@dataclass(frozen=True)
+class _Way:
+    """The points of a path in order. Those that approach an edge never reach it."""
+
+    points: Callable[[], Iterator[FloatArray]]
+    moves: FloatArray
+    vanishing: NDArray[np.bool_]
+    from_here: bool = False
+    """Whether it continues from the point that was found, where its values may not rise."""
+    edge: FloatArray | None = None
+
+
+def _ways(form: Form, evaluation: Evaluation, run: Run) -> Iterator[_Way]:
+    point, domain = evaluation.point, form.domain
+    first = domain.project(run.start)
+    if run.direction is not None:
+        yield from _hidden_rays(form, point, run)
+    directions = [point - first]
+    if evaluation.differentiable:
+        directions.append(domain.normal_cone_distance(point, -evaluation.gradient))
+    directions.append(np.where(np.abs(point) >= RULES.large, point, 0.0))
+    for direction in directions:
+        unit = _unit(direction)
+        if unit is not None:
+            yield _ray(form, point, unit)
+            yield from _to_edge(form, first, unit)
+    yield from _powers(form, point, first)
+
+
+def _unit(direction: FloatArray) -> FloatArray | None:
+    size = float(np.max(np.abs(direction), initial=0.0))
+    return direction / size if np.isfinite(size) and size > 0.0 else None
+
+
+def _decades(base: float) -> Iterator[float]:
+    length = base
+    while length <= RULES.farthest:
+        yield length
+        length *= RULES.decade
+
+
+def _hidden_rays(form: Form, point: FloatArray, run: Run) -> Iterator[_Way]:
+    """Rays of the form in which the run was made; among logarithms, the exponents end early."""
+    assert run.direction is not None
+    unit = _unit(run.direction)
+    if unit is None:
+        return
+    chain, domain = run.form.chain, form.domain
+    # A backend's direction is exact to its tolerance; simple numbers in it are exact when rounded.
+    for along in (np.round(unit, RULES.digits), unit):
+
+        def at(length: float, along: FloatArray = along) -> FloatArray:
+            return domain.project(chain.point_back(run.last + length * along))
+
+        affine = np.allclose(at(2.0) - at(1.0), at(1.0) - at(0.0))
+        lengths = (
+            list(_decades(1.0))
+            if affine
+            else list(np.linspace(0, np.log(RULES.farthest), RULES.pieces))
+        )
+        far = at(lengths[-1] if affine else LARGEST_LOG)
+        change = np.clip(far, -LARGEST_NUMBER, LARGEST_NUMBER) - point
+        moves = np.where(np.abs(change) > RULES.large, np.sign(change), 0.0)
+        vanishing = (change != 0) & (moves == 0)
+        yield _Way(functools.partial(map, at, lengths), moves, vanishing, True)
+
+
+def _ray(form: Form, point: FloatArray, unit: FloatArray) -> _Way:
+    base = max(1.0, float(np.max(np.abs(point), initial=0.0)))
+    far = form.domain.project(point + LARGEST_NUMBER * unit)
+    moves = np.where(np.abs(far - point) > base, np.sign(far - point), 0.0)
+
+    def points() -> Iterator[FloatArray]:
+        return (form.domain.project(point + length * unit) for length in _decades(base))
+
+    return _Way(points, moves, np.zeros(point.size, dtype=bool), from_here=True)
+
+
+def _to_edge(form: Form, first: FloatArray, unit: FloatArray) -> Iterator[_Way]:
+    """From the start towards the bounds that the direction runs into, the other entries fixed."""
+    lower, upper = form.domain.entry_bounds()
+    edge = np.where(unit < 0, lower, np.where(unit > 0, upper, first))
+    held = np.isfinite(edge) & (unit != 0) & (edge != first)
+    if not held.any():
+        return
+    edge = np.where(held, edge, first)
+
+    def points() -> Iterator[FloatArray]:
+        share = 1.0
+        while share >= RULES.nearest:
+            there = edge + share * (first - edge)
+            if np.array_equal(there, edge):
+                return
+            yield there
+            share /= RULES.decade
+
+    yield _Way(points, np.zeros(first.size), held, edge=edge)
+
+
+def _powers(form: Form, point: FloatArray, first: FloatArray) -> Iterator[_Way]:
+    """From the start to the point and on by powers, on which equations between monomials hold throughout.
+
+    Positive entries change by powers of what they have changed by; of others, those that are large
+    grow from ±1.
+    """
+    lower, _ = form.domain.entry_bounds()
+    positive = (lower >= 0) & (point > 0) & (first > 0)
+    large = ~positive & (np.abs(point) >= RULES.large)
+    begin, logs = np.zeros(point.size), np.zeros(point.size)
+    begin[positive] = np.log(first[positive])
+    logs[positive] = np.log(point[positive]) - begin[positive]
+    logs[large] = np.log(np.abs(point[large]))
+    size = float(np.max(np.abs(logs), initial=0.0))
+    if size < RULES.shortest:
+        return
+    moving, signs = positive | large, np.sign(point)
+    logs *= (np.log(RULES.farthest) - float(np.max(np.abs(begin)))) / size
+
+    def points() -> Iterator[FloatArray]:
+        for share in np.linspace(0.0, 1.0, RULES.pieces):
+            there = signs * np.exp(begin + share * logs)
+            yield form.domain.project(np.where(moving, there, point))
+
+    moves = np.where(logs > RULES.shortest, signs, 0.0)
+    yield _Way(points, moves, logs < -RULES.shortest)
+
+
+def _followed(
+    oracle: Oracle, way: _Way, evaluation: Evaluation, tolerance: float, slack: float
+) -> Descent | None:
+    """The path as a descent; None where it rises, leaves the rows or is too short."""
+    if way.edge is not None and np.isfinite(oracle.at(way.edge).objective):
+        return None  # the edge has a value: there is no pole
+    values, lowest = [evaluation.objective] if way.from_here else list[float](), evaluation
+    for point in way.points():
+        there = oracle.at(point)
+        if there.objective == -np.inf or not np.isfinite(point).all():
+            break
+        if not np.isfinite(there.objective):
+            if np.isnan(there.objective) and np.max(np.abs(point)) > LARGEST_NUMBER:
+                break  # ∞ − ∞: beyond what can be computed
+            return None
+        outside = not np.isfinite(there.rows).all() or there.relative_violation > tolerance
+        if outside or (values and there.objective > values[-1]):
+            if values and _is_rounding(oracle, there, values[-1], tolerance):
+                break
+            return None
+        values.append(there.objective)
+        if there.finite and there.objective <= lowest.objective:
+            lowest = there
+    if len(values) < RULES.fewest or values[-1] >= values[0]:
+        return None
+    if values[-1] > evaluation.objective + slack:
+        return None
+    endless = _steady(np.diff(values))
+    if way.edge is not None and not endless:
+        return None
+    return Descent(endless, values[-1], lowest, way.moves, way.vanishing)
+
+
+def _is_rounding(oracle: Oracle, there: Evaluation, before: float, tolerance: float) -> bool:
+    """Whether a point fails only because a direction is known to a last digit."""
+    generator = np.random.default_rng(0)
+    for _ in range(RULES.attempts):
+        noise = generator.choice([-1.0, 0.0, 1.0], size=there.point.size)
+        near = oracle.at(there.point * (1.0 + RULES.last_digit * noise))
+        rise = abs(near.objective - there.objective) >= RULES.share * (there.objective - before)
+        moved = np.abs(near.violations - there.violations) >= RULES.share * there.violations
+        broken = there.violations > tolerance * there.magnitudes
+        if (there.objective > before and rise) or (broken.any() and moved[broken].all()):
+            return True
+    return False
+
+
+def _steady(changes: FloatArray) -> bool:
+    """Whether the last decreases are at least as large as those before them."""
+    decreases = -changes[-RULES.tail :]
+    if not (decreases > 0).all():
+        return False
+    return bool((decreases[1:] >= (1.0 - RULES.steady) * decreases[:-1]).all())
