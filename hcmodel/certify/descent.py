@@ -241,9 +241,13 @@ def _followed(
     if way.edge is not None and np.isfinite(oracle.at(way.edge).objective):
         return None  # the edge has a value: there is no pole
     values, lowest = [evaluation.objective] if way.from_here else list[float](), evaluation
+    fewest = RULES.fewest
     for point in way.points():
         there = oracle.at(point)
-        if there.objective == -np.inf or not np.isfinite(point).all():
+        if there.objective == -np.inf:
+            fewest = 2  # it has passed all numbers, however soon
+            break
+        if not np.isfinite(point).all():
             break
         if not np.isfinite(there.objective):
             if np.isnan(there.objective) and np.max(np.abs(point)) > LARGEST_NUMBER:
@@ -257,7 +261,7 @@ def _followed(
         values.append(there.objective)
         if there.finite and there.objective <= lowest.objective:
             lowest = there
-    if len(values) < RULES.fewest or values[-1] >= values[0]:
+    if len(values) < fewest or values[-1] >= values[0]:
         return None
     if values[-1] > evaluation.objective + slack:
         return None
