@@ -31,6 +31,8 @@ class DescentRules:
 
     decade: float = 10.0
     """The factor between two points of a path."""
+    first: float = 1e-2
+    """Where a ray begins, relative to the size of its point."""
     farthest: float = 1e300
     """Where the range of floating point ends."""
     pieces: int = 40
@@ -175,7 +177,7 @@ def _hidden_rays(form: Form, point: FloatArray, run: Run) -> Iterator[_Way]:
 
 
 def _ray(form: Form, point: FloatArray, unit: FloatArray) -> _Way:
-    base = max(1.0, float(np.max(np.abs(point), initial=0.0)))
+    base = RULES.first * max(1.0, float(np.max(np.abs(point), initial=0.0)))
     far = form.domain.project(point + LARGEST_NUMBER * unit)
     moves = np.where(np.abs(far - point) > base, np.sign(far - point), 0.0)
 
@@ -247,17 +249,10 @@ def _followed(
         if there.objective == -np.inf:
             fewest = 2  # it has passed all numbers, however soon
             break
-        if not np.isfinite(point).all():
+        if not _is_lower(there, values, tolerance):
+            if _is_computable(oracle, there, values, tolerance):
+                return None
             break
-        if not np.isfinite(there.objective):
-            if np.isnan(there.objective) and np.max(np.abs(point)) > LARGEST_NUMBER:
-                break  # ∞ − ∞: beyond what can be computed
-            return None
-        outside = not np.isfinite(there.rows).all() or there.relative_violation > tolerance
-        if outside or (values and there.objective > values[-1]):
-            if values and _is_rounding(oracle, there, values[-1], tolerance):
-                break
-            return None
         values.append(there.objective)
         if there.finite and there.objective <= lowest.objective:
             lowest = there
@@ -269,6 +264,26 @@ def _followed(
     if way.edge is not None and not endless:
         return None
     return Descent(endless, values[-1], lowest, way.moves, way.vanishing)
+
+
+def _is_lower(there: Evaluation, values: list[float], tolerance: float) -> bool:
+    """Whether a point continues a path: feasible, and not above the one before it."""
+    if not np.isfinite(there.objective) or not np.isfinite(there.rows).all():
+        return False
+    rises = bool(values) and there.objective > values[-1]
+    return not rises and there.relative_violation <= tolerance
+
+
+def _is_computable(
+    oracle: Oracle, there: Evaluation, values: list[float], tolerance: float
+) -> bool:
+    """Whether a point that does not continue a path shows that it ends; else rounding hides it."""
+    if not np.isfinite(there.point).all():
+        return False
+    if not np.isfinite(there.objective):  # ∞ − ∞ far out shows nothing, +∞ does
+        far = np.max(np.abs(there.point)) > LARGEST_NUMBER
+        return not (far and np.isnan(there.objective))
+    return not (values and _is_rounding(oracle, there, values[-1], tolerance))
 
 
 def _is_rounding(oracle: Oracle, there: Evaluation, before: float, tolerance: float) -> bool:
