@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from hcmodel.maps.implicit import Implicit
 from hcmodel.maps.map import Map
-from hcmodel.maps.occupancy import Occupancy
 from hcmodel.maps.matrix_product import Product
+from hcmodel.maps.occupancy import Occupancy
 
 MAPS: tuple[Map, ...] = (Product(), Occupancy(), Implicit())
