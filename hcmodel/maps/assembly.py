@@ -20,6 +20,7 @@ from hcmodel.expressions.node import as_expression
 from hcmodel.expressions.table import ATOMS
 from hcmodel.facts.expansion import Opaque, Symbols
 from hcmodel.facts.polynomials import ONE, Sums, stacked
+from hcmodel.maps.gather import gathered
 
 Numbers = NDArray[np.int64]
 
@@ -41,6 +42,7 @@ class Assembly:
         whole = self._variable(sums)
         if whole is not None:
             return whole
+        sums = gathered(sums, self.symbols)
         degree = sums.degrees
         self._prepare(sums.symbols_used())
         if len(sums.shape) == 2 and degree.max(initial=0) <= 1:
