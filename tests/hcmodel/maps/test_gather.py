@@ -1,4 +1,4 @@
-"""Products that are gathered into functions: equal numbers, and convex functions where these are known."""
+"""Products gathered into functions: equal numbers, and convex functions where these are known."""
 
 import numpy as np
 import pytest
