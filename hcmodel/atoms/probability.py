@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -51,6 +52,15 @@ def _divergence(a: Expression, b: Expression) -> Expression:
     return a * (ATOMS["log"](a) - ATOMS["log"](b))
 
 
+def _quotient_of_exponentials(
+    arguments: Sequence[Expression], params: dict[str, Any]
+) -> Expression:
+    """exp(a) over its sum along an axis."""
+    weights, axis = ATOMS["exp"](arguments[0]), params["axis"]
+    kept = np.sum(np.zeros(weights.shape), axis=axis, keepdims=True).shape
+    return weights / ATOMS["reshape"](ATOMS["sum"](weights, axis=axis), kept)
+
+
 @atom(
     shape=reduced,
     prepare=with_axes_of_nonempty,
@@ -75,6 +85,7 @@ def logsumexp(xp: Any, a: Any, *, axis: Any = None) -> Any:
     dependence=Dependence.REDUCTION,
     enclosure=within(0.0, 1.0),
     cone_form=cones.SOFT_MAX,
+    definition=_quotient_of_exponentials,
 )
 def softmax(xp: Any, a: Any, *, axis: Any = None) -> Any:
     """exp(a) over its sum, over all entries or along `axis`, without overflow."""

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import bisect
 from collections import Counter
-from collections.abc import Hashable, Iterator, Sequence
+from collections.abc import Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -116,6 +116,11 @@ class Symbols:
         owner = np.searchsorted(self._starts, symbols, side="right") - 1
         sources = [self._sources[each] for each in np.unique(owner).tolist()]
         return [each for each in sources if isinstance(each, Opaque)]
+
+    def lower_of(self, symbol: int) -> float:
+        """A lower bound of a symbol."""
+        place = bisect.bisect_right(self._starts, symbol) - 1
+        return float(self.lower[place][symbol - self._starts[place]])
 
     def function(self, symbol: int) -> Opaque | None:
         """The function of a single entry that a symbol is; None for anything else."""
@@ -236,8 +241,11 @@ def with_definitions(roots: Sequence[Expression]) -> list[Expression]:
 class Expansion:
     """One pass over the steps of a graph. A trace of a product needs no whole product."""
 
-    def __init__(self, graph: Graph, symbols: Symbols) -> None:
+    def __init__(
+        self, graph: Graph, symbols: Symbols, meaning: Mapping[Variable, Sums] | None = None
+    ) -> None:
         self.graph = graph
+        self.meaning = meaning or {}  # sums that stand for variables
         self.symbols = symbols
         self.coding = symbols.coding
         self.values: list[Any] = []  # arrays of numbers where constant, else Sums
@@ -269,6 +277,8 @@ class Expansion:
     def _value(self, number: int, step: Step) -> Any:
         if step.leaf is not None:
             if isinstance(step.leaf, Variable):
+                if step.leaf in self.meaning:
+                    return self.meaning[step.leaf]
                 return Sums.symbols(self.symbols.of_variable(step.leaf), self.coding)
             return np.asarray(dense(step.leaf.value), dtype=float)
         if number in self.absorbed:
@@ -291,6 +301,10 @@ class Expansion:
         arguments = [self.values[i] for i in step.arguments]
         if all(isinstance(each, np.ndarray) for each in arguments):
             return step.fold(self.values)
+        return self.of(step, arguments)
+
+    def of(self, step: Step, arguments: Sequence[Any]) -> Sums:
+        """An atom of arguments, sums or arrays of numbers, of which one is no number."""
         try:
             found = self._applied(step, arguments)
         except TooLargeError:
@@ -432,44 +446,81 @@ class Expansion:
             return None
         base = self._sums(arguments[0])
         if is_exponential(atom):
-            shift = base.value
-            rest = base.chosen(base.key != ONE)
-            if rest.counts.all():
-                numbers = self._single(atom, step.params, [rest], [])
-                with np.errstate(all="ignore"):
-                    return Sums.symbols(numbers, self.coding).scaled(np.exp(shift))
+            return self._exponential(step, base)
         if is_logarithm(atom):
             return self._logarithm(base)
         return None
 
+    def _exponential(self, step: Step, exponent: Sums) -> Sums | None:
+        """exp(c + p · log a + s) = exp(c) · a^p · exp(s), where a is not negative."""
+        assert step.atom is not None
+        shift, logs = exponent.value, self._logarithms(exponent)
+        if logs.any():
+            parts = [self._one_exponential(step, each) for each in exponent.entries()]
+            return stacked(parts, self.coding).reshaped(exponent.shape)
+        rest = exponent.chosen(exponent.key != ONE)
+        if not rest.counts.all():
+            return None
+        numbers = self._single(step.atom, step.params, [rest], [])
+        with np.errstate(all="ignore"):
+            return Sums.symbols(numbers, self.coding).scaled(np.exp(shift))
+
+    def _one_exponential(self, step: Step, exponent: Sums) -> Sums:
+        """The same for a scalar."""
+        assert step.atom is not None
+        logs = self._logarithms(exponent)
+        with np.errstate(all="ignore"):
+            product = Sums.constant(np.exp(exponent.value), self.coding)
+        rest = exponent.chosen((exponent.key != ONE) & ~logs)
+        for place in np.flatnonzero(logs).tolist():
+            base = self.symbols.logarithm(int(exponent.key[place]) - 1)
+            power = None if base is None else self._power(base, float(exponent.weight[place]))
+            if power is None:
+                rest = rest + exponent.chosen(np.arange(exponent.key.size) == place)
+            else:
+                product = product.times(power)
+        if rest.key.size:
+            number = self._single(step.atom, step.params, [rest], [])
+            product = product.times(Sums.symbols(number, self.coding))
+        return product
+
+    def _logarithms(self, sums: Sums) -> NDArray[np.bool_]:
+        """Which terms are a number times the logarithm of something that is not negative."""
+        found = np.zeros(sums.key.size, dtype=bool)
+        for place in np.flatnonzero(sums.degrees == 1).tolist():
+            base = self.symbols.logarithm(int(sums.key[place]) - 1)
+            found[place] = base is not None and bool(self.symbols.interval(base)[0] >= 0)
+        return found
+
     def _logarithm(self, base: Sums) -> Sums | None:
-        """log(w · a · b^p) = log w + log a + p · log b, for positive factors."""
+        """log(w · a · b^p · exp(s)) = log w + log a + p · log b + s, for positive factors."""
         if base.counts.max(initial=0) > 1 or not base.counts.all() or (base.weight <= 0).any():
             return None
         parts = [Sums.constant(np.log(base.weight).reshape(base.shape), self.coding)]
-        lower = np.append([1.0], np.concatenate(self.symbols.lower))
         for digit in base.digits.T:
             used = digit > 0
             if not used.any():
                 continue
-            if (lower[digit] < 0).any():
+            logs = [self._log_symbol(int(each) - 1) if each else None for each in digit]
+            if any(each is None for each, here in zip(logs, used, strict=True) if here):
                 return None
-            own = Sums.symbols(np.where(used, digit - 1, 0), self.coding)
-            bases, powers = self._bases(own)
-            numbers = self._single(ATOMS["log"], {}, [bases], [])
-            parts.append(
-                Sums.symbols(numbers, self.coding).scaled(powers * used).reshaped(base.shape)
-            )
+            none = Sums.constant(0.0, self.coding)
+            whole = stacked([none if each is None else each for each in logs], self.coding)
+            parts.append(whole.reshaped(base.shape))
         return added(parts)
 
-    def _bases(self, own: Sums) -> tuple[Sums, FloatArray]:
-        """Single symbols that are powers as their bases and exponents."""
-        numbers, powers = own.key - 1, np.ones(own.size)
-        for place, symbol in enumerate(numbers.tolist()):
-            base, power = self.symbols.power(symbol)
-            if power != 1 and base.key.size == 1 and base.weight[0] == 1 and base.degrees[0] == 1:
-                numbers[place], powers[place] = base.key[0] - 1, power
-        return Sums.symbols(numbers.reshape(own.shape), self.coding), powers
+    def _log_symbol(self, symbol: int) -> Sums | None:
+        """The logarithm of a symbol that is not negative."""
+        if self.symbols.lower_of(symbol) < 0:
+            return None
+        function = self.symbols.function(symbol)
+        if function is not None and is_exponential(function.atom):
+            return function.arguments[0]
+        base, power = self.symbols.power(symbol)
+        if power != 1 and not (self.symbols.interval(base)[0] >= 0):
+            base, power = Sums.symbols(np.array(symbol), self.coding), 1.0
+        number = self._single(ATOMS["log"], {}, [base], [])
+        return Sums.symbols(number, self.coding).scaled(power)
 
     def _linear(
         self, step: Step, argument: Sums, dependence: Dependence | Contraction
@@ -522,6 +573,25 @@ class Expansion:
             for entries in zip(*(each.entries() for each in wide), strict=True)
         ]
         return np.array(found, dtype=np.int64).reshape(wide[0].shape)
+
+
+def function_of(
+    symbols: Symbols, atom: Atom, params: dict[str, Any], arguments: Sequence[Sums], shape: Shape
+) -> Sums:
+    """An atom of arrays of sums: multiplied out where it can be, else new symbols."""
+    step = Step(None, atom, params, tuple(range(len(arguments))), shape)
+    if all(each.is_constant for each in arguments):
+        return Sums.constant(step.fold([each.value for each in arguments]), symbols.coding)
+    values = [each.value if each.is_constant else each for each in arguments]
+    return Expansion(Graph((), ()), symbols).of(step, values)
+
+
+def expanded_with(
+    symbols: Symbols, expression: Expression, meaning: Mapping[Variable, Sums]
+) -> Sums:
+    """An expression over symbols at hand: `meaning` has the sums that its variables stand for."""
+    graph = join_sums(merge(with_definitions([expression])))
+    return Expansion(graph, symbols, meaning).run()[0]
 
 
 def _contraction(step: Step, shapes: Sequence[Shape]) -> str | None:

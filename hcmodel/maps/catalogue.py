@@ -5,6 +5,8 @@ from __future__ import annotations
 from hcmodel.maps.implicit import Implicit
 from hcmodel.maps.map import Map
 from hcmodel.maps.matrix_product import Product
+from hcmodel.maps.monotone import Monotone
 from hcmodel.maps.occupancy import Occupancy
+from hcmodel.maps.shares import Shares
 
-MAPS: tuple[Map, ...] = (Product(), Occupancy(), Implicit())
+MAPS: tuple[Map, ...] = (Product(), Occupancy(), Implicit(), Shares(), Monotone())

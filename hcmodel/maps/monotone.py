@@ -1,0 +1,319 @@
+"""Monotone maps: u = φ(x), entry by entry, in place of x.
+
+A price p acts through the demand u = exp(−b p) that it leaves, and revenue p·exp(−b p) is not concave in p. In
+u it is: p = −log(u)/b, and −u·log(u)/b is an entropy. In the same way
+
+    φ(w x + c)  →  u,      x  →  (φ⁻¹(u) − c)/w      everywhere else
+
+for any function φ of one number that is strictly monotone on the range of its argument and whose inverse
+is known: exponentials, powers, logarithms, sigmoids. An interval of x is an interval of u, with its ends
+exchanged where φ decreases, so that bounds stay bounds and nothing is lost. Entries of x that stand in no such
+function stay as they are.
+
+What has become of the model decides whether that helps: φ(x) is linear then, and where x stands
+elsewhere φ⁻¹ has to keep the proof.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hcmodel.atoms.algebra import Inverse
+from hcmodel.errors import ModelError
+from hcmodel.expressions.leaves import Expression, Variable
+from hcmodel.expressions.table import ATOMS
+from hcmodel.facts.expansion import Opaque, Symbols, expanded_with
+from hcmodel.facts.polynomials import ONE, Sums
+from hcmodel.maps.expanded import Expanded
+from hcmodel.maps.map import Map, Obstacle, Points, Step, described, symbol_sums
+from hcmodel.maps.replacing import Replacing, replaced_model
+
+FloatArray = NDArray[np.float64]
+Numbers = NDArray[np.int64]
+
+
+class Monotone(Map):
+    """u = φ(x); see the module."""
+
+    name = "monotone"
+    summary = "u = φ(x) for a strictly monotone φ, entry by entry; back: x = φ⁻¹(u)"
+    literature = "Talluri, van Ryzin 2004 (demand in place of prices); Avriel 1988"
+
+    def propose(self, model: Expanded) -> Iterator[Step | Obstacle]:
+        found = functions_of(model)
+        for problem in found.problems:
+            yield Obstacle("monotone", problem)
+        seen: set[Hashable] = set()
+        for kind in found.kinds():
+            chosen = found.chosen(kind)
+            groups = [list(chosen)]
+            if len(chosen) > 1:
+                groups += [[variable] for variable in chosen]
+            for group in groups:
+                key = frozenset((v, tuple(chosen[v].items())) for v in group)
+                if key not in seen:
+                    seen.add(key)
+                    yield _Monotone.of(model, {v: chosen[v] for v in group})
+
+
+@dataclass(frozen=True, eq=False)
+class Function:
+    """φ(w x + c) of one entry x: the symbol that it is, w, c, and the inverse of φ.
+
+    The new variable is `scale` times it.
+    """
+
+    symbol: int
+    weight: float
+    shift: float
+    inverse: Inverse
+    kind: Hashable
+    evaluate: Callable[[FloatArray], FloatArray]
+    scale: float = 1.0
+
+    def forward(self, x: Any) -> FloatArray:
+        """u, from x."""
+        return self.scale * self.evaluate(np.asarray(self.weight * x + self.shift))
+
+    def back(self, u: float) -> float:
+        """x, from u; the largest number that there is where x is infinite."""
+        value = u / self.scale
+        with np.errstate(all="ignore"):
+            argument = float(self.inverse(np, value))
+            if not np.isfinite(argument):
+                near = [np.nextafter(value, end) for end in (-np.inf, np.inf)]
+                inside = [float(self.inverse(np, each)) for each in near]
+                argument = next((each for each in inside if np.isfinite(each)), argument)
+        return (argument - self.shift) / self.weight
+
+
+@dataclass
+class Functions:
+    """The functions of each entry, by its symbol; and what kept others from being taken."""
+
+    symbols: Symbols
+    variables: Sequence[Variable]
+    functions: dict[int, list[Function]]
+    problems: list[str]
+
+    def kinds(self) -> list[Hashable]:
+        """The kinds of functions, those of most entries first."""
+        counts: dict[Hashable, int] = {}
+        for functions in self.functions.values():
+            for kind in {each.kind for each in functions}:
+                counts[kind] = counts.get(kind, 0) + 1
+        return sorted(counts, key=lambda kind: -counts[kind])
+
+    def chosen(self, kind: Hashable) -> dict[Variable, dict[int, Function]]:
+        """For each variable its entries that stand in a function of a kind; the flattest one counts.
+
+        Of exp(−p) and exp(−2 p) the first one, so that the second is a square.
+        """
+        result: dict[Variable, dict[int, Function]] = {}
+        for variable in self.variables:
+            own: dict[int, Function] = {}
+            for symbol in np.ravel(self.symbols.of_variable(variable)).tolist():
+                alike = [each for each in self.functions.get(symbol, ()) if each.kind == kind]
+                if alike:
+                    own[symbol] = min(alike, key=lambda each: abs(each.weight))
+            if own:
+                result[variable] = own
+        return result
+
+
+def functions_of(model: Expanded) -> Functions:
+    """All functions of single entries of variables that are boxes."""
+    symbols = model.symbols
+    variables = [each for each in model.variables if each.set.is_box]
+    own = {int(s) for each in variables for s in np.ravel(symbols.of_variable(each))}
+    found = Functions(symbols, variables, {}, [])
+    for symbol in model.used().tolist():
+        function = symbols.function(symbol)
+        if function is None or not function.atom.is_invertible:
+            continue
+        entry = _entry(function, own)
+        if entry is None:
+            continue
+        place, x = entry
+        facts = [symbols.argument(each) for each in function.arguments]
+        inverse = function.atom.inverse(facts, function.params)
+        if inverse is None:
+            name = described(symbols, x)
+            word = function.atom.name
+            found.problems.append(f"{word} of {name} is not monotone on the whole range of {name}")
+            continue
+        argument = function.arguments[place]
+        others = tuple(
+            each.content() for i, each in enumerate(function.arguments) if i != place
+        )
+        kind = function.atom, tuple(sorted(function.params.items())), place, others
+        weight = float(argument.weight[argument.key != ONE][0])
+        made = Function(
+            symbol, weight, float(argument.value), inverse, kind, _numeric(function, place)
+        )
+        found.functions.setdefault(x, []).append(made)
+    return found
+
+
+def _entry(function: Opaque, own: set[int]) -> tuple[int, int] | None:
+    """The argument that is affine in one entry of a variable, and that entry; None for others."""
+    moving = [i for i, each in enumerate(function.arguments) if not each.is_constant]
+    if len(moving) != 1:
+        return None
+    argument = function.arguments[moving[0]]
+    keys = argument.key[argument.key != ONE]
+    if keys.size != 1 or int(keys[0]) - 1 not in own:
+        return None
+    return moving[0], int(keys[0]) - 1
+
+
+def _numeric(function: Opaque, place: int) -> Callable[[FloatArray], FloatArray]:
+    """The function of the argument that moves, by numpy."""
+    values = [each.value for each in function.arguments]
+
+    def evaluate(argument: FloatArray) -> FloatArray:
+        arguments = [argument if i == place else each for i, each in enumerate(values)]
+        with np.errstate(all="ignore"):
+            return np.asarray(function.atom.function(np, *arguments, **function.params))
+
+    return evaluate
+
+
+class _Namespace:
+    """The functions that inverses are written with, as functions of expressions."""
+
+    def __getattr__(self, name: str) -> Callable[[Expression], Expression]:
+        return _COMPOSED[name] if name in _COMPOSED else ATOMS[name]
+
+
+_COMPOSED: dict[str, Callable[[Expression], Expression]] = {
+    "log1p": lambda a: ATOMS["log"](1.0 + a),
+    "expm1": lambda a: ATOMS["exp"](a) - 1.0,
+    "arctanh": lambda a: 0.5 * (ATOMS["log"](1.0 + a) - ATOMS["log"](1.0 - a)),
+}
+NAMESPACE = _Namespace()
+
+
+class _Monotone(Step):
+    """u in place of x."""
+
+    name = "monotone"
+
+    def __init__(
+        self, pairs: Sequence[tuple[Variable, Variable]], functions: dict[int, Function]
+    ) -> None:
+        self.gone = tuple(old for old, _ in pairs)
+        self.new = tuple(new for _, new in pairs)
+        self._functions = functions
+
+    @staticmethod
+    def of(
+        model: Expanded, chosen: dict[Variable, dict[int, Function]]
+    ) -> Step | Obstacle:
+        symbols = model.symbols
+        pairs: list[tuple[Variable, Variable]] = []
+        changes: dict[int, Sums] = {}
+        every: dict[int, Function] = {}
+        for variable, functions in chosen.items():
+            new = _image(symbols, variable, functions)
+            if new is None:
+                return Obstacle("monotone", f"{variable.name} has no range that can be mapped")
+            pairs.append((variable, new))
+            numbers = np.ravel(symbols.of_variable(new))
+            for old, symbol in zip(
+                np.ravel(symbols.of_variable(variable)).tolist(), numbers.tolist(), strict=True
+            ):
+                function = functions.get(old)
+                u = symbol_sums(symbols, np.array(symbol))
+                if function is None:
+                    changes[old] = u
+                    continue
+                u = u.scaled(1.0 / function.scale)
+                changes[function.symbol] = u
+                changes[old] = _solved(symbols, u, function)
+            every.update(functions)
+        step = _Monotone(pairs, every)
+        step.after = replaced_model(
+            model, Replacing(symbols, changes), gone=step.gone, new=step.new
+        )
+        return step
+
+    def forward(self, point: Points) -> None:
+        for old, new in zip(self.gone, self.new, strict=True):
+            values = np.array(point[old], dtype=float).reshape(-1)
+            numbers = np.ravel(self.after.symbols.of_variable(old))
+            for place, symbol in enumerate(numbers.tolist()):
+                function = self._functions.get(symbol)
+                if function is not None:
+                    values[place] = function.forward(values[place])
+            point[new] = values.reshape(new.shape)
+
+    def back(self, point: Points) -> None:
+        for old, new in zip(self.gone, self.new, strict=True):
+            values = np.array(point[new], dtype=float).reshape(-1)
+            numbers = np.ravel(self.after.symbols.of_variable(old))
+            for place, symbol in enumerate(numbers.tolist()):
+                function = self._functions.get(symbol)
+                if function is not None:
+                    values[place] = function.back(values[place])
+            ends = (np.broadcast_to(end, old.shape) for end in (old.lower, old.upper))
+            point[old] = np.clip(values.reshape(old.shape), *ends)
+
+    def equations(self) -> list[str]:
+        lines = []
+        for old, new in zip(self.gone, self.new, strict=True):
+            first = next(f for s, f in self._functions.items() if self._owner(s) is old)
+            source, _ = self.after.symbols.source(first.symbol)
+            assert isinstance(source, Opaque)
+            lines.append(f"{new.name} = {source.atom.name}(… {old.name})")
+        return lines
+
+    def _owner(self, symbol: int) -> object:
+        return self.after.symbols.source(symbol)[0]
+
+
+def _image(
+    symbols: Symbols, variable: Variable, functions: dict[int, Function]
+) -> Variable | None:
+    """The new variable: its bounds are the values of φ at those of the old one."""
+    low, high = (
+        np.array(np.broadcast_to(end, variable.shape), dtype=float).reshape(-1)
+        for end in variable.set.interval
+    )
+    positive = np.zeros(variable.size, dtype=bool)
+    name = variable.name
+    for place, symbol in enumerate(np.ravel(symbols.of_variable(variable)).tolist()):
+        function = functions.get(symbol)
+        if function is None:
+            positive[place] = variable.pos or low[place] > 0
+            continue
+        values = function.forward(np.array([low[place], high[place]]))
+        if np.isnan(values).any():
+            return None
+        low[place], high[place] = values.min(), values.max()
+        source = symbols.source(function.symbol)[0]
+        assert isinstance(source, Opaque)
+        positive[place] = symbols.lower_of(function.symbol) > 0
+        name = f"{source.atom.name}({variable.name})"
+    bounds = (
+        np.where(np.isfinite(low), low, -np.inf).reshape(variable.shape),
+        np.where(np.isfinite(high), high, np.inf).reshape(variable.shape),
+    )
+    try:
+        return Variable(variable.shape, name=name, bounds=bounds, pos=bool(positive.all()))
+    except ModelError:
+        return None
+
+
+def _solved(symbols: Symbols, value: Sums, function: Function) -> Sums:
+    """(φ⁻¹(value) − c)/w as sums."""
+    u = Variable(name="u", nonneg=True)  # stands for the value while the inverse is written down
+    text: Any = function.inverse(NAMESPACE, u)
+    found = expanded_with(symbols, text, {u: value})
+    shift = Sums.constant(function.shift, symbols.coding)
+    return (found - shift).scaled(1.0 / function.weight)

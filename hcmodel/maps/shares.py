@@ -1,0 +1,269 @@
+"""Shares: exponentials over their sum, in place of what stands in the exponents.
+
+Buyers who choose by a multinomial logit take product i with the probability
+
+    q_i = v_i / (1 + Σ v),  v_i = exp(a_i − b_i p_i),  and nothing with  q_0 = 1/(1 + Σ v)
+
+Revenue p_i q_i is not concave in the prices. In the shares it is: v_i = q_i/q_0, so that
+p_i = (a_i − log q_i + log q_0)/b_i, and p_i q_i = (a_i q_i − q_i log(q_i/q_0))/b_i, an affine function minus
+a relative entropy, whatever the b_i are. A bound p_i <= h is the linear row q_i >= exp(a_i − b_i h) q_0, as all
+bounds on v_i are; so is every row that is affine in v after it is multiplied by q_0. The set of the shares is
+{q > 0, q_0 > 0, q_0 + Σ q = 1}.
+
+A sigmoid is the same quotient with one product. Without the 1 the quotient is softmax(θ), and the sum of the
+exponentials is free: s = 1/Σ v is a variable of its own, which falls out where only shares occur.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hcmodel.expressions.leaves import Variable
+from hcmodel.expressions.table import ATOMS
+from hcmodel.facts.expansion import Symbols, function_of, is_exponential
+from hcmodel.facts.polynomials import ONE, Sums
+from hcmodel.maps.expanded import Expanded, Row
+from hcmodel.maps.map import Map, Obstacle, Points, Step, symbol_sums
+from hcmodel.maps.monotone import Function, functions_of
+from hcmodel.maps.replacing import Replacing, cleared, replaced_model
+
+FloatArray = NDArray[np.float64]
+Numbers = NDArray[np.int64]
+
+
+class Shares(Map):
+    """q = v/(1 + Σ v); see the module."""
+
+    name = "shares"
+    summary = "q = exp(a − b p) / (1 + Σ exp(a − b p)), softmax among them; back: p by logarithms"
+    literature = "Hanson, Martin 1996; Song, Xue 2007; Li, Huh 2011"
+
+    def propose(self, model: Expanded) -> Iterator[Step | Obstacle]:
+        found = _quotients(model)
+        if isinstance(found, Obstacle):
+            yield found
+        elif found:
+            yield _substituted(model, found)
+
+
+@dataclass(frozen=True, eq=False)
+class _Quotient:
+    """1/(1 + Σ v) or 1/Σ v: its base, and the functions v by the symbols of their entries."""
+
+    base: Sums
+    symbol: int
+    functions: dict[int, Function]
+
+    @property
+    def outside(self) -> bool:
+        """Whether there is the 1."""
+        return bool((self.base.key == ONE).any())
+
+
+def _quotients(model: Expanded) -> list[_Quotient] | Obstacle:
+    """The sums of exponentials that something is divided by, each of entries of its own."""
+    symbols = model.symbols
+    known = {
+        function.symbol: (entry, function)
+        for entry, functions in functions_of(model).functions.items()
+        for function in functions
+    }
+    quotients: list[_Quotient] = []
+    used: set[int] = set()
+    for symbol in model.used().tolist():
+        base, power = symbols.power(symbol)
+        if power != -1 or not _is_sum(symbols, base):
+            continue
+        moving = base.key != ONE
+        own: dict[int, Function] = {}
+        # the base is normalised: the 1 is 1 where there is one
+        for term, weight in zip(base.key[moving] - 1, base.weight[moving], strict=True):
+            if int(term) not in known:
+                return Obstacle("shares", "an exponent depends on more than one entry")
+            entry, function = known[int(term)]
+            if entry in own:
+                return Obstacle("shares", "an entry stands in two exponentials of one sum")
+            own[entry] = replace(function, scale=float(weight))
+        if used & set(own):
+            return Obstacle("shares", "an entry stands in two different sums of exponentials")
+        used |= set(own)
+        quotients.append(_Quotient(base, symbol, own))
+    return quotients
+
+
+def _is_sum(symbols: Symbols, base: Sums) -> bool:
+    """Whether it is a sum of several exponentials, or of one and a constant."""
+    if base.shape or base.key.size < 2 or base.degrees.max() > 1 or (base.weight <= 0).any():
+        return False
+    functions = [symbols.function(int(term) - 1) for term in base.key[base.key != ONE]]
+    return all(each is not None and is_exponential(each.atom) for each in functions)
+
+
+def _substituted(model: Expanded, quotients: Sequence[_Quotient]) -> Step:
+    symbols, coding = model.symbols, model.symbols.coding
+    owner = {entry: place for place, each in enumerate(quotients) for entry in each.functions}
+    rests = [_rest(place, each) for place, each in enumerate(quotients)]
+    sizes = [int(symbols.of_variable(rest)) for rest in rests]
+    pairs = [
+        (variable, _share(symbols, variable, owner, quotients))
+        for variable in model.variables
+        if any(int(entry) in owner for entry in np.ravel(symbols.of_variable(variable)))
+    ]
+    changes: dict[int, Sums] = {}
+    rows: list[Row] = []
+    totals: list[list[int]] = [[] for _ in quotients]
+    for old, new in pairs:
+        ends = [np.ravel(np.broadcast_to(end, old.shape)) for end in old.set.interval]
+        numbers = zip(
+            np.ravel(symbols.of_variable(old)), np.ravel(symbols.of_variable(new)), strict=True
+        )
+        for place, (entry, share) in enumerate((int(a), int(b)) for a, b in numbers):
+            q = symbol_sums(symbols, np.array(share))
+            if entry not in owner:
+                changes[entry] = q
+                continue
+            size = sizes[owner[entry]]
+            totals[owner[entry]].append(share)
+            function = quotients[owner[entry]].functions[entry]
+            over = symbol_sums(symbols, np.array(symbols.of_power(_one(symbols, size), -1.0)))
+            changes[function.symbol] = q.times(over).scaled(1.0 / function.scale)
+            changes[entry] = _solved(symbols, changes[function.symbol], function)
+            bounds = function.forward(np.array([each[place] for each in ends]))
+            rows += _bounds(q, _one(symbols, size), bounds)
+    for quotient, size, total in zip(quotients, sizes, totals, strict=True):
+        r = _one(symbols, size)
+        changes[quotient.symbol] = r
+        logarithm = int(symbols.of_function(ATOMS["log"], {}, (quotient.base,), ()))
+        changes[logarithm] = -function_of(symbols, ATOMS["log"], {}, [r], ())
+        own = symbol_sums(symbols, np.array(total)).grouped(np.zeros(len(total), dtype=np.intp), ())
+        every = own + r if quotient.outside else own
+        rows.append(Row(every - Sums.constant(1.0, coding), "==", None))
+    gone, new = [old for old, _ in pairs], [share for _, share in pairs]
+    after = replaced_model(model, Replacing(symbols, changes), gone=gone, new=new, rows=rows)
+    for size in sizes:
+        after = replace(after, rows=tuple(cleared(row, size, symbols) for row in after.rows))
+    return _Shares(pairs, quotients, rests, after)
+
+
+def _one(symbols: Symbols, symbol: int) -> Sums:
+    return symbol_sums(symbols, np.array(symbol))
+
+
+def _rest(place: int, quotient: _Quotient) -> Variable:
+    """What is left of the shares; without the 1, how large the sum is."""
+    text = "share of nothing" if quotient.outside else "1/sum"
+    name = f"{text} ({place + 1})"
+    return Variable(name=name, pos=True, bounds=(0.0, 1.0) if quotient.outside else None)
+
+
+def _share(
+    symbols: Symbols,
+    variable: Variable,
+    owner: dict[int, int],
+    quotients: Sequence[_Quotient],
+) -> Variable:
+    """The shares of the entries of a variable; distributions where each line is one quotient."""
+    name = f"share({variable.name})"
+    entries = np.ravel(symbols.of_variable(variable))
+    if variable.shape:
+        lines = entries.reshape(-1, variable.shape[-1])
+        owners = [{owner.get(int(entry), -1) for entry in line} for line in lines]
+        if all(len(each) == 1 and -1 not in each for each in owners):
+            whole = [quotients[each.pop()] for each in owners]
+            if all(
+                not quotient.outside and set(quotient.functions) == set(line.tolist())
+                for quotient, line in zip(whole, lines, strict=True)
+            ):
+                return Variable(variable.shape, name=name, simplex=True)
+    low, high = (
+        np.array(np.broadcast_to(end, variable.shape), dtype=float).reshape(-1)
+        for end in variable.set.interval
+    )
+    inside = np.array([int(entry) in owner for entry in entries])
+    low[inside], high[inside] = 0.0, 1.0
+    bounds = low.reshape(variable.shape), high.reshape(variable.shape)
+    return Variable(variable.shape, name=name, bounds=bounds, pos=bool(inside.all()))
+
+
+def _solved(symbols: Symbols, value: Sums, function: Function) -> Sums:
+    """The entry in the exponent, from the value of the exponential."""
+    logarithm = function_of(symbols, ATOMS["log"], {}, [value], ())
+    return (logarithm - Sums.constant(function.shift, symbols.coding)).scaled(1.0 / function.weight)
+
+
+def _bounds(share: Sums, rest: Sums, bounds: FloatArray) -> Iterator[Row]:
+    """l r <= q <= h r, for the bounds of v."""
+    low, high = bounds.min(), bounds.max()
+    if low > 0:
+        yield Row(rest.scaled(low) - share, "<=", None)
+    if np.isfinite(high):
+        yield Row(share - rest.scaled(high), "<=", None)
+
+
+class _Shares(Step):
+    """The exponents in place of the shares."""
+
+    name = "shares"
+
+    def __init__(
+        self,
+        pairs: Sequence[tuple[Variable, Variable]],
+        quotients: Sequence[_Quotient],
+        rests: Sequence[Variable],
+        after: Expanded,
+    ) -> None:
+        self.gone = tuple(old for old, _ in pairs)
+        self._shares = tuple(new for _, new in pairs)
+        self._quotients, self._rests = tuple(quotients), tuple(rests)
+        used = set(after.used().tolist())
+        kept = tuple(r for r in rests if int(after.symbols.of_variable(r)) in used)
+        self.new = (*self._shares, *kept)
+        self.after = replace(after, variables=(*after.variables, *kept))
+
+    def forward(self, point: Points) -> None:
+        symbols = self.after.symbols
+        values = self._entries(point, self.gone)
+        found: dict[int, float] = dict(values)
+        for quotient, rest in zip(self._quotients, self._rests, strict=True):
+            sizes = {s: float(f.forward(values[s])) for s, f in quotient.functions.items()}
+            total = sum(sizes.values()) + quotient.outside
+            point[rest] = np.asarray(1.0 / total)
+            found.update({symbol: size / total for symbol, size in sizes.items()})
+        for old, new in zip(self.gone, self._shares, strict=True):
+            numbers = np.ravel(symbols.of_variable(old)).tolist()
+            point[new] = np.array([found[each] for each in numbers]).reshape(new.shape)
+
+    def back(self, point: Points) -> None:
+        symbols = self.after.symbols
+        shares = self._entries(point, self._shares, self.gone)
+        for quotient, rest in zip(self._quotients, self._rests, strict=True):
+            size = float(point[rest]) if rest in point else 1.0
+            for symbol, function in quotient.functions.items():
+                with np.errstate(all="ignore"):
+                    shares[symbol] = function.back(shares[symbol] / size)
+        for old in self.gone:
+            numbers = np.ravel(symbols.of_variable(old)).tolist()
+            values = np.array([shares[each] for each in numbers]).reshape(old.shape)
+            ends = (np.broadcast_to(end, old.shape) for end in (old.lower, old.upper))
+            point[old] = np.clip(values, *ends)
+
+    def _entries(
+        self, point: Points, variables: Sequence[Variable], names: Sequence[Variable] = ()
+    ) -> dict[int, float]:
+        """The values of entries by the symbols of the old ones."""
+        found: dict[int, float] = {}
+        for variable, named in zip(variables, names or variables, strict=True):
+            numbers = np.ravel(self.after.symbols.of_variable(named)).tolist()
+            found.update(zip(numbers, np.ravel(point[variable]).tolist(), strict=True))
+        return found
+
+    def equations(self) -> list[str]:
+        one = "1 + " if any(each.outside for each in self._quotients) else ""
+        return [
+            f"{new.name} = exp(… {old.name}) / ({one}sum(exp(… {old.name})))"
+            for old, new in zip(self.gone, self._shares, strict=True)
+        ]
