@@ -16,7 +16,7 @@ elsewhere φ⁻¹ has to keep the proof.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -30,7 +30,15 @@ from hcmodel.expressions.table import ATOMS
 from hcmodel.facts.expansion import Opaque, Symbols, expanded_with
 from hcmodel.facts.polynomials import ONE, Sums
 from hcmodel.maps.expanded import Expanded
-from hcmodel.maps.map import Map, Obstacle, Points, Step, described, symbol_sums
+from hcmodel.maps.map import (
+    Map,
+    Obstacle,
+    Points,
+    Step,
+    described,
+    fresh_name,
+    symbol_sums,
+)
 from hcmodel.maps.replacing import Replacing, replaced_model
 
 FloatArray = NDArray[np.float64]
@@ -205,10 +213,14 @@ class _Monotone(Step):
     name = "monotone"
 
     def __init__(
-        self, pairs: Sequence[tuple[Variable, Variable]], functions: dict[int, Function]
+        self,
+        pairs: Sequence[tuple[Variable, Variable]],
+        functions: dict[int, Function],
+        texts: dict[Variable, str],
     ) -> None:
         self.gone = tuple(old for old, _ in pairs)
         self.new = tuple(new for _, new in pairs)
+        self.texts = texts
         self._functions = functions
 
     @staticmethod
@@ -219,11 +231,13 @@ class _Monotone(Step):
         pairs: list[tuple[Variable, Variable]] = []
         changes: dict[int, Sums] = {}
         every: dict[int, Function] = {}
+        texts: dict[Variable, str] = {}
         for variable, functions in chosen.items():
-            new = _image(symbols, variable, functions)
+            new = _image(symbols, variable, functions, fresh_name(model, "u"))
             if new is None:
                 return Obstacle("monotone", f"{variable.name} has no range that can be mapped")
             pairs.append((variable, new))
+            texts[new] = text_of(symbols, variable.name, functions)
             numbers = np.ravel(symbols.of_variable(new))
             for old, symbol in zip(
                 np.ravel(symbols.of_variable(variable)).tolist(), numbers.tolist(), strict=True
@@ -237,7 +251,7 @@ class _Monotone(Step):
                 changes[function.symbol] = u
                 changes[old] = _solved(symbols, u, function)
             every.update(functions)
-        step = _Monotone(pairs, every)
+        step = _Monotone(pairs, every, texts)
         step.after = replaced_model(
             model, Replacing(symbols, changes), gone=step.gone, new=step.new
         )
@@ -264,21 +278,9 @@ class _Monotone(Step):
             ends = (np.broadcast_to(end, old.shape) for end in (old.lower, old.upper))
             point[old] = np.clip(values.reshape(old.shape), *ends)
 
-    def equations(self) -> list[str]:
-        lines = []
-        for old, new in zip(self.gone, self.new, strict=True):
-            first = next(f for s, f in self._functions.items() if self._owner(s) is old)
-            source, _ = self.after.symbols.source(first.symbol)
-            assert isinstance(source, Opaque)
-            lines.append(f"{new.name} = {source.atom.name}(… {old.name})")
-        return lines
-
-    def _owner(self, symbol: int) -> object:
-        return self.after.symbols.source(symbol)[0]
-
 
 def _image(
-    symbols: Symbols, variable: Variable, functions: dict[int, Function]
+    symbols: Symbols, variable: Variable, functions: dict[int, Function], name: str
 ) -> Variable | None:
     """The new variable: its bounds are the values of φ at those of the old one."""
     low, high = (
@@ -286,7 +288,6 @@ def _image(
         for end in variable.set.interval
     )
     positive = np.zeros(variable.size, dtype=bool)
-    name = variable.name
     for place, symbol in enumerate(np.ravel(symbols.of_variable(variable)).tolist()):
         function = functions.get(symbol)
         if function is None:
@@ -296,10 +297,7 @@ def _image(
         if np.isnan(values).any():
             return None
         low[place], high[place] = values.min(), values.max()
-        source = symbols.source(function.symbol)[0]
-        assert isinstance(source, Opaque)
         positive[place] = symbols.lower_of(function.symbol) > 0
-        name = f"{source.atom.name}({variable.name})"
     bounds = (
         np.where(np.isfinite(low), low, -np.inf).reshape(variable.shape),
         np.where(np.isfinite(high), high, np.inf).reshape(variable.shape),
@@ -308,6 +306,22 @@ def _image(
         return Variable(variable.shape, name=name, bounds=bounds, pos=bool(positive.all()))
     except ModelError:
         return None
+
+
+def text_of(symbols: Symbols, name: str, functions: Mapping[int, Function]) -> str:
+    """φ(w x + c) as people write it; letters for numbers that differ between the entries."""
+    source, _ = symbols.source(next(iter(functions.values())).symbol)
+    assert isinstance(source, Opaque)
+
+    def number(values: Sequence[float], letter: str) -> str:
+        return f"{values[0]:.6g}" if len(set(values)) == 1 else letter
+
+    weight = number([each.weight for each in functions.values()], "w")
+    shift = number([each.shift for each in functions.values()], "c")
+    inner = name if weight == "1" else f"{weight}*{name}"
+    inner += "" if shift == "0" else f" + {shift}"
+    others = [f"{float(each.value):.6g}" for each in source.arguments if each.is_constant]
+    return f"{source.atom.name}({', '.join([inner, *others])})"
 
 
 def _solved(symbols: Symbols, value: Sums, function: Function) -> Sums:

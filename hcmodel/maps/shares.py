@@ -27,8 +27,8 @@ from hcmodel.expressions.table import ATOMS
 from hcmodel.facts.expansion import Symbols, function_of, is_exponential
 from hcmodel.facts.polynomials import ONE, Sums
 from hcmodel.maps.expanded import Expanded, Row
-from hcmodel.maps.map import Map, Obstacle, Points, Step, symbol_sums
-from hcmodel.maps.monotone import Function, functions_of
+from hcmodel.maps.map import Map, Obstacle, Points, Step, fresh_name, symbol_sums
+from hcmodel.maps.monotone import Function, functions_of, text_of
 from hcmodel.maps.replacing import Replacing, cleared, replaced_model
 
 FloatArray = NDArray[np.float64]
@@ -106,13 +106,16 @@ def _is_sum(symbols: Symbols, base: Sums) -> bool:
 def _substituted(model: Expanded, quotients: Sequence[_Quotient]) -> Step:
     symbols, coding = model.symbols, model.symbols.coding
     owner = {entry: place for place, each in enumerate(quotients) for entry in each.functions}
-    rests = [_rest(place, each) for place, each in enumerate(quotients)]
+    rests: list[Variable] = []
+    for each in quotients:
+        rests.append(_rest(fresh_name(model, "r"), each))
+        symbols.of_variable(rests[-1])
     sizes = [int(symbols.of_variable(rest)) for rest in rests]
-    pairs = [
-        (variable, _share(symbols, variable, owner, quotients))
-        for variable in model.variables
-        if any(int(entry) in owner for entry in np.ravel(symbols.of_variable(variable)))
-    ]
+    pairs: list[tuple[Variable, Variable]] = []
+    for variable in model.variables:
+        if any(int(entry) in owner for entry in np.ravel(symbols.of_variable(variable))):
+            pairs.append((variable, _share(model, variable, owner, quotients)))
+            symbols.of_variable(pairs[-1][1])
     changes: dict[int, Sums] = {}
     rows: list[Row] = []
     totals: list[list[int]] = [[] for _ in quotients]
@@ -153,21 +156,19 @@ def _one(symbols: Symbols, symbol: int) -> Sums:
     return symbol_sums(symbols, np.array(symbol))
 
 
-def _rest(place: int, quotient: _Quotient) -> Variable:
+def _rest(name: str, quotient: _Quotient) -> Variable:
     """What is left of the shares; without the 1, how large the sum is."""
-    text = "share of nothing" if quotient.outside else "1/sum"
-    name = f"{text} ({place + 1})"
     return Variable(name=name, pos=True, bounds=(0.0, 1.0) if quotient.outside else None)
 
 
 def _share(
-    symbols: Symbols,
+    model: Expanded,
     variable: Variable,
     owner: dict[int, int],
     quotients: Sequence[_Quotient],
 ) -> Variable:
     """The shares of the entries of a variable; distributions where each line is one quotient."""
-    name = f"share({variable.name})"
+    name, symbols = fresh_name(model, "q"), model.symbols
     entries = np.ravel(symbols.of_variable(variable))
     if variable.shape:
         lines = entries.reshape(-1, variable.shape[-1])
@@ -223,6 +224,32 @@ class _Shares(Step):
         kept = tuple(r for r in rests if int(after.symbols.of_variable(r)) in used)
         self.new = (*self._shares, *kept)
         self.after = replace(after, variables=(*after.variables, *kept))
+        self.texts = self._written(pairs)
+
+    def _written(self, pairs: Sequence[tuple[Variable, Variable]]) -> dict[Variable, str]:
+        """The shares and what is left of them in the terms of what stood in the exponents."""
+        symbols = self.after.symbols
+        found: dict[Variable, str] = {}
+        sums: dict[int, list[str]] = {place: [] for place in range(len(self._quotients))}
+        for old, new in pairs:
+            own = set(np.ravel(symbols.of_variable(old)).tolist())
+            text = ""
+            for place, quotient in enumerate(self._quotients):
+                functions = {
+                    symbol: replace(each, shift=each.shift + float(np.log(each.scale)))
+                    for symbol, each in quotient.functions.items()
+                    if symbol in own
+                }
+                if functions:
+                    text = text_of(symbols, old.name, functions)
+                    sums[place].append(f"sum({text})" if old.shape else text)
+            first = next(i for i, q in enumerate(self._quotients) if own & set(q.functions))
+            one = ["1"] if self._quotients[first].outside else []
+            found[new] = f"{text} / {_total([*one, *sums[first]])}"
+        for place, rest in enumerate(self._rests):
+            if not self._quotients[place].outside:  # else it is what the shares leave
+                found[rest] = f"1 / {_total(sums[place])}"
+        return found
 
     def forward(self, point: Points) -> None:
         symbols = self.after.symbols
@@ -261,9 +288,6 @@ class _Shares(Step):
             found.update(zip(numbers, np.ravel(point[variable]).tolist(), strict=True))
         return found
 
-    def equations(self) -> list[str]:
-        one = "1 + " if any(each.outside for each in self._quotients) else ""
-        return [
-            f"{new.name} = exp(… {old.name}) / ({one}sum(exp(… {old.name})))"
-            for old, new in zip(self.gone, self._shares, strict=True)
-        ]
+
+def _total(terms: Sequence[str]) -> str:
+    return terms[0] if len(terms) == 1 else f"({' + '.join(terms)})"

@@ -8,6 +8,7 @@ which the models before and after are compared.
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from hcmodel.expressions.model import Model
@@ -59,23 +60,34 @@ def discover(model: Model) -> Discovery:
     trials = 0
     while pending:
         current, steps = pending.popleft()
-        for each in MAPS:
-            for proposed in each.propose(current):
-                if isinstance(proposed, Obstacle):
-                    found.obstacles.append(proposed)
-                    continue
-                trials += 1
-                chain = (*steps, proposed)
-                if _settle(model, chain, found) or trials >= LIMITS.trials:
-                    return found
-                if len(chain) < LIMITS.depth:
-                    pending.append((proposed.after, chain))
+        for proposed in _proposals(current):
+            if isinstance(proposed, Obstacle):
+                found.obstacles.append(proposed)
+                continue
+            trials += 1
+            chain = (*steps, proposed)
+            if _settle(model, chain, found) or trials >= LIMITS.trials:
+                return found
+            if len(chain) < LIMITS.depth:
+                pending.append((proposed.after, chain))
     return found
+
+
+def _proposals(model: Expanded) -> Iterator[Step | Obstacle]:
+    """What the maps make of a model; a map that multiplies too much out gives nothing."""
+    for each in MAPS:
+        try:
+            yield from each.propose(model)
+        except TooLargeError:
+            yield Obstacle(each.name, "the model in its coordinates is too large to multiply out")
 
 
 def _settle(model: Model, steps: tuple[Step, ...], found: Discovery) -> bool:
     """Whether the model after these steps is proven; then it is what was looked for."""
-    substitution = Substitution.of(model, steps)
+    try:
+        substitution = Substitution.of(model, steps)
+    except TooLargeError:
+        return False
     if isinstance(substitution, Refusal):
         found.obstacles.append(Obstacle(steps[-1].name, substitution.reason))
         return False
