@@ -122,6 +122,11 @@ class Symbols:
         place = bisect.bisect_right(self._starts, symbol) - 1
         return float(self.lower[place][symbol - self._starts[place]])
 
+    def upper_of(self, symbol: int) -> float:
+        """An upper bound of a symbol."""
+        place = bisect.bisect_right(self._starts, symbol) - 1
+        return float(self.upper[place][symbol - self._starts[place]])
+
     def function(self, symbol: int) -> Opaque | None:
         """The function of a single entry that a symbol is; None for anything else."""
         source, _ = self.source(symbol)
@@ -424,11 +429,21 @@ class Expansion:
                 for _ in range(int(power) - 1):
                     raised = raised.times(own)
             else:
-                numbers = self._single(ATOMS["power"], {}, [own], [np.asarray(power)])
-                raised = Sums.symbols(numbers, self.coding)
+                parts = [self._symbol_power(int(each) - 1, power) for each in own.key]
+                raised = stacked(parts, self.coding).reshaped(own.shape)
             one = Sums.constant(np.where(used, 0.0, 1.0), self.coding)
             result = result.times(raised.scaled(used) + one)
         return result.reshaped(base.shape)
+
+    def _symbol_power(self, symbol: int, power: float) -> Sums:
+        """A power of one symbol; exp(s)^p is exp(p · s)."""
+        function = self.symbols.function(symbol)
+        if function is not None and is_exponential(function.atom):
+            exponent = function.arguments[0].scaled(power)
+            number = self._single(function.atom, function.params, [exponent], [])
+            return Sums.symbols(number, self.coding)
+        base = Sums.symbols(np.array(symbol), self.coding)
+        return Sums.symbols(np.array(self.symbols.of_power(base, power)), self.coding)
 
     def _normalised(self, base: Sums) -> tuple[FloatArray | None, Sums]:
         """Each entry as a positive number times a sum of which the first weight is 1 or −1."""

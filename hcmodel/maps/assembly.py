@@ -155,6 +155,9 @@ class Assembly:
         used = sums.symbols_used()
         pairs = [self._place(symbol) for symbol in used.tolist()]
         vectors = {id(vector): vector for vector, _ in pairs}
+        if len(vectors) > 1 and sums.shape and sums.key.size == sums.size and sums.counts.all():
+            picked = self._gathered(sums.key - 1)  # entries of several variables, one by one
+            return [picked if (sums.weight == 1).all() else picked * sums.weight]
         order = {each: number for number, each in enumerate(vectors)}
         which = np.array([order[id(vector)] for vector, _ in pairs], dtype=np.intp)
         places = np.array([place for _, place in pairs], dtype=np.intp)

@@ -73,10 +73,11 @@ class Monotone(Map):
 class Function:
     """φ(w x + c) of one entry x: the symbol that it is, w, c, and the inverse of φ.
 
-    The new variable is `scale` times it.
+    The new variable is `scale` times it. A natural power is a product and no symbol; where the power is
+    even x may have both signs, and the root of one sign that reaches all of its values is taken.
     """
 
-    symbol: int
+    symbol: int | None
     weight: float
     shift: float
     inverse: Inverse
@@ -87,6 +88,14 @@ class Function:
     def forward(self, x: Any) -> FloatArray:
         """u, from x."""
         return self.scale * self.evaluate(np.asarray(self.weight * x + self.shift))
+
+    def image(self, low: float, high: float) -> tuple[float, float]:
+        """The range of u for an interval of x; NaN where the function is not defined."""
+        ends = np.array([low, high])
+        if self.symbol is None and low < 0 < high:
+            ends = np.array([0.0, max(-low, high)])
+        values = self.forward(ends)
+        return float(values.min()), float(values.max())
 
     def back(self, u: float) -> float:
         """x, from u; the largest number that there is where x is infinite."""
@@ -165,7 +174,43 @@ def functions_of(model: Expanded) -> Functions:
             symbol, weight, float(argument.value), inverse, kind, _numeric(function, place)
         )
         found.functions.setdefault(x, []).append(made)
+    for x, power in _natural_powers(model, own).items():
+        made_of = _power(symbols, x, power)
+        if made_of is not None:
+            found.functions.setdefault(x, []).append(made_of)
     return found
+
+
+def _natural_powers(model: Expanded, own: set[int]) -> dict[int, int]:
+    """The entries that occur in powers only: the greatest common divisor of these, from 2."""
+    found: dict[int, int] = {}
+    for sums in model.everywhere():
+        digits = sums.digits
+        rows, columns = np.nonzero(digits)
+        width = int(digits.max(initial=0)) + 1
+        pairs, counts = np.unique(rows * width + digits[rows, columns], return_counts=True)
+        symbols = pairs % width - 1
+        for symbol in np.unique(symbols).tolist():
+            if symbol in own and found.get(symbol) != 1:
+                powers = np.unique(counts[symbols == symbol])
+                found[symbol] = int(np.gcd.reduce([*powers, found.get(symbol, 0)]))
+    return {symbol: power for symbol, power in found.items() if power > 1}
+
+
+def _power(symbols: Symbols, entry: int, power: int) -> Function | None:
+    """xᵏ for x >= 0, or an even k."""
+    low, high = symbols.lower_of(entry), symbols.upper_of(entry)
+    if low < 0 and power % 2:
+        return None
+    sign = 1.0 if high >= -low else -1.0
+    return Function(
+        None,
+        sign,
+        0.0,
+        lambda xp, result: result ** (1.0 / power),
+        ("power", power),
+        lambda argument: np.asarray(argument**power),
+    )
 
 
 def _entry(function: Opaque, own: set[int]) -> tuple[int, int] | None:
@@ -248,7 +293,8 @@ class _Monotone(Step):
                     changes[old] = u
                     continue
                 u = u.scaled(1.0 / function.scale)
-                changes[function.symbol] = u
+                if function.symbol is not None:
+                    changes[function.symbol] = u
                 changes[old] = _solved(symbols, u, function)
             every.update(functions)
         step = _Monotone(pairs, every, texts)
@@ -293,11 +339,11 @@ def _image(
         if function is None:
             positive[place] = variable.pos or low[place] > 0
             continue
-        values = function.forward(np.array([low[place], high[place]]))
-        if np.isnan(values).any():
+        low[place], high[place] = function.image(low[place], high[place])
+        if np.isnan(low[place]) or np.isnan(high[place]):
             return None
-        low[place], high[place] = values.min(), values.max()
-        positive[place] = symbols.lower_of(function.symbol) > 0
+        known = -np.inf if function.symbol is None else symbols.lower_of(function.symbol)
+        positive[place] = max(known, low[place]) > 0
     bounds = (
         np.where(np.isfinite(low), low, -np.inf).reshape(variable.shape),
         np.where(np.isfinite(high), high, np.inf).reshape(variable.shape),
@@ -310,7 +356,10 @@ def _image(
 
 def text_of(symbols: Symbols, name: str, functions: Mapping[int, Function]) -> str:
     """φ(w x + c) as people write it; letters for numbers that differ between the entries."""
-    source, _ = symbols.source(next(iter(functions.values())).symbol)
+    first = next(iter(functions.values()))
+    if first.symbol is None:
+        return f"{name}^{round(1.0 / np.log2(float(first.inverse(np, 2.0))))}"
+    source, _ = symbols.source(first.symbol)
     assert isinstance(source, Opaque)
 
     def number(values: Sequence[float], letter: str) -> str:
@@ -318,7 +367,7 @@ def text_of(symbols: Symbols, name: str, functions: Mapping[int, Function]) -> s
 
     weight = number([each.weight for each in functions.values()], "w")
     shift = number([each.shift for each in functions.values()], "c")
-    inner = name if weight == "1" else f"{weight}*{name}"
+    inner = {"1": name, "-1": f"-{name}"}.get(weight, f"{weight}*{name}")
     inner += "" if shift == "0" else f" + {shift}"
     others = [f"{float(each.value):.6g}" for each in source.arguments if each.is_constant]
     return f"{source.atom.name}({', '.join([inner, *others])})"

@@ -17,6 +17,7 @@ from hcmodel.facts.expansion import Opaque, Symbols, function_of
 from hcmodel.facts.polynomials import Sums, added
 from hcmodel.maps.expanded import Expanded, Row
 from hcmodel.maps.rewriting import Rewriting, substituted
+from hcmodel.solvers.numerics import DATA_ROUNDING
 
 Numbers = NDArray[np.int64]
 
@@ -142,7 +143,9 @@ def _merged(
         exponents[base] = exponents.get(base, 0.0) + power
     found: list[int] = []
     for base, power in exponents.items():
-        if power == round(power) and power >= 0:
+        if abs(power - round(power)) <= DATA_ROUNDING:
+            power = float(round(power))
+        if power >= 0 and power == round(power):
             found += [base] * int(power)
         else:
             own = Sums.symbols(np.array(base - 1), symbols.coding)

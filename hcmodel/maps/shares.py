@@ -67,7 +67,7 @@ class _Quotient:
 def _quotients(model: Expanded) -> list[_Quotient] | Obstacle:
     """The sums of exponentials that something is divided by, each of entries of its own."""
     symbols = model.symbols
-    known = {
+    known: dict[int | None, tuple[int, Function]] = {
         function.symbol: (entry, function)
         for entry, functions in functions_of(model).functions.items()
         for function in functions
@@ -133,8 +133,10 @@ def _substituted(model: Expanded, quotients: Sequence[_Quotient]) -> Step:
             totals[owner[entry]].append(share)
             function = quotients[owner[entry]].functions[entry]
             over = symbol_sums(symbols, np.array(symbols.of_power(_one(symbols, size), -1.0)))
-            changes[function.symbol] = q.times(over).scaled(1.0 / function.scale)
-            changes[entry] = _solved(symbols, changes[function.symbol], function)
+            value = q.times(over).scaled(1.0 / function.scale)
+            assert function.symbol is not None
+            changes[function.symbol] = value
+            changes[entry] = _solved(symbols, value, function)
             bounds = function.forward(np.array([each[place] for each in ends]))
             rows += _bounds(q, _one(symbols, size), bounds)
     for quotient, size, total in zip(quotients, sizes, totals, strict=True):
@@ -242,7 +244,7 @@ class _Shares(Step):
                 }
                 if functions:
                     text = text_of(symbols, old.name, functions)
-                    sums[place].append(f"sum({text})" if old.shape else text)
+                    sums[place].append(f"sum({text})" if len(functions) > 1 else text)
             first = next(i for i, q in enumerate(self._quotients) if own & set(q.functions))
             one = ["1"] if self._quotients[first].outside else []
             found[new] = f"{text} / {_total([*one, *sums[first]])}"

@@ -7,6 +7,7 @@ compared at points of the model, and a map that gets a single number wrong is re
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import replace
 
@@ -58,7 +59,11 @@ class Substitution(ModelReduction):
     @property
     def texts(self) -> dict[Variable, str]:
         """The new variables of the model after it in the terms of those before."""
-        return {new: text for step in self.steps for new, text in step.texts.items()}
+        found: dict[Variable, str] = {}
+        for step in self.steps:
+            between = {each.name: f"({found[each]})" for each in step.gone if each in found}
+            found.update({new: _renamed(text, between) for new, text in step.texts.items()})
+        return found
 
     @property
     def auxiliary(self) -> frozenset[Variable]:
@@ -189,6 +194,14 @@ def _defined(variable: Variable, point: Points) -> FloatArray:
         middle = variable.set.domain().middle()
         return np.asarray(variable.set.expand(np, middle))
     return np.asarray(value, dtype=float).reshape(variable.shape)
+
+
+def _renamed(text: str, texts: dict[str, str]) -> str:
+    """A text with what names stand for in the place of the names."""
+    if not texts:
+        return text
+    names = "|".join(map(re.escape, texts))
+    return re.sub(rf"\b({names})\b", lambda match: texts[match.group()], text)
 
 
 def _divided(dual: FloatArray | None, factor: FloatArray, row: Row) -> FloatArray | None:
