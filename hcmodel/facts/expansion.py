@@ -63,6 +63,8 @@ class Symbols:
     lower: list[FloatArray] = field(default_factory=list)
     upper: list[FloatArray] = field(default_factory=list)
     count: int = 0
+    undoing: set[int] = field(default_factory=set)
+    """Functions of a map's new variables that stand for the old ones: to take them back is no map."""
     _known: dict[Hashable, int] = field(default_factory=dict)
     _starts: list[int] = field(default_factory=list)
     _sources: list[Variable | Opaque] = field(default_factory=list)
@@ -469,16 +471,15 @@ class Expansion:
     def _exponential(self, step: Step, exponent: Sums) -> Sums | None:
         """exp(c + p · log a + s) = exp(c) · a^p · exp(s), where a is not negative."""
         assert step.atom is not None
-        shift, logs = exponent.value, self._logarithms(exponent)
-        if logs.any():
+        if exponent.size > MOST_SINGLE:
+            return None
+        rest = exponent.chosen(exponent.key != ONE)
+        if not rest.counts.all() or self._logarithms(exponent).any():
             parts = [self._one_exponential(step, each) for each in exponent.entries()]
             return stacked(parts, self.coding).reshaped(exponent.shape)
-        rest = exponent.chosen(exponent.key != ONE)
-        if not rest.counts.all():
-            return None
         numbers = self._single(step.atom, step.params, [rest], [])
         with np.errstate(all="ignore"):
-            return Sums.symbols(numbers, self.coding).scaled(np.exp(shift))
+            return Sums.symbols(numbers, self.coding).scaled(np.exp(exponent.value))
 
     def _one_exponential(self, step: Step, exponent: Sums) -> Sums:
         """The same for a scalar."""

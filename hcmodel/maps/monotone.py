@@ -1,14 +1,14 @@
 """Monotone maps: u = φ(x), entry by entry, in place of x.
 
-A price p acts through the demand u = exp(−b p) that it leaves, and revenue p·exp(−b p) is not concave in p. In
-u it is: p = −log(u)/b, and −u·log(u)/b is an entropy. In the same way
+A price p acts through the demand u = exp(−b p) that it leaves, and revenue p·exp(−b p) is not
+concave in p. In u it is: p = −log(u)/b, and −u·log(u)/b is an entropy. In the same way
 
     φ(w x + c)  →  u,      x  →  (φ⁻¹(u) − c)/w      everywhere else
 
-for any function φ of one number that is strictly monotone on the range of its argument and whose inverse
-is known: exponentials, powers, logarithms, sigmoids. An interval of x is an interval of u, with its ends
-exchanged where φ decreases, so that bounds stay bounds and nothing is lost. Entries of x that stand in no such
-function stay as they are.
+for any function φ of one number that is strictly monotone on the range of its argument and whose
+inverse is known: exponentials, powers, logarithms, sigmoids. An interval of x is an interval of u, with
+its ends exchanged where φ decreases, so that bounds stay bounds and nothing is lost. Entries of x that
+stand in no such function stay as they are.
 
 What has become of the model decides whether that helps: φ(x) is linear then, and where x stands
 elsewhere φ⁻¹ has to keep the proof.
@@ -151,7 +151,7 @@ def functions_of(model: Expanded) -> Functions:
     found = Functions(symbols, variables, {}, [])
     for symbol in model.used().tolist():
         function = symbols.function(symbol)
-        if function is None or not function.atom.is_invertible:
+        if function is None or not function.atom.is_invertible or symbol in symbols.undoing:
             continue
         entry = _entry(function, own)
         if entry is None:
@@ -160,14 +160,11 @@ def functions_of(model: Expanded) -> Functions:
         facts = [symbols.argument(each) for each in function.arguments]
         inverse = function.atom.inverse(facts, function.params)
         if inverse is None:
-            name = described(symbols, x)
-            word = function.atom.name
-            found.problems.append(f"{word} of {name} is not monotone on the whole range of {name}")
+            text = f"{described(symbols, symbol)} is not monotone on the range of"
+            found.problems.append(f"{text} {described(symbols, x)}")
             continue
         argument = function.arguments[place]
-        others = tuple(
-            each.content() for i, each in enumerate(function.arguments) if i != place
-        )
+        others = tuple(each.content() for i, each in enumerate(function.arguments) if i != place)
         kind = function.atom, tuple(sorted(function.params.items())), place, others
         weight = float(argument.weight[argument.key != ONE][0])
         made = Function(
@@ -269,9 +266,7 @@ class _Monotone(Step):
         self._functions = functions
 
     @staticmethod
-    def of(
-        model: Expanded, chosen: dict[Variable, dict[int, Function]]
-    ) -> Step | Obstacle:
+    def of(model: Expanded, chosen: dict[Variable, dict[int, Function]]) -> Step | Obstacle:
         symbols = model.symbols
         pairs: list[tuple[Variable, Variable]] = []
         changes: dict[int, Sums] = {}
@@ -296,6 +291,7 @@ class _Monotone(Step):
                 if function.symbol is not None:
                     changes[function.symbol] = u
                 changes[old] = _solved(symbols, u, function)
+                symbols.undoing.update(changes[old].symbols_used().tolist())
             every.update(functions)
         step = _Monotone(pairs, every, texts)
         step.after = replaced_model(

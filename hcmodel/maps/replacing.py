@@ -55,9 +55,7 @@ class Replacing(Rewriting):
         arguments = [self(each) for each in function.arguments]
         if all(new is old for new, old in zip(arguments, function.arguments, strict=True)):
             return None
-        return function_of(
-            self.symbols, function.atom, function.params, arguments, function.shape
-        )
+        return function_of(self.symbols, function.atom, function.params, arguments, function.shape)
 
 
 def replaced_model(

@@ -5,13 +5,13 @@ Buyers who choose by a multinomial logit take product i with the probability
     q_i = v_i / (1 + Σ v),  v_i = exp(a_i − b_i p_i),  and nothing with  q_0 = 1/(1 + Σ v)
 
 Revenue p_i q_i is not concave in the prices. In the shares it is: v_i = q_i/q_0, so that
-p_i = (a_i − log q_i + log q_0)/b_i, and p_i q_i = (a_i q_i − q_i log(q_i/q_0))/b_i, an affine function minus
-a relative entropy, whatever the b_i are. A bound p_i <= h is the linear row q_i >= exp(a_i − b_i h) q_0, as all
-bounds on v_i are; so is every row that is affine in v after it is multiplied by q_0. The set of the shares is
-{q > 0, q_0 > 0, q_0 + Σ q = 1}.
+p_i = (a_i − log q_i + log q_0)/b_i, and p_i q_i = (a_i q_i − q_i log(q_i/q_0))/b_i, an affine function
+minus a relative entropy, whatever the b_i are. A bound p_i <= h is the linear row
+q_i >= exp(a_i − b_i h) q_0, as all bounds on v_i are; so is every row that is affine in v after it is
+multiplied by q_0. The set of the shares is {q > 0, q_0 > 0, q_0 + Σ q = 1}.
 
-A sigmoid is the same quotient with one product. Without the 1 the quotient is softmax(θ), and the sum of the
-exponentials is free: s = 1/Σ v is a variable of its own, which falls out where only shares occur.
+A sigmoid is the same quotient with one product. Without the 1 the quotient is softmax(θ), and the
+sum of the exponentials is free: r = 1/Σ v is a variable of its own, which falls out where only shares occur.
 """
 
 from __future__ import annotations
@@ -133,10 +133,12 @@ def _substituted(model: Expanded, quotients: Sequence[_Quotient]) -> Step:
             totals[owner[entry]].append(share)
             function = quotients[owner[entry]].functions[entry]
             over = symbol_sums(symbols, np.array(symbols.of_power(_one(symbols, size), -1.0)))
+            symbols.undoing.update(over.symbols_used().tolist())
             value = q.times(over).scaled(1.0 / function.scale)
             assert function.symbol is not None
             changes[function.symbol] = value
             changes[entry] = _solved(symbols, value, function)
+            symbols.undoing.update(changes[entry].symbols_used().tolist())
             bounds = function.forward(np.array([each[place] for each in ends]))
             rows += _bounds(q, _one(symbols, size), bounds)
     for quotient, size, total in zip(quotients, sizes, totals, strict=True):
@@ -147,8 +149,13 @@ def _substituted(model: Expanded, quotients: Sequence[_Quotient]) -> Step:
         own = symbol_sums(symbols, np.array(total)).grouped(np.zeros(len(total), dtype=np.intp), ())
         every = own + r if quotient.outside else own
         rows.append(Row(every - Sums.constant(1.0, coding), "==", None))
-    gone, new = [old for old, _ in pairs], [share for _, share in pairs]
-    after = replaced_model(model, Replacing(symbols, changes), gone=gone, new=new, rows=rows)
+    after = replaced_model(
+        model,
+        Replacing(symbols, changes),
+        gone=[old for old, _ in pairs],
+        new=[share for _, share in pairs],
+        rows=rows,
+    )
     for size in sizes:
         after = replace(after, rows=tuple(cleared(row, size, symbols) for row in after.rows))
     return _Shares(pairs, quotients, rests, after)

@@ -8,7 +8,7 @@ which the models before and after are compared.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Hashable, Iterator
 from dataclasses import dataclass, field
 
 from hcmodel.expressions.model import Model
@@ -57,20 +57,31 @@ def discover(model: Model) -> Discovery:
     except TooLargeError:
         return found
     pending: deque[tuple[Expanded, tuple[Step, ...]]] = deque([(start, ())])
-    trials = 0
+    trials, seen = 0, set[Hashable]()
     while pending:
         current, steps = pending.popleft()
         for proposed in _proposals(current):
             if isinstance(proposed, Obstacle):
                 found.obstacles.append(proposed)
                 continue
-            trials += 1
             chain = (*steps, proposed)
+            if (key := _key(chain)) in seen:
+                continue
+            seen.add(key)
+            trials += 1
             if _settle(model, chain, found) or trials >= LIMITS.trials:
                 return found
             if len(chain) < LIMITS.depth:
                 pending.append((proposed.after, chain))
     return found
+
+
+def _key(steps: tuple[Step, ...]) -> Hashable:
+    """What is the same for the same maps in another order."""
+    return frozenset(
+        (step.name, tuple(each.name for each in step.gone), tuple(step.texts.values()))
+        for step in steps
+    )
 
 
 def _proposals(model: Expanded) -> Iterator[Step | Obstacle]:

@@ -96,9 +96,7 @@ def test_prices_are_proven_by_demand_however_they_are_written(written):
 def test_prices_come_back_and_declared_demand_is_explained():
     price = hc.Variable(3, name="price", bounds=(1, 1000))
     sold = SIZE * hc.exp(-SENSITIVITY * price)
-    problem = hc.Problem(
-        hc.Maximize(hc.sum(price * sold)), [hc.sum(sold) <= SEATS], hidden=[sold]
-    )
+    problem = hc.Problem(hc.Maximize(hc.sum(price * sold)), [hc.sum(sold) <= SEATS], hidden=[sold])
     problem.solve()
     assert problem.status == "optimal"
     assert "proven" in problem.solution.method
