@@ -11,5 +11,3 @@ maximize buyers * sum((price - cost) * share)
 
 subject to
     part[k in 1..M]: buyers * sum(parts[k,i] * share[i] for i in 1..N) <= stock[k]
-
-hidden share

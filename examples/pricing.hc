@@ -11,5 +11,3 @@ maximize sum(price * demand)
 
 subject to
     flight[l in 1..L]: sum(uses[l,j] * demand[j] for j in 1..J) <= seats[l]
-
-hidden demand

@@ -10,8 +10,8 @@ minus a relative entropy, whatever the b_i are. A bound p_i <= h is the linear r
 q_i >= exp(a_i − b_i h) q_0, as all bounds on v_i are; so is every row that is affine in v after it is
 multiplied by q_0. The set of the shares is {q > 0, q_0 > 0, q_0 + Σ q = 1}.
 
-A sigmoid is the same quotient with one product. Without the 1 the quotient is softmax(θ), and the
-sum of the exponentials is free: r = 1/Σ v is a variable of its own, which falls out where only shares occur.
+A sigmoid is the same quotient with one product. Without the 1 the quotient is softmax(θ), and the sum of
+the exponentials is free: r = 1/Σ v is a variable of its own, which falls out where only shares occur.
 """
 
 from __future__ import annotations

@@ -77,9 +77,7 @@ def test_logit_prices_end_at_the_closed_form_however_they_are_written(written):
 @pytest.mark.parametrize("declared", [False, True])
 def test_the_example_with_scarce_parts_ends_optimal(declared):
     """Equal prices of scarce parts: a KKT point in x must have the value that is found."""
-    text = (EXAMPLES / "logit.hc").read_text()
-    if not declared:
-        text = "\n".join(line for line in text.splitlines() if not line.startswith("hidden"))
+    text = (EXAMPLES / "logit.hc").read_text() + ("\nhidden share\n" if declared else "")
     problem = hc.parse(text, data=json.loads((EXAMPLES / "logit.json").read_text()))
     problem.solve()
     assert problem.status == "optimal"
