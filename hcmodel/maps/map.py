@@ -68,6 +68,8 @@ class Map(ABC):
     name: str
     summary: str
     literature: str
+    example: str = ""
+    """A model of `examples/` that it proves."""
 
     @abstractmethod
     def propose(self, model: Expanded) -> Iterator[Step | Obstacle]:

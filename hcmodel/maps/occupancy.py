@@ -39,6 +39,7 @@ class Occupancy(Map):
     name = "occupancy"
     summary = "λ = d π for a policy π and visits d; back: π = λ / Σ λ"
     literature = "Manne 1960; Altman 1999; Puterman 1994"
+    example = "cmdp.hc"
 
     def propose(self, model: Expanded) -> Iterator[Step | Obstacle]:
         for policy in model.variables:

@@ -29,6 +29,8 @@ class SearchLimits:
     """Maps one after the other."""
     trials: int = 40
     """Models in hidden coordinates that are looked at."""
+    unknowns: int = 20_000
+    """Larger models are not multiplied out: it takes a second for this many."""
 
 
 LIMITS = SearchLimits()
@@ -52,6 +54,8 @@ class Discovery:
 def discover(model: Model) -> Discovery:
     """Search coordinates of the catalogue in which a minimisation is proven convex."""
     found = Discovery()
+    if model.layout.size > LIMITS.unknowns:
+        return found
     try:
         start = Expanded.of(model)
     except TooLargeError:

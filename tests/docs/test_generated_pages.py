@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 DOCS = Path(__file__).parents[2] / "docs"
-GENERATORS = ("generate_atoms", "generate_methods")
+GENERATORS = ("generate_atoms", "generate_coordinates", "generate_methods")
 
 
 @pytest.mark.parametrize("name", GENERATORS)
