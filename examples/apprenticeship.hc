@@ -11,5 +11,3 @@ let occupancy[s in 1..S, a in 1..A] = visits[s] * policy[s,a]
 let mine[f in 1..F]                 = sum(feature[f,s,a] * occupancy[s,a] for s in 1..S, a in 1..A)
 
 minimize sum((mine - seen)^2)
-
-hidden occupancy

@@ -13,5 +13,3 @@ maximize sum(reward * occupancy)
 
 subject to
     budget[c in 1..C]: sum(cost[c,s,a] * occupancy[s,a] for s in 1..S, a in 1..A) <= limit[c]
-
-hidden occupancy

@@ -11,5 +11,3 @@ minimize trace((Q + K.T @ R @ K) @ P)
 
 subject to
     lyapunov: closed @ P + P @ closed.T + W == 0
-
-hidden P, K @ P

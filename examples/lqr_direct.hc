@@ -8,5 +8,4 @@ let P = lyap(A + B @ K, W)
 
 minimize trace((Q + K.T @ R @ K) @ P)
 
-hidden P, K @ P
 start K = 0  # the aircraft of the data (an L-1011) is stable without control

@@ -12,5 +12,3 @@ minimize trace((Q + K.T @ R @ K) @ P)
 
 subject to
     balance: P == next + S
-
-hidden P, K @ P, P - next - S

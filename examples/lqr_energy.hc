@@ -13,5 +13,3 @@ minimize trace(Q @ P)
 subject to
     lyapunov: closed @ P + P @ closed.T + W == 0
     energy: trace(R @ K @ P @ K.T) <= cap
-
-hidden P, K @ P

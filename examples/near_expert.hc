@@ -13,5 +13,3 @@ maximize sum(reward * occupancy)
 
 subject to
     near: sum((occupancy - expert)^2) <= radius^2
-
-hidden occupancy

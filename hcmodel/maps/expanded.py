@@ -39,6 +39,8 @@ class Row:
     factor: Sums | None = None
     entries: NDArray[np.intp] | None = None
     """The entries that count; None: all of them."""
+    leading: int | None = None
+    """Of a block matrix, the size of its first block, which alone is the user's constraint."""
 
 
 @dataclass(frozen=True, eq=False)

@@ -53,10 +53,6 @@ class Step(ABC):
     def forward(self, point: Points) -> None:
         """Add the values of the new variables to a point."""
 
-    def compared(self, point: Points) -> Iterator[tuple[str, FloatArray, FloatArray]]:
-        """What rows of its own say before and after, with a name, at a point of both models."""
-        return iter(())
-
     @abstractmethod
     def back(self, point: Points) -> None:
         """Add the values of the variables that are gone."""

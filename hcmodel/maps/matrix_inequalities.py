@@ -9,7 +9,7 @@ P == F P Fᵀ + W of a covariance in discrete time has no slack; it may be one w
 from __future__ import annotations
 
 import warnings
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 import scipy
@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from hcmodel.expressions.leaves import Variable
 from hcmodel.facts.polynomials import Sums, added
 from hcmodel.maps.expanded import Expanded, Row
-from hcmodel.maps.map import Obstacle
+from hcmodel.maps.map import Obstacle, Points, fresh_name
 from hcmodel.maps.product_terms import Products
 from hcmodel.solvers.numerics import DATA_ROUNDING, PRODUCT_ROUNDING
 
@@ -27,22 +27,46 @@ FloatArray = NDArray[np.float64]
 
 @dataclass(frozen=True, eq=False)
 class Inequality:
-    """E − G Y P⁻¹ Yᵀ Gᵀ ⪰ 0 as a block matrix that is a variable, with the rows that define it.
+    """E − G Y P⁻¹ Yᵀ Gᵀ = S ⪰ 0 as a block matrix that is a variable, with the rows that define it.
 
-    `whole` is the block in the new symbols, `sums` are the rows, block minus its definition. `slack` is
-    the variable S that the inequality had, and `rest` what S is, in the old symbols.
+    The block is [[S + G Y P⁻¹ Yᵀ Gᵀ, G Y], [Yᵀ Gᵀ, P]], which is semidefinite for every S ⪰ 0; its first
+    entries less E are the user's row. `slack` is the variable S; without one S is 0.
     """
 
     block: Variable
-    whole: Sums
-    sums: Sums
-    entries: NDArray[np.intp]
+    row: Row
+    factor: FloatArray
     slack: Variable | None
-    rest: Sums
-    shift: Sums
-    """What the bound on the slack takes off."""
+    least: float
+    """The smallest eigenvalue that S may have, which is taken off the block."""
     closed: ClosedLoop | None = None
     """The closed loop of an equality without a slack, which is replaced by the inequality."""
+
+    def forward(self, product: FloatArray, gain: FloatArray, points: Points) -> None:
+        """The block at a point, from Y, P and K."""
+        corner, size = self.factor @ product, self.factor.shape[0]
+        matrix = np.zeros(self.block.shape)
+        matrix[:size, size:], matrix[size:, :size] = corner, corner.T
+        above = corner @ (self.factor @ gain).T
+        if self.slack is not None:
+            above = above + points[self.slack] - self.least * np.eye(size)
+        matrix[:size, :size] = (above + above.T) / 2
+        matrix[size:, size:] = points[self.inner]
+        points[self.block] = matrix
+
+    def back(self, gain: FloatArray, points: Points) -> None:
+        """S from the block, or P of the closed loop where there is no S."""
+        if self.slack is not None:
+            size = self.factor.shape[0]
+            block = points[self.block]
+            above = self.factor @ gain @ block[:size, size:].T
+            left = block[:size, :size] - (above + above.T) / 2 + self.least * np.eye(size)
+            points[self.slack] = (left + left.T) / 2
+        if self.closed is not None:
+            points[self.inner] = self.closed.covariance(gain)
+
+    inner: Variable = field(kw_only=True)
+    """P."""
 
 
 def inequality(model: Expanded, row: Row, rewriting: Products) -> Inequality | Obstacle | None:
@@ -70,26 +94,26 @@ def inequality(model: Expanded, row: Row, rewriting: Products) -> Inequality | O
         closed = relaxed(model, row, rest, factor, rewriting)
         if closed is None:
             return Obstacle("product", f"the equality {_name(model, row)} is quadratic in the gain")
-    return _block(model, row, rest, factor, slack, rewriting, closed)
+    return _block(model, row, float(scale), rest, factor, slack, rewriting, closed)
 
 
 def _block(
     model: Expanded,
     row: Row,
+    scale: float,
     rest: Sums,
     factor: FloatArray,
     slack: Variable | None,
     rewriting: Products,
     closed: ClosedLoop | None,
 ) -> Inequality:
-    """[[E, G Y], [Yᵀ Gᵀ, P]] as a semidefinite variable."""
+    """[[E, G Y], [Yᵀ Gᵀ, P]] as a semidefinite variable; `scale` times the row is E − … − S."""
     linear, _, plain = rewriting.sorted(rest)
     above = plain if linear is None else added([plain, linear])
     least = 0.0
     if slack is not None and slack.eigenvalue_bounds is not None:
         least = slack.eigenvalue_bounds[0]
-    shift = Sums.constant(least * np.eye(rest.shape[0]), rest.coding)
-    above = above - shift
+    above = above - Sums.constant(least * np.eye(rest.shape[0]), rest.coding)
     size, order = rest.shape[0], rewriting.order
     corner = rewriting.combined(factor)
     inner = Sums.symbols(rewriting.inner, rest.coding)
@@ -107,11 +131,19 @@ def _block(
         np.concatenate([part.weight for part, _ in parts]),
         rest.coding,
     )
-    name = f"block·{_name(model, row)}"
-    block = Variable(numbers.shape, name=name, PSD=True)
+    block = Variable(numbers.shape, name=fresh_name(model, f"block·{_name(model, row)}"), PSD=True)
     own = Sums.symbols(model.symbols.of_variable(block), rest.coding)
-    entries = numbers[np.triu_indices(size + order)]
-    return Inequality(block, whole, whole - own, entries, slack, rest, shift, closed)
+    defining = Row(
+        whole - own,
+        "==",
+        row.position,
+        factor=Sums.constant(scale, rest.coding),
+        entries=numbers[np.triu_indices(size + order)],
+        leading=size,
+    )
+    variable, _ = model.symbols.source(int(rewriting.inner[0, 0]))
+    assert isinstance(variable, Variable)
+    return Inequality(block, defining, factor, slack, least, closed, inner=variable)
 
 
 def _name(model: Expanded, row: Row) -> str:

@@ -23,7 +23,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hcmodel.expressions.leaves import Variable
-from hcmodel.maps.expanded import Evaluation, Expanded, Row
+from hcmodel.maps.expanded import Expanded, Row
 from hcmodel.maps.map import Map, Obstacle, Points, Step, applied, described, fresh_name
 from hcmodel.maps.matrix_inequalities import Inequality, inequality
 from hcmodel.maps.product_terms import Products
@@ -92,7 +92,7 @@ def _substituted(
     plain = replace(model, rows=tuple(rows))
     gone = [gain, *(each.slack for each in inequalities if each.slack is not None)]
     blocks = [each.block for each in inequalities]
-    more = [Row(each.sums, "==", None, entries=each.entries) for each in inequalities]
+    more = [each.row for each in inequalities]
     after = applied(plain, rewriting, gone=gone, new=[new, *blocks], rows=more)
     if isinstance(after, np.ndarray):
         word = described(model.symbols, int(after[0]))
@@ -124,31 +124,20 @@ class _Gain(Step):
         self._matrix, self._turned, self._inequalities = matrix, turned, inequalities
 
     def forward(self, point: Points) -> None:
-        gain = point[self.gone[0]]
-        wide = gain.reshape(1, -1) if gain.ndim < 2 else gain
-        point[self.new[0]] = (wide.T if self._turned else wide) @ point[self._matrix]
+        gain = self._wide(point[self.gone[0]])
+        point[self.new[0]] = gain @ point[self._matrix]
         for each in self._inequalities:
-            point[each.block] = Evaluation(self.after.symbols, point).of(each.whole)
-
-    def compared(self, point: Points) -> Iterator[tuple[str, FloatArray, FloatArray]]:
-        """What a matrix inequality bounds, before and after: the block's Schur complement."""
-        for each in self._inequalities:
-            size = each.rest.shape[0]
-            block = point[each.block]
-            corner = block[:size, size:]
-            after = block[:size, :size] - corner @ np.linalg.solve(block[size:, size:], corner.T)
-            numbers = Evaluation(self.after.symbols, point)
-            yield "a matrix inequality", numbers.of(each.rest), after + numbers.of(each.shift)
+            each.forward(point[self.new[0]], gain, point)
 
     def back(self, point: Points) -> None:
         matrix, product = point[self._matrix], point[self.new[0]]
         gain = product @ np.linalg.pinv(matrix, rcond=SUM_ROUNDING, hermitian=True)
-        gain = gain.T if self._turned else gain
-        point[self.gone[0]] = gain.reshape(self.gone[0].shape)
+        narrow = gain.T if self._turned else gain
+        point[self.gone[0]] = narrow.reshape(self.gone[0].shape)
         for each in self._inequalities:
-            if each.closed is not None:
-                wide = gain.reshape(1, -1) if gain.ndim < 2 else gain
-                point[self._matrix] = each.closed.covariance(wide.T if self._turned else wide)
-            if each.slack is not None:
-                left = Evaluation(self.after.symbols, point).of(each.rest)
-                point[each.slack] = (left + left.T) / 2
+            each.back(gain, point)
+
+    def _wide(self, gain: FloatArray) -> FloatArray:
+        """The gain as a matrix with as many columns as P has."""
+        wide = gain.reshape(1, -1) if gain.ndim < 2 else gain
+        return wide.T if self._turned else wide

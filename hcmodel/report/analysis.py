@@ -95,15 +95,20 @@ def analysis_json(analysis: Analysis) -> dict[str, Any]:
     return {
         "verdict": analysis.verdict,
         "coordinates": dict(analysis.coordinates),
-        "derivation": analysis.derivation,
-        "model": analysis.model,
-        "near_misses": list(analysis.near_misses),
+        "derivation": _derivation(analysis),
         "counterexample": None if example is None else _counterexample_json(example),
         "constants": {
             name: {"value": plain(value), "kind": analysis.labels.get(name)}
             for name, value in _known_constants(analysis).items()
         },
     }
+
+
+def _derivation(analysis: Analysis) -> str | None:
+    """The derivation, after the model in hidden coordinates where it speaks of that."""
+    if analysis.model is None or analysis.derivation is None:
+        return analysis.derivation
+    return f"{analysis.model}\n\n{analysis.derivation}"
 
 
 def model_text(model: Model) -> str:

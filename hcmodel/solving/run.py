@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from hcmodel.errors import ModelError
 from hcmodel.reductions.forms import Form, Forms
-from hcmodel.reductions.reduction import Refusal
+from hcmodel.reductions.reduction import Claim, Refusal
 from hcmodel.solvers.loop import WholeProgram
 from hcmodel.solvers.methods import minimize
 from hcmodel.solvers.result import Record, Result, Termination
@@ -143,8 +143,8 @@ def _run_stage(
         termination = Termination.STALLED  # the limit was not the user's
     if termination is Termination.ITERATION_LIMIT and request.options is None:
         termination = Termination.STALLED  # a safeguard of the loop
-    if termination is Termination.UNBOUNDED and chain.release is not None:
-        termination = Termination.STALLED  # without its bounds, which says nothing of the model
+    if termination is Termination.UNBOUNDED and Claim.UNBOUNDED not in chain.keeps:
+        termination = Termination.STALLED  # without some bounds, which says nothing of the model
     trace = tuple(chain.record(record) for record in result.trace)
     return replace(result, trace=trace, termination=termination)
 

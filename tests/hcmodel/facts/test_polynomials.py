@@ -85,14 +85,11 @@ def test_products_that_are_too_long_are_refused() -> None:
     """A product of more factors than a key has digits."""
     coding = Coding.of(2**20)
     one = Sums.symbols(np.array([5]), coding)
-
-    def powers() -> None:
-        product = one
-        for _ in range(coding.most):
-            product = product.times(one)
-
+    longest = one
+    for _ in range(coding.most - 1):
+        longest = longest.times(one)
     with pytest.raises(TooLargeError):
-        powers()
+        longest.times(one)
 
 
 def test_what_cancels_to_rounding_is_gone() -> None:

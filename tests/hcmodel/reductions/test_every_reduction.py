@@ -11,6 +11,7 @@ import hcmodel as hc
 from hcmodel.expressions.model import Model
 from hcmodel.proof.prove import prove
 from hcmodel.reductions.bounds import Bounds
+from hcmodel.reductions.discovery import discover
 from hcmodel.reductions.lift import Lift
 from hcmodel.reductions.normal_rows import NormalRows
 from hcmodel.reductions.reduction import Claim, Duals, Origin, Reduction
@@ -41,6 +42,8 @@ def reductions(model: Model) -> list[Reduction[Any, Any]]:
         found += [normal, NormalRows.of(sign.after, proof, forms=False)]
         found.append(Smooth.of(normal.after, Compiler(), coordinates=proof.coordinates))
     found.append(Smooth.of(Triangle.of(sign.after).after, Compiler()))
+    mapped_model = None if proof.proven else discover(sign.after).substitution
+    found += [] if mapped_model is None else [mapped_model]
     if model.hidden is not None:
         mapped = Smooth.of(Triangle.of(lift.after).after, Compiler(), hidden=model.hidden)
         found.append(mapped)
