@@ -18,6 +18,9 @@ from hcmodel.maps.rewriting import Rewriting
 FloatArray = NDArray[np.float64]
 Points = dict[Variable, FloatArray]
 
+# Of central differences: the cube root of rounding, where their two errors are about the same.
+STEP = 6e-6
+
 
 @dataclass(frozen=True, eq=False)
 class Obstacle:
@@ -56,6 +59,29 @@ class Step(ABC):
     @abstractmethod
     def back(self, point: Points) -> None:
         """Add the values of the variables that are gone."""
+
+    def tangent_back(self, point: Points, moves: Points) -> None:
+        """Add how the variables that are gone move as the others do; `point` has all values.
+
+        By central differences, entry by entry so that it is linear; a map may know better.
+        """
+        total = {variable: np.zeros(variable.shape) for variable in self.gone}
+        known = [variable for variable in point if variable not in total]
+        for variable in known:
+            for place in np.flatnonzero(moves.get(variable, np.zeros(1))).tolist():
+                ends = [self._moved(point, variable, place, sign * STEP) for sign in (1.0, -1.0)]
+                weight = float(moves[variable].reshape(-1)[place]) / (2 * STEP)
+                for gone in self.gone:
+                    total[gone] = total[gone] + weight * (ends[0][gone] - ends[1][gone])
+        moves.update(total)
+
+    def _moved(self, point: Points, variable: Variable, place: int, length: float) -> Points:
+        """The point with one entry moved, and what is gone after it."""
+        value = np.array(point[variable], dtype=float)
+        value.reshape(-1)[place] += length
+        moved = {**point, variable: value}
+        self.back(moved)
+        return moved
 
 
 class Map(ABC):

@@ -137,6 +137,14 @@ class _Gain(Step):
         for each in self._inequalities:
             each.back(gain, point)
 
+    def tangent_back(self, point: Points, moves: Points) -> None:
+        """dK = (dY − K dP) P⁻¹; slacks move with the block, by differences."""
+        super().tangent_back(point, moves)
+        gain, matrix = self._wide(point[self.gone[0]]), point[self._matrix]
+        change = moves[self.new[0]] - gain @ moves[self._matrix]
+        moved = change @ np.linalg.pinv(matrix, rcond=SUM_ROUNDING, hermitian=True)
+        moves[self.gone[0]] = (moved.T if self._turned else moved).reshape(self.gone[0].shape)
+
     def _wide(self, gain: FloatArray) -> FloatArray:
         """The gain as a matrix with as many columns as P has."""
         wide = gain.reshape(1, -1) if gain.ndim < 2 else gain

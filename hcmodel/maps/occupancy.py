@@ -231,6 +231,17 @@ class _Policy(Step):
         policy = point[self.gone[0]]
         point[self.new[0]] = policy * visits.reshape(*policy.shape[:-1], 1)
 
+    def tangent_back(self, point: Points, moves: Points) -> None:
+        """dπ = (dλ − π Σ dλ) / Σ λ, and dd = Σ dλ."""
+        policy, change = point[self.gone[0]], moves[self.new[0]]
+        visits = point[self.new[0]].sum(axis=-1, keepdims=True)
+        moved = change.sum(axis=-1, keepdims=True)
+        seen = visits > np.finfo(float).tiny
+        share = (change - policy * moved) / np.where(seen, visits, 1.0)
+        moves[self.gone[0]] = np.where(seen, share, 0.0)
+        for variable in self._visits.variables:
+            moves[variable] = self._filled(variable, moved.reshape(-1), np.zeros(variable.shape))
+
     def back(self, point: Points) -> None:
         occupancy = np.maximum(point[self.new[0]], 0.0)
         visits = occupancy.sum(axis=-1, keepdims=True)
@@ -239,8 +250,12 @@ class _Policy(Step):
         point[self.gone[0]] = share
         flat = visits.reshape(-1)
         for variable in self._visits.variables:
-            numbers = self.after.symbols.of_variable(variable)
-            values = np.array(variable.set.expand(np, variable.set.domain().middle()), dtype=float)
-            for place, symbol in enumerate(self._visits.symbols.tolist()):
-                values[numbers == symbol] = flat[place]
-            point[variable] = values
+            middle = np.asarray(variable.set.expand(np, variable.set.domain().middle()))
+            point[variable] = self._filled(variable, flat, middle)
+
+    def _filled(self, variable: Variable, visits: FloatArray, rest: FloatArray) -> FloatArray:
+        """The visits where they are entries of a variable."""
+        numbers, values = self.after.symbols.of_variable(variable), np.array(rest, dtype=float)
+        for place, symbol in enumerate(self._visits.symbols.tolist()):
+            values[numbers == symbol] = visits[place]
+        return values

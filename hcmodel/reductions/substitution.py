@@ -30,8 +30,6 @@ FloatArray = NDArray[np.float64]
 # relative to the sizes of the terms: far above rounding, far below what a wrong rule makes.
 TRIALS = 8
 AGREEMENT = 1e-7
-# Of central differences: the cube root of rounding, where their two errors are about the same.
-STEP = 6e-6
 
 
 class Substitution(ModelReduction):
@@ -141,19 +139,15 @@ class Substitution(ModelReduction):
         return self._vector(self.before, point)
 
     def tangent_back(self, u: FloatArray, direction: FloatArray) -> FloatArray:
-        """By central differences: maps are code, and their ways back are short."""
-        return self._jacobian(u) @ direction
+        point, moves = self._arrays(self.after, u), self._arrays(self.after, direction)
+        for step in reversed(self.steps):
+            step.back(point)
+            step.tangent_back(point, moves)
+        zeros = {each: np.zeros(each.shape) for each in self.before.variables}
+        return self._vector(self.before, {**zeros, **moves})
 
     def cotangent(self, u: FloatArray, weights: FloatArray) -> FloatArray:
-        return weights @ self._jacobian(u)
-
-    def _jacobian(self, u: FloatArray) -> FloatArray:
-        columns = []
-        for place, length in enumerate(STEP * np.maximum(1.0, np.abs(u))):
-            step = np.zeros(u.size)
-            step[place] = length
-            columns.append((self.point_back(u + step) - self.point_back(u - step)) / (2 * length))
-        return np.stack(columns, axis=1)
+        return np.array([weights @ self.tangent_back(u, unit) for unit in np.eye(u.size)])
 
     @staticmethod
     def _arrays(model: Model, x: FloatArray) -> Points:
@@ -181,11 +175,9 @@ class Substitution(ModelReduction):
         rows: list[FloatArray | None] = [None] * len(self.before.constraints)
         for row, dual in zip(self._rows, duals.rows, strict=True):
             if row.position is not None and dual is not None:
-                found = dual * self._factor(row, point)
-                if (
-                    row.entries is not None
-                    and self.before.constraints[row.position].entries is None
-                ):
+                found = _leading(dual, row) * self._factor(row, point)
+                whole = self.before.constraints[row.position].entries is None
+                if row.entries is not None and whole:
                     found = 0.5 * (found + found.T)  # of a triangle
                 rows[row.position] = found
         return replace(duals, rows=tuple(rows), sets=None)

@@ -111,7 +111,8 @@ def test_a_wrong_way_back_is_found() -> None:
 
 def test_what_is_claimed_without_some_bounds_is_a_bound_only() -> None:
     model = example("lqr")
-    mapped = Smooth.of(model, Compiler(), hidden=model.hidden)
+    P, K = (next(v for v in model.variables if v.name == name) for name in ("P", "K"))
+    mapped = Smooth.of(model, Compiler(), hidden=(P, K @ P))
     release = Release.of(mapped.after)
     assert isinstance(release, Release)
     assert release.keeps == {Claim.BOUND, Claim.INFEASIBLE}
