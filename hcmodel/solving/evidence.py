@@ -21,6 +21,7 @@ from hcmodel.certify.lower_bound import (
     lower_bound,
     tested,
 )
+from hcmodel.certify.nearby import better_point
 from hcmodel.certify.norm_minorants import minorant_bound
 from hcmodel.reductions.forms import Form, Forms
 from hcmodel.reductions.reduction import BoundOrigin, Origin
@@ -90,6 +91,8 @@ class Evidence:
     """The rows and bounds of an irreducible conflict, where the model is proven convex."""
     descent: Descent | None = None
     """A path on which the objective falls to the end of the numbers."""
+    better: FloatArray | None = None
+    """A feasible point of the model beside this one that is better."""
     proven: bool = False
     """Whether the coordinates behind the bound are proven."""
 
@@ -155,21 +158,20 @@ def gather(
         domination = gradient_domination(smooth, lifted.domain, multipliers, constants)
     found_gap = domination if bound is None else evaluation.objective - bound.value
     shown = found_gap is not None and found_gap <= gap_allowed(smooth.objective, tolerance)
-    descent = None
+    descent, better = None, None
     if not shown and not violated and not late and evaluation.finite:
-        descent = falling_path(
-            forms.written,
-            evaluation,
-            Run(outcome.form, outcome.start, result.point, result.direction),
-            tolerance,
-            gap_allowed(evaluation.objective, tolerance),
+        pair = _Pair(lifted, smooth, multipliers)
+        descent = _descent(forms, outcome, evaluation, tolerance)
+        if hidden is None or hidden.proof is None:
+            better = _better(forms, evaluation, descent, pair, tolerance)
+        stationary = (
+            stationary
+            and better is None
+            and not (descent is not None and _is_lower(descent.lowest, evaluation, tolerance))
+            and not _promises_more(hidden, pair, tolerance)
         )
-    if stationary and not shown:
-        stationary = not (
-            late
-            or _promises_more(hidden, _Pair(lifted, smooth, multipliers), tolerance)
-            or (descent is not None and _is_lower(descent.lowest, evaluation, tolerance))
-        )
+    elif late and not shown:
+        stationary = False
     return Evidence(
         termination=_termination(result.termination, descent),
         tolerance=tolerance,
@@ -183,8 +185,40 @@ def gather(
         conflict=conflict,
         parts=parts,
         descent=descent,
+        better=better,
         proven=hidden is not None and hidden.proof is not None,
     )
+
+
+def _descent(
+    forms: Forms, outcome: Outcome, evaluation: Evaluation, tolerance: float
+) -> Descent | None:
+    result = outcome.result
+    return falling_path(
+        forms.written,
+        evaluation,
+        Run(outcome.form, outcome.start, result.point, result.direction),
+        tolerance,
+        gap_allowed(evaluation.objective, tolerance),
+    )
+
+
+def _better(
+    forms: Forms, evaluation: Evaluation, descent: Descent | None, pair: _Pair, tolerance: float
+) -> FloatArray | None:
+    """A better point of the model beside the one found; none where the model has no bound."""
+    smooth = pair.evaluation
+    if (descent is not None and descent.endless) or not smooth.finite:
+        return None
+    least = gap_allowed(evaluation.objective, tolerance)
+    found = better_point(pair.form, smooth, pair.multipliers, tolerance, least)
+    if found is None:
+        return None
+    there = forms.written.oracle().at(
+        forms.written.domain.project(pair.form.chain.point_back(found.point))
+    )
+    inside = there.finite and there.relative_violation <= tolerance
+    return there.point if inside and _is_lower(there, evaluation, tolerance) else None
 
 
 def _is_lower(there: Evaluation, here: Evaluation, tolerance: float) -> bool:

@@ -41,6 +41,9 @@ RANKS = {
 CERTAIN = (Status.OPTIMAL, Status.INFEASIBLE, Status.UNBOUNDED)
 # Statuses after which another method may still find something better.
 UNSETTLED = (Status.OPTIMAL_INACCURATE, Status.INFEASIBLE_INACCURATE, Status.SOLVER_ERROR)
+# How often a run is made again from a better point beside the one that it has found: the model may have
+# many local minima, and each restart lowers the value.
+MOST_RESTARTS = 5
 # How far outside its domain, by rounding, a point may lie and still be the next start.
 START_SLACK = 1e-9
 
@@ -57,10 +60,9 @@ def run(
     """Run the stages until a point can be shown to be something; keep the best."""
     request, history = request.started(), History()
     best: _Judged | None = None
-    point, done = first, list[Stage]()
-    for number, stage in enumerate(stages):
-        if best is not None and request.is_spent(history.calls):
-            break
+    point, done, left, restarts = first, list[Stage](), list(stages), 0
+    while left and not (best is not None and request.is_spent(history.calls)):
+        stage = left.pop(0)
         whole = None if stage.whole is None else stage.whole()
         if isinstance(whole, Refusal):
             continue
@@ -72,13 +74,16 @@ def run(
             history = history.extended(result)
             outcome = Outcome(stage.form, result, first)
             evidence = gather(forms, hidden, outcome, request, certifier)
-            done.append(stage)
+            done += [stage] if stage not in done else []
             method = describe(request.method, done)
             solution = conclude(forms, hidden, outcome, evidence, history, method)
         best = _better(_Judged(solution, evidence), best)
         if result.termination in (Termination.CALLBACK, Termination.INTERRUPTED):
             break
-        follows = number + 1 < len(stages) and stages[number + 1].follows
+        if evidence.better is not None and restarts < MOST_RESTARTS and request.rule != "theory":
+            point, left, restarts = evidence.better, [stage, *left], restarts + 1
+            continue
+        follows = bool(left) and left[0].follows
         if solution.status not in UNSETTLED and not follows:
             break
         at_kink = whole is not None and stage.form.stack.kinked  # where no derivative holds
