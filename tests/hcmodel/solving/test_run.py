@@ -33,6 +33,7 @@ def solved(monkeypatch: pytest.MonkeyPatch, *ends: End) -> tuple[hc.Problem, int
         return Result(evaluation, np.zeros(1), termination, 1, oracle.calls, ())
 
     monkeypatch.setattr(module, "_run_stage", scripted)
+    monkeypatch.setattr(module, "MOST_RESTARTS", 0)
     problem.solve()
     return problem, len(made)
 
