@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import scipy
@@ -136,5 +137,5 @@ def _restored(oracle: Oracle, form: Form, point: FloatArray, tolerance: float) -
     return None
 
 
-def _dense(matrix: object) -> FloatArray:
-    return matrix.toarray() if scipy.sparse.issparse(matrix) else np.asarray(matrix)
+def _dense(matrix: Any) -> FloatArray:
+    return np.asarray(matrix.toarray() if scipy.sparse.issparse(matrix) else matrix)
