@@ -1,4 +1,4 @@
-"""Draw the pictures of the pages of `auto`, `cone`, `interior-point`, `hidden-newton` and `prox-linear`.
+"""Draw the pictures of the pages of `auto` and of the methods that are not the paper's.
 
 `python docs/generate_method_pictures.py` writes `docs/pictures/method-*.png`; with names only theirs.
 Needs matplotlib, from the extra `plot`. The pictures of the paper's methods come from
@@ -29,6 +29,7 @@ from hcmodel.solvers.methods import METHODS, make_options  # noqa: E402
 from hcmodel.solvers.oracle import Budget, Evaluation, Oracle  # noqa: E402
 from hcmodel.solving.start import start_vector  # noqa: E402
 from tests.benchmarks.development_set import Case, development_set  # noqa: E402
+from tests.problems.black_boxes import geometric_box  # noqa: E402
 
 FloatArray = NDArray[np.float64]
 SMALLEST = 1e-15
@@ -226,11 +227,52 @@ def auto() -> Figure:
     return figure
 
 
+def hidden_bundle() -> Figure:
+    """Bound and value of `hidden-bundle`, closing in on each other, and the gap beside others' errors."""
+    figure = canvas(8.4, 3.4)
+    left, right = figure.subplots(1, 2)
+    box = geometric_box(0)
+    problem = box.problem()
+    problem.solve("hidden-bundle")
+    assert problem.solution is not None
+    trace, best = problem.solution.trace, np.inf
+    points, values, bounds = [], [], []
+    for record in trace:
+        if record.violation <= 1e-6:
+            best = min(best, record.objective)
+        points.append(record.points)
+        values.append(best)
+        bounds.append(record.bound)
+    left.plot(points, values, label="best value", linewidth=1.2)
+    left.plot(points, bounds, label="lower bound of the cuts", linewidth=1.2)
+    left.set(title="maximum of posynomials, 14 variables", xlabel="points", ylabel="objective")
+    left.set_ylim(problem.value - 1.5, problem.value + 1.5)
+    gaps = np.maximum(np.array(values) - np.array(bounds), SMALLEST)
+    right.plot(points, gaps, label="hidden-bundle: certified gap", linewidth=1.2)
+    for method, limit in {"ippm-swsg": 4000, "prox-linear": 4000}.items():
+        other = box.problem()
+        other.solve(method, max_calls=limit)
+        assert other.solution is not None
+        low, seen = np.inf, []
+        for record in other.solution.trace:
+            low = min(low, record.objective) if record.violation <= 1e-6 else low
+            seen.append((record.points, max(low - problem.value, SMALLEST)))
+        where, error = np.array(seen).T
+        right.plot(where, error, label=f"{method}: error", linewidth=1.2)
+    right.set(title="the same", xlabel="points", yscale="log", xscale="log", ylabel="gap or error")
+    for axes, place in ((left, "upper right"), (right, "lower left")):
+        axes.title.set_fontsize(10)
+        axes.grid(alpha=0.3)
+        axes.legend(loc=place, fontsize=8)
+    return figure
+
+
 PICTURES: dict[str, Callable[[], Figure]] = {
     "auto": auto,
     "cone": cone,
     "interior-point": interior_point,
     "hidden-newton": hidden_newton,
+    "hidden-bundle": hidden_bundle,
     "prox-linear": prox_linear,
 }
 

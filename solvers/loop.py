@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from hcmodel.solvers.coordinates.protocol import Coordinates
 from hcmodel.solvers.oracle import CallsExhausted, Evaluation, Oracle, TimeExhausted
-from hcmodel.solvers.result import Record, Result, Termination
+from hcmodel.solvers.result import Record, Result, Termination, WeightedPoint
 from hcmodel.solvers.sets.domain import Domain
 
 FloatArray = NDArray[np.float64]
@@ -93,7 +93,8 @@ class Task:
     `geometry` holds the hidden coordinates, if there are any; `certified(point, multipliers)` says
     whether the point is shown to be good enough, or None where nothing can be shown. `settle` moves
     entries of a point that the others determine. `whole` is for methods that solve a convex program at
-    once, and `affords_hessian` says whether second derivatives are worth their price to them.
+    once, and `affords_hessian` says whether second derivatives are worth their price to them. `images`
+    gives, for methods that work in u, the coordinates and a set that contains their values.
     """
 
     oracle: Oracle
@@ -105,6 +106,7 @@ class Task:
     settle: Callable[[FloatArray], FloatArray] | None = None
     whole: WholeProgram | None = None
     affords_hessian: bool = False
+    images: Callable[[Evaluation], Any] | None = None
 
     def settled(self, x: FloatArray) -> FloatArray:
         """The point with entries that others determine, such as bounds of kinks, at their values."""
@@ -124,6 +126,8 @@ class State:
     residual: float = np.inf
     stop: Termination | None = None
     conflict: FloatArray | None = None
+    bound: float = -np.inf
+    weighted: tuple[WeightedPoint, ...] = ()
 
 
 S = TypeVar("S", bound=State)
@@ -237,6 +241,7 @@ def record_of(iteration: int, state: State, oracle: Oracle) -> Record:
         level=state.level,
         shift=state.shift,
         residual=state.residual,
+        bound=state.bound,
     )
 
 
@@ -252,12 +257,19 @@ def result_of(
     ended_well = termination in (
         Termination.CONVERGED,
         Termination.LEVEL_REACHED,
+        Termination.GAP_CLOSED,
         Termination.PROMISE_DONE,
         Termination.INFEASIBLE_STATIONARY,
     )
     if state is not None and ended_well:
         evaluation, multipliers = state.current, state.multipliers
-    conflict = state.conflict if state is not None else None
     return Result(
-        evaluation, multipliers, termination, iterations, task.oracle.calls, tuple(trace), conflict
+        evaluation,
+        multipliers,
+        termination,
+        iterations,
+        task.oracle.calls,
+        tuple(trace),
+        None if state is None else state.conflict,
+        () if state is None else state.weighted,
     )

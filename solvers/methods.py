@@ -58,7 +58,8 @@ class MethodEntry:
     """A row of the table. `complexity` counts oracle calls to accuracy ε, logarithms left out.
 
     `options` is the class of the method's options. `program` names the kind of convex program that a
-    direct method solves at once; such a method takes proven models only.
+    direct method solves at once; such a method takes proven models only. A method that `takes_cuts` works
+    in u itself and leaves a bound behind.
     """
 
     name: str
@@ -74,6 +75,7 @@ class MethodEntry:
     needs_no_rows: bool = False
     needs_coordinates: bool = False
     second_order: bool = False
+    takes_cuts: bool = False
     program: str | None = None
 
     def __getattribute__(self, name: str) -> Any:
@@ -133,6 +135,18 @@ METHODS: dict[str, MethodEntry] = {
             reference="ours; Drusvyatskiy and Paquette 2019 for the model",
             make_theory=None,
             second_order=True,
+        ),
+        MethodEntry(
+            name="hidden-bundle",
+            make=Later("first_order.hidden_bundle", "HiddenBundle"),
+            options=Later("first_order.hidden_bundle", "HiddenBundleOptions"),
+            summary="level method with cuts in hidden coordinates, which certify themselves",
+            assumptions="hidden coordinates, proven or declared; kinks are welcome",
+            complexity="ε⁻² log ε⁻¹, few points in practice",
+            reference="ours; Lemaréchal, Nemirovskii and Nesterov 1995 for the level method",
+            make_theory=None,
+            needs_coordinates=True,
+            takes_cuts=True,
         ),
         MethodEntry(
             name="sbl-star",
@@ -255,11 +269,12 @@ def minimize(
     settle: Callable[[FloatArray], FloatArray] | None = None,
     whole: WholeProgram | None = None,
     affords_hessian: bool = False,
+    images: Callable[[Evaluation], Any] | None = None,
 ) -> Result:
     """Minimise over a domain with a method of the table; usable without the modelling layer.
 
     With `rule="theory"` every parameter is the theorem's, from `constants`, and the tolerance is its ε.
-    `geometry`, `certified`, `settle` and `whole` are for methods that use more than an oracle
+    `geometry`, `certified`, `settle`, `whole` and `images` are for methods that use more than an oracle
     (`Task`).
     """
     entry = find_method(method)
@@ -290,6 +305,7 @@ def minimize(
         settle,
         whole,
         affords_hessian,
+        images,
     )
     first = domain.middle() if start is None else np.asarray(start, dtype=float)
     if first.shape != (domain.dimension,):

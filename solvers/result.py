@@ -21,9 +21,11 @@ class Termination(Enum):
     LEVEL_PASSED = (
         "a feasible point lies below the given optimal value, which is therefore too high"
     )
+    GAP_CLOSED = "the lower bound of the cuts has reached the value"
     PROMISE_DONE = "the iterations that the theorem asks for are done"
     STALLED = "no further progress is possible at this accuracy"
     INFEASIBLE_STATIONARY = "the violation has a stationary point above the tolerance"
+    CONTRADICTED = "a function lies below one of its cuts: it is not convex in these coordinates"
     UNBOUNDED = "the objective is unbounded"
     CALL_LIMIT = "the limit on oracle calls was reached"
     TIME_LIMIT = "the time limit was reached"
@@ -52,10 +54,19 @@ class Record:
 
 
 @dataclass(frozen=True)
+class WeightedPoint:
+    """A point of a bundle, and the weights of its cuts in a bound: of the objective and of each row."""
+
+    evaluation: Evaluation
+    objective: float
+    rows: FloatArray
+
+
+@dataclass(frozen=True)
 class Result:
     """`conflict` weighs the rows that keep the violation up when no feasible point was found.
 
-    `direction` is one in which a convex program has no minimum.
+    `direction` is one in which a convex program has no minimum. `weighted` are the points of a bundle whose cuts show a lower bound or a contradiction.
     """
 
     evaluation: Evaluation | None
@@ -66,6 +77,7 @@ class Result:
     trace: tuple[Record, ...]
     conflict: FloatArray | None = None
     direction: FloatArray | None = None
+    weighted: tuple[WeightedPoint, ...] = ()
 
     @property
     def point(self) -> FloatArray:

@@ -127,6 +127,8 @@ class MapTestOptions:
     # Lengths of the segments in u that are looked at, and by how much of it one may be bent.
     chords: tuple[float, ...] = (1.0, 0.1, 0.01)  # certificates
     straight: float = 1e-6  # certificates
+    # How far a function may lie below one of its cuts, relative to the terms.
+    cut: float = 1e-6  # derivatives by differences are exact to about 1e-8
     # The margin of comparisons, relative to the terms compared.
     undercut: float = 1e-7  # well above the rounding of any function
 

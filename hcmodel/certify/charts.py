@@ -100,6 +100,13 @@ def _linear(stack: Stack, x: FloatArray) -> SecondDerivatives:
     )
 
 
+def chart_of(form: Form, evaluation: Evaluation) -> Chart | None:
+    """The hidden coordinates of a form; None where it has none, or where they are singular."""
+    if not form.hidden:
+        return None
+    return plain_chart(form.domain) if form.map_geometry is None else map_chart(form, evaluation)
+
+
 def plain_chart(domain: Domain) -> Chart:
     """The form's own vector."""
     return Chart(PlainCoordinates(domain), domain)

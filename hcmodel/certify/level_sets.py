@@ -62,7 +62,7 @@ def level_ball(
     and "close" at points moved along the coordinates, so far that the level is about reached or less.
     """
     evaluation, multipliers = pair
-    center, level = chart.image(evaluation), _level(evaluation)
+    center, level = chart.image(evaluation), level_above(evaluation)
     known = [chart.bounds.half_spaces(center)]
     cuts = [_minorants(chart, evaluation, multipliers, center, level, rows=True)]
     if probing == "zero":
@@ -81,7 +81,8 @@ def level_ball(
     return None if radius is None else Ball(level, center, radius, halves, chart.hull)
 
 
-def _level(evaluation: Evaluation) -> float:
+def level_above(evaluation: Evaluation) -> float:
+    """A level a little above the value at a point; 0 without an objective."""
     if not evaluation.has_objective:
         return 0.0
     value = evaluation.objective
@@ -152,7 +153,7 @@ def _moved_minorants(
             point = form.domain.project(evaluation.point + share * move)
         else:
             point = inner.retract(evaluation.point, share * move)
-        level = _level(evaluation)
+        level = level_above(evaluation)
         found = _minorants(chart, oracle.at(point), multipliers, center, level, rows=False)
         if found is not None:
             return found
@@ -182,7 +183,7 @@ def _moves(
     size = 1.0
     if inner is not None:
         size = ENCLOSURE.longest * float(np.max(np.abs(chart.image(evaluation))))
-    rise = _level(evaluation) - evaluation.objective if evaluation.has_objective else 1.0
+    rise = level_above(evaluation) - evaluation.objective if evaluation.has_objective else 1.0
     curvature = np.einsum("ij,ik,kj->j", columns, hessian, columns)
     lengths = np.sqrt(2.0 * ENCLOSURE.rise * rise / np.maximum(curvature, TINY))
     steps = np.where(np.isfinite(lengths), np.minimum(lengths, size), size) * columns

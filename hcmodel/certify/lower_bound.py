@@ -32,7 +32,8 @@ class LowerBound:
     """A number that the objective, to be minimised, does not fall below at a feasible point.
 
     `conditions` say in words what this rests on, `points` how many evaluations it took,
-    `reference` where it was taken and `multipliers` with which weights of the rows.
+    `reference` where it was taken and `multipliers` with which weights of the rows. `kind` is how it was
+    found: by one minorant of the Lagrangian ("duality"), or by the cuts of a bundle.
     """
 
     value: float
@@ -41,6 +42,7 @@ class LowerBound:
     reference: FloatArray
     multipliers: FloatArray
     search: Search | None = field(default=None, repr=False, compare=False)
+    kind: str = "duality"
 
 
 def lower_bound(
@@ -148,14 +150,14 @@ def _result(
     if not np.isfinite(value) or (not trusted and contradicted(search)):
         return None
     reference, points = search.best.evaluation.point, search.oracle.calls.points
-    conditions = _conditions(search.form, search.chart, search.minorants[0].evaluation.point)
+    conditions = bound_conditions(search.form, search.chart, search.minorants[0].evaluation.point)
     if search.among_doubles:
         reach = SEARCH.largest_logarithm
         conditions += (f"variables without bounds are between e^-{reach:g} and e^{reach:g}",)
     return LowerBound(value, conditions, points, reference, search.best.multipliers, search)
 
 
-def _conditions(form: Form, chart: Chart, point: FloatArray) -> tuple[str, ...]:
+def bound_conditions(form: Form, chart: Chart, point: FloatArray) -> tuple[str, ...]:
     """What a bound rests on, in words."""
     if form.proof is not None:
         return (f"proven hidden convex in {', '.join(form.coordinate_names())}",)

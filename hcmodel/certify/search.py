@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hcmodel.certify.certificate_options import SEARCH
-from hcmodel.certify.charts import Chart, map_chart, plain_chart
+from hcmodel.certify.charts import Chart, chart_of
 from hcmodel.certify.level_sets import Ball, level_ball
 from hcmodel.certify.newton_steps import (
     constrained_step,
@@ -118,11 +118,7 @@ class Search:
     @staticmethod
     def of(form: Form, oracle: Oracle, evaluation: Evaluation) -> Search | None:
         """None for a form without hidden coordinates, or where they are singular."""
-        chart: Chart | None = None
-        if form.hidden and form.map_geometry is None:
-            chart = plain_chart(form.domain)
-        elif form.hidden:
-            chart = map_chart(form, evaluation)
+        chart = chart_of(form, evaluation)
         return None if chart is None else Search(form, oracle, chart)
 
     @property

@@ -176,10 +176,10 @@ def _certificate(status: Status, forms: Forms, evidence: Evidence, known: bool) 
         conditions = ("global if the model is hidden convex",)
     evaluation, bound, back = evidence.evaluation, evidence.bound, forms.sign.value_back
     if status is Status.INFEASIBLE and evidence.conflict is not None:
-        kind, conditions = "duality", evidence.conflict.conditions
+        kind, conditions = evidence.conflict.kind, evidence.conflict.conditions
     elif evaluation is not None and status not in NOWHERE:
         if bound is not None:
-            kind, conditions = "duality", bound.conditions
+            kind, conditions = bound.kind, bound.conditions
             lower, gap = back(bound.value), evaluation.objective - bound.value
         elif evidence.domination is not None:
             kind, gap = "gradient-domination", evidence.domination

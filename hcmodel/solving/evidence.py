@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hcmodel.certify.conflicts import irreducible_conflict
+from hcmodel.certify.cut_bounds import cut_bound, cut_conflict
 from hcmodel.certify.descent import Descent, Run, falling_path
 from hcmodel.certify.lower_bound import (
     LowerBound,
@@ -258,9 +259,22 @@ def _bound(
     request: SolveRequest,
     certifier: Certifier | None,
 ) -> LowerBound | None:
-    """The best lower bound; at kinks that no linear row expresses, one from the cone program."""
+    """The best lower bound; at kinks that no linear row expresses, one from the cone program.
+
+    The cuts of a bundle show one without another evaluation. Where they are not good enough, a search
+    from the point may be, but not with black boxes: it takes second derivatives.
+    """
+    from_cuts = None
+    if outcome.form is hidden and outcome.result.weighted:
+        from_cuts = cut_bound(hidden, outcome.result.weighted)
+        allowed = gap_allowed(evaluation.objective, request.tolerance)
+        shown = from_cuts is not None and evaluation.objective - from_cuts.value <= allowed
+        if shown or hidden.compiled.has_black_boxes:
+            return from_cuts
     best = _searched_bound(hidden, outcome, evaluation, pair, request.tolerance, certifier)
     target = gap_allowed(evaluation.objective, request.tolerance)
+    if from_cuts is not None and (best is None or best.value <= from_cuts.value):
+        best = from_cuts
     good = best is not None and evaluation.objective - best.value <= target
     if good or not hidden.stack.kinked or outcome.result.termination in OUT_OF_TIME:
         return best
@@ -311,6 +325,8 @@ def _searched_bound(
 
 def _conflict(forms: Forms, hidden: Form, outcome: Outcome) -> LowerBound | None:
     """A proof in hidden coordinates that no feasible point exists."""
+    if outcome.form is hidden and outcome.result.conflict is not None and outcome.result.weighted:
+        return cut_conflict(hidden, outcome.result.weighted)
     if outcome.form is hidden:
         there = hidden.oracle().at(outcome.result.point)
         weights = outcome.result.conflict

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
+from hcmodel.certify.charts import chart_of
 from hcmodel.errors import ModelError
 from hcmodel.reductions.forms import Form, Forms
 from hcmodel.reductions.reduction import Claim, Refusal
@@ -137,6 +139,7 @@ def _run_stage(
             settle=stage.form.settle,
             whole=whole,
             affords_hessian=whole is not None and stage.form.affords_hessian,
+            images=functools.partial(chart_of, stage.form) if stage.entry.takes_cuts else None,
         )
     except ValueError as error:
         # a constant is missing or does not fit the theorem, or a backend does not fit the program

@@ -150,6 +150,8 @@ def _named(entry: MethodEntry, forms: Forms, hidden: Form | None, options: Any) 
                 "(problem.analyze() says why) and none are declared; declare them with hidden=[…], or "
                 "use method='prox-linear'"
             )
+        if entry.takes_cuts:
+            return [Stage(entry, hidden, known_coordinates(hidden), options)]
         return _newton(hidden, options)
     smooth = entry.needs_smooth or entry.second_order
     return [Stage(entry, forms.lifted if smooth else forms.written, "as asked for", options)]

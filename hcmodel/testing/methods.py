@@ -31,6 +31,7 @@ LIMITS = (1, 2, 3, 5, 8, 20)
 ENDS = (
     Termination.CONVERGED,
     Termination.LEVEL_REACHED,
+    Termination.GAP_CLOSED,
     Termination.STALLED,
     Termination.PROMISE_DONE,
 )

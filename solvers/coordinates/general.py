@@ -18,7 +18,14 @@ from numpy.typing import NDArray
 from hcmodel.solvers.algebra.hessians import Hessian, as_dense
 from hcmodel.solvers.algebra.symmetric import to_matrix, to_vector
 from hcmodel.solvers.coordinates.frame import Frame
-from hcmodel.solvers.coordinates.newton import RETRACTION, SEARCH, WAYPOINTS, Target, newton
+from hcmodel.solvers.coordinates.newton import (
+    ATTEMPT,
+    RETRACTION,
+    SEARCH,
+    WAYPOINTS,
+    Target,
+    newton,
+)
 from hcmodel.solvers.coordinates.plain import PlainCoordinates
 from hcmodel.solvers.coordinates.protocol import Coordinates, SecondDerivatives
 from hcmodel.solvers.coordinates.tangent import Tangent, tangent_directions
@@ -140,10 +147,12 @@ class MapCoordinates:
         basis, hessian = self._basis, as_dense(second(-slope))
         return np.asarray(basis @ (basis.T @ hessian @ basis) @ basis.T)
 
-    def inverse(self, image: FloatArray, start: FloatArray) -> FloatArray | None:
+    def inverse(
+        self, image: FloatArray, start: FloatArray, *, thorough: bool = True
+    ) -> FloatArray | None:
         """By Newton's method from the start, or along the way from its image where that fails."""
-        found = newton(self._target(image, start), start, SEARCH)
-        if found is not None:
+        found = newton(self._target(image, start), start, SEARCH if thorough else ATTEMPT)
+        if found is not None or not thorough:
             return found
         first, current = self.image(start), start
         for share in np.linspace(0.0, 1.0, WAYPOINTS + 1)[1:]:

@@ -157,7 +157,9 @@ class LogCoordinates:
             return hessian.shifted(more)
         return np.asarray(hessian + np.diag(more))
 
-    def inverse(self, image: FloatArray, start: FloatArray) -> FloatArray | None:
+    def inverse(
+        self, image: FloatArray, start: FloatArray, *, thorough: bool = True
+    ) -> FloatArray | None:
         x = from_logarithms(image, self.logs)
         return x if np.isfinite(x).all() else None
 

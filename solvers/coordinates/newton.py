@@ -40,6 +40,8 @@ class NewtonRules:
 RETRACTION = NewtonRules()
 # A search from farther away, whose result has to be exact.
 SEARCH = NewtonRules(iterations=30, accepted=1e-12, halvings=8, whole=True)  # tests of the analysis
+# One of many attempts, whose failure leads to a shorter one.
+ATTEMPT = NewtonRules(iterations=8, whole=True)  # tests/benchmarks/black_boxes.py
 # The parts of the way that a search goes in turn where it fails at once.
 WAYPOINTS = 8  # tests of the analysis
 

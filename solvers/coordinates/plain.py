@@ -39,7 +39,9 @@ class PlainCoordinates:
     ) -> Hessian:
         return second(None)
 
-    def inverse(self, image: FloatArray, start: FloatArray) -> FloatArray | None:
+    def inverse(
+        self, image: FloatArray, start: FloatArray, *, thorough: bool = True
+    ) -> FloatArray | None:
         return image
 
     def frame(self, evaluation: Evaluation, curvature: Hessian | None = None) -> Frame:

@@ -55,8 +55,13 @@ class Coordinates(Protocol):
     ) -> Hessian:
         """B of a function with this gradient, as a matrix over x."""
 
-    def inverse(self, image: FloatArray, start: FloatArray) -> FloatArray | None:
-        """A point near `start`, not necessarily in X, that c sends to `image`; None if none is found."""
+    def inverse(
+        self, image: FloatArray, start: FloatArray, *, thorough: bool = True
+    ) -> FloatArray | None:
+        """A point near `start`, not necessarily in X, that c sends to `image`; None if none is found.
+
+        Unless `thorough`, the search ends after a few steps, for callers that try a nearer image then.
+        """
 
     # ---- steps
 

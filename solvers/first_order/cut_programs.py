@@ -1,0 +1,258 @@
+"""The two programs of a bundle method in hidden coordinates: a lower bound, and the next point.
+
+Over the cuts of a bundle and a set V that contains the image of the domain,
+
+    bound:   minimise t   s.t.  cuts of the objective <= t, cuts of the rows <= 0, v in V
+    level:   project u    onto  cuts of the objective <= level, cuts of the rows <= 0, v in V
+
+The first is a linear program where V is a polyhedron (HiGHS), the second a quadratic one (Clarabel).
+Where V is unbounded, both are restricted to a box around u; the bound holds without it as soon as no
+side of the box has a multiplier.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Protocol
+
+import numpy as np
+import scipy
+from numpy.typing import NDArray
+
+from hcmodel.solvers.coordinates.protocol import Coordinates
+from hcmodel.solvers.first_order.cuts import OBJECTIVE, Bundle, CutPoint
+from hcmodel.solvers.qp import (
+    ConeBackend,
+    ConeBlock,
+    ConeKind,
+    ConeOptions,
+    ConeProgram,
+    ConeStatus,
+    QPBackend,
+    QuadraticProgram,
+    cone_program,
+    make_cone_backend,
+)
+from hcmodel.solvers.qp.program import StepRows
+from hcmodel.solvers.sets.cone_programs import shifted
+from hcmodel.solvers.sets.domain import FARTHEST, Domain
+
+FloatArray = NDArray[np.float64]
+Marks = NDArray[np.bool_]
+
+KINDS = {"zero": ConeKind.ZERO, "psd": ConeKind.PSD_TRIANGLE}
+
+
+class HiddenSet(Protocol):
+    """Coordinates u = c(x), a set V that contains their values, and normals of the plane of these."""
+
+    @property
+    def coordinates(self) -> Coordinates: ...
+    @property
+    def bounds(self) -> Domain: ...
+    @property
+    def normals(self) -> FloatArray:
+        """Columns that are orthogonal to all differences of images; empty where there are none."""
+
+
+@dataclass(frozen=True)
+class Region:
+    """V around a point u in units of `metric`, and the sides of the box that stand for infinity."""
+
+    center: FloatArray
+    metric: FloatArray
+    rows: StepRows
+    equality: FloatArray
+    below: Marks
+    above: Marks
+
+    @staticmethod
+    def around(where: HiddenSet, center: FloatArray, metric: FloatArray, reach: float) -> Region:
+        rows = shifted(where.bounds.cone_rows(), center, metric)
+        below, above = rows.lower < -FARTHEST, rows.upper > FARTHEST
+        box = replace(
+            rows,
+            lower=np.where(below, -reach, rows.lower),
+            upper=np.where(above, reach, rows.upper),
+        )
+        normals = where.normals.T if where.normals.size else np.zeros((0, center.size))
+        return Region(center, metric, box, normals * metric, below, above)
+
+    @property
+    def is_open(self) -> bool:
+        return bool(self.below.any() or self.above.any())
+
+
+@dataclass(frozen=True)
+class Bound:
+    """The answer of the first program: its value and point, and the weights that show it.
+
+    `weights` has one entry for each cut, `equalities` one for each equality row. `whole` says that the
+    value bounds the functions over all of V and not only over the box. `conflict` says that the rows
+    contradict each other: then the weights prove it and there is no value.
+    """
+
+    value: float
+    point: FloatArray
+    weights: FloatArray
+    equalities: FloatArray
+    whole: bool
+    conflict: bool = False
+
+    def row_multipliers(self, bundle: Bundle, count: int) -> FloatArray:
+        """The multipliers of all rows, inequalities first."""
+        rows = bundle.owners != OBJECTIVE
+        sums = np.bincount(bundle.owners[rows], weights=self.weights[rows], minlength=count)
+        return np.concatenate([sums, self.equalities])
+
+
+@dataclass(frozen=True)
+class _Rows:
+    """matrix @ w <= offset, and equal @ w = target, in units of the region; rows have length 1."""
+
+    matrix: FloatArray
+    offset: FloatArray
+    sizes: FloatArray
+    equal: FloatArray
+    target: FloatArray
+    equal_sizes: FloatArray
+
+
+def _rows(bundle: Bundle, affine: CutPoint, region: Region, limits: FloatArray) -> _Rows:
+    """Cuts <= limits, and the equalities as they are at one point."""
+    matrix = bundle.slopes * region.metric
+    sizes = _lengths(matrix)
+    offset = limits - bundle.constants - bundle.slopes @ region.center
+    first = affine.evaluation.inequalities
+    equal = affine.row_slopes[first:] * region.metric
+    values = affine.evaluation.rows[first:] + affine.row_slopes[first:] @ (
+        region.center - affine.image
+    )
+    lengths = _lengths(equal)
+    return _Rows(
+        matrix / sizes[:, None],
+        offset / sizes,
+        sizes,
+        np.vstack([equal / lengths[:, None], region.equality]),
+        np.concatenate([-values / lengths, np.zeros(region.equality.shape[0])]),
+        lengths,
+    )
+
+
+def _lengths(matrix: FloatArray) -> FloatArray:
+    found = np.linalg.norm(matrix, axis=1)
+    return np.asarray(np.where(found > 0, found, 1.0))
+
+
+class CutPrograms:
+    """Solves the two programs, with backends that are kept for the run."""
+
+    def __init__(self, qp: QPBackend, tolerance: float) -> None:
+        self._qp = qp
+        self._options = ConeOptions(tolerance=tolerance)
+        self._linear: ConeBackend = make_cone_backend("highs")
+        self._general: ConeBackend = make_cone_backend()
+
+    def bound(self, bundle: Bundle, affine: CutPoint, region: Region) -> Bound | None:
+        """The least value of the cuts; None where the backend finds no answer."""
+        objective = bundle.owners == OBJECTIVE
+        rows = _rows(bundle, affine, region, np.zeros(bundle.size))
+        reference = float(affine.evaluation.objective)
+        unit = float(np.median(rows.sizes[objective])) if objective.any() else 1.0
+        height = np.where(objective, -unit / rows.sizes, 0.0)
+        offset = rows.offset + np.where(objective, reference / rows.sizes, 0.0)
+        program = _linear_program(rows, height, offset, region)
+        backend = self._linear if self._linear.fits(program) else self._general
+        answer = backend.solve(program, self._options)
+        conflict = answer.status is ConeStatus.INFEASIBLE
+        if not (answer.usable or conflict):
+            return None
+        equal = rows.target.size
+        scale = 1.0 if conflict else unit
+        weights = scale * answer.dual[equal : equal + bundle.size] / rows.sizes
+        sides = answer.dual[equal + bundle.size :][: _side_count(region)]
+        own = rows.equal_sizes.size
+        held = np.concatenate(
+            [region.above[_finite(region.rows.upper)], region.below[_finite(region.rows.lower)]]
+        )
+        size = max(float(np.max(np.abs(answer.dual), initial=0.0)), 1.0)
+        point = region.center + region.metric * answer.primal[:-1]
+        return Bound(
+            value=np.inf if conflict else reference + unit * float(answer.primal[-1]),
+            point=point,
+            weights=np.maximum(weights, 0.0),
+            equalities=scale * answer.dual[:own] / rows.equal_sizes,
+            whole=not (np.abs(sides[held]) > self._options.tolerance * size).any(),
+            conflict=conflict,
+        )
+
+    def projection(
+        self, bundle: Bundle, affine: CutPoint, region: Region, level: float
+    ) -> tuple[FloatArray, FloatArray] | None:
+        """The point nearest to the region's centre where the cuts are low enough, and their weights.
+
+        An infinite level asks for the rows alone.
+        """
+        chosen = np.ones(bundle.size, dtype=bool)
+        if not np.isfinite(level):
+            chosen = bundle.owners != OBJECTIVE
+        limits = np.where(bundle.owners == OBJECTIVE, level, 0.0)
+        rows = _rows(bundle, affine, region, np.where(chosen, limits, 0.0))
+        size = region.center.size
+        matrix, offset = rows.matrix[chosen], rows.offset[chosen]
+        program = QuadraticProgram(
+            np.ones(size), np.zeros(size), matrix, offset, rows.equal, rows.target, region.rows
+        )
+        answer = self._qp.solve(program)
+        if not answer.usable:
+            return None
+        weights = np.zeros(bundle.size)
+        weights[chosen] = answer.inequality_multipliers[: offset.size]
+        return region.center + region.metric * answer.step, weights
+
+
+def _finite(bounds: FloatArray) -> NDArray[np.intp]:
+    return np.flatnonzero(np.isfinite(bounds))
+
+
+def _side_count(region: Region) -> int:
+    return _finite(region.rows.upper).size + _finite(region.rows.lower).size
+
+
+def _linear_program(
+    rows: _Rows, height: FloatArray, offset: FloatArray, region: Region
+) -> ConeProgram:
+    """minimise τ over (w, τ); blocks: equalities, cuts, sides of the box, the cones of V."""
+    size = region.center.size
+    upper, lower = _finite(region.rows.upper), _finite(region.rows.lower)
+    equalities, cuts = rows.target.size, offset.size
+    first, sides = equalities + cuts, equalities + cuts + upper.size
+    dense = np.zeros((sides + lower.size, size + 1))
+    dense[:equalities, :size] = rows.equal
+    dense[equalities:first, :size] = rows.matrix
+    dense[equalities:first, size] = height
+    dense[np.arange(first, sides), upper] = 1.0
+    dense[np.arange(sides, sides + lower.size), lower] = -1.0
+    matrix = scipy.sparse.csc_matrix(dense)
+    offsets = [rows.target, offset, region.rows.upper[upper], -region.rows.lower[lower]]
+    kinds = [
+        ConeBlock(ConeKind.ZERO, equalities),
+        ConeBlock(ConeKind.NONNEGATIVE, cuts + upper.size + lower.size),
+    ]
+    if region.rows.cones:
+        blocks = [_widened(-cone.matrix) for cone in region.rows.cones]
+        matrix = scipy.sparse.vstack([matrix, *blocks], format="csc")
+        offsets += [cone.offset for cone in region.rows.cones]
+        kinds += [ConeBlock(KINDS[cone.kind], cone.offset.size) for cone in region.rows.cones]
+    linear = np.zeros(size + 1)
+    linear[-1] = 1.0
+    return cone_program(
+        linear, matrix, np.concatenate(offsets), [kind for kind in kinds if kind.size]
+    )
+
+
+def _widened(matrix: scipy.sparse.csr_array) -> scipy.sparse.csr_array:
+    """With a column of zeros for τ."""
+    narrow = scipy.sparse.csr_array(matrix)
+    parts = (narrow.data, narrow.indices, narrow.indptr)
+    return scipy.sparse.csr_array(parts, shape=(narrow.shape[0], narrow.shape[1] + 1))

@@ -1,0 +1,169 @@
+"""Cuts in hidden coordinates: linear functions that lie below the objective and the rows everywhere.
+
+With u = c(x), s a sub-gradient of H = F∘c⁻¹ at u_k and H convex,
+
+    H(v) >= H(u_k) + s·(v − u_k)   for every v in U.
+
+`Bundle` holds such cuts of the objective and of the inequalities. Equalities are affine in u, so that
+their values and slopes at one point say all.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import scipy
+from numpy.typing import NDArray
+
+from hcmodel.solvers.coordinates.protocol import Coordinates
+from hcmodel.solvers.oracle import Evaluation
+
+FloatArray = NDArray[np.float64]
+IndexArray = NDArray[np.intp]
+
+# The owner of a cut of the objective; cuts of rows are owned by the number of their row.
+OBJECTIVE = -1
+
+
+@dataclass(frozen=True)
+class CutPoint:
+    """A point that was evaluated: its image u, and the slopes by u of the objective and of all rows."""
+
+    evaluation: Evaluation
+    image: FloatArray
+    slope: FloatArray
+    row_slopes: FloatArray
+
+    @functools.cached_property
+    def violation(self) -> float:
+        """The relative violation of the rows."""
+        return self.evaluation.relative_violation
+
+    def charged(self, multipliers: FloatArray) -> float:
+        """The objective, with violations charged by multipliers."""
+        if self.violation == 0:
+            return self.evaluation.objective
+        prices = np.abs(multipliers) @ self.evaluation.violations
+        return self.evaluation.objective + float(prices)
+
+
+def cut_point(coordinates: Coordinates, evaluation: Evaluation) -> CutPoint | None:
+    """The point with its slopes; None where it has none, so that nothing follows from it."""
+    if not (evaluation.finite and evaluation.differentiable):
+        return None
+    gradients = np.vstack([evaluation.gradient[None, :], _dense(evaluation.jacobian)])
+    slopes = coordinates.slopes(evaluation.point, gradients)
+    image = coordinates.image(evaluation.point)
+    if slopes is None or not (np.isfinite(slopes).all() and np.isfinite(image).all()):
+        return None
+    return CutPoint(evaluation, image, slopes[0], slopes[1:])
+
+
+@dataclass(frozen=True)
+class Bundle:
+    """Cuts slope·v + constant of the objective and of the inequalities, one entry of each array a cut.
+
+    `owners` says of which function, `sources` at which of the `points`, and `ages` for how many
+    iterations a cut has had no weight. `best` is kept among the points whatever becomes of its cuts.
+    """
+
+    points: tuple[CutPoint, ...]
+    slopes: FloatArray
+    constants: FloatArray
+    owners: IndexArray
+    sources: IndexArray
+    ages: IndexArray
+
+    @staticmethod
+    def of(point: CutPoint) -> Bundle:
+        none = np.zeros(0, dtype=np.intp)
+        empty = Bundle((), np.zeros((0, point.image.size)), np.zeros(0), none, none, none)
+        return empty.extended(point)
+
+    @property
+    def size(self) -> int:
+        return self.constants.size
+
+    @property
+    def last(self) -> CutPoint:
+        return self.points[-1]
+
+    def extended(self, point: CutPoint) -> Bundle:
+        """With the cuts of a new point."""
+        evaluation = point.evaluation
+        count = evaluation.inequalities
+        slopes = np.vstack([point.slope[None, :], point.row_slopes[:count]])
+        values = np.concatenate([[evaluation.objective], evaluation.rows[:count]])
+        owners = np.arange(OBJECTIVE, count)
+        return Bundle(
+            (*self.points, point),
+            np.vstack([self.slopes, slopes]),
+            np.concatenate([self.constants, values - slopes @ point.image]),
+            np.concatenate([self.owners, owners]),
+            np.concatenate([self.sources, np.full(owners.size, len(self.points))]),
+            np.concatenate([self.ages, np.zeros(owners.size, dtype=np.intp)]),
+        )
+
+    def aged(self, used: NDArray[np.bool_]) -> Bundle:
+        """One iteration later, in which only the cuts `used` had a weight."""
+        return replace(self, ages=np.where(used, 0, self.ages + 1))
+
+    def thinned(self, most: int, least_age: int, keep: Sequence[CutPoint]) -> Bundle:
+        """Without the cuts that have been idle longest, down to `most` of them where that is allowed.
+
+        Cuts younger than `least_age` stay, and so do the points `keep` and the last one.
+        """
+        surplus = self.size - most
+        idle = np.flatnonzero(self.ages >= least_age)
+        if surplus <= 0 or not idle.size:
+            return self
+        order = idle[np.argsort(-self.ages[idle], kind="stable")]
+        stay = np.ones(self.size, dtype=bool)
+        stay[order[:surplus]] = False
+        wanted = {id(point) for point in (*keep, self.last)}
+        used = np.zeros(len(self.points), dtype=bool)
+        used[self.sources[stay]] = True
+        used |= np.array([id(point) in wanted for point in self.points])
+        places = np.cumsum(used) - 1
+        return Bundle(
+            tuple(point for point, kept in zip(self.points, used, strict=True) if kept),
+            self.slopes[stay],
+            self.constants[stay],
+            self.owners[stay],
+            places[self.sources[stay]],
+            self.ages[stay],
+        )
+
+    def above(self, points: Sequence[CutPoint]) -> float:
+        """By how much a cut exceeds its function at a point, relative to the terms; 0 if none does.
+
+        More than rounding shows that the functions are not convex in these coordinates, or that a
+        slope is wrong.
+        """
+        if not points:
+            return 0.0
+        images = np.array([point.image for point in points])
+        functions = [[p.evaluation.objective, *p.evaluation.rows] for p in points]
+        values = np.array(functions)[:, self.owners + 1].T
+        excess = self.slopes @ images.T + self.constants[:, None] - values
+        terms = np.abs(self.slopes) @ np.abs(images.T) + np.abs(self.constants)[:, None]
+        terms += np.abs(values) + np.finfo(float).tiny
+        return float(np.max(excess / terms, initial=0.0))
+
+
+def bent_equalities(first: CutPoint, second: CutPoint) -> float:
+    """How far equalities are from affine between two points, relative to the terms."""
+    one, other = first.evaluation, second.evaluation
+    count = one.inequalities
+    change = first.row_slopes[count:] * (second.image - first.image)
+    miss = np.abs(one.rows[count:] + change.sum(axis=1) - other.rows[count:])
+    terms = np.abs(one.rows[count:]) + np.abs(change).sum(axis=1) + one.magnitudes[count:]
+    return float(np.max(miss / terms, initial=0.0))
+
+
+def _dense(matrix: Any) -> FloatArray:
+    return np.asarray(matrix.toarray() if scipy.sparse.issparse(matrix) else matrix)

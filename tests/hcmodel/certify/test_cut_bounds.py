@@ -1,0 +1,92 @@
+"""Certificates of kind `cuts`: black boxes with kinks whose optima are known."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import autograd.numpy as anp
+import numpy as np
+import pytest
+
+import hcmodel as hc
+from hcmodel.certify.cut_bounds import cut_bound
+from tests.problems.black_boxes import (
+    chebyshev_rosenbrock,
+    least_squares_box,
+    random_box,
+)
+
+
+def checked(problem: hc.Problem, optimum: float, points: int) -> None:
+    problem.solve("hidden-bundle")
+    solution = problem.solution
+    assert solution.status == "optimal"
+    assert solution.certificate.kind == "cuts"
+    assert solution.certificate.lower_bound <= optimum + 1e-12 * max(1.0, abs(optimum))
+    assert abs(solution.value - optimum) <= 2e-6 * max(1.0, abs(optimum))
+    assert solution.oracle_calls.points <= points
+
+
+def test_the_paper_s_kinked_example_takes_few_points() -> None:
+    checked(least_squares_box(), 0.15, 40)
+
+
+def test_chebyshev_rosenbrock_is_certified() -> None:
+    checked(chebyshev_rosenbrock(5), 0.0, 60)
+
+
+@pytest.mark.parametrize("seed", [0, 10])
+def test_bounds_of_random_black_boxes_are_not_above_the_optimum(seed: int) -> None:
+    problem, optimum = random_box(seed)
+    checked(problem, optimum, 60)
+
+
+def sharp(x):
+    return anp.max(anp.array([x[0] + x[1], 1 / (x[0] * x[1]), x[0] / x[1]]))
+
+
+def test_positive_variables_without_bounds_have_a_bound_too() -> None:
+    x = hc.Variable(2, name="x", pos=True, start=[3.0, 0.5])
+    problem = hc.Problem(hc.Minimize(hc.function(sharp, x)), hidden=[hc.log(x)])
+    optimum = 4 ** (1 / 3)  # x = y and 2x = 1/x²
+    checked(problem, optimum, 60)
+
+
+def test_weights_of_any_kind_give_no_bound_above_the_optimum() -> None:
+    problem, optimum = random_box(1)
+    problem.solve("hidden-bundle")
+    form = problem.forms().hidden()
+    assert form is not None
+    oracle, generator = form.oracle(), np.random.default_rng(0)
+    points = [oracle.at(form.domain.sample(generator)) for _ in range(6)]
+    from hcmodel.solvers.result import WeightedPoint
+
+    weighted = [
+        WeightedPoint(each, float(generator.random()), generator.random(each.rows.size))
+        for each in points
+    ]
+    bound = cut_bound(form, weighted)
+    assert bound is not None
+    assert bound.value <= optimum
+    assert cut_bound(form, [replace(each, objective=0.0) for each in weighted]) is None
+
+
+def test_a_map_that_does_not_fit_is_not_believed() -> None:
+    x = hc.Variable(2, name="x", bounds=(0.1, 3), start=[2.5, 0.3])
+    wavy = hc.function(lambda x: anp.max(anp.sin(3 * x)) + anp.sum(x) / 10, x)
+    problem = hc.Problem(hc.Minimize(wavy), hidden=[hc.log(x)])
+    problem.solve("hidden-bundle")
+    assert problem.status != "optimal"
+    assert problem.solution.certificate.kind != "cuts"
+
+
+def test_contradicting_rows_are_proven_infeasible_by_their_cuts() -> None:
+    x = hc.Variable(2, name="x", bounds=(0.1, 10), start=[1.0, 2.0])
+    rows = [
+        (hc.function(sharp, x) <= 1.2).named("low"),
+        (hc.function(lambda x: x[0] ** 2, x) <= 50).named("wide"),
+    ]
+    problem = hc.Problem(hc.Minimize(hc.sum(x)), rows, hidden=[hc.log(x)])
+    problem.solve("hidden-bundle")
+    assert problem.status == "infeasible"
+    assert problem.solution.conflict == ("low",)
