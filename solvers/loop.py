@@ -271,5 +271,5 @@ def result_of(
         task.oracle.calls,
         tuple(trace),
         None if state is None else state.conflict,
-        () if state is None else state.weighted,
+        weighted=() if state is None else state.weighted,
     )

@@ -66,7 +66,8 @@ class WeightedPoint:
 class Result:
     """`conflict` weighs the rows that keep the violation up when no feasible point was found.
 
-    `direction` is one in which a convex program has no minimum. `weighted` are the points of a bundle whose cuts show a lower bound or a contradiction.
+    `direction` is one in which a convex program has no minimum. `weighted` are the points of a
+    bundle whose cuts show a lower bound or a contradiction.
     """
 
     evaluation: Evaluation | None
