@@ -92,7 +92,8 @@ def nearest(
 ) -> FloatArray:
     """A point of the box X whose image is nearer to `goal`, by Gauss and Newton's method with bounds."""
     lower, upper = coordinates.domain.entry_bounds()
-    x, miss = start, (goal - coordinates.image(start)) / metric
+    x = start
+    miss: FloatArray = (goal - coordinates.image(start)) / metric
     for _ in range(RULES.iterations):
         tangent = coordinates.tangent(x)
         sizes = np.max(np.abs(tangent.directions), axis=0)
@@ -107,7 +108,7 @@ def nearest(
         step = tangent.directions[:, free] @ found.x
         before, share = float(np.linalg.norm(miss)), 1.0
         for _ in range(RULES.halvings):
-            there = np.clip(x + share * step, lower, upper)
+            there: FloatArray = np.clip(x + share * step, lower, upper)
             left = (goal - coordinates.image(there)) / metric
             if float(np.linalg.norm(left)) < before:
                 break
