@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import os
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
 from tests.docs.code_blocks import differences, examples, matches, updated
+from tests.processes import run_python
 
 ROOT = Path(__file__).parents[2]
 RUNNER = Path(__file__).with_name("code_blocks.py")
@@ -23,15 +21,7 @@ def test_pages_with_code_are_found():
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
 def test_blocks_print_what_the_page_shows(page, tmp_path):
     # A process of its own: pages add atoms and methods to the tables, and write files.
-    path = os.pathsep.join([str(ROOT), os.environ.get("PYTHONPATH", "")])
-    done = subprocess.run(
-        [sys.executable, str(RUNNER), str(page)],
-        cwd=tmp_path,
-        env={**os.environ, "PYTHONPATH": path, "PYTHONIOENCODING": "utf-8"},
-        capture_output=True,
-        encoding="utf-8",
-        check=False,
-    )
+    done = run_python([str(RUNNER), str(page)], tmp_path)
     hint = f"{page.name} shows another output; see tests/docs/code_blocks.py --update\n"
     assert done.returncode == 0, hint + done.stdout + done.stderr
 

@@ -45,6 +45,7 @@ if __name__ == "__main__":
     sys.path.insert(0, str(ROOT))
 
 from tests.docs.code_blocks import FENCE, matches  # noqa: E402
+from tests.processes import run_python  # noqa: E402
 
 DOCS = ROOT / "docs"
 LANGUAGE, TUTORIAL, COMING_FROM = (
@@ -210,6 +211,10 @@ def replay(page: str, folder: Path) -> list[Command]:
 
 
 def _run(command: str, folder: Path, last: int) -> tuple[str, int]:
+    words = shlex.split(command)
+    if words[0] == "hcmodel" and shlex.join(words) == command:  # nothing that a shell would expand
+        own = run_python(["-m", *words], folder, together=True)
+        return own.stdout, own.returncode
     python = shlex.quote(sys.executable)
     prelude = f'hcmodel() {{ {python} -m hcmodel "$@"; }}; (exit {last}); '
     path = os.pathsep.join([str(ROOT), os.environ.get("PYTHONPATH", "")])

@@ -8,13 +8,12 @@ and Λ and τ of Fig. 6 are not printed there; the script says what it takes.
 from __future__ import annotations
 
 import math
-import os
 import re
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
+
+from tests.processes import Finished, run_python
 
 pytest.importorskip("matplotlib")
 
@@ -23,18 +22,11 @@ SCRIPT = ROOT / "examples" / "paper" / "reproduce.py"
 PICTURES = ROOT / "docs" / "pictures"
 
 
-def reproduce(*arguments: str) -> subprocess.CompletedProcess[str]:
-    path = os.pathsep.join([str(ROOT), os.environ.get("PYTHONPATH", "")])
-    return subprocess.run(
-        [sys.executable, str(SCRIPT), *arguments],
-        env={**os.environ, "PYTHONPATH": path, "PYTHONIOENCODING": "utf-8"},
-        capture_output=True,
-        encoding="utf-8",
-        check=False,
-    )
+def reproduce(*arguments: str) -> Finished:
+    return run_python([str(SCRIPT), *arguments], ROOT)
 
 
-def rows_of(done: subprocess.CompletedProcess[str]) -> dict[str, str]:
+def rows_of(done: Finished) -> dict[str, str]:
     """Column `ours` by quantity."""
     assert done.returncode == 0, done.stderr
     header, rule, *lines = done.stdout.splitlines()
