@@ -196,10 +196,8 @@ def _refute_row(
 ) -> Segment | None:
     """Test one row on points where its sides are equal, and on the middles of pairs."""
     hidden = points[0].map
-    found = [
-        on_row for point in points[: 2 * count] if (on_row := onto_row(point, row)) is not None
-    ]
-    on_surface = found[:count]
+    moved = (onto_row(point, row) for point in points[: 2 * count])
+    on_surface = list(itertools.islice((point for point in moved if point is not None), count))
     bends = [b for point in on_surface if (b := bend(point, row, equality=equality)) is not None]
     bends.sort(key=lambda each: each.score)
     lowest.extend(each.score for each in bends[:1])

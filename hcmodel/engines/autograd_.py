@@ -21,7 +21,14 @@ from hcmodel.atoms.autodiff import Pullback, is_traced, stacked, taped, xp
 from hcmodel.engines import sparsity
 from hcmodel.engines.batches import FEWEST, batched
 from hcmodel.engines.engine import ProgramStack
-from hcmodel.engines.forward import SPARSE_DENSITY, SPARSE_ROWS, Forward, on_tape, swept_all
+from hcmodel.engines.forward import (
+    SPARSE_DENSITY,
+    SPARSE_ROWS,
+    Forward,
+    Tape,
+    roots_on_tape,
+    swept_all,
+)
 from hcmodel.engines.graph_program import PARTS, Program
 from hcmodel.engines.interactions import HessianPlan, Interactions, TooDense, hessian_plan
 from hcmodel.expressions.leaves import Variable
@@ -65,6 +72,9 @@ class AutogradStack(ProgramStack):
         self._weights = self._find_weights()
         self._zeros: dict[int, sparsity.Zeros] = {}  # where weights are 0: patterns rest on this
         self._plans: dict[str, sparsity.Plan] = {}
+        # Whether the last pass over a part was asked for derivatives. The next one is expected to be
+        # used in the same way: sampling needs values only, and a tape takes several times as long.
+        self._differentiated = dict.fromkeys(PARTS, True)
 
     def refresh(self) -> None:
         """Read the parameters and compute again what depends on them alone."""
@@ -78,11 +88,27 @@ class AutogradStack(ProgramStack):
 
     def evaluate(self, x: FloatArray, part: str) -> Forward:
         """One forward pass over the "objective", the "constraints", "all" of both, or the "map"."""
-        roots, order = self._roots[part], self._order[part]
+        x = np.array(x, dtype=float)
+        record = functools.partial(self._recorded, x, part, self._constants)
+        # functions of the user may be expensive, and are called once
+        tape = record() if self._differentiated[part] or self.has_black_boxes else None
+        values = self._plain(x, part) if tape is None else tape.values
+        self._differentiated[part] = False
+        return Forward(values, tape or record, self.dimension, functools.partial(self._plan, part))
+
+    def _recorded(self, x: FloatArray, part: str, constants: list[Any]) -> Tape:
         traced: list[tuple[int, Shape]] = []
-        values, pull = self._run(x, roots, order, traced)
-        plan = functools.partial(self._plan, part)
-        return Forward(values, pull, self.dimension, plan, traced)
+        values, pull = self._run(x, self._roots[part], self._order[part], constants, traced)
+        return Tape(values, pull, traced, functools.partial(self._expect_derivatives, part))
+
+    def _expect_derivatives(self, part: str) -> None:
+        self._differentiated[part] = True
+
+    def _plain(self, x: FloatArray, part: str) -> FloatArray:
+        """The values of a part, without a tape."""
+        with np.errstate(all="ignore"):
+            found = self._computed(np, x, self._roots[part], self._order[part], self._constants)
+        return np.concatenate([np.ravel(each) for each in found]) if found else np.zeros(0)
 
     def hessian(self, x: FloatArray, weights: FloatArray) -> FloatArray | scipy.sparse.csr_array:
         """The Hessian of weights·φ by reverse over reverse; compressed rows where it is sparse.
@@ -99,7 +125,7 @@ class AutogradStack(ProgramStack):
         seed = np.concatenate([shares[i] for i in weighted])
 
         def gradient(point: Any) -> Any:
-            pull = self._run(point, roots, order)[1]
+            pull = self._run(point, roots, order, self._constants)[1]
             return xp.zeros(self.dimension) if pull is None else pull(seed)
 
         try:
@@ -132,36 +158,53 @@ class AutogradStack(ProgramStack):
         dense = pattern.nnz > SPARSE_DENSITY * self.dimension**2
         return None if dense else hessian_plan(pattern)
 
+    @property
+    def _constants(self) -> list[Any]:
+        """The values of the steps without variables."""
+        if self._values is None:
+            self.refresh()
+        assert self._values is not None
+        return self._values
+
     def _run(
         self,
         x: Any,
         roots: Sequence[int],
         order: Sequence[int],
+        constants: list[Any],
         traced: list[tuple[int, Shape]] | None = None,
     ) -> tuple[Any, Pullback | None]:
         """Values and pullback; `traced` is filled with start and shape of the roots on the tape."""
         if not roots:
             return np.zeros(0), None
-        if self._values is None:
-            self.refresh()
-        assert self._values is not None
-        steps, start = self._graph.steps, self._values
 
         def run(point: Any) -> Any:
-            values = list(start)
-            blocks = self.layout.unpack(xp, point)
-            for number in order:
-                step = steps[number]
-                if isinstance(step.leaf, Variable):
-                    values[number] = blocks[self.layout.position(step.leaf)]
-                else:
-                    values[number] = step.run(xp, values)
+            found = self._computed(xp, point, roots, order, constants)
             if traced is not None:
-                traced.extend(on_tape([values[root] for root in roots]))
-            return stacked(*[values[root] for root in roots])
+                traced.extend(roots_on_tape(found))
+            return stacked(*found)
 
         with np.errstate(all="ignore"):
             return taped(run, x if is_traced(x) else np.array(x, dtype=float))
+
+    def _computed(
+        self,
+        xp: Any,
+        point: Any,
+        roots: Sequence[int],
+        order: Sequence[int],
+        constants: list[Any],
+    ) -> list[Any]:
+        """The values of the roots."""
+        values, steps = list(constants), self._graph.steps
+        blocks = self.layout.unpack(xp, point)
+        for number in order:
+            step = steps[number]
+            if isinstance(step.leaf, Variable):
+                values[number] = blocks[self.layout.position(step.leaf)]
+            else:
+                values[number] = step.run(xp, values)
+        return [values[root] for root in roots]
 
     def _find_weights(self) -> tuple[int, ...]:
         """Steps without variables whose zeros take entries out of a pattern."""

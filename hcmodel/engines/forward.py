@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -24,31 +25,49 @@ SPARSE_ROWS, SPARSE_DENSITY = 50, 0.2
 FEW_AT_ONCE = 2
 
 
+@dataclass(frozen=True)
+class Tape:
+    """Values and their pullback, None where nothing depends on the point.
+
+    `traced` lists, in order, start and shape of the roots that depend on it. `read` is called when
+    derivatives are asked for.
+    """
+
+    values: FloatArray
+    pull: Pullback | None
+    traced: Sequence[tuple[int, Shape]]
+    read: Callable[[], None]
+
+
 class Forward:
     """One forward pass: values, and derivatives from its tape when they are asked for."""
 
     def __init__(
         self,
         values: FloatArray,
-        pull: Pullback | None,
+        tape: Tape | Callable[[], Tape],
         dimension: int,
         plan: Callable[[], Any],
-        traced: Sequence[tuple[int, Shape]] = (),
     ) -> None:
-        """`traced` lists, in order, start and shape of the roots that depend on the point."""
+        """A `tape` that is a function is recorded when it is first needed."""
         self.values = values
-        self._traced = traced
-        self._pull = pull
+        self._recorded = tape
         self._dimension = dimension
         self._plan = plan
         self._jacobian: FloatArray | scipy.sparse.csr_array | None = None
+
+    @functools.cached_property
+    def _tape(self) -> Tape:
+        tape = self._recorded if isinstance(self._recorded, Tape) else self._recorded()
+        tape.read()
+        return tape
 
     def pullback(self, weights: Any) -> FloatArray:
         """The gradient of weights·φ."""
         weights = np.asarray(weights, dtype=float)
         if weights.shape != self.values.shape:
             raise ModelError(f"{self.values.size} weights are needed, not shape {weights.shape}")
-        return swept(self._pull, weights, self._dimension)
+        return swept(self._tape.pull, weights, self._dimension)
 
     def jacobian(self) -> FloatArray | scipy.sparse.csr_array:
         """The Jacobian of the values; compressed rows where it is large and mostly 0."""
@@ -60,7 +79,7 @@ class Forward:
         rows, columns = self.values.size, self._dimension
         pull: Pullback | None
         if plan.by_rows:
-            pull, length, width = self._pull, rows, columns
+            pull, length, width = self._tape.pull, rows, columns
         else:
             # J v as the derivative of the pullback, which is linear in its weights
             pull, length, width = self._pushforward(), columns, rows
@@ -87,26 +106,28 @@ class Forward:
         """Sweeps from the roots that the seeds touch; the others' tapes are not walked."""
         parts = [
             seeds[:, start : start + int(np.prod(shape, dtype=int))].reshape(-1, *shape)
-            for start, shape in self._traced
+            for start, shape in self._tape.traced
         ]
         touched = [part.reshape(len(seeds), -1).any(axis=1) for part in parts]
         count = sum(int(np.count_nonzero(each)) for each in touched)
-        if self._pull is None or 2 * count > len(seeds) * len(parts):
-            return swept_all(self._pull, seeds, self._dimension)
+        pull = self._tape.pull
+        if pull is None or 2 * count > len(seeds) * len(parts):
+            return swept_all(pull, seeds, self._dimension)
         found = np.zeros((len(seeds), self._dimension))
         for position, (part, rows) in enumerate(zip(parts, touched, strict=True)):
             if rows.any():
-                found[rows] += swept_all(self._pull, part[rows], self._dimension, position)
+                found[rows] += swept_all(pull, part[rows], self._dimension, position)
         return found
 
     def _pushforward(self) -> Pullback | None:
-        if self._pull is None:
+        pull = self._tape.pull
+        if pull is None:
             return None
         with np.errstate(all="ignore"):
-            return taped(self._pull, np.zeros(self.values.size))[1]
+            return taped(pull, np.zeros(self.values.size))[1]
 
 
-def on_tape(roots: Sequence[Any]) -> list[tuple[int, Shape]]:
+def roots_on_tape(roots: Sequence[Any]) -> list[tuple[int, Shape]]:
     found, start = [], 0
     for root in roots:
         if is_traced(root):

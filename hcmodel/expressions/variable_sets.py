@@ -58,7 +58,7 @@ class VariableSet(ABC):
 
     def expand(self, xp: Any, stored: Any) -> Any:
         """The array from its stored entries; linear in them."""
-        return xp.reshape(stored, self.shape)
+        return stored if len(self.shape) == 1 else xp.reshape(stored, self.shape)
 
     def store(self, array: np.ndarray) -> np.ndarray:
         """The stored entries of an array, the inverse of `expand`."""

@@ -369,3 +369,30 @@ def test_the_point_is_not_changed_and_not_kept() -> None:
     forward = stack.evaluate(point, "all")
     point[:] = 5.0
     np.testing.assert_allclose(forward.jacobian(), [[2.0, 2.0, 2.0]])
+
+
+def test_passes_without_derivatives_have_the_same_values_and_derivatives() -> None:
+    x, weight = Variable(3), Parameter(value=2.0)
+    stack = compiled(hc.sum(hc.exp(x * weight)) + hc.prod(x))
+    point = np.array([0.3, -0.4, 0.5])
+    on_tape = stack.evaluate(point, "constraints")
+    plain = stack.evaluate(point, "constraints")
+    assert np.array_equal(plain.values, on_tape.values)
+    weight.value = 3.0
+    stack.refresh()  # of no effect on passes that were made before
+    assert np.array_equal(plain.jacobian(), on_tape.jacobian())
+
+
+def test_functions_of_the_user_are_called_once_at_a_point() -> None:
+    points = []
+
+    def function(a: Any) -> Any:
+        points.append(a)
+        return anp.sum(a**2)
+
+    stack = compiled(hc.function(function, Variable(2)))
+    for point in np.eye(2):
+        values_only = stack.evaluate(point, "constraints")
+    before = len(points)
+    assert np.allclose(values_only.jacobian(), [[0.0, 2.0]])
+    assert before == len(points)
