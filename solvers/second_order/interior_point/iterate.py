@@ -59,7 +59,6 @@ class Residuals:
     dual: FloatArray
     equality: FloatArray
     jacobian: Matrix | None = None  # of the smooth parts
-    hessian: Matrix | None = None
 
 
 @dataclass
@@ -99,11 +98,10 @@ def evaluate(operators: Operators, smooth: SmoothParts | None, iterate: Iterate)
     u = iterate.u
     exponents = operators.exponents @ u + form.offsets
     affine = operators.affine @ u + form.constants if operators.has_affine else form.constants
-    jacobian = hessian = None
+    jacobian = None
     if smooth is not None:
         affine = affine + smooth.values(u)
         jacobian = smooth.jacobian(u)
-        hessian = smooth.hessian(u, iterate.multipliers[:head])
     model = term_model(operators, exponents, affine, iterate.terms, iterate.multipliers)
     primal = np.empty(operators.pairs)
     primal[:head] = model.rows
@@ -117,7 +115,7 @@ def evaluate(operators: Operators, smooth: SmoothParts | None, iterate: Iterate)
     if jacobian is not None:
         dual += jacobian.T @ iterate.multipliers[:head]
     equality = operators.equality @ u - form.equality_bound
-    return Residuals(model, exponents, affine, primal, dual, equality, jacobian, hessian)
+    return Residuals(model, exponents, affine, primal, dual, equality, jacobian)
 
 
 class Newton:
@@ -127,6 +125,7 @@ class Newton:
         self,
         operators: Operators,
         equations: NormalEquations,
+        smooth: SmoothParts | None,
         iterate: Iterate,
         residuals: Residuals,
     ) -> None:
@@ -136,7 +135,9 @@ class Newton:
         self.ratios[0] = 0.0
         self.inverse_ratios = iterate.slacks / iterate.multipliers
         self.inverse_ratios[0] = 0.0
-        form = operators.form
+        form, head = operators.form, operators.head
+        weights = iterate.multipliers[:head]
+        self.hessian = None if smooth is None else smooth.hessian(iterate.u, weights)
         equations.factorise(
             Weights(
                 iterate.terms,
@@ -144,7 +145,7 @@ class Newton:
                 self.ratios,
                 iterate.multipliers[form.group_rows],
                 residuals.jacobian,
-                residuals.hessian,
+                self.hessian,
             )
         )
 
@@ -238,8 +239,8 @@ class Newton:
         dual = operators.transposed(terms, multipliers)
         if operators.equalities:
             dual += operators.equality_t @ dy
-        if residuals.jacobian is not None and residuals.hessian is not None:
-            dual += residuals.jacobian.T @ multipliers[:head] + residuals.hessian @ du
+        if residuals.jacobian is not None and self.hessian is not None:
+            dual += residuals.jacobian.T @ multipliers[:head] + self.hessian @ du
         return Direction(du, terms, multipliers, product, dy, exponents, dual, product, groups)
 
 

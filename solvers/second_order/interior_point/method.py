@@ -233,7 +233,7 @@ class _Run:
             if self.iteration == self.options.max_iterations:
                 return self._stopped(InteriorPointStatus.ITERATION_LIMIT)
             try:
-                newton = Newton(self.operators, self.equations, self.iterate, residuals)
+                newton = self._newton(residuals)
                 moved = self._step(newton, residuals)
             except FactorisationError:
                 moved = False
@@ -248,7 +248,7 @@ class _Run:
         residuals.primal[1 : self.operators.head] -= short
 
     def _step(self, newton: Newton, residuals: Residuals) -> bool:
-        iterate, options, operators = self.iterate, self.options, self.operators
+        iterate, options = self.iterate, self.options
         products = iterate.multipliers * iterate.slacks
         products[0] = 0.0
         gap = float(products.sum())
@@ -270,9 +270,12 @@ class _Run:
         )
         direction = newton.direction(complementarity, deviations, enough)
         if self._inaccurate(direction, residuals) and self._more_accurate():
-            newton = Newton(operators, self.equations, iterate, residuals)
+            newton = self._newton(residuals)
             direction = newton.direction(complementarity, deviations, enough)
         return self._accept(direction, residuals, gap)
+
+    def _newton(self, residuals: Residuals) -> Newton:
+        return Newton(self.operators, self.equations, self.smooth, self.iterate, residuals)
 
     def _inaccurate(self, direction: Direction, residuals: Residuals) -> bool:
         """Whether the direction leaves a good part of the dual residual, which is linear, as it is."""

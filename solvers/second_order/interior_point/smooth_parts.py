@@ -22,15 +22,31 @@ class SmoothParts:
             )
             for part in form.smooth
         ]
+        # The last point with its values and its Jacobian: a step is accepted after it was tried.
+        self._point: FloatArray | None = None
+        self._known: tuple[FloatArray, Matrix | None] | None = None
 
     def values(self, u: FloatArray) -> FloatArray:
+        if self._known is None or self._point is None or not np.array_equal(u, self._point):
+            self._point, self._known = u.copy(), (self._values(u), None)
+        return self._known[0]
+
+    def jacobian(self, u: FloatArray) -> Matrix:
+        values = self.values(u)
+        jacobian = None if self._known is None else self._known[1]
+        if jacobian is None:
+            jacobian = self._jacobian(u)
+            self._known = (values, jacobian)
+        return jacobian
+
+    def _values(self, u: FloatArray) -> FloatArray:
         point = self.form.whole(u)
         total = np.zeros(self.form.rows + 1)
         for place, part in zip(self._places, self.form.smooth, strict=True):
             total += place @ np.asarray(part.values(point), dtype=float)
         return total
 
-    def jacobian(self, u: FloatArray) -> Matrix:
+    def _jacobian(self, u: FloatArray) -> Matrix:
         point = self.form.whole(u)
         total = sparse.csr_array((self.form.rows + 1, self.form.size))
         for place, part in zip(self._places, self.form.smooth, strict=True):
