@@ -11,4 +11,3 @@ let occupancy[s in 1..S, a in 1..A] = visits[s] * policy[s,a]
 
 maximize sum(entr(visits))
 
-hidden occupancy

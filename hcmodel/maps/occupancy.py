@@ -5,11 +5,14 @@ often state s is visited. In λ everything is linear:
 
     d[s] π[s,a]  →  λ[s,a],      d[s]  →  Σ_a λ[s,a]
 
-as the entries of π[s,·] sum to 1. The visits are a variable, or the solution of a linear system
+as the entries of π[s,·] sum to 1. A distribution that stands alone, as at the first of several stages, is
+its own λ, with the sum 1. The visits are a variable, or the solution of a linear system
 N(π) d = μ, which becomes the row N d = μ: column s of N depends on π[s,·] alone, so that N d is linear in
 λ.
-The solution of the system is never negative where N is diagonally dominant by columns with entries
-that are not positive off the diagonal (discounted processes), and μ >= 0. The way back is
+The solution of the system is never negative where μ >= 0 and each column of N has a positive entry on the
+diagonal, none off it, and a sum that is not negative: then N = (I − T) D with T >= 0 of column sums at
+most 1, which has the eigenvalue 1 only where N is singular (discounted processes, and shortest paths, whose
+columns may sum to 0). Averages over a long time have visits d = T(π)ᵀ d that sum to 1. The way back is
 π = λ / Σ_a λ; in a state that is never visited any policy will do.
 """
 
@@ -54,6 +57,7 @@ class _Visits:
     """The factor of each distribution, and what these factors are: variables or a solution."""
 
     symbols: Numbers
+    """One for each distribution; −1 for those that stand alone."""
     variables: tuple[Variable, ...]
     functions: tuple[Opaque, ...]
 
@@ -76,13 +80,14 @@ def _visits(model: Expanded, policy: Variable) -> _Visits | None:
     for state, partners in _partners(model, states).items():
         for symbol in partners:
             source, _ = symbols.source(symbol)
-            if not isinstance(source, Variable) or source.set.is_distribution:
+            if not isinstance(source, Variable) or source is policy:
                 continue
-            if (np.asarray(source.lower) >= 0).all():
+            if (np.asarray(source.set.interval[0]) >= 0).all():
                 variables[source] = None
                 found[state] = symbol
                 break
-    if (found < 0).any() or np.unique(found).size < found.size:
+    taken = found[found >= 0]
+    if not taken.size or np.unique(taken).size < taken.size:
         return None
     return _Visits(found, tuple(variables), ())
 
@@ -134,27 +139,33 @@ def _substituted(model: Expanded, policy: Variable, visits: _Visits) -> Step | O
     new = Variable(policy.shape, name=fresh_name(model, "occupancy"), nonneg=True)
     numbers = symbols.of_variable(new).reshape(-1, policy.shape[-1])
     own = symbols.of_variable(policy).reshape(-1, policy.shape[-1])
-    factors = {
-        int(s): Sums.merged(
-            (), np.zeros(line.size, dtype=np.intp), line + 1, np.ones(line.size), coding
-        )
-        for s, line in zip(visits.symbols.tolist(), list(numbers), strict=True)
-    }
-    products = {
-        int(x): (int(u), int(visits.symbols[state]))
-        for state in range(own.shape[0])
-        for x, u in zip(own[state], numbers[state], strict=True)
-    }
+    factors: dict[int, Sums] = {}
+    products: dict[int, tuple[int, int]] = {}
+    for state, factor in enumerate(visits.symbols.tolist()):
+        pairs = zip(own[state].tolist(), numbers[state].tolist(), strict=True)
+        if factor < 0:
+            factors |= {x: symbol_sums(symbols, np.array(u)) for x, u in pairs}
+        else:
+            factors[factor] = _total(symbol_sums(symbols, numbers[state]))
+            products |= {x: (u, factor) for x, u in pairs}
+    alone = np.flatnonzero(visits.symbols < 0)
+    if alone.size:
+        lines = symbol_sums(symbols, own[alone])
+        sums = lines.grouped(np.repeat(np.arange(alone.size), own.shape[1]), (alone.size,))
+        rows.append(Row(sums - Sums.constant(np.ones(alone.size), coding), "==", None))
     rows += _bounds(model, policy, own, visits)
-    rewriting = Scaling(
-        symbols, products, factors, np.concatenate([own.reshape(-1), visits.symbols])
-    )
+    factored = visits.symbols[visits.symbols >= 0]
+    rewriting = Scaling(symbols, products, factors, np.concatenate([own.reshape(-1), factored]))
     gone = (policy, *visits.variables)
     after = scaled_model(model, rewriting, gone=gone, new=(new,), rows=rows)
     if isinstance(after, np.ndarray):
         word = described(symbols, int(after[0]))
         return Obstacle("occupancy", f"{word} stands without its visits")
     return _Policy(policy, visits, new, after)
+
+
+def _total(sums: Sums) -> Sums:
+    return sums.grouped(np.zeros(sums.size, dtype=np.intp), ())
 
 
 def _bounds(model: Expanded, policy: Variable, own: Numbers, visits: _Visits) -> list[Row]:
@@ -167,16 +178,21 @@ def _bounds(model: Expanded, policy: Variable, own: Numbers, visits: _Visits) ->
     for end, sign, trivial in ((ends[0], -1.0, 0.0), (ends[1], 1.0, 1.0)):
         tight = np.isfinite(end) & (sign * end < sign * trivial)
         if tight.any():
-            states = np.nonzero(tight)[0]
+            factor = visits.symbols[np.nonzero(tight)[0]]
             x = symbol_sums(symbols, own[tight]) - Sums.constant(end[tight], coding)
-            s = symbol_sums(symbols, visits.symbols[states])
+            s = symbol_sums(symbols, np.maximum(factor, 0)).scaled(factor >= 0)
+            s = s + Sums.constant((factor < 0).astype(float), coding)
             rows.append(Row(x.times(s).scaled(sign), "<=", None))
     for variable in visits.variables:
         flat = symbol_sums(symbols, symbols.of_variable(variable)).reshaped((variable.size,))
         low, high = np.ravel(variable.lower), np.ravel(variable.upper)
         if (low > 0).any():
             rows.append(Row(Sums.constant(low, coding) - flat, "<=", None))
-        if np.isfinite(high).any():
+        if variable.set.is_distribution:
+            lines = np.repeat(np.arange(variable.size // variable.shape[-1]), variable.shape[-1])
+            ones = Sums.constant(np.ones(lines[-1] + 1), coding)
+            rows.append(Row(flat.grouped(lines, ones.shape) - ones, "==", None))
+        elif np.isfinite(high).any():
             places = np.flatnonzero(np.isfinite(high))
             part = flat.taken(places, (places.size,)) - Sums.constant(high[places], coding)
             rows.append(Row(part, "<=", None))
@@ -208,8 +224,10 @@ def _never_negative(model: Expanded, function: Opaque, policy: Variable) -> bool
     diagonal = whole[np.arange(size), np.arange(size)]
     off = whole.copy()
     off[np.arange(size), np.arange(size)] = 0.0
-    # strictly positive column sums: diagonally dominant, so that the inverse is nonnegative
-    return bool((off <= 0).all() and (diagonal + off.sum(axis=0) > DATA_ROUNDING * diagonal).all())
+    sums = diagonal + off.sum(axis=0)
+    return bool(
+        (off <= 0).all() and (diagonal > 0).all() and (sums >= -DATA_ROUNDING * diagonal).all()
+    )
 
 
 class _Policy(Step):
@@ -226,8 +244,10 @@ class _Policy(Step):
         self.texts = {new: f"{factor} * {policy.name}"}
 
     def forward(self, point: Points) -> None:
-        symbols = symbol_sums(self.after.symbols, self._visits.symbols)
-        visits = Evaluation(self.after.symbols, point).of(symbols)
+        known = self._visits.symbols >= 0
+        symbols = symbol_sums(self.after.symbols, self._visits.symbols[known])
+        visits = np.ones(known.size)
+        visits[known] = Evaluation(self.after.symbols, point).of(symbols)
         policy = point[self.gone[0]]
         point[self.new[0]] = policy * visits.reshape(*policy.shape[:-1], 1)
 
@@ -240,7 +260,8 @@ class _Policy(Step):
         share = (change - policy * moved) / np.where(seen, visits, 1.0)
         moves[self.gone[0]] = np.where(seen, share, 0.0)
         for variable in self._visits.variables:
-            moves[variable] = self._filled(variable, moved.reshape(-1), np.zeros(variable.shape))
+            rest = moves.get(variable, np.zeros(variable.shape))
+            moves[variable] = self._filled(variable, moved.reshape(-1), rest)
 
     def back(self, point: Points) -> None:
         occupancy = np.maximum(point[self.new[0]], 0.0)
@@ -250,8 +271,11 @@ class _Policy(Step):
         point[self.gone[0]] = share
         flat = visits.reshape(-1)
         for variable in self._visits.variables:
-            middle = np.asarray(variable.set.expand(np, variable.set.domain().middle()))
-            point[variable] = self._filled(variable, flat, middle)
+            middle = variable.set.expand(np, variable.set.domain().middle())
+            rest = point.get(
+                variable, np.asarray(middle)
+            )  # entries that are no visits are still there
+            point[variable] = self._filled(variable, flat, rest)
 
     def _filled(self, variable: Variable, visits: FloatArray, rest: FloatArray) -> FloatArray:
         """The visits where they are entries of a variable."""

@@ -177,3 +177,61 @@ def test_a_broken_rule_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
     objective, constraints = system()
     problem = hc.Problem(hc.Maximize(objective), constraints)
     assert Forms(problem.model).discovery.substitution is None
+
+
+def test_the_average_over_a_long_time() -> None:
+    """The visits are a distribution that the policy leaves as it is."""
+    pi, often = policy(), hc.Variable(S, name="often", simplex=True)
+    flow = hc.reshape(often, (S, 1)) * pi
+    stationary = often == hc.einsum("sa,sat->t", flow, MOVES)
+    problem = hc.Problem(
+        hc.Maximize(hc.sum(REWARD * flow)), [stationary, hc.sum(COST * flow) <= 0.45]
+    )
+    value = problem.solve()
+    stays = np.kron(np.eye(S), np.ones((1, ACTIONS))) - MOVES.reshape(S * ACTIONS, S).T
+    found = scipy.optimize.linprog(
+        -REWARD.ravel(),
+        A_ub=[COST.ravel()],
+        b_ub=[0.45],
+        A_eq=np.vstack([stays, np.ones(S * ACTIONS)]),
+        b_eq=np.append(np.zeros(S), 1.0),
+    )
+    assert value == pytest.approx(-found.fun, rel=1e-7)
+    assert problem.status == "optimal"
+
+
+def test_several_stages() -> None:
+    """One policy for each stage; the first one stands alone, as the start is given."""
+    stages = 3
+    pi = hc.Variable((stages, S, ACTIONS), name="policy", simplex=True)
+    often = hc.Variable((stages - 1, S), name="often", nonneg=True)
+    flows = [START[:, None] * pi[0]]
+    flows += [hc.reshape(often[t], (S, 1)) * pi[t + 1] for t in range(stages - 1)]
+    rows = [often[t] == hc.einsum("sa,sat->t", flows[t], MOVES) for t in range(stages - 1)]
+    problem = hc.Problem(hc.Maximize(sum(hc.sum(REWARD * flow) for flow in flows)), rows)
+    value = problem.solve()
+    ahead = np.zeros(S)
+    for _ in range(stages):  # dynamic programming, from the last stage to the first
+        ahead = (REWARD + MOVES @ ahead).max(axis=1)
+    assert value == pytest.approx(START @ ahead, rel=1e-7)
+    assert problem.status == "optimal"
+    capped = hc.Problem(problem.objective, [*rows, hc.sum(COST * flows[2]) <= 0.4])
+    capped.solve()
+    assert capped.status == "optimal"
+    assert "proven convex" in capped.solution.method
+
+
+def test_a_shortest_path() -> None:
+    """No discount: the last state, which is left out, ends the process."""
+    kept = S - 1
+    pi = hc.Variable((kept, ACTIONS), name="policy", simplex=True)
+    steps = hc.einsum("sa,sat->st", pi, MOVES[:kept, :, :kept])
+    often = hc.solve(np.eye(kept) - steps.T, START[:kept])
+    price = COST[:kept] + 0.1
+    problem = hc.Problem(hc.Minimize(hc.sum(price * hc.reshape(often, (kept, 1)) * pi)))
+    value = problem.solve()
+    ahead = np.zeros(kept)
+    for _ in range(2000):
+        ahead = (price + MOVES[:kept, :, :kept] @ ahead).min(axis=1)
+    assert value == pytest.approx(START[:kept] @ ahead, rel=1e-7)
+    assert problem.status == "optimal"
