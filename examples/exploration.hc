@@ -10,4 +10,3 @@ let visits                          = (1 - gamma) * solve(eye(S) - gamma*step.T,
 let occupancy[s in 1..S, a in 1..A] = visits[s] * policy[s,a]
 
 maximize sum(entr(visits))
-
