@@ -161,14 +161,14 @@ class Box(Domain):
         return self.project(np.where(self.positive, low * ratio**share, low + share * (high - low)))
 
     def middle(self) -> FloatArray:
-        result = np.zeros(self.dimension)
-        for entry, (low, high) in enumerate(zip(self.lower, self.upper, strict=True)):
-            if np.isfinite(low) and np.isfinite(high):
-                result[entry] = np.sqrt(low) * np.sqrt(high) if low > 0 else low / 2 + high / 2
-            elif np.isfinite(low):
-                result[entry] = 2.0 * low if low > 0 else low + 1.0
-            elif np.isfinite(high):
-                result[entry] = min(high - 1.0, 0.0)
+        low, high = self.lower, self.upper
+        has_low, has_high = np.isfinite(low), np.isfinite(high)
+        above = has_low & (low > 0)
+        with np.errstate(all="ignore"):
+            between = np.where(above, np.sqrt(low) * np.sqrt(high), low / 2 + high / 2)
+            from_low = np.where(above, 2.0 * low, low + 1.0)
+            from_high = np.where(has_high, np.minimum(high - 1.0, 0.0), 0.0)
+        result = np.where(has_low, np.where(has_high, between, from_low), from_high)
         return self.project(result)
 
     def in_logarithms(self, logs: NDArray[np.bool_]) -> Domain:

@@ -14,6 +14,7 @@ Row 0 is the objective. Matrices are arrays or scipy.sparse; sparse ones stay sp
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
@@ -164,19 +165,36 @@ class SmoothConvexProgram:
             total = total + ones @ sparse.csr_array(other.jacobian(u))
         return sparse.csr_array(total)
 
-    def gradient(self, u: FloatArray, weights: FloatArray) -> FloatArray:
-        """The gradient of Σ_r weights_r f_r, the objective's weight first."""
-        total = np.asarray(self.affine.T @ weights, dtype=float)
+    def gradient(self, u: FloatArray, *weights: FloatArray) -> FloatArray:
+        """The gradient of Σ_r weights_r f_r, the objective's weight first; several as columns."""
+        by = np.column_stack(weights) if len(weights) > 1 else weights[0]
+        affine, logs, sums, row_weights = self._transposed
+        total = np.asarray(affine @ by, dtype=float)
         if self.log_sums is not None:
             part = self.log_sums
             _, shares = log_sums(part, u)
-            total += part.exponents.T @ (shares * weights[part.rows][part.groups])
+            total += logs @ _scaled(shares, by[part.rows][part.groups])
         if self.sums is not None:
             terms = np.exp(self.sums.exponents @ u + self.sums.offsets)
-            total += self.sums.exponents.T @ (terms * (self.sums.weights.T @ weights))
+            total += sums @ _scaled(terms, row_weights @ by)
         for other in self.smooth:
-            total += other.jacobian(u).T @ weights[other.rows]
+            total += other.jacobian(u).T @ by[other.rows]
         return total
+
+    @functools.cached_property
+    def _transposed(self) -> tuple[Matrix, Matrix, Matrix, Matrix]:
+        """The transposes of C, of both matrices E, and of W."""
+        return (
+            self.affine.T,
+            None if self.log_sums is None else self.log_sums.exponents.T,
+            None if self.sums is None else self.sums.exponents.T,
+            None if self.sums is None else self.sums.weights.T,
+        )
+
+
+def _scaled(factors: FloatArray, by: FloatArray) -> FloatArray:
+    """A vector, or each column of a matrix, times factors."""
+    return factors * by if by.ndim == 1 else factors[:, None] * by
 
 
 def log_sums(part: LogSums, u: FloatArray) -> tuple[FloatArray, FloatArray]:

@@ -65,11 +65,15 @@ class SparseFactor:
     def __init__(self, indices: Any, starts: Any, size: int) -> None:
         self.indices, self.starts, self.size = indices, starts, size
         self._solver: Any = None
+        self._upper: Any = None
 
     def factorise(self, entries: FloatArray) -> None:
-        upper = scipy.sparse.csc_matrix(
-            (entries, self.indices, self.starts), shape=(self.size, self.size)
-        )
+        if self._upper is None:
+            self._upper = scipy.sparse.csc_matrix(
+                (entries, self.indices, self.starts), shape=(self.size, self.size)
+            )
+        upper = self._upper
+        upper.data = entries
         qdldl = _qdldl()
         try:
             if qdldl is None:

@@ -42,10 +42,12 @@ def answer(
     functions = program.values(point)
     objective = np.zeros(rows.size + 1)
     objective[0] = 1.0
-    own = program.gradient(point, objective)
-    slope = own - lower + upper
     if rows.size:
-        slope += program.gradient(point, np.concatenate([[0.0], rows]))
+        own, pull = program.gradient(point, objective, np.concatenate([[0.0], rows])).T
+        slope = own - lower + upper + pull
+    else:
+        own = program.gradient(point, objective)
+        slope = own - lower + upper
     violation = 0.0
     if program.equality is not None:
         slope = slope + program.equality.T @ equality
