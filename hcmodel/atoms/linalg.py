@@ -32,7 +32,7 @@ from hcmodel.atoms.rules import (
 from hcmodel.atoms.shape_rules import need_square
 from hcmodel.errors import ModelError
 from hcmodel.expressions.shapes import Shape, broadcast
-from hcmodel.expressions.sparse_data import any_nonzero, dense, is_sparse
+from hcmodel.expressions.sparse_data import Numbers, any_nonzero, dense, is_sparse
 from hcmodel.expressions.table import ATOMS
 from hcmodel.solvers.numerics import DATA_ROUNDING
 
@@ -72,9 +72,35 @@ def _matmul_factors(arguments: Arguments, params: Params) -> tuple[Factor, ...]:
     return MATMUL_FACTORS.get((len(left.shape), len(right.shape)), ())
 
 
+def _matmul_sign(arguments: Arguments, params: Params) -> Sign:
+    """The product of the signs; strict where each sum has a term that is not 0."""
+    sign = signs_product(arguments, params)
+    if sign not in (Sign.NONNEGATIVE, Sign.NONPOSITIVE):
+        return sign
+    for place, (constant, other) in enumerate((arguments, arguments[::-1])):
+        if constant.value is not None and other.sign.is_strict:
+            if not _in_every_sum(constant.value, place):
+                return sign
+            return Sign.POSITIVE if sign is Sign.NONNEGATIVE else Sign.NEGATIVE
+    return sign
+
+
+def _in_every_sum(matrix: Numbers, place: int) -> bool:
+    """Whether each sum of a product with a matrix on the left (place 0), or right, has an entry of it."""
+    if matrix.ndim > 2:
+        return False
+    if matrix.ndim < 2:
+        return any_nonzero(matrix)
+    if is_sparse(matrix):
+        rows = np.diff(matrix.indptr) > 0  # zeros are not stored
+        columns = np.bincount(matrix.indices, minlength=matrix.shape[1]) > 0
+        return bool((columns if place else rows).all())
+    return bool(np.any(matrix != 0, axis=0 if place else 1).all())
+
+
 @atom(
     shape=_matmul_shape,
-    sign=signs_product,
+    sign=_matmul_sign,
     monotonicity=as_other_factors,
     curvature=multilinear,
     log_curvature=convex_if_constants_nonnegative,
@@ -129,7 +155,7 @@ def _dot_exponents(arguments: Arguments, params: Params) -> Exponents | None:
 
 @atom(
     shape=_dot_shape,
-    sign=signs_product,
+    sign=_matmul_sign,
     monotonicity=as_other_factors,
     curvature=multilinear,
     log_curvature=convex_if_constants_nonnegative,

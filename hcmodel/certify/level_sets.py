@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from hcmodel.certify.balls import ball, least_over
 from hcmodel.certify.certificate_options import ENCLOSURE
 from hcmodel.certify.charts import Chart
+from hcmodel.certify.term_balls import term_radius
 from hcmodel.reductions.forms import Form
 from hcmodel.solvers import kkt
 from hcmodel.solvers.algebra.hessians import as_dense
@@ -30,16 +31,18 @@ REACHES = {"around": ENCLOSURE.around, "close": ENCLOSURE.close}
 
 @dataclass(frozen=True)
 class Ball:
-    """Every feasible v with F1(v) <= level has |v − center| <= radius."""
+    """Every feasible v with F1(v) <= level has |v − center| <= radius; `halves` say more of v."""
 
     level: float
     center: FloatArray
     radius: float
-    halves: HalfSpaces
+    halves: HalfSpaces | None
     hull: FloatArray | None
 
     def least(self, slope: FloatArray, point: FloatArray) -> float:
         """A number that slope·(v − point) does not fall below, from all that is known of v."""
+        if self.halves is None:
+            return -float(np.linalg.norm(slope)) * self.reach(point)
         own = least_over(self.halves, slope, self.radius, self.hull)
         return own + float(slope @ (self.center - point))
 
@@ -57,12 +60,18 @@ def level_ball(
 ) -> Ball | None:
     """A ball around the point's image; without an objective, one that holds all feasible points.
 
-    From minorants at the point itself and, with `probing` "zero", of the objective where a variable
+    Without a `probing`, from the terms of sums of exponentials, where the form has them (`term_balls`).
+    Else from minorants at the point itself and, with `probing` "zero", of the objective where a variable
     that is no coordinate is 0 and around there (for a regulator: without control), or with "around"
     and "close" at points moved along the coordinates, so far that the level is about reached or less.
     """
     evaluation, multipliers = pair
     center, level = chart.image(evaluation), level_above(evaluation)
+    if not probing and form.arrays is not None:
+        in_logs = form.arrays.places.in_logs  # a margin of the value itself
+        above = evaluation.objective + ENCLOSURE.margin if in_logs else level
+        radius = term_radius(form.arrays, evaluation, multipliers, above)
+        return None if radius is None else Ball(above, center, radius, None, None)
     known = [chart.bounds.half_spaces(center)]
     cuts = [_minorants(chart, evaluation, multipliers, center, level, rows=True)]
     if probing == "zero":

@@ -114,6 +114,7 @@ class Search:
         self._ball: Ball | None = None
         # whether the best bound holds only where logarithms without bounds are those of doubles
         self.among_doubles = False
+        self._free: NDArray[np.bool_] | None = None  # these logarithms, once they are looked at
 
     @staticmethod
     def of(form: Form, oracle: Oracle, evaluation: Evaluation) -> Search | None:
@@ -144,9 +145,12 @@ class Search:
         self._take(self.minorants[-1])
 
     def _take(self, minorant: Minorant) -> None:
-        value = minorant.least(self.chart.bounds, self._ball)
+        value, doubles = minorant.least(self.chart.bounds, self._ball), False
+        if self._free is not None:
+            among = minorant.among_doubles(self.chart.bounds, self._free)
+            value, doubles = max(value, among), among > value
         if value > self.value:
-            self.value, self.best = value, minorant
+            self.value, self.best, self.among_doubles = value, minorant, doubles
 
     def improve(
         self, evaluation: Evaluation, multipliers: FloatArray, enough: Enough, fair: Enough
@@ -161,6 +165,8 @@ class Search:
             return
         if not np.isfinite(self.value):
             self.enclose("")
+        if not np.isfinite(self.value) and self.form.arrays is not None:
+            self.take_doubles()  # the points of low value are not bounded, or too many to look at
         if enough(self.value):
             return
         if not fair(self.value):
@@ -173,7 +179,13 @@ class Search:
 
     def _search_on(self, enough: Enough, fair: Enough) -> None:
         """What costs programs or many evaluations."""
-        for probing in PROBES:
+        probes: Sequence[str] = PROBES
+        if self.form.arrays is not None:  # its terms have said all that is known of its level sets
+            probes = ()
+            self.take_doubles()
+            if fair(self.value):
+                return
+        for probing in probes:
             if not np.isfinite(self.value):
                 self.enclose(probing)
         if self.form.map_geometry is not None and self._near and not fair(self.value):
@@ -181,7 +193,7 @@ class Search:
         self._walk(STEPS, enough)
         if fair(self.value):
             return
-        for probing in PROBES:
+        for probing in probes:
             if not enough(self.value):
                 self.enclose(probing)
         if not enough(self.value):
@@ -274,7 +286,7 @@ class Search:
         minorant = self.best or self.minorants[-1]
         value = minorant.within(found)
         if value > self.value:
-            self.value, self.best = value, minorant
+            self.value, self.best, self.among_doubles = value, minorant, False
 
     def take_doubles(self) -> None:
         """Take the bounds that hold where logarithms without bounds are those of doubles.
@@ -289,10 +301,9 @@ class Search:
         free = stack.logs & ~(np.isfinite(lower) & np.isfinite(upper))
         if not free.any():
             return
+        self._free = free
         for minorant in self.minorants:
-            value = minorant.among_doubles(bounds, free)
-            if value > self.value:
-                self.value, self.best, self.among_doubles = value, minorant, True
+            self._take(minorant)
 
     def _off_kinks(self, evaluation: Evaluation) -> Evaluation:
         """The point, moved a little where a map could have a kink there: no derivative holds at one."""

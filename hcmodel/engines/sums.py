@@ -30,6 +30,10 @@ Matrix = Any  # a dense array or scipy.sparse.csr_array, which has no types
 # Jacobian of chains (best of 7 runs) take 77 µs with them and 126 with lists of entries where they have
 # 18,000 numbers, 130 and 121 where they have 32,000.
 DENSE_SIZE = 20_000
+# Unknowns up to which the Hessian is dense whatever its zeros. A Newton step (polishing.py, best of 7
+# runs) takes 7.4 ms with sparse matrices and 1.5 without on mra01 of CBLIB (61 unknowns), 9.5 and 1.8 on
+# a chain of 100 unknowns, 7.7 and 10.1 on one of 200.
+DENSE_HESSIAN = 150
 # Pairs of unknowns of terms, counted for each term, beyond which the Hessian is taken to be dense.
 MOST_PAIRS = 30_000_000
 
@@ -135,7 +139,7 @@ class SumData:
     @functools.cached_property
     def hessian_pattern(self) -> tuple[IndexArray, IndexArray] | None:
         """Row pointers and columns of the Hessian of all rows; None where it is small or dense."""
-        if self.dimension < SPARSE_ROWS:
+        if self.dimension <= DENSE_HESSIAN:
             return None
         pairs = self.pairs
         if pairs is None:

@@ -91,8 +91,8 @@ class Form:
         """The smooth convex program of a proven form; a refusal where there is none."""
         if self.proof is None:
             return Refusal(None, "the model is not proven convex")
-        if self._arrays is not None:
-            return SmoothConvex.of(convex_of_sums(self._arrays), self.canonical.outer.size)
+        if self.arrays is not None:
+            return SmoothConvex.of(convex_of_sums(self.arrays), self.canonical.outer.size)
         return smooth_convex(self.program)
 
     @property
@@ -132,10 +132,11 @@ class Form:
     @functools.cached_property
     def _sums(self) -> SumsCone | None:
         """The cone program of a proven form, where it can be read off the form's arrays."""
-        return None if self._arrays is None else cone_of_sums(self._arrays)
+        return None if self.arrays is None else cone_of_sums(self.arrays)
 
     @functools.cached_property
-    def _arrays(self) -> SumArrays | None:
+    def arrays(self) -> SumArrays | None:
+        """The functions of a proven form where all are affine or sums of exponentials."""
         return None if self.proof is None else arrays_of_sums(self.program)
 
     @property
@@ -144,7 +145,7 @@ class Form:
 
         Sums of exponentials with positive weights are, and so are their logarithms.
         """
-        return self._arrays is not None or self.is_structured
+        return self.arrays is not None or self.is_structured
 
     def _relaxed(self) -> RelaxedProgram | None:
         """The program of the least relaxation; None where there is none."""

@@ -40,9 +40,11 @@ class Certifier:
     Nothing is claimed on this: a declared map is tested when the run has ended.
     """
 
-    def __init__(self, form: Form, tolerance: float) -> None:
+    def __init__(self, form: Form, tolerance: float, *, once: bool = False) -> None:
         self.form = form
         self.tolerance = tolerance
+        # a method that has one point to show: no further step would make the gap smaller
+        self.share = 1.0 if once else RULES.share
         self._narrowest = np.inf
         self._last: tuple[FloatArray, LowerBound] | None = None
 
@@ -55,7 +57,7 @@ class Certifier:
             self.form,
             evaluation,
             multipliers,
-            target=RULES.share * allowed,
+            target=self.share * allowed,
             finest=FINEST * allowed,
             assume_convex=True,
         )
@@ -64,7 +66,7 @@ class Certifier:
         self._last = evaluation.point.copy(), bound
         gap, before = value - bound.value, self._narrowest
         self._narrowest = min(gap, before)
-        if gap <= RULES.share * allowed:
+        if gap <= self.share * allowed:
             return True
         if gap <= RULES.narrowing * before:
             return False

@@ -101,7 +101,7 @@ def _certifier(stage: Stage, hidden: Form | None, request: SolveRequest) -> Cert
     """For runs in hidden coordinates, with or without the bounds that bend."""
     if hidden is None or stage.form not in (hidden, hidden.released):
         return None
-    return Certifier(hidden, request.tolerance)
+    return Certifier(hidden, request.tolerance, once=stage.whole is not None)
 
 
 def _run_stage(

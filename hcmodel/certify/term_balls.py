@@ -1,0 +1,198 @@
+"""A ball that holds every feasible point of low value, from the terms of sums of exponentials.
+
+In a form whose rows are sums of exponentials (`reductions.sum_arrays`) each term by itself is at most the
+right side of its row, and each term of the objective at most its level: half-spaces a_k·(v − ũ) <= β_k,
+which hold for every feasible v. At a stationary point the shares of the terms times the multipliers of
+their rows are weights y >= 0 with Σ y_k a_k = 0, the multipliers of bounds among them. So
+
+    Σ y_k (β_k − a_k·d) = y·β    for d = v − ũ,    and    β_k − y·β/y_k <= a_k·d <= β_k,
+
+which bounds d where these normals span the space. No program is solved. Rounding, and multipliers that
+are not exact, leave Σ y_k a_k = r, which adds |r||d| to y·β and is moved to the other side.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hcmodel.certify.balls import ball
+from hcmodel.certify.certificate_options import ENCLOSURE
+from hcmodel.reductions.rows import Rows, stacked
+from hcmodel.reductions.sum_arrays import SumArrays
+from hcmodel.solvers.numerics import PRODUCT_ROUNDING, TINY
+from hcmodel.solvers.oracle import Evaluation
+from hcmodel.solvers.sets.half_spaces import HalfSpaces
+
+FloatArray = NDArray[np.float64]
+IndexArray = NDArray[np.intp]
+
+
+@dataclass(frozen=True, eq=False)
+class _Half:
+    """Half-spaces `normals`·d <= offsets with weights; `both` where −offsets <= normals·d too."""
+
+    normals: Rows
+    offsets: FloatArray
+    weights: FloatArray
+    both: bool = False
+
+
+def term_radius(
+    arrays: SumArrays, evaluation: Evaluation, multipliers: FloatArray, level: float
+) -> float | None:
+    """A radius around the point that holds all feasible v of value at most `level`; None without one."""
+    u = evaluation.point
+    if u.size > ENCLOSURE.largest_search or not evaluation.has_objective:
+        return None
+    halves = [_objective(arrays, u, level), *_rows(arrays, u, multipliers)]
+    pull = np.zeros(u.size)
+    for half in halves:
+        _add(pull, half.normals, half.weights)
+    bounds, left = _bounds(arrays, u, pull)
+    parts = [half for half in (*halves, *bounds) if half.offsets.size]
+    normals = stacked([half.normals for half in parts])
+    if normals.nnz > ENCLOSURE.most_half_spaces * ENCLOSURE.largest_search:
+        return None
+    offsets = np.concatenate([half.offsets for half in parts])
+    weights = np.concatenate([half.weights for half in parts])
+    both = np.repeat([half.both for half in parts], [half.offsets.size for half in parts])
+    found = _radius(normals, offsets, weights, both, left, u)
+    return _by_program(normals, offsets, both) if found is None else found
+
+
+def _by_program(normals: Rows, offsets: FloatArray, both: NDArray[np.bool_]) -> float | None:
+    """By a linear program, where the weights leave out directions: rows with room may close them."""
+    dense = np.zeros(normals.shape)
+    rows, columns, values = normals.entries()
+    np.add.at(dense, (rows, columns), values)
+    opposite = np.flatnonzero(both)
+    whole = np.concatenate([dense, -dense[opposite]])
+    room = np.concatenate([offsets, offsets[opposite]])
+    unit = max(float(np.max(np.abs(room), initial=0.0)), ENCLOSURE.smallest_image)
+    return ball(HalfSpaces(whole, room), unit)
+
+
+def _radius(
+    normals: Rows,
+    offsets: FloatArray,
+    weights: FloatArray,
+    both: NDArray[np.bool_],
+    left: FloatArray,
+    u: FloatArray,
+) -> float | None:
+    """From the width of each pair of half-spaces, with rounding added to offsets and to Σ y_k a_k."""
+    size = Rows(np.abs(normals.data), normals.indices, normals.indptr, normals.shape[1])
+    offsets = offsets + PRODUCT_ROUNDING * (size @ np.abs(u) + np.abs(offsets) + 1.0)
+    rounding = np.zeros(u.size)
+    _add(rounding, size, np.abs(weights))
+    rest = float(np.linalg.norm(np.abs(left) + PRODUCT_ROUNDING * rounding))
+    total = float(np.where(both, np.abs(weights), weights) @ offsets)
+    total = max(total, TINY) * (1 + PRODUCT_ROUNDING * weights.size)
+    used = np.flatnonzero(both | (weights > TINY * total))
+    own, tight = offsets[used], weights[used]
+    with np.errstate(all="ignore"):
+        widths = np.maximum(np.abs(own), np.abs(total / tight - own))
+        widths = np.where(both[used], np.abs(own), widths)
+        widths = np.maximum(widths, PRODUCT_ROUNDING)
+        shares = np.where(both[used], 0.0, 1.0 / (tight * widths))
+    taken = normals[used].scaled(1.0 / widths)
+    matrix = np.zeros((used.size, u.size))
+    np.add.at(matrix, (np.repeat(np.arange(used.size), taken.lengths), taken.indices), taken.data)
+    if not np.isfinite(matrix).all() or used.size < u.size:
+        return None
+    smallest = _smallest(matrix) - rest * float(np.linalg.norm(shares))
+    if not smallest > 0:
+        return None
+    return float(np.sqrt(used.size)) / smallest
+
+
+def _smallest(matrix: FloatArray) -> float:
+    """A number that the smallest singular value does not fall below."""
+    corner = np.linalg.qr(matrix, mode="r") if matrix.shape[0] > matrix.shape[1] else matrix
+    values = np.linalg.svd(corner, compute_uv=False)
+    rounding = PRODUCT_ROUNDING * matrix.shape[1]
+    return float(values[-1] - rounding * values[0])
+
+
+def _add(total: FloatArray, rows: Rows, weights: FloatArray) -> None:
+    """Σ weights of the rows, to a vector."""
+    total += np.bincount(
+        rows.indices, rows.data * np.repeat(weights, rows.lengths), minlength=total.size
+    )
+
+
+def _objective(arrays: SumArrays, u: FloatArray, level: float) -> _Half:
+    entries, places = arrays.entries, arrays.places
+    first = np.zeros(1, dtype=np.intp)
+    if not places.in_logs:
+        normals = entries.affine[first].scaled(np.full(1, places.sign))
+        value = normals @ u + places.sign * entries.offset[:1]
+        return _Half(normals, level - value, np.ones(1))
+    terms = entries.terms[first].indices
+    normals = entries.exponents[terms].scaled(np.full(terms.size, places.sign))
+    values = normals @ u + places.sign * entries.logs[terms]
+    shares = np.exp(values - values.max())
+    return _Half(normals, level - values, shares / shares.sum())
+
+
+def _rows(arrays: SumArrays, u: FloatArray, multipliers: FloatArray) -> list[_Half]:
+    """Of rows as they are, of rows between logarithms, and of equalities, which hold both ways."""
+    entries, places = arrays.entries, arrays.places
+    found = []
+    for marks, straight in ((places.plain, True), (places.single | places.sums, False)):
+        own = np.flatnonzero(marks)
+        if not own.size:
+            continue
+        if straight:
+            left, right, owner = places.left[own], places.right[own], np.arange(own.size)
+            parts, numbers = entries.affine, entries.offset
+        else:
+            terms = entries.terms[places.left[own]]
+            owner = np.repeat(np.arange(own.size), terms.lengths)
+            left, right = terms.indices, entries.only(places.right[own])[owner]
+            parts, numbers = entries.exponents, entries.logs
+        normals = parts[left] + (-parts[right])
+        values = normals @ u + numbers[left] - numbers[right]
+        weights = multipliers[own][owner]
+        if not straight:
+            weights = weights * _shares(values, owner, own.size)
+        equality = places.equality[own][owner]
+        for chosen, both in ((~equality, False), (equality, True)):
+            which = np.flatnonzero(chosen)
+            offsets = np.abs(values[which]) if both else -values[which]
+            kept = weights[which] if both else np.maximum(weights[which], 0.0)
+            found.append(_Half(normals[which], offsets, kept, both))
+    return found
+
+
+def _shares(values: FloatArray, owner: IndexArray, count: int) -> FloatArray:
+    """What each term, given by its logarithm, is of the sum of its owner."""
+    top = np.full(count, -np.inf)
+    np.maximum.at(top, owner, values)
+    terms = np.exp(values - top[owner])
+    return np.asarray(terms / np.bincount(owner, terms, minlength=count)[owner])
+
+
+def _bounds(
+    arrays: SumArrays, u: FloatArray, pull: FloatArray
+) -> tuple[tuple[_Half, ...], FloatArray]:
+    """The bounds, with the weights that take up `pull`, and what they leave of it."""
+    below, above = u - arrays.lower, arrays.upper - u
+    low, high = np.isfinite(below), np.isfinite(above)
+    left = pull.copy()
+    left[(low & (pull > 0)) | (high & (pull < 0))] = 0.0
+    found = []
+    for marks, room, sign in ((low & ~high, below, -1.0), (high & ~low, above, 1.0)):
+        entries = np.flatnonzero(marks)
+        normals = Rows.units(entries, u.size).scaled(np.full(entries.size, sign))
+        found.append(_Half(normals, room[entries], np.maximum(-sign * pull[entries], 0.0)))
+    entries = np.flatnonzero(low & high)
+    widest = np.maximum(below, above)[entries]
+    units = Rows.units(entries, u.size)
+    # the weights count towards y·β: those of the bound that holds the entry back, at its own distance
+    held = np.where(pull > 0, below, above)[entries] * np.abs(pull[entries])
+    found.append(_Half(units, widest, held / np.maximum(widest, TINY), both=True))
+    return tuple(found), left
