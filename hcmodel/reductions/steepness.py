@@ -7,14 +7,14 @@ the slope beyond what a model of it foresees.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Hashable, Iterable, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
 
 from hcmodel.atoms.rules import Always, Argument
 from hcmodel.expressions.graph import topological_order
-from hcmodel.expressions.leaves import Apply, Expression, Variable
+from hcmodel.expressions.leaves import Apply, Constant, Expression, Variable
 from hcmodel.maps.separable import entry_codes, entry_offsets
 
 NOWHERE: Always[tuple[int, ...]] = Always(())
@@ -27,7 +27,8 @@ def steep_entries(
     if not any(np.any(variable.lower == 0.0) for variable in variables):
         return {}
     nodes = topological_order(roots)
-    arguments = [argument for node in nodes for argument in _steep_arguments(node)]
+    known: dict[Hashable, tuple[int, ...]] = {}
+    arguments = [argument for node in nodes for argument in _steep_arguments(node, known)]
     steep = entry_codes(arguments, variables)
     return {
         variable: np.isin(1 + start + np.arange(variable.size), steep).reshape(variable.shape)
@@ -36,13 +37,26 @@ def steep_entries(
     }
 
 
-def _steep_arguments(node: Expression) -> list[Expression]:
-    if not isinstance(node, Apply):
-        return []
-    if node.atom.infinite_slope == NOWHERE:
-        return []
-    arguments = [_known(argument) for argument in node.args]
-    return [node.args[place] for place in node.atom.infinite_slope(arguments, dict(node.params))]
+def _steep_arguments(
+    node: Expression, known: dict[Hashable, tuple[int, ...]]
+) -> Iterable[Expression]:
+    """The arguments in which the slope is infinite at 0; `known` has the answers so far."""
+    if not isinstance(node, Apply) or node.atom.infinite_slope == NOWHERE:
+        return ()
+    # models written in loops ask the same of many numbers
+    numbers = [
+        float(argument.value) if isinstance(argument, Constant) and not argument.shape else None
+        for argument in node.args
+    ]
+    key = (node.atom, node.params, tuple(argument.shape for argument in node.args), *numbers)
+    places = known.get(key)
+    if places is None:
+        arguments = [_known(argument) for argument in node.args]
+        places = tuple(node.atom.infinite_slope(arguments, dict(node.params)))
+        unknown = sum(argument.value is None for argument in arguments)
+        if unknown == numbers.count(None):  # else a value is among the facts
+            known[key] = places
+    return [node.args[place] for place in places]
 
 
 def _known(argument: Expression) -> Argument:
