@@ -28,7 +28,7 @@ from hcmodel.reductions.reduction import Refusal
 from hcmodel.reductions.smooth import SmoothProgram
 from hcmodel.solvers.algebra.hessians import SparseHessian, with_squares
 from hcmodel.solvers.coordinates.logarithmic import LogStack
-from hcmodel.solvers.oracle import Stack
+from hcmodel.solvers.oracle import Forward, Stack
 from hcmodel.solvers.outer import Outer
 from hcmodel.solvers.second_order.interior_point import LogSums, SmoothConvexProgram, Sums
 
@@ -320,14 +320,14 @@ class _Builder:
 
     def _smooth(self) -> Sequence[RowFunctions]:
         """The functions of the other rows."""
-        outer, stack = self.outer, self.source.stack
+        outer, passes = self.outer, _Passes(self.source.stack)
         others = np.flatnonzero(~(self.log_rows | self.plain_rows))
         others = others[others <= self.count]
         found = []
         if others.size and others[0] == 0:
             none = Sparse((0, outer.left.shape[1]))
             alone = replace(outer, left=none, right=none, inequalities=0, forms=outer.forms[:0])
-            found.append(RowFunctions(stack, alone, np.zeros(1, dtype=np.intp)))
+            found.append(RowFunctions(passes, alone, np.zeros(1, dtype=np.intp)))
             others = others[1:]
         if others.size:
             own = others - 1
@@ -338,7 +338,7 @@ class _Builder:
                 own.size,
                 forms=outer.forms[own] if outer.forms.size else outer.forms,
             )
-            found.append(RowFunctions(stack, rows, others))
+            found.append(RowFunctions(passes, rows, others))
         return tuple(found)
 
 
@@ -352,26 +352,43 @@ def _members(owner: IndexArray, wanted: IndexArray, size: int) -> tuple[IndexArr
     return order[first + np.arange(int(lengths.sum()))], np.repeat(np.arange(wanted.size), lengths)
 
 
+class _Passes:
+    """Forward passes of a stack; the last one is kept, since many questions are about the same point."""
+
+    def __init__(self, stack: Stack) -> None:
+        self.stack = stack
+        self._last: tuple[FloatArray, Forward] | None = None
+
+    def at(self, u: FloatArray) -> Forward:
+        if self._last is None or not np.array_equal(self._last[0], u):
+            self._last = u.copy(), self.stack.evaluate(u, "all")
+        return self._last[1]
+
+
 @dataclass(frozen=True, eq=False)
 class RowFunctions:
     """Rows, or the objective where the outer part has none, as functions of u with derivatives."""
 
-    stack: Stack
+    passes: _Passes
     outer: Outer
     rows: IndexArray
+
+    @property
+    def stack(self) -> Stack:
+        return self.passes.stack
 
     def _parts(self, values: Any) -> tuple[Any, Any]:
         split = self.stack.objective_size
         return values[:split], values[split:]
 
     def values(self, u: FloatArray) -> FloatArray:
-        top, below = self._parts(self.stack.evaluate(u, "all").values)
+        top, below = self._parts(self.passes.at(u).values)
         if not self.outer.size:
             return np.array([self.outer.objective_value(top)])
         return self.outer.row_values(below)[0]
 
     def jacobian(self, u: FloatArray) -> Any:
-        forward = self.stack.evaluate(u, "all")
+        forward = self.passes.at(u)
         top, below = self._parts(forward.values)
         slopes = self._parts(forward.jacobian())
         if not self.outer.size:
@@ -379,7 +396,7 @@ class RowFunctions:
         return self.outer.row_jacobian(below, slopes[1])
 
     def hessian(self, u: FloatArray, weights: FloatArray) -> Any:
-        forward = self.stack.evaluate(u, "all")
+        forward = self.passes.at(u)
         top, below = self._parts(forward.values)
         slopes = self._parts(forward.jacobian())
         multipliers = weights if self.outer.size else np.zeros(0)
