@@ -19,8 +19,10 @@ from hcmodel.engines.registry import AUTO
 from hcmodel.expressions.graph import merge
 from hcmodel.expressions.leaves import Apply, Expression, Variable
 from hcmodel.expressions.model import Model
+from hcmodel.facts.curvature import can_be_log
 from hcmodel.maps.separable import declared_coordinates
 from hcmodel.proof.prove import Failure, Proof, prove
+from hcmodel.proof.visible import VisibleProof
 from hcmodel.reductions.bounds import Bounds
 from hcmodel.reductions.canonical import CanonicalProblem
 from hcmodel.reductions.chain import Chain
@@ -36,7 +38,7 @@ from hcmodel.reductions.semidefinite import Semidefinite
 from hcmodel.reductions.sign import Sign, signed_objective
 from hcmodel.reductions.smooth import Compiler, Smooth, SmoothProgram
 from hcmodel.reductions.smooth_convex import SmoothConvex, smooth_convex
-from hcmodel.reductions.sum_arrays import SumArrays, arrays_of_sums
+from hcmodel.reductions.sum_arrays import SumArrays, arrays_of_sums, multiplies_variables
 from hcmodel.reductions.triangle import Triangle
 from hcmodel.solvers.coordinates.general import MapCoordinates
 from hcmodel.solvers.coordinates.protocol import Coordinates
@@ -57,8 +59,8 @@ class Form:
 
     chain: Chain
     hidden: bool = False
-    proof: Proof | None = None
-    found_last: Proof | None = None
+    proof: Proof | VisibleProof | None = None
+    found_last: Proof | VisibleProof | None = None
     """The proof of the model at the end of the chain, kinks lifted."""
     renewed: bool = False
     """Whether parameters have got other values since, for which the arrays show convexity."""
@@ -70,7 +72,7 @@ class Form:
     @functools.cached_property
     def last(self) -> Proof | None:
         """The proof of the model at the end of the chain, for the parameters' current values."""
-        if not self.renewed or self.found_last is None:
+        if self.found_last is None or (isinstance(self.found_last, Proof) and not self.renewed):
             return self.found_last
         proof = proof_of_end(self, self.found_last)
         return proof if proof.proven else None
@@ -356,6 +358,8 @@ class Forms:
         values = tuple(parameter.version for parameter in self.model.parameters)
         if self._answered is None or self._answered[0] != (values, source is None):
             form = self._renewed_form()
+            if form is None and self.model.hidden is None:
+                form = self._visible_form()
             if form is None:
                 form = self._found(source)
             self._answered = (values, source is None), form
@@ -374,6 +378,25 @@ class Forms:
         if found is not None or not has_map:
             return found
         return self._mapped_form() if proof is None else self._separable_form(proof)
+
+    def _visible_form(self) -> Form | None:
+        """The form of a geometric program in the logarithms of all variables; None for other models.
+
+        Only where the variables themselves are no coordinates, which come first where both are.
+        """
+        compiled, outer = self.written.compiled, self.written.canonical.outer
+        if self.lift.has_kinks or not multiplies_variables(compiled, outer):
+            return None
+        bounds = self.bounds.after
+        if not all(can_be_log(variable) for variable in bounds.variables):
+            return None
+        proof, before = VisibleProof.of(bounds.variables, bounds.constraints), self._proven
+        form = self._kept([*self._first(), NormalRows.of(bounds, proof)], None, proof, proof)
+        if form.arrays is None:
+            self._proven = before
+            return None
+        self.failure = None
+        return form
 
     def _renewed_form(self) -> Form | None:
         """The proven form at hand with new values of parameters, where its arrays show convexity.
@@ -465,7 +488,11 @@ class Forms:
         return self._kept([*first, lift], lift, proof, proof)
 
     def _kept(
-        self, steps: Sequence[ModelReduction], lift: Lift | None, proof: Proof, last: Proof
+        self,
+        steps: Sequence[ModelReduction],
+        lift: Lift | None,
+        proof: Proof | VisibleProof,
+        last: Proof | VisibleProof,
     ) -> Form:
         """The form of these reductions; the one at hand where nothing but data has changed."""
         plain = self.bounds.after if lift is None else lift.before
@@ -489,7 +516,7 @@ class Forms:
         return replace(form, proof=proof, found_last=last)
 
 
-def proof_of_end(form: Form, last: Proof) -> Proof:
+def proof_of_end(form: Form, last: Proof | VisibleProof) -> Proof:
     """The proof of the model at the end of a form that was made for other data."""
     model = form.chain.end.before
     names = {variable.name: kind for variable, kind in last.coordinates.items()}

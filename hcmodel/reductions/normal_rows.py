@@ -17,6 +17,7 @@ from hcmodel.expressions.constraint import Constraint
 from hcmodel.expressions.graph import values_at
 from hcmodel.expressions.model import Model
 from hcmodel.proof.prove import NormalRow, Proof
+from hcmodel.proof.visible import VisibleProof
 from hcmodel.reductions.reduction import Duals, ModelReduction
 from hcmodel.reductions.sign import signed_objective
 from hcmodel.solvers.row_forms import OBJECTIVE_FORMS, ROW_FORMS, ObjectiveForm
@@ -28,7 +29,7 @@ class NormalRows(ModelReduction):
     """The model with rows as a proof arranged them; with `forms`, also in the forms that it chose."""
 
     @staticmethod
-    def of(model: Model, proof: Proof, *, forms: bool = True) -> NormalRows:
+    def of(model: Model, proof: Proof | VisibleProof, *, forms: bool = True) -> NormalRows:
         constraints = tuple(
             _arranged(constraint, row, forms)
             for constraint, row in zip(model.constraints, proof.rows, strict=True)

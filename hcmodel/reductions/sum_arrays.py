@@ -18,10 +18,12 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from hcmodel.engines.engine import CompiledStack
 from hcmodel.engines.structured import StructuredStack
 from hcmodel.reductions.rows import Rows
 from hcmodel.reductions.smooth import SmoothProgram
 from hcmodel.solvers.coordinates.logarithmic import LogStack
+from hcmodel.solvers.outer import Outer
 
 FloatArray = NDArray[np.float64]
 IndexArray = NDArray[np.intp]
@@ -43,6 +45,25 @@ def arrays_of_sums(program: SmoothProgram) -> SumArrays | None:
     if entries is None or places is None:
         return None
     return SumArrays(entries, places, domain.lower, domain.upper)
+
+
+def multiplies_variables(compiled: CompiledStack, outer: Outer) -> bool:
+    """Whether a term of a minimised objective, or of the lesser side of a row, has two rising factors.
+
+    Such a term is convex in no coordinates but logarithms, as far as a proof can tell.
+    """
+    if not isinstance(compiled, StructuredStack) or compiled.kinked:
+        return False
+    if not all(compiled.structured[: compiled.program.stop]):
+        return False
+    data, _ = compiled.terms
+    rising = np.bincount(
+        data.exponents.rows, data.exponents.values > 0, minlength=data.weights.size
+    )
+    lesser = np.zeros(data.size, dtype=bool)
+    lesser[0] = outer.objective[0] > 0
+    lesser[compiled.objective_size + outer.left.indices[: outer.inequalities]] = True
+    return bool((lesser[data.rows] & (rising > 1) & (data.weights > 0)).any())
 
 
 @dataclass(frozen=True, eq=False)
