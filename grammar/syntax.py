@@ -1,16 +1,17 @@
 """The syntax tree of a `.hc` model: what was written and where, before any name or shape is known.
 
 Every node is a frozen dataclass with a `span`. Spans take no part in equality, so two texts that
-differ in layout only have equal trees. Operators are kept as they are written. The nodes have no slots:
-classes with slots take twice as long to make, and every process that reads a model makes all of them.
+differ in layout only have equal trees. Operators are kept as they are written. The nodes share one
+`__init__` and the like: to generate them for each class takes eight times as long, and every process that
+reads a model makes all of these classes.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field, fields
+from dataclasses import MISSING, FrozenInstanceError, dataclass, field, fields
 from enum import Enum
-from typing import TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 
 @dataclass(frozen=True)
@@ -27,45 +28,102 @@ class Span:
         return Span(self.line, self.column, end.end_line, end.end_column)
 
 
-@dataclass(frozen=True)
+if TYPE_CHECKING:
+    from typing import TypeVar, dataclass_transform
+
+    T = TypeVar("T")
+
+    @dataclass_transform(frozen_default=True, field_specifiers=(field,))
+    def node(made: type[T]) -> type[T]: ...
+
+else:
+
+    def node(made: type) -> type:
+        """A dataclass without generated code; `Node` has what it needs."""
+        return dataclass(init=False, repr=False, eq=False)(made)
+
+
+@node
 class Node:
     """What all nodes share."""
 
     span: Span = field(compare=False, repr=False, kw_only=True)
 
+    if not TYPE_CHECKING:
+
+        def __init__(self, *values: Any, **named: Any) -> None:
+            known = fields(self)
+            positional = [each.name for each in known if not each.kw_only]
+            if len(values) > len(positional):
+                raise TypeError(f"{type(self).__name__} takes {len(positional)} values")
+            given = dict(zip(positional, values, strict=False))
+            if given.keys() & named.keys():
+                raise TypeError(f"{type(self).__name__} was given a value twice")
+            given.update(named)
+            for each in known:
+                if each.name not in given:
+                    if each.default is MISSING:
+                        raise TypeError(f"{type(self).__name__} needs `{each.name}`")
+                    given[each.name] = each.default
+            if len(given) > len(known):
+                raise TypeError(f"{type(self).__name__} has {[each.name for each in known]}")
+            self.__dict__.update(given)
+
+        def __setattr__(self, name: str, value: Any) -> None:
+            raise FrozenInstanceError(f"cannot assign to field {name!r}")
+
+        def __delattr__(self, name: str) -> None:
+            raise FrozenInstanceError(f"cannot delete field {name!r}")
+
+        def _compared(self) -> tuple[Any, ...]:
+            return tuple(self.__dict__[each.name] for each in fields(self) if each.compare)
+
+        def __eq__(self, other: object) -> bool:
+            if type(other) is not type(self):
+                return NotImplemented
+            return self._compared() == other._compared()
+
+        def __hash__(self) -> int:
+            return hash(self._compared())
+
+        def __repr__(self) -> str:
+            shown = (each.name for each in fields(self) if each.repr)
+            parts = ", ".join(f"{name}={self.__dict__[name]!r}" for name in shown)
+            return f"{type(self).__qualname__}({parts})"
+
 
 # ---- expressions --------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True)
+@node
 class Number(Node):
     """A literal such as `2` or `1e-3`; constants are float64 throughout the language."""
 
     value: float
 
 
-@dataclass(frozen=True)
+@node
 class String(Node):
     """A literal such as `"fro"`, which stands only as an argument of a function."""
 
     value: str
 
 
-@dataclass(frozen=True)
+@node
 class Name(Node):
     """A name, in an expression or where it is declared."""
 
     identifier: str
 
 
-@dataclass(frozen=True)
+@node
 class ListLiteral(Node):
     """`[1, 2]`, or a matrix by rows as a list of lists."""
 
     items: tuple[Expression, ...]
 
 
-@dataclass(frozen=True)
+@node
 class Arithmetic(Node):
     """A run of one precedence, evaluated from the left: `a - b + c` or `A * b / c @ D`.
 
@@ -76,7 +134,7 @@ class Arithmetic(Node):
     operators: tuple[str, ...]
 
 
-@dataclass(frozen=True)
+@node
 class Signed(Node):
     """`-x` or `+x`."""
 
@@ -84,7 +142,7 @@ class Signed(Node):
     operand: Expression
 
 
-@dataclass(frozen=True)
+@node
 class Power(Node):
     """`base ^ exponent`."""
 
@@ -92,14 +150,14 @@ class Power(Node):
     exponent: Expression
 
 
-@dataclass(frozen=True)
+@node
 class Transpose(Node):
     """`A.T`."""
 
     operand: Expression
 
 
-@dataclass(frozen=True)
+@node
 class Range(Node):
     """`lower..upper`, both ends included."""
 
@@ -107,12 +165,12 @@ class Range(Node):
     upper: Expression
 
 
-@dataclass(frozen=True)
+@node
 class Everything(Node):
     """The `:` of `x[:, 1]`."""
 
 
-@dataclass(frozen=True)
+@node
 class Subscript(Node):
     """`base[index, …]`."""
 
@@ -120,7 +178,7 @@ class Subscript(Node):
     indices: tuple[Index, ...]
 
 
-@dataclass(frozen=True)
+@node
 class Keyword(Node):
     """`axis = 1` among the arguments of a call."""
 
@@ -128,7 +186,7 @@ class Keyword(Node):
     value: Expression | String
 
 
-@dataclass(frozen=True)
+@node
 class Generator(Node):
     """`index in index_set`."""
 
@@ -136,7 +194,7 @@ class Generator(Node):
     index_set: IndexSet
 
 
-@dataclass(frozen=True)
+@node
 class Comprehension(Node):
     """`element for i in S, j in T if condition`, the only argument of a call."""
 
@@ -145,7 +203,7 @@ class Comprehension(Node):
     condition: Condition | None
 
 
-@dataclass(frozen=True)
+@node
 class Call(Node):
     """`function(arguments, keyword = value)`; with a comprehension it is the only argument."""
 
@@ -157,7 +215,7 @@ class Call(Node):
 # ---- conditions ---------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True)
+@node
 class Comparison(Node):
     """`a <= b` or `a <= b <= c`; one operator fewer than operands."""
 
@@ -165,7 +223,7 @@ class Comparison(Node):
     operators: tuple[str, ...]
 
 
-@dataclass(frozen=True)
+@node
 class Logical(Node):
     """Conditions joined by `and` or by `or`."""
 
@@ -173,7 +231,7 @@ class Logical(Node):
     operands: tuple[Condition, ...]
 
 
-@dataclass(frozen=True)
+@node
 class Not(Node):
     """`not condition`."""
 
@@ -183,7 +241,7 @@ class Not(Node):
 # ---- domains ------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True)
+@node
 class Bound(Node):
     """`>= 0`, `> 0` or `<= 5` after a declared name (`<` for parameters only)."""
 
@@ -191,7 +249,7 @@ class Bound(Node):
     value: Expression
 
 
-@dataclass(frozen=True)
+@node
 class Interval(Node):
     """`in [lower, upper]`."""
 
@@ -199,12 +257,12 @@ class Interval(Node):
     upper: Expression
 
 
-@dataclass(frozen=True)
+@node
 class Simplex(Node):
     """`in simplex`."""
 
 
-@dataclass(frozen=True)
+@node
 class PositiveSemidefinite(Node):
     """`in psd`, `in psd(lower)` or `in psd(lower, upper)`: limits of the eigenvalues."""
 
@@ -222,7 +280,7 @@ class Sense(Enum):
     MAXIMIZE = "maximize"
 
 
-@dataclass(frozen=True)
+@node
 class SetDeclaration(Node):
     """`set name = value`."""
 
@@ -230,7 +288,7 @@ class SetDeclaration(Node):
     value: IndexSet
 
 
-@dataclass(frozen=True)
+@node
 class ParameterDeclaration(Node):
     """`param name[shape] bounds = default`; an empty shape is a scalar."""
 
@@ -240,7 +298,7 @@ class ParameterDeclaration(Node):
     default: Expression | None
 
 
-@dataclass(frozen=True)
+@node
 class LetDeclaration(Node):
     """`let name[i in S] = value`; without generators the name stands for the value itself."""
 
@@ -249,7 +307,7 @@ class LetDeclaration(Node):
     value: Expression
 
 
-@dataclass(frozen=True)
+@node
 class VariableDeclaration(Node):
     """`var name[shape] symmetric domains`."""
 
@@ -259,7 +317,7 @@ class VariableDeclaration(Node):
     symmetric: bool
 
 
-@dataclass(frozen=True)
+@node
 class Objective(Node):
     """`minimize expression` or `maximize expression`."""
 
@@ -267,7 +325,7 @@ class Objective(Node):
     expression: Expression
 
 
-@dataclass(frozen=True)
+@node
 class Constraint(Node):
     """`name[generators if condition]: comparison`; a chain has three operands, in one direction."""
 
@@ -277,14 +335,14 @@ class Constraint(Node):
     comparison: Comparison
 
 
-@dataclass(frozen=True)
+@node
 class Hidden(Node):
     """`hidden expression, …`: the hidden coordinates."""
 
     expressions: tuple[Expression, ...]
 
 
-@dataclass(frozen=True)
+@node
 class Start(Node):
     """`start name = value`."""
 
@@ -292,14 +350,14 @@ class Start(Node):
     value: Expression
 
 
-@dataclass(frozen=True)
+@node
 class Comment(Node):
     """A comment with its `#`."""
 
     text: str
 
 
-@dataclass(frozen=True)
+@node
 class Model(Node):
     """A whole file. `param a, b` gives two statements; comments are not compared."""
 

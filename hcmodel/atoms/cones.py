@@ -18,7 +18,7 @@ import numpy as np
 from hcmodel.atoms.rules import Arguments
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Use:
     """An atom applied to arguments that are known by bounds.
 
@@ -39,7 +39,7 @@ class Use:
 ConeForm = Callable[[Use], Any]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class ConeForms:
     """One form for each way in which arguments and result are seen, as the four curvatures of an atom.
 

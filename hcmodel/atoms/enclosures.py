@@ -28,7 +28,7 @@ Interval = tuple[FloatArray, FloatArray]
 UNBOUNDED: Interval = (np.array(-np.inf), np.array(np.inf))
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Ranges:
     """The intervals of an atom's arguments, with the facts of the atom over them.
 

@@ -138,7 +138,7 @@ class MatrixKind(IntEnum):
     DEFINITE = 3
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Argument:
     """The facts about one argument that rules may use.
 

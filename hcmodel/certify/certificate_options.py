@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False, repr=False)
 class BoundOptions:
     """When a bound is good enough (`lower_bound`)."""
 
@@ -25,7 +25,7 @@ class BoundOptions:
     active: float = 1e-9  # ten times the accuracy of the backend
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False, repr=False)
 class ChartOptions:
     """The coordinates of the certificate (`charts`)."""
 
@@ -34,7 +34,7 @@ class ChartOptions:
     samples: int = 4  # a hull that is too small misses the first sample already
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False, repr=False)
 class SearchOptions:
     """How long better pairs are looked for (`search`)."""
 
@@ -58,7 +58,7 @@ class SearchOptions:
     off_kinks: float = 1e-9  # ten times the accuracy of the backend
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False, repr=False)
 class NewtonOptions:
     """Single Newton steps (`newton_steps`)."""
 
@@ -75,7 +75,7 @@ class NewtonOptions:
     halvings: int = 4  # certificates
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False, repr=False)
 class EnclosureOptions:
     """Balls around the points of low value (`level_sets`, `balls`)."""
 
@@ -109,7 +109,7 @@ class EnclosureOptions:
     weight_price: float = 1e-6  # certificates
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False, repr=False)
 class MapTestOptions:
     """How a declared map is put to the test (`contradiction`)."""
 

@@ -9,7 +9,7 @@ from addresses, and steps that only move entries vanish into the addresses of wh
 from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
-from dataclasses import fields, replace
+from dataclasses import fields
 from typing import Any
 
 import numpy as np
@@ -152,7 +152,7 @@ class _Joiner:
             for number in group:  # leaves and constants stay as they are
                 step = self.old[number]
                 arguments = tuple(self._whole(argument) for argument in step.arguments)
-                self._place([number], replace(step, arguments=arguments))
+                self._place([number], step._replace(arguments=arguments))
             return
         long_sum = first.atom.summed == (1,) and len(first.arguments) > 2
         if long_sum and all(self.old[a].shape == first.shape for a in first.arguments):
@@ -161,7 +161,7 @@ class _Joiner:
             summed = self._gathered(np.stack(terms).reshape(shape))
             new = Step(None, ATOMS["sum"], {"axis": (1,)}, (summed,), (len(group), *first.shape))
         elif len(group) == 1:
-            new = replace(first, arguments=tuple(self._whole(a) for a in first.arguments))
+            new = first._replace(arguments=tuple(self._whole(a) for a in first.arguments))
         else:
             new = self._alongside(group)
         self._place(group, new)

@@ -8,7 +8,7 @@ parameters, so `refresh` finds it again when one of these has changed.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -275,7 +275,7 @@ def _only(program: Program, roots: Sequence[int]) -> Program:
             wanted.update(steps[number].arguments)
     place = {number: i for i, number in enumerate(sorted(wanted))}
     kept = tuple(
-        replace(steps[number], arguments=tuple(place[a] for a in steps[number].arguments))
+        steps[number]._replace(arguments=tuple(place[a] for a in steps[number].arguments))
         for number in place
     )
     graph = Graph(kept, tuple(place[program.graph.roots[i]] for i in roots))

@@ -8,8 +8,7 @@ from __future__ import annotations
 
 from collections import Counter, deque
 from collections.abc import Hashable, Iterable, Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -40,8 +39,7 @@ def topological_order(roots: Iterable[Expression]) -> list[Expression]:
     return order
 
 
-@dataclass(frozen=True, slots=True)
-class Step:
+class Step(NamedTuple):
     """One merged node: a leaf, or an atom applied to earlier steps."""
 
     leaf: Leaf | None
@@ -70,8 +68,7 @@ class Step:
             return np.full(self.shape, np.nan)
 
 
-@dataclass(frozen=True, slots=True)
-class Graph:
+class Graph(NamedTuple):
     """Steps in an order in which they can be run, and which of them are the roots."""
 
     steps: tuple[Step, ...]
