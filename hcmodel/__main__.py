@@ -2,7 +2,7 @@
 
 import sys
 
-from hcmodel.cli.command import main
+from hcmodel.cli import main
 
 if __name__ == "__main__":
     sys.exit(main())

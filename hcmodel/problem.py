@@ -219,6 +219,11 @@ class Problem:
             self.solution = replace(found, compile_seconds=compiling, solve_seconds=seconds)
             reporter.footer(self.solution)
         self._write_back(self.solution, forms, first)
+        if self.solution.cause is not None:
+            raise SolverError(
+                f"{self.solution.termination.value}: {type(self.solution.cause).__name__}: "
+                f"{self.solution.cause} (problem.solution has the best point found)"
+            ) from self.solution.cause
         self._warn_about_start(request, forms, first)
         return self.solution.value
 

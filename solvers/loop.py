@@ -7,18 +7,42 @@ clock; the oracle stops it by raising `BudgetExhausted`, and the loop keeps the 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Protocol, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from hcmodel.solvers.coordinates.protocol import Coordinates
-from hcmodel.solvers.oracle import CallsExhausted, Evaluation, Oracle, TimeExhausted
+from hcmodel.solvers.oracle import (
+    CallsExhausted,
+    Evaluation,
+    Oracle,
+    OracleFailed,
+    TimeExhausted,
+)
 from hcmodel.solvers.result import Record, Result, Termination, WeightedPoint
 from hcmodel.solvers.sets.domain import Domain
 
 FloatArray = NDArray[np.float64]
+Callback = Callable[[Record], "bool | None"]
+
+
+class CallbackFailed(Exception):  # noqa: N818  (a signal to the loop, as those of the oracle are)
+    """The callback raised an exception, which is the cause of this one."""
+
+
+# The exceptions that end a run, and why it ended.
+REASONS: dict[type[BaseException], Termination] = {
+    CallsExhausted: Termination.CALL_LIMIT,
+    TimeExhausted: Termination.TIME_LIMIT,
+    KeyboardInterrupt: Termination.INTERRUPTED,
+    OracleFailed: Termination.FAILED,
+    CallbackFailed: Termination.FAILED,
+    np.linalg.LinAlgError: Termination.STALLED,  # numbers that a factorisation cannot work with
+    ArithmeticError: Termination.STALLED,
+}
+ENDINGS = tuple(REASONS)
 
 
 @dataclass(frozen=True)
@@ -172,7 +196,7 @@ def run(
     method: Method[Any],
     task: Task,
     start: FloatArray,
-    callback: Callable[[Record], bool | None] | None = None,
+    callback: Callback | None = None,
     max_iterations: int = RULES.max_iterations,
 ) -> Result:
     """Run a method from a start until it ends, a limit is reached or the user stops it."""
@@ -183,6 +207,7 @@ def run(
     iteration = 0
     idle, points = 0, -1
     termination: Termination | None = None
+    cause: BaseException | None = None
     try:
         first = find_start(task, start)
         if first is None:
@@ -192,7 +217,7 @@ def run(
         while termination is None:
             best.offer(state.current, state.multipliers)
             trace.append(record_of(iteration, state, oracle))
-            if callback is not None and callback(trace[-1]):
+            if called(callback, trace[-1]):
                 termination = Termination.CALLBACK
                 break
             termination = state.stop or method.terminate(task, state)
@@ -206,13 +231,40 @@ def run(
                 oracle.budget.check_time()
                 state = method.step(task, state)
                 iteration += 1
-    except CallsExhausted:
-        termination = Termination.CALL_LIMIT
-    except TimeExhausted:
-        termination = Termination.TIME_LIMIT
-    except KeyboardInterrupt:
-        termination = Termination.INTERRUPTED
-    return result_of(termination, best, state, iteration, task, trace)
+    except ENDINGS as error:
+        termination, cause = ending(error)
+    if best.evaluation is None:
+        offer_start(best, task, start)
+    result = result_of(termination, best, state, iteration, task, trace)
+    return result if cause is None else replace(result, cause=cause)
+
+
+def ending(error: BaseException) -> tuple[Termination, BaseException | None]:
+    """Why a run ends with an exception, and what raised it where that was not hcmodel."""
+    for kinds, termination in REASONS.items():
+        if isinstance(error, kinds):
+            return termination, error.__cause__ if termination is Termination.FAILED else None
+    raise error
+
+
+def called(callback: Callback | None, record: Record) -> bool:
+    """Whether the callback asks to stop; what it raises is told apart from other exceptions."""
+    if callback is None:
+        return False
+    try:
+        return bool(callback(record))
+    except Exception as error:
+        raise CallbackFailed(str(error)) from error
+
+
+def offer_start(best: Incumbent, task: Task, start: FloatArray) -> None:
+    """The start, where a limit or an exception has left no other point; outside of the budget."""
+    spare = Oracle(task.oracle.stack, task.oracle.outer)
+    try:
+        first = spare.at(task.domain.project(np.asarray(start, dtype=float)))
+    except (OracleFailed, KeyboardInterrupt):
+        return
+    best.offer(first, np.zeros(first.rows.size))
 
 
 def find_start(task: Task, start: FloatArray) -> Evaluation | None:

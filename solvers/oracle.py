@@ -7,8 +7,9 @@ paper does, remembers the last point and refuses to go past a budget.
 
 from __future__ import annotations
 
+import contextlib
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol, TypeAlias
 
@@ -62,6 +63,21 @@ class CallsExhausted(BudgetExhausted):
 
 class TimeExhausted(BudgetExhausted):
     """The deadline has passed."""
+
+
+class OracleFailed(Exception):  # noqa: N818  (a signal to the loop, which keeps the best point)
+    """A function of the problem raised an exception, which is the cause of this one."""
+
+
+@contextlib.contextmanager
+def _failing() -> Iterator[None]:
+    """Exceptions of the functions inside are told apart from those of a method."""
+    try:
+        yield
+    except (BudgetExhausted, OracleFailed):
+        raise
+    except Exception as error:
+        raise OracleFailed(str(error)) from error
 
 
 @dataclass
@@ -120,7 +136,8 @@ class _Slice:
         return self.forward.values[self.rows]
 
     def jacobian(self) -> Matrix:
-        return self.forward.jacobian()[self.rows]
+        with _failing():
+            return self.forward.jacobian()[self.rows]
 
 
 class Evaluation:
@@ -291,7 +308,8 @@ class Oracle:
         if missing:
             self.budget.check(self.calls, len(missing))
             self.calls.points += not passes
-            self._run(fresh, missing, passes)
+            with _failing():
+                self._run(fresh, missing, passes)
         self._memo.point, self._memo.passes = fresh, passes
         evaluation = Evaluation(
             fresh,
@@ -325,7 +343,8 @@ class Oracle:
         weights, squares = evaluation.lagrangian(multipliers)
         if map_weights is not None:
             weights = np.concatenate([weights, map_weights])
-        hessian = self.stack.hessian(evaluation.point, weights)
+        with _failing():
+            hessian = self.stack.hessian(evaluation.point, weights)
         return with_squares(hessian, squares)
 
 

@@ -33,6 +33,7 @@ class Termination(Enum):
     ITERATION_LIMIT = "the limit on iterations was reached"
     CALLBACK = "stopped by the callback"
     OUTSIDE_DOMAIN = "no start was found at which every function is defined"
+    FAILED = "a function of the model, or the callback, raised an exception"
     BACKEND_FAILED = "the QP backend found no answer"
 
 
@@ -67,7 +68,8 @@ class Result:
     """`conflict` weighs the rows that keep the violation up when no feasible point was found.
 
     `direction` is one in which a convex program has no minimum. `weighted` are the points of a
-    bundle whose cuts show a lower bound or a contradiction.
+    bundle whose cuts show a lower bound or a contradiction. `cause` is the exception that ended the
+    run.
     """
 
     evaluation: Evaluation | None
@@ -79,6 +81,7 @@ class Result:
     conflict: FloatArray | None = None
     direction: FloatArray | None = None
     weighted: tuple[WeightedPoint, ...] = ()
+    cause: BaseException | None = None
 
     @property
     def point(self) -> FloatArray:

@@ -2,7 +2,7 @@
 
 Exit codes: 0 optimal or locally optimal (check: not refuted), 1 an error in model or data, 2 wrong
 usage (an unknown method or a negative tolerance too), 3 inaccurate, limit or solver error, 4
-infeasible or unbounded, 5 refuted by check.
+infeasible or unbounded, 5 refuted by check, 130 interrupted.
 """
 
 from __future__ import annotations
@@ -21,8 +21,10 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
+from hcmodel.cli import INTERRUPTED
 from hcmodel.errors import HCError, HCWarning
 from hcmodel.report.plot import require_matplotlib
+from hcmodel.solvers.result import Termination
 from hcmodel.solving.judge import Status
 from hcmodel.solving.naming import Naming
 from hcmodel.solving.solution import Solution
@@ -248,6 +250,8 @@ def _solve(given: argparse.Namespace) -> int:
         solution.plot(given.plot)
     if given.json:  # last, so that an error on the way leaves one object on standard output
         print(json.dumps(report))
+    if solution.termination is Termination.INTERRUPTED:
+        return INTERRUPTED
     return EXIT_CODES[solution.status]
 
 

@@ -84,7 +84,7 @@ def conclude(
         value=_value(status, forms, evidence),
         status=status,
         termination=evidence.termination,
-        point={} if evaluation is None else user_point(forms, evaluation.point),
+        point=_point(forms, outcome, evaluation),
         duals=duals,
         bound_duals=bound_duals,
         certificate=_certificate(status, forms, evidence, known),
@@ -97,7 +97,17 @@ def conclude(
         solve_seconds=0.0,
         message=_message(status, evidence, forms, proven=hidden is not None),
         conflict=_conflict(status, forms, hidden, outcome, evidence),
+        cause=evidence.cause,
     )
+
+
+def _point(forms: Forms, outcome: Outcome, evaluation: Evaluation | None) -> dict[str, FloatArray]:
+    """The point by names; the method's own where the model cannot be evaluated again."""
+    if evaluation is not None:
+        return user_point(forms, evaluation.point)
+    if outcome.result.evaluation is None:
+        return {}
+    return user_point(forms, outcome.point(forms))
 
 
 def user_point(forms: Forms, x: FloatArray) -> dict[str, FloatArray]:

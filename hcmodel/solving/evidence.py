@@ -27,7 +27,7 @@ from hcmodel.certify.norm_minorants import minorant_bound
 from hcmodel.reductions.forms import Form, Forms
 from hcmodel.reductions.reduction import BoundOrigin, Origin
 from hcmodel.solvers import kkt
-from hcmodel.solvers.oracle import Evaluation
+from hcmodel.solvers.oracle import Evaluation, OracleFailed
 from hcmodel.solvers.result import Result, Termination
 from hcmodel.solvers.second_order.promise import promised_decrease
 from hcmodel.solving.certifier import Certifier
@@ -94,6 +94,8 @@ class Evidence:
     """A path on which the objective falls to the end of the numbers."""
     better: FloatArray | None = None
     """A feasible point of the model beside this one that is better."""
+    cause: BaseException | None = None
+    """The exception that ended the run."""
     proven: bool = False
     """Whether the coordinates behind the bound are proven."""
 
@@ -118,8 +120,8 @@ def gather(
 ) -> Evidence:
     """Look at the point of an outcome. These evaluations are not among the method's calls."""
     result, tolerance, lifted = outcome.result, request.tolerance, forms.lifted
-    if result.evaluation is None:
-        return Evidence(result.termination, tolerance)
+    if result.evaluation is None or result.termination is Termination.FAILED:
+        return at_first_sight(forms, outcome, tolerance)
     evaluation = forms.written.oracle().at(outcome.point(forms))
     smooth = evaluation
     if lifted is not forms.written:
@@ -189,6 +191,17 @@ def gather(
         better=better,
         proven=hidden is not None and hidden.proof is not None,
     )
+
+
+def at_first_sight(forms: Forms, outcome: Outcome, tolerance: float) -> Evidence:
+    """The value of the point and nothing else: what is left where looking closer failed."""
+    result, spare = outcome.result, None
+    if result.evaluation is not None:
+        try:
+            spare = forms.written.oracle().at(outcome.point(forms))
+        except OracleFailed:
+            spare = result.evaluation if outcome.form is forms.written else None
+    return Evidence(result.termination, tolerance, evaluation=spare, cause=result.cause)
 
 
 def _descent(

@@ -48,6 +48,8 @@ def gap_allowed(value: float, tolerance: float) -> float:
 def judge(evidence: Evidence) -> Status:
     """The status that the evidence supports; the termination decides only where nothing else can."""
     evaluation, termination = evidence.evaluation, evidence.termination
+    if termination is Termination.FAILED:
+        return Status.SOLVER_ERROR
     if evaluation is None or not evaluation.finite:
         return Status.USER_LIMIT if termination in LIMITS else Status.SOLVER_ERROR
     gap = evidence.gap

@@ -15,12 +15,13 @@ from hcmodel.reductions.forms import Form, Forms
 from hcmodel.reductions.reduction import Claim, Refusal
 from hcmodel.solvers.loop import WholeProgram
 from hcmodel.solvers.methods import minimize
+from hcmodel.solvers.oracle import OracleFailed
 from hcmodel.solvers.result import Record, Result, Termination
 from hcmodel.solvers.theory.theorems import Constants
 from hcmodel.solving.certifier import Certifier
 from hcmodel.solving.conclude import History, conclude, signed
-from hcmodel.solving.evidence import Evidence, Outcome, gather
-from hcmodel.solving.judge import Status, gap_allowed
+from hcmodel.solving.evidence import Evidence, Outcome, at_first_sight, gather
+from hcmodel.solving.judge import LIMITS, Status, gap_allowed
 from hcmodel.solving.request import SolveRequest
 from hcmodel.solving.solution import Solution
 from hcmodel.solving.strategy import Stage, describe
@@ -46,6 +47,8 @@ UNSETTLED = (Status.OPTIMAL_INACCURATE, Status.INFEASIBLE_INACCURATE, Status.SOL
 # How often a run is made again from a better point beside the one that it has found: the model may have
 # many local minima, and each restart lowers the value.
 MOST_RESTARTS = 5
+# Ends after which no other run is made.
+STOPPED = (Termination.CALLBACK, Termination.INTERRUPTED, Termination.FAILED)
 # How far outside its domain, by rounding, a point may lie and still be the next start.
 START_SLACK = 1e-9
 
@@ -75,14 +78,15 @@ def run(
             )
             history = history.extended(result)
             outcome = Outcome(stage.form, result, first)
-            evidence = gather(forms, hidden, outcome, request, certifier)
+            outcome, evidence = _looked_at(forms, hidden, outcome, request, certifier)
             done += [stage] if stage not in done else []
             method = describe(request.method, done)
             solution = conclude(forms, hidden, outcome, evidence, history, method)
         best = _better(_Judged(solution, evidence), best)
-        if result.termination in (Termination.CALLBACK, Termination.INTERRUPTED):
+        if evidence.termination in STOPPED:
             break
-        if evidence.better is not None and restarts < MOST_RESTARTS and request.rule != "theory":
+        if _is_worth_a_restart(evidence, request) and restarts < MOST_RESTARTS:
+            assert evidence.better is not None
             point, left, restarts = evidence.better, [stage, *left], restarts + 1
             continue
         follows = bool(left) and left[0].follows
@@ -95,6 +99,30 @@ def run(
                 point = found
     assert best is not None
     return best.solution
+
+
+def _is_worth_a_restart(evidence: Evidence, request: SolveRequest) -> bool:
+    """Whether a better point is known and may be started from; a theorem speaks of one run."""
+    limited = evidence.termination in LIMITS
+    return evidence.better is not None and not limited and request.rule != "theory"
+
+
+def _looked_at(
+    forms: Forms,
+    hidden: Form | None,
+    outcome: Outcome,
+    request: SolveRequest,
+    certifier: Certifier | None,
+) -> tuple[Outcome, Evidence]:
+    """The evidence at the end of a run; the point is kept where the search for it fails or is stopped."""
+    try:
+        return outcome, gather(forms, hidden, outcome, request, certifier)
+    except OracleFailed as error:
+        ended, cause = Termination.FAILED, error.__cause__
+    except KeyboardInterrupt:
+        ended, cause = Termination.INTERRUPTED, None
+    outcome = replace(outcome, result=replace(outcome.result, termination=ended, cause=cause))
+    return outcome, at_first_sight(forms, outcome, request.tolerance)
 
 
 def _certifier(stage: Stage, hidden: Form | None, request: SolveRequest) -> Certifier | None:

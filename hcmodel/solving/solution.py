@@ -61,6 +61,8 @@ class Solution:
     solve_seconds: float
     message: str
     conflict: tuple[str, ...] = ()
+    cause: BaseException | None = None
+    """The exception of a function or of the callback that ended the solve."""
 
     def __str__(self) -> str:
         from hcmodel.report.text import solution_text

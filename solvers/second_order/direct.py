@@ -7,7 +7,6 @@ answer of a backend.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Protocol
 
@@ -15,8 +14,20 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hcmodel.solvers import kkt
-from hcmodel.solvers.loop import Incumbent, State, Task, find_start, record_of, result_of
-from hcmodel.solvers.oracle import CallsExhausted, Evaluation, TimeExhausted
+from hcmodel.solvers.loop import (
+    ENDINGS,
+    Callback,
+    Incumbent,
+    State,
+    Task,
+    called,
+    ending,
+    find_start,
+    offer_start,
+    record_of,
+    result_of,
+)
+from hcmodel.solvers.oracle import CallsExhausted, Evaluation
 from hcmodel.solvers.result import Record, Result, Termination
 from hcmodel.solvers.second_order.polishing import polishing_step
 
@@ -54,7 +65,7 @@ def run_direct(
     method: Direct,
     task: Task,
     start: FloatArray,
-    callback: Callable[[Record], bool | None] | None = None,
+    callback: Callback | None = None,
 ) -> Result:
     """Run a method once and look at its point; without one the start is what is left."""
     best = Incumbent(task.tolerance)
@@ -62,6 +73,7 @@ def run_direct(
     state: State | None = None
     iterations = 0
     direction: FloatArray | None = None
+    cause: BaseException | None = None
     try:
         task.oracle.budget.check_time()
         answer = method.solve(task)
@@ -75,16 +87,16 @@ def run_direct(
         else:
             best.offer(state.current, state.multipliers)
             trace.append(record_of(0, state, task.oracle))
-            if callback is not None and callback(trace[-1]):
+            if called(callback, trace[-1]):
                 termination = Termination.CALLBACK
-    except CallsExhausted:
-        termination = Termination.CALL_LIMIT
-    except TimeExhausted:
-        termination = Termination.TIME_LIMIT
-    except KeyboardInterrupt:
-        termination = Termination.INTERRUPTED
+    except ENDINGS as error:
+        termination, cause = ending(error)
+    if best.evaluation is None:
+        offer_start(best, task, start)
     result = result_of(termination, best, state, iterations, task, trace)
-    return result if direction is None else replace(result, direction=direction)
+    if direction is None and cause is None:
+        return result
+    return replace(result, direction=direction, cause=cause)
 
 
 def _state(task: Task, answer: Answer) -> tuple[State | None, Termination]:
