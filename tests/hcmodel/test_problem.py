@@ -249,9 +249,10 @@ def test_limits_return_the_best_point_so_far(clock: Any) -> None:
     assert problem.solution.certificate.violation <= 1e-6
     assert x.value is not None
     clock.tick = 1.0
-    problem.solve(time_limit=1e-9)  # over before the first evaluation
+    problem.solve(time_limit=1e-9)  # over before the first evaluation: the start is what is left
     assert problem.solution.termination is hc.Termination.TIME_LIMIT
-    assert problem.value is None
+    assert problem.value is not None
+    assert problem.status == "user_limit"
     assert x.value is None
 
 
