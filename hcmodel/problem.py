@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from hcmodel.engines.engine import CompiledStack
 from hcmodel.engines.registry import AUTO, check_name
-from hcmodel.errors import HCWarning, ModelError, SolverError
+from hcmodel.errors import HCError, HCWarning, ModelError, SolverError
 from hcmodel.expressions.leaves import Constraint, Expression, Parameter, Variable
 from hcmodel.expressions.model import Maximize, Minimize, Model
 from hcmodel.expressions.sparse_data import fingerprint
@@ -219,11 +219,7 @@ class Problem:
             self.solution = replace(found, compile_seconds=compiling, solve_seconds=seconds)
             reporter.footer(self.solution)
         self._write_back(self.solution, forms, first)
-        if self.solution.cause is not None:
-            raise SolverError(
-                f"{self.solution.termination.value}: {type(self.solution.cause).__name__}: "
-                f"{self.solution.cause} (problem.solution has the best point found)"
-            ) from self.solution.cause
+        _raise_cause(self.solution)
         self._warn_about_start(request, forms, first)
         return self.solution.value
 
@@ -348,6 +344,18 @@ class Problem:
         rows = sum(constraint.size for constraint in self.constraints)
         unknowns = self.model.layout.size
         return f"Problem({self.objective!r}, {unknowns} unknown(s), {rows} row(s))"
+
+
+def _raise_cause(solution: Solution) -> None:
+    """Raise what ended the solve, if an exception did; messages of hcmodel are passed on."""
+    cause = solution.cause
+    if isinstance(cause, HCError):
+        raise cause
+    if cause is not None:
+        raise SolverError(
+            f"{solution.termination.value}: {type(cause).__name__}: {cause} "
+            "(problem.solution has the best point found)"
+        ) from cause
 
 
 def load(path: str | Path, data: Any = None, *, set: Mapping[str, Any] | None = None) -> Problem:
