@@ -28,6 +28,7 @@ from hcmodel.reductions.forms import Forms
 from hcmodel.report.analysis import analysis_html, analysis_json, analysis_text, model_text
 from hcmodel.solvers.theory.theorems import Constants
 
+OWN = "the proof uses coordinates of its own: the declared ones were not refuted, nor proven"
 PROVEN, NOT_REFUTED, REFUTED = "proven", "not refuted", "refuted"
 
 
@@ -91,19 +92,21 @@ def analyze(forms: Forms, samples: int | None = None, seed: int = 0) -> Analysis
     declared = None if coordinates is None else forms.prove(coordinates, model.source)
     if declared is not None and declared.proven:
         return _proven(forms, declared, wanted, seed)
-    if forms.discovery.substitution is not None:
-        return _mapped(forms, ())
-    hidden = HiddenMap(forms, complete(model.hidden, model.variables))
-    findings = refute(hidden, samples, seed)
+    parts = complete(model.hidden, model.variables)
     free = forms.prove(source=model.source)
+    mapped = None if free.proven else forms.discovery.substitution
+    if mapped is not None and mapped.explains(parts):
+        return _mapped(forms, ())
+    hidden = HiddenMap(forms, parts)
+    findings = refute(hidden, samples, seed)
     conditions = list(findings.conditions)
-    if free.proven and findings.counterexample is None:
-        note = (
-            "the proof uses coordinates of its own: the declared ones were not refuted, nor proven"
-        )
-        return _proven(forms, free, samples, seed, (note,))
-    if free.proven:
-        texts = ", ".join(_texts(free.coordinates).values())
+    if findings.counterexample is None and free.proven:
+        return _proven(forms, free, samples, seed, (OWN,))
+    if findings.counterexample is None and mapped is not None:
+        return _mapped(forms, (OWN,))
+    if free.proven or mapped is not None:
+        found = _texts(free.coordinates) if mapped is None else _mapped(forms, ()).coordinates
+        texts = ", ".join(found.values())
         conditions.append(f"without the declaration the model is proven, in {texts}")
     constants, labels = constants_in(forms, None, min(samples, CONSTANTS.samples), seed)
     return Analysis(

@@ -209,8 +209,8 @@ class Assembly:
             assert isinstance(source, Variable)
             vector = self._vectors.get(source)
             if vector is None:
-                size = (source.size,)
-                vector = source if source.shape == size else ATOMS["reshape"](source, size)
+                flat = source.ndim <= 1
+                vector = source if flat else ATOMS["reshape"](source, (source.size,))
                 self._vectors[source] = vector
             found = self._places[symbol] = vector, place
         return found
@@ -274,6 +274,10 @@ def _times(rows: Any, columns: Any, weights: Any, count: int, vector: Expression
         and (matrix.indices == np.arange(count)).all()
     ):
         return vector if (matrix.data == 1).all() else vector * matrix.data
+    if count == 1 and matrix.nnz == 1:
+        single = vector[int(matrix.indices[0])]
+        weight = float(matrix.data[0])
+        return single if weight == 1 else (-single if weight == -1 else weight * single)
     if count == 1:
         return as_expression(matrix.toarray()[0]) @ vector
     if max(shape) <= SMALL or matrix.nnz > FILLED * shape[0] * shape[1]:

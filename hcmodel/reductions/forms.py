@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from hcmodel.engines.engine import CompiledStack
 from hcmodel.engines.registry import AUTO
+from hcmodel.errors import ModelError
 from hcmodel.expressions.graph import merge
 from hcmodel.expressions.leaves import Apply, Expression, Variable
 from hcmodel.expressions.model import Model
@@ -47,6 +48,11 @@ from hcmodel.solvers.oracle import Evaluation, Oracle, Stack
 from hcmodel.solvers.sets.domain import Domain
 
 FloatArray = NDArray[np.float64]
+
+# Points at which a declared map may be singular before it counts as singular everywhere, and the share of
+# the largest move from which a variable counts as moving.
+RANK_SAMPLES = 4
+MOVING = 1e-3
 
 
 @dataclass(frozen=True, eq=False)
@@ -374,6 +380,10 @@ class Forms:
             self.failure = proof.failure
             if proof.proven:
                 return self._proven_form(proof)
+        if has_map:
+            free = self.prove(source=source)
+            if free.proven:
+                return self._proven_form(free)
         found = self._discovered()
         if found is not None or not has_map:
             return found
@@ -431,7 +441,9 @@ class Forms:
         """The model with its kinks lifted, in the coordinates of a declared map."""
         if self._mapped is None:
             steps = [self.lift] if self.lift.definitions else []
-            self._mapped = replace(self._form(steps, hidden=self.model.hidden), hidden=True)
+            form = replace(self._form(steps, hidden=self.model.hidden), hidden=True)
+            _check_rank(form)
+            self._mapped = form
         return self._mapped
 
     def _proven_form(self, proof: Proof) -> Form:
@@ -540,6 +552,37 @@ class _Key:
 
     def fits(self, other: _Key) -> bool:
         return self.facts == other.facts and self.structure == other.structure
+
+
+def _check_rank(form: Form) -> None:
+    """Raise where declared coordinates cannot tell the points of the model apart.
+
+    A map that stands still in some direction at several samples does so everywhere.
+    """
+    geometry, generator = form.map_geometry, np.random.default_rng(0)
+    if geometry is None:
+        return
+    lost: FloatArray | None = None
+    for _ in range(RANK_SAMPLES):
+        tangent = geometry.tangent(form.domain.sample(generator))
+        if not tangent.defined:
+            continue
+        if not tangent.singular:
+            return
+        lost = tangent.directions @ np.linalg.svd(tangent.derivative)[2][-1]
+    if lost is None:
+        return
+    layout = form.canonical.layout
+    sizes = [np.abs(lost[layout.slice(each)]).max(initial=0.0) for each in layout.variables]
+    moving = [
+        variable.name
+        for variable, size in zip(layout.variables, sizes, strict=True)
+        if size > MOVING * max(sizes)
+    ]
+    raise ModelError(
+        f"the declared coordinates do not determine {', '.join(moving)}: in some direction none of them "
+        "changes, wherever one looks; declare a coordinate that does, or leave the declaration out"
+    )
 
 
 def _structure(model: Model) -> Hashable:

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from hcmodel.expressions.constraint import Constraint
 from hcmodel.expressions.graph import values_at
-from hcmodel.expressions.leaves import Constant, Variable
+from hcmodel.expressions.leaves import Constant, Expression, Variable
 from hcmodel.expressions.model import Minimize, Model
 from hcmodel.expressions.variable_sets import make_domain
 from hcmodel.maps.assembly import Assembly
@@ -30,6 +30,8 @@ FloatArray = NDArray[np.float64]
 # relative to the sizes of the terms: far above rounding, far below what a wrong rule makes.
 TRIALS = 8
 AGREEMENT = 1e-7
+# Points more than an affine function has unknowns, to tell it from others.
+SPARE_POINTS = 5
 
 
 class Substitution(ModelReduction):
@@ -123,6 +125,24 @@ class Substitution(ModelReduction):
             )
         finite = all(np.isfinite(each).all() for _, one, two, _ in found for each in (one, two))
         return found if finite else None
+
+    def explains(self, parts: Sequence[Expression]) -> bool:
+        """Whether declared coordinates are affine functions of the new variables, at random points."""
+        generator, domain = np.random.default_rng(1), make_domain(self.before.variables)
+        images, values = [], []
+        for _ in range(self.after.layout.size + SPARE_POINTS):
+            x = domain.sample(generator)
+            with np.errstate(all="ignore"):
+                found = [np.ravel(each) for each in values_at(self.before.layout, x, parts)]
+            images.append(np.append(self.point(x), 1.0))
+            values.append(np.concatenate(found))
+        matrix, wanted = np.array(images), np.array(values)
+        if not (np.isfinite(matrix).all() and np.isfinite(wanted).all()):
+            return False
+        sizes = np.maximum(np.abs(matrix).max(axis=0), np.finfo(float).tiny)
+        fit = np.linalg.lstsq(matrix / sizes, wanted, rcond=None)[0]
+        left = np.abs(matrix / sizes @ fit - wanted).max(axis=0)
+        return bool((left <= AGREEMENT * np.abs(wanted).max(axis=0)).all())
 
     # ---- points
 

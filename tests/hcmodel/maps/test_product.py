@@ -294,3 +294,24 @@ def test_a_broken_rule_is_caught(name: str, monkeypatch: pytest.MonkeyPatch) -> 
     assert Forms(problem.model).discovery.substitution is not None
     monkeypatch.setattr(place, attribute, change(getattr(place, attribute)))
     assert Forms(problem.model).discovery.substitution is None
+
+
+def test_coordinates_that_do_not_determine_the_variables_are_an_error() -> None:
+    """The sum of a vector says nothing of its entries, and no map of the catalogue helps."""
+    x = hc.Variable(3, name="x", bounds=(-1, 1))
+    cost = hc.sum(hc.sin(3 * x) * hc.cos(x))
+    problem = hc.Problem(hc.Minimize(cost), hidden=[hc.sum(x)])
+    with pytest.raises(hc.ModelError, match="do not determine x"):
+        problem.solve()
+
+
+def test_declared_coordinates_that_the_catalogue_explains_are_proven() -> None:
+    """(P, K P) and affine functions of them are the map; (P, K) is refuted as it was."""
+    P, K = variables()
+    rows = [loop(P, K)]
+    right = hc.Problem(hc.Minimize(cost(P, K)), rows, hidden=[2 * P, K @ P + CROSS @ P])
+    assert right.analyze(samples=None).verdict == "proven"
+    wrong = hc.Problem(hc.Minimize(cost(P, K)), rows, hidden=[P, K])
+    analysis = wrong.analyze(samples=20)
+    assert analysis.verdict == "refuted"
+    assert any("without the declaration" in each for each in analysis.conditions)
