@@ -170,6 +170,7 @@ class Assembly:
                 not sums.shape
                 and isinstance(vector, Apply)
                 and isinstance(vector.args[0], Variable)
+                and vector is self._vectors.get(vector.args[0])
             ):
                 written = _trace(vector.args[0], columns, sums.weight[own])
                 if written is not None:

@@ -3,10 +3,20 @@
 from __future__ import annotations
 
 from hcmodel.maps.implicit import Implicit
+from hcmodel.maps.inverse import Inverse
 from hcmodel.maps.map import Map
 from hcmodel.maps.matrix_product import Product
 from hcmodel.maps.monotone import Monotone
 from hcmodel.maps.occupancy import Occupancy
 from hcmodel.maps.shares import Shares
+from hcmodel.maps.triangular import Triangular
 
-MAPS: tuple[Map, ...] = (Product(), Occupancy(), Implicit(), Shares(), Monotone())
+MAPS: tuple[Map, ...] = (
+    Product(),
+    Occupancy(),
+    Implicit(),
+    Shares(),
+    Inverse(),
+    Triangular(),
+    Monotone(),
+)

@@ -77,7 +77,7 @@ def inequality(model: Expanded, row: Row, rewriting: Products) -> Inequality | O
     _, quadratic, _ = rewriting.sorted(row.sums)
     if not quadratic:
         return None
-    slack = _slack(model, row)
+    slack = slack_of(model, row)
     if slack is None:
         largest = max((each for each in quadratic.values()), key=lambda each: np.abs(each).max())
         scale = -1.0 if np.trace(largest) > 0 else 1.0
@@ -150,7 +150,7 @@ def _name(model: Expanded, row: Row) -> str:
     return f"c{len(model.rows) if row.position is None else row.position + 1}"
 
 
-def _slack(model: Expanded, row: Row) -> Variable | None:
+def slack_of(model: Expanded, row: Row) -> Variable | None:
     """A semidefinite variable that stands in this row alone, as it is or times a number."""
     for variable in model.variables:
         if not (variable.set.is_curved and variable.shape == row.sums.shape):

@@ -27,8 +27,8 @@ from hcmodel.atoms.algebra import Inverse
 from hcmodel.errors import ModelError
 from hcmodel.expressions.leaves import Expression, Variable
 from hcmodel.expressions.table import ATOMS
-from hcmodel.facts.expansion import Opaque, Symbols, expanded_with
-from hcmodel.facts.polynomials import ONE, Sums
+from hcmodel.facts.expansion import Opaque, Symbols, expanded_with, is_logarithm
+from hcmodel.facts.polynomials import ONE, Sums, stacked
 from hcmodel.maps.expanded import Expanded
 from hcmodel.maps.map import (
     Map,
@@ -164,8 +164,11 @@ def functions_of(model: Expanded) -> Functions:
             found.problems.append(f"{text} {described(symbols, x)}")
             continue
         argument = function.arguments[place]
+        if is_logarithm(function.atom) and not argument.value.any():
+            continue  # the proof has logarithms of its own
         others = tuple(each.content() for i, each in enumerate(function.arguments) if i != place)
-        kind = function.atom, tuple(sorted(function.params.items())), place, others
+        sign = facts[place].sign
+        kind = function.atom, tuple(sorted(function.params.items())), place, others, sign
         weight = float(argument.weight[argument.key != ONE][0])
         made = Function(
             symbol, weight, float(argument.value), inverse, kind, _numeric(function, place)
@@ -179,19 +182,28 @@ def functions_of(model: Expanded) -> Functions:
 
 
 def _natural_powers(model: Expanded, own: set[int]) -> dict[int, int]:
-    """The entries that occur in powers only: the greatest common divisor of these, from 2."""
+    """The entries that occur in powers only: the greatest common divisor of these, from 2.
+
+    The logarithm of an entry is a part of that of any power.
+    """
     found: dict[int, int] = {}
-    for sums in model.everywhere():
+    arrays = model.arrays
+    for function in model.functions():
+        first = function.arguments[0]
+        if not (is_logarithm(function.atom) and first.key.size == 1 and first.degrees[0] == 1):
+            arrays.extend(function.arguments)
+    for sums in arrays:
         digits = sums.digits
         rows, columns = np.nonzero(digits)
-        width = int(digits.max(initial=0)) + 1
-        pairs, counts = np.unique(rows * width + digits[rows, columns], return_counts=True)
-        symbols = pairs % width - 1
-        for symbol in np.unique(symbols).tolist():
-            if symbol in own and found.get(symbol) != 1:
-                powers = np.unique(counts[symbols == symbol])
-                found[symbol] = int(np.gcd.reduce([*powers, found.get(symbol, 0)]))
-    return {symbol: power for symbol, power in found.items() if power > 1}
+        if not rows.size:
+            continue
+        terms = int(rows.max()) + 1
+        pairs, counts = np.unique(digits[rows, columns] * terms + rows, return_counts=True)
+        used, starts = np.unique(pairs // terms, return_index=True)
+        divisors = np.gcd.reduceat(counts, starts)
+        for digit, divisor in zip(used.tolist(), divisors.tolist(), strict=True):
+            found[digit - 1] = int(np.gcd(divisor, found.get(digit - 1, 0)))
+    return {symbol: power for symbol, power in found.items() if power > 1 and symbol in own}
 
 
 def _power(symbols: Symbols, entry: int, power: int) -> Function | None:
@@ -271,6 +283,7 @@ class _Monotone(Step):
         pairs: list[tuple[Variable, Variable]] = []
         changes: dict[int, Sums] = {}
         every: dict[int, Function] = {}
+        values: dict[int, Sums] = {}  # of the functions
         texts: dict[Variable, str] = {}
         for variable, functions in chosen.items():
             new = _image(symbols, variable, functions, fresh_name(model, "u"))
@@ -278,21 +291,22 @@ class _Monotone(Step):
                 return Obstacle("monotone", f"{variable.name} has no range that can be mapped")
             pairs.append((variable, new))
             texts[new] = text_of(symbols, variable.name, functions)
-            numbers = np.ravel(symbols.of_variable(new))
             for old, symbol in zip(
-                np.ravel(symbols.of_variable(variable)).tolist(), numbers.tolist(), strict=True
+                np.ravel(symbols.of_variable(variable)).tolist(),
+                np.ravel(symbols.of_variable(new)).tolist(),
+                strict=True,
             ):
-                function = functions.get(old)
                 u = symbol_sums(symbols, np.array(symbol))
-                if function is None:
+                if old in functions:
+                    values[old] = u.scaled(1.0 / functions[old].scale)
+                else:
                     changes[old] = u
-                    continue
-                u = u.scaled(1.0 / function.scale)
-                if function.symbol is not None:
-                    changes[function.symbol] = u
-                changes[old] = _solved(symbols, u, function)
-                symbols.undoing.update(changes[old].symbols_used().tolist())
             every.update(functions)
+        changes |= _solved(symbols, values, every)
+        for old, function in every.items():
+            symbols.undoing.update(changes[old].symbols_used().tolist())
+            if function.symbol is not None:
+                changes[function.symbol] = values[old]
         step = _Monotone(pairs, every, texts)
         step.after = replaced_model(
             model, Replacing(symbols, changes), gone=step.gone, new=step.new
@@ -369,10 +383,21 @@ def text_of(symbols: Symbols, name: str, functions: Mapping[int, Function]) -> s
     return f"{source.atom.name}({', '.join([inner, *others])})"
 
 
-def _solved(symbols: Symbols, value: Sums, function: Function) -> Sums:
-    """(φ⁻¹(value) − c)/w as sums."""
-    u = Variable(name="u", nonneg=True)  # stands for the value while the inverse is written down
-    text: Any = function.inverse(NAMESPACE, u)
-    found = expanded_with(symbols, text, {u: value})
-    shift = Sums.constant(function.shift, symbols.coding)
-    return (found - shift).scaled(1.0 / function.weight)
+def _solved(
+    symbols: Symbols, values: Mapping[int, Sums], functions: Mapping[int, Function]
+) -> dict[int, Sums]:
+    """(φ⁻¹(value) − c)/w for each entry, functions of one kind together."""
+    kinds: dict[Hashable, list[int]] = {}
+    for entry, function in functions.items():
+        kinds.setdefault(function.kind, []).append(entry)
+    found: dict[int, Sums] = {}
+    for entries in kinds.values():
+        u = Variable(len(entries), name="u", nonneg=True)  # stands for the values
+        text: Any = functions[entries[0]].inverse(NAMESPACE, u)
+        meaning = {u: stacked([values[entry] for entry in entries], symbols.coding)}
+        for entry, sums in zip(
+            entries, expanded_with(symbols, text, meaning).entries(), strict=True
+        ):
+            shift = Sums.constant(functions[entry].shift, symbols.coding)
+            found[entry] = (sums - shift).scaled(1.0 / functions[entry].weight)
+    return found

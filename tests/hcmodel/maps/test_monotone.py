@@ -216,7 +216,11 @@ def test_models_that_demand_does_not_make_convex_are_not_claimed(seed):
 
 def test_a_wrong_inverse_is_caught_by_the_comparison(monkeypatch):
     true = monotone._solved
-    monkeypatch.setattr(monotone, "_solved", lambda *arguments: true(*arguments).scaled(1.01))
+
+    def wrong(*arguments):
+        return {entry: sums.scaled(1.01) for entry, sums in true(*arguments).items()}
+
+    monkeypatch.setattr(monotone, "_solved", wrong)
     found = discover(Forms(plain().model).bounds.after)
     assert found.substitution is None
     assert any("the rewriting changed" in each.reason for each in found.obstacles)
