@@ -18,8 +18,8 @@ import scipy
 from numpy.typing import NDArray
 
 from hcmodel.solvers.algebra.hessians import Hessian, with_squares
-from hcmodel.solvers.numerics import LARGEST_NUMBER
-from hcmodel.solvers.outer import Outer
+from hcmodel.solvers.numerics import LARGEST_NUMBER, TINY
+from hcmodel.solvers.outer import Outer, row_floors
 
 FloatArray: TypeAlias = NDArray[np.float64]
 Matrix: TypeAlias = "FloatArray | scipy.sparse.csr_array"
@@ -178,6 +178,23 @@ class Evaluation:
     def relative_violation(self) -> float:
         """The largest violation over max(1, |lhs|, |rhs|); feasible means at most the tolerance."""
         return float(np.max(self.violations / self.magnitudes, initial=0.0))
+
+    def violation_in_units(self, units: FloatArray) -> float:
+        """The largest violation over max(|lhs|, |rhs|, t), t = min(1, max_j |∂row/∂x_j| unit_j)."""
+        violations = self.violations
+        if self._rows_pass is None or not violations.any():
+            return 0.0
+        if not np.isfinite(violations).all():
+            return np.inf
+        sizes = self._outer.row_sizes(self._rows_pass.values)
+        if (small := (violations > 0) & (sizes < 1.0)).any():
+            sizes = np.where(small, np.maximum(sizes, self.row_floors(units)), sizes)
+        sizes = np.where(np.isinf(sizes), self.magnitudes, np.maximum(sizes, TINY))
+        return float(np.max(violations / sizes))
+
+    def row_floors(self, units: FloatArray) -> FloatArray:
+        """The least sizes of the rows at this point, from their slopes."""
+        return row_floors(self.jacobian, units)
 
     @property
     def gradient(self) -> FloatArray:

@@ -17,6 +17,7 @@ import numpy as np
 import scipy
 from numpy.typing import NDArray
 
+from hcmodel.solvers.numerics import TINY
 from hcmodel.solvers.row_forms import OBJECTIVE_FORMS, ROW_FORMS, ObjectiveForm, RowForm
 
 FloatArray = NDArray[np.float64]
@@ -38,6 +39,8 @@ class Outer:
     inequalities: int
     objective_form: str = "plain"
     forms: IndexArray = field(default_factory=lambda: np.zeros(0, dtype=np.intp))
+    floors: FloatArray | None = None
+    """The least size that each row is measured against, where that is not 1 (`row_floors`)."""
 
     def __post_init__(self) -> None:
         if self.forms.size not in (0, self.size):
@@ -102,12 +105,22 @@ class Outer:
         with np.errstate(all="ignore"):
             if len(self._groups) == 1:
                 form, _ = self._groups[0]
-                return form.values(left, right), form.magnitudes(left, right)
-            rows, magnitudes = np.empty((2, self.size))
-            for form, own in self._groups:
-                rows[own] = form.values(left[own], right[own])
-                magnitudes[own] = form.magnitudes(left[own], right[own])
+                rows, magnitudes = form.values(left, right), form.magnitudes(left, right)
+            else:
+                rows, magnitudes = np.empty((2, self.size))
+                for form, own in self._groups:
+                    rows[own] = form.values(left[own], right[own])
+                    magnitudes[own] = form.magnitudes(left[own], right[own])
+            if self.floors is not None:
+                sizes = np.maximum(np.abs(left), np.abs(right))
+                magnitudes = np.minimum(magnitudes, np.maximum(sizes, self.floors))
         return rows, magnitudes
+
+    def row_sizes(self, values: FloatArray) -> FloatArray:
+        """max(|left|, |right|) of the rows that are differences, infinity of the others."""
+        left, right = (side.values(values) for side in self._sides)
+        sizes = np.maximum(np.abs(left), np.abs(right))
+        return np.where(self.forms != 0, np.inf, sizes) if self.forms.size else sizes
 
     def row_jacobian(self, values: FloatArray, jacobian: Any) -> Any:
         """∂rows/∂x, dense or sparse as the Jacobian of φ is."""
@@ -188,6 +201,18 @@ class Outer:
                 total = gradients[0] if len(gradients) == 1 else gradients[0] + gradients[1]
                 found.append((square.weight * multipliers[used], total))
         return found
+
+
+def row_floors(jacobian: Any, units: FloatArray) -> FloatArray:
+    """min(1, max_j |∂row/∂x_j| unit_j): a row in small units is measured in these.
+
+    A row without a finite slope is measured against 1.
+    """
+    slopes: Any = abs(jacobian) * units[None, :]
+    largest: Any = slopes.max(axis=1) if slopes.shape[1] else np.zeros(slopes.shape[0])
+    dense = largest.toarray() if scipy.sparse.issparse(largest) else largest
+    floors = np.asarray(dense).reshape(-1)
+    return np.where(np.isfinite(floors), np.clip(floors, TINY, 1.0), 1.0)
 
 
 @dataclass(frozen=True)

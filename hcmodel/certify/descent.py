@@ -21,6 +21,7 @@ from numpy.typing import NDArray
 from hcmodel.reductions.forms import Form
 from hcmodel.solvers.numerics import LARGEST_LOG, LARGEST_NUMBER
 from hcmodel.solvers.oracle import Evaluation, Oracle
+from hcmodel.solvers.sets.domain import Domain
 
 FloatArray = NDArray[np.float64]
 
@@ -102,7 +103,7 @@ def falling_path(
     oracle, found = form.oracle(), None
     with np.errstate(all="ignore"):
         for way in _ways(form, evaluation, run):
-            descent = _followed(oracle, way, evaluation, tolerance, slack)
+            descent = _followed(_Followed(oracle, form.domain, tolerance), way, evaluation, slack)
             if descent is not None and descent.endless:
                 return descent
             found = found or descent
@@ -236,10 +237,24 @@ def _powers(form: Form, point: FloatArray, first: FloatArray) -> Iterator[_Way]:
     yield _Way(points, moves, logs < -RULES.shortest)
 
 
-def _followed(
-    oracle: Oracle, way: _Way, evaluation: Evaluation, tolerance: float, slack: float
-) -> Descent | None:
+@dataclass(frozen=True)
+class _Followed:
+    """What a path is followed with."""
+
+    oracle: Oracle
+    domain: Domain
+    tolerance: float
+
+    def inside(self, there: Evaluation) -> bool:
+        units = self.domain.metric(there.point)
+        return there.violation_in_units(units) <= self.tolerance
+
+
+def _followed(model: _Followed, way: _Way, evaluation: Evaluation, slack: float) -> Descent | None:
     """The path as a descent; None where it rises, leaves the rows or is too short."""
+    if not (way.moves.any() or way.vanishing.any()):
+        return None
+    oracle = model.oracle
     if way.edge is not None and np.isfinite(oracle.at(way.edge).objective):
         return None  # the edge has a value: there is no pole
     values, lowest = [evaluation.objective] if way.from_here else list[float](), evaluation
@@ -249,8 +264,8 @@ def _followed(
         if there.objective == -np.inf:
             fewest = 2  # it has passed all numbers, however soon
             break
-        if not _is_lower(there, values, tolerance):
-            if _is_computable(oracle, there, values, tolerance):
+        if not _is_lower(model, there, values):
+            if _is_computable(model, there, values):
                 return None
             break
         values.append(there.objective)
@@ -266,35 +281,33 @@ def _followed(
     return Descent(endless, values[-1], lowest, way.moves, way.vanishing)
 
 
-def _is_lower(there: Evaluation, values: list[float], tolerance: float) -> bool:
+def _is_lower(model: _Followed, there: Evaluation, values: list[float]) -> bool:
     """Whether a point continues a path: feasible, and not above the one before it."""
     if not np.isfinite(there.objective) or not np.isfinite(there.rows).all():
         return False
     rises = bool(values) and there.objective > values[-1]
-    return not rises and there.relative_violation <= tolerance
+    return not rises and model.inside(there)
 
 
-def _is_computable(
-    oracle: Oracle, there: Evaluation, values: list[float], tolerance: float
-) -> bool:
+def _is_computable(model: _Followed, there: Evaluation, values: list[float]) -> bool:
     """Whether a point that does not continue a path shows that it ends; else rounding hides it."""
     if not np.isfinite(there.point).all():
         return False
     if not np.isfinite(there.objective):  # ∞ − ∞ far out shows nothing, +∞ does
         far = np.max(np.abs(there.point)) > LARGEST_NUMBER
         return not (far and np.isnan(there.objective))
-    return not (values and _is_rounding(oracle, there, values[-1], tolerance))
+    return not (values and _is_rounding(model, there, values[-1]))
 
 
-def _is_rounding(oracle: Oracle, there: Evaluation, before: float, tolerance: float) -> bool:
+def _is_rounding(model: _Followed, there: Evaluation, before: float) -> bool:
     """Whether a point fails only because a direction is known to a last digit."""
     generator = np.random.default_rng(0)
     for _ in range(RULES.attempts):
         noise = generator.choice([-1.0, 0.0, 1.0], size=there.point.size)
-        near = oracle.at(there.point * (1.0 + RULES.last_digit * noise))
+        near = model.oracle.at(there.point * (1.0 + RULES.last_digit * noise))
         rise = abs(near.objective - there.objective) >= RULES.share * (there.objective - before)
         moved = np.abs(near.violations - there.violations) >= RULES.share * there.violations
-        broken = there.violations > tolerance * there.magnitudes
+        broken = there.violations > model.tolerance * there.magnitudes
         if (there.objective > before and rise) or (broken.any() and moved[broken].all()):
             return True
     return False

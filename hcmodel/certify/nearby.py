@@ -125,7 +125,7 @@ def _restored(oracle: Oracle, form: Form, point: FloatArray, tolerance: float) -
         point = there.point
         if not there.finite:
             return None
-        if there.relative_violation <= tolerance:
+        if there.violation_in_units(domain.metric(point)) <= tolerance:
             return there
         if max(point.size, there.rows.size) > RULES.largest or not there.differentiable:
             return None

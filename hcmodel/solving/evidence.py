@@ -92,6 +92,8 @@ class Evidence:
     """The rows and bounds of an irreducible conflict, where the model is proven convex."""
     descent: Descent | None = None
     """A path on which the objective falls to the end of the numbers."""
+    violation: float | None = None
+    """The largest violation of a row, relative to its sides and its slopes."""
     better: FloatArray | None = None
     """A feasible point of the model beside this one that is better."""
     cause: BaseException | None = None
@@ -101,7 +103,18 @@ class Evidence:
 
     @property
     def feasible(self) -> bool:
-        return self.evaluation is not None and self.evaluation.relative_violation <= self.tolerance
+        if self.evaluation is None:
+            return False
+        violation = self.violation
+        if violation is None:
+            violation = self.evaluation.relative_violation
+        return violation <= self.tolerance
+
+    @property
+    def in_small_units(self) -> bool:
+        """Whether the rows look satisfied only because they are in units far below 1."""
+        loose = self.evaluation is not None and self.evaluation.relative_violation <= self.tolerance
+        return loose and not self.feasible
 
     @property
     def gap(self) -> float | None:
@@ -143,7 +156,8 @@ def gather(
         pair = _Pair(lifted, smooth, multipliers)
         bound = _bound(hidden, outcome, evaluation, pair, request, certifier)
     conflict = None
-    violated = evaluation.relative_violation > tolerance
+    violation = evaluation.violation_in_units(forms.written.domain.metric(evaluation.point))
+    violated = violation > tolerance
     if hidden is not None and violated and result.termination not in LIMITS:
         conflict = _conflict(forms, hidden, outcome)
     parts: tuple[Origin | BoundOrigin, ...] | None = None
@@ -189,6 +203,7 @@ def gather(
         parts=parts,
         descent=descent,
         better=better,
+        violation=violation,
         proven=hidden is not None and hidden.proof is not None,
     )
 
@@ -231,7 +246,8 @@ def _better(
     there = forms.written.oracle().at(
         forms.written.domain.project(pair.form.chain.point_back(found.point))
     )
-    inside = there.finite and there.relative_violation <= tolerance
+    units = forms.written.domain.metric(there.point)
+    inside = there.finite and there.violation_in_units(units) <= tolerance
     return there.point if inside and _is_lower(there, evaluation, tolerance) else None
 
 

@@ -66,6 +66,7 @@ def run(
     request, history = request.started(), History()
     best: _Judged | None = None
     point, done, left, restarts = first, list[Stage](), list(stages), 0
+    small = False  # whether rows are in units far below 1
     while left and not (best is not None and request.is_spent(history.calls)):
         stage = left.pop(0)
         whole = None if stage.whole is None else stage.whole()
@@ -74,7 +75,7 @@ def run(
         certifier = _certifier(stage, hidden, request)
         with np.errstate(all="ignore"):  # what is not finite is refused, not warned about
             result = _run_stage(
-                stage, whole, forms, point, request, history, constants, watch, certifier
+                stage, whole, forms, point, request, history, constants, watch, certifier, small
             )
             history = history.extended(result)
             outcome = Outcome(stage.form, result, first)
@@ -85,6 +86,9 @@ def run(
         best = _better(_Judged(solution, evidence), best)
         if evidence.termination in STOPPED:
             break
+        if evidence.in_small_units and solution.status is not Status.INFEASIBLE and not small:
+            small, left = True, left if whole is not None else [stage, *left]
+            continue
         if _is_worth_a_restart(evidence, request) and restarts < MOST_RESTARTS:
             assert evidence.better is not None
             point, left, restarts = evidence.better, [stage, *left], restarts + 1
@@ -142,17 +146,26 @@ def _run_stage(
     constants: Constants | None,
     watch: Watch | None,
     certifier: Certifier | None,
+    small: bool,
 ) -> Result:
-    """Run a stage from a point of the model, within what is left of the limits."""
-    chain = stage.form.chain
+    """Run a stage from a point of the model, within what is left of the limits.
+
+    `small`: rows are measured in the units that their slopes have at the start, and not against 1.
+    """
+    chain, oracle = stage.form.chain, stage.form.oracle()
+    start = chain.point(forms.written.domain.project(point))
+    if small:
+        units = stage.form.domain.metric(start)
+        floors = stage.form.oracle().at(start).row_floors(units)
+        oracle.outer = replace(oracle.outer, floors=floors)
     left = None if request.max_calls is None else request.max_calls - history.calls.total
     own = stage.max_calls is not None and (left is None or stage.max_calls < left)
     optimal_value = request.optimal_value
     try:
         result = minimize(
-            stage.form.oracle(),
+            oracle,
             stage.form.domain,
-            chain.point(forms.written.domain.project(point)),
+            start,
             method=stage.entry.name,
             tolerance=request.tolerance,
             optimal_value=None if optimal_value is None else forms.sign.value(optimal_value),
@@ -232,7 +245,7 @@ def _is_better(new: _Judged, old: _Judged) -> bool:
     if new.evidence.feasible != old.evidence.feasible:
         return new.evidence.feasible
     if not new.evidence.feasible:
-        return here.relative_violation <= there.relative_violation
+        return (new.evidence.violation or 0.0) <= (old.evidence.violation or 0.0)
     slack = gap_allowed(there.objective, old.evidence.tolerance)
     if abs(here.objective - there.objective) <= slack and new.rank != old.rank:
         return new.rank > old.rank

@@ -559,3 +559,39 @@ def test_a_pole_on_the_edge_of_a_box_is_unbounded_and_ends() -> None:
     assert problem.solution is not None
     assert problem.status == "unbounded"
     assert problem.solution.oracle_calls.total <= 3000
+
+
+# ---- rows in small units ---------------------------------------------------------------------------
+
+
+def test_a_row_in_small_units_is_not_satisfied_by_1e_6() -> None:
+    x = hc.Variable(name="x", bounds=(0, 1e-8))
+    problem = hc.Problem(hc.Minimize(x), [x >= 1.5e-8])
+    problem.solve()
+    assert problem.status == "infeasible"
+
+
+def test_a_product_in_small_units_is_not_satisfied_by_1e_6() -> None:
+    x, y = (hc.Variable(name=name, bounds=(0, 1e-8)) for name in "xy")
+    problem = hc.Problem(hc.Minimize(x + y), [x * y >= 1.5e-16])
+    problem.solve(max_calls=2000)
+    assert problem.status in ("infeasible_inaccurate", "solver_error")
+
+
+@pytest.mark.parametrize("method", ["auto", "prox-linear", "sbl-adals"])
+def test_rows_in_small_units_are_met_in_their_units(method: str) -> None:
+    # y costs half as much as x and goes to its bound: x = 0.3e-8
+    x, y = (hc.Variable(name=name, bounds=(0, 1.2e-8), start=0.9e-8) for name in "xy")
+    problem = hc.Problem(hc.Minimize(2 * x + y), [1e-8 * hc.sin(x) + 1e-8 * y >= 1.5e-16])
+    assert problem.solve(method, max_calls=3000) == pytest.approx(1.8e-8, rel=1e-5)
+    assert problem.status in ("locally_optimal", "optimal_inaccurate")
+
+
+def test_a_violation_is_measured_against_sides_and_slopes() -> None:
+    x = hc.Variable(2, name="x", bounds=(0, 1e-8))
+    problem = hc.Problem(hc.Minimize(x[0]), [x[0] + 0 * x[1] >= 1e-12])
+    evaluation = problem.forms().written.oracle().at(np.zeros(2))
+    assert evaluation.relative_violation == pytest.approx(1e-12)  # against 1
+    assert evaluation.violation_in_units(np.full(2, 1e-8)) == pytest.approx(1e-4)  # t = 1e-8
+    assert evaluation.violation_in_units(np.full(2, 1e-14)) == pytest.approx(1.0)  # |rhs| = 1e-12
+    assert evaluation.violation_in_units(np.full(2, 1e3)) == pytest.approx(1e-12)  # t <= 1
