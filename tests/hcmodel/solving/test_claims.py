@@ -335,11 +335,11 @@ def test_a_stationary_start_that_is_no_minimum_is_left(make: Callable[[], Model]
     problem, optimum = make()
     problem.solve(max_calls=5000)
     assert problem.value == pytest.approx(optimum, rel=1e-5)
-    assert problem.status == "locally_optimal"
+    assert problem.status in ("optimal", "locally_optimal")
     assert_bound_is_true(problem, optimum)
 
 
-@pytest.mark.parametrize("make", [concave_kink, saddle, saddle_on_a_row])
+@pytest.mark.parametrize("make", [concave_kink, saddle_of_a_product, saddle_on_a_row])
 def test_nothing_is_said_of_a_point_beside_which_there_is_a_better_one(
     make: Callable[[], Model],
 ) -> None:
