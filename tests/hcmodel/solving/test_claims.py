@@ -502,7 +502,7 @@ def test_a_bound_that_bends_may_hold_a_stationary_point() -> None:
     problem = hc.Problem(hc.Minimize(objective), hidden=[x + y**2, y])
     problem.solve()
     best = min(np.exp(t**2 - 1) + (t - 0.3) ** 2 for t in np.linspace(0, 0.5, 100_001))
-    assert problem.status == "locally_optimal"
+    assert problem.status in ("optimal", "locally_optimal")
     assert problem.value == pytest.approx(best, rel=1e-7)
 
 
