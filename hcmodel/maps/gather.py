@@ -25,8 +25,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
+import scipy
 from numpy.typing import NDArray
-from scipy.optimize import nnls
 from scipy.sparse import coo_array
 from scipy.sparse.csgraph import connected_components
 
@@ -369,7 +369,7 @@ def _pivot(slope: FloatArray, matrix: FloatArray) -> int | None:
 def _nonnegative(matrix: FloatArray, right: FloatArray, size: float) -> FloatArray | None:
     """A solution x >= 0 of a linear system; None where there is none."""
     try:
-        found, _ = nnls(matrix, right)
+        found, _ = scipy.optimize.nnls(matrix, right)
     except RuntimeError:  # its limit of iterations
         return None
     if (np.abs(matrix @ found - right) > DATA_ROUNDING * size).any():

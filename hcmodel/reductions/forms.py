@@ -9,7 +9,7 @@ from __future__ import annotations
 import functools
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -30,7 +30,6 @@ from hcmodel.reductions.chain import Chain
 from hcmodel.reductions.cone import Cone
 from hcmodel.reductions.cone_sums import SumsCone, cone_of_sums
 from hcmodel.reductions.convex_sums import convex_of_sums
-from hcmodel.reductions.discovery import Discovery, discover
 from hcmodel.reductions.lift import Lift
 from hcmodel.reductions.normal_rows import NormalRows
 from hcmodel.reductions.reduction import Duals, ModelReduction, Refusal, same_objects
@@ -46,6 +45,9 @@ from hcmodel.solvers.coordinates.protocol import Coordinates
 from hcmodel.solvers.loop import RelaxedProgram, WholeProgram
 from hcmodel.solvers.oracle import Evaluation, Oracle, Stack
 from hcmodel.solvers.sets.domain import Domain
+
+if TYPE_CHECKING:
+    from hcmodel.reductions.discovery import Discovery
 
 FloatArray = NDArray[np.float64]
 
@@ -453,6 +455,8 @@ class Forms:
     @property
     def discovery(self) -> Discovery:
         """What the maps of the catalogue make of the model, at the parameters' current values."""
+        from hcmodel.reductions.discovery import discover  # most models need none of them
+
         values = (id(self.bounds.after), *(each.version for each in self.model.parameters))
         if self._discovery is None or self._discovery[0] != values:
             self._discovery = values, discover(self.bounds.after)
