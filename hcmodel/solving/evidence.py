@@ -13,7 +13,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hcmodel.certify.conflicts import irreducible_conflict
-from hcmodel.certify.cut_bounds import cut_bound, cut_conflict
 from hcmodel.certify.descent import Descent, Run, falling_path
 from hcmodel.certify.lower_bound import (
     LowerBound,
@@ -295,6 +294,8 @@ def _bound(
     """
     from_cuts = None
     if outcome.form is hidden and outcome.result.weighted:
+        from hcmodel.certify.cut_bounds import cut_bound  # of a method of its own
+
         from_cuts = cut_bound(hidden, outcome.result.weighted)
         allowed = gap_allowed(evaluation.objective, request.tolerance)
         shown = from_cuts is not None and evaluation.objective - from_cuts.value <= allowed
@@ -355,6 +356,8 @@ def _searched_bound(
 def _conflict(forms: Forms, hidden: Form, outcome: Outcome) -> LowerBound | None:
     """A proof in hidden coordinates that no feasible point exists."""
     if outcome.form is hidden and outcome.result.conflict is not None and outcome.result.weighted:
+        from hcmodel.certify.cut_bounds import cut_conflict  # of a method of its own
+
         return cut_conflict(hidden, outcome.result.weighted)
     if outcome.form is hidden:
         there = hidden.oracle().at(outcome.result.point)
