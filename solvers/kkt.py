@@ -86,29 +86,13 @@ def _terms(
     point, slope = evaluation.point, evaluation.gradient
     rounding = RULES.cancellation * (abs(evaluation.jacobian).T @ np.abs(multipliers))
     sizes = np.asarray(np.abs(slope) + np.abs(pull) + rounding)
-    groups = _moving_together(domain, point)
+    groups = domain.moving_together
     if groups:
         parts = [np.abs(domain.normal_cone_distance(point, -part)) for part in (slope, pull)]
         free = np.maximum(*parts) + rounding
         for group in groups:
             sizes[group] = np.max(free[group], initial=0.0)
     return sizes
-
-
-def _moving_together(domain: Domain, point: FloatArray) -> list[NDArray[np.intp]]:
-    """The entries of each matrix and of each distribution."""
-    groups: list[NDArray[np.intp]] = []
-    if domain.is_box:
-        return groups
-    for cone in domain.step_rows(point, np.ones(point.size)).cones:
-        matrix = cone.matrix
-        rows = (
-            [matrix.indices]
-            if cone.kind == "psd"
-            else np.split(matrix.indices, matrix.indptr[1:-1])
-        )
-        groups += [row for row in rows if row.size]
-    return groups
 
 
 def scaled_residual(evaluation: Evaluation, domain: Domain, multipliers: FloatArray) -> float:
@@ -118,7 +102,7 @@ def scaled_residual(evaluation: Evaluation, domain: Domain, multipliers: FloatAr
     first order, joins by its root.
     """
     point, metric = evaluation.point, roomy_metric(domain, evaluation.point)
-    for group in _moving_together(domain, point):
+    for group in domain.moving_together:
         metric[group] = np.max(metric[group])
     pull = np.asarray(evaluation.jacobian.T @ multipliers)
     gradient = evaluation.gradient + pull
@@ -189,15 +173,21 @@ def is_stationary(
 
 
 def best_multipliers(
-    evaluation: Evaluation, domain: Domain, candidates: Iterable[FloatArray], tolerance: float
+    evaluation: Evaluation,
+    domain: Domain,
+    candidates: Iterable[FloatArray],
+    tolerance: float,
+    enough: float | None = None,
 ) -> tuple[FloatArray, float]:
     """The candidate, or the least-squares fit, of smallest residual; one that passes both tests first.
 
-    A candidate far below the tolerance needs no fit.
+    A candidate far below the tolerance, or with a residual that is `enough`, needs no fit.
     """
     pool = list(candidates)
     for each in pool:
         value = residual(evaluation, domain, each)
+        if enough is not None and value <= enough:
+            return each, value
         if is_stationary(evaluation, domain, each, RULES.exact * tolerance, value):
             return each, value
     for width in RULES.fit_widths:

@@ -21,6 +21,7 @@ from hcmodel.solvers.oracle import (
     OracleFailed,
     TimeExhausted,
 )
+from hcmodel.solvers.qp.cone_program import ConeSolution
 from hcmodel.solvers.result import Record, Result, Termination, WeightedPoint
 from hcmodel.solvers.sets.domain import Domain
 
@@ -110,15 +111,28 @@ class RelaxedProgram:
         return np.asarray(dual[self.rows] - np.where(self.others >= 0, dual[self.others], 0.0))
 
 
+class Certified(Protocol):
+    def __call__(
+        self,
+        evaluation: Evaluation,
+        multipliers: FloatArray,
+        solution: ConeSolution | None = None,
+    ) -> bool | None:
+        """Whether the point is shown to be good enough; None where nothing can be shown.
+
+        `solution` is that of the cone program of the task, where there is one.
+        """
+
+
 @dataclass(frozen=True)
 class Task:
     """What a method works on. `tolerance` is relative feasibility and the KKT residual aimed at.
 
-    `geometry` holds the hidden coordinates, if there are any; `certified(point, multipliers)` says
-    whether the point is shown to be good enough, or None where nothing can be shown. `settle` moves
-    entries of a point that the others determine. `whole` is for methods that solve a convex program at
-    once, and `affords_hessian` says whether second derivatives are worth their price to them. `images`
-    gives, for methods that work in u, the coordinates and a set that contains their values.
+    `geometry` holds the hidden coordinates, if there are any; `certified` says whether a point is
+    shown to be good enough. `settle` moves entries of a point that the others determine. `whole` is
+    for methods that solve a convex program at once, and `affords_hessian` says whether second
+    derivatives are worth their price to them. `images` gives, for methods that work in u, the
+    coordinates and a set that contains their values.
     """
 
     oracle: Oracle
@@ -126,7 +140,7 @@ class Task:
     tolerance: float
     optimal_value: float | None = None
     geometry: Coordinates | None = None
-    certified: Callable[[Evaluation, FloatArray], bool | None] | None = None
+    certified: Certified | None = None
     settle: Callable[[FloatArray], FloatArray] | None = None
     whole: WholeProgram | None = None
     affords_hessian: bool = False

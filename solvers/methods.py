@@ -13,8 +13,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hcmodel.solvers.coordinates.protocol import Coordinates
-from hcmodel.solvers.loop import Method, Task, WholeProgram, run
-from hcmodel.solvers.oracle import Budget, Evaluation, Oracle
+from hcmodel.solvers.loop import Certified, Method, Task, WholeProgram, run
+from hcmodel.solvers.oracle import Budget, Oracle
 from hcmodel.solvers.result import Record, Result
 from hcmodel.solvers.second_order.direct import Direct, run_direct
 from hcmodel.solvers.sets.domain import Domain
@@ -265,7 +265,7 @@ def minimize(
     callback: Callable[[Record], bool | None] | None = None,
     options: Any = None,
     geometry: Coordinates | None = None,
-    certified: Callable[[Evaluation, FloatArray], bool | None] | None = None,
+    certified: Certified | None = None,
     settle: Callable[[FloatArray], FloatArray] | None = None,
     whole: WholeProgram | None = None,
     affords_hessian: bool = False,

@@ -133,9 +133,32 @@ class MapTestOptions:
     undercut: float = 1e-7  # well above the rounding of any function
 
 
+@dataclass(frozen=True)
+class ConeDualityOptions:
+    """Bounds from the dual of a cone program (`cone_duality`, `cone_ranges`)."""
+
+    # How far above the value at hand the level lies, relative to it; no bound is above the level.
+    margin: float = 1e-3  # far above any gap that matters, and the ranges hardly depend on it
+    # Passes over all rows that look for ranges. Each costs about as much as a product with A.
+    sweeps: int = 8  # a range walks from the objective to a bound, an entry, a cone, and on
+    # A pass in which no range becomes finite, or shorter by this factor, is the last.
+    shorter: float = 0.5  # residuals are at rounding level: the ranges' sizes hardly matter
+    # Corrections of a dual that leaves a residual.
+    corrections: int = 2  # the second takes out what the first left by its own rounding
+    # Entries of A up to which a correction is tried, which takes dense products with it, …
+    largest_correction: int = 500_000  # about 50 ms
+    # … and up to which a dual inside the cone is looked for, which takes its singular values.
+    largest_inner: int = 100_000  # about 50 ms
+    # What rounding may contribute to a limit before it counts as not found.
+    largest_share: float = 0.5  # the limit is divided by one minus this
+    # The relative rounding of the powers in the test of a power cone.
+    power_rounding: float = 1e-14  # two powers and a product, each exact to several epsilons
+
+
 BOUND = BoundOptions()
 CHART = ChartOptions()
 SEARCH = SearchOptions()
 NEWTON = NewtonOptions()
 ENCLOSURE = EnclosureOptions()
 MAP_TEST = MapTestOptions()
+CONE_DUALITY = ConeDualityOptions()

@@ -13,14 +13,18 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from hcmodel.certify.certificate_options import BOUND, SEARCH
+from hcmodel.certify.certificate_options import BOUND, CONE_DUALITY, SEARCH
 from hcmodel.certify.charts import Chart
+from hcmodel.certify.cone_duality import cone_bound
 from hcmodel.certify.contradiction import contradicted
-from hcmodel.certify.search import Search, signed
+from hcmodel.certify.search import Pair, Search, signed
 from hcmodel.reductions.forms import Form
+from hcmodel.reductions.reduction import Refusal
 from hcmodel.solvers import kkt
+from hcmodel.solvers.coordinates.logarithmic import LogStack
 from hcmodel.solvers.numerics import BACKEND_ROUNDING, DATA_ROUNDING
 from hcmodel.solvers.oracle import Evaluation, Oracle
+from hcmodel.solvers.qp.cone_program import ConeSolution
 from hcmodel.solvers.sets.domain import Domain
 from hcmodel.solvers.theory.theorems import Constants
 
@@ -53,12 +57,14 @@ def lower_bound(
     target: float | None = None,
     finest: float | None = None,
     assume_convex: bool = False,
+    solution: ConeSolution | None = None,
 ) -> LowerBound | None:
     """The best bound found from a point and multipliers of the form, in units of the plain objective.
 
     Ends as soon as the gap to the point's own value is at most `target`, or, where it is given and as
     far as that is cheap, `finest`. None where the form has no hidden coordinates, where no finite bound
     is found, and where the form is visibly not convex; `assume_convex` skips that test (see `tested`).
+    With a solution of the form's cone program its dual gives a bound, before anything is searched.
     """
     search = Search.of(form, form.oracle(), evaluation)
     if search is None:
@@ -74,10 +80,52 @@ def lower_bound(
         return value - plain(bound) <= (wanted if finest is None else finest)
 
     with np.errstate(all="ignore"):
-        search.improve(evaluation, multipliers, enough, fair)
+        search.begin(evaluation, multipliers)
+        pair = evaluation, multipliers
+        if solution is not None and not fair(search.value):
+            dual = _dual_bound(search, solution, pair, fair, among_doubles=False)
+            if dual is not None and value - dual.value <= wanted:
+                return dual
+        search.improve(enough, fair)
         if not fair(search.value):
             search.take_doubles()
-        return _result(search, plain, assume_convex)
+        found = _result(search, plain, assume_convex)
+        if solution is not None and not fair(search.value):
+            dual = _dual_bound(search, solution, pair, fair, among_doubles=True)
+            if found is None or (dual is not None and dual.value > found.value):
+                return dual
+        return found
+
+
+def _dual_bound(
+    search: Search,
+    solution: ConeSolution,
+    pair: Pair,
+    fair: Callable[[float], bool],
+    *,
+    among_doubles: bool,
+) -> LowerBound | None:
+    """The bound from the dual of the cone program of a proven form (`cone_duality`).
+
+    `among_doubles` allows one for variables without bounds that are doubles.
+    """
+    form, (evaluation, multipliers) = search.form, pair
+    whole = form.whole("cone")
+    if form.proof is None or isinstance(whole, Refusal):
+        return None
+    level = evaluation.objective + CONE_DUALITY.margin * abs(evaluation.objective)
+    stack, logs = form.stack, np.zeros(0, dtype=bool)
+    if among_doubles and isinstance(stack, LogStack):
+        logs = stack.logs
+    found = cone_bound(whole.program, solution, level, logs, fair)
+    if found is None:
+        return None
+    value = form.chain.value_back(found.value)
+    if not np.isfinite(value):
+        return None
+    conditions = bound_conditions(form, search.chart, evaluation.point)
+    conditions += _among_doubles() if found.among_doubles else ()
+    return LowerBound(value, conditions, 0, evaluation.point, multipliers)
 
 
 def infeasibility(
@@ -152,9 +200,13 @@ def _result(
     reference, points = search.best.evaluation.point, search.oracle.calls.points
     conditions = bound_conditions(search.form, search.chart, search.minorants[0].evaluation.point)
     if search.among_doubles:
-        reach = SEARCH.largest_logarithm
-        conditions += (f"variables without bounds are between e^-{reach:g} and e^{reach:g}",)
+        conditions += _among_doubles()
     return LowerBound(value, conditions, points, reference, search.best.multipliers, search)
+
+
+def _among_doubles() -> tuple[str, ...]:
+    reach = SEARCH.largest_logarithm
+    return (f"variables without bounds are between e^-{reach:g} and e^{reach:g}",)
 
 
 def bound_conditions(form: Form, chart: Chart, point: FloatArray) -> tuple[str, ...]:

@@ -152,17 +152,19 @@ class Search:
         if value > self.value:
             self.value, self.best, self.among_doubles = value, minorant, doubles
 
-    def improve(
-        self, evaluation: Evaluation, multipliers: FloatArray, enough: Enough, fair: Enough
-    ) -> None:
+    def begin(self, evaluation: Evaluation, multipliers: FloatArray) -> None:
+        """Take the bound of the first pair, which costs next to nothing."""
+        self.consider(self._off_kinks(evaluation), multipliers)
+
+    def improve(self, enough: Enough, fair: Enough) -> None:
         """Look for a better pair until the bound is good enough or no longer gets better.
 
-        What costs many evaluations is left out once the bound is `fair`.
+        `begin` has taken the first pair. What costs many evaluations is left out once the bound is
+        `fair`.
         """
-        here = self._off_kinks(evaluation)
-        self.consider(here, multipliers)
         if not self.minorants or enough(self.value):
             return
+        here = self.minorants[0].evaluation
         if not np.isfinite(self.value):
             self.enclose("")
         if not np.isfinite(self.value) and self.form.arrays is not None:

@@ -247,7 +247,7 @@ def _through_logarithms(step: Step, argument: Terms) -> Terms | None:
 
 def _contracted(step: Step, arguments: Sequence[Value], subscripts: str) -> Terms | None:
     """A contraction of one or two arguments; only entries of a constant that are not 0 count."""
-    if len(arguments) > 2:
+    if len(arguments) > 2 or (len(arguments) == 2 and all(map(_nowhere_monomial, arguments))):
         return None
     constant = next((i for i, each in enumerate(arguments) if not isinstance(each, Terms)), None)
     labels, output = subscripts.split("->")
@@ -275,6 +275,11 @@ def _contracted(step: Step, arguments: Sequence[Value], subscripts: str) -> Term
     assert product is not None
     groups = raveled([index[label] for label in output], step.shape, count)
     return product.grouped(groups, step.shape)
+
+
+def _nowhere_monomial(argument: Value) -> bool:
+    """Whether no entry can be multiplied with another one of this kind: all have unknowns of any sign."""
+    return isinstance(argument, Terms) and bool(argument.multiplied_by_numbers_only.all())
 
 
 def _multiplied(one: Any, two: Any) -> Any:

@@ -91,6 +91,11 @@ class Terms:
         """The number of terms of each entry."""
         return np.bincount(self.target, minlength=self.size)
 
+    @property
+    def multiplied_by_numbers_only(self) -> Marks:
+        """The entries that have a linear term or a logarithm, or are unknown."""
+        return self.unknown | self._has((LINEAR, LOGARITHM))
+
     # ---- what `scalar_terms` looks up entry by entry
 
     @functools.cached_property

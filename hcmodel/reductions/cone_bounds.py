@@ -233,11 +233,14 @@ class Translation:
             expression,
             side,
             (self._squares, self._linear, self._declared, self._pattern, self._exponential),
-            f"{expression} has no cone form",
+            "{} has no cone form",
         )
 
     def _first(self, expression: Apply, side: Side, ways: Sequence[Way], reason: str) -> Affine:
-        """The first bound that one of several ways finds; what the others began is taken back."""
+        """The first bound that one of several ways finds; what the others began is taken back.
+
+        `reason` is what an error says, with braces for the expression.
+        """
         stopped: NoConeForm | None = None
         for way in ways:
             known, mark = len(self._known), self.rows.mark()
@@ -248,7 +251,7 @@ class Translation:
             if found is not None:
                 return found
             self._take_back(known, mark)
-        raise stopped or NoConeForm(expression, reason)
+        raise stopped or NoConeForm(expression, reason.format(expression))
 
     def _take_back(self, known: int, mark: Mark) -> None:
         while len(self._known) > known:
@@ -398,7 +401,7 @@ class Translation:
                 *(self._log_monomial, self._log_moved, self._declared_log, self._log_pattern),
                 *(self._log_difference, self._log_of_concave, self._log_sum),
             ),
-            f"the logarithm of {expression} has no cone form",
+            "the logarithm of {} has no cone form",
         )
 
     def _log_moved(self, expression: Apply, side: Side) -> Affine | None:

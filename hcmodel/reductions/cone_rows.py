@@ -435,7 +435,7 @@ class ConeRows:
 
     def program(self, objective: Affine) -> ConeProgram:
         """Minimise an affine function of the unknowns, and the quadratic terms, over the rows."""
-        linear = np.zeros(self.size)
+        linear, constant = np.zeros(self.size), float(objective.offset.sum())
         if objective.matrix is not None:
             np.add.at(linear, objective.matrix.indices, objective.matrix.data)
         quadratic = None
@@ -444,11 +444,12 @@ class ConeRows:
             part = own.T @ (2.0 * matrix) @ own
             quadratic = part if quadratic is None else quadratic + part
             linear += own.T @ (2.0 * (matrix @ terms.offset))
+            constant += float(terms.offset @ (matrix @ terms.offset))
         rows = joined([affine for _, affine in self.blocks])
         # affine = b − A x in K
         matrix = scipy.sparse.csc_matrix((-rows.rows(self.size)).to_scipy())
         cones = [cone for group, _ in self.blocks for cone in group]
-        return cone_program(linear, matrix, rows.offset, cones, quadratic)
+        return cone_program(linear, matrix, rows.offset, cones, quadratic, constant)
 
     def starts(self) -> NDArray[np.intp]:
         """Where the rows of each group begin."""

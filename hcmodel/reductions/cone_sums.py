@@ -129,18 +129,20 @@ class _Assembly:
             own = cones[inner:]
             self._parts.append((own, np.full(own.size, self.size), np.ones(own.size)))
 
-    def _linear(self) -> FloatArray:
+    def _objective(self) -> tuple[FloatArray, float]:
+        """The weights of the unknowns, and the constant."""
         linear = np.zeros(self.width)
         if self.has_t:
             linear[self.size] = 1.0
-            return linear
+            return linear, 0.0
         first = np.zeros(1, dtype=np.intp)
         if self.places.in_logs:
-            row = self.entries.exponents[self.entries.only(first)]
+            only = self.entries.only(first)
+            row, number = self.entries.exponents[only], self.entries.logs[only]
         else:
-            row = self.entries.affine[first]
+            row, number = self.entries.affine[first], self.entries.offset[first]
         np.add.at(linear, row.indices, self.places.sign * row.data)
-        return linear
+        return linear, self.places.sign * float(number[0])
 
     def made(self) -> SumsCone:
         rows, columns, values = (np.concatenate(each) for each in zip(*self._parts, strict=True))
@@ -154,11 +156,13 @@ class _Assembly:
             (ConeKind.NONNEGATIVE, self.signed),
             (ConeKind.EXPONENTIAL, 3 * self.terms.size),
         )
+        linear, constant = self._objective()
         program = ConeProgram(
             scipy.sparse.csc_matrix((self.width, self.width)),
-            self._linear(),
+            linear,
             scipy.sparse.csc_matrix(parts, shape=(height, self.width)),
             self.offset,
             tuple(ConeBlock(kind, length) for kind, length in blocks if length),
+            constant,
         )
         return SumsCone(program, self.rows, self.bounds)

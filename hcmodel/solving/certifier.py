@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from hcmodel.certify.lower_bound import LowerBound, lower_bound
 from hcmodel.reductions.forms import Form
 from hcmodel.solvers.oracle import Evaluation
+from hcmodel.solvers.qp.cone_program import ConeSolution
 from hcmodel.solving.judge import FINEST, gap_allowed
 
 FloatArray = NDArray[np.float64]
@@ -48,7 +49,12 @@ class Certifier:
         self._narrowest = np.inf
         self._last: tuple[FloatArray, LowerBound] | None = None
 
-    def __call__(self, evaluation: Evaluation, multipliers: FloatArray) -> bool | None:
+    def __call__(
+        self,
+        evaluation: Evaluation,
+        multipliers: FloatArray,
+        solution: ConeSolution | None = None,
+    ) -> bool | None:
         if not self.form.domain.contains(evaluation.point, RULES.slack):
             return None  # bounds that were left out are broken: the run after it keeps them
         value = self.form.chain.value_back(evaluation.objective)
@@ -60,6 +66,7 @@ class Certifier:
             target=self.share * allowed,
             finest=FINEST * allowed,
             assume_convex=True,
+            solution=solution,
         )
         if bound is None:
             return None

@@ -48,6 +48,9 @@ class EvidenceRules:
     """The slope, relative to the terms of the Lagrangian, that counts as descent."""
     promised: float = 10.0
     """A stationary point has no step that promises more than this many times the gap allowed."""
+    certified_residual: float = 1e2
+    """Multipliers of a certified point are taken as they are with a residual of so many tolerances:
+    those of a regulator's cone program are exact to 1e-10 where a fit at the point is to 1e-6."""
 
 
 RULES = EvidenceRules()
@@ -139,11 +142,15 @@ def gather(
     if lifted is not forms.written:
         smooth = lifted.oracle().at(lifted.chain.point(evaluation.point))
     multipliers, residual = np.zeros(lifted.canonical.outer.size), np.inf
+    certified = _certified(hidden, outcome, evaluation, tolerance, certifier)
     if smooth.finite and smooth.differentiable:
         found = outcome.form.duals(result.evaluation, result.multipliers)
-        candidates = [lifted.multipliers(smooth, found)]
-        multipliers, residual = kkt.best_multipliers(smooth, lifted.domain, candidates, tolerance)
-    stationary = (
+        own = lifted.multipliers(smooth, found)
+        enough = RULES.certified_residual * tolerance if certified else None
+        multipliers, residual = kkt.best_multipliers(
+            smooth, lifted.domain, [own], tolerance, enough
+        )
+    stationary = certified or (
         bool(np.isfinite(residual))
         and kkt.is_stationary(smooth, lifted.domain, multipliers, tolerance, residual)
         and not (lifted.stack.kinked and _falls_at_kink(lifted, smooth, multipliers))
@@ -260,6 +267,21 @@ def _termination(termination: Termination, descent: Descent | None) -> Terminati
     if descent is not None and descent.endless:
         return Termination.UNBOUNDED
     return Termination.STALLED if termination is Termination.UNBOUNDED else termination
+
+
+def _certified(
+    hidden: Form | None,
+    outcome: Outcome,
+    evaluation: Evaluation,
+    tolerance: float,
+    certifier: Certifier | None,
+) -> bool:
+    """Whether the bound that ended the run shows the point to be optimal."""
+    if hidden is None or hidden.proof is None or certifier is None or outcome.form is not hidden:
+        return False
+    known = certifier.bound_at(outcome.result.point)
+    value = evaluation.objective
+    return known is not None and abs(value - known.value) <= gap_allowed(value, tolerance)
 
 
 @dataclass(frozen=True)

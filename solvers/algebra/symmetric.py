@@ -7,6 +7,7 @@ is the Frobenius norm of the matrix, and Clarabel takes semidefinite matrices in
 from __future__ import annotations
 
 import functools
+import math
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,20 +27,29 @@ def triangle(order: int) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
     return rows, columns
 
 
+@functools.cache
+def _weights(order: int) -> FloatArray:
+    """1 for the entries on the diagonal, √2 for the others; read-only."""
+    rows, columns = triangle(order)
+    weights = np.where(rows == columns, 1.0, ROOT_TWO)
+    weights.flags.writeable = False
+    return weights
+
+
 def to_vector(matrix: FloatArray) -> FloatArray:
     """The stored vector of a symmetric matrix; the two triangles are averaged."""
-    rows, columns = triangle(matrix.shape[0])
+    order = matrix.shape[0]
     even = 0.5 * (matrix + matrix.T)
-    return np.asarray(even[rows, columns] * np.where(rows == columns, 1.0, ROOT_TWO))
+    return np.asarray(even[triangle(order)] * _weights(order))
 
 
 def to_matrix(vector: FloatArray) -> FloatArray:
     """The symmetric matrix of a stored vector."""
-    order = int((np.sqrt(8 * vector.size + 1) - 1) / 2)
+    order = (math.isqrt(8 * vector.size + 1) - 1) // 2
     rows, columns = triangle(order)
-    matrix = np.zeros((order, order))
-    matrix[rows, columns] = vector / np.where(rows == columns, 1.0, ROOT_TWO)
-    return np.asarray(matrix + np.triu(matrix, 1).T)
+    matrix = np.empty((order, order))
+    matrix[rows, columns] = matrix[columns, rows] = vector / _weights(order)
+    return matrix
 
 
 def rotated_basis(vectors: FloatArray) -> FloatArray:

@@ -1,8 +1,8 @@
 """Cone programs and their solutions, in terms that no backend owns.
 
-    minimise  ½ xᵀP x + qᵀx   s.t.   A x + s = b,   s in K = K_1 × … × K_p
+    minimise  ½ xᵀP x + qᵀx + c   s.t.   A x + s = b,   s in K = K_1 × … × K_p
 
-    dual:     maximise  −½ xᵀP x − bᵀz   s.t.   P x + Aᵀz + q = 0,   z in K*
+    dual:     maximise  −½ xᵀP x − bᵀz + c   s.t.   P x + Aᵀz + q = 0,   z in K*
 
 The cones and the order of their entries are Clarabel's (Goulart and Chen 2024, section 1): the
 exponential cone holds (x, y, z) with y·exp(x/y) <= z, y > 0, and the PSD cone holds the upper triangle of
@@ -66,13 +66,17 @@ class ConeBlock:
 
 @dataclass(frozen=True)
 class ConeProgram:
-    """`quadratic` is P as a whole symmetric matrix; `matrix` is A; both are csc_matrix."""
+    """`quadratic` is P as a whole symmetric matrix; `matrix` is A; both are csc_matrix.
+
+    `constant` is c, which no solver looks at; None where it is not known.
+    """
 
     quadratic: scipy.sparse.csc_matrix
     linear: FloatArray
     matrix: scipy.sparse.csc_matrix
     offset: FloatArray
     cones: tuple[ConeBlock, ...]
+    constant: float | None = None
 
     def __post_init__(self) -> None:
         rows, columns = self.matrix.shape
@@ -101,14 +105,18 @@ def without_rows(program: ConeProgram, dropped: NDArray[np.bool_]) -> ConeProgra
             cones.append(ConeBlock(cone.kind, stay))
         elif stay:
             raise ValueError(f"{stay} of {cone.size} rows of a cone of kind {cone.kind.name}")
-    kept = np.flatnonzero(~dropped)
-    rows = scipy.sparse.csr_array(program.matrix)[kept]
+    kept, matrix = ~dropped, program.matrix
+    own = kept[matrix.indices]
+    starts = np.concatenate([[0], np.cumsum(own)])[matrix.indptr]
+    numbers = np.cumsum(kept) - 1
+    parts = (matrix.data[own], numbers[matrix.indices[own]], starts)
     return ConeProgram(
         program.quadratic,
         program.linear,
-        scipy.sparse.csc_matrix(rows),
+        scipy.sparse.csc_matrix(parts, shape=(int(kept.sum()), matrix.shape[1])),
         program.offset[kept],
         tuple(cones),
+        program.constant,
     )
 
 
@@ -118,6 +126,7 @@ def cone_program(
     offset: FloatArray,
     cones: Iterable[ConeBlock],
     quadratic: Any = None,
+    constant: float | None = None,
 ) -> ConeProgram:
     """A cone program from dense or sparse matrices; `quadratic` is the whole matrix P or None."""
     size = len(linear)
@@ -127,6 +136,7 @@ def cone_program(
         scipy.sparse.csc_matrix(matrix, dtype=float),
         np.asarray(offset, dtype=float),
         tuple(cones),
+        constant,
     )
 
 

@@ -24,6 +24,8 @@ from hcmodel.solvers.qp import (
     ConeStatus,
     make_cone_backend,
 )
+from hcmodel.solvers.qp.cone_program import ConeKind, without_rows
+from hcmodel.solvers.qp.deferral import completed, deferred_rows
 from hcmodel.solvers.result import Termination
 from hcmodel.solvers.second_order.direct import Answer
 
@@ -78,7 +80,7 @@ class ConeMethod:
     def solve(self, task: Task) -> Answer:
         whole = task.whole
         assert whole is not None
-        solution = self._solved(task, whole.program)
+        solution = self._first_solved(task, whole.program)
         if solution.usable:
             return self._answer(task, whole, solution)
         if solution.status in DOUBTFUL:
@@ -86,6 +88,19 @@ class ConeMethod:
         if solution.status in ENDLESS:
             return self._endless(task, whole, solution)
         return Answer(ENDS[solution.status], iterations=solution.iterations)
+
+    def _first_solved(self, task: Task, program: ConeProgram) -> ConeSolution:
+        """The solution, found without bounds that seldom hold it where there are such."""
+        deferred = deferred_rows(program)
+        spent = 0
+        if deferred is not None:
+            part = self._solved(task, without_rows(program, deferred))
+            found = completed(program, deferred, part) if part.usable else None
+            if found is not None and found.status is ConeStatus.SOLVED:
+                return found
+            spent = part.iterations
+        solution = self._solved(task, program)
+        return replace(solution, iterations=solution.iterations + spent)
 
     def _solved(self, task: Task, program: ConeProgram) -> ConeSolution:
         options = ConeOptions(self.options.tolerance, self.options.max_iterations)
@@ -99,6 +114,8 @@ class ConeMethod:
             ENDS[solution.status],
             point=_snapped(solution, whole, task.domain.dimension),
             multipliers=whole.multipliers(solution.dual),
+            solution=solution,
+            costly_polish=any(cone.kind is ConeKind.PSD_TRIANGLE for cone in whole.program.cones),
             iterations=solution.iterations,
         )
 

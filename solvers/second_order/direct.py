@@ -28,6 +28,7 @@ from hcmodel.solvers.loop import (
     result_of,
 )
 from hcmodel.solvers.oracle import CallsExhausted, Evaluation
+from hcmodel.solvers.qp.cone_program import ConeSolution
 from hcmodel.solvers.result import Record, Result, Termination
 from hcmodel.solvers.second_order.polishing import polishing_step
 
@@ -48,6 +49,11 @@ class Answer:
     iterations: int = 0
     direction: FloatArray | None = None
     """A direction in which the program has no minimum."""
+    solution: ConeSolution | None = None
+    """The solution of a cone program, from which a certificate can be made."""
+    costly_polish: bool = False
+    """Whether a polishing step takes as long as the solution did: it is left out where the solution is
+    certified as it is."""
 
 
 # The share of the tolerance under which a point is exact enough: two more digits than are asked for.
@@ -114,13 +120,27 @@ def _state(task: Task, answer: Answer) -> tuple[State | None, Termination]:
         multipliers = np.zeros(current.rows.size)
     if answer.conflict is not None:
         return State(current, multipliers, PHASE, conflict=answer.conflict), answer.termination
-    current, multipliers, error = _polished(task, current, multipliers)
-    certified = None if task.certified is None else task.certified(current, multipliers)
+    certified: bool | None = None
+    if answer.costly_polish and current.relative_violation <= EXACT * task.tolerance:
+        certified = _certified(task, current, multipliers, answer)
+    if certified:
+        error = _error(task, current, multipliers)
+    else:
+        current, multipliers, error = _polished(task, current, multipliers)
+        certified = _certified(task, current, multipliers, answer)
     state = State(current, multipliers, PHASE, residual=error)
     if answer.termination is Termination.CONVERGED:
         done = certified or state.residual <= task.tolerance
         return state, Termination.CONVERGED if done else Termination.STALLED
     return state, answer.termination
+
+
+def _certified(
+    task: Task, current: Evaluation, multipliers: FloatArray, answer: Answer
+) -> bool | None:
+    if task.certified is None:
+        return None
+    return task.certified(current, multipliers, answer.solution)
 
 
 def _start(task: Task, start: FloatArray) -> State | None:

@@ -73,6 +73,20 @@ class Domain(ABC):
     def middle(self) -> FloatArray:
         """A central point, geometric where the lower bound is positive."""
 
+    @functools.cached_property
+    def moving_together(self) -> tuple[NDArray[np.intp], ...]:
+        """The entries of each matrix and of each distribution, which can only move together."""
+        groups: dict[tuple[int, ...], NDArray[np.intp]] = {}
+        if self.is_box:
+            return ()
+        for cone in self.cone_rows().cones:
+            matrix = cone.matrix
+            parts = [matrix.indices]
+            if cone.kind != "psd":
+                parts = np.split(matrix.indices, matrix.indptr[1:-1])
+            groups.update({tuple(part.tolist()): part for part in parts if part.size})
+        return tuple(groups.values())
+
     # ---- a point of X, and what X looks like from there
 
     def contains(self, x: FloatArray, tolerance: float = 0.0) -> bool:

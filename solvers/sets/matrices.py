@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from dataclasses import dataclass
 
 import numpy as np
@@ -96,12 +97,19 @@ class SymmetricMatrices(Domain):
         width = self.largest - self.smallest
         return np.full(self.dimension, min(size, width) if width > 0 else 1.0)
 
+    @functools.cached_property
+    def moving_together(self) -> tuple[NDArray[np.intp], ...]:
+        bounded = np.isfinite(self.smallest) or np.isfinite(self.largest)
+        return (np.arange(self.dimension),) if bounded and self.dimension else ()
+
     def cone_rows(self) -> StepRows:
         return self.step_rows(np.zeros(self.dimension), np.ones(self.dimension))
 
     def step_rows(self, x: FloatArray, metric: FloatArray) -> StepRows:
         free = np.full(self.dimension, np.inf)
-        scaled = scipy.sparse.csr_array(scipy.sparse.diags_array(metric))
+        numbers = np.arange(self.dimension + 1)
+        parts = (metric, numbers[:-1], numbers)
+        scaled = scipy.sparse.csr_array(parts, shape=(self.dimension, self.dimension))
         identity = to_vector(np.eye(self.order))
         cones = []
         if np.isfinite(self.smallest):

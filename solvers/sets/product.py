@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
@@ -32,12 +33,18 @@ class Product(Domain):
         return sum(factor.dimension for factor in self.factors)
 
     def _parts(self, x: FloatArray) -> list[FloatArray]:
-        ends = np.cumsum([factor.dimension for factor in self.factors])
-        return np.split(x, ends[:-1]) if self.factors else []
+        return [x[own] for own in self._slices]
 
-    def _slices(self) -> list[slice]:
+    @functools.cached_property
+    def _slices(self) -> tuple[slice, ...]:
         ends = np.cumsum([0, *(factor.dimension for factor in self.factors)]).tolist()
-        return [slice(start, stop) for start, stop in pairwise(ends)]
+        return tuple(slice(start, stop) for start, stop in pairwise(ends))
+
+    @functools.cached_property
+    def moving_together(self) -> tuple[NDArray[np.intp], ...]:
+        pairs = zip(self.factors, self._slices, strict=True)
+        found = [own.start + group for factor, own in pairs for group in factor.moving_together]
+        return tuple(found)
 
     def project(self, x: FloatArray) -> FloatArray:
         pairs = zip(self.factors, self._parts(x), strict=True)
@@ -81,7 +88,7 @@ class Product(Domain):
 
     def _side_by_side(self, rows: list[StepRows]) -> StepRows:
         cones: list[Cone] = []
-        for own, row in zip(self._slices(), rows, strict=True):
+        for own, row in zip(self._slices, rows, strict=True):
             for cone in row.cones:
                 narrow = cone.matrix
                 wide = scipy.sparse.csr_array(
@@ -125,7 +132,7 @@ class Product(Domain):
         return _join([lower for lower, _ in pairs]), _join([upper for _, upper in pairs])
 
     def cuts(self, center: FloatArray) -> HalfSpaces:
-        parts = zip(self.factors, self._slices(), strict=True)
+        parts = zip(self.factors, self._slices, strict=True)
         found = [factor.cuts(center[own]).widened(own, self.dimension) for factor, own in parts]
         return HalfSpaces.joined([HalfSpaces.none(self.dimension), *found])
 
@@ -147,11 +154,11 @@ class Product(Domain):
         return _join([factor.middle() for factor in self.factors])
 
     def in_logarithms(self, logs: NDArray[np.bool_]) -> Domain:
-        pairs = zip(self.factors, self._slices(), strict=True)
+        pairs = zip(self.factors, self._slices, strict=True)
         return Product([factor.in_logarithms(logs[own]) for factor, own in pairs])
 
     def without_bounds(self, entries: NDArray[np.bool_]) -> Domain:
-        pairs = zip(self.factors, self._slices(), strict=True)
+        pairs = zip(self.factors, self._slices, strict=True)
         return Product([factor.without_bounds(entries[own]) for factor, own in pairs])
 
 

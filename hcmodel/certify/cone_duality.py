@@ -1,0 +1,238 @@
+"""Lower bounds from the dual of a cone program, whatever solver it comes from.
+
+    minimise  ½ xᵀP x + qᵀx + c   s.t.   A x + s = b,   s in K
+
+For every z in the dual cone, every x̄, and every feasible x with an objective of at most a level,
+
+    ½ xᵀP x + qᵀx + c  >=  c − ½ x̄ᵀP x̄ − bᵀz + Σ_j min r_j x_j,        r = q + P x̄ + Aᵀz,
+
+the minimum over the range of x_j at such points (`cone_ranges`). With a dual solution r is about 0, so
+that hardly anything is lost. No x is worse than min(level, that). This is the rigorous bound of
+C. Jansson, D. Chaykin and C. Keil, *Rigorous error bounds for the optimal value in semidefinite
+programming*, SIAM Journal on Numerical Analysis 46 (2007), with other ranges of x. Rounding of the
+evaluation is bounded and taken off.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+import scipy
+from numpy.typing import NDArray
+
+from hcmodel.certify.certificate_options import CONE_DUALITY, SEARCH
+from hcmodel.certify.cone_ranges import ConePlaces, Range, ranges
+from hcmodel.solvers.algebra.symmetric import to_matrix, to_vector
+from hcmodel.solvers.numerics import OPERATION_ROUNDING, SUM_ROUNDING
+from hcmodel.solvers.qp.cone_program import ConeProgram, ConeSolution
+
+FloatArray = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class ConeBound:
+    """A lower bound; `among_doubles` where logarithms without bounds are taken as those of doubles."""
+
+    value: float
+    among_doubles: bool = False
+
+
+def cone_bound(
+    program: ConeProgram,
+    solution: ConeSolution,
+    level: float,
+    logs: NDArray[np.bool_],
+    enough: Callable[[float], bool],
+) -> ConeBound | None:
+    """The best bound found with the dual of a solution, or with a correction of it; None without one.
+
+    `logs` marks the unknowns that are logarithms of a model's variables.
+    """
+    if program.constant is None or not np.isfinite(solution.dual).all():
+        return None
+    with np.errstate(all="ignore"):
+        places = ConePlaces.of(program)
+        known = ranges(program, places, level, narrow=False)
+        dual = _Dual(program, places, solution.primal, known)
+        best = dual.value(into_dual_cone(places, solution.dual))
+        if np.isfinite(best) and not enough(best):
+            dual.known = ranges(program, places, level)
+            best = _best(dual, solution.dual, enough)
+        among_doubles = False
+        if not np.isfinite(best) and dual.limit_logarithms(logs):
+            best, among_doubles = _best(dual, solution.dual, enough), True
+    if not np.isfinite(best):
+        return None
+    return ConeBound(min(best, level), among_doubles)
+
+
+def _best(dual: _Dual, z: FloatArray, enough: Callable[[float], bool]) -> float:
+    """The best value among the dual and its corrections."""
+    z = into_dual_cone(dual.places, z)
+    best = dual.value(z)
+    for _ in range(CONE_DUALITY.corrections):
+        if enough(best) or np.prod(dual.program.matrix.shape) > CONE_DUALITY.largest_correction:
+            break
+        corrected = dual.corrected(z)
+        if corrected is None:
+            break
+        z = into_dual_cone(dual.places, corrected)
+        best = max(best, dual.value(z))
+    return best
+
+
+class _Dual:
+    """The bound as a function of z."""
+
+    def __init__(
+        self, program: ConeProgram, places: ConePlaces, primal: FloatArray, known: Range
+    ) -> None:
+        self.program, self.places, self.known = program, places, known
+        quadratic = program.quadratic
+        self.slope, self.terms = program.linear, np.abs(program.linear)
+        self.curved: list[float] = [0.0]
+        if quadratic.nnz:
+            pull = quadratic @ primal
+            self.slope = self.slope + pull
+            self.terms = self.terms + abs(quadratic) @ np.abs(primal)
+            self.curved = (-0.5 * primal * pull).tolist()
+            # the rounding of each product belongs to that of its terms
+            self.curved_size = float(np.abs(primal) @ (abs(quadratic) @ np.abs(primal)))
+        else:
+            self.curved_size = 0.0
+        counts = np.diff(program.matrix.indptr) + np.diff(quadratic.indptr)
+        self.rounding = SUM_ROUNDING + OPERATION_ROUNDING * (counts + 1)
+        self.sizes = abs(program.matrix).T
+
+    def limit_logarithms(self, logs: NDArray[np.bool_]) -> bool:
+        """Take logarithms without bounds as those of doubles; False where there are none."""
+        known, reach = self.known, SEARCH.largest_logarithm
+        marked = np.zeros(known.lower.size, dtype=bool)
+        marked[: logs.size] = logs
+        marked &= ~(np.isfinite(known.lower) & np.isfinite(known.upper))
+        lower = np.where(marked, np.maximum(known.lower, -reach), known.lower)
+        upper = np.where(marked, np.minimum(known.upper, reach), known.upper)
+        self.known = Range(lower, upper)
+        return bool(marked.any())
+
+    def residual(self, z: FloatArray) -> FloatArray:
+        return np.asarray(self.slope + self.program.matrix.T @ z)
+
+    def value(self, z: FloatArray) -> float:
+        """What z proves; −∞ where an unknown without a range has a residual."""
+        rest = self.residual(z)
+        error = self.rounding * (self.terms + self.sizes @ np.abs(z))
+        ends = [
+            slope * end
+            for slope in (rest - error, rest + error)
+            for end in (self.known.lower, self.known.upper)
+        ]
+        products = np.where(np.isnan(ends), 0.0, ends)  # 0 times infinity
+        least = products.min(axis=0)
+        assert self.program.constant is not None
+        terms = [self.program.constant, *self.curved, *(-self.program.offset * z), *least]
+        if not np.isfinite(terms).all():
+            return -np.inf
+        size = float(np.abs(terms).sum()) + self.curved_size
+        return math.fsum(terms) - (SUM_ROUNDING + OPERATION_ROUNDING * self._deepest) * size
+
+    @property
+    def _deepest(self) -> int:
+        """The most terms that are added in floating point for one of the terms of the value."""
+        return int(np.diff(self.program.quadratic.indptr).max(initial=0))
+
+    def corrected(self, z: FloatArray) -> FloatArray | None:
+        """z − W A (AᵀW A)⁻¹ r, which has no residual but for rounding.
+
+        W is the inverse Hessian of the barrier of the cone at z, or like it, so that a correction which
+        is small relative to z stays in the cone.
+        """
+        matrix = self.program.matrix
+        weighted = self._weighted(z)
+        normal = np.asarray(matrix.T @ weighted)
+        scale = np.sqrt(np.maximum(np.diagonal(normal), 0.0))
+        scale = np.where(scale > 0, 1.0 / np.where(scale > 0, scale, 1.0), 0.0)
+        normal = normal * scale[:, None] * scale
+        normal[np.diag_indices_from(normal)] += SUM_ROUNDING
+        try:
+            factor = scipy.linalg.cho_factor(normal, check_finite=False)
+        except (np.linalg.LinAlgError, ValueError):
+            return None
+        step = scale * scipy.linalg.cho_solve(factor, scale * self.residual(z), check_finite=False)
+        corrected = z - weighted @ step
+        return corrected if np.isfinite(corrected).all() else None
+
+    def _weighted(self, z: FloatArray) -> FloatArray:
+        """W A as a dense matrix."""
+        places = self.places
+        dense = np.asarray(self.program.matrix.toarray(), dtype=float)
+        weights = np.square(z)
+        free = max(float(weights.max(initial=0.0)), 1.0)
+        weights[places.zero] = free
+        found: FloatArray = weights[:, None] * dense
+        for order, first in places.blocks:
+            size = order * (order + 1) // 2
+            own = slice(first, first + size)
+            used = np.flatnonzero(dense[own].any(axis=0))
+            block = to_matrix(z[own])
+            images = [to_vector(block @ to_matrix(dense[own, j]) @ block) for j in used]
+            found[own] = 0.0
+            found[np.arange(first, first + size)[:, None], used] = np.array(images).T
+        return found
+
+
+# ---- the dual cone
+
+
+def into_dual_cone(places: ConePlaces, z: FloatArray) -> FloatArray:
+    """A vector of the dual cone near z, with a margin for rounding; what it costs is in its residual."""
+    z = z.copy()
+    z[places.nonnegative] = np.maximum(z[places.nonnegative], 0.0)
+    if places.tops.size:
+        _second_order(places, z)
+    if places.exponential.size:
+        z[places.exponential] = _exponential(z[places.exponential].reshape(-1, 3)).reshape(-1)
+    if places.power.size:
+        triples = z[places.power].reshape(-1, 3)
+        z[places.power] = _power(triples, places.exponents).reshape(-1)
+    for order, first in places.blocks:
+        own = slice(first, first + order * (order + 1) // 2)
+        eigenvalues = np.linalg.eigvalsh(to_matrix(z[own]))
+        margin = SUM_ROUNDING * order * float(np.abs(eigenvalues).max())
+        missing = margin - float(eigenvalues[0])
+        if missing > 0:
+            z[own] += missing * to_vector(np.eye(order))
+    return z
+
+
+def _second_order(places: ConePlaces, z: FloatArray) -> None:
+    """z_0 >= ‖(z_1, …)‖; the cone is its own dual."""
+    squares = np.bincount(places.tops, z[places.members] ** 2, minlength=z.size)
+    counts = np.bincount(places.tops, minlength=z.size)
+    reach = np.sqrt(squares) * (1.0 + SUM_ROUNDING + OPERATION_ROUNDING * counts)
+    own = places.first_tops
+    z[own] = np.maximum(z[own], reach[own])
+
+
+def _exponential(triples: FloatArray) -> FloatArray:
+    """−u·exp(v/u − 1) <= w with u < 0, or u = 0, v >= 0, w >= 0."""
+    u, v, w = triples.T
+    u = np.minimum(u, 0.0)
+    inside = u < 0
+    ratio = v / np.where(inside, u, -1.0)
+    reach = -u * np.exp(ratio - 1.0) * (1.0 + SUM_ROUNDING * (2.0 + np.abs(ratio)))
+    least = np.where(inside & np.isfinite(reach), reach, 0.0)
+    u = np.where(np.isfinite(reach), u, 0.0)
+    v = np.where(u < 0, v, np.maximum(v, 0.0))
+    return np.column_stack([u, v, np.maximum(w, least)])
+
+
+def _power(triples: FloatArray, exponents: FloatArray) -> FloatArray:
+    """(u/α)^α (v/(1−α))^(1−α) >= |w|, u >= 0, v >= 0."""
+    u, v = np.maximum(triples[:, :2], 0.0).T
+    reach = (u / exponents) ** exponents * (v / (1.0 - exponents)) ** (1.0 - exponents)
+    reach = reach * (1.0 - CONE_DUALITY.power_rounding)
+    return np.column_stack([u, v, np.clip(triples[:, 2], -reach, reach)])

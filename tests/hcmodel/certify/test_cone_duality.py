@@ -1,0 +1,391 @@
+"""Bounds from the dual of a cone program: valid for every z, tight for a dual solution.
+
+The programs are made from a complementary pair of s in K and z in K*, so that their optimal value is
+known without a solver: with b = A x + s and q = −P x − Aᵀz the point x is a minimiser.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import scipy.linalg
+from numpy.typing import NDArray
+from scipy.optimize import linprog
+
+import hcmodel as hc
+from hcmodel.certify import cone_duality
+from hcmodel.certify.cone_duality import ConeBound, cone_bound, into_dual_cone
+from hcmodel.certify.cone_ranges import ConePlaces, Range, ranges
+from hcmodel.certify.search import Search
+from hcmodel.reductions.cone import Cone
+from hcmodel.reductions.reduction import Refusal
+from hcmodel.solvers.algebra.symmetric import to_vector
+from hcmodel.solvers.qp import ConeOptions, make_cone_backend
+from hcmodel.solvers.qp.cone_program import (
+    ConeBlock,
+    ConeKind,
+    ConeProgram,
+    ConeSolution,
+    ConeStatus,
+    cone_program,
+    cone_violation,
+)
+from tests.problems.library import GEOMETRIC_PROGRAMS, geometric_program
+
+FloatArray = NDArray[np.float64]
+Pair = tuple[list[ConeBlock], FloatArray, FloatArray]
+Generator = np.random.Generator
+REACH = 10.0
+
+
+def linear(random: Generator) -> Pair:
+    """Equalities, and inequalities of which half are active."""
+    active = np.arange(6) < 3
+    s = np.concatenate([np.zeros(2), np.where(active, 0.0, random.uniform(1, 2, 6))])
+    z = np.concatenate([random.normal(size=2), np.where(active, random.uniform(1, 2, 6), 0.0)])
+    return [ConeBlock(ConeKind.ZERO, 2), ConeBlock(ConeKind.NONNEGATIVE, 6)], s, z
+
+
+def second_order(random: Generator) -> Pair:
+    blocks, s, z = [], [], []
+    for size in (2, 3, 5):
+        u = random.normal(size=size - 1)
+        u /= np.linalg.norm(u)
+        blocks.append(ConeBlock(ConeKind.SECOND_ORDER, size))
+        s.append(random.uniform(1, 2) * np.append(1.0, u))
+        z.append(random.uniform(1, 2) * np.append(1.0, -u))
+    return blocks, np.concatenate(s), np.concatenate(z)
+
+
+def exponential(random: Generator) -> Pair:
+    s, z = [], []
+    for _ in range(3):
+        x, y = random.normal(), random.uniform(0.5, 2)
+        r = x / y
+        s.append([x, y, y * np.exp(r)])
+        z.append(random.uniform(0.5, 2) * np.array([-np.exp(r), -np.exp(r) * (1 - r), 1.0]))
+    return [ConeBlock(ConeKind.EXPONENTIAL, 9)], np.ravel(s), np.ravel(z)
+
+
+def power(random: Generator) -> Pair:
+    a, s, z = 0.3, [], []
+    for _ in range(2):
+        x, y = random.uniform(0.5, 2, 2)
+        w = x**a * y ** (1 - a)
+        s.append([x, y, w])
+        z.append(random.uniform(0.5, 2) * np.array([a * w / x, (1 - a) * w / y, -1.0]))
+    return [ConeBlock(ConeKind.POWER, 6, a)], np.ravel(s), np.ravel(z)
+
+
+def semidefinite(random: Generator) -> Pair:
+    blocks, s, z = [], [], []
+    for order in (2, 4):
+        basis = np.linalg.qr(random.normal(size=(order, order)))[0]
+        first = np.arange(order) < order // 2
+        values = random.uniform(1, 2, order)
+        blocks.append(ConeBlock(ConeKind.PSD_TRIANGLE, order * (order + 1) // 2))
+        s.append(to_vector(basis * np.where(first, values, 0.0) @ basis.T))
+        z.append(to_vector(basis * np.where(first, 0.0, values) @ basis.T))
+    return blocks, np.concatenate(s), np.concatenate(z)
+
+
+PAIRS = (linear, second_order, exponential, power, semidefinite)
+
+
+def made(
+    kind: Callable[[Generator], Pair], seed: int, curved: bool = False
+) -> tuple[ConeProgram, ConeSolution, float]:
+    """A program with |x| <= REACH among its rows, its solution and its optimal value."""
+    random = np.random.default_rng(seed)
+    blocks, s, z = kind(random)
+    size = 5
+    x = random.uniform(-1, 1, size)
+    matrix = np.vstack([random.normal(size=(s.size, size)), np.eye(size), -np.eye(size)])
+    s, z = np.concatenate([s, REACH - x, REACH + x]), np.concatenate([z, np.zeros(2 * size)])
+    root = random.normal(size=(size, 2))
+    quadratic = root @ root.T if curved else np.zeros((size, size))
+    constant = random.normal()
+    linear_part = -quadratic @ x - matrix.T @ z
+    blocks = [*blocks, ConeBlock(ConeKind.NONNEGATIVE, 2 * size)]
+    program = cone_program(linear_part, matrix, matrix @ x + s, blocks, quadratic, constant)
+    value = 0.5 * x @ quadratic @ x + linear_part @ x + constant
+    return program, ConeSolution(ConeStatus.SOLVED, x, s, z), float(value)
+
+
+def bound(program: ConeProgram, solution: ConeSolution, level: float) -> float:
+    found = cone_bound(program, solution, level, np.zeros(0, dtype=bool), lambda _: False)
+    return -np.inf if found is None else found.value
+
+
+def size_of(program: ConeProgram, value: float) -> float:
+    return 1.0 + abs(value) + float(np.abs(program.offset).sum())
+
+
+@pytest.mark.parametrize("curved", [False, True])
+@pytest.mark.parametrize("kind", PAIRS)
+def test_a_dual_solution_gives_the_optimal_value(
+    kind: Callable[[Generator], Pair], curved: bool
+) -> None:
+    for seed in range(5):
+        program, solution, value = made(kind, seed, curved)
+        found = bound(program, solution, value + 1.0)
+        assert found <= value + 1e-13 * size_of(program, value)
+        assert found >= value - 1e-9 * size_of(program, value)
+
+
+@pytest.mark.parametrize("curved", [False, True])
+@pytest.mark.parametrize("kind", PAIRS)
+def test_no_dual_gives_more_than_the_optimal_value(
+    kind: Callable[[Generator], Pair], curved: bool
+) -> None:
+    random = np.random.default_rng(1)
+    for seed in range(4):
+        program, solution, value = made(kind, seed, curved)
+        for size in (1e-12, 1e-8, 1e-4, 1.0, 100.0):
+            noise = size * random.normal(size=solution.dual.size)
+            other = solution.primal + size * random.normal(size=solution.primal.size)
+            wrong = replace(solution, dual=solution.dual + noise, primal=other)
+            found = bound(program, wrong, value + 1.0)
+            assert found <= value + 1e-13 * size_of(program, value)
+        assert found > -np.inf  # all unknowns have ranges
+
+
+def test_small_errors_of_the_dual_cost_little() -> None:
+    for kind in PAIRS:
+        program, solution, value = made(kind, 0)
+        noise = 1e-9 * np.random.default_rng(0).normal(size=solution.dual.size)
+        found = bound(program, replace(solution, dual=solution.dual + noise), value + 1.0)
+        assert found >= value - 1e-5 * size_of(program, value)
+
+
+@pytest.mark.parametrize("kind", PAIRS)
+def test_a_level_below_the_optimal_value_is_the_bound(kind: Callable[[Generator], Pair]) -> None:
+    """Nothing is feasible below it, so that the ranges may be empty."""
+    program, solution, value = made(kind, 3)
+    assert bound(program, solution, value - 1.0) <= value - 1.0
+
+
+def without_projection(places: ConePlaces, z: FloatArray) -> FloatArray:
+    return z.copy()
+
+
+def no_ranges(program: ConeProgram, *_: object, **__: object) -> Range:
+    """As if the residual did not count."""
+    return Range(np.zeros(program.linear.size), np.zeros(program.linear.size))
+
+
+@pytest.mark.parametrize(
+    ("name", "wrong"), [("into_dual_cone", without_projection), ("ranges", no_ranges)]
+)
+def test_a_wrong_formula_would_be_noticed(
+    name: str, wrong: Callable[..., object], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The noise of the tests above leads to bounds that are too high if a part is left out."""
+    monkeypatch.setattr(cone_duality, name, wrong)
+    random = np.random.default_rng(1)
+    excess = -np.inf
+    for kind in PAIRS:
+        program, solution, value = made(kind, 0)
+        for size in (1e-4, 1e-2, 1.0):
+            noise = size * random.normal(size=solution.dual.size)
+            noise[-2 * program.linear.size :] = 0.0  # weights of |x| <= REACH cost too much
+            found = bound(program, replace(solution, dual=solution.dual + noise), value + 10.0)
+            excess = max(excess, found - value)
+    assert excess > 1e-6
+
+
+@pytest.mark.parametrize("kind", PAIRS)
+def test_vectors_are_moved_into_the_dual_cone(kind: Callable[[Generator], Pair]) -> None:
+    program, solution, _ = made(kind, 0)
+    places, random = ConePlaces.of(program), np.random.default_rng(2)
+    with np.errstate(all="ignore"):
+        for size in (0.0, 1e-9, 1.0):
+            noise = size * random.normal(size=solution.dual.size)
+            z = into_dual_cone(places, solution.dual + noise)
+            assert cone_violation(program.cones, z, dual=True) <= 1e-14 * np.abs(z).max()
+    unmoved = into_dual_cone(places, solution.dual)
+    assert np.abs(unmoved - solution.dual).max() <= 1e-13
+
+
+@pytest.mark.parametrize("kind", PAIRS)
+def test_ranges_hold_the_points_of_the_level_set(kind: Callable[[Generator], Pair]) -> None:
+    """The least and the largest value of each unknown, by a solver, lie within its range."""
+    program, _, value = made(kind, 1)
+    level = value + 0.1
+    known = ranges(program, ConePlaces.of(program), level)
+    assert program.constant is not None
+    matrix = np.vstack([program.matrix.toarray(), program.linear])
+    offset = np.append(program.offset, level - program.constant)
+    cones = [*program.cones, ConeBlock(ConeKind.NONNEGATIVE, 1)]
+    for j in range(program.linear.size):
+        for sign in (1.0, -1.0):
+            goal = sign * np.eye(program.linear.size)[j]
+            end = make_cone_backend().solve(
+                cone_program(goal, matrix, offset, cones), ConeOptions()
+            )
+            assert known.lower[j] - 1e-6 <= end.primal[j] <= known.upper[j] + 1e-6
+
+
+def test_an_unknown_without_a_range_gives_no_bound_but_for_an_exact_dual() -> None:
+    """minimise x s.t. x − y >= 0, x + y >= 0: the level bounds x from above only."""
+    matrix = np.array([[-1.0, 1.0], [-1.0, -1.0]])
+    blocks = [ConeBlock(ConeKind.NONNEGATIVE, 2)]
+    program = cone_program(np.array([1.0, 0.0]), matrix, np.zeros(2), blocks, None, 0.0)
+    halves = ConeSolution(ConeStatus.SOLVED, np.zeros(2), np.zeros(2), np.array([0.5, 0.5]))
+    assert bound(program, halves, 1.0) <= 0.0
+    unknown = replace(program, constant=None)
+    assert bound(unknown, halves, 1.0) == -np.inf
+
+
+def test_the_objective_bounds_the_trace_of_a_block_that_it_weighs() -> None:
+    """minimise <Q, P> over P >= 0 with P[0, 1] >= 1: Q is definite, so that no entry is unbounded."""
+    weights = np.array([[2.0, -0.5], [-0.5, 1.0]])
+    matrix = np.vstack([-np.eye(3), [[0.0, -1.0, 0.0]]])
+    blocks = [ConeBlock(ConeKind.PSD_TRIANGLE, 3), ConeBlock(ConeKind.NONNEGATIVE, 1)]
+    offset = np.append(np.zeros(3), -np.sqrt(2.0))
+    program = cone_program(to_vector(weights), matrix, offset, blocks, None, 0.0)
+    known = ranges(program, ConePlaces.of(program), 10.0)
+    largest = 10.0 / float(np.linalg.eigvalsh(weights)[0])
+    assert np.isfinite(known.lower).all()
+    assert (known.upper[[0, 2]] <= largest * (1 + 1e-9)).all()
+    solution = make_cone_backend().solve(program, ConeOptions())
+    # 2 a + b − c with a b = c², c >= 1, is least at c = 1, a = 1/√2
+    value = 2 * np.sqrt(2.0) - 1
+    found = bound(program, solution, value + 1)
+    assert value - 1e-8 <= found <= value + 1e-14
+
+
+def test_unknowns_that_no_row_bounds_alone_have_ranges_by_a_dual_inside_the_cone() -> None:
+    """Occupancies of a decision process are nonnegative with Σ_a λ_s − 0.9 Σ P λ = μ."""
+    random = np.random.default_rng(3)
+    states, actions = 4, 3
+    moves = random.dirichlet(np.ones(states), size=states * actions)
+    flow = np.kron(np.eye(states), np.ones(actions)) - 0.9 * moves.T
+    start, cost = np.full(states, 1 / states), random.uniform(size=states * actions)
+    matrix = np.vstack([flow, -np.eye(cost.size)])
+    offset = np.append(start, np.zeros(cost.size))
+    blocks = [ConeBlock(ConeKind.ZERO, states), ConeBlock(ConeKind.NONNEGATIVE, cost.size)]
+    program = cone_program(cost, matrix, offset, blocks, None, 0.0)
+    peer = linprog(cost, A_eq=flow, b_eq=start)
+    known = ranges(program, ConePlaces.of(program), 2 * peer.fun)
+    assert np.isfinite(known.upper).all()
+    for j in range(cost.size):
+        most = linprog(-np.eye(cost.size)[j], A_ub=[cost], b_ub=2 * peer.fun, A_eq=flow, b_eq=start)
+        assert known.upper[j] >= -most.fun
+    solution = make_cone_backend().solve(program, ConeOptions())
+    found = bound(program, solution, 2 * peer.fun)
+    assert peer.fun - 1e-8 <= found <= peer.fun + 1e-12
+
+
+def quadratic_with_offset() -> hc.Problem:
+    x = hc.Variable(3, name="x", bounds=(-5, 5))
+    return hc.Problem(hc.Minimize(hc.sum_squares(x - 1.5) + 7 + x[0]), [hc.sum(x) <= 2])
+
+
+def maximised_product() -> hc.Problem:
+    x = hc.Variable(2, name="x", bounds=(0.1, 5))
+    return hc.Problem(hc.Maximize(3 * x[0] * x[1] ** 2), [x[0] + 2 * x[1] <= 4])
+
+
+def affine_with_offset() -> hc.Problem:
+    x = hc.Variable(2, name="x", bounds=(0, 5))
+    return hc.Problem(hc.Maximize(x[0] + 2 * x[1] - 11), [x[0] + x[1] <= 4])
+
+
+def sum_of_powers() -> hc.Problem:
+    x = hc.Variable(2, name="x", bounds=(0.4, 3))
+    return hc.Problem(hc.Minimize(x[0] * x[1] + 4 / x[0] + 1 / x[1] + 2), [x[0] * x[1] <= 1])
+
+
+def regulated() -> hc.Problem:
+    return regulator(3, 1)[0]
+
+
+@pytest.mark.parametrize(
+    "make",
+    [quadratic_with_offset, maximised_product, affine_with_offset, sum_of_powers, regulated],
+)
+def test_cone_programs_have_the_value_of_their_form(make: Callable[[], hc.Problem]) -> None:
+    """A bound of the program is one of the form: the constants of objectives are in it."""
+    forms = make().forms()
+    forms.refresh()
+    form = forms.hidden()
+    assert form is not None
+    cone, whole = form.cone, form.whole("cone")
+    assert isinstance(cone, Cone)
+    assert not isinstance(whole, Refusal)
+    for program in (cone.after, whole.program):
+        solution = make_cone_backend().solve(program, ConeOptions())
+        x = solution.primal
+        own = 0.5 * x @ (program.quadratic @ x) + program.linear @ x + program.constant
+        there = form.oracle().at(form.domain.project(x[: form.domain.dimension]))
+        assert own == pytest.approx(there.objective, rel=1e-6, abs=1e-6)
+
+
+# ---- models
+
+
+def regulator(order: int, inputs: int, least: float = 1e-4) -> tuple[hc.Problem, float]:
+    """A linear-quadratic regulator without declared coordinates, and Riccati's value."""
+    random = np.random.default_rng(5)
+    a = random.normal(size=(order, order))
+    a += (0.5 - np.linalg.eigvals(a).real.max()) * np.eye(order)
+    b = random.normal(size=(order, inputs))
+    p = hc.Variable((order, order), PSD=(least, 1e4), symmetric=True, name="P")
+    k = hc.Variable((inputs, order), bounds=(-100, 100), name="K")
+    closed = a + b @ k
+    cost = hc.trace((np.eye(order) + k.T @ k) @ p)
+    problem = hc.Problem(hc.Minimize(cost), [closed @ p + p @ closed.T + np.eye(order) == 0])
+    riccati = scipy.linalg.solve_continuous_are(a, b, np.eye(order), np.eye(inputs))
+    return problem, float(np.trace(riccati))
+
+
+def test_a_regulator_is_certified_without_a_search(monkeypatch: pytest.MonkeyPatch) -> None:
+    def search(*_: object) -> None:
+        raise AssertionError("the dual of the cone program is enough")
+
+    monkeypatch.setattr(Search, "improve", search)
+    problem, value = regulator(4, 2)
+    problem.solve()
+    assert problem.status == "optimal"
+    assert problem.value == pytest.approx(value, rel=1e-10)
+    certificate = problem.solution.certificate
+    assert certificate.lower_bound <= value * (1 + 1e-13)
+    assert 0 <= certificate.gap <= 1e-8 * value
+
+
+def test_a_bound_of_a_matrix_that_holds_the_solution_is_not_left_out() -> None:
+    free, value = regulator(3, 1)
+    free.solve()
+    least = 1.05 * float(np.linalg.eigvalsh(free.solution.point["P"])[0])
+    held, _ = regulator(3, 1, least)
+    held.solve()
+    assert held.status == "optimal"
+    assert held.value > value * (1 + 1e-6)
+    assert float(np.linalg.eigvalsh(held.solution.point["P"])[0]) == pytest.approx(least, rel=1e-6)
+
+
+@pytest.mark.parametrize("name", list(GEOMETRIC_PROGRAMS)[:6])
+def test_bounds_of_geometric_programs_hold_in_the_units_of_their_objective(name: str) -> None:
+    """The objective is a logarithm in the cone program."""
+    problem, published = geometric_program(name)
+    forms = problem.forms()
+    forms.refresh()
+    form = forms.hidden()
+    assert form is not None
+    cone = form.cone
+    assert isinstance(cone, Cone)
+    solution = make_cone_backend().solve(cone.after, ConeOptions())
+    there = form.oracle().at(form.domain.project(solution.primal[: form.domain.dimension]))
+    level = there.objective + 1e-3 * abs(there.objective)
+    found = cone_bound(cone.after, solution, level, cone.logs, lambda _: False)
+    assert isinstance(found, ConeBound)
+    bounded = form.chain.value_back(found.value)
+    value = forms.sign.value(published)
+    assert bounded <= value + 1e-5 * abs(value)  # as many digits as are published
+    assert bounded >= value - 1e-5 * abs(value)
+    best = form.chain.value_back(there.objective)
+    assert bounded <= best + 1e-9 * abs(best)
