@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from hcmodel.solvers.coordinates.protocol import Coordinates
 from hcmodel.solvers.loop import Certified, Method, Task, WholeProgram, run
-from hcmodel.solvers.oracle import Budget, Oracle
+from hcmodel.solvers.oracle import Budget, Evaluation, Oracle
 from hcmodel.solvers.result import Record, Result
 from hcmodel.solvers.second_order.direct import Direct, run_direct
 from hcmodel.solvers.sets.domain import Domain
