@@ -145,10 +145,10 @@ class ConeDualityOptions:
     shorter: float = 0.5  # residuals are at rounding level: the ranges' sizes hardly matter
     # Corrections of a dual that leaves a residual.
     corrections: int = 2  # the second takes out what the first left by its own rounding
-    # Entries of A up to which a correction is tried, which takes dense products with it, …
-    largest_correction: int = 500_000  # about 50 ms
-    # … and up to which a dual inside the cone is looked for, which takes its singular values.
-    largest_inner: int = 100_000  # about 50 ms
+    # Entries of A up to which a correction is tried, which takes its singular values, …
+    largest_correction: int = 300_000  # about 50 ms
+    # … and up to which a dual inside the cone is looked for, which takes them too.
+    largest_inner: int = 100_000  # about 15 ms
     # What rounding may contribute to a limit before it counts as not found.
     largest_share: float = 0.5  # the limit is divided by one minus this
     # The relative rounding of the powers in the test of a power cone.

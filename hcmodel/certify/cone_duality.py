@@ -20,13 +20,12 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
-import scipy
 from numpy.typing import NDArray
 
 from hcmodel.certify.certificate_options import CONE_DUALITY, SEARCH
 from hcmodel.certify.cone_ranges import ConePlaces, Range, ranges
 from hcmodel.solvers.algebra.symmetric import to_matrix, to_vector
-from hcmodel.solvers.numerics import OPERATION_ROUNDING, SUM_ROUNDING
+from hcmodel.solvers.numerics import OPERATION_ROUNDING, PRODUCT_ROUNDING, SUM_ROUNDING
 from hcmodel.solvers.qp.cone_program import ConeProgram, ConeSolution
 
 FloatArray = NDArray[np.float64]
@@ -148,39 +147,39 @@ class _Dual:
         """z − W A (AᵀW A)⁻¹ r, which has no residual but for rounding.
 
         W is the inverse Hessian of the barrier of the cone at z, or like it, so that a correction which
-        is small relative to z stays in the cone.
+        is small relative to z stays in the cone. It is found by the singular values of √W A.
         """
-        matrix = self.program.matrix
-        weighted = self._weighted(z)
-        normal = np.asarray(matrix.T @ weighted)
-        scale = np.sqrt(np.maximum(np.diagonal(normal), 0.0))
-        scale = np.where(scale > 0, 1.0 / np.where(scale > 0, scale, 1.0), 0.0)
-        normal = normal * scale[:, None] * scale
-        normal[np.diag_indices_from(normal)] += SUM_ROUNDING
+        root = _RootWeights(self.places, z)
+        columns = root.applied(np.asarray(self.program.matrix.toarray(), dtype=float))
         try:
-            factor = scipy.linalg.cho_factor(normal, check_finite=False)
-        except (np.linalg.LinAlgError, ValueError):
+            step = np.linalg.lstsq(columns.T, self.residual(z), rcond=PRODUCT_ROUNDING)[0]
+        except np.linalg.LinAlgError:
             return None
-        step = scale * scipy.linalg.cho_solve(factor, scale * self.residual(z), check_finite=False)
-        corrected = z - weighted @ step
+        corrected = z - root.applied(step[:, None])[:, 0]
         return corrected if np.isfinite(corrected).all() else None
 
-    def _weighted(self, z: FloatArray) -> FloatArray:
-        """W A as a dense matrix."""
-        places = self.places
-        dense = np.asarray(self.program.matrix.toarray(), dtype=float)
-        weights = np.square(z)
-        free = max(float(weights.max(initial=0.0)), 1.0)
-        weights[places.zero] = free
-        found: FloatArray = weights[:, None] * dense
+
+class _RootWeights:
+    """√W at z: |z| for numbers, the largest of these where z is free, √Z · √Z for matrices."""
+
+    def __init__(self, places: ConePlaces, z: FloatArray) -> None:
+        self.weights = np.abs(z)
+        self.weights[places.zero] = max(float(self.weights.max(initial=0.0)), 1.0)
+        self.roots = []
         for order, first in places.blocks:
-            size = order * (order + 1) // 2
-            own = slice(first, first + size)
-            used = np.flatnonzero(dense[own].any(axis=0))
-            block = to_matrix(z[own])
-            images = [to_vector(block @ to_matrix(dense[own, j]) @ block) for j in used]
+            own = slice(first, first + order * (order + 1) // 2)
+            values, vectors = np.linalg.eigh(to_matrix(z[own]))
+            root = vectors * np.sqrt(np.maximum(values, 0.0)) @ vectors.T
+            self.roots.append((own, root))
+
+    def applied(self, columns: FloatArray) -> FloatArray:
+        found: FloatArray = self.weights[:, None] * columns
+        for own, root in self.roots:
+            used = np.flatnonzero(columns[own].any(axis=0))
+            images = [to_vector(root @ to_matrix(columns[own, j]) @ root) for j in used]
             found[own] = 0.0
-            found[np.arange(first, first + size)[:, None], used] = np.array(images).T
+            if images:
+                found[own.start + np.arange(len(images[0]))[:, None], used] = np.array(images).T
         return found
 
 
