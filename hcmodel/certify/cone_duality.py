@@ -152,10 +152,11 @@ class _Dual:
         root = _RootWeights(self.places, z)
         columns = root.applied(np.asarray(self.program.matrix.toarray(), dtype=float))
         try:
-            step = np.linalg.lstsq(columns.T, self.residual(z), rcond=PRODUCT_ROUNDING)[0]
+            found = np.linalg.lstsq(columns.T, self.residual(z), rcond=PRODUCT_ROUNDING)
         except np.linalg.LinAlgError:
             return None
-        corrected = z - root.applied(step[:, None])[:, 0]
+        step = np.asarray(found[0], dtype=float)
+        corrected = np.asarray(z - root.applied(step[:, None])[:, 0], dtype=float)
         return corrected if np.isfinite(corrected).all() else None
 
 
