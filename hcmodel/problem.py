@@ -206,6 +206,7 @@ class Problem:
             engine=check_name(engine),
             options=options,
         )
+        request = request.started()
         clock, compiled = time.perf_counter(), self.compilations
         forms, hidden, first = self._prepared(request)
         plan = stages(request, forms, hidden)
@@ -351,6 +352,8 @@ def _raise_cause(solution: Solution) -> None:
     cause = solution.cause
     if isinstance(cause, HCError):
         raise cause
+    if isinstance(cause, MemoryError):
+        raise SolverError(str(cause) or solution.termination.value) from cause
     if cause is not None:
         raise SolverError(
             f"{solution.termination.value}: {type(cause).__name__}: {cause} "

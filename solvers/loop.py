@@ -38,6 +38,7 @@ REASONS: dict[type[BaseException], Termination] = {
     CallsExhausted: Termination.CALL_LIMIT,
     TimeExhausted: Termination.TIME_LIMIT,
     KeyboardInterrupt: Termination.INTERRUPTED,
+    MemoryError: Termination.OUT_OF_MEMORY,
     OracleFailed: Termination.FAILED,
     CallbackFailed: Termination.FAILED,
     np.linalg.LinAlgError: Termination.STALLED,  # numbers that a factorisation cannot work with
@@ -257,8 +258,14 @@ def ending(error: BaseException) -> tuple[Termination, BaseException | None]:
     """Why a run ends with an exception, and what raised it where that was not hcmodel."""
     for kinds, termination in REASONS.items():
         if isinstance(error, kinds):
-            return termination, error.__cause__ if termination is Termination.FAILED else None
+            return termination, _cause(error)
     raise error
+
+
+def _cause(error: BaseException) -> BaseException | None:
+    if isinstance(error, MemoryError):
+        return error
+    return error.__cause__ if isinstance(error, OracleFailed | CallbackFailed) else None
 
 
 def called(callback: Callback | None, record: Record) -> bool:

@@ -34,6 +34,7 @@ class Termination(Enum):
     CALLBACK = "stopped by the callback"
     OUTSIDE_DOMAIN = "no start was found at which every function is defined"
     FAILED = "a function of the model, or the callback, raised an exception"
+    OUT_OF_MEMORY = "there is not enough memory"
     BACKEND_FAILED = "the QP backend found no answer"
 
 

@@ -72,6 +72,9 @@ def _run(given: argparse.Namespace) -> int:
         return WRONG_USAGE
     except HCError as error:
         return _report_error(error, as_json=getattr(given, "json", False))
+    except MemoryError as error:
+        message = str(error) or "there is not enough memory for this model"
+        return _report_error(HCError(message), getattr(given, "json", False))
     except BrokenPipeError:  # the reader, `head` for example, has seen enough
         sys.stderr.close()
         return 0

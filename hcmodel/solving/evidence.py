@@ -135,7 +135,7 @@ def gather(
 ) -> Evidence:
     """Look at the point of an outcome. These evaluations are not among the method's calls."""
     result, tolerance, lifted = outcome.result, request.tolerance, forms.lifted
-    if result.evaluation is None or result.termination is Termination.FAILED:
+    if result.evaluation is None or result.cause is not None:
         return at_first_sight(forms, outcome, tolerance)
     evaluation = forms.written.oracle().at(outcome.point(forms))
     smooth = evaluation

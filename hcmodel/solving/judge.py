@@ -48,7 +48,7 @@ def gap_allowed(value: float, tolerance: float) -> float:
 def judge(evidence: Evidence) -> Status:
     """The status that the evidence supports; the termination decides only where nothing else can."""
     evaluation, termination = evidence.evaluation, evidence.termination
-    if termination is Termination.FAILED:
+    if termination in (Termination.FAILED, Termination.OUT_OF_MEMORY):
         return Status.SOLVER_ERROR
     if evaluation is None or not evaluation.finite:
         return Status.USER_LIMIT if termination in LIMITS else Status.SOLVER_ERROR

@@ -95,8 +95,8 @@ class SolveRequest:
         return self.constants if isinstance(self.constants, Constants) else None
 
     def started(self) -> SolveRequest:
-        """The request with its time limit counted from now."""
-        if self.time_limit is None:
+        """The request with its time limit counted from now, unless it is counted already."""
+        if self.time_limit is None or self.deadline is not None:
             return self
         return replace(self, deadline=time.monotonic() + self.time_limit)
 

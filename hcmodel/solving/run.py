@@ -13,9 +13,8 @@ from hcmodel.certify.charts import chart_of
 from hcmodel.errors import ModelError
 from hcmodel.reductions.forms import Form, Forms
 from hcmodel.reductions.reduction import Claim, Refusal
-from hcmodel.solvers.loop import WholeProgram
+from hcmodel.solvers.loop import ENDINGS, WholeProgram, ending
 from hcmodel.solvers.methods import minimize
-from hcmodel.solvers.oracle import OracleFailed
 from hcmodel.solvers.result import Record, Result, Termination
 from hcmodel.solvers.theory.theorems import Constants
 from hcmodel.solving.certifier import Certifier
@@ -48,7 +47,12 @@ UNSETTLED = (Status.OPTIMAL_INACCURATE, Status.INFEASIBLE_INACCURATE, Status.SOL
 # many local minima, and each restart lowers the value.
 MOST_RESTARTS = 5
 # Ends after which no other run is made.
-STOPPED = (Termination.CALLBACK, Termination.INTERRUPTED, Termination.FAILED)
+STOPPED = (
+    Termination.CALLBACK,
+    Termination.INTERRUPTED,
+    Termination.FAILED,
+    Termination.OUT_OF_MEMORY,
+)
 # How far outside its domain, by rounding, a point may lie and still be the next start.
 START_SLACK = 1e-9
 
@@ -121,10 +125,8 @@ def _looked_at(
     """The evidence at the end of a run; the point is kept where the search for it fails or is stopped."""
     try:
         return outcome, gather(forms, hidden, outcome, request, certifier)
-    except OracleFailed as error:
-        ended, cause = Termination.FAILED, error.__cause__
-    except KeyboardInterrupt:
-        ended, cause = Termination.INTERRUPTED, None
+    except ENDINGS as error:
+        ended, cause = ending(error)
     outcome = replace(outcome, result=replace(outcome.result, termination=ended, cause=cause))
     return outcome, at_first_sight(forms, outcome, request.tolerance)
 

@@ -23,7 +23,8 @@ from hcmodel.solvers.qp.cone_program import (
     ConeSolution,
     ConeStatus,
 )
-from hcmodel.solvers.qp.program import QPSolution, QPStatus, QuadraticProgram
+from hcmodel.solvers.qp.memory import check_semidefinite
+from hcmodel.solvers.qp.program import Cone, QPSolution, QPStatus, QuadraticProgram
 
 FloatArray = NDArray[np.float64]
 
@@ -119,6 +120,8 @@ class ClarabelConeBackend:
             numbers = {"P": P.data, "q": program.linear, "A": A.data, "b": program.offset}
             self._solver.update(**numbers, settings=settings)
         else:
+            kinds = [block for block in program.cones if block.kind is ConeKind.PSD_TRIANGLE]
+            check_semidefinite(block.order for block in kinds)
             cones = [part for block in program.cones for part in _clarabel_cones(block)]
             self._solver = clarabel.DefaultSolver(
                 P, program.linear, A, program.offset, cones, settings
@@ -154,6 +157,11 @@ def _cone_solution(program: ConeProgram, answer: Any) -> ConeSolution:
     return ConeSolution(status, x, s, z, int(answer.iterations))
 
 
+def _order(cone: Cone) -> int:
+    """The order of the matrices of a semidefinite cone."""
+    return int((np.sqrt(8 * cone.offset.size + 1) - 1) / 2)
+
+
 class _Conic:
     """The program as A s + slack = b with the slack in a product of cones: zero, nonnegative, rest."""
 
@@ -185,9 +193,10 @@ class _Conic:
             self.cones.append(clarabel.ZeroConeT(equalities))
         if nonnegative:
             self.cones.append(clarabel.NonnegativeConeT(nonnegative))
+        check_semidefinite(_order(cone) for cone in domain.cones if cone.kind == "psd")
         for cone in domain.cones:
             if cone.kind == "psd":
-                order = int((np.sqrt(8 * cone.offset.size + 1) - 1) / 2)
+                order = _order(cone)
                 self.cones.append(clarabel.PSDTriangleConeT(order))
             elif cone.kind == "zero":
                 self.cones.append(clarabel.ZeroConeT(cone.offset.size))

@@ -137,3 +137,26 @@ def test_ctrl_c_ends_the_command_with_one_line(
     captured = capsys.readouterr()
     assert captured.err == "interrupted\n"
     assert captured.out == ""
+
+
+# ---- memory ----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("method", ["auto", "cone", "sbl-adals"])
+def test_a_cone_that_does_not_fit_is_refused_before_it_is_made(
+    method: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # the triangle of a 400 × 400 matrix has 80,200 entries; 8 bytes times their square are 51.5 GB
+    monkeypatch.setenv("HCMODEL_MEMORY_LIMIT", "16")
+    X = hc.Variable((400, 400), name="X", PSD=True)
+    problem = hc.Problem(hc.Minimize(hc.trace(X)), [X[0, 0] >= 1])
+    with pytest.raises(hc.SolverError, match=r"400 × 400 matrices needs about 51.5 GB.*16 GB"):
+        problem.solve(method, max_calls=10)
+    assert problem.status == "solver_error"
+
+
+def test_a_wrong_limit_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HCMODEL_MEMORY_LIMIT", "lots")
+    X = hc.Variable((2, 2), name="X", PSD=True)
+    with pytest.raises(hc.HCError, match="HCMODEL_MEMORY_LIMIT is a positive number"):
+        hc.Problem(hc.Minimize(hc.trace(X))).solve()

@@ -1,0 +1,51 @@
+"""How much memory a program needs, estimated before it is taken.
+
+The kernel ends a process that takes too much, and everything it has found is lost. The limit is half of
+the machine's memory; the environment variable `HCMODEL_MEMORY_LIMIT`, in gigabytes, sets another.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable
+
+LIMIT_VARIABLE = "HCMODEL_MEMORY_LIMIT"
+BYTES_OF_A_NUMBER = 8
+GIGABYTE = 1e9
+
+
+class TooLarge(MemoryError):  # noqa: N818  (says what is too large, and is still a MemoryError)
+    """A program needs more memory than the limit allows."""
+
+
+def memory_limit() -> float:
+    """The most memory, in bytes, that one program may take."""
+    given = os.environ.get(LIMIT_VARIABLE)
+    if given:
+        try:
+            limit = float(given)
+        except ValueError:
+            limit = 0.0
+        if not limit > 0:
+            raise ValueError(f"{LIMIT_VARIABLE} is a positive number of gigabytes, not {given!r}")
+        return limit * GIGABYTE
+    return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 2
+
+
+def check_semidefinite(orders: Iterable[int]) -> None:
+    """Raise unless an interior-point method can afford semidefinite cones of matrices of these orders.
+
+    Its equations have a dense block for each cone, with the square of the entries of a triangle.
+    """
+    known = list(orders)
+    if not known:
+        return
+    needed = sum(BYTES_OF_A_NUMBER * (order * (order + 1) / 2) ** 2 for order in known)
+    limit = memory_limit()
+    if needed > limit:
+        largest = max(known)
+        raise TooLarge(
+            f"a semidefinite cone of {largest} × {largest} matrices needs about "
+            f"{needed / GIGABYTE:.3g} GB, and the limit is {limit / GIGABYTE:.3g} GB; make the matrix "
+            f"smaller or block-diagonal, or raise the limit with {LIMIT_VARIABLE} (in GB)"
+        )
