@@ -1,29 +1,42 @@
 """Variables times a common positive factor: the rewriting behind occupancies, ratios and perspectives.
 
-With u = s·x, each x in a product is u/s. Products with as many factors s as x's have u alone; what has
-fewer keeps 1/s. A row is multiplied by s where that leaves nothing of 1/s. Logarithms become
-log u − log s, and s·f(x) becomes f(u) for a function f with f(c·x) = c·f(x).
+With u = s·x, each x in a product is u/s, and s·(1/s) is 1. Functions of x become functions of u:
+
+    log(b(x))    →  log(s·b) − log s             s·b(u/s) is affine in u and s where b is affine in x
+    b(x)^p       →  (s^k·b)^p / s^(k·p)          k = 1 for an affine b, 2 for a quadratic one
+    f(b(x))      →  f(s·b) / s                   for f(c·b) = c·f(b), such as norms and maxima
+
+A row of which a term is not positively homogeneous of degree 1 in u and s, such as u/s or log u − log s,
+is multiplied by s, which makes the perspective of a convex function convex: s·(u/s)² = u²/s.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
 
-from hcmodel.facts.expansion import Opaque, Symbols
+from hcmodel.expressions.leaves import Variable
+from hcmodel.expressions.table import ATOMS
+from hcmodel.facts.expansion import Opaque, Symbols, is_logarithm
 from hcmodel.facts.polynomials import Sums, added
 from hcmodel.maps.expanded import Expanded, Row
 from hcmodel.maps.map import symbol_sums
 from hcmodel.maps.rewriting import Rewriting, substituted
+from hcmodel.solvers.numerics import DATA_ROUNDING
 
 Numbers = NDArray[np.int64]
+FloatArray = NDArray[np.float64]
 
 
 class Scaling(Rewriting):
-    """`products` has for each symbol x that goes the pair (u, s); `factors` what each s becomes."""
+    """`products` has for each symbol x that goes the pair (u, s); `factors` what each s becomes.
+
+    `values` are other symbols that are replaced first, such as 1/(c·x + d) by a new variable.
+    Inside, s and 1/s are symbols until the end, so that they cancel (`before_factors`).
+    """
 
     def __init__(
         self,
@@ -31,162 +44,289 @@ class Scaling(Rewriting):
         products: Mapping[int, tuple[int, int]],
         factors: Mapping[int, Sums],
         gone: Numbers,
+        values: Mapping[int, Sums] | None = None,
     ) -> None:
         super().__init__(symbols, gone)
         self.factors = dict(factors)
+        self.values = dict(values or {})
         size = symbols.count + 1
         self.product = np.zeros(size, dtype=np.int64)
         self.scale = np.zeros(size, dtype=np.int64)
         for x, (u, s) in products.items():
             self.product[x + 1], self.scale[x + 1] = u + 1, s + 1
-        self.products = dict(products)
+        self.owner = {u + 1: s + 1 for u, s in products.values()}  # the digit of s by that of u
         self.reciprocals: dict[int, int] = {}  # the digit of 1/s by that of s
+        self._replaced = {
+            old: new
+            for old, new in self.factors.items()
+            if new.key.size != 1 or new.key[0] != old + 1 or new.weight[0] != 1
+        }
+        self._known: dict[int, Sums] = {}  # functions rewritten, by symbol
 
-    def is_kept(self, symbol: int) -> bool:
-        return symbol not in self.factors
+    def __call__(self, sums: Sums) -> Sums:
+        return self.after_factors(self.before_factors(sums))
 
-    def inside(self, sums: Sums) -> Sums:
-        """Logarithms of symbols that go, then functions of them, s·f(x) first."""
-        sums = self._homogeneous(sums)
+    def before_factors(self, sums: Sums) -> Sums:
+        """The sums in u, s and 1/s."""
         changes: dict[int, Sums] = {}
-        for symbol in sums.symbols_used().tolist():
-            base = self.symbols.logarithm(symbol)
-            if base is None or base.key.size != 1 or base.weight[0] != 1:
-                continue
-            pair = self.products.get(int(base.key[0]) - 1)
-            if pair is not None:
-                u, s = pair
-                changes[symbol] = self._log(symbol_sums(self.symbols, np.array(u))) - self._log(
-                    self.factors.get(s, symbol_sums(self.symbols, np.array(s)))
-                )
-        return super().inside(substituted(sums, changes))
+        for source, _, symbols in self.symbols.grouped(sums.symbols_used()):
+            for symbol in symbols.tolist():
+                if symbol in self.values:
+                    changes[symbol] = self.values[symbol]
+                elif isinstance(source, Opaque) and symbol not in self.factors:
+                    new = self._function(source, symbol)
+                    if new is not None:
+                        changes[symbol] = new
+        return self._cancelled(self._divided(substituted(sums, changes)))
 
-    def _log(self, base: Sums) -> Sums:
-        from hcmodel.expressions.table import ATOMS
+    def after_factors(self, sums: Sums) -> Sums:
+        """Each s replaced by what it becomes."""
+        return substituted(sums, self._replaced)
 
-        number = self.symbols.of_function(ATOMS["log"], {}, (base,), ())
-        return Sums.symbols(number, self.coding)
+    # ---- products
 
-    def _homogeneous(self, sums: Sums) -> Sums:
-        """s·f(x) as f(s·x), for a function that allows it."""
-        used = sums.symbols_used()
-        candidates = [
-            each
-            for each in self.symbols.functions(used)
-            if each.atom.is_homogeneous and self.is_kept(each.start)
-        ]
-        if not candidates:
-            return sums
-        digits = sums.digits
-        for scale in self.factors:
-            with_scale = (digits == scale + 1).any(axis=1)
-            for symbol in np.unique(digits[with_scale]).tolist():
-                if symbol == 0 or symbol - 1 == scale:
-                    continue
-                source, place = self.symbols.source(symbol - 1)
-                if not isinstance(source, Opaque) or not source.atom.is_homogeneous:
-                    continue
-                if not any(self._scaled_by(argument, scale) for argument in source.arguments):
-                    continue
-                own = symbol_sums(self.symbols, np.array(scale))
-                arguments = [each.times(own) for each in source.arguments]
-                numbers = self.symbols.of_function(
-                    source.atom, source.params, arguments, source.shape
-                )
-                hit = with_scale & (digits == symbol).any(axis=1)
-                parts = sums.chosen(~hit), sums.chosen(hit)
-                stripped = _without(parts[1], scale + 1, symbol)
-                new = symbol_sums(self.symbols, np.array(int(np.ravel(numbers)[place])))
-                sums = added([parts[0], stripped.times(new.broadcast(stripped.shape))])
-                digits = sums.digits
-                with_scale = (digits == scale + 1).any(axis=1)
-        return sums
-
-    def _scaled_by(self, sums: Sums, scale: int) -> bool:
-        used = sums.symbols_used()
-        return any(self.products.get(int(symbol), (0, -1))[1] == scale for symbol in used)
-
-    def terms(self, sums: Sums) -> Sums:
+    def _divided(self, sums: Sums) -> Sums:
+        """Each x as u/s; 1/s is left out where the product has an s."""
         digits = sums.digits.copy()
         known = digits < self.product.size
         moving = known & (self.product[np.where(known, digits, 0)] > 0)
-        if moving.any():
-            extra = []
-            for column in range(digits.shape[1]):
-                rows = np.flatnonzero(moving[:, column])
-                if not rows.size:
-                    continue
-                old = digits[rows, column]
-                digits[rows, column] = self.product[old]
-                scale = self.scale[old]
-                hits = digits[rows] == scale[:, None]
-                found = hits.any(axis=1)
-                digits[rows[found], hits[found].argmax(axis=1)] = 0
-                more = np.zeros(digits.shape[0], dtype=np.int64)
-                more[rows[~found]] = [self._reciprocal(int(each)) for each in scale[~found]]
-                extra.append(more)
-            key = self.coding.keys(np.column_stack([digits, *extra]))
-            sums = Sums.merged(sums.shape, sums.entry, key, sums.weight, self.coding)
-        return substituted(sums, self.factors)
+        if not moving.any():
+            return sums
+        extra = []
+        for column in range(digits.shape[1]):
+            rows = np.flatnonzero(moving[:, column])
+            if not rows.size:
+                continue
+            old = digits[rows, column]
+            digits[rows, column] = self.product[old]
+            scale = self.scale[old]
+            hits = digits[rows] == scale[:, None]
+            found = hits.any(axis=1)
+            digits[rows[found], hits[found].argmax(axis=1)] = 0
+            more = np.zeros(digits.shape[0], dtype=np.int64)
+            more[rows[~found]] = [self._reciprocal(int(each)) for each in scale[~found]]
+            extra.append(more)
+        key = self.coding.keys(np.column_stack([digits, *extra]))
+        return Sums.merged(sums.shape, sums.entry, key, sums.weight, self.coding)
+
+    def _cancelled(self, sums: Sums) -> Sums:
+        """Pairs of s and 1/s taken out."""
+        digits = sums.digits
+        count = int(digits.max(initial=0)) + 1
+        inverse = np.zeros(count, dtype=np.int64)
+        for scale, reciprocal in self.reciprocals.items():
+            if reciprocal < count:
+                inverse[reciprocal] = scale
+        wanted = inverse[digits]
+        if not wanted.any():
+            return sums
+        digits = digits.copy()
+        for column in range(digits.shape[1]):
+            rows = np.flatnonzero(wanted[:, column])
+            hits = digits[rows] == wanted[rows, column][:, None]
+            found = hits.any(axis=1)
+            digits[rows[found], hits[found].argmax(axis=1)] = 0
+            digits[rows[found], column] = 0
+        return Sums.merged(
+            sums.shape, sums.entry, self.coding.keys(digits), sums.weight, self.coding
+        )
 
     def _reciprocal(self, scale: int) -> int:
-        """The digit of 1/s."""
+        """The digit of 1/s, by that of s."""
         found = self.reciprocals.get(scale)
         if found is None:
-            base = self.factors.get(scale - 1, symbol_sums(self.symbols, np.array(scale - 1)))
-            found = self.reciprocals[scale] = self.symbols.of_power(base, -1.0) + 1
+            found = self.symbols.of_power(self._factor(scale), -1.0) + 1
+            self.reciprocals[scale] = found
         return found
 
+    def _factor(self, scale: int) -> Sums:
+        """What s becomes, by its digit."""
+        own = self.factors.get(scale - 1)
+        return self._symbol(scale) if own is None else own
+
+    def _symbol(self, digit: int) -> Sums:
+        return symbol_sums(self.symbols, np.array(digit - 1))
+
+    def _power_of(self, scale: int, power: float) -> Sums:
+        """s^power, as s and 1/s where it is whole."""
+        if power == round(power):
+            digit = scale if power > 0 else self._reciprocal(scale)
+            total = Sums.constant(1.0, self.coding)
+            for _ in range(int(abs(power))):
+                total = total.times(self._symbol(digit))
+            return total
+        number = self.symbols.of_power(self._factor(scale), power)
+        return symbol_sums(self.symbols, np.array(number))
+
+    # ---- functions
+
+    def _function(self, source: Opaque, symbol: int) -> Sums | None:
+        """A function of x as one of u; None where it stays as it is."""
+        found = self._known.get(symbol)
+        if found is not None:
+            return found
+        if not source.shape:
+            base, power = self.symbols.power(symbol)
+            alone = int(base.key[0]) if base.key.size == 1 and base.weight[0] == 1 else 0
+            if power == round(power) and power < 0 and alone - 1 in self.factors:
+                found = self._known[symbol] = self._power_of(alone, power)
+                return found
+        inner = [self.before_factors(each) for each in source.arguments]
+        if all(
+            one.content() == two.content() for one, two in zip(inner, source.arguments, strict=True)
+        ):
+            after = [self.after_factors(each) for each in inner]
+            if all(one is two for one, two in zip(after, inner, strict=True)):
+                return None
+        for place, number in enumerate(np.ravel(source.numbers).tolist()):
+            self._known[number] = self._rewritten(source, inner, place)
+        return self._known[symbol]
+
+    def _rewritten(self, source: Opaque, inner: Sequence[Sums], place: int) -> Sums:
+        """An entry of a function of arguments in u, s and 1/s."""
+        if is_logarithm(source.atom) and not source.shape:
+            return self._logarithm(inner[0])
+        if not source.shape and source.atom is ATOMS["power"] and inner[1].is_constant:
+            return self._power(inner[0], float(inner[1].value))
+        scale = self._single_scale(inner)
+        divisor = Sums.constant(1.0, self.coding)
+        if scale and source.atom.is_homogeneous:
+            cleared = [self._cancelled(each.times(self._symbol(scale))) for each in inner]
+            if not self._single_scale(cleared):
+                inner, divisor = cleared, self._symbol(self._reciprocal(scale))
+        arguments = [self.after_factors(each) for each in inner]
+        numbers = self.symbols.of_function(source.atom, source.params, arguments, source.shape)
+        number = int(np.ravel(numbers)[place])
+        return symbol_sums(self.symbols, np.array(number)).times(divisor)
+
+    def _single_scale(self, inner: Sequence[Sums]) -> int:
+        """The digit of the one s of which 1/s occurs; 0 where there is none, or several."""
+        used = np.concatenate([each.symbols_used() for each in inner]) + 1
+        found = [s for s, reciprocal in self.reciprocals.items() if (used == reciprocal).any()]
+        return found[0] if len(found) == 1 else 0
+
+    def _cleared(self, base: Sums) -> tuple[Sums, int, int]:
+        """A sum times the least power of s that leaves nothing of 1/s; s as a digit, and the power."""
+        scale = self._single_scale([base])
+        if not scale:
+            return base, 0, 0
+        power = int((base.digits == self.reciprocals[scale]).sum(axis=1).max())
+        return self._cancelled(base.times(self._power_of(scale, power))), scale, power
+
+    def _logarithm(self, base: Sums) -> Sums:
+        cleared, scale, power = self._cleared(base)
+        found = self._log(self.after_factors(cleared))
+        if not power:
+            return found
+        return found - self._log(self._factor(scale)).scaled(float(power))
+
+    def _log(self, base: Sums) -> Sums:
+        """The logarithm of a scalar, of its factors where it is a product of nonnegative ones."""
+        factors = [int(each) for each in base.digits[0] if each] if base.key.size == 1 else []
+        weight = float(base.weight[0])
+        if factors and weight > 0 and (weight != 1 or len(factors) > 1):
+            whole = symbol_sums(self.symbols, np.array(factors) - 1)
+            if len(factors) == 1 or (self.symbols.interval(whole)[0] >= 0).all():
+                parts = [Sums.constant(np.log(weight), self.coding)]
+                return added([*parts, *(self._log(self._symbol(each)) for each in factors)])
+        number = self.symbols.of_function(ATOMS["log"], {}, (base,), ())
+        return Sums.symbols(number, self.coding)
+
+    def _power(self, base: Sums, power: float) -> Sums:
+        cleared, scale, times = self._cleared(base)
+        found = self._raised(self.after_factors(cleared), power)
+        return found.times(self._power_of(scale, -times * power)) if times else found
+
+    def _raised(self, base: Sums, power: float) -> Sums:
+        """A power of a scalar: a number times that of a sum of which the first weight is ±1."""
+        if base.is_constant:
+            return Sums.constant(base.value**power, self.coding)
+        if power == 2 and int(base.degrees.max()) <= 1:
+            return base.times(base)
+        size = float(np.abs(base.weight[0]))
+        number = self.symbols.of_power(base.scaled(1.0 / size), power)
+        return symbol_sums(self.symbols, np.array(number)).scaled(size**power)
+
+    # ---- rows
+
     def row(self, row: Row) -> Row:
-        """The row rewritten, multiplied by s where that clears 1/s."""
-        plain = self(row.sums)
+        """The row rewritten, multiplied by s where it is not homogeneous of degree 1."""
+        plain = self.before_factors(row.sums)
         needed = self._clearing(plain)
-        if needed is None:
-            return replace(row, sums=plain)
+        if not needed.any():
+            factor = None if row.factor is None else self(row.factor)
+            return replace(row, sums=self.after_factors(plain), factor=factor)
         scales = symbol_sums(self.symbols, np.where(needed > 0, needed - 1, 0)).scaled(needed > 0)
-        factor = (scales + Sums.constant((needed == 0).astype(float), self.coding)).reshaped(
+        own = (scales + Sums.constant((needed == 0).astype(float), self.coding)).reshaped(
             row.sums.shape
         )
-        cleared = self(row.sums.times(factor))
-        own = self(factor)
-        return replace(
-            row, sums=cleared, factor=own if row.factor is None else self(row.factor).times(own)
-        )
+        cleared = self._cancelled(plain.times(own))
+        if row.factor is not None:
+            own = self._cancelled(self.before_factors(row.factor).times(own))
+        return replace(row, sums=self.after_factors(cleared), factor=self.after_factors(own))
 
-    def _clearing(self, sums: Sums) -> Numbers | None:
+    def _clearing(self, sums: Sums) -> Numbers:
         """For each entry the digit of the s that it is to be multiplied by, 0 for none."""
-        needed = np.zeros(sums.size, dtype=np.int64)
         digits = sums.digits
-        degree = (digits > 0).sum(axis=1)
+        count = int(digits.max(initial=0)) + 1
+        degree, scale = np.zeros(count), np.zeros(count, dtype=np.int64)
+        for symbol in sums.symbols_used().tolist():
+            degree[symbol + 1] = self._degree(symbol)
+            scale[symbol + 1] = self._scale_of(symbol)
+        linked = scale[digits].max(axis=1, initial=0)
+        low = (linked > 0) & (degree[digits].sum(axis=1) <= DATA_ROUNDING)
+        needed = np.zeros(sums.size, dtype=np.int64)
+        needed[sums.entry[low]] = linked[low]
+        if (needed[sums.entry[low]] != linked[low]).any():
+            return np.zeros(sums.size, dtype=np.int64)  # two different factors
+        return needed
+
+    def _degree(self, symbol: int) -> float:
+        """How a symbol grows where u and s grow by a common factor."""
+        source, _ = self.symbols.source(symbol)
+        if isinstance(source, Variable):
+            return 1.0
+        if is_logarithm(source.atom):
+            return 0.0
+        base, power = self.symbols.power(symbol)
+        return power * max(map(self._term_degree, base.digits.tolist())) if power != 1 else 1.0
+
+    def _term_degree(self, digits: Sequence[int]) -> float:
+        return sum(self._degree(digit - 1) for digit in digits if digit)
+
+    def _scale_of(self, symbol: int) -> int:
+        """The digit of the s that a symbol in u and 1/s goes with; 0 for others."""
+        digit = symbol + 1
+        if digit in self.owner:
+            return self.owner[digit]
         for scale, reciprocal in self.reciprocals.items():
-            alone = (digits == reciprocal).any(axis=1) & (degree <= 2)
-            entries = sums.entry[alone]
-            if (needed[entries] > 0).any():
-                return None  # two different factors
-            needed[entries] = scale
-        return needed if needed.any() else None
-
-
-def _without(sums: Sums, *factors: int) -> Sums:
-    """Each term without one of each of these factors."""
-    digits = sums.digits.copy()
-    rows = np.arange(digits.shape[0])
-    for factor in factors:
-        digits[rows, (digits == factor).argmax(axis=1)] = 0
-    return Sums.merged(sums.shape, sums.entry, sums.coding.keys(digits), sums.weight, sums.coding)
+            if digit == reciprocal:
+                return scale
+        source, _ = self.symbols.source(symbol)
+        if isinstance(source, Opaque):
+            for argument in source.arguments:
+                for each in argument.symbols_used().tolist():
+                    found = self._scale_of(each)
+                    if found:
+                        return found
+        return 0
 
 
 def scaled_model(
-    model: Expanded, rewriting: Scaling, *, gone: object, new: object, rows: object = ()
+    model: Expanded,
+    rewriting: Scaling,
+    *,
+    gone: Iterable[Variable],
+    new: Iterable[Variable],
+    rows: Iterable[Row] = (),
 ) -> Expanded | Numbers:
     """The model with all rows rewritten, or the symbols that are left and should not be."""
     objective = rewriting(model.objective)
-    every = [rewriting.row(row) for row in model.rows]
-    every += [rewriting.row(row) for row in rows]  # type: ignore[attr-defined]
+    every = [rewriting.row(row) for row in (*model.rows, *rows)]
     rest = [rewriting.left(each) for each in (objective, *(row.sums for row in every))]
     left = np.unique(np.concatenate(rest))
     if left.size:
         return left
-    absent = set(gone)  # type: ignore[call-overload]
+    absent = set(gone)
     variables = tuple(each for each in model.variables if each not in absent)
-    return Expanded(model.symbols, objective, tuple(every), (*variables, *new))  # type: ignore[misc]
+    return Expanded(model.symbols, objective, tuple(every), (*variables, *new))
