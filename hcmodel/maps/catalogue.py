@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from hcmodel.maps.fractional import Denominators, Fractional
+from hcmodel.maps.homogeneous import Homogeneous
 from hcmodel.maps.implicit import Implicit
 from hcmodel.maps.inverse import Inverse
 from hcmodel.maps.map import Map
 from hcmodel.maps.matrix_product import Product
 from hcmodel.maps.monotone import Monotone
 from hcmodel.maps.occupancy import Occupancy
+from hcmodel.maps.perspective import Perspective
 from hcmodel.maps.shares import Shares
 from hcmodel.maps.triangular import Triangular
 
@@ -18,5 +21,9 @@ MAPS: tuple[Map, ...] = (
     Shares(),
     Inverse(),
     Triangular(),
+    Fractional(),
+    Homogeneous(),
+    Denominators(),
+    Perspective(),
     Monotone(),
 )

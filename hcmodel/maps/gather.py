@@ -15,6 +15,7 @@ again, entry by entry, by algebra alone:
       c_b  =  Σ_a k_ba·b + k_b·b − Σ_a k_ab·a − g_b,
 
   linear equations for nonnegative unknowns (`rel_entr`, `entr`);
+- a^p·b^q with p + q = 1 and p, q > 0 is a geometric mean;
 - the square root of a quadratic form with Q ⪰ 0 is a norm.
 
 What is none of these stays as it is.
@@ -32,7 +33,7 @@ from scipy.sparse.csgraph import connected_components
 
 from hcmodel.expressions.table import ATOMS
 from hcmodel.facts.expansion import Symbols
-from hcmodel.facts.polynomials import ONE, Coding, Sums, added
+from hcmodel.facts.polynomials import ONE, Coding, Sums, added, stacked
 from hcmodel.maps.rewriting import substituted
 from hcmodel.solvers.numerics import DATA_ROUNDING, PRODUCT_ROUNDING
 
@@ -73,6 +74,7 @@ class _Kinds:
         count = int(digits.max(initial=0)) + 1
         log, reciprocal = np.zeros(count, dtype=bool), np.zeros(count, dtype=bool)
         self.arguments: dict[int, Sums] = {}
+        self.exponents: dict[int, float] = {}  # of powers between 0 and 1, by digit
         for symbol in sums.symbols_used().tolist():
             inner = symbols.logarithm(symbol)
             base, power = symbols.power(symbol)
@@ -82,6 +84,9 @@ class _Kinds:
             elif power == -1:
                 reciprocal[symbol + 1] = True
                 self.arguments[symbol + 1] = base
+            elif 0 < power < 1:
+                self.arguments[symbol + 1] = base
+                self.exponents[symbol + 1] = power
         logs, reciprocals = log[digits], reciprocal[digits]
         rest = (digits > 0).sum(axis=1) - logs.sum(axis=1) - reciprocals.sum(axis=1)
         single_log = (logs.sum(axis=1) == 1) & ~reciprocals.any(axis=1) & (rest <= 1)
@@ -129,6 +134,9 @@ class _Pieces:
             if digit and (kinds.pair[terms[own], 0] > 0).any():
                 taken |= self._fraction(terms, own, digit)
         square = kinds.square[terms]
+        if kinds.exponents and square.any():
+            taken |= self._means(terms, square)
+            square = square & ~taken
         if square.any():
             taken |= self._squares(terms, square)
         rest = terms[~taken]
@@ -142,6 +150,23 @@ class _Pieces:
     def _emit(self, numbers: Numbers, weight: float) -> None:
         flat = np.ravel(numbers)
         self._add(flat + 1, np.full(flat.size, weight))
+
+    # ---- means
+
+    def _means(self, terms: NDArray[np.intp], marks: Marks) -> Marks:
+        """Products of two powers of which the exponents sum to 1."""
+        kinds = self.kinds
+        taken = np.zeros(terms.size, dtype=bool)
+        for place in np.flatnonzero(marks).tolist():
+            pair = kinds.pair[terms[place]].tolist()
+            powers = tuple(kinds.exponents.get(digit, 0.0) for digit in pair)
+            if min(powers) > 0 and abs(sum(powers) - 1.0) <= PRODUCT_ROUNDING:
+                inside = stacked([kinds.arguments[digit] for digit in pair], self.coding)
+                params = {"axis": None, "p": powers}
+                numbers = self.symbols.of_function(ATOMS["geo_mean"], params, (inside,), ())
+                self._emit(numbers, float(self.sums.weight[terms[place]]))
+                taken[place] = True
+        return taken
 
     # ---- squares
 
@@ -316,16 +341,29 @@ def _with_norms(sums: Sums, symbols: Symbols) -> Sums:
         base, power = symbols.power(symbol)
         if power != ROOT or int(base.degrees.max(initial=0)) != 2:
             continue
-        pair = np.zeros((base.key.size, 2), dtype=np.int64)
-        pair[:, : base.digits.shape[1]] = base.digits[:, :2]
-        used = np.unique(np.append(pair, 0))
-        sign, factor = _factored(_form(np.searchsorted(used, pair), base.weight, used.size))
+        sign, factor, used = _quadratic(base)
         if factor is not None and factor.size and sign > 0:
             inside = combined(factor, used, sums.coding)
             params = {"axis": None, "p": 2.0}
             number = symbols.of_function(ATOMS["norm"], params, (inside,), ())
             changes[symbol] = Sums.symbols(number, sums.coding)
     return substituted(sums, changes)
+
+
+def is_square_form(sums: Sums) -> bool:
+    """Whether a scalar is a quadratic function that is nowhere negative."""
+    if int(sums.degrees.max(initial=0)) > 2:
+        return False
+    sign, factor = _quadratic(sums)[:2]
+    return factor is not None and sign > 0
+
+
+def _quadratic(sums: Sums) -> tuple[float, FloatArray | None, Numbers]:
+    """A quadratic function of one entry as sign·|L x|² with the digits of x, of which 0 is 1."""
+    pair = np.zeros((sums.key.size, 2), dtype=np.int64)
+    pair[:, : sums.digits.shape[1]] = sums.digits[:, :2]
+    used = np.unique(np.append(pair, 0))
+    return *_factored(_form(np.searchsorted(used, pair), sums.weight, used.size)), used
 
 
 # ---- matrices

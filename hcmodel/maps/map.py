@@ -143,3 +143,25 @@ def described(symbols: Symbols, symbol: int) -> str:
 def symbol_sums(symbols: Symbols, numbers: NDArray[np.int64]) -> Sums:
     """An array of single symbols."""
     return Sums.symbols(np.asarray(numbers), symbols.coding)
+
+
+# The longest sum that a text shows.
+SHOWN = 4
+
+
+def text_of(symbols: Symbols, sums: Sums) -> str:
+    """A scalar as people write it; of a long sum its size and its variables."""
+    names = [
+        source.name
+        for source, _, _ in symbols.grouped(sums.symbols_used())
+        if isinstance(source, Variable)
+    ]
+    if sums.key.size > SHOWN:
+        return f"{sums.key.size} terms in {', '.join(names)}" if names else f"{sums.key.size} terms"
+    words = []
+    for digits, weight in zip(sums.digits.tolist(), sums.weight.tolist(), strict=True):
+        factors = [described(symbols, digit - 1) for digit in digits if digit]
+        if weight != 1 or not factors:
+            factors.insert(0, f"{weight:g}")
+        words.append("*".join(factors))
+    return " + ".join(words).replace("+ -", "- ")

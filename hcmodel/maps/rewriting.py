@@ -115,3 +115,12 @@ def _stacked(
     weight = np.concatenate([[1.0], *[s.weight for s in sums]])
     stack = Sums((len(sums) + 1,), entry.astype(np.intp), key, weight, coding)
     return np.arange(1, len(sums) + 1), stack
+
+
+def without(sums: Sums, *factors: int) -> Sums:
+    """Each term without one of each of these factors, given by their digits."""
+    digits = sums.digits.copy()
+    rows = np.arange(digits.shape[0])
+    for factor in factors:
+        digits[rows, (digits == factor).argmax(axis=1)] = 0
+    return Sums.merged(sums.shape, sums.entry, sums.coding.keys(digits), sums.weight, sums.coding)

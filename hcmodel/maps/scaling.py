@@ -74,7 +74,7 @@ class Scaling(Rewriting):
                 if symbol in self.values:
                     changes[symbol] = self.values[symbol]
                 elif isinstance(source, Opaque) and symbol not in self.factors:
-                    new = self._function(source, symbol)
+                    new = self._function_of(source, symbol)
                     if new is not None:
                         changes[symbol] = new
         return self._cancelled(self._divided(substituted(sums, changes)))
@@ -100,9 +100,10 @@ class Scaling(Rewriting):
             old = digits[rows, column]
             digits[rows, column] = self.product[old]
             scale = self.scale[old]
-            hits = digits[rows] == scale[:, None]
+            hits = (digits[rows] == scale[:, None]) & (scale > 0)[:, None]
             found = hits.any(axis=1)
             digits[rows[found], hits[found].argmax(axis=1)] = 0
+            found |= scale == 0  # nothing to divide by
             more = np.zeros(digits.shape[0], dtype=np.int64)
             more[rows[~found]] = [self._reciprocal(int(each)) for each in scale[~found]]
             extra.append(more)
@@ -148,19 +149,20 @@ class Scaling(Rewriting):
         return symbol_sums(self.symbols, np.array(digit - 1))
 
     def _power_of(self, scale: int, power: float) -> Sums:
-        """s^power, as s and 1/s where it is whole."""
-        if power == round(power):
-            digit = scale if power > 0 else self._reciprocal(scale)
-            total = Sums.constant(1.0, self.coding)
-            for _ in range(int(abs(power))):
-                total = total.times(self._symbol(digit))
+        """s^power: as many factors s or 1/s, and s to a power between 0 and 1."""
+        whole = int(np.floor(power))
+        digit = scale if whole > 0 else self._reciprocal(scale) if whole < 0 else 0
+        total = Sums.constant(1.0, self.coding)
+        for _ in range(abs(whole)):
+            total = total.times(self._symbol(digit))
+        if power == whole:
             return total
-        number = self.symbols.of_power(self._factor(scale), power)
-        return symbol_sums(self.symbols, np.array(number))
+        number = self.symbols.of_power(self._factor(scale), power - whole)
+        return total.times(symbol_sums(self.symbols, np.array(number)))
 
     # ---- functions
 
-    def _function(self, source: Opaque, symbol: int) -> Sums | None:
+    def _function_of(self, source: Opaque, symbol: int) -> Sums | None:
         """A function of x as one of u; None where it stays as it is."""
         found = self._known.get(symbol)
         if found is not None:

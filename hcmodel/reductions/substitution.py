@@ -26,9 +26,10 @@ from hcmodel.reductions.reduction import Claim, Duals, ModelReduction, Origin, R
 
 FloatArray = NDArray[np.float64]
 
-# Points at which the models before and after are compared, and how far their numbers may differ,
-# relative to the sizes of the terms: far above rounding, far below what a wrong rule makes.
-TRIALS = 8
+# Points that are tried until the models before and after were compared at two of them (a denominator may
+# be negative where rows are violated), and how far their numbers may differ, relative to the sizes of
+# the terms: far above rounding, far below what a wrong rule makes.
+TRIALS = 60
 AGREEMENT = 1e-7
 # Points more than an affine function has unknowns, to tell it from others.
 SPARE_POINTS = 5
@@ -81,10 +82,9 @@ class Substitution(ModelReduction):
         """What differs before and after at a point of the model; None where nothing does."""
         domain = make_domain(self.before.variables)
         generator = np.random.default_rng(0)
-        trials = [domain.middle(), *(domain.sample(generator) for _ in range(TRIALS))]
         compared = 0
-        for trial in trials:
-            x = domain.project(trial)
+        for number in range(TRIALS):
+            x = domain.project(domain.sample(generator) if number else domain.middle())
             with np.errstate(all="ignore"):
                 mine = self._functions(x)
             if mine is None:

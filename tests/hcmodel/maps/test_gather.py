@@ -38,6 +38,7 @@ CONVEX = {
     "entropy of a sum": (p[0] + p[1]) * hc.log(2 * p[0] + 2 * p[1]),
     "root": (x @ Q @ x + 1) ** 0.5,
     "root and square": hc.sqrt(x @ Q @ x) + x[0] * x[0],
+    "geometric mean": -(p[0] ** 0.5) * (s + p[1]) ** 0.5 - p[1] ** 0.25 * p[2] ** 0.75,
     "norm squared over s": hc.square(hc.norm(x)) / s,
 }
 

@@ -170,9 +170,9 @@ def test_visits_that_may_be_negative_are_not_claimed() -> None:
 
 def test_a_broken_rule_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
     """A wrong product is found where the numbers are compared."""
-    right = scaling.Scaling.terms
+    right = scaling.Scaling.after_factors
     monkeypatch.setattr(
-        scaling.Scaling, "terms", lambda self, sums: right(self, sums).scaled(1.001)
+        scaling.Scaling, "after_factors", lambda self, sums: right(self, sums).scaled(1.001)
     )
     objective, constraints = system()
     problem = hc.Problem(hc.Maximize(objective), constraints)

@@ -1,0 +1,343 @@
+"""Ratios with one denominator: t = 1/D(x) and y = t·x in place of x (Charnes and Cooper).
+
+With t = 1/D(x) and y = t·x, a ratio M(x)/D(x) is t·M(y/t), the perspective of M: affine where M is, and
+convex where M is. Rows are multiplied by t > 0, so that they become perspectives too, and the set X
+becomes the cone of all t·x (`scaled_sets`). What ties t to y is
+
+    D affine:                    t·D(y/t) == 1, an affine row;
+    M >= 0 convex, D concave:    t·D(y/t) >= 1, as a larger t does not pay where the objective is t·M.
+
+Every x with D(x) > 0 has its point (y, t) with the same value, and no point (y, t) has a lower value than
+x = y/t. A solution with t = 0 is no point x: the infimum is not attained. What comes back is judged in x.
+
+Rows with other denominators are multiplied by these first (`Denominators`), where their sign is known.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hcmodel.expressions.leaves import Variable
+from hcmodel.facts.expansion import Opaque, Symbols
+from hcmodel.facts.polynomials import ONE, Sums, added, stacked
+from hcmodel.maps.expanded import Evaluation, Expanded, Row
+from hcmodel.maps.gather import gathered
+from hcmodel.maps.map import (
+    Map,
+    Obstacle,
+    Points,
+    Step,
+    described,
+    fresh_name,
+    symbol_sums,
+    text_of,
+)
+from hcmodel.maps.ranges import is_affine, sign_of
+from hcmodel.maps.rewriting import without
+from hcmodel.maps.scaled_sets import ScaledSet, scaled_set
+from hcmodel.maps.scaling import Scaling, scaled_model
+from hcmodel.solvers.numerics import TINY
+
+FloatArray = NDArray[np.float64]
+Numbers = NDArray[np.int64]
+
+
+@dataclass(frozen=True, eq=False)
+class Denominator:
+    """A symbol that is sign/D with D > 0, or a power of it; `sums` is D."""
+
+    sums: Sums
+    sign: float
+    powers: dict[int, int]
+    """For each symbol the power of 1/D that it is, up to the sign."""
+
+
+def denominators(symbols: Symbols, sums: Sums) -> list[tuple[Sums, dict[int, int]]]:
+    """What the ratios in an array divide by, each with the symbols that are powers of 1/D."""
+    found: dict[tuple[bytes, ...], tuple[Sums, dict[int, int]]] = {}
+    for symbol in sums.symbols_used().tolist():
+        base, power = symbols.power(symbol)
+        if power >= 0:
+            continue
+        times = 1
+        if power == round(power):
+            times = int(-power)
+        else:
+            number = symbols.of_power(base, -power)
+            base = symbol_sums(symbols, np.array(number))
+        found.setdefault(base.content(), (base, {}))[1][symbol] = times
+    return list(found.values())
+
+
+class Fractional(Map):
+    """t = 1/D, y = t·x; see the module."""
+
+    name = "fractional"
+    summary = "t = 1/D(x) and y = t x for a common denominator D; back: x = y/t"
+    literature = "Charnes, Cooper 1962; Schaible 1974"
+
+    def propose(self, model: Expanded) -> Iterator[Step | Obstacle]:
+        below = common_denominator(model, self.name)
+        if isinstance(below, Obstacle):
+            yield below
+        elif below is not None:
+            if is_affine(model, below.sums):
+                yield Ratio.of(model, below, "==", self.name)
+            else:
+                above = numerator(model, below, self.name)
+                if isinstance(above, Obstacle):
+                    yield above
+                elif sign_of(model, above) > 0:
+                    yield Ratio.of(model, below, ">=", self.name)
+
+
+def common_denominator(model: Expanded, name: str) -> Denominator | Obstacle | None:
+    """The one denominator of the objective; an obstacle where there are several or its sign is open."""
+    below = denominators(model.symbols, model.objective)
+    if len(below) > 1:
+        words = " and ".join(text_of(model.symbols, each) for each, _ in below[:2])
+        return Obstacle(name, f"the objective has different denominators: {words}")
+    for base, powers in below:
+        owners = [source for source, _, _ in model.symbols.grouped(base.symbols_used())]
+        if any(each in model.symbols.reciprocals for each in owners):
+            continue  # 1/t for a t that is 1/D itself
+        sign = sign_of(model, base)
+        if not sign:
+            word = text_of(model.symbols, base)
+            return Obstacle(name, f"the sign of the denominator {word} is not known")
+        return Denominator(base if sign > 0 else -base, float(sign), powers)
+    return None
+
+
+def numerator(model: Expanded, below: Denominator, name: str) -> Sums | Obstacle:
+    """M where the objective is M/D plus a constant, and nothing else has D."""
+    objective = model.objective
+    digits = np.array([symbol + 1 for symbol in below.powers])
+    with_ratio = np.asarray(np.isin(objective.digits, digits).any(axis=1))
+    if (objective.key[~with_ratio] != ONE).any():
+        return Obstacle(name, "the objective has terms beside the ratio")
+    if any(np.isin(row.sums.symbols_used() + 1, digits).any() for row in model.rows):
+        return Obstacle(name, "rows have the denominator of the objective, which is not affine")
+    if digits.size > 1 or set(below.powers.values()) != {1}:
+        return Obstacle(name, "the denominator has several powers")
+    return without(objective.chosen(with_ratio), int(digits[0])).scaled(below.sign)
+
+
+class Ratio(Step):
+    """y and t in place of x."""
+
+    def __init__(
+        self,
+        name: str,
+        below: Sums,
+        t: Variable,
+        sets: dict[Variable, ScaledSet],
+        after: Expanded,
+        alone: Variable | None,
+    ) -> None:
+        self.name = name
+        self._below, self._t, self._sets, self._alone = below, t, sets, alone
+        self.gone = (*sets, *(() if alone is None else (alone,)))
+        slacks = [slack for each in sets.values() for slack, _ in each.slacks]
+        self.new = (t, *(each.new for each in sets.values()), *slacks)
+        self.after = after
+        self.texts = {each.new: f"{t.name} * {old.name}" for old, each in sets.items()}
+        word = text_of(after.symbols, below)
+        self.texts[t] = f"1 / ({word})" if " " in word else f"1 / {word}"
+
+    @staticmethod
+    def of(model: Expanded, below: Denominator, relation: str, name: str) -> Step | Obstacle:
+        """`relation` is that of t·D(y/t) to 1."""
+        symbols = model.symbols
+        alone = _alone(model, below.sums)
+        t = Variable((), name=fresh_name(model, "t"), pos=True, bounds=_bounds(model, alone))
+        number = int(symbols.of_variable(t))
+        symbols.reciprocals.add(t)
+        own = symbol_sums(symbols, np.array(number))
+        linked = _linked(model, below)
+        sets: dict[Variable, ScaledSet] = {}
+        products: dict[int, tuple[int, int]] = {}
+        for variable in model.variables:
+            if variable in linked and variable is not alone:
+                sets[variable] = each = scaled_set(
+                    model, variable, np.full(variable.shape, number, dtype=np.int64)
+                )
+                pairs = zip(
+                    np.ravel(symbols.of_variable(variable)).tolist(),
+                    np.ravel(symbols.of_variable(each.new)).tolist(),
+                    strict=True,
+                )
+                products.update({x: (u, number) for x, u in pairs})
+        values = {
+            symbol: _power(own, power).scaled(below.sign**power)
+            for symbol, power in below.powers.items()
+        }
+        gone = np.array([*products, *values], dtype=np.int64)
+        rows = [row for each in sets.values() for row in each.rows]
+        if alone is not None:
+            gone = np.append(gone, symbols.of_variable(alone).reshape(-1))
+            values[int(symbols.of_variable(alone).reshape(-1)[0])] = symbol_sums(
+                symbols, np.array(symbols.of_power(own, -1.0))
+            )
+        rewriting = Scaling(symbols, products, {number: own}, gone, values)
+        if alone is None:
+            rows.append(_tie(model, rewriting, below.sums, own, relation))
+        used = [*sets] if alone is None else [*sets, alone]
+        new = [t, *(each.new for each in sets.values())]
+        new += [slack for each in sets.values() for slack, _ in each.slacks]
+        after = scaled_model(model, rewriting, gone=used, new=new, rows=rows)
+        if isinstance(after, np.ndarray):
+            word = described(symbols, int(after[0]))
+            return Obstacle(name, f"{word} stands beside the ratio")
+        return Ratio(name, below.sums, t, sets, after, alone)
+
+    def forward(self, point: Points) -> None:
+        evaluation = Evaluation(self.after.symbols, point)
+        with np.errstate(all="ignore"):
+            below = evaluation.of(self._below)
+            t = np.where(below > 0, 1.0 / below, np.nan)
+        point[self._t] = t
+        for old, each in self._sets.items():
+            point[each.new] = t * point[old]
+            each.forward(Evaluation(self.after.symbols, point), point)
+
+    def back(self, point: Points) -> None:
+        t = np.maximum(point[self._t], TINY)
+        for old, each in self._sets.items():
+            point[old] = point[each.new] / t
+        if self._alone is not None:
+            point[self._alone] = (1.0 / t).reshape(self._alone.shape)
+
+
+def _power(sums: Sums, power: int) -> Sums:
+    total = sums
+    for _ in range(power - 1):
+        total = total.times(sums)
+    return total
+
+
+def _alone(model: Expanded, below: Sums) -> Variable | None:
+    """The scalar variable that a denominator is; its place is taken by t alone."""
+    if below.key.size != 1 or below.weight[0] != 1 or below.degrees[0] != 1:
+        return None
+    source, _ = model.symbols.source(int(below.key[0]) - 1)
+    return source if isinstance(source, Variable) and source.size == 1 else None
+
+
+def _bounds(model: Expanded, alone: Variable | None) -> tuple[float, float]:
+    """The bounds of t = 1/x for a variable x > 0; none where t stands for something else."""
+    if alone is None:
+        return 0.0, np.inf
+    low, high = (float(np.ravel(end)[0]) for end in alone.set.interval)
+    return (1.0 / high if high > 0 else 0.0), (1.0 / low if low > 0 else np.inf)
+
+
+def _tie(model: Expanded, rewriting: Scaling, below: Sums, t: Sums, relation: str) -> Row:
+    """The row of t·D(y/t) and 1."""
+    whole = rewriting(below.times(t)) - Sums.constant(1.0, model.symbols.coding)
+    if relation == ">=":
+        return Row(-whole, "<=", None)
+    return Row(whole, relation, None)
+
+
+def _linked(model: Expanded, below: Denominator) -> set[Variable]:
+    """The variables of the ratio, and those that share rows with them."""
+    digits = np.array([symbol + 1 for symbol in below.powers])
+    with_ratio = np.asarray(np.isin(model.objective.digits, digits).any(axis=1))
+    return linked_variables(model, variables_in(model.symbols, model.objective.chosen(with_ratio)))
+
+
+def linked_variables(
+    model: Expanded, variables: set[Variable], without: Variable | None = None
+) -> set[Variable]:
+    """Some variables and those that share rows with them, or with those that do; one may be left out."""
+    found = set(variables)
+    rows = [variables_in(model.symbols, row.sums) - {without} for row in model.rows]
+    growing = True
+    while growing:
+        growing = False
+        for each in rows:
+            if each & found and not each <= found:
+                found |= each
+                growing = True
+    return found
+
+
+def variables_in(symbols: Symbols, sums: Sums) -> set[Variable]:
+    """The variables of an array, those inside of functions among them."""
+    found: set[Variable] = set()
+    for source, _, _ in symbols.grouped(sums.symbols_used()):
+        if isinstance(source, Opaque):
+            for argument in source.arguments:
+                found |= variables_in(symbols, argument)
+        else:
+            found.add(source)
+    return found
+
+
+# ---- rows with denominators
+
+
+class Denominators(Map):
+    """Rows times their denominators, where these have a sign; no variable changes."""
+
+    name = "denominators"
+    summary = "rows with ratios multiplied by their positive denominators"
+    literature = "Boyd, Vandenberghe 2004, section 4.3"
+
+    def propose(self, model: Expanded) -> Iterator[Step | Obstacle]:
+        rows = tuple(_without_ratios(model, row) for row in model.rows)
+        if any(new is not old for new, old in zip(rows, model.rows, strict=True)):
+            yield _Cleared(replace(model, rows=rows))
+
+
+def _without_ratios(model: Expanded, row: Row) -> Row:
+    """A row with the entries that are not convex with their denominator multiplied by it."""
+    symbols, coding = model.symbols, model.symbols.coding
+    if not denominators(symbols, row.sums):
+        return row
+    factors: list[Sums] = []
+    parts: list[Sums] = []
+    for entry in row.sums.entries():
+        below = denominators(symbols, entry)
+        bases = [base for base, powers in below if set(powers.values()) == {1}]
+        factor = Sums.constant(1.0, coding)
+        if len(below) == 1 and bases and int(gathered(entry, symbols).degrees.max()) > 1:
+            sign = sign_of(model, bases[0])
+            ((symbol, _),) = below[0][1].items()
+            if sign and (entry.digits == symbol + 1).sum(axis=1).max() == 1:
+                factor = bases[0].scaled(float(sign))
+                hit = (entry.digits == symbol + 1).any(axis=1)
+                ratio = without(entry.chosen(hit), symbol + 1).scaled(float(sign))
+                entry = added([ratio, entry.chosen(~hit).times(factor)])
+        factors.append(factor)
+        parts.append(entry)
+    if all(factor.is_constant for factor in factors):
+        return row
+    whole = stacked(factors, coding).reshaped(row.sums.shape)
+    return replace(
+        row,
+        sums=stacked(parts, coding).reshaped(row.sums.shape),
+        factor=whole if row.factor is None else row.factor.times(whole),
+    )
+
+
+class _Cleared(Step):
+    """The same variables."""
+
+    name = "denominators"
+    new = ()
+    gone = ()
+
+    def __init__(self, after: Expanded) -> None:
+        self.after = after
+
+    def forward(self, point: Points) -> None:
+        """Nothing changes."""
+
+    def back(self, point: Points) -> None:
+        """Nothing changes."""
