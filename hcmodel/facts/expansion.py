@@ -62,8 +62,8 @@ class Symbols:
     variables: dict[Variable, Numbers] = field(default_factory=dict)
     lower: list[FloatArray] = field(default_factory=list)
     upper: list[FloatArray] = field(default_factory=list)
-    reciprocals: set[Variable] = field(default_factory=set)
-    """The variables that maps have put in place of a reciprocal."""
+    roles: dict[Variable, str] = field(default_factory=dict)
+    """What maps have put variables in place of: a "reciprocal" or a "product"."""
     count: int = 0
     undoing: set[int] = field(default_factory=set)
     """Functions of a map's new variables that stand for the old ones: to take them back is no map."""

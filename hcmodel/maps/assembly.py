@@ -200,7 +200,7 @@ class Assembly:
             vector[place : place + 1] if vector.ndim else ATOMS["reshape"](vector, (1,))
             for vector, place in vectors
         ]
-        return ATOMS["concatenate"](*parts)
+        return parts[0] if len(parts) == 1 else ATOMS["concatenate"](*parts)
 
     def _place(self, symbol: int) -> tuple[Expression, int]:
         """The vector that a symbol belongs to, and its place there."""

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from hcmodel.maps.fractional import Denominators, Fractional
+from hcmodel.maps.denominators import Denominators
+from hcmodel.maps.fractional import Fractional
 from hcmodel.maps.homogeneous import Homogeneous
 from hcmodel.maps.implicit import Implicit
 from hcmodel.maps.inverse import Inverse

@@ -115,14 +115,15 @@ class Evaluation:
     values: Values
     _functions: dict[int, FloatArray] = field(default_factory=dict)
 
-    def of(self, sums: Sums) -> FloatArray:
-        """The values of an array of sums."""
+    def of(self, sums: Sums, *, sizes: bool = False) -> FloatArray:
+        """The values of an array of sums; with `sizes`, the sums of the sizes of their terms."""
         used = sums.symbols_used()
         numbers = np.ones(int(used.max(initial=-1)) + 2)  # the first one is the empty factor
         for source, places, symbols in self.symbols.grouped(used):
             own = self.values[source] if isinstance(source, Variable) else self._function(source)
             numbers[symbols + 1] = np.ravel(own)[places]
         products = sums.weight * np.prod(numbers[sums.digits], axis=1)
+        products = np.abs(products) if sizes else products
         found = np.bincount(sums.entry, weights=products, minlength=sums.size)
         return np.asarray(found.reshape(sums.shape), dtype=float)
 

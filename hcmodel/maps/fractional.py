@@ -10,22 +10,21 @@ becomes the cone of all t·x (`scaled_sets`). What ties t to y is
 Every x with D(x) > 0 has its point (y, t) with the same value, and no point (y, t) has a lower value than
 x = y/t. A solution with t = 0 is no point x: the infimum is not attained. What comes back is judged in x.
 
-Rows with other denominators are multiplied by these first (`Denominators`), where their sign is known.
+Rows with other denominators are multiplied by these first (`denominators`), where their sign is known.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
 from hcmodel.expressions.leaves import Variable
 from hcmodel.facts.expansion import Opaque, Symbols
-from hcmodel.facts.polynomials import ONE, Sums, added, stacked
+from hcmodel.facts.polynomials import ONE, Sums
 from hcmodel.maps.expanded import Evaluation, Expanded, Row
-from hcmodel.maps.gather import gathered
 from hcmodel.maps.map import (
     Map,
     Obstacle,
@@ -79,6 +78,7 @@ class Fractional(Map):
     name = "fractional"
     summary = "t = 1/D(x) and y = t x for a common denominator D; back: x = y/t"
     literature = "Charnes, Cooper 1962; Schaible 1974"
+    example = "linear_fractional.hc"
 
     def propose(self, model: Expanded) -> Iterator[Step | Obstacle]:
         below = common_denominator(model, self.name)
@@ -102,8 +102,8 @@ def common_denominator(model: Expanded, name: str) -> Denominator | Obstacle | N
         words = " and ".join(text_of(model.symbols, each) for each, _ in below[:2])
         return Obstacle(name, f"the objective has different denominators: {words}")
     for base, powers in below:
-        owners = [source for source, _, _ in model.symbols.grouped(base.symbols_used())]
-        if any(each in model.symbols.reciprocals for each in owners):
+        owners = variables_in(model.symbols, base)
+        if any(model.symbols.roles.get(each) == "reciprocal" for each in owners):
             continue  # 1/t for a t that is 1/D itself
         sign = sign_of(model, base)
         if not sign:
@@ -156,7 +156,7 @@ class Ratio(Step):
         alone = _alone(model, below.sums)
         t = Variable((), name=fresh_name(model, "t"), pos=True, bounds=_bounds(model, alone))
         number = int(symbols.of_variable(t))
-        symbols.reciprocals.add(t)
+        symbols.roles[t] = "reciprocal"
         own = symbol_sums(symbols, np.array(number))
         linked = _linked(model, below)
         sets: dict[Variable, ScaledSet] = {}
@@ -277,67 +277,3 @@ def variables_in(symbols: Symbols, sums: Sums) -> set[Variable]:
         else:
             found.add(source)
     return found
-
-
-# ---- rows with denominators
-
-
-class Denominators(Map):
-    """Rows times their denominators, where these have a sign; no variable changes."""
-
-    name = "denominators"
-    summary = "rows with ratios multiplied by their positive denominators"
-    literature = "Boyd, Vandenberghe 2004, section 4.3"
-
-    def propose(self, model: Expanded) -> Iterator[Step | Obstacle]:
-        rows = tuple(_without_ratios(model, row) for row in model.rows)
-        if any(new is not old for new, old in zip(rows, model.rows, strict=True)):
-            yield _Cleared(replace(model, rows=rows))
-
-
-def _without_ratios(model: Expanded, row: Row) -> Row:
-    """A row with the entries that are not convex with their denominator multiplied by it."""
-    symbols, coding = model.symbols, model.symbols.coding
-    if not denominators(symbols, row.sums):
-        return row
-    factors: list[Sums] = []
-    parts: list[Sums] = []
-    for entry in row.sums.entries():
-        below = denominators(symbols, entry)
-        bases = [base for base, powers in below if set(powers.values()) == {1}]
-        factor = Sums.constant(1.0, coding)
-        if len(below) == 1 and bases and int(gathered(entry, symbols).degrees.max()) > 1:
-            sign = sign_of(model, bases[0])
-            ((symbol, _),) = below[0][1].items()
-            if sign and (entry.digits == symbol + 1).sum(axis=1).max() == 1:
-                factor = bases[0].scaled(float(sign))
-                hit = (entry.digits == symbol + 1).any(axis=1)
-                ratio = without(entry.chosen(hit), symbol + 1).scaled(float(sign))
-                entry = added([ratio, entry.chosen(~hit).times(factor)])
-        factors.append(factor)
-        parts.append(entry)
-    if all(factor.is_constant for factor in factors):
-        return row
-    whole = stacked(factors, coding).reshaped(row.sums.shape)
-    return replace(
-        row,
-        sums=stacked(parts, coding).reshaped(row.sums.shape),
-        factor=whole if row.factor is None else row.factor.times(whole),
-    )
-
-
-class _Cleared(Step):
-    """The same variables."""
-
-    name = "denominators"
-    new = ()
-    gone = ()
-
-    def __init__(self, after: Expanded) -> None:
-        self.after = after
-
-    def forward(self, point: Points) -> None:
-        """Nothing changes."""
-
-    def back(self, point: Points) -> None:
-        """Nothing changes."""

@@ -34,14 +34,13 @@ from scipy.sparse.csgraph import connected_components
 from hcmodel.expressions.table import ATOMS
 from hcmodel.facts.expansion import Symbols
 from hcmodel.facts.polynomials import ONE, Coding, Sums, added, stacked
+from hcmodel.maps.map import ROOT
 from hcmodel.maps.rewriting import substituted
 from hcmodel.solvers.numerics import DATA_ROUNDING, PRODUCT_ROUNDING
 
 FloatArray = NDArray[np.float64]
 Numbers = NDArray[np.int64]
 Marks = NDArray[np.bool_]
-
-ROOT = 0.5  # the exponent of a square root
 
 
 def gathered(sums: Sums, symbols: Symbols) -> Sums:

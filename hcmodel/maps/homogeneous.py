@@ -29,6 +29,7 @@ class Homogeneous(Map):
     name = "homogeneous"
     summary = "t = 1/D(x) and y = t x for a convex D, as in Sharpe's ratio; back: x = y/t"
     literature = "Schaible 1974; Cornuejols, Tütüncü 2007, section 8.2"
+    example = "sharpe.hc"
 
     def propose(self, model: Expanded) -> Iterator[Step | Obstacle]:
         below = common_denominator(model, self.name)

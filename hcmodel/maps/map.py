@@ -15,6 +15,9 @@ from hcmodel.facts.polynomials import Sums
 from hcmodel.maps.expanded import Expanded, Row
 from hcmodel.maps.rewriting import Rewriting
 
+ROOT = 0.5  # the exponent of a square root
+SHOWN = 4  # the longest sum that a text shows
+
 FloatArray = NDArray[np.float64]
 Points = dict[Variable, FloatArray]
 
@@ -133,7 +136,8 @@ def described(symbols: Symbols, symbol: int) -> str:
     """A symbol as people write it."""
     source, place = symbols.source(symbol)
     if isinstance(source, Opaque):
-        return f"{source.atom.name}(…)"
+        root = symbols.power(symbol)[1] == ROOT
+        return "sqrt(…)" if root else f"{source.atom.name}(…)"
     if not source.shape:
         return source.name
     entry = np.unravel_index(place, source.shape)
@@ -143,10 +147,6 @@ def described(symbols: Symbols, symbol: int) -> str:
 def symbol_sums(symbols: Symbols, numbers: NDArray[np.int64]) -> Sums:
     """An array of single symbols."""
     return Sums.symbols(np.asarray(numbers), symbols.coding)
-
-
-# The longest sum that a text shows.
-SHOWN = 4
 
 
 def text_of(symbols: Symbols, sums: Sums) -> str:

@@ -42,7 +42,7 @@ class Perspective(Map):
             if held.is_symmetric or held.is_distribution or not scale.size or (low < 0).any():
                 continue
             partners = _partners(model, pairs, scale)
-            if partners:
+            if partners and not any(each in model.symbols.roles for each in (scale, *partners)):
                 yield _substituted(model, scale, partners)
 
 

@@ -51,6 +51,7 @@ def scaled_set(
     new = Variable(variable.shape, name=name, **_kind(variable, positive))
     symbols = model.symbols
     own = symbol_sums(symbols, symbols.of_variable(new))
+    symbols.roles[new] = "product"
     s = _factors(model, scales, variable.shape)
     rows: list[Row] = []
     first = _first_places(variable)

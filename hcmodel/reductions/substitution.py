@@ -113,6 +113,10 @@ class Substitution(ModelReduction):
         found = [("the objective", before[0], after[0], np.abs(before[0]))]
         for place, row in enumerate(self._rows):
             if row.position is None:
+                # a row that a map adds has to hold at all points of the model's sets
+                value, size = numbers.of(row.sums), numbers.of(row.sums, sizes=True)
+                wrong = value if row.sense == "==" else np.maximum(value, 0.0)
+                found.append(("the sets of the variables", 0.0 * value, wrong, size))
                 continue
             left, right = before[1 + 2 * row.position], before[2 + 2 * row.position]
             sign = -1.0 if self.before.constraints[row.position].sense == ">=" else 1.0

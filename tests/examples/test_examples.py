@@ -2,8 +2,9 @@
 
 Optima: tank, cnls and posynomial from the paper; box_volume and hyperbola from CVXPY's and GPkit's
 suites, and in closed form; water_tank from GPkit, in closed form; power_control, gate_sizing and
-cantilever from CVX's examples; transformer is problem 93 of Hock and Schittkowski; kelly, mixed and
-rosenbrock in closed form or by a root. The applications are solved in test_applications.py.
+cantilever from CVX's examples; transformer is problem 93 of Hock and Schittkowski; kelly, mixed,
+linear_fractional, sharpe and rosenbrock in closed form or by a root. The applications are solved in
+test_applications.py.
 """
 
 import math
@@ -25,6 +26,18 @@ def _mixed():
     return 3 * math.exp(z / 3) + (z - 1) ** 2
 
 
+EXCESS = np.array([0.0673, 0.0337, 0.0227])
+COVARIANCE = np.array(
+    [[0.02778, 0.00387, 0.00021], [0.00387, 0.01112, -0.0002], [0.00021, -0.0002, 0.00115]]
+)
+
+
+def _sharpe():
+    """The tangency portfolio and its ratio."""
+    weight = np.linalg.solve(COVARIANCE, EXCESS)
+    return weight / weight.sum(), math.sqrt(EXCESS @ weight)
+
+
 OPTIMA = {
     "tank": 5.0,
     "cnls": 0.15,
@@ -39,12 +52,16 @@ OPTIMA = {
     "kelly": 0.6 * math.log(1.2) + 0.4 * math.log(0.8),
     "mixed": _mixed(),
     "transformer": 135.07596283160774,
+    "linear_fractional": 9 / 7,
+    "sharpe": _sharpe()[1],
 }
 POINTS = {
     "tank": {"x": [2, 0.5]},
     "cnls": {"x": [0.85, 0.85]},
     "kelly": {"stake": 0.2},
     "hyperbola": {"x": math.sqrt(2), "y": math.sqrt(0.5)},
+    "linear_fractional": {"amount": [0, 3]},
+    "sharpe": {"weight": _sharpe()[0]},
 }
 # An optimum of 0 has no relative error.
 SOLVE: dict[str, dict[str, int]] = {}
@@ -247,6 +264,19 @@ def transformer():
         0.00062 * core * x[4] ** 2 + 0.00058 * coil * x[5] ** 2 <= 1,
     ]
     return hc.Problem(hc.Minimize(objective), constraints, [hc.log(x)])
+
+
+def linear_fractional():
+    amount = hc.Variable(2, name="amount", nonneg=True)
+    ratio = (amount @ np.array([5, 3])) / (amount @ np.array([5, 2]) + 1)
+    machines = [3 * amount[0] + 5 * amount[1] <= 15, 5 * amount[0] + 2 * amount[1] <= 10]
+    return hc.Problem(hc.Maximize(ratio), machines)
+
+
+def sharpe():
+    weight = hc.Variable(3, name="weight", bounds=(0, 1))
+    ratio = EXCESS @ weight / hc.sqrt(hc.quad_form(weight, COVARIANCE))
+    return hc.Problem(hc.Maximize(ratio), [hc.sum(weight) == 1])
 
 
 @pytest.mark.parametrize("name", OPTIMA)
