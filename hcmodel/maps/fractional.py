@@ -206,9 +206,11 @@ class Ratio(Step):
             each.forward(Evaluation(self.after.symbols, point), point)
 
     def back(self, point: Points) -> None:
-        t = np.maximum(point[self._t], TINY)
+        # a t that stands in no row may be anything: all is homogeneous
+        t = np.maximum(point.get(self._t, np.ones(())), TINY)
         for old, each in self._sets.items():
-            point[old] = point[each.new] / t
+            if each.new in point:
+                point[old] = point[each.new] / t
         if self._alone is not None:
             point[self._alone] = (1.0 / t).reshape(self._alone.shape)
 

@@ -152,6 +152,8 @@ class _Scaled(Step):
 
     def back(self, point: Points) -> None:
         for old, each in self._sets.items():
+            if each.new not in point or self._scale not in point:
+                continue  # it stands in no row
             factors = self._factors(old, point)
             middle = np.asarray(old.set.expand(np, old.set.domain().middle()), dtype=float)
             used = factors > TINY
