@@ -28,7 +28,7 @@ from hcmodel.solvers.theory.budget import budget
 from hcmodel.solvers.theory.theorems import Constants
 from hcmodel.solving.data_checks import outside_domain_message, warn_about_data
 from hcmodel.solving.naming import Naming
-from hcmodel.solving.request import Callback, SolveRequest, check_number
+from hcmodel.solving.request import Callback, SolveRequest, check_constants, check_number
 from hcmodel.solving.run import run
 from hcmodel.solving.solution import Solution
 from hcmodel.solving.start import is_chosen, start_point
@@ -301,6 +301,7 @@ class Problem:
         if unknown:
             raise ModelError(f"budget takes optimal_value and start besides, not {sorted(unknown)}")
         check_number("tol", tol, positive=True, needed=True)
+        check_constants(constants)
         forms = self.forms()
         forms.refresh()
         domain = forms.written.domain

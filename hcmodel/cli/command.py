@@ -22,7 +22,9 @@ from pathlib import Path
 from typing import Any
 
 from hcmodel.cli import INTERRUPTED
+from hcmodel.cli.files import check_target, printable, replaced, write_text
 from hcmodel.errors import HCError, HCWarning
+from hcmodel.frontend.files import check_file
 from hcmodel.report.plot import require_matplotlib
 from hcmodel.solvers.result import Termination
 from hcmodel.solving.judge import Status
@@ -215,14 +217,19 @@ def _load(given: argparse.Namespace) -> Any:
     from hcmodel.frontend import read_data
     from hcmodel.problem import load
 
+    for setting in given.set:
+        if not setting.partition("=")[1]:
+            raise UsageError(f"--set takes name=value, for example n=3, and not '{setting}'")
     return load(given.model, read_data(given.data, given.set))
 
 
 def _solve(given: argparse.Namespace) -> int:
     options = _check_solve_arguments(given)
     problem = _load(given)
-    for path in (given.output, given.trace, given.plot):
-        _check_writable(path)
+    read = [given.model, given.start, *(spec.rpartition("=")[2] for spec in given.data)]
+    written = [path for path in (given.output, given.trace, given.plot) if path is not None]
+    for number, path in enumerate(written):
+        check_target(path, [*read, *written[:number]])
     if given.plot is not None:
         require_matplotlib()
     start = None
@@ -246,11 +253,12 @@ def _solve(given: argparse.Namespace) -> int:
     if not given.json and not given.verbose:
         print(solution)
     if given.output is not None:
-        Path(given.output).write_text(json.dumps(report, indent=2) + "\n")
+        write_text(given.output, json.dumps(report, indent=2) + "\n")
     if given.trace is not None:
         _write_trace(given.trace, solution)
     if given.plot is not None:
-        solution.plot(given.plot)
+        with replaced(given.plot) as path:
+            solution.plot(path)
     if given.json:  # last, so that an error on the way leaves one object on standard output
         print(json.dumps(report))
     if solution.termination is Termination.INTERRUPTED:
@@ -302,14 +310,9 @@ def _check(given: argparse.Namespace) -> int:
     return REFUTED if analysis.verdict == "refuted" else 0
 
 
-def _check_writable(path: str | None) -> None:
-    """A path that cannot be written is an error before the solve, not after it."""
-    if path is not None and not Path(path).parent.is_dir():
-        raise HCError(f"{path}: there is no folder {Path(path).parent}")
-
-
 def _read_start(path: str) -> dict[str, Any]:
     try:
+        check_file(Path(path))
         start = json.loads(Path(path).read_text())
     except (ValueError, UnicodeDecodeError) as error:
         raise HCError(f"{path} is not a JSON file: {error}") from None
@@ -332,11 +335,12 @@ def _options(pairs: Sequence[str]) -> dict[str, Any]:
 
 
 def _write_trace(path: str, solution: Solution) -> None:
-    with open(path, "w", newline="") as file:
-        rows = [asdict(record) for record in solution.trace]
-        writer = csv.DictWriter(file, fieldnames=list(rows[0]) if rows else [])
-        writer.writeheader()
-        writer.writerows(rows)
+    file = io.StringIO(newline="")
+    rows = [asdict(record) for record in solution.trace]
+    writer = csv.DictWriter(file, fieldnames=list(rows[0]) if rows else [])
+    writer.writeheader()
+    writer.writerows(rows)
+    write_text(path, file.getvalue())
 
 
 def _format(given: argparse.Namespace) -> int:
@@ -351,7 +355,7 @@ def _format(given: argparse.Namespace) -> int:
             print(f"{name} would be formatted")
             code = UNFORMATTED
         else:
-            Path(name).write_text(after)
+            write_text(name, after)
             print(f"{name} formatted")
     return code
 
@@ -386,10 +390,10 @@ def _report_error(error: HCError, as_json: bool) -> int:
         }
         print(json.dumps({"error": described}))
     else:
-        print(error, file=sys.stderr)
+        print(printable(str(error)), file=sys.stderr)
     return MODEL_ERROR
 
 
 def _show_warning(message: Any, category: type[Warning], *_: Any, **__: Any) -> None:
     word = "warning" if issubclass(category, HCWarning) else category.__name__
-    print(f"{word}: {message}", file=sys.stderr)
+    print(printable(f"{word}: {message}"), file=sys.stderr)

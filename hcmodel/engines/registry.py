@@ -43,7 +43,7 @@ def compile_stack(
 
 def check_name(engine: str) -> str:
     """The name, if it is in the table or is "auto"; else an error that lists the engines."""
-    if engine != AUTO and engine not in ENGINES:
+    if not isinstance(engine, str) or (engine != AUTO and engine not in ENGINES):
         names = ", ".join((AUTO, *ENGINES))
         raise ModelError(f"unknown engine {engine!r}; there are: {names}")
     return engine

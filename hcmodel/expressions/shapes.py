@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import operator
 from collections.abc import Sequence
 from typing import Any
@@ -11,6 +12,9 @@ import numpy as np
 from hcmodel.errors import ModelError
 
 Shape = tuple[int, ...]
+
+# Entries of a variable or a parameter: each takes 8 bytes several times over.
+MOST_ENTRIES = 100_000_000
 
 
 def as_shape(shape: Any, what: str) -> Shape:
@@ -24,6 +28,11 @@ def as_shape(shape: Any, what: str) -> Shape:
         ) from None
     if any(entry < 0 for entry in result):
         raise ModelError(f"the shape of {what} has a negative entry: {result}")
+    if math.prod(result) > MOST_ENTRIES:
+        raise ModelError(
+            f"the shape of {what}, {result}, has {math.prod(result):,} entries; at most "
+            f"{MOST_ENTRIES:,} are possible"
+        )
     return result
 
 

@@ -11,11 +11,12 @@ from pathlib import Path
 from typing import Any
 
 from hcmodel import grammar
-from hcmodel.errors import ModelSyntaxError
+from hcmodel.errors import ModelError, ModelSyntaxError
 from hcmodel.expressions.model import Model
 from hcmodel.frontend.build import Builder
 from hcmodel.frontend.constraints import Family
 from hcmodel.frontend.data import Data, collect, read_data
+from hcmodel.frontend.files import check_file
 from hcmodel.frontend.mistakes import Collector, syntax_error
 from hcmodel.frontend.values import Dimension
 
@@ -31,6 +32,8 @@ __all__ = [
 
 def load(path: str | Path, data: Data = None, *, set: Mapping[str, Any] | None = None) -> Model:
     """The model of a file; `data` names arrays or files, `set` single values."""
+    if not isinstance(path, (str, Path)):
+        raise ModelError(f"a model file is named by a string or a path, not {path!r}")
     path = Path(path)
     text = _read(path)
     return _builder(text, data, set, str(path), path).finished()
@@ -38,6 +41,8 @@ def load(path: str | Path, data: Data = None, *, set: Mapping[str, Any] | None =
 
 def parse(text: str, data: Data = None, filename: str | None = None) -> Model:
     """The model given as text."""
+    if not isinstance(text, str):
+        raise ModelError(f"a model is parsed from a string, not {type(text).__name__}")
     return _builder(text, data, None, filename, None).finished()
 
 
@@ -52,6 +57,7 @@ def format_file(path: str | Path) -> tuple[str, str]:
 
 def _read(path: Path) -> str:
     try:
+        check_file(path)
         return path.read_bytes().decode("utf-8")
     except UnicodeDecodeError as error:
         raise ModelSyntaxError(f"{path}: the file is not UTF-8 text (byte {error.start})") from None

@@ -21,11 +21,11 @@ import scipy
 from hcmodel.errors import DataError
 from hcmodel.expressions.node import as_data
 from hcmodel.expressions.sparse_data import Numbers
+from hcmodel.frontend.files import check_archive, check_file
 
 Data: TypeAlias = "Mapping[str, Any] | str | Path | Sequence[Any] | None"
 Arrays: TypeAlias = dict[str, Numbers]
 
-MAX_FILE_BYTES = 1 << 30
 SPARSE_KEYS = {"data", "format", "shape"}  # in every file of scipy.sparse.save_npz
 
 
@@ -164,8 +164,7 @@ def _from_spec(spec: str) -> Arrays:
 
 def _text(path: Path) -> str:
     try:
-        if path.stat().st_size > MAX_FILE_BYTES:
-            raise DataError(f"{path}: the file is larger than {MAX_FILE_BYTES >> 20} MB")
+        check_file(path)
         return path.read_text(encoding="utf-8-sig")
     except UnicodeDecodeError:
         raise DataError(f"{path}: the file is not UTF-8 text") from None
@@ -189,12 +188,15 @@ def _read_json(path: Path) -> dict[str, Any]:
 def _read_npz(path: Path) -> Any:
     """Arrays by name, or the one sparse matrix that `scipy.sparse.save_npz` wrote."""
     try:
+        check_archive(path)
         with np.load(path, allow_pickle=False) as archive:
             if not set(archive.files) >= SPARSE_KEYS:
                 return {name: archive[name] for name in archive.files}
         return scipy.sparse.load_npz(path)
     except OSError as error:
         raise DataError(f"{path}: {error.strerror or 'not an NPZ file'}") from None
+    except (RuntimeError, NotImplementedError):  # encrypted, or packed in a way of others
+        raise DataError(f"{path}: an NPZ file that cannot be unpacked; save it again") from None
     except (ValueError, zipfile.BadZipFile, EOFError, KeyError, AttributeError, TypeError):
         raise DataError(f"{path}: not an NPZ file of plain arrays") from None
 

@@ -205,6 +205,9 @@ class _Builder:
         """A variable that is to bound `defined`, with what is proven of its range."""
         known = self.facts[defined]
         low, high = known.interval
+        if not (np.all(low < np.inf) and np.all(high > -np.inf) and np.all(low <= high)):
+            # defined nowhere, as the evaluation of the model will show
+            low, high = np.asarray(-np.inf), np.asarray(np.inf)
         positive = bool(np.min(low, initial=np.inf) > 0) or known.sign.value == "positive"
         variable = Variable(
             defined.shape,

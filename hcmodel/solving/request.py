@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from typing import Any
 
 import numpy as np
@@ -136,6 +136,8 @@ def _check_rule(method: str, rule: str, constants: Any, options: Any) -> None:
     estimated = isinstance(constants, str) and constants == "estimate"
     if constants is not None and not (estimated or isinstance(constants, Constants)):
         raise ModelError('constants is hc.Constants(…), or "estimate"')
+    if isinstance(constants, Constants):
+        check_constants(constants)
     if estimated and rule == "adaptive":
         raise ModelError("constants=\"estimate\" goes with rule='theory'")
     if method == "auto" and rule == "theory":
@@ -157,12 +159,23 @@ def _entry(method: str, optimal_value: float | None, options: Any) -> MethodEntr
     return entry
 
 
+def check_constants(constants: Any) -> None:
+    """Raise unless these are constants, each a finite number or unknown."""
+    if not isinstance(constants, Constants):
+        raise ModelError(f"constants is hc.Constants(…), not {constants!r}")
+    for each in fields(constants):
+        check_number(f"the constant {each.name}", getattr(constants, each.name))
+
+
 def check_number(name: str, number: Any, *, positive: bool = False, needed: bool = False) -> None:
     """Raise unless `number` is a finite number, or None where it may be left out."""
     if number is None and not needed:
         return
     number_like = isinstance(number, (int, float, np.number)) and not isinstance(number, bool)
-    real = number_like and np.isfinite(number)
+    try:
+        real = number_like and bool(np.isfinite(float(number)))
+    except OverflowError:  # an integer beyond all floating-point numbers
+        real = False
     if not real or (positive and number <= 0):
         kind = "positive" if positive else "finite"
         raise ModelError(f"{name} must be a {kind} number, not {number!r}")
