@@ -10,8 +10,8 @@ import os
 from collections.abc import Iterable
 
 LIMIT_VARIABLE = "HCMODEL_MEMORY_LIMIT"
-BYTES_OF_A_NUMBER = 8
-GIGABYTE = 1e9
+BYTES_OF_A_NUMBER = 8  # double precision
+GIGABYTE = 1e9  # decimal, as machines are sold
 
 
 class TooLarge(MemoryError):  # noqa: N818  (says what is too large, and is still a MemoryError)
