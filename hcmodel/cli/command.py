@@ -22,9 +22,9 @@ from pathlib import Path
 from typing import Any
 
 from hcmodel.cli import INTERRUPTED
-from hcmodel.cli.files import check_target, printable, replaced, write_text
+from hcmodel.cli.output_files import check_target, printable, replaced, write_text
 from hcmodel.errors import HCError, HCWarning
-from hcmodel.frontend.files import check_file
+from hcmodel.frontend.input_files import check_file
 from hcmodel.report.plot import require_matplotlib
 from hcmodel.solvers.result import Termination
 from hcmodel.solving.judge import Status

@@ -16,7 +16,7 @@ from hcmodel.expressions.model import Model
 from hcmodel.frontend.build import Builder
 from hcmodel.frontend.constraints import Family
 from hcmodel.frontend.data import Data, collect, read_data
-from hcmodel.frontend.files import check_file
+from hcmodel.frontend.input_files import check_file
 from hcmodel.frontend.mistakes import Collector, syntax_error
 from hcmodel.frontend.values import Dimension
 

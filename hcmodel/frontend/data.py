@@ -21,7 +21,7 @@ import scipy
 from hcmodel.errors import DataError
 from hcmodel.expressions.node import as_data
 from hcmodel.expressions.sparse_data import Numbers
-from hcmodel.frontend.files import check_archive, check_file
+from hcmodel.frontend.input_files import check_archive, check_file
 
 Data: TypeAlias = "Mapping[str, Any] | str | Path | Sequence[Any] | None"
 Arrays: TypeAlias = dict[str, Numbers]

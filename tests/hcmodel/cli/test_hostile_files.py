@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 import hcmodel as hc
-from hcmodel.cli import files, main
+from hcmodel.cli import main, output_files
 from hcmodel.frontend import read_data
 
 MODEL = "param a = 1\nvar x in [0.4, 3]\nminimize x + a/x\n"
@@ -102,7 +102,7 @@ def test_what_cannot_be_written_leaves_the_old_file(
 
     output = model.with_name("o.json")
     output.write_text("old")
-    monkeypatch.setattr(files.os, "replace", full)
+    monkeypatch.setattr(output_files.os, "replace", full)
     assert main(["solve", str(model), "--output", str(output)]) == 1
     assert f"{output}: No space left on device" in capsys.readouterr().err
     assert output.read_text() == "old"
