@@ -68,6 +68,8 @@ class Symbols:
     undoing: set[int] = field(default_factory=set)
     """Functions of a map's new variables that stand for the old ones: to take them back is no map."""
     _known: dict[Hashable, int] = field(default_factory=dict)
+    _ends: FloatArray = field(default_factory=lambda: np.ones((2, 1)))
+    """Lower and upper bounds by digit, with room for more symbols; the digit 0 is 1."""
     _starts: list[int] = field(default_factory=list)
     _sources: list[Variable | Opaque] = field(default_factory=list)
 
@@ -155,8 +157,7 @@ class Symbols:
 
     def interval(self, sums: Sums) -> tuple[FloatArray, FloatArray]:
         """Bounds of the entries of an array, from those of the symbols."""
-        low = np.append([1.0], np.concatenate(self.lower) if self.lower else [])
-        high = np.append([1.0], np.concatenate(self.upper) if self.upper else [])
+        low, high = self._ends
         ends = np.ones(sums.key.size), np.ones(sums.key.size)
         with np.errstate(all="ignore"):
             for digit in sums.digits.T:
@@ -185,6 +186,11 @@ class Symbols:
         self._starts.append(start)
         self.lower.append(np.ravel(low).astype(float))
         self.upper.append(np.ravel(high).astype(float))
+        if self.count + 1 > self._ends.shape[1]:
+            wider = np.ones((2, 2 * (self.count + 1)))
+            wider[:, : start + 1] = self._ends[:, : start + 1]
+            self._ends = wider
+        self._ends[:, start + 1 : self.count + 1] = self.lower[-1], self.upper[-1]
         return start
 
 

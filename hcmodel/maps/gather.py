@@ -299,16 +299,9 @@ class _Pieces:
         for b in range(count):
             missing = (forms != 0) & (coefficients[b] == 0)
             pairs += [(a, b) for a in np.flatnonzero(~missing.any(axis=1)).tolist() if a != b]
-        system = np.zeros((len(pairs), count, width))
-        for number, (a, b) in enumerate(pairs):
-            form = forms[a] if a >= 0 else np.eye(1, width)[0]  # the digit 0 is the first one
-            if a >= 0:
-                system[number, a] += form
-            if b >= 0:
-                system[number, b] -= form
-        matrix = system.reshape(len(pairs), -1).T
+        matrix, right = _system(pairs, forms, coefficients)
         for sign in (1.0, -1.0):
-            found = _nonnegative(matrix, sign * coefficients.reshape(-1), size)
+            found = _nonnegative(matrix, sign * right, size)
             if found is not None:
                 for value, (a, b) in zip(found.tolist(), pairs, strict=True):
                     if value:
@@ -401,6 +394,27 @@ def _pivot(slope: FloatArray, matrix: FloatArray) -> int | None:
     if absent.any():
         return None  # then the form is definite on the plane s = 0 where it is on the whole space
     return int(np.abs(slope).argmax())
+
+
+def _system(
+    pairs: Sequence[tuple[int, int]], forms: FloatArray, coefficients: FloatArray
+) -> tuple[FloatArray, FloatArray]:
+    """The equations for the weights of the pairs, without those that are 0 = 0."""
+    width = forms.shape[1]
+    rows, columns, values = [], [], []
+    for number, (a, b) in enumerate(pairs):
+        form = forms[a] if a >= 0 else np.eye(1, width)[0]  # the digit 0 is the first one
+        filled = np.flatnonzero(form)
+        for owner, sign in ((a, 1.0), (b, -1.0)):
+            if owner >= 0:
+                rows.append(owner * width + filled)
+                columns.append(np.full(filled.size, number))
+                values.append(sign * form[filled])
+    row = np.concatenate(rows)
+    used = np.unique(np.append(row, np.flatnonzero(coefficients)))
+    matrix = np.zeros((used.size, len(pairs)))
+    np.add.at(matrix, (np.searchsorted(used, row), np.concatenate(columns)), np.concatenate(values))
+    return matrix, coefficients.reshape(-1)[used]
 
 
 def _nonnegative(matrix: FloatArray, right: FloatArray, size: float) -> FloatArray | None:

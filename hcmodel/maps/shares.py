@@ -25,7 +25,7 @@ from numpy.typing import NDArray
 from hcmodel.expressions.leaves import Variable
 from hcmodel.expressions.table import ATOMS
 from hcmodel.facts.expansion import Symbols, function_of, is_exponential
-from hcmodel.facts.polynomials import ONE, Sums
+from hcmodel.facts.polynomials import ONE, Sums, stacked
 from hcmodel.maps.expanded import Expanded, Row
 from hcmodel.maps.map import Map, Obstacle, Points, Step, fresh_name, symbol_sums
 from hcmodel.maps.monotone import Function, functions_of, text_of
@@ -118,6 +118,7 @@ def _substituted(model: Expanded, quotients: Sequence[_Quotient]) -> Step:
             symbols.of_variable(pairs[-1][1])
     changes: dict[int, Sums] = {}
     rows: list[Row] = []
+    limits: list[Sums] = []
     totals: list[list[int]] = [[] for _ in quotients]
     for old, new in pairs:
         ends = [np.ravel(np.broadcast_to(end, old.shape)) for end in old.set.interval]
@@ -140,7 +141,7 @@ def _substituted(model: Expanded, quotients: Sequence[_Quotient]) -> Step:
             changes[entry] = _solved(symbols, value, function)
             symbols.undoing.update(changes[entry].symbols_used().tolist())
             bounds = function.forward(np.array([each[place] for each in ends]))
-            rows += _bounds(q, _one(symbols, size), bounds)
+            limits += _bounds(q, _one(symbols, size), bounds)
     for quotient, size, total in zip(quotients, sizes, totals, strict=True):
         r = _one(symbols, size)
         changes[quotient.symbol] = r
@@ -149,6 +150,8 @@ def _substituted(model: Expanded, quotients: Sequence[_Quotient]) -> Step:
         own = symbol_sums(symbols, np.array(total)).grouped(np.zeros(len(total), dtype=np.intp), ())
         every = own + r if quotient.outside else own
         rows.append(Row(every - Sums.constant(1.0, coding), "==", None))
+    if limits:
+        rows.append(Row(stacked(limits, coding), "<=", None))
     after = replaced_model(
         model,
         Replacing(symbols, changes),
@@ -205,13 +208,13 @@ def _solved(symbols: Symbols, value: Sums, function: Function) -> Sums:
     return (logarithm - Sums.constant(function.shift, symbols.coding)).scaled(1.0 / function.weight)
 
 
-def _bounds(share: Sums, rest: Sums, bounds: FloatArray) -> Iterator[Row]:
-    """l r <= q <= h r, for the bounds of v."""
+def _bounds(share: Sums, rest: Sums, bounds: FloatArray) -> Iterator[Sums]:
+    """l r <= q <= h r, for the bounds of v, as sums that are not positive."""
     low, high = bounds.min(), bounds.max()
     if low > 0:
-        yield Row(rest.scaled(low) - share, "<=", None)
+        yield rest.scaled(low) - share
     if np.isfinite(high):
-        yield Row(share - rest.scaled(high), "<=", None)
+        yield share - rest.scaled(high)
 
 
 class _Shares(Step):

@@ -73,6 +73,8 @@ def _last_ones(model: Expanded, done: set[int]) -> dict[int, Sums]:
         if variable.set.is_box
         for symbol in np.ravel(symbols.of_variable(variable))
     } - done
+    # an entry whose residual is a term of the objective itself has its optimum at a bound
+    own -= set((model.objective.symbols_used()).tolist())
     arrays = [(sums, _is_curved(sums, model)) for sums in model.everywhere()]
     for sums, curved in arrays:
         own -= _not_beside(sums, curved)

@@ -76,6 +76,13 @@ def test_a_bound_that_cuts_the_optimum_off_is_not_ignored():
         assert problem.solution.certificate.lower_bound <= best + 1e-6
 
 
+def test_a_residual_that_is_a_term_of_the_objective_is_no_coordinate():
+    """The least value is at the bound of x1, which the map would lose."""
+    x = hc.Variable(2, name="x", bounds=(-1, 2))
+    problem = hc.Problem(hc.Minimize(x[0] - hc.cos(3 * x[1])))
+    assert discover(Forms(problem.model).bounds.after).substitution is None
+
+
 def test_variables_that_stand_elsewhere_too_are_not_taken():
     x = hc.Variable(2, name="x", bounds=(-3, 3))
     residual = x[1] - x[0] ** 2
