@@ -242,6 +242,9 @@ def _is_better(new: _Judged, old: _Judged) -> bool:
     """What is certain comes first, then feasibility, then the value, whatever ended the runs."""
     here, there = new.evidence.evaluation, old.evidence.evaluation
     certain = any(each.solution.status in CERTAIN for each in (new, old))
+    gaps = new.evidence.gap, old.evidence.gap
+    if new.rank == old.rank and gaps[0] is not None and gaps[1] is not None:
+        return abs(gaps[0]) <= abs(gaps[1])  # as after a polish: both are shown, one more closely
     if certain or here is None or there is None or not (here.finite and there.finite):
         return new.rank > old.rank
     if new.evidence.feasible != old.evidence.feasible:
