@@ -25,6 +25,7 @@ from hcmodel.maps.declared import complete
 from hcmodel.maps.separable import LOG
 from hcmodel.proof.prove import Failure, Proof
 from hcmodel.reductions.forms import Forms
+from hcmodel.reductions.substitution import Substitution
 from hcmodel.report.analysis import analysis_html, analysis_json, analysis_text, model_text
 from hcmodel.solvers.theory.theorems import Constants
 
@@ -94,7 +95,7 @@ def analyze(forms: Forms, samples: int | None = None, seed: int = 0) -> Analysis
         return _proven(forms, declared, wanted, seed)
     parts = complete(model.hidden, model.variables)
     free = forms.prove(source=model.source)
-    mapped = None if free.proven else forms.discovery.substitution
+    mapped = None if free.proven else _invertible(forms)
     if mapped is not None and mapped.explains(parts):
         return _mapped(forms, ())
     hidden = HiddenMap(forms, parts)
@@ -129,7 +130,7 @@ def _without_map(forms: Forms, samples: int | None, seed: int) -> Analysis:
     proof = forms.prove(source=model.source)
     if proof.proven:
         return _proven(forms, proof, samples, seed)
-    if forms.discovery.substitution is not None:
+    if _invertible(forms) is not None:
         return _mapped(forms, ())
     example, seen = refute_by_kkt(forms, samples or SAMPLE.points, seed)
     return Analysis(
@@ -163,6 +164,12 @@ def _proven(
     )
 
 
+def _invertible(forms: Forms) -> Substitution | None:
+    """The catalogue's coordinates where they are invertible; others certify optima, and prove no more."""
+    found = forms.discovery.substitution
+    return found if found is not None and found.injective else None
+
+
 def _mapped(forms: Forms, conditions: tuple[str, ...]) -> Analysis:
     """A model that is proven in coordinates of the catalogue."""
     model, discovery = forms.sign.before, forms.discovery
@@ -177,7 +184,7 @@ def _mapped(forms: Forms, conditions: tuple[str, ...]) -> Analysis:
             own = texts[variable.name]
             texts[variable.name] = own.replace(variable.name, text)
     released = tuple(
-        f"the bounds of {name} are not convex in these coordinates: a solution is tested against them"
+        f"the bounds of {name} bend in these coordinates: the verdict is for points that do not touch them"
         for name in substitution.released
     )
     return Analysis(

@@ -51,6 +51,8 @@ class Step(ABC):
     new: tuple[Variable, ...]
     gone: tuple[Variable, ...]
     released: tuple[str, ...] = ()
+    injective: bool = True
+    """Whether different points have different images; if not, a local minimum need not be global."""
     after: Expanded
     texts: Mapping[Variable, str] = {}
     """The new variables in the terms of the old ones; those without a text only bound something."""

@@ -84,6 +84,8 @@ class Function:
     kind: Hashable
     evaluate: Callable[[FloatArray], FloatArray]
     scale: float = 1.0
+    folds: bool = False
+    """Whether x and −x have the same u."""
 
     def forward(self, x: Any) -> FloatArray:
         """u, from x."""
@@ -219,6 +221,7 @@ def _power(symbols: Symbols, entry: int, power: int) -> Function | None:
         lambda xp, result: result ** (1.0 / power),
         ("power", power),
         lambda argument: np.asarray(argument**power),
+        folds=low < 0 < high,
     )
 
 
@@ -276,6 +279,7 @@ class _Monotone(Step):
         self.new = tuple(new for _, new in pairs)
         self.texts = texts
         self._functions = functions
+        self.injective = not any(each.folds for each in functions.values())
 
     @staticmethod
     def of(model: Expanded, chosen: dict[Variable, dict[int, Function]]) -> Step | Obstacle:

@@ -11,6 +11,8 @@ from collections import deque
 from collections.abc import Hashable, Iterator
 from dataclasses import dataclass, field
 
+from hcmodel.expressions.graph import topological_order
+from hcmodel.expressions.leaves import Apply
 from hcmodel.expressions.model import Model
 from hcmodel.facts.polynomials import TooLargeError
 from hcmodel.maps.catalogue import MAPS
@@ -54,7 +56,7 @@ class Discovery:
 def discover(model: Model) -> Discovery:
     """Search coordinates of the catalogue in which a minimisation is proven convex."""
     found = Discovery()
-    if model.layout.size > LIMITS.unknowns:
+    if model.layout.size > LIMITS.unknowns or _has_black_box(model):
         return found
     try:
         start = Expanded.of(model)
@@ -97,6 +99,12 @@ def _proposals(model: Expanded) -> Iterator[Step | Obstacle]:
             yield Obstacle(each.name, "the model in its coordinates is too large to multiply out")
 
 
+def _has_black_box(model: Model) -> bool:
+    """Whether a function of the user is in the model, which is not asked beside a run."""
+    nodes = topological_order(model.roots)
+    return any(isinstance(node, Apply) and node.atom.black_box for node in nodes)
+
+
 def _settle(model: Model, steps: tuple[Step, ...], found: Discovery) -> bool:
     """Whether the model after these steps is proven; then it is what was looked for."""
     try:
@@ -105,6 +113,12 @@ def _settle(model: Model, steps: tuple[Step, ...], found: Discovery) -> bool:
         return False
     if isinstance(substitution, Refusal):
         found.obstacles.append(Obstacle(steps[-1].name, substitution.reason))
+        return False
+    known = {variable.name for variable in model.variables}
+    lost = [name for name in substitution.released if name not in known]
+    if lost:  # what a map knows of its image, without which the model in u is another one
+        reason = f"the range of {lost[0]} is not convex in these coordinates"
+        found.obstacles.append(Obstacle(steps[-1].name, reason, rewritten=True))
         return False
     after = substitution.after
     proof = prove(after.objective.expression, after.sign, after.constraints)

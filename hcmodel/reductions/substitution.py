@@ -74,6 +74,11 @@ class Substitution(ModelReduction):
         return frozenset(new for step in self.steps for new in step.new if new not in step.texts)
 
     @property
+    def injective(self) -> bool:
+        """Whether different points have different images, so that the model is hidden convex."""
+        return all(step.injective for step in self.steps)
+
+    @property
     def released(self) -> tuple[str, ...]:
         """The variables whose bounds the model after it does not have."""
         return tuple(name for step in self.steps for name in step.released)

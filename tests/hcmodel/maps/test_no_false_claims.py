@@ -1,0 +1,41 @@
+"""What the catalogue must not claim: maps that lose a condition, or that are not invertible."""
+
+from __future__ import annotations
+
+import pytest
+
+import hcmodel as hc
+from hcmodel.reductions.forms import Forms
+
+
+def test_a_circle_is_not_proven() -> None:
+    """(x, x² + y²) makes it linear, and forgets that y² is not negative."""
+    x = hc.Variable(2, name="x", bounds=(-2, 2))
+    problem = hc.Problem(hc.Minimize(x[0]), [hc.sum(x**2) == 1])
+    assert Forms(problem.model).discovery.substitution is None
+    problem.solve()
+    assert problem.status == "locally_optimal"
+
+
+def test_coordinates_that_fold_certify_and_prove_no_more() -> None:
+    """In x² the model is convex, and 0 is a KKT point all the same."""
+    x = hc.Variable(name="x", bounds=(-2, 2))
+    problem = hc.Problem(hc.Minimize((x**2 - 1) ** 2 + x**2))
+    assert problem.solve() == pytest.approx(0.75)
+    assert problem.status == "optimal"
+    assert problem.is_hidden_convex() is False
+
+
+def test_functions_of_the_user_are_not_asked_by_a_search() -> None:
+    """A model with a black box is not looked at: each call may take an hour."""
+    asked = []
+
+    def simulator(value: float) -> float:
+        asked.append(value)
+        return value * value
+
+    x = hc.Variable(name="x", bounds=(-2, 2))
+    wrapped = hc.function(simulator, x, grad=lambda value: 2 * value)
+    problem = hc.Problem(hc.Minimize(hc.exp(x) * wrapped))
+    assert Forms(problem.model).discovery.substitution is None
+    assert not asked
