@@ -39,8 +39,10 @@ CHANNELS = {
 }
 
 
-def check_atom(atom: Atom, samples: Iterable[Sample], *, seed: int = 3) -> None:
-    """Check an atom at samples of its arguments.
+def check_atom(
+    atom: Atom, samples: Iterable[Sample], *, seed: int = 3, points: int = POINTS
+) -> None:
+    """Check an atom at samples of its arguments, and at pairs of points in each situation.
 
     Raises `AssertionError` with the atom, the sample and what does not hold.
     """
@@ -48,7 +50,7 @@ def check_atom(atom: Atom, samples: Iterable[Sample], *, seed: int = 3) -> None:
     for sample in samples:
         for check in (
             _wrong_value,
-            functools.partial(broken_facts, generator=np.random.default_rng(seed)),
+            functools.partial(broken_facts, generator=np.random.default_rng(seed), points=points),
             _wrong_derivatives,
         ):
             wrong = dict.fromkeys(check(atom, sample))
@@ -57,12 +59,14 @@ def check_atom(atom: Atom, samples: Iterable[Sample], *, seed: int = 3) -> None:
     assert checked, f"there is no sample of {atom!r}"
 
 
-def broken_facts(atom: Atom, sample: Sample, generator: np.random.Generator) -> list[str]:
+def broken_facts(
+    atom: Atom, sample: Sample, generator: np.random.Generator, points: int = POINTS
+) -> list[str]:
     """The facts that an atom declares and that fail at some drawn point."""
     broken: list[str] = []
     with np.errstate(all="ignore"):
         for case in situations(atom, sample, generator):
-            for fact in (*_broken_channels(case), *_broken_algebra(case)):
+            for fact in (*_broken_channels(case, points), *_broken_algebra(case)):
                 broken.append(f"{fact} fails for arguments {case}")
     return broken
 
@@ -138,12 +142,12 @@ def _close(found: Any, expected: Any, tolerance: float) -> bool:
 # ---- sign, monotonicity, curvature
 
 
-def _broken_channels(case: Situation) -> Iterator[str]:
+def _broken_channels(case: Situation, points: int) -> Iterator[str]:
     atom, arguments, params = case.atom, case.arguments, case.params
     sign = atom.sign(arguments, params)
     moves = atom.monotonicity(arguments, params)
     curvatures = {channel: getattr(atom, channel)(arguments, params) for channel in CHANNELS}
-    for _ in range(POINTS):
+    for _ in range(points):
         left, right = case.draw(), case.draw()
         ends = case.value(left), case.value(right)
         if not all(np.all(np.isfinite(end)) for end in ends):

@@ -1,8 +1,8 @@
 """Situations in which an atom's rules are asked: facts about its arguments, and arguments drawn to fit.
 
 For each combination of argument signs and of constant arguments, points are drawn that respect the
-signs and the declared domain. Square matrices are also drawn as definite ones, with the fact that they
-are.
+signs and the declared domain. Of three arguments or more, each pair of signs is met, not each triple.
+Square matrices are also drawn as definite ones, with the fact that they are.
 """
 
 from __future__ import annotations
@@ -82,7 +82,7 @@ def situations(atom: Atom, sample: Sample, generator: np.random.Generator) -> It
     for constant in itertools.product((False, True), repeat=len(shapes)):
         if all(constant) or not all(constant[i] for i in sample.constant):
             continue
-        for signs in itertools.product(SIGNS, repeat=len(shapes)):
+        for signs in _signs(len(shapes)):
             facts = [Argument(shape, sign) for shape, sign in zip(shapes, signs, strict=True)]
             found = _situation(atom, params, facts, constant, sample, generator)
             if found is None:
@@ -97,6 +97,13 @@ def situations(atom: Atom, sample: Sample, generator: np.random.Generator) -> It
             if found is not None:
                 yield found
         yield from _definite_situations(atom, params, constant, sample, generator)
+
+
+def _signs(count: int) -> Iterator[tuple[Sign, ...]]:
+    """Every combination of up to two arguments; of more, a Latin square of them and equal signs."""
+    for places in itertools.product(range(len(SIGNS)), repeat=count):
+        if count <= 2 or sum(places) % len(SIGNS) == 0 or len(set(places)) == 1:
+            yield tuple(SIGNS[place] for place in places)
 
 
 def _definite_situations(

@@ -264,7 +264,7 @@ class Writer:
 
 
 @settings(
-    max_examples=several(100, 500),
+    max_examples=several(50, 500),
     deadline=None,
     suppress_health_check=[HealthCheck.too_slow],
     derandomize=True,

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from hcmodel.solvers import Box, Evaluation, Oracle, Record, Termination, function_oracle, minimize
 from hcmodel.solvers.loop import RULES, State, Task, run
+from tests.extent import several
 from tests.solvers.models import Model, linear_rows, quadratic, tank
 
 FloatArray = NDArray[np.float64]
@@ -167,7 +168,7 @@ def test_a_time_limit_ends_a_slow_run_soon_after(clock: Any) -> None:
 def test_a_limit_on_calls_returns_a_point_as_good_as_any_that_was_evaluated() -> None:
     # once wrong: a point that the phase on the rows has just made feasible is thrown away when the
     # budget ends before its objective is known; an infeasible one is returned instead.
-    for limit in range(2, 60):
+    for limit in range(2, several(32, 60)):
         model = tank((2.5, 2.5))
         violations: list[float] = []
         plain = model.oracle.stack.rows

@@ -7,6 +7,7 @@ import pytest
 
 import hcmodel as hc
 from hcmodel.certify.norm_minorants import minorant_bound
+from tests.extent import first
 
 rng = np.random.default_rng(0)
 A = rng.normal(size=(20, 6))
@@ -61,7 +62,7 @@ def test_norms_in_rows_and_in_maximisations() -> None:
     assert problem.status == "optimal"
 
 
-@pytest.mark.parametrize("seed", range(8))
+@pytest.mark.parametrize("seed", first(3, range(8)))
 def test_the_bound_is_never_above_the_value_at_a_point(seed: int) -> None:
     generator = np.random.default_rng(seed)
     C, c = generator.normal(size=(4, 2, 3)), generator.normal(size=(4, 2))

@@ -16,6 +16,7 @@ from hcmodel.engines.graph_program import Program
 from hcmodel.engines.interactions import hessian_plan
 from hcmodel.expressions.layout import Layout
 from hcmodel.expressions.leaves import Expression, Parameter, Variable
+from tests.extent import first
 from tests.hcmodel.proof.random_expressions import Generator
 
 ALONE = 10**9  # more steps than there are: nothing is joined
@@ -49,7 +50,7 @@ def assert_close(found: np.ndarray, expected: np.ndarray) -> None:
     np.testing.assert_allclose(found, expected, rtol=1e-9, atol=1e-11 * size)
 
 
-@pytest.mark.parametrize("seed", range(25))
+@pytest.mark.parametrize("seed", first(10, range(25)))
 def test_random_models_have_the_same_derivatives(always_sparse: None, seed: int) -> None:
     rng = np.random.default_rng(seed)
     generator = Generator(rng)

@@ -39,7 +39,7 @@ def set_values(problem, seed):
     return values
 
 
-@settings(max_examples=several(60, 150), deadline=None)
+@settings(max_examples=several(30, 150), deadline=None)
 @given(st.integers(0, 2**32))
 def test_a_random_model_has_the_values_that_plain_loops_give(seed):
     text = TameModels(seed).model()

@@ -46,7 +46,7 @@ def cheap_outcome(text):
 
 def test_random_models_end_in_a_problem_or_an_error():
     models = WildModels(20)
-    outcomes = [outcome(models.model()) for _ in range(several(150, 550))]
+    outcomes = [outcome(models.model()) for _ in range(several(80, 550))]
     outcomes += [cheap_outcome(models.model()) for _ in range(50)]
     assert outcomes.count("problem") >= 1
     assert outcomes.count("ModelError") >= len(outcomes) // 2
@@ -57,7 +57,7 @@ def test_mutated_examples_end_in_a_problem_or_an_error():
     pool = [token for text in texts for token in TOKEN.findall(text)]
     shuffle = random.Random(3)
     outcomes = []
-    for number in range(several(200, 600)):
+    for number in range(several(100, 600)):
         tokens = TOKEN.findall(shuffle.choice(texts))
         for _ in range(shuffle.choice((1, 1, 2))):
             place = shuffle.randrange(len(tokens))

@@ -16,11 +16,14 @@ from hcmodel.engines.registry import ENGINES
 from hcmodel.expressions.table import ATOMS
 from hcmodel.testing import check_engine
 from hcmodel.testing.samples import ALL_SAMPLES
+from tests.extent import ALL as LONG
 from tests.hcmodel.engines.central_differences import DifferencesEngine
 from tests.problems.examples import ALL, loaded
 
 # Functions of many unknowns take long to be differenced twice.
 MOST_UNKNOWNS = 10
+# One sample of each atom, where another engine is checked at all of them.
+SAMPLES = ALL_SAMPLES if LONG else list({each.name: each for each in ALL_SAMPLES}.values())
 
 
 @pytest.fixture(scope="module")
@@ -38,12 +41,13 @@ def test_every_engine_of_the_table_passes(name: str, examples) -> None:
 
 
 def test_joined_steps_pass_too() -> None:
-    check_engine(AutogradEngine(fewest=1))
+    report = check_engine(AutogradEngine(fewest=1), samples=SAMPLES)
+    assert set(report.expressed) == set(ATOMS)
 
 
 def test_the_engine_of_central_differences_passes(examples) -> None:
     small = [each for each in examples if each.canonical.layout.size <= MOST_UNKNOWNS]
-    report = check_engine(DifferencesEngine(), small, second=1e-3)
+    report = check_engine(DifferencesEngine(), small, samples=SAMPLES, second=1e-3)
     assert report.models == len(small)
     assert len(small) >= 10
 

@@ -27,6 +27,7 @@ from hcmodel.solvers.loop import Task, run
 from hcmodel.solvers.oracle import Budget
 from hcmodel.solvers.outer import Outer
 from hcmodel.solvers.theory.theorems import Constants, IppmParameters
+from tests.extent import first
 from tests.solvers.models import (
     Model,
     hidden_convex,
@@ -192,7 +193,7 @@ def test_acgd_on_random_hidden_convex_problems(
     assert abs(error) <= 1e-6 * max(1.0, abs(model.value))
 
 
-@pytest.mark.parametrize("seed", range(2))
+@pytest.mark.parametrize("seed", first(1, range(2)))
 def test_switching_subgradients_with_equalities(seed: int) -> None:
     model = hidden_convex(seed, 5, triangular_map, 2)
     _, error = solve(model, SwitchingSubgradient(), 8000)
