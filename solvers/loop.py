@@ -61,6 +61,11 @@ class LoopRules:
     highest_price: float = 1e6  # multipliers of dependent rows are arbitrarily large
     # Iterations in a row without a new point that end a run: only parameters of the method change.
     idle_iterations: int = 20  # above every method's own number of failures in a row
+    # Accepted steps shorter than this, in natural units, after which the gradient differs by this share …
+    short: float = 1e-3  # tests/benchmarks/black_boxes.py
+    jump: float = 0.3  # tests/benchmarks/black_boxes.py
+    # … and how many of them show that there are kinks.
+    jumps: int = 4  # tests/benchmarks/black_boxes.py
     # Into about how many records the trace of a method with prescribed iterations is cut.
     records: int = 1000  # what a plot can show
 
@@ -133,7 +138,8 @@ class Task:
     shown to be good enough. `settle` moves entries of a point that the others determine. `whole` is
     for methods that solve a convex program at once, and `affords_hessian` says whether second
     derivatives are worth their price to them. `images` gives, for methods that work in u, the
-    coordinates and a set that contains their values.
+    coordinates and a set that contains their values. `ends_at_kinks` ends a run of a smooth method
+    whose gradients jump.
     """
 
     oracle: Oracle
@@ -146,6 +152,7 @@ class Task:
     whole: WholeProgram | None = None
     affords_hessian: bool = False
     images: Callable[[Evaluation], Any] | None = None
+    ends_at_kinks: bool = False
 
     def settled(self, x: FloatArray) -> FloatArray:
         """The point with entries that others determine, such as bounds of kinks, at their values."""
@@ -220,7 +227,7 @@ def run(
     trace: list[Record] = []
     state: State | None = None
     iteration = 0
-    idle, points = 0, -1
+    idle, points, jumps = 0, -1, 0
     termination: Termination | None = None
     cause: BaseException | None = None
     try:
@@ -244,8 +251,11 @@ def run(
                 termination = Termination.STALLED
             if termination is None:
                 oracle.budget.check_time()
-                state = method.step(task, state)
+                before, state = state.current, method.step(task, state)
                 iteration += 1
+                jumps += task.ends_at_kinks and _jumps(task, before, state.current)
+                if jumps >= RULES.jumps and state.stop is None:
+                    termination = Termination.KINKS
     except ENDINGS as error:
         termination, cause = ending(error)
     if best.evaluation is None:
@@ -286,6 +296,19 @@ def offer_start(best: Incumbent, task: Task, start: FloatArray) -> None:
     except (OracleFailed, KeyboardInterrupt):
         return
     best.offer(first, np.zeros(first.rows.size))
+
+
+def _jumps(task: Task, before: Evaluation, after: Evaluation) -> bool:
+    """Whether gradients at two points close to each other are far from each other, as at a kink."""
+    if not (after.finite and after.has_objective and before.has_objective):
+        return False
+    metric = task.domain.metric(before.point)
+    moved = float(np.max(np.abs(after.point - before.point) / metric, initial=0.0))
+    if not 0 < moved < RULES.short:
+        return False
+    one, other = before.gradient * metric, after.gradient * metric
+    size = max(float(np.max(np.abs(one))), float(np.max(np.abs(other))))
+    return float(np.max(np.abs(one - other))) > RULES.jump * size
 
 
 def find_start(task: Task, start: FloatArray) -> Evaluation | None:
@@ -331,6 +354,7 @@ def result_of(
         Termination.CONVERGED,
         Termination.LEVEL_REACHED,
         Termination.GAP_CLOSED,
+        Termination.HULL_STATIONARY,
         Termination.PROMISE_DONE,
         Termination.INFEASIBLE_STATIONARY,
     )

@@ -149,6 +149,16 @@ METHODS: dict[str, MethodEntry] = {
             takes_cuts=True,
         ),
         MethodEntry(
+            name="gradient-sampling",
+            make=Later("first_order.gradient_sampling", "GradientSampling"),
+            options=Later("first_order.gradient_sampling", "SamplingOptions"),
+            summary="BFGS with a weak Wolfe line search, gradient sampling at the end",
+            assumptions="none; kinks are welcome, a local minimum is found",
+            complexity="not known; linear in practice",
+            reference="Lewis and Overton 2013; Burke, Curtis, Lewis, Overton and Simões 2020",
+            make_theory=None,
+        ),
+        MethodEntry(
             name="sbl-star",
             make=Later("first_order.bundle_level", "StarBundleLevel"),
             options=Later("first_order.bundle_level", "Options"),
@@ -270,12 +280,13 @@ def minimize(
     whole: WholeProgram | None = None,
     affords_hessian: bool = False,
     images: Callable[[Evaluation], Any] | None = None,
+    ends_at_kinks: bool = False,
 ) -> Result:
     """Minimise over a domain with a method of the table; usable without the modelling layer.
 
     With `rule="theory"` every parameter is the theorem's, from `constants`, and the tolerance is its ε.
-    `geometry`, `certified`, `settle`, `whole` and `images` are for methods that use more than an oracle
-    (`Task`).
+    `geometry`, `certified`, `settle`, `whole`, `images` and `ends_at_kinks` are for methods that use more
+    than an oracle (`Task`).
     """
     entry = find_method(method)
     chosen = make_options(entry, options)
@@ -306,6 +317,7 @@ def minimize(
         whole,
         affords_hessian,
         images,
+        ends_at_kinks,
     )
     first = domain.middle() if start is None else np.asarray(start, dtype=float)
     if first.shape != (domain.dimension,):

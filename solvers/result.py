@@ -22,8 +22,10 @@ class Termination(Enum):
         "a feasible point lies below the given optimal value, which is therefore too high"
     )
     GAP_CLOSED = "the lower bound of the cuts has reached the value"
+    HULL_STATIONARY = "the hull of gradients sampled near the point has an element that is almost 0"
     PROMISE_DONE = "the iterations that the theorem asks for are done"
     STALLED = "no further progress is possible at this accuracy"
+    KINKS = "gradients jump between points close to each other, as at kinks"
     INFEASIBLE_STATIONARY = "the violation has a stationary point above the tolerance"
     CONTRADICTED = "a function lies below one of its cuts: it is not convex in these coordinates"
     UNBOUNDED = "the objective is unbounded"

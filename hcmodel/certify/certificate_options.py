@@ -155,7 +155,18 @@ class ConeDualityOptions:
     power_rounding: float = 1e-14  # two powers and a product, each exact to several epsilons
 
 
+@dataclass(frozen=True)
+class HullOptions:
+    """When gradients near a point show it to be stationary (`hulls`)."""
+
+    # How far from the point they may be taken, in natural units.
+    reach: float = 1e-5  # ten times the default tolerance
+    # The largest entry of their least combination, relative to the largest gradient.
+    least: float = 1e-4  # tests/benchmarks/black_boxes.py
+
+
 BOUND = BoundOptions()
+HULL = HullOptions()
 CHART = ChartOptions()
 SEARCH = SearchOptions()
 NEWTON = NewtonOptions()

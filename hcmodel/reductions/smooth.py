@@ -108,8 +108,11 @@ class SmoothProgram:
     def affords_hessian(self) -> bool:
         """Whether second derivatives are worth their price: few unknowns, or a sparse pattern.
 
-        Coordinates that are a map of all unknowns make dense matrices whatever the pattern is.
+        Coordinates that are a map of all unknowns make dense matrices whatever the pattern is. Those
+        of black boxes take a sweep of the user's code for each unknown, and kinks in them go unseen.
         """
+        if self.compiled.has_black_boxes:
+            return False
         size = self.layout.size
         if size <= DENSE_LIMIT:
             return True

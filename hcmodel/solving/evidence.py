@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from hcmodel.certify.conflicts import irreducible_conflict
 from hcmodel.certify.descent import Descent, Run, falling_path
+from hcmodel.certify.hulls import is_hull_stationary
 from hcmodel.certify.lower_bound import (
     LowerBound,
     gradient_domination,
@@ -150,16 +151,12 @@ def gather(
         multipliers, residual = kkt.best_multipliers(
             smooth, lifted.domain, [own], tolerance, enough
         )
-    stationary = certified or (
-        bool(np.isfinite(residual))
-        and kkt.is_stationary(smooth, lifted.domain, multipliers, tolerance, residual)
-        and not (lifted.stack.kinked and _falls_at_kink(lifted, smooth, multipliers))
-    )
+    pair = _Pair(lifted, smooth, multipliers)
+    stationary = certified or _stationary(forms, outcome, evaluation, pair, residual, tolerance)
     late = result.termination in OUT_OF_TIME
     bound = None
     expensive = hidden is not None and hidden.map_geometry is not None and late
     if hidden is not None and evaluation.finite and not expensive:
-        pair = _Pair(lifted, smooth, multipliers)
         bound = _bound(hidden, outcome, evaluation, pair, request, certifier)
     conflict = None
     violation = evaluation.violation_in_units(forms.written.domain.metric(evaluation.point))
@@ -183,7 +180,6 @@ def gather(
     shown = found_gap is not None and found_gap <= gap_allowed(smooth.objective, tolerance)
     descent, better = None, None
     if not shown and not violated and not late and evaluation.finite:
-        pair = _Pair(lifted, smooth, multipliers)
         descent = _descent(forms, outcome, evaluation, tolerance)
         if hidden is None or hidden.proof is None:
             better = _better(forms, evaluation, descent, pair, tolerance)
@@ -223,6 +219,25 @@ def at_first_sight(forms: Forms, outcome: Outcome, tolerance: float) -> Evidence
         except OracleFailed:
             spare = result.evaluation if outcome.form is forms.written else None
     return Evidence(result.termination, tolerance, evaluation=spare, cause=result.cause)
+
+
+def _stationary(
+    forms: Forms,
+    outcome: Outcome,
+    written: Evaluation,
+    pair: _Pair,
+    residual: float,
+    tolerance: float,
+) -> bool:
+    """Whether the point is stationary, by its multipliers or by gradients close to it."""
+    result, form, evaluation = outcome.result, pair.form, pair.evaluation
+    if result.termination is Termination.HULL_STATIONARY and outcome.form is forms.written:
+        return is_hull_stationary(forms.written, written, result.weighted)
+    return (
+        bool(np.isfinite(residual))
+        and kkt.is_stationary(evaluation, form.domain, pair.multipliers, tolerance, residual)
+        and not (form.stack.kinked and _falls_at_kink(form, evaluation, pair.multipliers))
+    )
 
 
 def _descent(

@@ -32,6 +32,8 @@ class StageLimits:
     """Without the bounds that bend there may be no minimiser; runs that succeed take under 100 calls."""
     few: int = 30
     """Unknowns up to which the cone program is faster than the interior-point method (speed.py)."""
+    bundle: int = 100
+    """Unknowns up to which black boxes go to the bundle at once (tests/benchmarks/black_boxes.py)."""
     fallback: int = 2000
     """The first-order method where both methods of second order have failed."""
 
@@ -52,6 +54,8 @@ class Stage:
     """Makes the convex program of a direct method, when the stage is run."""
     follows: bool = False
     """Whether it continues the run before it whatever that has shown, as a polish does."""
+    ends_at_kinks: bool = False
+    """Whether gradients that jump end it: another method follows that takes kinks."""
 
 
 def stages(request: SolveRequest, forms: Forms, hidden: Form | None) -> list[Stage]:
@@ -74,6 +78,8 @@ def stages(request: SolveRequest, forms: Forms, hidden: Form | None) -> list[Sta
 
 
 def _automatic(forms: Forms, hidden: Form | None) -> list[Stage]:
+    if forms.written.compiled.has_black_boxes:
+        return _black_boxes(forms, hidden)
     found = _whole(hidden)
     if hidden is not None and hidden.affords_hessian:
         found += _newton(hidden, max_calls=LIMITS.second_order)
@@ -88,6 +94,36 @@ def _automatic(forms: Forms, hidden: Form | None) -> list[Stage]:
         Stage(find_method("sbl-adals"), forms.lifted, "first-order method", max_calls=limit)
     )
     return found
+
+
+def _black_boxes(forms: Forms, hidden: Form | None) -> list[Stage]:
+    """Methods that take gradients only, since second derivatives of black boxes cost many calls.
+
+    With coordinates the bundle needs no smoothness, but a point for each unknown at least. Without them
+    a quasi-Newton method is right where the functions are smooth, and stalls soon where they are not.
+    """
+    linear, size = find_method("prox-linear"), forms.lifted.canonical.layout.size
+    curvature = {"curvature": "bfgs"}
+    smooth = Stage(
+        linear,
+        forms.lifted,
+        "black boxes",
+        curvature,
+        max_calls=LIMITS.second_order,
+        ends_at_kinks=True,
+    )
+    sampling = Stage(find_method("gradient-sampling"), forms.written, "kinks in black boxes")
+    if hidden is None:
+        rows = forms.lifted.canonical.outer.size
+        # without rows its BFGS steps are those of a quasi-Newton method for smooth functions
+        return [smooth, sampling] if rows else [replace(sampling, why="black boxes"), smooth]
+    known = known_coordinates(hidden)
+    bundle = Stage(find_method("hidden-bundle"), hidden, f"black boxes, {known}")
+    if size <= LIMITS.bundle:
+        return [bundle, smooth, sampling]
+    if hidden.map_geometry is None:
+        smooth = replace(smooth, form=hidden, why=f"black boxes, {known}")
+    return [smooth, replace(bundle, why="for kinks and the certificate"), sampling]
 
 
 def _whole(hidden: Form | None) -> list[Stage]:

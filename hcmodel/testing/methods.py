@@ -32,6 +32,7 @@ ENDS = (
     Termination.CONVERGED,
     Termination.LEVEL_REACHED,
     Termination.GAP_CLOSED,
+    Termination.HULL_STATIONARY,
     Termination.STALLED,
     Termination.PROMISE_DONE,
 )

@@ -132,8 +132,8 @@ def geometric_program_box(name: str, mapped: bool = True) -> tuple[hc.Problem, f
         return Posynomial(np.array(coefficients, float), np.array(exponents, float))
 
     rows = [hc.function(code(**row), x) <= 1 for row in data["inequalities"]]
-    rows += [
-        hc.function(code([row["coefficient"]], [row["exponents"]]), x) == 1
+    rows += [  # a product is affine in logarithms after its own logarithm is taken
+        hc.log(hc.function(code([row["coefficient"]], [row["exponents"]]), x)) == 0
         for row in data["equalities"]
     ]
     objective = hc.function(code(**data["objective"]), x)

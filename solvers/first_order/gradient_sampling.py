@@ -1,0 +1,392 @@
+"""gradient-sampling: kinks without coordinates, by BFGS steps and, at the end, by sampled gradients.
+
+Lewis and Overton, Nonsmooth optimization via quasi-Newton methods, 2013: BFGS with a weak Wolfe line
+search converges at kinks too, although no theorem says so. Burke, Curtis, Lewis, Overton and Simões,
+Gradient sampling methods for nonsmooth optimization, 2020: the element of least norm in the hull of
+gradients near a point is a descent direction there, or shows that the point is almost stationary. Rows
+enter by an exact penalty, and every point lies in X:
+
+    P(y) = F(x) + Σ ρ_i [g_i(x)]₊ + Σ ρ_j |h_j(x)| + σ|y − x|,   x = Π_X(y), in natural units.
+
+Nothing global is claimed. A run that ends by its own test leaves the gradients of the hull behind, with
+their weights, so that others can check it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import scipy
+from numpy.typing import NDArray
+
+from hcmodel.solvers import kkt
+from hcmodel.solvers.loop import State, Task
+from hcmodel.solvers.numerics import BOTTOM, SUM_ROUNDING, TINY
+from hcmodel.solvers.oracle import Evaluation
+from hcmodel.solvers.qp import DEFAULT_BACKEND, QuadraticProgram, make_backend
+from hcmodel.solvers.qp.program import StepRows
+from hcmodel.solvers.result import Termination, WeightedPoint
+
+FloatArray = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class SamplingRules:
+    """Numbers of the method. *black boxes*: measured with tests/benchmarks/black_boxes.py."""
+
+    # Sufficient decrease and the weak curvature condition.
+    decrease: float = 1e-4  # Lewis and Overton, section 4
+    curvature: float = 0.5  # Lewis and Overton, section 4
+    # Trials of a line search.
+    trials: int = 30  # Lewis and Overton: 30 halvings exhaust the accuracy of doubles near a kink
+    # Points within this distance, in natural units, count as near; it decreases to the least.
+    radius: float = 0.1  # Burke et al., section 4
+    radius_decrease: float = 0.1  # Burke et al., section 4
+    least_radius: float = 1e-6  # the default tolerance
+    # Points sampled in a ball, for each unknown, and one more.
+    samples: int = 1  # Burke et al.: n + 1 at least
+    # The least norm in the hull, relative to the gradients, at which a point counts as stationary.
+    stationary: float = 5e-5  # black boxes
+    # How often more points are sampled in the smallest ball before a run counts as stalled.
+    tries: int = 5  # black boxes
+    # The decrease of P, relative to its size, below which an iteration is idle, and how many end BFGS.
+    progress: float = 1e-8  # black boxes
+    idle: int = 3  # black boxes
+    # The least size that P is taken to have, in slopes.
+    smallest: float = 1e-3  # black boxes (optima of 0)
+    # The KKT residual, in tolerances, at which a smooth function without rows has its minimum.
+    smooth: float = 0.1  # an order more than is asked for
+    # Gradients of the past that are looked at, for each unknown.
+    memory: int = 3  # black boxes
+    # The first penalty weights over the ratio of slopes, their growth, and how often they may grow.
+    penalty: float = 2.0  # above a multiplier of that ratio
+    penalty_growth: float = 10.0  # Nocedal and Wright, framework 17.2
+    penalty_rounds: int = 6  # black boxes
+
+
+@dataclass(frozen=True)
+class SamplingOptions:
+    """Options of `gradient-sampling`."""
+
+    seed: int = 0
+    """Of the points that are sampled."""
+    backend: str = DEFAULT_BACKEND
+    """The backend of the quadratic programs."""
+    rules: SamplingRules = SamplingRules()
+    """Numbers that seldom have to be changed."""
+
+    def __post_init__(self) -> None:
+        make_backend(self.backend)
+
+
+@dataclass(frozen=True)
+class Trial:
+    """A point y in natural units, P and a gradient of it there."""
+
+    y: FloatArray
+    evaluation: Evaluation
+    value: float
+    slope: FloatArray
+
+
+@dataclass(frozen=True)
+class SamplingState(State):
+    """`inverse` is the approximation of the inverse Hessian, `recent` the trials of the past."""
+
+    here: Trial | None = None
+    inverse: FloatArray | None = None
+    weights: FloatArray | None = None
+    recent: tuple[Trial, ...] = ()
+    radius: float = np.nan
+    idle: int = 0
+    rounds: int = 0
+    tries: int = 0
+
+
+class GradientSampling:
+    """`gradient-sampling`."""
+
+    def __init__(self, options: SamplingOptions | None = None) -> None:
+        self.options = options or SamplingOptions()
+        self._generator = np.random.default_rng(self.options.seed)
+        self._backend = make_backend(self.options.backend)
+
+    def init(self, task: Task, start: Evaluation) -> SamplingState:
+        unit = task.domain.metric(start.point)
+        if not task.domain.is_box:  # entries that move together have one unit
+            unit = np.full(unit.size, float(np.max(unit, initial=TINY)))
+        self._unit = unit
+        weights = self._first_weights(start)
+        here = self._trial(task, start.point / unit, weights)
+        none = np.zeros(start.rows.size)
+        if here is None:
+            return SamplingState(start, none, stop=Termination.STALLED)
+        return SamplingState(
+            current=start,
+            multipliers=none,
+            here=here,
+            inverse=None,
+            weights=weights,
+            recent=(here,),
+            radius=self.options.rules.radius,
+            phase="bfgs",
+        )
+
+    def step(self, task: Task, state: SamplingState) -> SamplingState:
+        here, rules = state.here, self.options.rules
+        assert here is not None
+        assert state.weights is not None
+        length = float(np.linalg.norm(here.slope))
+        inverse = state.inverse
+        if inverse is None:
+            inverse = np.eye(here.y.size) / max(length, TINY)
+        direction = -inverse @ here.slope
+        if not here.slope @ direction < 0:
+            inverse = np.eye(here.y.size) / max(length, TINY)
+            direction = -inverse @ here.slope
+        seen: list[Trial] = []
+        found, wolfe = self._search(task, here, direction, state.weights, seen)
+        recent = (*state.recent, *seen)[-rules.memory * here.y.size - rules.memory :]
+        state = replace(state, recent=recent)
+        if found is None:
+            return self._sampled(task, state)
+        updated = inverse
+        if wolfe:
+            first = state.inverse is None
+            updated = _updated(inverse, found.y - here.y, found.slope - here.slope, first)
+        small = rules.progress * self._size(here)
+        idle = state.idle + 1 if here.value - found.value <= small else 0
+        state = replace(
+            state,
+            current=found.evaluation,
+            here=found,
+            inverse=updated,
+            idle=idle,
+            step=float(np.linalg.norm(found.y - here.y)),
+        )
+        if found.evaluation.objective < -BOTTOM:
+            return replace(state, stop=Termination.UNBOUNDED)
+        if not found.evaluation.rows.size:
+            residual = kkt.residual(found.evaluation, task.domain, np.zeros(0))
+            if residual <= rules.smooth * task.tolerance:
+                return replace(state, residual=residual, stop=Termination.CONVERGED)
+        if idle >= rules.idle or float(np.max(np.abs(found.slope))) <= task.tolerance * length:
+            return self._sampled(task, state)
+        return state
+
+    def terminate(self, task: Task, state: SamplingState) -> Termination | None:
+        return None
+
+    # ---- the penalty
+
+    def _first_weights(self, start: Evaluation) -> FloatArray:
+        slopes = np.abs(_dense(start.jacobian) * self._unit).max(axis=1, initial=0.0)
+        top = float(np.max(np.abs(start.gradient * self._unit), initial=0.0))
+        sizes = np.where(slopes > 0, slopes, 1.0)
+        return np.asarray(self.options.rules.penalty * max(top, TINY) / sizes)
+
+    def _trial(self, task: Task, y: FloatArray, weights: FloatArray) -> Trial | None:
+        """P and a gradient; None where a function is not defined."""
+        inner = task.domain.project(y * self._unit)
+        evaluation = task.oracle.at(inner)
+        if not (evaluation.finite and evaluation.differentiable):
+            return None
+        away = y - inner / self._unit
+        away = np.where(np.abs(away) > SUM_ROUNDING * np.abs(y), away, 0.0)
+        charged = _prices(evaluation, weights)
+        gradient = evaluation.gradient + _dense(evaluation.jacobian).T @ charged
+        size = max(float(np.max(np.abs(gradient * self._unit), initial=0.0)), 1.0)
+        distance = float(np.linalg.norm(away))
+        slope = gradient * self._unit
+        if not task.domain.is_box:
+            slope = self._along(task, inner, gradient) * self._unit
+        if distance > 0:
+            slope = self._along(task, inner, gradient) * self._unit + size * away / distance
+        value = evaluation.objective + float(charged @ evaluation.rows) + size * distance
+        return Trial(y, evaluation, value, slope)
+
+    def _along(self, task: Task, x: FloatArray, gradient: FloatArray) -> FloatArray:
+        """The part of a gradient that X does not hold back at x, in place of that of F∘Π_X."""
+        return -task.domain.normal_cone_distance(x, -gradient)
+
+    # ---- steps
+
+    def _search(
+        self,
+        task: Task,
+        here: Trial,
+        direction: FloatArray,
+        weights: FloatArray,
+        seen: list[Trial],
+    ) -> tuple[Trial | None, bool]:
+        """The weak Wolfe line search by bisection and doubling; whether its conditions hold."""
+        rules = self.options.rules
+        fall = float(here.slope @ direction)
+        low, high, length = 0.0, np.inf, 1.0
+        best: Trial | None = None
+        for _ in range(rules.trials):
+            trial = self._trial(task, here.y + length * direction, weights)
+            if trial is not None:
+                seen.append(trial)
+            if trial is None or trial.value > here.value + rules.decrease * length * fall:
+                high = length
+            else:
+                best = trial if best is None or trial.value < best.value else best
+                if trial.slope @ direction >= rules.curvature * fall:
+                    return trial, True
+                low = length
+            length = (low + high) / 2 if np.isfinite(high) else 2.0 * low
+            if length * float(np.max(np.abs(direction))) <= SUM_ROUNDING * max(
+                1.0, float(np.max(np.abs(here.y)))
+            ):
+                break
+        return best, False
+
+    def _sampled(self, task: Task, state: SamplingState) -> SamplingState:
+        """Whether the point is stationary by gradients near by; else a step along their hull."""
+        here, rules = state.here, self.options.rules
+        assert here is not None
+        assert state.weights is not None
+        near = self._near(state, here)
+        hull = self._hull(near)
+        if hull is None or not self._is_stationary(hull, near):
+            more = self._samples(task, here, state)
+            near, state = [*near, *more], replace(state, recent=(*state.recent, *more))
+            hull = self._hull(near)
+        if hull is None:
+            return replace(state, stop=Termination.STALLED)
+        weights, element = hull
+        if self._is_stationary(hull, near):
+            if state.radius > rules.least_radius:
+                return self._smaller(state)
+            return self._stationary(task, state, near, weights)
+        assert state.weights is not None
+        found, _ = self._search(task, here, -element, state.weights, [])
+        if found is None or here.value - found.value <= rules.progress * self._size(here):
+            if state.radius > rules.least_radius:
+                return self._smaller(state)
+            if state.tries < rules.tries:
+                return self._sampled(task, replace(state, tries=state.tries + 1))
+            return replace(state, stop=Termination.STALLED)
+        return replace(
+            state, current=found.evaluation, here=found, inverse=None, idle=0, phase="sampling"
+        )
+
+    def _size(self, here: Trial) -> float:
+        """What a decrease of P is measured against."""
+        slope = float(np.max(np.abs(here.slope), initial=0.0))
+        return max(abs(here.value), self.options.rules.smallest * slope, TINY)
+
+    def _smaller(self, state: SamplingState) -> SamplingState:
+        rules = self.options.rules
+        smaller = max(rules.radius_decrease * state.radius, rules.least_radius)
+        return replace(state, radius=smaller, idle=0, phase="sampling")
+
+    def _near(self, state: SamplingState, here: Trial) -> list[Trial]:
+        reach = state.radius
+        return [here] + [
+            trial
+            for trial in state.recent
+            if trial is not here and float(np.max(np.abs(trial.y - here.y))) <= reach
+        ]
+
+    def _samples(self, task: Task, here: Trial, state: SamplingState) -> list[Trial]:
+        assert state.weights is not None
+        count = self.options.rules.samples * here.y.size + 1
+        moves = self._generator.uniform(-1.0, 1.0, size=(count, here.y.size))
+        found = [self._trial(task, here.y + state.radius * move, state.weights) for move in moves]
+        return [trial for trial in found if trial is not None]
+
+    def _hull(self, near: list[Trial]) -> tuple[FloatArray, FloatArray] | None:
+        """Weights of the gradients whose sum has the least norm, and that sum."""
+        slopes = np.array([trial.slope for trial in near])
+        size = max(float(np.max(np.abs(slopes))), TINY)
+        count = len(near)
+        gram = (slopes / size) @ (slopes / size).T
+        program = QuadraticProgram(
+            gram,
+            np.zeros(count),
+            np.zeros((0, count)),
+            np.zeros(0),
+            np.ones((1, count)),
+            np.ones(1),
+            StepRows(np.zeros(count), np.full(count, np.inf)),
+        )
+        answer = self._backend.solve(program)
+        if not answer.usable:
+            return None
+        weights = np.maximum(answer.step, 0.0)
+        weights = weights / max(float(np.sum(weights)), TINY)
+        return weights, np.asarray(weights @ slopes)
+
+    def _is_stationary(self, hull: tuple[FloatArray, FloatArray], near: list[Trial]) -> bool:
+        size = max(float(np.max(np.abs(trial.slope))) for trial in near)
+        least = self.options.rules.stationary * size
+        return float(np.max(np.abs(hull[1]))) <= max(least, TINY)
+
+    def _stationary(
+        self, task: Task, state: SamplingState, near: list[Trial], shares: FloatArray
+    ) -> SamplingState:
+        """The end, unless rows are violated: then they become more expensive."""
+        here, rules = state.here, self.options.rules
+        assert here is not None
+        assert state.weights is not None
+        if here.evaluation.relative_violation > task.tolerance:
+            if state.rounds >= rules.penalty_rounds:
+                return replace(state, stop=Termination.INFEASIBLE_STATIONARY)
+            violated = here.evaluation.violations > 0
+            weights = np.where(violated, rules.penalty_growth * state.weights, state.weights)
+            fresh = self._trial(task, here.y, weights)
+            return replace(
+                state,
+                here=fresh,
+                weights=weights,
+                inverse=None,
+                recent=() if fresh is None else (fresh,),
+                radius=rules.radius,
+                rounds=state.rounds + 1,
+                idle=0,
+                stop=Termination.STALLED if fresh is None else None,
+            )
+        weighted = tuple(
+            WeightedPoint(
+                trial.evaluation,
+                float(share),
+                float(share) * _prices(trial.evaluation, state.weights),
+            )
+            for trial, share in zip(near, shares, strict=True)
+            if share > 0
+        )
+        multipliers = np.sum([each.rows for each in weighted], axis=0)
+        return replace(
+            state,
+            current=here.evaluation,
+            multipliers=np.asarray(multipliers, dtype=float),
+            weighted=weighted,
+            stop=Termination.HULL_STATIONARY,
+        )
+
+
+def _prices(evaluation: Evaluation, weights: FloatArray) -> FloatArray:
+    """The derivative of the penalty by the rows."""
+    count = evaluation.inequalities
+    violated = np.where(evaluation.rows[:count] > 0, weights[:count], 0.0)
+    return np.concatenate([violated, weights[count:] * np.sign(evaluation.rows[count:])])
+
+
+def _updated(inverse: FloatArray, s: FloatArray, y: FloatArray, first: bool) -> FloatArray:
+    """BFGS for the inverse Hessian; the first one is scaled (Nocedal and Wright, (6.20))."""
+    along = float(s @ y)
+    if along <= SUM_ROUNDING * float(np.linalg.norm(s) * np.linalg.norm(y)):
+        return inverse
+    if first:
+        inverse = np.eye(s.size) * along / float(y @ y)
+    moved = inverse @ y
+    grown = (1.0 + float(y @ moved) / along) / along
+    return inverse + grown * np.outer(s, s) - (np.outer(moved, s) + np.outer(s, moved)) / along
+
+
+def _dense(matrix: Any) -> FloatArray:
+    return np.asarray(matrix.toarray() if scipy.sparse.issparse(matrix) else matrix)
