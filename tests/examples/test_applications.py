@@ -98,13 +98,13 @@ def test_plants_of_widely_different_scales_take_hundreds_of_calls(
     assert plant.abscissa(solution.point["K"]) < 0
 
 
-@pytest.mark.parametrize("method", ["ippm-acgd", "sbl-star"])
+@pytest.mark.parametrize("method", first(1, ["sbl-star", "ippm-acgd"]))
 def test_the_direct_form_approaches_the_riccati_value(method: str) -> None:
     plant = published_plant("lqr_compleib_he1")
-    first = np.array([[0, 0, 0.5, 0.5], [0, 0, 0, 0]])
-    assert -0.1 < plant.abscissa(first) < 0
+    gain = np.array([[0, 0, 0.5, 0.5], [0, 0, 0, 0]])
+    assert -0.1 < plant.abscissa(gain) < 0
     known = {"optimal_value": plant.optimum()} if method == "sbl-star" else {}
-    solution = solved(example("lqr_direct", **plant.data), method, start={"K": first}, **known)
+    solution = solved(example("lqr_direct", **plant.data), method, start={"K": gain}, **known)
     assert solution.value == pytest.approx(plant.optimum(), rel=1e-4)
     assert plant.abscissa(solution.point["K"]) < 0
 
