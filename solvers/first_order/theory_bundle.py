@@ -23,7 +23,7 @@ from hcmodel.solvers.oracle import Evaluation, Oracle
 from hcmodel.solvers.qp import DEFAULT_BACKEND, QPBackend, QPStatus, QuadraticProgram, make_backend
 from hcmodel.solvers.qp.program import StepRows
 from hcmodel.solvers.result import Termination
-from hcmodel.solvers.sets.domain import Domain
+from hcmodel.solvers.sets.domain import FARTHEST, Domain
 from hcmodel.solvers.theory.theorems import (
     BundleParameters,
     Constants,
@@ -112,7 +112,11 @@ class ShiftedCuts:
                 inequality_bound=right * scaling / unit,
                 equality=np.zeros((0, size)),
                 equality_bound=np.zeros(0),
-                domain=StepRows(steps.lower / unit, steps.upper / unit, cones),
+                domain=StepRows(
+                    np.where(steps.lower < -FARTHEST * unit, -np.inf, steps.lower / unit),
+                    np.where(steps.upper > FARTHEST * unit, np.inf, steps.upper / unit),
+                    cones,
+                ),
             )
         )
         if solution.status is QPStatus.INFEASIBLE:
@@ -124,7 +128,14 @@ class ShiftedCuts:
         multipliers[count:] -= weights[rows.size : 2 * rows.size - count]
         level = weights[-1] if rise is not None else 1.0
         multipliers = multipliers / level if level > 0 else np.zeros(rows.size)
-        return self.domain.project(current.point + unit * solution.step), multipliers
+        moved = self.domain.project(current.point + unit * solution.step)
+        if np.array_equal(moved, current.point):
+            raise ValueError(
+                f"with these constants the steps of the theorem are about {unit:.1e} long, which is "
+                "lost to rounding: mu_c may be too small, or diameter_u, f1_upper or multiplier too "
+                "large, for this tolerance; problem.analyze() estimates the constants"
+            )
+        return moved, multipliers
 
 
 @dataclass(frozen=True)

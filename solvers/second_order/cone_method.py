@@ -40,6 +40,8 @@ ENDS = {
     ConeStatus.ALMOST_UNBOUNDED: Termination.STALLED,
 }
 ENDLESS = (ConeStatus.UNBOUNDED, ConeStatus.ALMOST_UNBOUNDED)
+# An objective whose coefficients are all below this is scaled: gaps of 1e-10 would be 0.01 % of it.
+TINY_OBJECTIVE = 1e-6
 # How near to a bound, relatively, an entry is that the bound may hold: the root of the accuracy.
 NEAR = BACKEND_ROUNDING**0.5
 # Where a backend ends like this, the rows may contradict each other.
@@ -107,7 +109,13 @@ class ConeMethod:
         deadline = task.oracle.budget.deadline
         if deadline is not None:
             options = replace(options, time_limit=max(deadline - time.monotonic(), 0.0))
-        return make_cone_backend(self.options.backend).solve(program, options)
+        factor = _objective_factor(program)
+        if factor != 1.0:
+            program = replace(
+                program, quadratic=factor * program.quadratic, linear=factor * program.linear
+            )
+        found = make_cone_backend(self.options.backend).solve(program, options)
+        return found if factor == 1.0 else replace(found, dual=found.dual / factor)
 
     def _answer(self, task: Task, whole: WholeProgram, solution: ConeSolution) -> Answer:
         return Answer(
@@ -152,6 +160,13 @@ class ConeMethod:
         return Answer(
             Termination.INFEASIBLE_STATIONARY, point, conflict=weights, iterations=iterations
         )
+
+
+def _objective_factor(program: ConeProgram) -> float:
+    """A power of two that makes a tiny objective one of size 1: gaps of backends are absolute."""
+    quadratic = np.max(np.abs(program.quadratic.data), initial=0.0)
+    size = float(max(np.max(np.abs(program.linear), initial=0.0), quadratic))
+    return 1.0 if size == 0.0 or size >= TINY_OBJECTIVE else float(2.0 ** -np.floor(np.log2(size)))
 
 
 def _snapped(solution: ConeSolution, whole: WholeProgram, dimension: int) -> FloatArray:

@@ -595,3 +595,34 @@ def test_a_violation_is_measured_against_sides_and_slopes() -> None:
     assert evaluation.violation_in_units(np.full(2, 1e-8)) == pytest.approx(1e-4)  # t = 1e-8
     assert evaluation.violation_in_units(np.full(2, 1e-14)) == pytest.approx(1.0)  # |rhs| = 1e-12
     assert evaluation.violation_in_units(np.full(2, 1e3)) == pytest.approx(1e-12)  # t <= 1
+
+
+@pytest.mark.parametrize("size", [1e-9, 1e-13, 1e-30])
+def test_an_optimum_far_below_the_tolerance_is_still_found(size: float) -> None:
+    x = hc.Variable(name="x", pos=True, start=2.5)
+    problem = hc.Problem(hc.Minimize(size * (x + 1 / x) / 2))
+    assert problem.solve() == pytest.approx(size, rel=1e-6)
+    assert problem.status == "optimal"
+
+
+# ---- constants that do not fit a theorem -------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("rho", "fits"), [(1e-3, True), (1e3, False)])
+def test_constants_of_the_user_run_or_are_named(rho: float, fits: bool) -> None:
+    x = hc.Variable(2, name="x", bounds=(0.4, 3))
+    objective = x[0] * x[1] + 4 / x[0] + 1 / x[1]
+    problem = hc.Problem(hc.Minimize(objective), [x[0] * x[1] <= 1], hidden=[hc.log(x)])
+    given = {"slater_gap": 1, "f1_upper": 100, "f1_lower": 0, "L": 0.01, "G": 0.1}
+    constants = hc.Constants(**given, rho=rho, mu_c=0.01, diameter_u=100, diameter_x=100)
+
+    def solve() -> None:
+        problem.solve("sbl-adals", rule="theory", constants=constants, max_calls=30)
+
+    if not fits:
+        with pytest.raises(hc.ModelError, match=r"lost to rounding: mu_c may be too small"):
+            solve()
+    else:
+        solve()
+        assert problem.solution is not None
+        assert problem.solution.termination is hc.Termination.CALL_LIMIT
