@@ -164,17 +164,25 @@ def _hidden_rays(form: Form, point: FloatArray, run: Run) -> Iterator[_Way]:
         def at(length: float, along: FloatArray = along) -> FloatArray:
             return domain.project(chain.point_back(run.last + length * along))
 
-        affine = np.allclose(at(2.0) - at(1.0), at(1.0) - at(0.0))
-        lengths = (
-            list(_decades(1.0))
-            if affine
-            else list(np.linspace(0, np.log(RULES.farthest), RULES.pieces))
-        )
-        far = at(lengths[-1] if affine else LARGEST_LOG)
+        powers = _moves_logarithms(run.form, along)
+        lengths = list(_decades(1.0))
+        if powers:
+            lengths = list(np.linspace(0, np.log(RULES.farthest), RULES.pieces))
+        far = at(LARGEST_LOG if powers else lengths[-1])
         change = np.clip(far, -LARGEST_NUMBER, LARGEST_NUMBER) - point
         moves = np.where(np.abs(change) > RULES.large, np.sign(change), 0.0)
         vanishing = (change != 0) & (moves == 0)
         yield _Way(functools.partial(map, at, lengths), moves, vanishing, True)
+
+
+def _moves_logarithms(form: Form, direction: FloatArray) -> bool:
+    """Whether a direction of a form moves coordinates that are logarithms."""
+    layout, proof = form.canonical.layout, form.last
+    kinds = {} if proof is None else {each.name: k for each, k in proof.coordinates.items()}
+    return any(
+        kinds.get(variable.name) == "log" and bool(direction[layout.slice(variable)].any())
+        for variable in layout.variables
+    )
 
 
 def _ray(form: Form, point: FloatArray, unit: FloatArray) -> _Way:
@@ -304,7 +312,8 @@ def _is_rounding(model: _Followed, there: Evaluation, before: float) -> bool:
     generator = np.random.default_rng(0)
     for _ in range(RULES.attempts):
         noise = generator.choice([-1.0, 0.0, 1.0], size=there.point.size)
-        near = model.oracle.at(there.point * (1.0 + RULES.last_digit * noise))
+        beside = model.domain.project(there.point * (1.0 + RULES.last_digit * noise))
+        near = model.oracle.at(beside)
         rise = abs(near.objective - there.objective) >= RULES.share * (there.objective - before)
         moved = np.abs(near.violations - there.violations) >= RULES.share * there.violations
         broken = there.violations > model.tolerance * there.magnitudes
