@@ -19,6 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hcmodel.reductions.forms import Form
+from hcmodel.reductions.reduction import Claim
 from hcmodel.solvers.numerics import LARGEST_LOG, LARGEST_NUMBER
 from hcmodel.solvers.oracle import Evaluation, Oracle
 from hcmodel.solvers.sets.domain import Domain
@@ -158,6 +159,8 @@ def _hidden_rays(form: Form, point: FloatArray, run: Run) -> Iterator[_Way]:
     if unit is None:
         return
     chain, domain = run.form.chain, form.domain
+    if Claim.UNBOUNDED not in chain.keeps:
+        return  # without some bounds, which the way back would put the points at
     # A backend's direction is exact to its tolerance; simple numbers in it are exact when rounded.
     for along in (np.round(unit, RULES.digits), unit):
 

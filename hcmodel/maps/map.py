@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Hashable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -56,6 +56,8 @@ class Step(ABC):
     after: Expanded
     texts: Mapping[Variable, str] = {}
     """The new variables in the terms of the old ones; those without a text only bound something."""
+    choice: Hashable = None
+    """What tells steps of one map with the same new variables apart."""
 
     @abstractmethod
     def forward(self, point: Points) -> None:

@@ -7,8 +7,9 @@ x_k − φ_k(x₁ … x_{k−1}) and in the φ of later ones. With each residual
 
 The last variable of a chain is linear wherever it stands, always beside the same nonlinear terms −φ.
 Once it is replaced by u, the one before it is the last. The way back is by recursion, from the first
-one. An interval of x_k is no interval of u_k: bounds on x_k are left out, but for those that they imply
-on u_k, and the point that is found is tested against them.
+one. An interval of x_k is no interval of u_k: bounds on x_k are rows l <= u_k + φ_k <= h where that keeps
+the proof, else they are left out, but for those that they imply on u_k, and the point that is found is
+tested against them.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ from numpy.typing import NDArray
 
 from hcmodel.expressions.leaves import Variable
 from hcmodel.facts.polynomials import Sums
-from hcmodel.maps.expanded import Evaluation, Expanded, replaced
+from hcmodel.maps.expanded import Evaluation, Expanded, Row, replaced
 from hcmodel.maps.gather import gathered
 from hcmodel.maps.map import Map, Obstacle, Points, Step, fresh_name, symbol_sums
 from hcmodel.maps.replacing import Replacing, replaced_model
@@ -53,7 +54,22 @@ class Triangular(Map):
             passes.append(found)
             current = _cut(current, found)
         if passes:
-            yield _Triangular.of(model, current, passes)
+            for kept in _choices(model, passes):
+                yield _Triangular.of(model, current, passes, kept)
+
+
+def _choices(model: Expanded, passes: list[dict[int, Sums]]) -> list[tuple[bool, bool]]:
+    """Whether lower and upper bounds are kept as rows: all of them first, then fewer.
+
+    Along a chain they are powers of powers, and not kept.
+    """
+    if len(passes) > 1:
+        return [(False, False)]
+    entries = [symbol for each in passes for symbol in each]
+    low = any(np.isfinite(model.symbols.lower_of(each)) for each in entries)
+    high = any(np.isfinite(model.symbols.upper_of(each)) for each in entries)
+    choices = [(low, high), (False, high), (low, False), (False, False)]
+    return list(dict.fromkeys(choices))
 
 
 @dataclass
@@ -185,16 +201,25 @@ class _Triangular(Step):
         pairs: list[tuple[Variable, Variable]],
         passes: list[dict[int, Sums]],
         after: Expanded,
+        kept: tuple[bool, bool],
     ) -> None:
         self.gone = tuple(old for old, _ in pairs)
         self.new = tuple(new for _, new in pairs)
-        self.released = tuple(old.name for old, _ in pairs if old.has_bounds)
+        self.released = tuple(
+            old.name
+            for old, _ in pairs
+            if (np.isfinite(old.lower).any() and not kept[0])
+            or (np.isfinite(old.upper).any() and not kept[1])
+        )
         self.texts = {new: f"{old.name} - φ({old.name})" for old, new in pairs}
         self.after = after
+        self.choice = kept
         self._pairs, self._passes = pairs, passes
 
     @staticmethod
-    def of(model: Expanded, cut: Expanded, passes: list[dict[int, Sums]]) -> Step:
+    def of(
+        model: Expanded, cut: Expanded, passes: list[dict[int, Sums]], kept: tuple[bool, bool]
+    ) -> Step:
         symbols = model.symbols
         inner = {symbol: sums for each in passes for symbol, sums in each.items()}
         pairs: list[tuple[Variable, Variable]] = []
@@ -213,8 +238,9 @@ class _Triangular(Step):
             Replacing(symbols, changes),
             gone=[old for old, _ in pairs],
             new=[new for _, new in pairs],
+            rows=_bounds(model, passes, changes, kept),
         )
-        return _Triangular(pairs, passes, after)
+        return _Triangular(pairs, passes, after, kept)
 
     def forward(self, point: Points) -> None:
         symbols = self.after.symbols
@@ -236,6 +262,26 @@ class _Triangular(Step):
                 own = np.ravel(symbols.of_variable(old)).tolist()
                 shift = np.array([shifts.get(symbol, 0.0) for symbol in own])
                 point[old] = point[old] + shift.reshape(old.shape)
+
+
+def _bounds(
+    model: Expanded,
+    passes: list[dict[int, Sums]],
+    changes: dict[int, Sums],
+    kept: tuple[bool, bool],
+) -> Iterator[Row]:
+    """l <= u_k + φ_k <= h, in the new variables."""
+    symbols, coding = model.symbols, model.symbols.coding
+    if not any(kept):
+        return
+    rewriting = Replacing(symbols, changes)
+    for symbol, inner in passes[0].items():
+        value = changes[symbol] + rewriting(inner)
+        low, high = symbols.lower_of(symbol), symbols.upper_of(symbol)
+        if kept[0] and np.isfinite(low):
+            yield Row(Sums.constant(low, coding) - value, "<=", None)
+        if kept[1] and np.isfinite(high):
+            yield Row(value - Sums.constant(high, coding), "<=", None)
 
 
 def _residual(model: Expanded, variable: Variable, inner: dict[int, Sums]) -> Variable:

@@ -85,7 +85,10 @@ def discover(model: Model) -> Discovery:
 def _key(steps: tuple[Step, ...]) -> Hashable:
     """What is the same for the same maps in another order."""
     return frozenset(
-        (step.name, tuple(each.name for each in step.gone), tuple(step.texts.values()))
+        (
+            *(step.name, step.choice),
+            *(tuple(each.name for each in step.gone), tuple(step.texts.values())),
+        )
         for step in steps
     )
 

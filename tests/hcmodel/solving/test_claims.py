@@ -318,6 +318,12 @@ def saddle_on_a_row() -> Model:
     return hc.Problem(hc.Minimize(x[0]), [hc.sum(x**2) == 1]), -1.0
 
 
+def saddle_of_a_sum_on_a_row() -> Model:
+    # the same, turned by 45 degrees, so that no map of the catalogue proves it
+    x = hc.Variable(2, name="x", start=[0.5**0.5, 0.5**0.5], bounds=(-2, 2))
+    return hc.Problem(hc.Minimize(x[0] + x[1]), [hc.sum(x**2) == 1]), -(2.0**0.5)
+
+
 def plateau() -> Model:
     # the slope by y is 4e-18 at the start, and the minimum lies at the other end
     y = hc.Variable(name="y", bounds=(-50, 5), start=-40)
@@ -339,7 +345,7 @@ def test_a_stationary_start_that_is_no_minimum_is_left(make: Callable[[], Model]
     assert_bound_is_true(problem, optimum)
 
 
-@pytest.mark.parametrize("make", [concave_kink, saddle_of_a_product, saddle_on_a_row])
+@pytest.mark.parametrize("make", [concave_kink, saddle_of_a_product, saddle_of_a_sum_on_a_row])
 def test_nothing_is_said_of_a_point_beside_which_there_is_a_better_one(
     make: Callable[[], Model],
 ) -> None:
