@@ -35,7 +35,7 @@ from hcmodel.maps.map import (
     symbol_sums,
     text_of,
 )
-from hcmodel.maps.ranges import is_affine, sign_of
+from hcmodel.maps.ranges import affine_range, is_affine, sign_of
 from hcmodel.maps.rewriting import without
 from hcmodel.maps.scaled_sets import ScaledSet, scaled_set
 from hcmodel.maps.scaling import Scaling, scaled_model
@@ -154,7 +154,8 @@ class Ratio(Step):
         """`relation` is that of t·D(y/t) to 1."""
         symbols = model.symbols
         alone = _alone(model, below.sums)
-        t = Variable((), name=fresh_name(model, "t"), pos=True, bounds=_bounds(model, alone))
+        bounds = _bounds(model, below.sums, relation)
+        t = Variable((), name=fresh_name(model, "t"), pos=True, bounds=bounds)
         number = int(symbols.of_variable(t))
         symbols.roles[t] = "reciprocal"
         own = symbol_sums(symbols, np.array(number))
@@ -230,12 +231,14 @@ def _alone(model: Expanded, below: Sums) -> Variable | None:
     return source if isinstance(source, Variable) and source.size == 1 else None
 
 
-def _bounds(model: Expanded, alone: Variable | None) -> tuple[float, float]:
-    """The bounds of t = 1/x for a variable x > 0; none where t stands for something else."""
-    if alone is None:
-        return 0.0, np.inf
-    low, high = (float(np.ravel(end)[0]) for end in alone.set.interval)
-    return (1.0 / high if high > 0 else 0.0), (1.0 / low if low > 0 else np.inf)
+def _bounds(model: Expanded, below: Sums, relation: str) -> tuple[float, float]:
+    """The bounds of t = 1/D; t may come near to 0 where it is at most 1/D."""
+    low, high = (float(end) for end in model.symbols.interval(below))
+    if low <= 0 and is_affine(model, below):
+        low, high = affine_range(model, below)
+    least = 0.0 if relation == "<=" or not high > 0 else 1.0 / high
+    most = 1.0 / low if low > 0 and np.isfinite(1.0 / low) else np.inf
+    return least, most
 
 
 def _tie(model: Expanded, rewriting: Scaling, below: Sums, t: Sums, relation: str) -> Row:

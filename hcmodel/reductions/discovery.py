@@ -19,7 +19,6 @@ from hcmodel.maps.catalogue import MAPS
 from hcmodel.maps.expanded import Expanded
 from hcmodel.maps.map import Obstacle, Step
 from hcmodel.proof.prove import Proof, prove
-from hcmodel.reductions.reduction import Refusal
 from hcmodel.reductions.substitution import Substitution
 
 
@@ -114,9 +113,6 @@ def _settle(model: Model, steps: tuple[Step, ...], found: Discovery) -> bool:
         substitution = Substitution.of(model, steps)
     except TooLargeError:
         return False
-    if isinstance(substitution, Refusal):
-        found.obstacles.append(Obstacle(steps[-1].name, substitution.reason))
-        return False
     known = {variable.name for variable in model.variables}
     lost = [name for name in substitution.released if name not in known]
     if lost:  # what a map knows of its image, without which the model in u is another one
@@ -127,6 +123,10 @@ def _settle(model: Model, steps: tuple[Step, ...], found: Discovery) -> bool:
     proof = prove(after.objective.expression, after.sign, after.constraints)
     if not proof.proven:
         found.obstacles.append(Obstacle(steps[-1].name, str(proof.failure), rewritten=True))
+        return False
+    wrong = substitution.disagreement()  # few models come so far
+    if wrong is not None:
+        found.obstacles.append(Obstacle(steps[-1].name, wrong))
         return False
     found.substitution, found.proof = substitution, proof
     return True

@@ -22,7 +22,7 @@ from hcmodel.expressions.variable_sets import make_domain
 from hcmodel.maps.assembly import Assembly
 from hcmodel.maps.expanded import Evaluation, Row
 from hcmodel.maps.map import Points, Step
-from hcmodel.reductions.reduction import Claim, Duals, ModelReduction, Origin, Refusal
+from hcmodel.reductions.reduction import Claim, Duals, ModelReduction, Origin
 
 FloatArray = NDArray[np.float64]
 
@@ -46,8 +46,8 @@ class Substitution(ModelReduction):
         self._rows = self.steps[-1].after.rows
 
     @staticmethod
-    def of(model: Model, steps: Sequence[Step]) -> Substitution | Refusal:
-        """The model after the last step; a refusal where its numbers are others."""
+    def of(model: Model, steps: Sequence[Step]) -> Substitution:
+        """The model after the last step, before its numbers are compared (`disagreement`)."""
         last = steps[-1].after
         assembly = Assembly(last.symbols)
         objective = assembly.expression(last.objective)
@@ -55,9 +55,7 @@ class Substitution(ModelReduction):
         after = replace(
             model, objective=Minimize(objective), constraints=constraints, hidden=None, source=None
         )
-        found = Substitution(model, after, steps)
-        wrong = found._disagreement()
-        return found if wrong is None else Refusal(None, wrong)
+        return Substitution(model, after, steps)
 
     @property
     def texts(self) -> dict[Variable, str]:
@@ -83,7 +81,7 @@ class Substitution(ModelReduction):
         """The variables whose bounds the model after it does not have."""
         return tuple(name for step in self.steps for name in step.released)
 
-    def _disagreement(self) -> str | None:
+    def disagreement(self) -> str | None:
         """What differs before and after at a point of the model; None where nothing does."""
         domain = make_domain(self.before.variables)
         generator = np.random.default_rng(0)
