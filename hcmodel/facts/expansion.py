@@ -71,6 +71,8 @@ class Symbols:
     _ends: FloatArray = field(default_factory=lambda: np.ones((2, 1)))
     """Lower and upper bounds by digit, with room for more symbols; the digit 0 is 1."""
     _starts: list[int] = field(default_factory=list)
+    _start_array: Numbers = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
+    """The same as an array, which is made anew when symbols were added."""
     _sources: list[Variable | Opaque] = field(default_factory=list)
 
     def of_variable(self, variable: Variable) -> Numbers:
@@ -112,14 +114,19 @@ class Symbols:
 
     def grouped(self, symbols: Numbers) -> Iterator[tuple[Variable | Opaque, Numbers, Numbers]]:
         """Sorted symbols by what they belong to, with the places of their entries."""
-        owner = np.searchsorted(self._starts, symbols, side="right") - 1
+        owner = self._owners(symbols)
         for each in np.unique(owner).tolist():
             own = symbols[owner == each]
             yield self._sources[each], own - self._starts[each], own
 
+    def _owners(self, symbols: Numbers) -> Numbers:
+        if self._start_array.size != len(self._starts):
+            self._start_array = np.array(self._starts, dtype=np.int64)
+        return np.searchsorted(self._start_array, symbols, side="right") - 1
+
     def functions(self, symbols: Numbers) -> list[Opaque]:
         """The functions that some symbols belong to, each once."""
-        owner = np.searchsorted(self._starts, symbols, side="right") - 1
+        owner = self._owners(symbols)
         sources = [self._sources[each] for each in np.unique(owner).tolist()]
         return [each for each in sources if isinstance(each, Opaque)]
 

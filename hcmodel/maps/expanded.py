@@ -6,6 +6,7 @@ the last step becomes expressions again in `assembly`.
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -83,6 +84,10 @@ class Expanded:
 
     def used(self) -> NDArray[np.int64]:
         """The symbols that occur, those inside of functions among them."""
+        return self._used
+
+    @functools.cached_property
+    def _used(self) -> NDArray[np.int64]:
         found, seen = [], set[int]()
         pending = self.arrays
         while pending:

@@ -373,6 +373,14 @@ class Forms:
             self._answered = (values, source is None), form
         return self._answered[1]
 
+    def as_declared(self) -> Form:
+        """The model in the declared coordinates, whatever the proof and the catalogue say of them."""
+        declared = self.declared()
+        if declared is None:
+            return self._mapped_form()
+        proof = self.prove(declared)
+        return self._proven_form(proof) if proof.proven else self._separable_form(proof)
+
     def _found(self, source: Any) -> Form | None:
         """The form in hidden coordinates: proven, by a map of the catalogue, or as declared."""
         has_map, declared = self.model.hidden is not None, self.declared()

@@ -38,7 +38,7 @@ FloatArray = NDArray[np.float64]
 def hidden_form(problem: hc.Problem) -> Form:
     forms = problem.forms()
     forms.refresh()
-    form = forms.hidden()
+    form = forms.hidden() if problem.hidden is None else forms.as_declared()
     assert form is not None
     return form
 

@@ -21,7 +21,7 @@ FloatArray = NDArray[np.float64]
 
 
 def declared(objective: hc.Expression, *hidden: hc.Expression) -> MapCoordinates:
-    form = hc.Problem(hc.Minimize(objective), hidden=list(hidden)).forms().hidden()
+    form = hc.Problem(hc.Minimize(objective), hidden=list(hidden)).forms().as_declared()
     assert form is not None
     assert form.map_geometry is not None
     return form.map_geometry
