@@ -55,6 +55,10 @@ class DescentRules:
     """How far beside it they lie, relatively: several units in the last place."""
     share: float = 0.1
     """The share of a rise that must come from rounding for the rise to show nothing."""
+    exponent: float = 1e4
+    """A length at which exponentials overflow and other functions do not."""
+    slowest: float = 1e-9
+    """The share of the fastest entry from which an entry is said to move."""
     shortest: float = 20.0
     """The least change of a logarithm along a path of powers: eight decades."""
     large: float = 1e6
@@ -175,7 +179,8 @@ def _hidden_rays(form: Form, point: FloatArray, run: Run) -> Iterator[_Way]:
         change = np.clip(far, -LARGEST_NUMBER, LARGEST_NUMBER) - point
         moves = np.where(np.abs(change) > RULES.large, np.sign(change), 0.0)
         vanishing = (change != 0) & (moves == 0)
-        yield _Way(functools.partial(map, at, lengths), moves, vanishing, True)
+        edge = None if moves.any() else far
+        yield _Way(functools.partial(map, at, lengths), moves, vanishing, True, edge)
 
 
 def _moves_logarithms(form: Form, direction: FloatArray) -> bool:
@@ -191,7 +196,8 @@ def _moves_logarithms(form: Form, direction: FloatArray) -> bool:
 def _ray(form: Form, point: FloatArray, unit: FloatArray) -> _Way:
     base = RULES.first * max(1.0, float(np.max(np.abs(point), initial=0.0)))
     far = form.domain.project(point + LARGEST_NUMBER * unit)
-    moves = np.where(np.abs(far - point) > base, np.sign(far - point), 0.0)
+    reached = np.abs(far) >= RULES.share * LARGEST_NUMBER * np.abs(unit)
+    moves = np.where(reached & (np.abs(unit) > RULES.slowest), np.sign(unit), 0.0)
 
     def points() -> Iterator[FloatArray]:
         return (form.domain.project(point + length * unit) for length in _decades(base))

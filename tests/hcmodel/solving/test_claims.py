@@ -208,6 +208,14 @@ def test_an_infimum_that_is_not_attained_is_said_in_words(
     assert message.endswith(f"along {names}; give these variables bounds")
 
 
+def test_a_point_on_the_way_within_bounds_has_no_path_to_infinity() -> None:
+    x = hc.Variable(name="x", bounds=(0.5, 3), start=2)
+    problem = hc.Problem(hc.Minimize(hc.sin(x)))
+    problem.solve(max_calls=1)
+    assert problem.solution is not None
+    assert "attains" not in problem.solution.message
+
+
 def test_a_minimum_that_is_attained_is_not_called_an_infimum() -> None:
     x = hc.Variable(name="x", pos=True)
     problem = hc.Problem(hc.Minimize(x + hc.sin(x) + 1 / x))
