@@ -55,8 +55,6 @@ class DescentRules:
     """How far beside it they lie, relatively: several units in the last place."""
     share: float = 0.1
     """The share of a rise that must come from rounding for the rise to show nothing."""
-    exponent: float = 1e4
-    """A length at which exponentials overflow and other functions do not."""
     slowest: float = 1e-9
     """The share of the fastest entry from which an entry is said to move."""
     shortest: float = 20.0
