@@ -75,5 +75,7 @@ class _Affine:
             self.constants[at] += factor * numbers[which]
 
     def made(self) -> Any:
-        rows, columns, values = (np.concatenate(each) for each in zip(*self._parts, strict=True))
+        none = np.zeros(0, dtype=np.intp)
+        parts = zip((none, none, np.zeros(0)), *self._parts, strict=True)
+        rows, columns, values = (np.concatenate(each) for each in parts)
         return Rows.of_entries(values, rows, columns, self._shape).to_scipy()

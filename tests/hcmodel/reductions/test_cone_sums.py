@@ -57,7 +57,12 @@ def arrays_of(form: Form) -> SumArrays:
     return arrays
 
 
-MODELS = [tank, box_volume, with_fixed_and_free_terms, linear_beside_logarithms]
+def without_rows() -> hc.Problem:
+    x = hc.Variable(2, name="x", bounds=(0.4, 3))
+    return hc.Problem(hc.Minimize(x[0] * x[1] + 4 / x[0] + 1 / x[1]))
+
+
+MODELS = [tank, box_volume, with_fixed_and_free_terms, linear_beside_logarithms, without_rows]
 
 
 @pytest.mark.parametrize("model", MODELS)
