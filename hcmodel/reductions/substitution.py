@@ -160,13 +160,22 @@ class Substitution(ModelReduction):
         return self._vector(self.after, point)
 
     def point_back(self, u: FloatArray) -> FloatArray:
-        point = self._arrays(self.after, u)
+        point = self._whole(u)
         for step in reversed(self.steps):
             step.back(point)
         return self._vector(self.before, point)
 
+    def _whole(self, u: FloatArray, fill: float | None = None) -> Points:
+        """The new variables at u; those that the model does not need are anywhere in their sets."""
+        point = self._arrays(self.after, u)
+        for variable in (each for step in self.steps for each in step.new):
+            if variable not in point:
+                value = _defined(variable, {}) if fill is None else np.full(variable.shape, fill)
+                point[variable] = value
+        return point
+
     def tangent_back(self, u: FloatArray, direction: FloatArray) -> FloatArray:
-        point, moves = self._arrays(self.after, u), self._arrays(self.after, direction)
+        point, moves = self._whole(u), self._whole(direction, fill=0.0)
         for step in reversed(self.steps):
             step.back(point)
             step.tangent_back(point, moves)
