@@ -79,7 +79,8 @@ def _matmul_sign(arguments: Arguments, params: Params) -> Sign:
         return sign
     for place, (constant, other) in enumerate((arguments, arguments[::-1])):
         if constant.value is not None and other.sign.is_strict:
-            if not _in_every_sum(constant.value, place):
+            alone = not other.shape and np.size(constant.value) > 1  # a number times each entry
+            if alone or not _in_every_sum(constant.value, place):
                 return sign
             return Sign.POSITIVE if sign is Sign.NONNEGATIVE else Sign.NEGATIVE
     return sign

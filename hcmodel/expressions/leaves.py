@@ -15,7 +15,7 @@ import numpy as np
 from hcmodel.errors import DataError, ModelError
 from hcmodel.expressions.constraint import Constraint
 from hcmodel.expressions.node import Apply, Constant, Expression, Leaf, as_data, as_expression
-from hcmodel.expressions.shapes import Shape, as_shape
+from hcmodel.expressions.shapes import MOST_SPARSE, Shape, as_shape
 from hcmodel.expressions.sparse_data import Numbers, extremes, frozen
 from hcmodel.expressions.variable_sets import (
     BoxSet,
@@ -201,7 +201,7 @@ class Parameter(Leaf):
         nonneg: bool = False,
     ) -> None:
         self.name = _checked_name(name, "parameter") or f"param{next(_unnamed)}"
-        self._shape: Shape = as_shape(shape, f"parameter '{self.name}'")
+        self._shape: Shape = as_shape(shape, f"parameter '{self.name}'", MOST_SPARSE)
         self.pos = bool(pos)
         self.nonneg = bool(nonneg)
         self.version = 0

@@ -13,11 +13,12 @@ from hcmodel.errors import ModelError
 
 Shape = tuple[int, ...]
 
-# Entries of a variable or a parameter: each takes 8 bytes several times over.
+# Entries of a variable: each takes 8 bytes several times over. A parameter may be a sparse matrix.
 MOST_ENTRIES = 100_000_000
+MOST_SPARSE = 10**14
 
 
-def as_shape(shape: Any, what: str) -> Shape:
+def as_shape(shape: Any, what: str, most: int = MOST_ENTRIES) -> Shape:
     """`shape` as a tuple of non-negative integers; `what` names it in the error."""
     try:
         entries = tuple(shape) if isinstance(shape, (tuple, list)) else (shape,)
@@ -28,10 +29,10 @@ def as_shape(shape: Any, what: str) -> Shape:
         ) from None
     if any(entry < 0 for entry in result):
         raise ModelError(f"the shape of {what} has a negative entry: {result}")
-    if math.prod(result) > MOST_ENTRIES:
+    if math.prod(result) > most:
         raise ModelError(
             f"the shape of {what}, {result}, has {math.prod(result):,} entries; at most "
-            f"{MOST_ENTRIES:,} are possible"
+            f"{most:,} are possible"
         )
     return result
 

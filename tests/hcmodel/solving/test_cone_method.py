@@ -188,10 +188,10 @@ def test_models_without_a_proof_and_functions_without_a_cone_form_are_refused() 
     y = hc.Variable(name="y", bounds=(-2, 2))
     with pytest.raises(hc.NotHiddenConvexError, match=r"none are known.*method='auto'"):
         hc.Problem(hc.Minimize(hc.sin(3 * y) + y**2)).solve("cone")
-    P, K = hc.Variable(name="P", pos=True), hc.Variable(name="K")
-    lqr = hc.Problem(hc.Minimize((1 + K**2) * P), [2 * (1 + K) * P + 1 == 0], hidden=[P, K * P])
+    c = hc.Variable(name="c", bounds=(-0.9, 0.9))
+    wave = hc.Problem(hc.Minimize(1 - hc.cos(np.pi * c)), hidden=[hc.sin(np.pi * c / 2)])
     with pytest.raises(hc.NotHiddenConvexError, match="those declared are not proven"):
-        lqr.solve("cone")
+        wave.solve("cone")
     z = hc.Variable(name="z", bounds=(-2, -1))
     bent = hc.Problem(hc.Minimize(hc.tanh(z)))
     with pytest.raises(hc.ModelError, match=r"no cone program of this model: tanh\(z\) has no"):
