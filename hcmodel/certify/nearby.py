@@ -52,15 +52,19 @@ def better_point(
 ) -> Evaluation | None:
     """A feasible point whose value is lower by more than `least`; the lowest of those tried.
 
-    The point belongs to `form`, as the multipliers do.
+    The point belongs to `form`, as the multipliers do. What a row gives within the tolerance is paid for
+    at the price of its multiplier: a value that is lower by that is not better.
     """
     oracle, best = form.oracle(), None
     highest = evaluation.objective - least
     with np.errstate(all="ignore"):
         for point in _candidates(form, oracle, evaluation, multipliers):
             there = _restored(oracle, form, point, tolerance)
-            if there is not None and there.objective < highest:
-                best, highest = there, there.objective
+            if there is None:
+                continue
+            value = there.objective + float(np.abs(multipliers) @ there.violations)
+            if value < highest:
+                best, highest = there, value
     return best
 
 

@@ -72,7 +72,8 @@ class Inequality:
 def inequality(model: Expanded, row: Row, rewriting: Products) -> Inequality | Obstacle | None:
     """An equality with a semidefinite slack and K P Kᵀ in it, as an inequality; None for other rows."""
     shape = row.sums.shape
-    if row.sense != "==" or row.entries is None or len(shape) != 2:
+    symmetric = row.entries is not None or shape == (1, 1)
+    if row.sense != "==" or not symmetric or len(shape) != 2:
         return None
     _, quadratic, _ = rewriting.sorted(row.sums)
     if not quadratic:

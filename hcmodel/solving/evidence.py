@@ -25,7 +25,7 @@ from hcmodel.certify.lower_bound import (
 from hcmodel.certify.nearby import better_point
 from hcmodel.certify.norm_minorants import minorant_bound
 from hcmodel.reductions.forms import Form, Forms
-from hcmodel.reductions.reduction import BoundOrigin, Origin
+from hcmodel.reductions.reduction import BoundOrigin, Claim, Origin
 from hcmodel.solvers import kkt
 from hcmodel.solvers.oracle import Evaluation, OracleFailed
 from hcmodel.solvers.result import Result, Termination
@@ -440,7 +440,8 @@ def _promises_more(hidden: Form | None, pair: _Pair, tolerance: float) -> bool:
     """Whether a Newton step from the point promises a decrease that would show in the value."""
     if hidden is not None:
         there = hidden.chain.point(pair.form.chain.point_back(pair.evaluation.point))
-        if not hidden.geometry.bends(there):  # bounds that bend are not in the model of a step
+        whole = Claim.UNBOUNDED in hidden.chain.keeps  # else a map has left bounds out
+        if whole and not hidden.geometry.bends(there):  # those that bend are not in a step's model
             pair = pair.moved(hidden)
     form, evaluation = pair.form, pair.evaluation
     if not (form.affords_hessian and evaluation.finite and evaluation.differentiable):
