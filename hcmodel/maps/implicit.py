@@ -29,6 +29,7 @@ class Implicit(Map):
     summary = "P ⪰ 0 with its equation in place of lyap(…) and dlyap(…)"
     literature = "Boyd, El Ghaoui, Feron, Balakrishnan 1994"
     example = "lqr_direct.hc"
+    large = True
 
     def propose(self, model: Expanded) -> Iterator[Step | Obstacle]:
         for source in model.functions():

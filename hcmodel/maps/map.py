@@ -99,6 +99,8 @@ class Map(ABC):
     literature: str
     example: str = ""
     """A model of `examples/` that it proves."""
+    large: bool = False
+    """Whether it works on whole arrays, so that models of many unknowns take no seconds."""
 
     @abstractmethod
     def propose(self, model: Expanded) -> Iterator[Step | Obstacle]:

@@ -40,6 +40,7 @@ class Product(Map):
     summary = "P ≻ 0 and Y = K P; back: K = Y P⁻¹"
     literature = "Bernussou, Peres, Geromel 1989; Boyd, El Ghaoui, Feron, Balakrishnan 1994"
     example = "lqr.hc"
+    large = True
 
     def propose(self, model: Expanded) -> Iterator[Step | Obstacle]:
         symbols = model.symbols

@@ -43,6 +43,7 @@ class Occupancy(Map):
     summary = "λ = d π for a policy π and visits d; back: π = λ / Σ λ"
     literature = "Manne 1960; Altman 1999; Puterman 1994"
     example = "cmdp.hc"
+    large = True
 
     def propose(self, model: Expanded) -> Iterator[Step | Obstacle]:
         for policy in model.variables:

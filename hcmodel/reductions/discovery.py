@@ -32,6 +32,8 @@ class SearchLimits:
     """Models in hidden coordinates that are looked at."""
     unknowns: int = 20_000
     """Larger models are not multiplied out: it takes a second for this many."""
+    many: int = 1_000
+    """Unknowns from which only maps that work on whole arrays are tried: others take seconds."""
 
 
 LIMITS = SearchLimits()
@@ -94,7 +96,10 @@ def _key(steps: tuple[Step, ...]) -> Hashable:
 
 def _proposals(model: Expanded) -> Iterator[Step | Obstacle]:
     """What the maps make of a model; a map that multiplies too much out gives nothing."""
+    many = sum(variable.size for variable in model.variables) > LIMITS.many
     for each in MAPS:
+        if many and not each.large:
+            continue
         try:
             yield from each.propose(model)
         except TooLargeError:
