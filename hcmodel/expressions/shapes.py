@@ -15,7 +15,7 @@ Shape = tuple[int, ...]
 
 # Entries of a variable: each takes 8 bytes several times over. A parameter may be a sparse matrix.
 MOST_ENTRIES = 100_000_000
-MOST_SPARSE = 10**14
+MOST_SPARSE = 10**11
 
 
 def as_shape(shape: Any, what: str, most: int = MOST_ENTRIES) -> Shape:
