@@ -267,12 +267,45 @@ def hidden_bundle() -> Figure:
     return figure
 
 
+def gradient_sampling() -> Figure:
+    """The error of methods that know nothing but gradients, on a valley with a kink along its floor."""
+    figure = canvas(5.2, 3.4)
+    axes = figure.subplots()
+    for method in ("gradient-sampling", "prox-linear", "ippm-swsg"):
+        x = hc.Variable(2, name="x", start=[-1.2, 1.0])
+        kinked = hc.function(_valley, x, grad=_slope)
+        problem = hc.Problem(hc.Minimize(kinked))
+        problem.solve(method, max_calls=2000)
+        assert problem.solution is not None
+        low, seen = np.inf, []
+        for record in problem.solution.trace:
+            low = min(low, record.objective)
+            seen.append((record.points, max(low, SMALLEST)))
+        where, error = np.array(seen).T
+        axes.plot(where, error, label=method, linewidth=1.2)
+    axes.set(xlabel="points", ylabel="error", yscale="log", xscale="log")
+    axes.set_title("8 |x₁² − x₂| + (1 − x₁)² as a black box", fontsize=10)
+    axes.grid(alpha=0.3)
+    axes.legend(loc="lower left", fontsize=8)
+    return figure
+
+
+def _valley(x: FloatArray) -> float:
+    return float(8 * abs(x[0] ** 2 - x[1]) + (1 - x[0]) ** 2)
+
+
+def _slope(x: FloatArray) -> FloatArray:
+    side = 1.0 if x[0] ** 2 >= x[1] else -1.0
+    return np.array([16 * side * x[0] - 2 * (1 - x[0]), -8 * side])
+
+
 PICTURES: dict[str, Callable[[], Figure]] = {
     "auto": auto,
     "cone": cone,
     "interior-point": interior_point,
     "hidden-newton": hidden_newton,
     "hidden-bundle": hidden_bundle,
+    "gradient-sampling": gradient_sampling,
     "prox-linear": prox_linear,
 }
 
