@@ -36,9 +36,9 @@ from hcmodel.maps.map import (
     text_of,
 )
 from hcmodel.maps.ranges import affine_range, is_affine, sign_of
-from hcmodel.maps.rewriting import without
+from hcmodel.maps.rewriting import applied, without
 from hcmodel.maps.scaled_sets import ScaledSet, scaled_set
-from hcmodel.maps.scaling import Scaling, scaled_model
+from hcmodel.maps.scaling import Scaling
 from hcmodel.solvers.numerics import TINY
 
 FloatArray = NDArray[np.float64]
@@ -190,7 +190,7 @@ class Ratio(Step):
         used = [*sets] if alone is None else [*sets, alone]
         new = [t, *(each.new for each in sets.values())]
         new += [slack for each in sets.values() for slack, _ in each.slacks]
-        after = scaled_model(model, rewriting, gone=used, new=new, rows=rows)
+        after = applied(model, rewriting, gone=used, new=new, rows=map(rewriting.row, rows))
         if isinstance(after, np.ndarray):
             word = described(symbols, int(after[0]))
             return Obstacle(name, f"{word} stands beside the ratio")

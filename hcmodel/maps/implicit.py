@@ -18,8 +18,8 @@ from hcmodel.facts.definiteness import of_value
 from hcmodel.facts.expansion import Opaque
 from hcmodel.facts.polynomials import Sums
 from hcmodel.maps.expanded import Evaluation, Expanded, Row
-from hcmodel.maps.map import Map, Obstacle, Points, Step, applied, fresh_name, symbol_sums
-from hcmodel.maps.rewriting import Rewriting, substituted
+from hcmodel.maps.map import Map, Obstacle, Points, Step, fresh_name, symbol_sums
+from hcmodel.maps.rewriting import Rewriting, applied, substituted
 
 
 class Implicit(Map):

@@ -26,7 +26,8 @@ from hcmodel.facts.polynomials import Sums, added
 from hcmodel.maps.expanded import Evaluation, Expanded, Row
 from hcmodel.maps.map import Map, Obstacle, Points, Step, fresh_name, symbol_sums
 from hcmodel.maps.matrix_inequalities import slack_of
-from hcmodel.maps.replacing import Replacing, replaced_model
+from hcmodel.maps.replacing import Replacing
+from hcmodel.maps.rewriting import rewritten
 from hcmodel.solvers.numerics import DATA_ROUNDING
 
 FloatArray = NDArray[np.float64]
@@ -131,7 +132,7 @@ def _substituted(model: Expanded, variable: Variable, uses: Sequence[_Use]) -> S
         else:
             inequalities.append(found)
     rows += _bounds(symbols, variable)
-    after = replaced_model(
+    after = rewritten(
         replace(model, rows=tuple(rows)),
         rewriting,
         gone=[variable, *(each.slack for each in inequalities)],

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Hashable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Hashable, Iterator, Mapping
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,8 +12,7 @@ from numpy.typing import NDArray
 from hcmodel.expressions.leaves import Variable
 from hcmodel.facts.expansion import Opaque, Symbols
 from hcmodel.facts.polynomials import Sums
-from hcmodel.maps.expanded import Expanded, Row
-from hcmodel.maps.rewriting import Rewriting
+from hcmodel.maps.expanded import Expanded
 
 ROOT = 0.5  # the exponent of a square root
 SHOWN = 4  # the longest sum that a text shows
@@ -105,27 +104,6 @@ class Map(ABC):
     @abstractmethod
     def propose(self, model: Expanded) -> Iterator[Step | Obstacle]:
         """What the map makes of a model: steps, the likeliest first, and near misses."""
-
-
-def applied(
-    model: Expanded,
-    rewriting: Rewriting,
-    *,
-    gone: Iterable[Variable],
-    new: Iterable[Variable],
-    rows: Iterable[Row] = (),
-) -> Expanded | NDArray[np.int64]:
-    """The model rewritten, or the symbols that it still has and that were to go."""
-    objective = rewriting(model.objective)
-    old = tuple(replace(row, sums=rewriting(row.sums)) for row in model.rows)
-    every = (*old, *rows)
-    rest = [rewriting.left(each) for each in (objective, *(row.sums for row in every))]
-    left = np.unique(np.concatenate(rest))
-    if left.size:
-        return left
-    absent = set(gone)
-    variables = tuple(v for v in model.variables if v not in absent)
-    return Expanded(model.symbols, objective, every, (*variables, *new))
 
 
 def fresh_name(model: Expanded, name: str) -> str:

@@ -24,9 +24,10 @@ from numpy.typing import NDArray
 
 from hcmodel.expressions.leaves import Variable
 from hcmodel.maps.expanded import Expanded, Row
-from hcmodel.maps.map import Map, Obstacle, Points, Step, applied, described, fresh_name
+from hcmodel.maps.map import Map, Obstacle, Points, Step, described, fresh_name
 from hcmodel.maps.matrix_inequalities import Inequality, inequality
 from hcmodel.maps.product_terms import Products
+from hcmodel.maps.rewriting import applied
 from hcmodel.solvers.numerics import SUM_ROUNDING
 
 FloatArray = NDArray[np.float64]

@@ -39,7 +39,8 @@ from hcmodel.maps.map import (
     fresh_name,
     symbol_sums,
 )
-from hcmodel.maps.replacing import Replacing, replaced_model
+from hcmodel.maps.replacing import Replacing
+from hcmodel.maps.rewriting import rewritten
 
 FloatArray = NDArray[np.float64]
 Numbers = NDArray[np.int64]
@@ -312,9 +313,7 @@ class _Monotone(Step):
             if function.symbol is not None:
                 changes[function.symbol] = values[old]
         step = _Monotone(pairs, every, texts)
-        step.after = replaced_model(
-            model, Replacing(symbols, changes), gone=step.gone, new=step.new
-        )
+        step.after = rewritten(model, Replacing(symbols, changes), gone=step.gone, new=step.new)
         return step
 
     def forward(self, point: Points) -> None:

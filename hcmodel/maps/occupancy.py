@@ -29,7 +29,8 @@ from hcmodel.facts.expansion import Opaque
 from hcmodel.facts.polynomials import Sums
 from hcmodel.maps.expanded import Evaluation, Expanded, Row
 from hcmodel.maps.map import Map, Obstacle, Points, Step, described, fresh_name, symbol_sums
-from hcmodel.maps.scaling import Scaling, scaled_model
+from hcmodel.maps.rewriting import applied
+from hcmodel.maps.scaling import Scaling
 from hcmodel.solvers.numerics import DATA_ROUNDING
 
 FloatArray = NDArray[np.float64]
@@ -158,7 +159,7 @@ def _substituted(model: Expanded, policy: Variable, visits: _Visits) -> Step | O
     factored = visits.symbols[visits.symbols >= 0]
     rewriting = Scaling(symbols, products, factors, np.concatenate([own.reshape(-1), factored]))
     gone = (policy, *visits.variables)
-    after = scaled_model(model, rewriting, gone=gone, new=(new,), rows=rows)
+    after = applied(model, rewriting, gone=gone, new=(new,), rows=map(rewriting.row, rows))
     if isinstance(after, np.ndarray):
         word = described(symbols, int(after[0]))
         return Obstacle("occupancy", f"{word} stands without its visits")

@@ -19,8 +19,9 @@ from hcmodel.facts.polynomials import Sums
 from hcmodel.maps.expanded import Evaluation, Expanded
 from hcmodel.maps.fractional import linked_variables, variables_in
 from hcmodel.maps.map import Map, Obstacle, Points, Step, described, symbol_sums
+from hcmodel.maps.rewriting import applied
 from hcmodel.maps.scaled_sets import ScaledSet, scaled_set
-from hcmodel.maps.scaling import Scaling, scaled_model
+from hcmodel.maps.scaling import Scaling
 from hcmodel.solvers.numerics import TINY
 
 FloatArray = NDArray[np.float64]
@@ -113,7 +114,7 @@ def _substituted(
     rows = [row for each in sets.values() for row in each.rows]
     new = [each.new for each in sets.values()]
     new += [slack for each in sets.values() for slack, _ in each.slacks]
-    after = scaled_model(model, rewriting, gone=[*sets], new=new, rows=rows)
+    after = applied(model, rewriting, gone=[*sets], new=new, rows=map(rewriting.row, rows))
     if isinstance(after, np.ndarray):
         word = described(symbols, int(after[0]))
         return Obstacle("perspective", f"{word} stands without {scale.name}")

@@ -6,16 +6,15 @@ u⁻², and log(u²) is 2 log u. Powers of the same symbol in one product are on
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
 
-from hcmodel.expressions.leaves import Variable
 from hcmodel.facts.expansion import Opaque, Symbols, function_of
 from hcmodel.facts.polynomials import Sums, added
-from hcmodel.maps.expanded import Expanded, Row
+from hcmodel.maps.expanded import Row
 from hcmodel.maps.rewriting import Rewriting, substituted
 from hcmodel.solvers.numerics import DATA_ROUNDING
 
@@ -56,30 +55,6 @@ class Replacing(Rewriting):
         if all(new is old for new, old in zip(arguments, function.arguments, strict=True)):
             return None
         return function_of(self.symbols, function.atom, function.params, arguments, function.shape)
-
-
-def replaced_model(
-    model: Expanded,
-    rewriting: Replacing,
-    *,
-    gone: Iterable[Variable],
-    new: Iterable[Variable],
-    rows: Iterable[Row] = (),
-) -> Expanded:
-    """The model with objective and rows rewritten, without some variables and with others."""
-
-    def renewed(row: Row) -> Row:
-        factor = None if row.factor is None else rewriting(row.factor)
-        return replace(row, sums=rewriting(row.sums), factor=factor)
-
-    absent = set(gone)
-    variables = tuple(each for each in model.variables if each not in absent)
-    return Expanded(
-        model.symbols,
-        rewriting(model.objective),
-        (*(renewed(row) for row in model.rows), *rows),
-        (*variables, *new),
-    )
 
 
 def cleared(row: Row, symbol: int, symbols: Symbols) -> Row:

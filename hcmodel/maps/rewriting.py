@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
 
+from hcmodel.expressions.leaves import Variable
 from hcmodel.facts.expansion import Opaque, Symbols
 from hcmodel.facts.polynomials import ONE, Coding, Sums, added
+from hcmodel.maps.expanded import Expanded, Row
 
 
 class Rewriting:
@@ -27,6 +30,11 @@ class Rewriting:
 
     def __call__(self, sums: Sums) -> Sums:
         return self.terms(self.inside(sums))
+
+    def row(self, row: Row) -> Row:
+        """A row rewritten, and with it what it is multiplied by."""
+        factor = None if row.factor is None else self(row.factor)
+        return replace(row, sums=self(row.sums), factor=factor)
 
     def terms(self, sums: Sums) -> Sums:
         """The map's own replacement; functions are rewritten already."""
@@ -72,6 +80,39 @@ class Rewriting:
             )
             found = self._functions[function.start] = numbers, changed
         return found
+
+
+def rewritten(
+    model: Expanded,
+    rewriting: Rewriting,
+    *,
+    gone: Iterable[Variable],
+    new: Iterable[Variable],
+    rows: Iterable[Row] = (),
+) -> Expanded:
+    """The model with objective and rows rewritten; `rows` are further ones, in the new variables."""
+    absent = set(gone)
+    variables = tuple(each for each in model.variables if each not in absent)
+    return Expanded(
+        model.symbols,
+        rewriting(model.objective),
+        (*(rewriting.row(row) for row in model.rows), *rows),
+        (*variables, *new),
+    )
+
+
+def applied(
+    model: Expanded,
+    rewriting: Rewriting,
+    *,
+    gone: Iterable[Variable],
+    new: Iterable[Variable],
+    rows: Iterable[Row] = (),
+) -> Expanded | NDArray[np.int64]:
+    """The same where nothing is left that was to go; else the symbols that are."""
+    after = rewritten(model, rewriting, gone=gone, new=new, rows=rows)
+    left = np.unique(np.concatenate([rewriting.left(each) for each in after.arrays]))
+    return left if left.size else after
 
 
 def substituted(sums: Sums, changes: Mapping[int, Sums]) -> Sums:

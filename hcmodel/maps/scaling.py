@@ -12,7 +12,7 @@ is multiplied by s, which makes the perspective of a convex function convex: s·
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -22,7 +22,7 @@ from hcmodel.expressions.leaves import Variable
 from hcmodel.expressions.table import ATOMS
 from hcmodel.facts.expansion import Opaque, Symbols, is_logarithm
 from hcmodel.facts.polynomials import Sums, added
-from hcmodel.maps.expanded import Expanded, Row
+from hcmodel.maps.expanded import Row
 from hcmodel.maps.map import symbol_sums
 from hcmodel.maps.rewriting import Rewriting, substituted
 from hcmodel.solvers.numerics import DATA_ROUNDING
@@ -312,23 +312,3 @@ class Scaling(Rewriting):
                     if found:
                         return found
         return 0
-
-
-def scaled_model(
-    model: Expanded,
-    rewriting: Scaling,
-    *,
-    gone: Iterable[Variable],
-    new: Iterable[Variable],
-    rows: Iterable[Row] = (),
-) -> Expanded | Numbers:
-    """The model with all rows rewritten, or the symbols that are left and should not be."""
-    objective = rewriting(model.objective)
-    every = [rewriting.row(row) for row in (*model.rows, *rows)]
-    rest = [rewriting.left(each) for each in (objective, *(row.sums for row in every))]
-    left = np.unique(np.concatenate(rest))
-    if left.size:
-        return left
-    absent = set(gone)
-    variables = tuple(each for each in model.variables if each not in absent)
-    return Expanded(model.symbols, objective, tuple(every), (*variables, *new))

@@ -29,7 +29,8 @@ from hcmodel.facts.polynomials import ONE, Sums, stacked
 from hcmodel.maps.expanded import Expanded, Row
 from hcmodel.maps.map import Map, Obstacle, Points, Step, fresh_name, symbol_sums
 from hcmodel.maps.monotone import Function, functions_of, text_of
-from hcmodel.maps.replacing import Replacing, cleared, replaced_model
+from hcmodel.maps.replacing import Replacing, cleared
+from hcmodel.maps.rewriting import rewritten
 
 FloatArray = NDArray[np.float64]
 Numbers = NDArray[np.int64]
@@ -152,7 +153,7 @@ def _substituted(model: Expanded, quotients: Sequence[_Quotient]) -> Step:
         rows.append(Row(every - Sums.constant(1.0, coding), "==", None))
     if limits:
         rows.append(Row(stacked(limits, coding), "<=", None))
-    after = replaced_model(
+    after = rewritten(
         model,
         Replacing(symbols, changes),
         gone=[old for old, _ in pairs],

@@ -25,7 +25,8 @@ from hcmodel.facts.polynomials import Sums
 from hcmodel.maps.expanded import Evaluation, Expanded, Row, replaced
 from hcmodel.maps.gather import gathered
 from hcmodel.maps.map import Map, Obstacle, Points, Step, fresh_name, symbol_sums
-from hcmodel.maps.replacing import Replacing, replaced_model
+from hcmodel.maps.replacing import Replacing
+from hcmodel.maps.rewriting import rewritten
 from hcmodel.solvers.numerics import PRODUCT_ROUNDING
 
 FloatArray = NDArray[np.float64]
@@ -184,7 +185,7 @@ def _variables_in(model: Expanded, sums: Sums) -> set[int]:
 def _cut(model: Expanded, found: dict[int, Sums]) -> Expanded:
     """The model with x_k − φ_k replaced by x_k, which then stands for u_k."""
     changes = {symbol: _one(model, symbol) + inner for symbol, inner in found.items()}
-    return replaced_model(model, Replacing(model.symbols, changes), gone=(), new=())
+    return rewritten(model, Replacing(model.symbols, changes), gone=(), new=())
 
 
 def _one(model: Expanded, symbol: int) -> Sums:
@@ -233,7 +234,7 @@ class _Triangular(Step):
             fresh = np.ravel(symbols.of_variable(new)).tolist()
             changes |= {old: _one(model, u) for old, u in zip(numbers, fresh, strict=True)}
         # after the last pass the old entries stand for the new ones
-        after = replaced_model(
+        after = rewritten(
             cut,
             Replacing(symbols, changes),
             gone=[old for old, _ in pairs],

@@ -2,9 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 import hcmodel as hc
+from hcmodel.maps.expanded import Expanded
+from hcmodel.maps.map import symbol_sums
+from hcmodel.maps.replacing import Replacing
+from hcmodel.maps.rewriting import applied
 from hcmodel.reductions.forms import Forms
 
 
@@ -39,3 +45,19 @@ def test_functions_of_the_user_are_not_asked_by_a_search() -> None:
     problem = hc.Problem(hc.Minimize(hc.exp(x) * wrapped))
     assert Forms(problem.model).discovery.substitution is None
     assert not asked
+
+
+def test_what_a_row_is_multiplied_by_is_rewritten_too() -> None:
+    """A second map takes out a symbol that is a factor of a row after the first one."""
+    x = hc.Variable(name="x", bounds=(1, 2))
+    new = hc.Variable(name="u", bounds=(1, 2))
+    model = Expanded.of(hc.Problem(hc.Minimize(x), [x >= 1.5]).model)
+    symbols = model.symbols
+    old, u = (symbol_sums(symbols, symbols.of_variable(each)) for each in (x, new))
+    multiplied = replace(model.rows[0], sums=model.rows[0].sums.times(old), factor=old)
+    number = int(symbols.of_variable(x))
+    after = applied(
+        replace(model, rows=(multiplied,)), Replacing(symbols, {number: u}), gone=[x], new=[new]
+    )
+    assert isinstance(after, Expanded)
+    assert after.rows[0].factor.equals(u)
