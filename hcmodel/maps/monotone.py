@@ -10,8 +10,8 @@ inverse is known: exponentials, powers, logarithms, sigmoids. An interval of x i
 its ends exchanged where φ decreases, so that bounds stay bounds and nothing is lost. Entries of x that
 stand in no such function stay as they are.
 
-What has become of the model decides whether that helps: φ(x) is linear then, and where x stands
-elsewhere φ⁻¹ has to keep the proof.
+Whether this helps is for the proof to say: φ(x) becomes linear, but φ⁻¹(u) takes the place of every other
+x, and has to be convex or concave as the model needs it.
 """
 
 from __future__ import annotations
@@ -43,6 +43,9 @@ from hcmodel.maps.replacing import Replacing
 from hcmodel.maps.rewriting import rewritten
 
 FloatArray = NDArray[np.float64]
+
+# Numbers of the entries up to which a text lists them.
+LISTED = 4
 Numbers = NDArray[np.int64]
 
 
@@ -368,7 +371,7 @@ def _image(
 
 
 def text_of(symbols: Symbols, name: str, functions: Mapping[int, Function]) -> str:
-    """φ(w x + c) as people write it; letters for numbers that differ between the entries."""
+    """φ(w x + c) as people write it; letters for many numbers that differ between the entries."""
     first = next(iter(functions.values()))
     if first.symbol is None:
         return f"{name}^{round(1.0 / np.log2(float(first.inverse(np, 2.0))))}"
@@ -376,7 +379,10 @@ def text_of(symbols: Symbols, name: str, functions: Mapping[int, Function]) -> s
     assert isinstance(source, Opaque)
 
     def number(values: Sequence[float], letter: str) -> str:
-        return f"{values[0]:.6g}" if len(set(values)) == 1 else letter
+        if len(set(values)) == 1:
+            return f"{values[0]:.6g}"
+        listed = ", ".join(f"{value:.6g}" for value in values)
+        return f"[{listed}]" if len(values) <= LISTED else letter
 
     weight = number([each.weight for each in functions.values()], "w")
     shift = number([each.shift for each in functions.values()], "c")
