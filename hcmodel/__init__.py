@@ -81,6 +81,7 @@ from hcmodel.atoms import (
     transpose,
     vstack,
 )
+from hcmodel.atoms.code_map import Map
 from hcmodel.atoms.compositions import WRITTEN_OTHERWISE as _WRITTEN_OTHERWISE
 from hcmodel.errors import (
     DataError,
@@ -113,6 +114,7 @@ __all__ = [
     "Expression",
     "HCError",
     "HCWarning",
+    "Map",
     "Maximize",
     "Minimize",
     "ModelError",

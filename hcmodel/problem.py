@@ -26,7 +26,8 @@ from hcmodel.solvers.methods import find_method
 from hcmodel.solvers.result import Termination
 from hcmodel.solvers.theory.budget import budget
 from hcmodel.solvers.theory.theorems import Constants
-from hcmodel.solving.data_checks import outside_domain_message, warn_about_data
+from hcmodel.solving.conclude import user_point
+from hcmodel.solving.data_checks import check_maps, outside_domain_message, warn_about_data
 from hcmodel.solving.naming import Naming
 from hcmodel.solving.request import Callback, SolveRequest, check_constants, check_number
 from hcmodel.solving.run import run
@@ -231,6 +232,8 @@ class Problem:
         forms.refresh()
         if self.solution is None:
             warn_about_data(self.model)
+            if self.model.hidden is not None:
+                check_maps(self.model, user_point(forms, first))
         hidden = None if self._warn_if_refuted() else forms.hidden(self.source)
         return forms, hidden, first
 

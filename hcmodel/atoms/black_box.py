@@ -13,6 +13,7 @@ import numpy as np
 from hcmodel.atoms.atom import atom
 from hcmodel.atoms.autodiff import define_pullback, detached, is_traced, primitive
 from hcmodel.atoms.autodiff import xp as traced_numpy
+from hcmodel.atoms.user_code import prepared
 from hcmodel.errors import ModelError
 from hcmodel.expressions.shapes import Shape, as_shape
 
@@ -104,9 +105,12 @@ define_pullback(_jacobian, _jacobian_vjp)
 def _prepare(name: str, shapes: Sequence[Shape], params: dict[str, Any]) -> dict[str, Any]:
     if not callable(params["callable"]):
         raise ModelError(f"hc.function takes a callable first, not {params['callable']!r}")
-    if params["grad"] is not None and not callable(params["grad"]):
-        raise ModelError("grad of hc.function is a callable that takes the same arguments")
-    return {**params, "shape": as_shape(params["shape"], "hc.function")}
+    grad = params["grad"]
+    if grad is not None and not (callable(grad) or isinstance(grad, str)):
+        raise ModelError(
+            "grad of hc.function is a callable that takes the same arguments, or the name of a scheme"
+        )
+    return {**prepared(params), "shape": as_shape(params["shape"], "hc.function")}
 
 
 @atom(
@@ -115,12 +119,22 @@ def _prepare(name: str, shapes: Sequence[Shape], params: dict[str, Any]) -> dict
     leading="callable",
     black_box=True,
 )
-def function(xp: Any, *arrays: Any, callable: Any, shape: Any = (), grad: Any = None) -> Any:
+def function(
+    xp: Any,
+    *arrays: Any,
+    callable: Any,
+    shape: Any = (),
+    grad: Any = None,
+    executor: Any = None,
+    cache: Any = None,
+) -> Any:
     """Any Python callable of arrays, with a value of the given shape.
 
     Written with autograd.numpy it needs nothing else. With `grad(*args)` it may be any code: grad
     returns, for each argument, the derivatives as an array of shape `shape + argument.shape` (the
-    array itself if there is one argument). The callable must be pure: same arguments, same value.
+    array itself if there is one argument). grad="2-point", "3-point" or "complex-step" takes differences,
+    whose calls an `executor` (anything with `submit`) may spread. `cache` names a file in which all
+    evaluations are kept. The callable must be pure: same arguments, same value.
     """
     if grad is not None:
         return _opaque(callable, grad, shape, *arrays)

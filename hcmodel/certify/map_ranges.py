@@ -15,6 +15,7 @@ import numpy as np
 import scipy
 from numpy.typing import NDArray
 
+from hcmodel.atoms.code_map import map_of
 from hcmodel.atoms.rules import Dependence
 from hcmodel.expressions.graph import topological_order
 from hcmodel.expressions.leaves import Apply, Expression, Variable
@@ -52,6 +53,9 @@ def _range(part: Expression, facts: Facts, kinds: Kinds) -> Range:
     if isinstance(part, Variable):
         return Range(part.set.storing(), part.set.domain())
     whole = scipy.sparse.csr_array(scipy.sparse.eye_array(part.size))
+    code = map_of(part)
+    if code is not None:
+        return Range(whole, Box(*code.bounds(part.size)))
     low, high = _interval(part, facts)
     box = Box(low, high)
     weighted = np.ravel(kinds) == WEIGHTED

@@ -7,16 +7,17 @@ two change the vector that methods see; under a map methods take steps in x that
 from __future__ import annotations
 
 import functools
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
+from hcmodel.atoms.code_map import map_of
 from hcmodel.engines.engine import CompiledStack
 from hcmodel.engines.registry import AUTO, compile_stack
 from hcmodel.expressions.layout import Layout
-from hcmodel.expressions.leaves import Expression, Variable
+from hcmodel.expressions.leaves import Apply, Expression, Variable
 from hcmodel.expressions.model import Model
 from hcmodel.maps.declared import complete
 from hcmodel.maps.separable import LOG, plain_entries
@@ -149,7 +150,11 @@ class Smooth(Reduction[Model, SmoothProgram]):
         compiled = compiler.stack(canonical.roots, canonical.layout, entries)
         if hidden is not None:
             geometry = MapCoordinates(
-                compiled, canonical.domain, _bending(entries, model), _curved(entries, model)
+                compiled,
+                canonical.domain,
+                _bending(entries, model),
+                _curved(entries, model),
+                explicit=_explicit_inverse(entries, canonical.layout),
             )
             program = SmoothProgram(
                 canonical, compiled, compiled, canonical.domain, geometry, entries
@@ -203,6 +208,37 @@ class Smooth(Reduction[Model, SmoothProgram]):
     def by_constraint(self, multipliers: FloatArray) -> Duals:
         """Multipliers of the constraints, from those of the rows."""
         return self.after.canonical.duals(multipliers)
+
+
+def _explicit_inverse(
+    entries: Sequence[Expression], layout: Layout
+) -> Callable[[FloatArray], FloatArray] | None:
+    """The inverse of maps that are code with one, beside variables that are their own coordinates."""
+    maps = [map_of(entry) for entry in entries]
+    known = [
+        (code is not None and code.inverse is not None) or isinstance(entry, Variable)
+        for code, entry in zip(maps, entries, strict=True)
+    ]
+    boxes = all(variable.set.is_box for variable in layout.variables)
+    if not (all(known) and any(code is not None for code in maps) and boxes):
+        return None
+
+    def inverse(u: FloatArray) -> FloatArray:
+        x, start = np.full(layout.size, np.nan), 0
+        for code, entry in zip(maps, entries, strict=True):
+            own = u[start : start + entry.size]
+            start += entry.size
+            if code is None:
+                assert isinstance(entry, Variable)
+                x[layout.slice(entry)] = own
+                continue
+            assert isinstance(entry, Apply)
+            for variable, part in zip(entry.args, code.inverted(own), strict=True):
+                assert isinstance(variable, Variable)
+                x[layout.slice(variable)] = np.ravel(part)
+        return x
+
+    return inverse
 
 
 def _bending(entries: Sequence[Expression], model: Model) -> NDArray[np.bool_]:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import functools
 from collections import OrderedDict
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -72,7 +73,7 @@ class MapCoordinates:
 
     `bending` marks entries of x whose bounds are curved in u: they do not enter the model, and a step
     that crosses them is cut short by the search. `curved` are matrices whose cone is: what the cone takes
-    up of ∇L is its multiplier Λ, and B is that of L − Λ·P(u).
+    up of ∇L is its multiplier Λ, and B is that of L − Λ·P(u). `explicit` is the inverse, where known.
     """
 
     stack: Stack
@@ -80,6 +81,7 @@ class MapCoordinates:
     bending: NDArray[np.bool_]
     curved: tuple[slice, ...] = ()
     selection: scipy.sparse.csr_array | None = None
+    explicit: Callable[[FloatArray], FloatArray] | None = field(default=None, repr=False)
     _memo: _Memo = field(default_factory=lambda: _Memo(KEPT), compare=False, repr=False)
     _tangents: _Memo = field(
         default_factory=lambda: _Memo(KEPT), init=False, compare=False, repr=False
@@ -150,7 +152,11 @@ class MapCoordinates:
     def inverse(
         self, image: FloatArray, start: FloatArray, *, thorough: bool = True
     ) -> FloatArray | None:
-        """By Newton's method from the start, or along the way from its image where that fails."""
+        """By an inverse that is known, or by Newton's method, also along the way from the start."""
+        if self.explicit is not None and image.size == start.size:
+            with np.errstate(all="ignore"):
+                known = self.explicit(image)
+            return known if np.isfinite(known).all() else None
         found = newton(self._target(image, start), start, SEARCH if thorough else ATTEMPT)
         if found is not None or not thorough:
             return found
