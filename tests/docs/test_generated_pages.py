@@ -8,6 +8,8 @@ from pathlib import Path
 
 import pytest
 
+import hcmodel as hc
+
 DOCS = Path(__file__).parents[2] / "docs"
 GENERATORS = ("generate_atoms", "generate_coordinates", "generate_methods")
 
@@ -36,7 +38,22 @@ def test_links_between_pages_lead_somewhere(page):
     assert {target for target in linked if not (DOCS / target).exists()} == set()
 
 
-def test_the_index_names_every_page():
-    index = (DOCS / "index.md").read_text(encoding="utf-8")
-    pages = {page.name for page in DOCS.glob("*.md")} - {"index.md"}
-    assert {page for page in pages if f"({page})" not in index} == set()
+def toctrees(page):
+    """The pages that the lists of a page name, for the navigation of the site."""
+    text = (DOCS / page).read_text(encoding="utf-8")
+    bodies = re.findall(r"^```\{toctree\}\n(.*?)^```", text, re.MULTILINE | re.DOTALL)
+    lines = [line.strip() for body in bodies for line in body.splitlines()]
+    return [line for line in lines if line and not line.startswith(":")]
+
+
+def test_the_navigation_names_every_page_once():
+    named = [entry for page in sorted(DOCS.glob("*.md")) for entry in toctrees(page)]
+    pages = {page.stem for page in DOCS.glob("*.md")} - {"index"}
+    assert len(named) == len(set(named))
+    assert {entry for entry in named if "/" not in entry} == pages
+
+
+def test_the_api_pages_name_everything_public():
+    text = "".join(page.read_text(encoding="utf-8") for page in DOCS.glob("api-*.md"))
+    shown = set(re.findall(r"^\.\. auto\w+:: (\w+)$", text, re.MULTILINE))
+    assert set(hc.__all__) - shown == {"__version__"}
