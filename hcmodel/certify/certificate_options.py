@@ -47,6 +47,10 @@ class SearchOptions:
     refined: int = 200  # a Newton step there takes milliseconds
     # Newton steps on the Lagrangian alone.
     rounds: int = 3  # certificates
+    # Weights of rows that contradict each other are rounded to multiples of 1/denominator of the largest,
+    # where they are that close to one.
+    denominator: float = 2520.0  # the least common multiple of 1, …, 10
+    simple: float = 1e-6  # what Clarabel's infeasibility weights are worth: regulators of the tests
     # The widths within which rows count as active when multipliers are fitted.
     active: tuple[float, ...] = (
         1e-9,

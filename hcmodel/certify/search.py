@@ -261,7 +261,7 @@ class Search:
         signs = np.where(np.arange(here.rows.size) < here.inequalities, 1.0, np.sign(here.rows))
         pool = [np.asarray(here.violations > 0, dtype=float) * signs]
         if weights is not None:
-            pool.append(np.abs(weights) * signs)
+            pool += [np.abs(weights) * signs, *_simple_weights(weights, here.inequalities)]
         for _ in range(SEARCH.rounds):
             repairing = repair_weights(self.form, here)
             pool += [] if repairing is None else [repairing]
@@ -314,3 +314,21 @@ class Search:
         domain, point = self.form.domain, evaluation.point
         noise = np.random.default_rng(1).uniform(-SEARCH.off_kinks, SEARCH.off_kinks, point.size)
         return self.oracle.at(domain.project(point + noise * domain.metric(point)))
+
+
+def _simple_weights(weights: FloatArray, inequalities: int) -> list[FloatArray]:
+    """The weights as simple fractions of the largest, with their own signs and with the others.
+
+    Over an unbounded set only a slope of exactly 0 proves anything, and what a backend returns has it but
+    for rounding. Data that make rows contradict each other exactly do so with simple weights.
+    """
+    largest = float(np.max(np.abs(weights), initial=0.0))
+    if not 0.0 < largest < np.inf:
+        return []
+    shares = weights / largest
+    multiples = np.rint(shares * SEARCH.denominator) / SEARCH.denominator
+    simple = np.where(np.abs(multiples - shares) <= SEARCH.simple, multiples, shares)
+    return [
+        np.concatenate([np.maximum(each[:inequalities], 0.0), each[inequalities:]])
+        for each in (simple, -simple)
+    ]

@@ -235,16 +235,31 @@ def test_a_decentralised_gain_is_a_near_miss() -> None:
     assert discovery.near_misses == ("product map: K[1, 2] is not affine in (P, K @ P)",)
 
 
-def test_a_plant_that_no_gain_stabilises_is_infeasible() -> None:
-    """The second state grows whatever the input does, which acts on the first."""
-    P = hc.Variable((2, 2), name="P", PSD=(1e-4, 1e4))
-    K = hc.Variable((1, 2), name="K")
-    plant, inputs = np.array([[0.0, 1.0], [0.0, 1.0]]), np.array([[1.0], [0.0]])
+UNSTABILISABLE: dict[str, tuple[list[list[float]], list[list[float]]]] = {
+    "a state that no input reaches": ([[0.0, 1.0], [0.0, 1.0]], [[1.0], [0.0]]),
+    "two inputs that do the same": ([[1.0, 0.0], [0.0, -1.0]], [[0.0, 0.0], [1.0, 1.0]]),
+    "an input and a multiple of it": ([[1.0, 0.0], [0.0, -1.0]], [[0.0, 0.0], [1.0, 2.0]]),
+    "a difference that no input reaches": (
+        [[1.0, 0.0, 0.0], [0.0, 1.0, 0.0], [0.0, 0.0, -1.0]],
+        [[1.0, 2.0], [1.0, 2.0], [0.0, 0.0]],
+    ),
+}
+
+
+@pytest.mark.parametrize("name", UNSTABILISABLE)
+def test_a_plant_that_no_gain_stabilises_is_infeasible(name: str) -> None:
+    """Certified although K has no bounds, so that only weights of exactly no slope prove it."""
+    plant, inputs = (np.array(each) for each in UNSTABILISABLE[name])
+    states = len(plant)
+    P = hc.Variable((states, states), name="P", PSD=(1e-3, 1e3))
+    K = hc.Variable((inputs.shape[1], states), name="K")
     closed = plant + inputs @ K
-    rows = [closed @ P + P @ closed.T + np.eye(2) == 0]
+    rows = [(closed @ P + P @ closed.T + np.eye(states) == 0).named("lyapunov")]
     problem = hc.Problem(hc.Minimize(hc.trace(P)), rows)
     problem.solve()
     assert problem.status == "infeasible"
+    assert problem.solution.method.startswith("auto: cone")
+    assert "the set of P" in problem.solution.conflict
 
 
 NOT_MEMBERS: dict[str, Callable[[Any, Any], Model]] = {
