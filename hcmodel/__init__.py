@@ -176,6 +176,7 @@ __all__ = [
     "outer",
     "parse",
     "pf_eigenvalue",
+    "plot",
     "pnorm",
     "power",
     "prod",
@@ -226,6 +227,8 @@ _deprecation.install()
 
 
 def __getattr__(name: str) -> _Any:
+    if name == "plot":  # a public module that stands with what it draws with
+        return _importlib.import_module("hcmodel.report.plot")
     if name in _LAZY:
         return _importlib.import_module(f"hcmodel.{name}")
     if name in _MODULES:

@@ -37,6 +37,7 @@ from hcmodel.solving.strategy import describe, stages
 
 if TYPE_CHECKING:
     from hcmodel.analysis.analyze import Analysis
+    from hcmodel.analysis.landscape import Landscape
     from hcmodel.solving.problem_data import ProblemData
 
 FloatArray = NDArray[np.float64]
@@ -334,6 +335,19 @@ class Problem:
         from hcmodel.solving.problem_data import ProblemData
 
         return ProblemData.of(self.forms())
+
+    def landscape(self, *, points: int = 120, method: str | None = None) -> Landscape:
+        """Objective, rows and hidden coordinates on a grid, for models of two unknowns.
+
+        `hc.plot.landscape` draws it. The model is solved first if it was not.
+        """
+        from hcmodel.analysis.landscape import survey
+
+        if self.solution is None:
+            self.solve()
+        assert self.solution is not None
+        forms = self.forms()
+        return survey(forms, self.solution, start_point(forms, None, False), points, method)
 
     def to_hc(self) -> str:
         """The model as text in the `.hc` language, which loads back to an equal problem.

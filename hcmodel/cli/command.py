@@ -25,7 +25,7 @@ from hcmodel.cli import INTERRUPTED
 from hcmodel.cli.output_files import check_target, printable, replaced, write_text
 from hcmodel.errors import HCError, HCWarning
 from hcmodel.frontend.input_files import check_file
-from hcmodel.report.plot import require_matplotlib
+from hcmodel.report.canvas import require_matplotlib
 from hcmodel.solvers.result import Termination
 from hcmodel.solving.judge import Status
 from hcmodel.solving.naming import Naming

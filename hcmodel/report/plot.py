@@ -1,47 +1,36 @@
-"""Convergence pictures; matplotlib is imported only here and comes with the extra `plot`."""
+"""Pictures, as `hc.plot`: `convergence`, `compare`, `landscape`. They need the extra `plot`.
+
+matplotlib is imported when a picture is drawn, not before.
+"""
 
 from __future__ import annotations
 
-from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
-from hcmodel.errors import SolverError
+from hcmodel.report.canvas import require_matplotlib
+from hcmodel.report.convergence import compare, convergence
+from hcmodel.report.landscape_figure import landscape_figure
 
 if TYPE_CHECKING:
-    from hcmodel.solving.solution import Solution
+    from hcmodel.problem import Problem
+
+__all__ = ["compare", "convergence", "landscape"]
 
 
-def require_matplotlib() -> None:
-    """Raise where there is no matplotlib, before work is done for a picture."""
-    if find_spec("matplotlib") is None:
-        raise SolverError("plots need matplotlib: pip install 'hcmodel[plot]'")
+def landscape(
+    problem: Problem,
+    path: Any = None,
+    *,
+    ax: Any = None,
+    points: int = 120,
+    method: str | None = None,
+) -> Any:
+    """A model of two unknowns: level sets, feasible set and iterates, in X and beside it in U.
 
-
-def convergence_figure(solution: Solution, path: str | None = None) -> Any:
-    """Objective (left) and violation (right) against oracle calls."""
+    The model is solved first if it was not. The iterates are those of `method`, by default
+    `hidden-newton`, or `prox-linear` where no hidden coordinates are known. `points` is the number of
+    grid points along an axis, `path` a file to write, `ax` one axes for X or two for X and U. Returns
+    the figure.
+    """
     require_matplotlib()
-    from matplotlib.backends.backend_agg import FigureCanvasAgg
-    from matplotlib.figure import Figure
-
-    calls = np.array([record.calls for record in solution.trace])
-    objective = np.array([record.objective for record in solution.trace])
-    violation = np.array([record.violation for record in solution.trace])
-    figure = Figure(figsize=(9, 3.6), layout="constrained")
-    FigureCanvasAgg(figure)
-    left, right = figure.subplots(1, 2)
-    left.plot(calls, objective, marker=".", color="tab:blue")
-    left.set(xlabel="oracle calls", ylabel="objective", title="objective")
-    floor = 1e-16
-    right.semilogy(calls, np.maximum(violation, floor), marker=".", color="tab:red")
-    right.set(xlabel="oracle calls", ylabel="largest violation", title="violation")
-    for axes in (left, right):
-        axes.grid(alpha=0.3)
-    figure.suptitle(f"{solution.method}: {solution.status.value}")
-    if path is not None:
-        try:
-            figure.savefig(path, dpi=150)
-        except ValueError as error:  # matplotlib knows the format by the name's ending
-            raise SolverError(f"{path}: {error}") from None
-    return figure
+    return landscape_figure(problem.landscape(points=points, method=method), path, ax=ax)

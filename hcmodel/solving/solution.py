@@ -74,11 +74,15 @@ class Solution:
 
         return solution_html(self)
 
-    def plot(self, path: str | None = None) -> Any:
-        """Objective and violation against oracle calls, as a matplotlib figure (extra `plot`)."""
-        from hcmodel.report.plot import convergence_figure
+    def plot(self, path: Any = None, *, ax: Any = None) -> Any:
+        """The run: objective, distance to the certified value on a log scale, violation (extra `plot`).
 
-        return convergence_figure(self, path)
+        `path` is a file to write, `ax` one matplotlib axes for the distance or three for all. Returns
+        the figure.
+        """
+        from hcmodel.report.convergence import convergence
+
+        return convergence(self, path, ax=ax)
 
     def to_json(self, model: str | None = None) -> dict[str, Any]:
         """A dict of plain numbers and lists, ready for `json.dumps`."""

@@ -1,0 +1,34 @@
+"""Draw the pictures of `docs/pictures.md` with `hc.plot`.
+
+`python docs/generate_plot_pictures.py` writes `docs/pictures/landscape.png`, `run.png` and
+`compare.png`. Needs matplotlib, from the extra `plot`. Run by hand.
+"""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+DOCS = Path(__file__).resolve().parent
+sys.path.insert(0, str(DOCS.parent))
+
+import hcmodel as hc  # noqa: E402
+
+PICTURES = DOCS / "pictures"
+
+
+def main() -> None:
+    problem = hc.load(DOCS.parent / "examples" / "tank.hc")
+    problem.variables[0].start = [0.5, 0.5]  # a longer way than that of the file
+    hc.plot.landscape(problem, PICTURES / "landscape.png")
+    runs = []
+    for method in ("hidden-newton", "prox-linear", "sbl-adals", "ippm-acgd"):
+        problem.solve(method)
+        assert problem.solution is not None
+        runs.append(problem.solution)
+    runs[2].plot(PICTURES / "run.png")
+    hc.plot.compare(runs, PICTURES / "compare.png")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,68 @@
+"""What all pictures share: matplotlib, which comes with the extra `plot`, colours, files.
+
+Figures are made without pyplot, so that they work without a display and leave no global state. Colours
+are those of Okabe and Ito (2008), which people with any colour vision tell apart.
+"""
+
+from __future__ import annotations
+
+from importlib.util import find_spec
+from typing import Any
+
+from hcmodel.errors import SolverError
+
+BLUE, VERMILLION, GREEN, ORANGE = "#0072B2", "#D55E00", "#009E73", "#E69F00"
+PURPLE, SKY, BLACK, GREY = "#CC79A7", "#56B4E9", "#000000", "#777777"
+CYCLE = (BLUE, VERMILLION, GREEN, PURPLE, ORANGE, SKY, BLACK)
+# Dots per inch of files: twice what screens show at the size of the figure.
+RESOLUTION = 200
+# Ranges with fewer than two powers of ten get labels in between.
+SHORT_RANGE = 100.0
+
+
+def require_matplotlib() -> None:
+    """Raise where there is no matplotlib, before work is done for a picture."""
+    if find_spec("matplotlib") is None:
+        raise SolverError("plots need matplotlib: pip install 'hcmodel[plot]'")
+
+
+def new_figure(width: float, height: float) -> Any:
+    """An empty figure of this size in inches."""
+    require_matplotlib()
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(width, height), layout="constrained")
+    FigureCanvasAgg(figure)
+    return figure
+
+
+def saved(figure: Any, path: Any) -> Any:
+    """The figure, written to a file where a path is given; its ending names the format."""
+    if path is not None:
+        try:
+            figure.savefig(path, dpi=RESOLUTION)
+        except ValueError as error:  # matplotlib knows the format by the name's ending
+            raise SolverError(f"{path}: {error}") from None
+    return figure
+
+
+def plain_frame(axes: Any) -> None:
+    """A light grid, and no frame at the top and at the right."""
+    axes.grid(alpha=0.25, linewidth=0.6)
+    axes.set_axisbelow(True)
+    for side in ("top", "right"):
+        axes.spines[side].set_visible(False)
+
+
+def log_scale(axes: Any) -> None:
+    """A logarithmic y axis whose labels do not touch, and which has labels for short ranges too."""
+    from matplotlib.ticker import LogFormatterSciNotation, LogLocator, NullFormatter
+
+    axes.set_yscale("log")
+    low, high = axes.get_ylim()
+    short = high < SHORT_RANGE * low
+    axes.yaxis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0) if short else (1.0,), numticks=6))
+    if short:
+        axes.yaxis.set_major_formatter(LogFormatterSciNotation(labelOnlyBase=False))
+    axes.yaxis.set_minor_formatter(NullFormatter())
