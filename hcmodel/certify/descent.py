@@ -113,6 +113,14 @@ def falling_path(
     return found
 
 
+def runs_away(form: Form, evaluation: Evaluation) -> bool:
+    """Whether a point is far out in an entry that no bound holds: perhaps nothing attains its value."""
+    point = evaluation.point
+    lower, upper = form.domain.entry_bounds()
+    free = np.where(point > 0, ~np.isfinite(upper), ~np.isfinite(lower))
+    return bool((free & (np.abs(point) >= RULES.large)).any())
+
+
 @dataclass(frozen=True)
 class _Way:
     """The points of a path in order. Those that approach an edge never reach it."""

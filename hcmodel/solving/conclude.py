@@ -133,7 +133,8 @@ def _message(status: Status, evidence: Evidence, forms: Forms, *, proven: bool) 
     """
     if status is Status.OPTIMAL:
         declared = evidence.bound is not None and not evidence.proven
-        return DECLARED if declared else CERTIFIED
+        far = "" if evidence.descent is None else _path_in_words(evidence.descent, forms)
+        return (DECLARED if declared else CERTIFIED) + far
     if status is Status.INFEASIBLE:
         return IMPOSSIBLE
     reason = evidence.termination.value

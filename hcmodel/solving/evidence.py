@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hcmodel.certify.conflicts import irreducible_conflict
-from hcmodel.certify.descent import Descent, Run, falling_path
+from hcmodel.certify.descent import Descent, Run, falling_path, runs_away
 from hcmodel.certify.hulls import is_hull_stationary
 from hcmodel.certify.lower_bound import (
     LowerBound,
@@ -158,24 +158,14 @@ def gather(
     expensive = hidden is not None and hidden.map_geometry is not None and late
     if hidden is not None and evaluation.finite and not expensive:
         bound = _bound(hidden, outcome, evaluation, pair, request, certifier)
-    conflict = None
     violation = evaluation.violation_in_units(forms.written.domain.metric(evaluation.point))
     violated = violation > tolerance
-    if hidden is not None and violated and result.termination not in LIMITS:
-        conflict = _conflict(forms, hidden, outcome)
-    parts: tuple[Origin | BoundOrigin, ...] | None = None
-    if hidden is not None and conflict is not None:
-        parts = irreducible_conflict(hidden, request.deadline)
-    elif violated and forms.bounds.contradiction():
-        # two bounds contradict each other, whatever the other functions are
-        parts = forms.bounds.contradiction()
-        nothing = np.zeros(0)
-        conflict = LowerBound(np.inf, (), 0, evaluation.point, nothing)
+    conflict, parts = None, None
+    if violated:
+        conflict, parts = _contradiction(forms, hidden, outcome, evaluation, request)
     domination = None
-    as_written = not lifted.chain.adds_variables and not lifted.stack.kinked
-    constants = request.given_constants
-    if bound is None and constants is not None and as_written and stationary:
-        domination = gradient_domination(smooth, lifted.domain, multipliers, constants)
+    if bound is None and stationary:
+        domination = _domination(pair, request)
     found_gap = domination if bound is None else evaluation.objective - bound.value
     shown = found_gap is not None and found_gap <= gap_allowed(smooth.objective, tolerance)
     descent, better = None, None
@@ -189,6 +179,8 @@ def gather(
             and not (descent is not None and _is_lower(descent.lowest, evaluation, tolerance))
             and not _promises_more(hidden, pair, tolerance)
         )
+    elif shown and not violated and not late:
+        descent = _unattained(forms, outcome, evaluation, tolerance)
     elif late and not shown:
         stationary = False
     return Evidence(
@@ -251,6 +243,43 @@ def _descent(
         tolerance,
         gap_allowed(evaluation.objective, tolerance),
     )
+
+
+def _contradiction(
+    forms: Forms,
+    hidden: Form | None,
+    outcome: Outcome,
+    evaluation: Evaluation,
+    request: SolveRequest,
+) -> tuple[LowerBound | None, tuple[Origin | BoundOrigin, ...] | None]:
+    """A proof that no point satisfies the rows, and the rows and bounds that it cannot do without."""
+    if hidden is not None and outcome.result.termination not in LIMITS:
+        conflict = _conflict(forms, hidden, outcome)
+        if conflict is not None:
+            return conflict, irreducible_conflict(hidden, request.deadline)
+    bounds = forms.bounds.contradiction()
+    if not bounds:
+        return None, None
+    # two bounds contradict each other, whatever the other functions are
+    return LowerBound(np.inf, (), 0, evaluation.point, np.zeros(0)), bounds
+
+
+def _unattained(
+    forms: Forms, outcome: Outcome, evaluation: Evaluation, tolerance: float
+) -> Descent | None:
+    """A path to better points than one that is shown to be optimal within the tolerance."""
+    if not runs_away(forms.written, evaluation):
+        return None
+    path = _descent(forms, outcome, evaluation, tolerance)
+    return None if path is None or path.endless else path
+
+
+def _domination(pair: _Pair, request: SolveRequest) -> float | None:
+    """A bound of the gap from constants of the user, for models as written."""
+    form, constants = pair.form, request.given_constants
+    if constants is None or form.chain.adds_variables or form.stack.kinked:
+        return None
+    return gradient_domination(pair.evaluation, form.domain, pair.multipliers, constants)
 
 
 def _better(

@@ -208,6 +208,26 @@ def test_an_infimum_that_is_not_attained_is_said_in_words(
     assert message.endswith(f"along {names}; give these variables bounds")
 
 
+def test_a_value_within_the_tolerance_of_an_infimum_is_said_to_be_attained_nowhere() -> None:
+    """The bound 1/2 is certified; the point that comes so near is far out, and no other has it."""
+    x = hc.Variable(name="x", nonneg=True)
+    problem = hc.Problem(hc.Minimize((x + 3) / (2 * x + 1)))
+    problem.solve()
+    assert problem.solution is not None
+    assert problem.status == "optimal"
+    assert "no point attains the best value" in problem.solution.message
+    assert problem.solution.message.endswith("along x -> inf; give these variables bounds")
+
+
+def test_a_minimum_far_out_is_not_called_an_infimum() -> None:
+    x = hc.Variable(name="x", nonneg=True)
+    problem = hc.Problem(hc.Minimize(hc.square(x / 1e8 - 1) + 1))
+    problem.solve()
+    assert problem.solution is not None
+    assert problem.status == "optimal"
+    assert "attains" not in problem.solution.message
+
+
 def test_a_point_on_the_way_within_bounds_has_no_path_to_infinity() -> None:
     x = hc.Variable(name="x", bounds=(0.5, 3), start=2)
     problem = hc.Problem(hc.Minimize(hc.sin(x)))
