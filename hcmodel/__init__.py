@@ -207,7 +207,7 @@ __all__ = [
 # Packages and modules that are imported when they are first used.
 _LAZY = (
     *("analysis", "certify", "cli", "engines", "facts", "frontend", "grammar", "maps", "problem"),
-    *("proof", "reductions", "report", "solvers", "solving", "testing"),
+    *("proof", "reductions", "report", "solvers", "solving", "studies", "testing"),
 )
 # Where names are defined that a model can be written without: they are imported when first used.
 _MODULES = {

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from hcmodel.engines.engine import CompiledStack
 from hcmodel.engines.registry import AUTO, check_name
 from hcmodel.errors import HCError, HCWarning, ModelError, SolverError
+from hcmodel.expressions.by_name import ByName
 from hcmodel.expressions.leaves import Constraint, Expression, Parameter, Variable
 from hcmodel.expressions.model import Maximize, Minimize, Model
 from hcmodel.expressions.sparse_data import fingerprint
@@ -28,7 +29,7 @@ from hcmodel.solvers.theory.budget import budget
 from hcmodel.solvers.theory.theorems import Constants
 from hcmodel.solving.conclude import user_point
 from hcmodel.solving.data_checks import check_maps, outside_domain_message, warn_about_data
-from hcmodel.solving.naming import Naming
+from hcmodel.solving.naming import Naming, find_named
 from hcmodel.solving.request import Callback, SolveRequest, check_constants, check_number
 from hcmodel.solving.run import run
 from hcmodel.solving.solution import Solution
@@ -39,6 +40,7 @@ if TYPE_CHECKING:
     from hcmodel.analysis.analyze import Analysis
     from hcmodel.analysis.landscape import Landscape
     from hcmodel.solving.problem_data import ProblemData
+    from hcmodel.studies.sweep_table import SweepTable
 
 FloatArray = NDArray[np.float64]
 
@@ -98,12 +100,18 @@ class Problem:
         return self.model.source
 
     @property
-    def variables(self) -> tuple[Variable, ...]:
-        return self.model.variables
+    def variables(self) -> ByName[Variable]:
+        """The variables in order of appearance; `problem.variables["x"]` is the one named x."""
+        return ByName(self.model.variables, "variable")
 
     @property
-    def parameters(self) -> tuple[Parameter, ...]:
-        return self.model.parameters
+    def parameters(self) -> ByName[Parameter]:
+        """The parameters; `problem.parameters["cap"].value = 3` sets the one named cap."""
+        return ByName(self.model.parameters, "parameter")
+
+    def __getitem__(self, name: str) -> Variable | Parameter | Constraint:
+        """The variable, parameter or constraint with this name."""
+        return find_named(self.model, name)
 
     @property
     def status(self) -> str | None:
@@ -325,6 +333,41 @@ class Problem:
         except ValueError as error:
             raise ModelError(str(error)) from None
         return promise.calls
+
+    def sweep(
+        self,
+        grid: Any,
+        executor: Any = None,
+        warm_start: bool = True,
+        progress: bool = True,
+        *,
+        starts: int = 0,
+        seed: int = 0,
+        chunk: int | None = None,
+        file: str | Path | None = None,
+        resume: bool = False,
+        method: str = "auto",
+        tol: float = 1e-6,
+        max_calls: int | None = None,
+        time_limit: float | None = None,
+        engine: str = AUTO,
+        options: Any = None,
+    ) -> SweepTable:
+        """Solve for every point of a grid `{parameter: values}`, or of a list of scenarios.
+
+        Keys are parameters or their names; a variable as a key gives starts, and `starts=20` solves each
+        point from 20 random ones. `executor` is anything with `submit`, or a number of processes. A point
+        that fails is a row with its error. `file` keeps the rows as they arrive, and `resume=True` solves
+        only those that it lacks. The problem itself stays as it is.
+        """
+        from hcmodel.studies.sweep import SweepRequest, sweep
+
+        solve = {"method": method, "tol": tol, "max_calls": max_calls, "time_limit": time_limit}
+        solve |= {"engine": check_name(engine), "options": options}
+        request = SweepRequest(
+            executor, warm_start, progress, starts, seed, chunk, file, resume, solve
+        )
+        return sweep(self, grid, request)
 
     def get_problem_data(self) -> ProblemData:
         """The cone program of a proven model in its hidden coordinates, as CVXPY hands out its own.

@@ -13,6 +13,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from hcmodel.errors import ModelError
+from hcmodel.expressions.by_name import UnknownNameError, unknown_name
+from hcmodel.expressions.leaves import Constraint, Parameter, Variable
 from hcmodel.expressions.model import Model
 from hcmodel.reductions.reduction import BoundOrigin, Origin
 
@@ -59,6 +62,26 @@ class Naming:
     def dual(self, position: int, dual: FloatArray) -> FloatArray:
         """The dual of a constraint over the whole index ranges of its family."""
         return spread(self.constraints[position], dual, self.families)
+
+
+def find_named(model: Model, name: str) -> Variable | Parameter | Constraint:
+    """The variable, parameter or constraint with a name; unnamed constraints are c1, c2, …"""
+    names = Naming.of(model).constraints
+    leaves: list[Any] = [*model.variables, *model.parameters]
+    known = [(leaf.name, leaf) for leaf in leaves]
+    known += zip(names, model.constraints, strict=True)
+    found = [each for own, each in known if own == name]
+    if len(found) > 1:
+        raise ModelError(
+            f"'{name}' names {len(found)} things in this problem; use problem.variables, "
+            "problem.parameters or problem.constraints"
+        )
+    if not found:
+        raise UnknownNameError(
+            unknown_name(name, "variable, parameter or constraint", [own for own, _ in known])
+        )
+    answer: Variable | Parameter | Constraint = found[0]
+    return answer
 
 
 def _automatic(position: int, taken: set[str | None]) -> str:

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from hcmodel.expressions.by_name import UnknownNameError, unknown_name
 from hcmodel.solvers.oracle import OracleCalls
 from hcmodel.solvers.result import Record, Termination
 from hcmodel.solving.judge import Status
@@ -63,6 +64,15 @@ class Solution:
     conflict: tuple[str, ...] = ()
     cause: BaseException | None = None
     """The exception of a function or of the callback that ended the solve."""
+
+    def __getitem__(self, name: str) -> FloatArray:
+        """The value of a variable; duals are `solution.duals["name"]`."""
+        if name in self.point:
+            return self.point[name]
+        message = unknown_name(name, "variable", self.point)
+        if name in self.duals:
+            message = f"'{name}' is a constraint; its multiplier is solution.duals['{name}']"
+        raise UnknownNameError(message)
 
     def __str__(self) -> str:
         from hcmodel.report.text import solution_text
