@@ -12,7 +12,7 @@ import numpy as np
 
 from hcmodel.errors import ModelError, SolverError
 from hcmodel.report.json import plain
-from hcmodel.report.plot import require_matplotlib
+from hcmodel.report.canvas import require_matplotlib
 
 if TYPE_CHECKING:
     from hcmodel.studies.sweep_table import SweepRow, SweepTable
