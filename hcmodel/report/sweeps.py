@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from hcmodel.errors import ModelError, SolverError
+from hcmodel.errors import ModelError
+from hcmodel.report.canvas import CYCLE, new_figure, plain_frame, saved
 from hcmodel.report.json import plain
-from hcmodel.report.canvas import require_matplotlib
 
 if TYPE_CHECKING:
     from hcmodel.studies.sweep_table import SweepRow, SweepTable
@@ -22,6 +22,8 @@ MOST_ROWS = 24
 MOST_ENTRIES = 6
 # Seconds between two updates of the progress line.
 UPDATE_SECONDS = 0.1
+# Width and height of a picture in inches.
+SIZE = (6.4, 4.2)
 
 
 class SweepProgress:
@@ -145,18 +147,13 @@ def row_json(row: SweepRow) -> dict[str, Any]:
 
 def sweep_figure(table: SweepTable, path: str | None, column: str) -> Any:
     """A column against one parameter, as a map over two, else against the number of the row."""
-    require_matplotlib()
-    from matplotlib.backends.backend_agg import FigureCanvasAgg
-    from matplotlib.figure import Figure
-
     found = np.asarray(table.column(column))
     if found.dtype == object:
         raise ModelError(
             f"'{column}' is not a column of numbers; plot the value, a variable or a dual"
         )
     values = found.reshape(len(table.rows), -1)
-    figure = Figure(figsize=(6.4, 4.2), layout="constrained")
-    FigureCanvasAgg(figure)
+    figure = new_figure(*SIZE)
     axes = figure.subplots()
     scalars = [name for name, shape in table.layout.parameters.items() if shape == ()]
     grid = table.axes is not None and list(table.axes) == scalars
@@ -164,12 +161,7 @@ def sweep_figure(table: SweepTable, path: str | None, column: str) -> Any:
         _draw_map(figure, axes, table, scalars, values[:, 0], column)
     else:
         _draw_lines(axes, table, scalars[0] if len(scalars) == 1 else None, values, column)
-    if path is not None:
-        try:
-            figure.savefig(path, dpi=150)
-        except ValueError as error:  # matplotlib knows the format by the name's ending
-            raise SolverError(f"{path}: {error}") from None
-    return figure
+    return saved(figure, path)
 
 
 def _draw_lines(axes: Any, table: SweepTable, name: str | None, values: Any, column: str) -> None:
@@ -182,11 +174,13 @@ def _draw_lines(axes: Any, table: SweepTable, name: str | None, values: Any, col
             ",".join(str(table.layout.first + i) for i in places[number]) if len(places) > 1 else ""
         )
         label = f"{column}[{index}]" if index else column
-        axes.plot(across[order], entry[order], marker=".", label=label)
+        axes.plot(
+            across[order], entry[order], marker=".", label=label, color=CYCLE[number % len(CYCLE)]
+        )
     if table.curve is not None and column == "value":
         table.curve.draw(axes)
     axes.set(xlabel=name or "row", ylabel=column)
-    axes.grid(alpha=0.3)
+    plain_frame(axes)
     if 1 < values.shape[1] <= MOST_ENTRIES or (table.curve is not None and column == "value"):
         axes.legend()
 
