@@ -41,6 +41,7 @@ if TYPE_CHECKING:
     from hcmodel.analysis.landscape import Landscape
     from hcmodel.solving.problem_data import ProblemData
     from hcmodel.studies.sweep_table import SweepTable
+    from hcmodel.studies.derivatives import Derivative, Elasticities, Sensitivity
 
 FloatArray = NDArray[np.float64]
 
@@ -391,6 +392,33 @@ class Problem:
         assert self.solution is not None
         forms = self.forms()
         return survey(forms, self.solution, start_point(forms, None, False), points, method)
+
+    def derivative(self, parameter: Parameter | str) -> Derivative:
+        """How the solution moves with a parameter: dx*/dp, dV/dp, and per cent per per cent.
+
+        Where the derivatives do not exist they are NaN, and `reason` says why.
+        """
+        return self._sensitivity([parameter]).derivative(0)
+
+    def adjoint(self, weights: Mapping[Any, Any]) -> dict[str, FloatArray]:
+        """The gradient of Σ weight·x* by every parameter, from weights {variable: array}."""
+        from hcmodel.studies.derivatives import chosen_weights
+
+        chosen = chosen_weights(self.model, weights)
+        return self._sensitivity(self.model.parameters).adjoint(chosen)
+
+    def elasticities(self) -> Elasticities:
+        """The table of dV/dp and of per cent per per cent, for parameters and right-hand sides."""
+        return self._sensitivity(self.model.parameters).elasticities()
+
+    def _sensitivity(self, parameters: Sequence[Any]) -> Sensitivity:
+        from hcmodel.studies.derivatives import Sensitivity, checked_solution, chosen_parameters
+
+        chosen = chosen_parameters(self.model, parameters)
+        solution = checked_solution(self.solution)
+        forms = self.forms()
+        forms.refresh()
+        return Sensitivity(forms, self.model, solution, chosen)
 
     def to_hc(self) -> str:
         """The model as text in the `.hc` language, which loads back to an equal problem.

@@ -1,1 +1,1 @@
-"""Studies of a problem beyond one solve, such as sweeps over parameters, starts and scenarios."""
+"""Studies of a problem beyond one solve: derivatives, relaxation, and sweeps over parameters and starts."""
