@@ -40,8 +40,8 @@ if TYPE_CHECKING:
     from hcmodel.analysis.analyze import Analysis
     from hcmodel.analysis.landscape import Landscape
     from hcmodel.solving.problem_data import ProblemData
-    from hcmodel.studies.sweep_table import SweepTable
     from hcmodel.studies.derivatives import Derivative, Elasticities, Sensitivity
+    from hcmodel.studies.sweep_table import SweepTable
 
 FloatArray = NDArray[np.float64]
 

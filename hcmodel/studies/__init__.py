@@ -1,1 +1,1 @@
-"""Studies of a problem beyond one solve: derivatives, relaxation, and sweeps over parameters and starts."""
+"""Studies of a problem beyond one solve: derivatives, relaxation, sweeps over parameters and starts."""
