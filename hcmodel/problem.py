@@ -28,13 +28,14 @@ from hcmodel.solvers.result import Termination
 from hcmodel.solvers.theory.budget import budget
 from hcmodel.solvers.theory.theorems import Constants
 from hcmodel.solving.conclude import user_point
-from hcmodel.solving.data_checks import check_maps, outside_domain_message, warn_about_data
+from hcmodel.solving.data_checks import outside_domain_message, warn_about_data
 from hcmodel.solving.naming import Naming, find_named
 from hcmodel.solving.request import Callback, SolveRequest, check_constants, check_number
-from hcmodel.solving.run import run
+from hcmodel.solving.run import UNSETTLED, run
 from hcmodel.solving.solution import Solution
 from hcmodel.solving.start import is_chosen, start_point
 from hcmodel.solving.strategy import describe, stages
+from hcmodel.solving.user_functions import check_functions, function_calls, warn_about_gradients
 
 if TYPE_CHECKING:
     from hcmodel.analysis.analyze import Analysis
@@ -219,6 +220,7 @@ class Problem:
         )
         request = request.started()
         clock, compiled = time.perf_counter(), self.compilations
+        called = function_calls(self.model)
         forms, hidden, first = self._prepared(request)
         plan = stages(request, forms, hidden)
         compiling = time.perf_counter() - clock if self.compilations > compiled else 0.0
@@ -228,11 +230,16 @@ class Problem:
             reporter.header(title, tol, forms.written.canonical)
             found = run(plan, forms, hidden, first, request, self._constants(request), reporter.row)
             seconds = time.perf_counter() - clock
-            self.solution = replace(found, compile_seconds=compiling, solve_seconds=seconds)
+            self._warn_about_start(request, forms, first, found)
+            if found.status in UNSETTLED and found.cause is None:
+                warn_about_gradients(self.model, user_point(forms, first))
+            own = function_calls(self.model).minus(called)
+            self.solution = replace(
+                found, compile_seconds=compiling, solve_seconds=seconds, function_calls=own
+            )
             reporter.footer(self.solution)
         self._write_back(self.solution, forms, first)
         _raise_cause(self.solution)
-        self._warn_about_start(request, forms, first)
         return self.solution.value
 
     def _prepared(self, request: SolveRequest) -> tuple[Forms, Form | None, FloatArray]:
@@ -242,8 +249,7 @@ class Problem:
         forms.refresh()
         if self.solution is None:
             warn_about_data(self.model)
-            if self.model.hidden is not None:
-                check_maps(self.model, user_point(forms, first))
+            check_functions(self.model, user_point(forms, first))
         hidden = None if self._warn_if_refuted() else forms.hidden(self.source)
         return forms, hidden, first
 
@@ -278,9 +284,13 @@ class Problem:
             )
         return refuted
 
-    def _warn_about_start(self, request: SolveRequest, forms: Forms, first: FloatArray) -> None:
+    def _warn_about_start(
+        self, request: SolveRequest, forms: Forms, first: FloatArray, found: Solution
+    ) -> None:
         """Warn about a start that the user chose and that cannot be used."""
         point = forms.written.domain.project(first)
+        if found.cause is not None or found.termination is Termination.OUTSIDE_DOMAIN:
+            return  # an error is raised
         if is_chosen(self.variables, request.start) and not forms.written.oracle().at(point).finite:
             message = outside_domain_message(forms.sign.before, point)
             warnings.warn(f"{message} (another start was used)", HCWarning, stacklevel=3)

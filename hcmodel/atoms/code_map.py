@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hcmodel.atoms.black_box import function
-from hcmodel.atoms.user_code import Differences, name_of
+from hcmodel.atoms.user_code import differences_of, name_of, program_of
 from hcmodel.errors import ModelError
 from hcmodel.expressions.leaves import Apply, Expression, Variable
 
@@ -103,7 +103,7 @@ class Map:
         assert callable(self.jacobian)
         given = self.jacobian(*arrays)
         parts = given if isinstance(given, (tuple, list)) else (given,)
-        expected = Differences(self.forward, "3-point")(*arrays)
+        expected = differences_of(self.forward, "3-point")(*arrays)
         for number, (part, wanted) in enumerate(zip(parts, expected, strict=True)):
             own = np.asarray(part, dtype=float)
             miss = np.inf if own.shape != wanted.shape else float(np.max(np.abs(own - wanted)))
@@ -148,8 +148,5 @@ def map_of(part: Expression) -> Map | None:
     """The map that an expression belongs to, if any."""
     if not isinstance(part, Apply) or not part.atom.black_box:
         return None
-    code = dict(part.params).get("callable")
-    owner = getattr(code, "__self__", None)  # with differences the callable is a method of them
-    if isinstance(owner, Differences):
-        code = owner.callable
+    code = program_of(dict(part.params)).callable
     return code.map if isinstance(code, _Forward) else None

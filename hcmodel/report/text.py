@@ -157,6 +157,11 @@ def solution_text(solution: Solution) -> str:
         f"{calls.points} points, {solution.solve_seconds:.3g} s"
         + (f" (compiled in {solution.compile_seconds:.2g} s)" if solution.compile_seconds else "")
     )
+    own = solution.function_calls
+    if own.total or own.cached:
+        parts = [f"{own.values} for values", f"{own.gradients} for gradients"]
+        parts += [f"{own.cached} from the cache"] if own.cached else []
+        lines.append(f"your functions: {', '.join(parts)}")
     return "\n".join(lines)
 
 

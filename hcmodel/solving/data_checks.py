@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from hcmodel.atoms.code_map import map_of
 from hcmodel.atoms.rules import Argument, Domain
 from hcmodel.errors import HCWarning
 from hcmodel.expressions.graph import topological_order
@@ -192,13 +191,3 @@ def _shown_variables(node: Expression, values: dict[int, Any]) -> str:
         if variable.size <= SHOWN_ENTRIES
     ]
     return f". There {', '.join(shown)}" if shown else ""
-
-
-def check_maps(model: Model, start: Mapping[str, FloatArray]) -> None:
-    """Compare maps that are code with their derivatives and inverses, once, at the start."""
-    for part in model.hidden or ():
-        code = map_of(part)
-        if code is not None:
-            assert isinstance(part, Apply)
-            names = [each.name for each in part.args if isinstance(each, Variable)]
-            code.check([np.asarray(start[name], dtype=float) for name in names])

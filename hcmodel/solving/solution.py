@@ -7,12 +7,13 @@ reported about itself.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from hcmodel.atoms.user_code import FunctionCalls
 from hcmodel.expressions.by_name import UnknownNameError, unknown_name
 from hcmodel.solvers.oracle import OracleCalls
 from hcmodel.solvers.result import Record, Termination
@@ -64,6 +65,8 @@ class Solution:
     conflict: tuple[str, ...] = ()
     cause: BaseException | None = None
     """The exception of a function or of the callback that ended the solve."""
+    function_calls: FunctionCalls = field(default_factory=FunctionCalls)
+    """Calls of the functions in `hc.function` and `hc.Map`, wherever in the solve they were made."""
 
     def __getitem__(self, name: str) -> FloatArray:
         """The value of a variable; duals are `solution.duals["name"]`."""

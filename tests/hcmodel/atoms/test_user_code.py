@@ -5,30 +5,36 @@ from __future__ import annotations
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
+import autograd.numpy as anp
 import numpy as np
 import pytest
 
 import hcmodel as hc
-from hcmodel.atoms.user_code import Differences
+from hcmodel.atoms.autodiff import detached
+from hcmodel.atoms.user_code import differences_of
 
 CUBE_ROOT = 4 ** (1 / 3)  # of the maximum of x + y and 1/(x y), at x = y and 2x = 1/x²
 
 
 class Program:
-    """A program with a kink that counts its calls, has no hash, and can break off."""
+    """A program with a kink that notes its calls, has no hash, and can break off."""
 
     __hash__ = None  # type: ignore[assignment]
 
     def __init__(self, limit: float = np.inf) -> None:
-        self.calls = 0
+        self.points: list[bytes] = []
         self.limit = limit
 
     def __call__(self, x):
-        if self.calls >= self.limit:
+        if len(self.points) >= self.limit:
             self.limit = np.inf  # a user interrupts once
             raise KeyboardInterrupt
-        self.calls += 1
-        return np.maximum(x[0] + x[1], 1 / (x[0] * x[1]))
+        self.points.append(np.asarray(detached(x)).tobytes())
+        return anp.maximum(x[0] + x[1], 1 / (x[0] * x[1]))
+
+
+def slope(x):
+    return np.ones(2) if x[0] + x[1] >= 1 / (x[0] * x[1]) else -1 / (x * np.prod(x))
 
 
 def solved(program: Program, **more) -> hc.Problem:
@@ -57,38 +63,74 @@ def test_an_executor_evaluates_the_moved_points() -> None:
     ("scheme", "accuracy"), [("2-point", 1e-6), ("3-point", 1e-8), ("complex-step", 1e-14)]
 )
 def test_schemes_are_as_accurate_as_they_can_be(scheme: str, accuracy: float) -> None:
-    differences = Differences(lambda a, b: np.array([np.sum(a**3), a[0] * b]), scheme)
+    differences = differences_of(lambda a, b: np.array([np.sum(a**3), a[0] * b]), scheme)
     by_a, by_b = differences(np.array([1.0, 2.0]), np.array(3.0))
     assert np.allclose(by_a, [[3.0, 12.0], [3.0, 0.0]], atol=12 * accuracy, rtol=0)
     assert np.allclose(by_b, [0.0, 1.0], atol=12 * accuracy, rtol=0)
 
 
 def test_central_differences_across_a_kink_are_a_slope_of_one_piece() -> None:
-    slope = Differences(np.abs, "3-point")(np.array(1e-7))[0]
+    slope = differences_of(np.abs, "3-point")(np.array(1e-7))[0]
     assert abs(slope) == pytest.approx(1.0, abs=1e-6)
 
 
 def test_a_real_program_is_not_differentiated_by_complex_steps() -> None:
     with pytest.raises(hc.ModelError, match="2-point"):
-        Differences(lambda a: np.real(a) ** 2, "complex-step")(np.array(1.0))
+        differences_of(lambda a: np.real(a) ** 2, "complex-step")(np.array(1.0))
 
 
-def test_an_interrupted_run_goes_on_from_the_cache(tmp_path: Path) -> None:
+@pytest.mark.parametrize("grad", ["2-point", slope, None], ids=["differences", "own", "autograd"])
+def test_an_interrupted_run_goes_on_without_repeating_a_call(tmp_path: Path, grad) -> None:
     whole = Program()
-    reference = solved(whole, grad="2-point", cache=tmp_path / "whole.db")
-    store = tmp_path / "half.db"
-    first = Program(limit=30)
-    solved(first, grad="2-point", cache=store)
+    reference = solved(whole, grad=grad)
+    assert len(whole.points) == reference.solution.function_calls.values
+    store = tmp_path / "evaluations.db"
+    first = Program(limit=15)
+    solved(first, grad=grad, cache=store)
+    assert 15 <= len(first.points) < len(whole.points)  # the point that was found is looked at
     second = Program()
-    resumed = solved(second, grad="2-point", cache=store)
-    assert resumed.value == reference.value
-    assert 30 <= first.calls < whole.calls
-    assert second.calls > 0
-    # nothing is evaluated twice; what looks at the interrupted point takes a few calls more
-    assert first.calls + second.calls <= whole.calls + 12
+    resumed = solved(second, grad=grad, cache=store)
+    assert resumed.value == pytest.approx(reference.value, rel=1e-7)
+    assert not set(first.points) & set(second.points)
+    assert len(set(second.points)) == len(second.points) == resumed.solution.function_calls.values
+    assert resumed.solution.function_calls.cached >= 15
     third = Program()
-    solved(third, grad="2-point", cache=store)
-    assert third.calls == 0
+    solved(third, grad=grad, cache=store)
+    assert third.points == []
+
+
+def test_calls_of_an_executor_are_counted_and_cached(tmp_path: Path) -> None:
+    program = Program()
+    with ThreadPoolExecutor(2) as executor:
+        more = {"grad": "3-point", "executor": executor, "cache": tmp_path / "c.db"}
+        problem = solved(program, **more)
+    assert problem.solution.function_calls.values == len(program.points)
+    assert problem.solution.function_calls.values > 6 * problem.solution.oracle_calls.points / 2
+    assert len(set(program.points)) == len(program.points)
+
+
+def test_two_functions_that_a_cache_cannot_tell_apart_are_refused(tmp_path: Path) -> None:
+    x = hc.Variable(2, name="x", bounds=(0.1, 10))
+    store = tmp_path / "c.db"
+    codes = [lambda x, w=w: w * np.sum(x) for w in (1.0, -1.0)]
+    parts = [hc.function(code, x, grad="2-point", cache=store) for code in codes]
+    problem = hc.Problem(hc.Minimize(hc.maximum(*parts)))
+    with pytest.raises(hc.ModelError, match="its own file"):
+        problem.solve()
+
+
+def test_a_gradient_of_the_wrong_sign_is_noticed() -> None:
+    x = hc.Variable(2, name="x", bounds=(0.1, 10), start=[3.0, 0.5])
+    problem = hc.Problem(hc.Minimize(hc.function(Program(), x, grad=lambda x: -slope(x))))
+    with pytest.warns(hc.HCWarning, match="opposite sign"):
+        problem.solve("gradient-sampling")
+
+
+def test_a_difference_turns_round_where_a_function_ends() -> None:
+    edge = differences_of(lambda a: np.log(2.0 - a) if a <= 1.0 else np.nan, "2-point")
+    assert edge(np.array(1.0))[0] == pytest.approx(-1.0, rel=1e-6)
+    edge = differences_of(lambda a: np.log(2.0 - a) if a <= 1.0 else np.nan, "3-point")
+    assert edge(np.array(1.0))[0] == pytest.approx(-1.0, rel=1e-4)
 
 
 @pytest.mark.parametrize(
@@ -98,6 +140,8 @@ def test_an_interrupted_run_goes_on_from_the_cache(tmp_path: Path) -> None:
         ({"grad": 3}, "callable"),
         ({"executor": object(), "grad": "2-point"}, "submit"),
         ({"cache": "/no/such/folder/c.db"}, "no folder"),
+        ({"cache": 3}, "path of a file"),
+        ({"cache": Path(__file__)}, "a new file"),
     ],
 )
 def test_wrong_arguments_are_explained(more: dict, message: str) -> None:

@@ -69,3 +69,4 @@ def test_the_calls_of_the_user_s_code_are_those_that_are_counted() -> None:
     assert problem.status == "optimal"
     # beside the points of the run: the point afresh, and the samples that test the map
     assert len(calls) <= problem.solution.oracle_calls.points + 12
+    assert len(calls) == problem.solution.function_calls.values
