@@ -1,4 +1,4 @@
-"""The command line: solve, check, fmt, show, methods.
+"""The command line: solve, check, fmt, show, sweep, methods.
 
 Exit codes: 0 optimal or locally optimal (check: not refuted), 1 an error in model or data, 2 wrong
 usage (an unknown method or a negative tolerance too), 3 inaccurate, limit or solver error, 4
@@ -23,6 +23,7 @@ from typing import Any
 
 from hcmodel.cli import INTERRUPTED
 from hcmodel.cli.output_files import check_target, printable, replaced, write_text
+from hcmodel.cli.sweep_command import add_sweep
 from hcmodel.errors import HCError, HCWarning
 from hcmodel.frontend.input_files import check_file
 from hcmodel.report.canvas import require_matplotlib
@@ -99,6 +100,7 @@ def _parser() -> argparse.ArgumentParser:
     _add_check(commands)
     _add_format(commands)
     _add_show(commands)
+    add_sweep(commands, _add_model)
     table = commands.add_parser(
         "methods",
         help="list the methods",
@@ -144,7 +146,9 @@ def _add_solve(commands: Any) -> None:
         metavar="K=V",
         help="an option of the method; may be repeated",
     )
-    solve.add_argument("--start", metavar="F", help="a JSON file {variable: value}")
+    solve.add_argument(
+        "--start", metavar="F", help="a JSON file {variable: value}, or what --output wrote"
+    )
     solve.add_argument("--optimal-value", type=float, metavar="V", help="if it is known")
     solve.add_argument("--rule", default="adaptive", metavar="R", help="default adaptive")
     solve.add_argument("--max-calls", type=int, metavar="N", help="limit on oracle calls")
@@ -213,7 +217,8 @@ def _import_all() -> None:
             gc.enable()
 
 
-def _load(given: argparse.Namespace) -> Any:
+def load_model(given: argparse.Namespace) -> Any:
+    """The problem of the model and the data that a command names."""
     from hcmodel.frontend import read_data
     from hcmodel.problem import load
 
@@ -225,7 +230,7 @@ def _load(given: argparse.Namespace) -> Any:
 
 def _solve(given: argparse.Namespace) -> int:
     options = _check_solve_arguments(given)
-    problem = _load(given)
+    problem = load_model(given)
     read = [given.model, given.start, *(spec.rpartition("=")[2] for spec in given.data)]
     written = [path for path in (given.output, given.trace, given.plot) if path is not None]
     for number, path in enumerate(written):
@@ -267,7 +272,7 @@ def _solve(given: argparse.Namespace) -> int:
 
 
 @contextmanager
-def _usage() -> Iterator[None]:
+def usage() -> Iterator[None]:
     """Errors inside are errors of usage."""
     try:
         yield
@@ -280,7 +285,7 @@ def _check_solve_arguments(given: argparse.Namespace) -> dict[str, Any] | None:
     from hcmodel.engines.registry import check_name
     from hcmodel.solving.request import check_arguments
 
-    with _usage():
+    with usage():
         options = _options(given.option) or None
         check_name(given.engine)
         check_arguments(
@@ -300,9 +305,9 @@ def _check(given: argparse.Namespace) -> int:
     from hcmodel.analysis.analyze import check_counts
     from hcmodel.report.analysis import analysis_text
 
-    with _usage():
+    with usage():
         check_counts(given.samples, given.seed)
-    analysis = _load(given).analyze(given.samples, given.seed)
+    analysis = load_model(given).analyze(given.samples, given.seed)
     if given.json:
         print(json.dumps(analysis.to_json()))
     else:
@@ -318,6 +323,8 @@ def _read_start(path: str) -> dict[str, Any]:
         raise HCError(f"{path} is not a JSON file: {error}") from None
     if not isinstance(start, dict):
         raise HCError(f"{path}: a start is an object {{variable: value}}")
+    if "status" in start and isinstance(start.get("variables"), dict):  # what --output wrote
+        start = {name: value for name, value in start["variables"].items() if value is not None}
     return start
 
 
@@ -363,7 +370,7 @@ def _format(given: argparse.Namespace) -> int:
 def _show(given: argparse.Namespace) -> int:
     from hcmodel.report.show import problem_latex, problem_text
 
-    problem = _load(given)
+    problem = load_model(given)
     names = Naming.of(problem.model).constraints
     print(problem_latex(problem) if given.latex else problem_text(problem, names))
     return 0
