@@ -241,7 +241,7 @@ def test_conflicts_are_named_with_the_models_own_indices(
 def test_a_plot_without_matplotlib_is_refused_before_the_solve(
     tank: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("hcmodel.report.plot.find_spec", lambda name: None)
+    monkeypatch.setattr("hcmodel.report.canvas.find_spec", lambda name: None)
     assert main(["solve", tank, "--plot", "p.png"]) == 1
     printed = capsys.readouterr()
     assert "pip install 'hcmodel[plot]'" in printed.err
