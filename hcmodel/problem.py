@@ -42,6 +42,7 @@ if TYPE_CHECKING:
     from hcmodel.analysis.landscape import Landscape
     from hcmodel.solving.problem_data import ProblemData
     from hcmodel.studies.derivatives import Derivative, Elasticities, Sensitivity
+    from hcmodel.studies.relaxation import Relaxation
     from hcmodel.studies.sweep_table import SweepTable
 
 FloatArray = NDArray[np.float64]
@@ -420,6 +421,32 @@ class Problem:
     def elasticities(self) -> Elasticities:
         """The table of dV/dp and of per cent per per cent, for parameters and right-hand sides."""
         return self._sensitivity(self.model.parameters).elasticities()
+
+    def relax(
+        self,
+        rows: Iterable[str] | None = None,
+        *,
+        weights: Mapping[str, float] | None = None,
+        tol: float = 1e-8,
+        time_limit: float | None = None,
+    ) -> Relaxation:
+        """How much which rows have to give so that the model is feasible, least in total.
+
+        `rows` names the constraints that may give (default: all), `weights` makes some more expensive.
+        Bounds and sets of variables do not give. Nothing of this problem is changed.
+        """
+        from hcmodel.studies.relaxation import RelaxedModel
+
+        relaxed = RelaxedModel(self.forms(), rows, weights)
+        values = [(variable, variable.value, variable._value_origin) for variable in self.variables]
+        problem = Problem.of(relaxed.after)
+        try:
+            problem.solve(tol=tol, time_limit=time_limit)
+            assert problem.solution is not None
+            return relaxed.found(problem.solution, tol)
+        finally:
+            for variable, value, origin in values:
+                variable._write(value, origin or "user")
 
     def _sensitivity(self, parameters: Sequence[Any]) -> Sensitivity:
         from hcmodel.studies.derivatives import Sensitivity, checked_solution, chosen_parameters

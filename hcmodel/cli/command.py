@@ -159,6 +159,11 @@ def _add_solve(commands: Any) -> None:
     solve.add_argument("--output", metavar="F", help="write the JSON object to a file")
     solve.add_argument("--trace", metavar="F.csv", help="write the trace as CSV")
     solve.add_argument("--plot", metavar="F.png", help="write a picture of the convergence")
+    solve.add_argument(
+        "--relax",
+        action="store_true",
+        help="do not solve: say how much which rows have to give, least in total",
+    )
     solve.set_defaults(run=_solve)
 
 
@@ -231,6 +236,10 @@ def load_model(given: argparse.Namespace) -> Any:
 def _solve(given: argparse.Namespace) -> int:
     options = _check_solve_arguments(given)
     problem = load_model(given)
+    if given.relax:
+        from hcmodel.cli.relax import relax
+
+        return relax(given, problem)
     read = [given.model, given.start, *(spec.rpartition("=")[2] for spec in given.data)]
     written = [path for path in (given.output, given.trace, given.plot) if path is not None]
     for number, path in enumerate(written):

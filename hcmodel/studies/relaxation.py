@@ -1,0 +1,363 @@
+"""The least relaxation of an infeasible model: how much which rows have to give.
+
+    lhs <= rhs + s,  s >= 0,  least Σ s          lhs <= rhs·σ,  σ >= 1,  least Σ log σ
+
+A row gives an amount where that keeps the model convex in its hidden coordinates: everywhere, except that
+a row in logarithms gives an amount only under a constant upper limit, and a factor otherwise. Sets of
+variables do not give. The relaxed model is proven, solved and certified like any other model.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hcmodel import atoms
+from hcmodel.errors import ModelError
+from hcmodel.expressions.constraint import Constraint
+from hcmodel.expressions.leaves import Expression, Variable
+from hcmodel.expressions.model import Minimize, Model
+from hcmodel.expressions.node import as_expression
+from hcmodel.expressions.sparse_data import dense
+from hcmodel.facts.node_facts import Facts
+from hcmodel.reductions.forms import Forms
+from hcmodel.report.json import plain
+from hcmodel.solving.judge import Status
+from hcmodel.solving.naming import Naming, label
+from hcmodel.solving.solution import Solution
+
+FloatArray = NDArray[np.float64]
+
+AMOUNT, FACTOR = "amount", "factor"
+SOLVED = (Status.OPTIMAL, Status.LOCALLY_OPTIMAL, Status.OPTIMAL_INACCURATE)
+# Times the solver's tolerance, and the size of the row's sides: less than this is not giving at all.
+NOTHING = 10.0
+
+
+@dataclass(frozen=True)
+class Give:
+    """What one row has to give. `amount` is added to the right-hand side, `factor` multiplies it."""
+
+    name: str
+    kind: str
+    sense: str
+    amount: float
+    """The amount by which the right-hand side moves, or the factor: 1 or more, also where it divides."""
+    right: float
+    """The right-hand side at the relaxed point, as written."""
+
+    def __str__(self) -> str:
+        if self.kind == AMOUNT:
+            return f"{self.name}: right-hand side {self.amount:+.6g}"
+        verb = "times" if self.sense in ("<=", "*") else "divided by"
+        return f"{self.name}: right-hand side {verb} {self.amount:.6g}"
+
+
+@dataclass(frozen=True)
+class Relaxation:
+    """The least relaxation: rows that give, the total, and the solve that found it.
+
+    `total` is the sum of all amounts and of the logarithms of all factors, with their weights.
+    """
+
+    total: float | None
+    rows: tuple[Give, ...]
+    solution: Solution = field(repr=False)
+    amounts: Mapping[str, FloatArray] = field(repr=False)
+    """By constraint, what is added to the right-hand side; 0 where a row does not give."""
+    factors: Mapping[str, FloatArray] = field(repr=False)
+    """By constraint, what multiplies the right-hand side; 1 where a row does not give."""
+    point: Mapping[str, FloatArray] = field(repr=False)
+
+    @property
+    def status(self) -> str:
+        """Of the solve: with `optimal`, less than `total` does not suffice."""
+        return self.solution.status.value
+
+    @property
+    def is_feasible(self) -> bool:
+        """Whether the model is feasible as it is: no row has to give."""
+        return self.total is not None and not self.rows
+
+    def __getitem__(self, name: str) -> Give:
+        for row in self.rows:
+            if row.name == name:
+                return row
+        listed = ", ".join(row.name for row in self.rows) or "none"
+        raise KeyError(f"{name!r} does not have to give; rows that have to: {listed}")
+
+    def __str__(self) -> str:
+        if self.total is None:
+            conflict = ", ".join(self.solution.conflict)
+            rest = f"; {conflict} cannot hold together, and only rows that are named give"
+            return f"no relaxation was found ({self.status}{rest if conflict else ''})"
+        if not self.rows:
+            return "no row has to give: the model is feasible"
+        head = f"{len(self.rows)} row(s) have to give, {self.total:.6g} in total ({self.status}):"
+        return "\n".join([head, *(f"  {row}" for row in self.rows)])
+
+    def to_json(self, model: str | None = None) -> dict[str, Any]:
+        """A dict of plain numbers and lists, ready for `json.dumps`."""
+        return {
+            "model": model,
+            "status": self.status,
+            "total": plain(self.total),
+            "gap": plain(self.solution.certificate.gap),
+            "rows": [
+                {
+                    "name": row.name,
+                    "kind": row.kind,
+                    "sense": row.sense,
+                    "amount": plain(row.amount),
+                }
+                for row in self.rows
+            ],
+            "variables": {name: plain(array) for name, array in self.point.items()},
+        }
+
+
+@dataclass(frozen=True)
+class _Row:
+    """A constraint with the variables by which it gives, up and down."""
+
+    name: str
+    constraint: Constraint
+    kind: str
+    up: Variable | None = None
+    down: Variable | None = None
+
+    def given(self) -> FloatArray:
+        """What is added to the right-hand side, or multiplies it."""
+        neutral = 0.0 if self.kind == AMOUNT else 1.0
+        shape = () if self.constraint.is_semidefinite else self.constraint.shape
+        up = np.full(shape, neutral) if self.up is None else np.asarray(self.up.value)
+        down = np.full(shape, neutral) if self.down is None else np.asarray(self.down.value)
+        if self.kind == AMOUNT:
+            return np.asarray(up - down)
+        return np.asarray(up / down)
+
+
+class RelaxedModel:
+    """A model whose rows may give, with the total as its objective."""
+
+    def __init__(
+        self,
+        forms: Forms,
+        only: Iterable[str] | None = None,
+        weights: Mapping[str, float] | None = None,
+    ) -> None:
+        self.model = forms.user
+        naming = Naming.of(self.model)
+        chosen = _chosen(naming.constraints, only, "rows")
+        scale = _weights(naming.constraints, weights)
+        logs = _logarithms(forms)
+        self.rows = [
+            self._row(name, constraint, logs)
+            for name, constraint in zip(naming.constraints, self.model.constraints, strict=True)
+            if chosen is None or name in chosen
+        ]
+        if not self.rows:
+            raise ModelError("the model has no rows, and the sets of variables do not give")
+        by_constraint = {id(row.constraint): row for row in self.rows}
+        constraints = [
+            _relaxed(by_constraint[id(each)]) if id(each) in by_constraint else each
+            for each in self.model.constraints
+        ]
+        total: Expression = as_expression(0.0)
+        for row in self.rows:
+            total = total + scale.get(row.name, 1.0) * _cost(row)
+        hidden = (
+            None  # the new variables are in no declared map; the proof finds coordinates itself
+        )
+        self.after = replace(
+            self.model, objective=Minimize(total), constraints=tuple(constraints), hidden=hidden
+        )
+
+    def _row(self, name: str, constraint: Constraint, logs: set[int]) -> _Row:
+        """The variables of one constraint."""
+        kind = _kind(constraint, logs)
+        shape = () if constraint.is_semidefinite else constraint.shape
+        least = {"nonneg": True} if kind == AMOUNT else {"bounds": (1.0, None), "pos": True}
+        rises = {"<=": (True, False), "<<": (True, False), "==": (True, True)}
+        up, down = rises.get(constraint.sense, (False, True))
+        return _Row(
+            name,
+            constraint,
+            kind,
+            Variable(shape, name=f"up·{name}", **least) if up else None,
+            Variable(shape, name=f"down·{name}", **least) if down else None,
+        )
+
+    def found(self, solution: Solution, tolerance: float) -> Relaxation:
+        """The relaxation that a solve of `after` has found; its variables have their values."""
+        naming = Naming.of(self.model)
+        own = {variable.name for variable in self.model.variables}
+        point = {name: value for name, value in solution.point.items() if name in own}
+        amounts: dict[str, FloatArray] = {}
+        factors: dict[str, FloatArray] = {}
+        if solution.status not in SOLVED:
+            return Relaxation(None, (), solution, amounts, factors, point)
+        gives = []
+        for row in self.rows:
+            given, right = row.given(), _right(row)
+            size = 1.0 if row.kind == FACTOR else np.maximum(np.abs(right), _left(row))
+            neutral = 1.0 if row.kind == FACTOR else 0.0
+            idle = np.abs(given - neutral) <= NOTHING * tolerance * np.maximum(size, tolerance)
+            given = np.where(idle, neutral, given)
+            (factors if row.kind == FACTOR else amounts)[row.name] = given
+            for entry in zip(*np.nonzero(~idle), strict=True) if idle.ndim else [()] * int(~idle):
+                place = tuple(int(i) for i in entry)
+                name = label(row.name, place, naming.families, naming.first)
+                gives.append(_give(row, name, float(given[place]), float(right[place])))
+        total = solution.value if gives else 0.0
+        return Relaxation(total, tuple(gives), solution, amounts, factors, point)
+
+
+def _give(row: _Row, name: str, given: float, right: float) -> Give:
+    sense = row.constraint.sense
+    if row.kind == AMOUNT:
+        return Give(name, AMOUNT, sense, given, right)
+    if sense == "==":
+        sense = "*" if given >= 1 else "/"
+    return Give(name, FACTOR, sense, max(given, 1 / given), right)
+
+
+def _right(row: _Row) -> FloatArray:
+    if row.constraint.is_semidefinite:
+        return np.zeros(())
+    value = np.asarray(dense(row.constraint.rhs.value), dtype=float)
+    return np.broadcast_to(value, row.constraint.shape)
+
+
+def _left(row: _Row) -> FloatArray:
+    if row.constraint.is_semidefinite:
+        return np.asarray(np.abs(dense(row.constraint.lhs.value)).max(initial=0.0))
+    value = np.abs(np.asarray(dense(row.constraint.lhs.value), dtype=float))
+    return np.broadcast_to(value, row.constraint.shape)
+
+
+def _logarithms(forms: Forms) -> set[int]:
+    """The variables whose logarithms are the coordinates in which the model is proven convex."""
+    forms.refresh()
+    form = forms.hidden(forms.user.source)
+    if form is None or form.proof is None:
+        return set()
+    found = forms.coordinates_of(form.proof)  # type: ignore[arg-type]
+    return {id(variable) for variable, kind in found.items() if kind == "log"}
+
+
+def _kind(constraint: Constraint, logs: set[int]) -> str:
+    """Whether a constraint gives an amount or a factor."""
+    if constraint.is_semidefinite:
+        return AMOUNT
+    variables = [*constraint.lhs.variables(), *constraint.rhs.variables()]
+    if not variables or any(id(variable) not in logs for variable in variables):
+        return AMOUNT
+    limit = {"<=": constraint.rhs, ">=": constraint.lhs}.get(constraint.sense)
+    if limit is not None and not limit.variables():
+        return AMOUNT
+    facts = Facts()
+    positive = all(
+        facts[side].sign.value == "positive" for side in (constraint.lhs, constraint.rhs)
+    )
+    return FACTOR if positive else AMOUNT
+
+
+def _relaxed(row: _Row) -> Constraint:
+    """The constraint with what it gives on its larger side."""
+    constraint, lhs, rhs = row.constraint, row.constraint.lhs, row.constraint.rhs
+    if constraint.is_semidefinite:
+        identity = np.eye(constraint.shape[0])
+        if row.up is not None:
+            return constraint.like(lhs, _plus(rhs, row.up * identity))
+        return constraint.like(_plus(lhs, row.down * identity), rhs)  # type: ignore[operator]
+    if row.kind == AMOUNT:
+        if row.up is not None:
+            rhs = rhs + row.up
+        if row.down is not None:
+            lhs, rhs = (lhs, rhs - row.down) if constraint.sense == "==" else (lhs + row.down, rhs)
+        return constraint.like(lhs, rhs)
+    if row.up is not None:
+        rhs = rhs * row.up
+    if row.down is not None:
+        lhs = lhs * row.down
+    return constraint.like(lhs, rhs)
+
+
+def _plus(side: Expression, added: Expression) -> Expression:
+    return added if side.shape == () else side + added
+
+
+def _cost(row: _Row) -> Expression:
+    parts = [each for each in (row.up, row.down) if each is not None]
+    terms = [atoms.log(each) if row.kind == FACTOR else each for each in parts]
+    sums = [atoms.sum(term) if term.shape else term for term in terms]
+    return sums[0] if len(sums) == 1 else sums[0] + sums[1]
+
+
+def _chosen(names: tuple[str, ...], only: Any, what: str) -> set[str] | None:
+    if only is None:
+        return None
+    listed = [only] if isinstance(only, str) else list(only)
+    wanted = {each if isinstance(each, str) else getattr(each, "name", None) for each in listed}
+    _check_known(wanted, names, what)
+    return {str(each) for each in wanted}
+
+
+def _weights(names: tuple[str, ...], weights: Mapping[str, float] | None) -> dict[str, float]:
+    if weights is None:
+        return {}
+    if not isinstance(weights, Mapping):
+        raise ModelError("weights are a dict {name of a row: positive number}")
+    _check_known(set(weights), names, "weights")
+    for name, weight in weights.items():
+        if not (isinstance(weight, (int, float)) and weight > 0 and np.isfinite(weight)):
+            raise ModelError(f"the weight of row '{name}' is a positive number, not {weight!r}")
+    return {name: float(weight) for name, weight in weights.items()}
+
+
+def _check_known(wanted: set[Any], names: tuple[str, ...], what: str) -> None:
+    unknown = sorted(str(each) for each in wanted if each not in names)
+    if unknown:
+        raise ModelError(
+            f"{what}: there is no row named {', '.join(unknown)}; the rows are: {', '.join(names)}"
+        )
+
+
+def relaxed_model(
+    forms: Forms, rows: Iterable[str] | None = None, weights: Mapping[str, float] | None = None
+) -> RelaxedModel:
+    """The model of the least relaxation."""
+    return RelaxedModel(forms, rows, weights)
+
+
+def relaxed_by(model: Model, relaxation: Relaxation, margin: float) -> Model:
+    """The model with the right-hand sides that a relaxation asks for, and a margin for rounding."""
+    naming = Naming.of(model)
+    constraints = []
+    for name, constraint in zip(naming.constraints, model.constraints, strict=True):
+        given = relaxation.amounts.get(name)
+        factor = relaxation.factors.get(name)
+        constraints.append(_moved(constraint, given, factor, margin))
+    return replace(model, constraints=tuple(constraints))
+
+
+def _moved(
+    constraint: Constraint, given: FloatArray | None, factor: FloatArray | None, margin: float
+) -> Constraint:
+    if factor is not None and np.any(factor != 1):
+        room = {"<=": 1 + margin, ">=": 1 / (1 + margin)}.get(constraint.sense, 1.0)
+        return constraint.like(rhs=constraint.rhs * (factor * room))
+    if given is None or not np.any(given != 0):
+        return constraint
+    room = {"<=": margin, "<<": margin, ">=": -margin, ">>": -margin}.get(constraint.sense, 0.0)
+    moved = given + room * np.maximum(np.abs(given), 1.0)
+    if constraint.is_semidefinite:
+        return constraint.like(
+            rhs=_plus(constraint.rhs, as_expression(moved * np.eye(constraint.shape[0])))
+        )
+    return constraint.like(rhs=constraint.rhs + moved)
