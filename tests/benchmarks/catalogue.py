@@ -1,0 +1,262 @@
+"""Random models near the maps of the catalogue: what is claimed of them against many local searches.
+
+    python -m tests.benchmarks catalogue [COUNT] [SEED]
+
+Each family draws members of one map and, by one more term or row, models that look alike and are no
+members. SLSQP runs from random points. Nothing that it finds may be below a certified bound or better
+than a value called optimal. Where it ends at two different values, the model has several minima or SLSQP
+has stopped too early; how many of these are proven is counted.
+"""
+
+from __future__ import annotations
+
+import sys
+import warnings
+from collections import Counter
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.optimize import minimize
+
+import hcmodel as hc
+from hcmodel.expressions.variable_sets import SimplexSet
+from hcmodel.solvers.oracle import Evaluation, Oracle
+
+FloatArray = NDArray[np.float64]
+Generator = np.random.Generator
+Family = Callable[[Generator], hc.Problem]
+
+STARTS = 8
+# A point counts as feasible, and a value as lower, by this much relatively.
+FEASIBLE = 1e-8
+LOWER = 1e-5
+# Two minima are different from this relative distance of their values on.
+APART = 1e-2
+
+
+def ratios(rng: Generator) -> hc.Problem:
+    """One affine denominator; else a second one, a product, or a concave numerator."""
+    x = hc.Variable(3, name="x", bounds=(0.2, 3))
+    bottom = rng.uniform(0.2, 1, 3) @ x + 1
+    top = rng.normal(size=3) @ x + rng.uniform(0, 1) * hc.sum(hc.square(x)) + 2
+    other = rng.uniform(0.2, 1, 3) @ x + 0.5
+    more: list[Any] = [
+        0.0,
+        (rng.normal(size=3) @ x) / other,
+        x[0] * x[1],
+        -hc.sum(hc.square(x)) / bottom,
+        x[2] / bottom,
+    ]
+    rows = [rng.uniform(0, 1, 3) @ x <= 4, hc.sum(x) / bottom >= 0.3]
+    extra = more[rng.integers(len(more))]
+    return hc.Problem(hc.Minimize(top / bottom + extra), rows[: rng.integers(3)])
+
+
+def prices(rng: Generator) -> hc.Problem:
+    """Revenue of demands that fall in their own price; else cross terms and bent caps."""
+    p = hc.Variable(2, name="p", bounds=(0.1, 6))
+    demand = hc.exp(-p * rng.uniform(0.3, 1, 2))
+    revenue = hc.sum(p * demand) if rng.uniform() < 0.5 else hc.sum(p * (8 - p))
+    more: list[Any] = [0.0, p[0] * p[1], hc.sin(3 * p[0]), -demand[0] * demand[1], hc.sum(demand)]
+    rows = [hc.sum(demand) <= 1.2, p[0] * p[1] >= 0.5, p[0] - p[1] <= 1]
+    chosen = rows[rng.integers(3)]
+    factor = rng.uniform(-1, 1)
+    return hc.Problem(hc.Maximize(revenue + factor * more[rng.integers(len(more))]), [chosen])
+
+
+def shares(rng: Generator) -> hc.Problem:
+    """Logit revenues with a cap on a share; else costs of prices themselves."""
+    p = hc.Variable(2, name="p", bounds=(0.1, 10))
+    weights = hc.exp(rng.uniform(0, 2, 2) - p)
+    share = weights / (1 + hc.sum(weights))
+    more: list[Any] = [0.0, hc.sum(share * rng.normal(size=2)), hc.square(p[0] - 2), p[0] * share[1]]
+    rows = [share[0] <= 0.4, p[0] <= p[1] + 1]
+    objective = hc.sum(p * share) - rng.uniform(0, 2) * more[rng.integers(len(more))]
+    return hc.Problem(hc.Maximize(objective), rows[: rng.integers(3)])
+
+
+def policies(rng: Generator) -> hc.Problem:
+    """Discounted processes linear in visits; else costs of the policy itself."""
+    states, actions, discount = 3, 2, 0.9
+    moves = rng.dirichlet(np.ones(states), size=(states, actions))
+    pi = hc.Variable((states, actions), name="pi", simplex=True)
+    step = hc.einsum("sa,sat->st", pi, moves)
+    visits = hc.solve(np.eye(states) - discount * step.T, np.ones(states) / states)
+    both = hc.reshape(visits, (states, 1)) * pi
+    more: list[Any] = [
+        0.0,
+        hc.sum(pi * rng.normal(size=(states, actions))),
+        -hc.sum(hc.square(both)),
+        hc.sum(hc.square(both)),
+        visits[0] * visits[1],
+    ]
+    cost = hc.sum(both * rng.uniform(size=(states, actions)))
+    rows = [hc.sum(both * rng.uniform(size=(states, actions))) <= 6, pi[0, 0] <= 0.5 * pi[1, 0] + 0.4]
+    extra = rng.uniform(0.5, 3) * more[rng.integers(len(more))]
+    return hc.Problem(hc.Minimize(cost + extra), rows[: rng.integers(3)])
+
+
+def gains(rng: Generator) -> hc.Problem:
+    """Regulators as functions of the gain; else rows and costs of the gain itself."""
+    plant = rng.normal(size=(2, 2)) - 1.5 * np.eye(2)
+    inputs = rng.normal(size=(2, 1))
+    K = hc.Variable((1, 2), name="K", bounds=(-6, 6), start=np.zeros((1, 2)))
+    closed = plant + inputs @ K
+    P = hc.lyap(closed, np.eye(2))
+    cost = hc.trace((np.eye(2) + K.T @ K) @ P)
+    more: list[Any] = [0.0, -hc.sum(hc.square(K)), hc.trace(P), hc.sum(hc.sin(3 * K)), K[0, 0] * K[0, 1]]
+    rows = [K[0, 0] <= 0.3, hc.trace(P) <= 4]
+    return hc.Problem(hc.Minimize(cost + more[rng.integers(len(more))]), rows[: rng.integers(3)])
+
+
+def chains(rng: Generator) -> hc.Problem:
+    """Squares of residuals y - g(x); else a second curve, a wave, or a saddle."""
+    x = hc.Variable(2, name="x", bounds=(-2, 2))
+    a, b = rng.uniform(0.5, 2, 2)
+    value = hc.square(x[0] - rng.normal()) + a * hc.square(x[1] - b * hc.square(x[0]))
+    more: list[Any] = [0.0, hc.square(x[0] - hc.square(x[1])), hc.sin(4 * x[1]), x[0] * x[1], x[1]]
+    return hc.Problem(hc.Minimize(value + rng.uniform(-2, 2) * more[rng.integers(len(more))]))
+
+
+def products(rng: Generator) -> hc.Problem:
+    """Posynomials; else a term with the wrong sign, or a wave."""
+    x = hc.Variable(3, name="x", bounds=(0.3, 4))
+    exponents = rng.normal(size=(4, 3)).round(1)
+    terms = hc.exp(exponents @ hc.log(x)) * rng.uniform(0.2, 2, 4)
+    more: list[Any] = [0.0, -x[0] * x[1], hc.sin(3 * x[2]), x[0] / x[1], -hc.sqrt(x[2] * x[0])]
+    rows = [x[0] * x[1] <= 2, x[0] + x[1] >= 1, x[1] * x[2] + x[0] <= 5]
+    extra = rng.uniform(0.2, 2) * more[rng.integers(len(more))]
+    return hc.Problem(hc.Minimize(hc.sum(terms) + extra), rows[: rng.integers(4)])
+
+
+def inverses(rng: Generator) -> hc.Problem:
+    """Diagonals and one product through an inverse; else entries whose signs are turned."""
+    x = hc.Variable(3, name="x", bounds=(0.4, 3))
+    matrix = hc.diag(x) + 0.3 * np.ones((3, 3))
+    inverse = hc.inv(matrix)
+    more: list[Any] = [0.0, hc.sum(x), -hc.logdet(matrix), -hc.trace(inverse), hc.sum(hc.square(x))]
+    value = hc.trace(inverse @ np.diag(rng.uniform(0.5, 2, 3)))
+    return hc.Problem(hc.Minimize(value + rng.uniform(0, 2) * more[rng.integers(len(more))]))
+
+
+FAMILIES: dict[str, Family] = {
+    each.__name__: each
+    for each in (ratios, prices, shares, policies, gains, chains, products, inverses)
+}
+
+
+@dataclass
+class Tally:
+    """What became of the models of a family, and each claim that is wrong."""
+
+    verdicts: Counter[str] = field(default_factory=Counter)
+    several: int = 0
+    proven_with_several: int = 0
+    wrong: list[str] = field(default_factory=list)
+
+
+class Searched:
+    """A model as written for SLSQP: values, slopes, rows and sets, by one evaluation a point."""
+
+    def __init__(self, problem: hc.Problem) -> None:
+        form = problem.forms().written
+        self.domain, self.sign = form.domain, problem.objective.sign
+        self._oracle: Oracle = form.oracle()
+        self._last: tuple[bytes, Evaluation] | None = None
+        layout = form.canonical.layout
+        self._sums: list[FloatArray] = []
+        for variable in layout.variables:
+            for number in range(variable.size // variable.shape[-1] if variable.shape else 0):
+                if isinstance(variable.set, SimplexSet):
+                    place = np.zeros(self.domain.dimension)
+                    first = layout.slice(variable).start + number * variable.shape[-1]
+                    place[first : first + variable.shape[-1]] = 1.0
+                    self._sums.append(place)
+
+    def at(self, x: FloatArray) -> Evaluation:
+        key = x.tobytes()
+        if self._last is None or self._last[0] != key:
+            self._last = key, self._oracle.at(np.array(x))
+        return self._last[1]
+
+    def _constraints(self) -> Iterator[dict[str, Any]]:
+        first = self.at(self.domain.middle())
+        if first.inequalities:
+            count = first.inequalities
+            yield {
+                "type": "ineq",
+                "fun": lambda x: -self.at(x).rows[:count],
+                "jac": lambda x: -np.asarray(self.at(x).jacobian)[:count],
+            }
+        for place in self._sums:
+            yield {"type": "eq", "fun": lambda x, w=place: w @ x - 1.0, "jac": lambda x, w=place: w}
+
+    def minima(self, rng: Generator) -> Iterator[float]:
+        """Values of feasible points at which SLSQP has ended by itself."""
+        lower, upper = self.domain.entry_bounds()
+        for _ in range(STARTS):
+            found = minimize(
+                lambda x: self.at(x).objective,
+                self.domain.sample(rng),
+                jac=lambda x: self.at(x).gradient,
+                bounds=list(zip(lower, upper, strict=True)),
+                constraints=list(self._constraints()),
+                method="SLSQP",
+                options={"maxiter": 200, "ftol": 1e-12},
+            )
+            there = self.at(self.domain.project(found.x))
+            if found.success and there.finite and there.relative_violation <= FEASIBLE:
+                yield self.sign * there.objective
+
+
+def looked_at(problem: hc.Problem, rng: Generator, tally: Tally) -> None:
+    """Solve a model, search it, and note what is wrong."""
+    problem.solve()
+    solution, sign = problem.solution, problem.objective.sign
+    assert solution is not None
+    proven = "proven" in solution.method
+    tally.verdicts[f"{'proven' if proven else 'not proven'}, {problem.status}"] += 1
+    with np.errstate(all="ignore"):
+        minima = sorted(sign * each for each in Searched(problem).minima(rng))
+    if not minima:
+        return
+    room = LOWER * (1 + abs(minima[0]))
+    several = minima[-1] - minima[0] > APART * (1 + abs(minima[0]))
+    tally.several += several
+    text = problem.to_hc()
+    if problem.status == "infeasible":
+        tally.wrong.append(f"infeasible, but {minima[0]} is found:\n{text}")
+    if problem.status == "optimal" and sign * solution.value > minima[0] + room:
+        tally.wrong.append(f"optimal at {solution.value}, but {sign * minima[0]} is found:\n{text}")
+    bound = solution.certificate.lower_bound
+    if bound is not None and sign * bound > minima[0] + room:
+        tally.wrong.append(f"bound {bound}, but {sign * minima[0]} is found:\n{text}")
+    if several and proven:
+        tally.proven_with_several += 1
+
+
+def main(arguments: list[str]) -> int:
+    count, seed = (int(each) for each in [*arguments, *("2000", "0")[len(arguments) :]])
+    rng = np.random.default_rng(seed)
+    tallies = {name: Tally() for name in FAMILIES}
+    for number in range(count):
+        name = list(FAMILIES)[number % len(FAMILIES)]
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            looked_at(FAMILIES[name](rng), rng, tallies[name])
+    for name, tally in tallies.items():
+        listed = ", ".join(f"{number} {each}" for each, number in tally.verdicts.most_common())
+        print(f"{name:10} {listed}; several minima: {tally.several}, "
+              f"{tally.proven_with_several} of them proven; wrong: {len(tally.wrong)}")
+    wrong = [each for tally in tallies.values() for each in tally.wrong]
+    print(f"{count} models, {len(wrong)} wrong claims")
+    for each in wrong:
+        print(each)
+    return 1 if wrong else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
