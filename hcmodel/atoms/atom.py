@@ -98,6 +98,7 @@ class Atom:
     - `homogeneous`: f(c·a, c·b, …) = c·f(a, b, …) for c >= 0, where this does not follow;
     - `commutative`: exchanging arguments changes nothing;
     - `transposes`: f(A, B, …).T = f(A.T, B.T, …), which also holds for every elementwise atom;
+    - `stacks`: the atom puts its arguments one after the other along this axis of the result;
     - `definiteness`: what is known of a square matrix that is the result;
     - `definition`: the atom by simpler ones, as a function of the arguments as expressions and of the
       parameters; equal inside of the domain;
@@ -145,6 +146,7 @@ class Atom:
     homogeneous: bool
     commutative: bool
     transposes: bool
+    stacks: Rule[int | None]
     definiteness: Rule[MatrixKind]
     inverse: Rule[Inverse | None]
     infinite_slope: Rule[tuple[int, ...]]
@@ -356,6 +358,7 @@ def atom(
     homogeneous: bool = False,
     commutative: bool = False,
     transposes: bool = False,
+    stacks: Any = None,
     definiteness: Any = MatrixKind.GENERAL,
     inverse: Rule[Inverse | None] = NO_INVERSE,
     infinite_slope: Any = (),
@@ -408,6 +411,7 @@ def atom(
             homogeneous=homogeneous,
             commutative=commutative,
             transposes=transposes,
+            stacks=as_rule(stacks),
             definiteness=as_rule(definiteness),
             inverse=inverse,
             infinite_slope=as_rule(infinite_slope),

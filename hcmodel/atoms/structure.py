@@ -142,14 +142,18 @@ def broadcast_to(xp: Any, a: Any, shape: Any) -> Any:
     return a + xp.zeros(shape)
 
 
-@movement(shape=probed(lambda xp, *arrays: xp.hstack(arrays)))
+def _beside(arguments: Arguments, params: Params) -> int:
+    return 0 if len(arguments[0].shape) < 2 else 1
+
+
+@movement(shape=probed(lambda xp, *arrays: xp.hstack(arrays)), stacks=_beside)
 def hstack(xp: Any, *arrays: Any) -> Any:
     """Arrays side by side, as numpy's; give a list or several arguments."""
     parts = [xp.reshape(a, (1,)) if np.ndim(a) == 0 else a for a in arrays]
     return xp.concatenate(parts, axis=0 if np.ndim(parts[0]) == 1 else 1)
 
 
-@movement(shape=probed(lambda xp, *arrays: xp.vstack(arrays)))
+@movement(shape=probed(lambda xp, *arrays: xp.vstack(arrays)), stacks=0)
 def vstack(xp: Any, *arrays: Any) -> Any:
     """Arrays one under the other, as numpy's; give a list or several arguments."""
     parts = [xp.reshape(a, (1, -1)) if np.ndim(a) < 2 else a for a in arrays]
@@ -170,6 +174,7 @@ def _prepare_concatenate(
 @movement(
     shape=probed(lambda xp, *arrays, axis: xp.concatenate(arrays, axis=axis)),
     prepare=_prepare_concatenate,
+    stacks=lambda arguments, params: params["axis"],
 )
 def concatenate(xp: Any, *arrays: Any, axis: int = 0) -> Any:
     """Arrays joined along an axis, as numpy's; give a list or several arguments."""

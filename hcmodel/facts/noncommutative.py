@@ -18,7 +18,7 @@ from hcmodel.atoms.rules import Argument, Dependence, MatrixKind
 from hcmodel.expressions.graph import topological_order
 from hcmodel.expressions.leaves import Apply, Constant, Expression, Parameter, Variable
 from hcmodel.expressions.shapes import Shape
-from hcmodel.expressions.sparse_data import Numbers, is_sparse
+from hcmodel.expressions.sparse_data import Numbers, any_nonzero, is_sparse
 from hcmodel.solvers.numerics import DATA_ROUNDING
 
 # Sums of more words than this are not multiplied out, which bounds the work.
@@ -59,8 +59,12 @@ class Polynomials:
     def add(self, node: Expression) -> None:
         """Find the words of a node whose arguments are known."""
         found: tuple[Words, Words] | None = None
-        if isinstance(node, Apply) and node.ndim == 2:
-            found = self._multiplied_out(node)
+        if isinstance(node, Constant) and not any_nonzero(node.value):
+            found = {}, {}
+        elif isinstance(node, Apply):
+            found = self._stacked(node)
+            if found is None and node.ndim == 2:
+                found = self._multiplied_out(node)
         if found is None:
             plain, turned = self._factor(node)
             found = {(plain,): 1.0}, {(turned,): 1.0}
@@ -106,6 +110,39 @@ class Polynomials:
             plain, turned = _product(plain, own), _product(own_turned, turned)
         return plain, turned
 
+    def _stacked(self, node: Apply) -> tuple[Words, Words] | None:
+        """Matrices below or beside each other: each is multiplied by the 0–1 matrix of its place.
+
+        A vector is a column, and a row where vectors stand below each other.
+        """
+        arguments = [Argument(argument.shape) for argument in node.args]
+        axis = node.atom.stacks(arguments, dict(node.params))
+        if axis is None or node.ndim > 2:
+            return None
+        plain: Words = {}
+        turned: Words = {}
+        first = 0
+        for argument in node.args:
+            as_rows = node.ndim == 2 and argument.ndim < 2
+            length = 1 if as_rows or not argument.ndim else argument.shape[axis]
+            place, placed = (
+                self._letter((kind, first, length, node.shape[axis]))
+                for kind in ("place", "placed")
+            )
+            own, own_turned = self.words[id(argument)]
+            if as_rows:
+                own, own_turned = own_turned, own
+            if len(plain) + len(own) > MOST_WORDS:
+                return None
+            if axis == 0:
+                plain.update(_product(place, own))
+                turned.update(_product(own_turned, placed))
+            else:
+                plain.update(_product(own, placed))
+                turned.update(_product(place, own_turned))
+            first += length
+        return plain, turned
+
     def _words_of(self, factor: Factor, args: Sequence[Expression]) -> tuple[Words, Words]:
         plain, turned = self.words[id(args[factor.place])]
         if factor.inverted:
@@ -147,6 +184,8 @@ class Polynomials:
         return own, self._number(("transpose", own))
 
     def _is_symmetric_factor(self, node: Expression) -> bool:
+        if node.size == 1:
+            return True
         if isinstance(node, (Constant, Parameter)):
             return node.value is not None and is_symmetric_value(node.value)
         if isinstance(node, Variable):
@@ -178,6 +217,9 @@ class Polynomials:
 
     def _sum(self, words: Words) -> int:
         return self._number(("sum", frozenset(words.items())))
+
+    def _letter(self, form: Hashable) -> Words:
+        return {(self._number(form),): 1.0}
 
     def _number(self, form: Hashable) -> int:
         return self.numbers.setdefault(form, len(self.numbers))

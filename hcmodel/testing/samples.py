@@ -52,6 +52,10 @@ def definite(n: int) -> np.ndarray:
     return np.asarray(root @ root.T + 0.5 * np.eye(n))
 
 
+# Nothing beside the function itself: no executor and no cache.
+PLAIN_FUNCTION = {"executor": None, "cache": None}
+
+
 def user_function(a: Any, b: Any) -> Any:
     return anp.sum(a * a) * anp.sin(b)
 
@@ -210,13 +214,13 @@ _ALL: list[Sample] = [
         "function",
         (real(2), real()),
         user_function,
-        {"callable": user_function, "shape": (), "grad": None},
+        {"callable": user_function, "shape": (), "grad": None, **PLAIN_FUNCTION},
     ),
     Sample(
         "function",
         (positive(3),),
         user_value,
-        {"callable": user_value, "shape": (2,), "grad": user_gradient},
+        {"callable": user_value, "shape": (2,), "grad": user_gradient, **PLAIN_FUNCTION},
     ),
     # square results, of which definiteness and transposes are known
     Sample("add", (real(2, 2), real(2, 2)), np.add),

@@ -72,7 +72,12 @@ def shares(rng: Generator) -> hc.Problem:
     p = hc.Variable(2, name="p", bounds=(0.1, 10))
     weights = hc.exp(rng.uniform(0, 2, 2) - p)
     share = weights / (1 + hc.sum(weights))
-    more: list[Any] = [0.0, hc.sum(share * rng.normal(size=2)), hc.square(p[0] - 2), p[0] * share[1]]
+    more: list[Any] = [
+        0.0,
+        hc.sum(share * rng.normal(size=2)),
+        hc.square(p[0] - 2),
+        p[0] * share[1],
+    ]
     rows = [share[0] <= 0.4, p[0] <= p[1] + 1]
     objective = hc.sum(p * share) - rng.uniform(0, 2) * more[rng.integers(len(more))]
     return hc.Problem(hc.Maximize(objective), rows[: rng.integers(3)])
@@ -94,7 +99,10 @@ def policies(rng: Generator) -> hc.Problem:
         visits[0] * visits[1],
     ]
     cost = hc.sum(both * rng.uniform(size=(states, actions)))
-    rows = [hc.sum(both * rng.uniform(size=(states, actions))) <= 6, pi[0, 0] <= 0.5 * pi[1, 0] + 0.4]
+    rows = [
+        hc.sum(both * rng.uniform(size=(states, actions))) <= 6,
+        pi[0, 0] <= 0.5 * pi[1, 0] + 0.4,
+    ]
     extra = rng.uniform(0.5, 3) * more[rng.integers(len(more))]
     return hc.Problem(hc.Minimize(cost + extra), rows[: rng.integers(3)])
 
@@ -107,7 +115,13 @@ def gains(rng: Generator) -> hc.Problem:
     closed = plant + inputs @ K
     P = hc.lyap(closed, np.eye(2))
     cost = hc.trace((np.eye(2) + K.T @ K) @ P)
-    more: list[Any] = [0.0, -hc.sum(hc.square(K)), hc.trace(P), hc.sum(hc.sin(3 * K)), K[0, 0] * K[0, 1]]
+    more: list[Any] = [
+        0.0,
+        -hc.sum(hc.square(K)),
+        hc.trace(P),
+        hc.sum(hc.sin(3 * K)),
+        K[0, 0] * K[0, 1],
+    ]
     rows = [K[0, 0] <= 0.3, hc.trace(P) <= 4]
     return hc.Problem(hc.Minimize(cost + more[rng.integers(len(more))]), rows[: rng.integers(3)])
 
@@ -249,8 +263,10 @@ def main(arguments: list[str]) -> int:
             looked_at(FAMILIES[name](rng), rng, tallies[name])
     for name, tally in tallies.items():
         listed = ", ".join(f"{number} {each}" for each, number in tally.verdicts.most_common())
-        print(f"{name:10} {listed}; several minima: {tally.several}, "
-              f"{tally.proven_with_several} of them proven; wrong: {len(tally.wrong)}")
+        print(
+            f"{name:10} {listed}; several minima: {tally.several}, "
+            f"{tally.proven_with_several} of them proven; wrong: {len(tally.wrong)}"
+        )
     wrong = [each for tally in tallies.values() for each in tally.wrong]
     print(f"{count} models, {len(wrong)} wrong claims")
     for each in wrong:

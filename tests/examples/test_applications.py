@@ -145,6 +145,28 @@ def test_discrete_time_reaches_the_riccati_value_with_and_without_a_stabilising_
     np.testing.assert_allclose(direct.point["K"], lifted.point["K"], rtol=1e-3)
 
 
+def test_the_worst_disturbance_is_held_at_the_closed_form() -> None:
+    """γ is attained while (1/γ² − 1)·max |G(iω)|² < 1, G the plant without control.
+
+    Input and disturbance act alike, so that the Hamiltonian has no imaginary eigenvalue just then; with
+    damping d the peak of |G|² is 1/(d² − d⁴/4).
+    """
+    damping = 0.2
+    expected = 1 / np.sqrt(1 + damping**2 - damping**4 / 4)
+    solution = solved(example("hinf"))
+    assert solution.value == pytest.approx(expected, rel=1e-6)
+    assert solution.status == "optimal"
+    K = solution.point["K"]
+    closed = np.array([[0.0, 1.0], [-1.0, -damping]]) + np.array([[0.0], [1.0]]) @ K
+    frequencies = 1j * np.linspace(0, 5, 2001)
+    outputs = np.vstack([[1.0, 0.0], K])
+    gains = [
+        np.linalg.norm(outputs @ np.linalg.solve(s * np.eye(2) - closed, [[0.0], [1.0]]))
+        for s in frequencies
+    ]
+    assert max(gains) <= solution.value * (1 + 1e-6)
+
+
 def test_decentralised_regulation_has_two_minima_and_is_therefore_not_hidden_convex() -> None:
     data = data_of("lqr_decentralised")
     problem = example("lqr_decentralised", **data)

@@ -69,7 +69,7 @@ CLOSE = {"rosenbrock": 1e-6}
 
 # The other examples, which test_applications.py solves.
 APPLICATIONS = {
-    *("lqr", "lqr_direct", "lqr_energy", "lqr_discrete", "lqr_decentralised"),
+    *("lqr", "lqr_direct", "lqr_energy", "lqr_discrete", "lqr_decentralised", "hinf"),
     *("cmdp", "exploration", "near_expert", "apprenticeship"),
     *("pricing", "logit"),
 }

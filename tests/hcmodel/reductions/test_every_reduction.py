@@ -30,8 +30,10 @@ def example(name: str) -> Model:
 
 def reductions(model: Model) -> list[Reduction[Any, Any]]:
     """All that applies to a model, one after the other as in a solve."""
+    semidefinite = Semidefinite.of(model)
+    model = semidefinite.after
     sign = Sign.of(model)
-    found: list[Reduction[Any, Any]] = [sign, Triangle.of(sign.after)]
+    found: list[Reduction[Any, Any]] = [semidefinite, sign, Triangle.of(sign.after)]
     found.append(Bounds.of(sign.after))
     lift = Lift.of(sign.after)
     found += [lift, Triangle.of(lift.after)]

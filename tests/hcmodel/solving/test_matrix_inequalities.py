@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import pickle
+from typing import Any
 
 import numpy as np
 import pytest
@@ -115,6 +116,55 @@ def test_data_that_are_no_longer_symmetric_are_an_error() -> None:
     data.value = np.array([[1.0, 2.0], [0.0, 1.0]])
     with pytest.raises(hc.ModelError, match="not known to be symmetric"):
         problem.solve()
+
+
+# ---- blocks
+
+
+def blocks() -> dict[str, tuple[Any, bool]]:
+    """Matrices made of blocks, and whether they are symmetric."""
+    x, y, z = (hc.Variable(name=name) for name in "xyz")
+    v = hc.Variable(2, name="v")
+    S, V = hc.Variable((2, 2), name="S", symmetric=True), hc.Variable((2, 3), name="V")
+    zeros = np.zeros((2, 3))
+    return {
+        "numbers": (hc.bmat([[x, y], [y, z]]), True),
+        "other numbers": (hc.bmat([[x, y], [z, y]]), False),
+        "a matrix and its transpose": (hc.bmat([[S, V], [V.T, np.eye(3)]]), True),
+        "the transpose with another sign": (hc.bmat([[S, V], [-V.T, np.eye(3)]]), False),
+        "a multiple on both sides": (hc.bmat([[S, 2 * V], [2 * V.T, x * np.eye(3)]]), True),
+        "zeros": (hc.bmat([[S, zeros], [zeros.T, np.eye(3)]]), True),
+        "zeros on one side": (hc.bmat([[S, V], [zeros.T, np.eye(3)]]), False),
+        "blocks in another order": (hc.bmat([[V, S], [np.eye(3), V.T]]), False),
+        "a diagonal of a vector": (hc.bmat([[hc.diag(v), V], [V.T, np.eye(3)]]), True),
+        "concatenated": (
+            hc.concatenate(
+                [hc.concatenate([S, V], axis=1), hc.concatenate([V.T, np.eye(3)], axis=1)]
+            ),
+            True,
+        ),
+        "rows of vectors": (hc.vstack([hc.hstack([x, 1.0]), hc.hstack([1.0, y])]), True),
+        "vectors as rows": (hc.vstack([v, v]), False),
+    }
+
+
+@pytest.mark.parametrize("name", blocks())
+def test_blocks_are_known_to_be_symmetric_or_not(name: str) -> None:
+    matrix, symmetric = blocks()[name]
+    if symmetric:
+        hc.Problem(hc.Minimize(hc.trace(matrix)), [matrix >> 0])
+        return
+    with pytest.raises(hc.ModelError, match="not known to be symmetric"):
+        hc.Problem(hc.Minimize(hc.trace(matrix)), [matrix >> 0])
+
+
+def test_a_block_inequality_is_the_schur_complement() -> None:
+    """[[t, a'], [a, A]] ⪰ 0 with A ≻ 0 says t >= a' A⁻¹ a."""
+    t = hc.Variable((1, 1), name="t")
+    A, a = np.array([[2.0, 1.0], [1.0, 3.0]]), np.array([[1.0], [-1.0]])
+    problem = hc.Problem(hc.Minimize(hc.trace(t)), [hc.bmat([[t, a.T], [a, A]]) >> 0])
+    assert problem.solve() == pytest.approx(float((a.T @ np.linalg.solve(A, a)).item()), rel=1e-6)
+    assert problem.status == "optimal"
 
 
 # ---- the language
