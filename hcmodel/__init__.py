@@ -92,6 +92,7 @@ from hcmodel.errors import (
     NotHiddenConvexError,
     SolverError,
 )
+from hcmodel.expressions import printing as _printing
 from hcmodel.expressions.leaves import Constant, Constraint, Expression, Parameter, Variable
 from hcmodel.expressions.model import Maximize, Minimize
 
@@ -224,6 +225,14 @@ _MODULES = {
 }
 
 _deprecation.install()
+
+
+def _typeset(kind: str) -> _Any:
+    """How notebooks show an expression; what it needs is imported when it is first used."""
+    return lambda shown: getattr(_importlib.import_module("hcmodel.report.notebook"), kind)(shown)
+
+
+_printing.RICH.update({kind: _typeset(kind) for kind in ("latex", "html")})
 
 
 def __getattr__(name: str) -> _Any:

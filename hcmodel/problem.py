@@ -457,6 +457,32 @@ class Problem:
         forms.refresh()
         return Sensitivity(forms, self.model, solution, chosen)
 
+    def report(self, path: str | Path | None = None, *, title: str | None = None) -> str:
+        """One self-contained HTML page: model, analysis, pictures, certificate, tables, environment.
+
+        The model is solved first if it was not. Returns the page, and writes it to
+        `path` if that is given.
+        """
+        from hcmodel.studies.report_page import report
+
+        return report(self, path, title)
+
+    def to_latex(self) -> str:
+        """The model as a LaTeX `aligned` environment."""
+        from hcmodel.report.show import problem_latex
+
+        return problem_latex(self)
+
+    def _repr_latex_(self) -> str:
+        from hcmodel.report.notebook import problem_latex_block
+
+        return problem_latex_block(self)
+
+    def _repr_html_(self) -> str:
+        from hcmodel.report.notebook import problem_html
+
+        return problem_html(self)
+
     def to_hc(self) -> str:
         """The model as text in the `.hc` language, which loads back to an equal problem.
 

@@ -1,4 +1,4 @@
-"""The command line: solve, check, fmt, show, sweep, methods.
+"""The command line: solve, check, fmt, show, sweep, report, methods.
 
 Exit codes: 0 optimal or locally optimal (check: not refuted), 1 an error in model or data, 2 wrong
 usage (an unknown method or a negative tolerance too), 3 inaccurate, limit or solver error, 4
@@ -23,6 +23,7 @@ from typing import Any
 
 from hcmodel.cli import INTERRUPTED
 from hcmodel.cli.output_files import check_target, printable, replaced, write_text
+from hcmodel.cli.report_command import add_report
 from hcmodel.cli.sweep_command import add_sweep
 from hcmodel.errors import HCError, HCWarning
 from hcmodel.frontend.input_files import check_file
@@ -101,6 +102,7 @@ def _parser() -> argparse.ArgumentParser:
     _add_format(commands)
     _add_show(commands)
     add_sweep(commands, _add_model)
+    add_report(commands, _add_model)
     table = commands.add_parser(
         "methods",
         help="list the methods",

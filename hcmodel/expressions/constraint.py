@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, NoReturn
 import numpy as np
 
 from hcmodel.errors import ModelError
+from hcmodel.expressions.printing import rich
 from hcmodel.expressions.shapes import broadcast
 from hcmodel.expressions.sparse_data import dense
 
@@ -128,6 +129,12 @@ class Constraint:
 
     def __repr__(self) -> str:
         return f"{self.name}: {self}" if self.name else str(self)
+
+    def _repr_latex_(self) -> str | None:
+        return rich("latex", self)
+
+    def _repr_html_(self) -> str | None:
+        return rich("html", self)
 
 
 def _check_matrices(lhs: Expression, sense: str, rhs: Expression) -> None:

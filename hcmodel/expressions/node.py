@@ -14,7 +14,7 @@ import numpy as np
 from hcmodel.errors import DataError, ModelError
 from hcmodel.expressions import graph, numpy_dispatch, sparse_data
 from hcmodel.expressions.constraint import Constraint
-from hcmodel.expressions.printing import infix
+from hcmodel.expressions.printing import infix, rich
 from hcmodel.expressions.shapes import Shape
 from hcmodel.expressions.table import ATOMS
 
@@ -206,6 +206,12 @@ class Expression:
 
     def __repr__(self) -> str:
         return str(self)
+
+    def _repr_latex_(self) -> str | None:
+        return rich("latex", self)
+
+    def _repr_html_(self) -> str | None:
+        return rich("html", self)
 
 
 class Leaf(Expression):

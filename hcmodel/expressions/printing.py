@@ -6,7 +6,8 @@ of fifty thousand.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -29,6 +30,16 @@ INFIX = {
     "power": ("**", 4, 5, 4),
 }
 NEGATION, POSTFIX, ATOMIC = 3, 5, 6
+
+
+# How notebooks show expressions and constraints, by kind: "latex" and "html". Typesetting stands above
+# this package, so `hcmodel` itself fills the table.
+RICH: dict[str, Callable[[Any], str]] = {}
+
+
+def rich(kind: str, shown: Any) -> str | None:
+    """An expression or a constraint for a notebook; None where nothing typesets it."""
+    return RICH[kind](shown) if kind in RICH else None
 
 
 def infix(expression: Expression) -> str:

@@ -20,9 +20,13 @@ RESOLUTION = 200
 SHORT_RANGE = 100.0
 
 
+def matplotlib_installed() -> bool:
+    return find_spec("matplotlib") is not None
+
+
 def require_matplotlib() -> None:
     """Raise where there is no matplotlib, before work is done for a picture."""
-    if find_spec("matplotlib") is None:
+    if not matplotlib_installed():
         raise SolverError("plots need matplotlib: pip install 'hcmodel[plot]'")
 
 

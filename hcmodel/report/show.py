@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from hcmodel.report.latex import to_latex
+from hcmodel.report.latex import constraint_latex, to_latex
 from hcmodel.solvers.methods import METHODS
 
 if TYPE_CHECKING:
     from hcmodel.expressions.leaves import Constraint, Variable
+    from hcmodel.expressions.model import Model
     from hcmodel.problem import Problem
 
 MOST_LINES = 40
@@ -50,15 +51,13 @@ def problem_text(problem: Problem, names: Sequence[str]) -> str:
     return "\n".join(lines)
 
 
-def problem_latex(problem: Problem) -> str:
+def problem_latex(problem: Problem | Model) -> str:
     """The model as a LaTeX `aligned` environment."""
     word = r"\text{" + problem.objective.word + "}"
     lines = [rf"{word} \quad & {to_latex(problem.objective.expression)} \\"]
-    symbols = {"<=": r"\le", ">=": r"\ge", "==": "=", ">>": r"\succeq", "<<": r"\preceq"}
     for number, constraint in enumerate(problem.constraints):
         lead = r"\text{subject to} \quad" if number == 0 else ""
-        left, right = to_latex(constraint.lhs), to_latex(constraint.rhs)
-        lines.append(rf"{lead} & {left} {symbols[constraint.sense]} {right} \\")
+        lines.append(rf"{lead} & {constraint_latex(constraint)} \\")
     for variable in problem.variables:
         lines.append(rf"& {variable.set.latex(to_latex(variable))} \\")
     return "\n".join([r"\begin{aligned}", *lines, r"\end{aligned}"])

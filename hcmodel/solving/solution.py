@@ -83,7 +83,7 @@ class Solution:
         return solution_text(self)
 
     def _repr_html_(self) -> str:
-        from hcmodel.report.html import solution_html
+        from hcmodel.report.notebook import solution_html
 
         return solution_html(self)
 

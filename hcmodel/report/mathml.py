@@ -1,0 +1,103 @@
+"""Expressions and models as MathML, which browsers typeset without any script."""
+
+from __future__ import annotations
+
+from html import escape
+from typing import TYPE_CHECKING
+
+from hcmodel.report.typeset import Layout, layout
+
+if TYPE_CHECKING:
+    from hcmodel.expressions.leaves import Constraint, Expression
+    from hcmodel.expressions.model import Model
+
+LETTERS = {
+    "alpha": "α", "beta": "β", "gamma": "γ", "delta": "δ", "epsilon": "ε", "eta": "η", "theta": "θ",
+    "kappa": "κ", "lambda": "λ", "mu": "μ", "nu": "ν", "xi": "ξ", "pi": "π", "rho": "ρ", "sigma": "σ",
+    "tau": "τ", "phi": "φ", "chi": "χ", "psi": "ψ", "omega": "ω",
+}  # fmt: skip
+SIGNS = {"-": "−", "·": "⋅"}
+FENCES = {"()": ("(", ")"), "||": ("|", "|"), "‖‖": ("‖", "‖")}
+SENSES = {"<=": "≤", ">=": "≥", "==": "=", ">>": "⪰", "<<": "⪯"}
+BIG = {"sum": "∑", "prod": "∏"}
+
+
+def to_mathml(expression: Expression, *, block: bool = False) -> str:
+    """A `math` element for an expression."""
+    return _math(_written(layout(expression)), block)
+
+
+def constraint_mathml(constraint: Constraint, *, block: bool = False) -> str:
+    """A `math` element for a constraint."""
+    return _math(_relation(constraint), block)
+
+
+def model_mathml(model: Model) -> str:
+    """A `math` element that states the model: objective, rows, sets of the variables."""
+    word = {"minimize": "minimise", "maximize": "maximise"}.get(
+        model.objective.word, model.objective.word
+    )
+    rows = [(word, _written(layout(model.objective.expression)), "")]
+    for number, constraint in enumerate(model.constraints):
+        lead = "subject to" if number == 0 else ""
+        rows.append((lead, _relation(constraint), constraint.name or ""))
+    for number, variable in enumerate(model.variables):
+        lead = "where" if number == 0 else ""
+        name = _written(layout(variable))
+        size = "×".join(map(str, variable.shape))
+        rows.append((lead, f"{name}<mo>∈</mo>{_text(variable.set.summary())}", size))
+    cells = "".join(
+        f'<mtr><mtd style="text-align:left; white-space:nowrap">{_text(lead)}</mtd>'
+        f'<mtd style="text-align:left"><mstyle displaystyle="true"><mrow>{body}</mrow></mstyle></mtd>'
+        f'<mtd style="text-align:left">{_text(note)}</mtd></mtr>'
+        for lead, body, note in rows
+    )
+    return _math(f'<mtable columnspacing="1.2em" rowspacing="0.5em">{cells}</mtable>', True)
+
+
+def _math(inner: str, block: bool) -> str:
+    display = "block" if block else "inline"
+    return (
+        f'<math xmlns="http://www.w3.org/1998/Math/MathML" display="{display}" '
+        f'displaystyle="true"><mrow>{inner}</mrow></math>'
+    )
+
+
+def _relation(constraint: Constraint) -> str:
+    left, right = _written(layout(constraint.lhs)), _written(layout(constraint.rhs))
+    return f"{left}<mo>{SENSES[constraint.sense]}</mo>{right}"
+
+
+def _text(text: str) -> str:
+    return f"<mtext>{escape(text)}</mtext>" if text else "<mtext></mtext>"
+
+
+def _written(part: Layout) -> str:
+    inner = [_written(each) for each in part.parts]
+    if part.kind == "row":
+        return f"<mrow>{''.join(inner)}</mrow>"
+    if part.kind in ("sub", "sup"):
+        return f"<m{part.kind}>{inner[0]}{inner[1]}</m{part.kind}>"
+    if part.kind == "fraction":
+        return f"<mfrac>{inner[0]}{inner[1]}</mfrac>"
+    if part.kind == "root":
+        return f"<msqrt>{inner[0]}</msqrt>"
+    if part.kind == "fence":
+        left, right = FENCES[part.text]
+        return f'<mrow><mo stretchy="true">{left}</mo>{inner[0]}<mo stretchy="true">{right}</mo></mrow>'
+    return _leaf(part)
+
+
+def _leaf(part: Layout) -> str:
+    text = escape(part.text)
+    if part.kind == "name":
+        return f"<mi>{LETTERS.get(part.text, text)}</mi>"
+    if part.kind == "number":
+        return f"<mn>{text.replace('-', '−')}</mn>"
+    if part.kind == "space":
+        return '<mspace width="0.2em"></mspace>'
+    if part.kind == "big":
+        return f"<mo>{BIG[part.text]}</mo>"
+    if part.kind in ("function", "operator"):
+        return f"<mi>{text.replace('_', ' ')}</mi><mo>&#x2061;</mo>"
+    return f"<mo>{SIGNS.get(part.text, text)}</mo>"
