@@ -352,7 +352,9 @@ class Problem:
         executor: Any = None,
         warm_start: bool = True,
         progress: bool = True,
+        adaptive: bool = False,
         *,
+        accuracy: float = 1e-3,
         starts: int = 0,
         seed: int = 0,
         chunk: int | None = None,
@@ -370,14 +372,25 @@ class Problem:
         Keys are parameters or their names; a variable as a key gives starts, and `starts=20` solves each
         point from 20 random ones. `executor` is anything with `submit`, or a number of processes. A point
         that fails is a row with its error. `file` keeps the rows as they arrive, and `resume=True` solves
-        only those that it lacks. The problem itself stays as it is.
+        only those that it lacks. `adaptive=True` chooses the points of one parameter itself, until the
+        certified curves of the value are within ±`accuracy`. The problem itself stays as it is.
         """
         from hcmodel.studies.sweep import SweepRequest, sweep
 
         solve = {"method": method, "tol": tol, "max_calls": max_calls, "time_limit": time_limit}
         solve |= {"engine": check_name(engine), "options": options}
         request = SweepRequest(
-            executor, warm_start, progress, starts, seed, chunk, file, resume, solve
+            executor,
+            warm_start,
+            progress,
+            starts,
+            seed,
+            chunk,
+            file,
+            resume,
+            solve,
+            adaptive,
+            accuracy,
         )
         return sweep(self, grid, request)
 

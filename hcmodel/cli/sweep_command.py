@@ -48,6 +48,10 @@ def add_sweep(commands: Any, add_model: Callable[[argparse.ArgumentParser], None
     command.add_argument("--resume", action="store_true", help="solve only what the CSV file lacks")
     command.add_argument("--plot", metavar="F.png", help="write a picture")
     command.add_argument("--column", metavar="C", help="what the picture shows, default value")
+    command.add_argument("--adaptive", action="store_true", help="certified curve over a:b")
+    command.add_argument(
+        "--accuracy", type=float, default=1e-3, metavar="E", help="of --adaptive, default 1e-3"
+    )
     command.add_argument("--json", action="store_true", help="print one JSON object")
     command.set_defaults(run=_sweep)
 
@@ -87,9 +91,11 @@ def _sweep(given: argparse.Namespace) -> int:
         executor=given.workers,
         warm_start=not given.cold,
         progress=not given.json,
+        adaptive=given.adaptive,
+        accuracy=given.accuracy,
         starts=given.starts,
         seed=given.seed,
-        file=given.csv,
+        file=None if given.adaptive else given.csv,
         resume=given.resume,
         method=given.method,
         tol=given.tol,
@@ -97,6 +103,9 @@ def _sweep(given: argparse.Namespace) -> int:
         time_limit=given.time_limit,
         engine=given.engine,
     )
+    if given.adaptive and given.csv is not None:
+        with replaced(given.csv) as path:
+            table.to_csv(path)
     if given.plot is not None:
         with replaced(given.plot) as path:
             table.plot(path, given.column)
@@ -117,6 +126,8 @@ def _grid(given: argparse.Namespace) -> dict[str, Any]:
     settings = []
     for setting in given.set:
         name, _, text = setting.partition("=")
+        if given.adaptive and text.count(":") == 1:
+            text += ":2"
         values = _values(name.strip(), text)
         if values is None:
             settings.append(setting)

@@ -29,7 +29,7 @@ SIZE = (6.4, 4.2)
 class SweepProgress:
     """One line that is written over: points that are done, that failed, and the time that is left."""
 
-    def __init__(self, points: int, done: int, *, shown: bool) -> None:
+    def __init__(self, points: int | None, done: int, *, shown: bool) -> None:
         self._points, self._done, self._known = points, done, done
         self._failed = 0
         self._shown = shown and sys.stderr.isatty()
@@ -51,6 +51,10 @@ class SweepProgress:
         if not self._shown or now - self._last <= UPDATE_SECONDS:
             return
         self._last = now
+        if self._points is None:
+            sys.stderr.write(f"\r\x1b[K{self._done} points")
+            sys.stderr.flush()
+            return
         left = (now - self._began) / (self._done - self._known) * (self._points - self._done)
         text = f"{self._done} of {self._points} points, {self._failed} not solved, "
         sys.stderr.write(f"\r\x1b[K{text}about {left:.0f} s left")

@@ -21,7 +21,7 @@ from hcmodel.expressions.model import Model
 from hcmodel.expressions.variable_sets import make_domain
 from hcmodel.report.sweeps import SweepProgress
 from hcmodel.solving.naming import Naming, named_point
-from hcmodel.solving.request import SolveRequest
+from hcmodel.solving.request import SolveRequest, check_number
 from hcmodel.studies.executors import dispatch
 from hcmodel.studies.grid import Grid, Point
 from hcmodel.studies.journal import Journal, study_of
@@ -45,6 +45,8 @@ class SweepRequest:
     file: str | Path | None
     resume: bool
     options: Mapping[str, Any]
+    adaptive: bool = False
+    accuracy: float = 1e-3
 
     def checked(self, model: Model) -> SweepRequest:
         """The request, or an error that says which argument does not fit any point."""
@@ -54,6 +56,8 @@ class SweepRequest:
                 raise ModelError(f"{name} is a whole number, at least {least}; not {number!r}")
         if self.resume and self.file is None:
             raise ModelError("resume=True needs the file of the earlier sweep: file='runs.csv'")
+        if self.adaptive:
+            self._check_adaptive()
         SolveRequest.checked(
             model,
             **dict(self.options),
@@ -67,11 +71,25 @@ class SweepRequest:
         )
         return self
 
+    def _check_adaptive(self) -> None:
+        check_number("accuracy", self.accuracy, positive=True, needed=True)
+        for name, given in (
+            ("executor", self.executor),
+            ("starts", self.starts),
+            ("file", self.file),
+        ):
+            if given:
+                raise ModelError(
+                    f"adaptive=True chooses each point from those before it; {name} is for grids"
+                )
+
 
 def sweep(problem: Problem, given: Any, request: SweepRequest) -> SweepTable:
     """The table of a grid, of scenarios, or of starts."""
     grid = Grid.of(problem.model, given)
     request.checked(problem.model)
+    if request.adaptive:
+        return _adaptive(problem, grid, request)
     if request.starts:
         grid = grid.repeated(sampled_starts(problem.model, request.starts, request.seed))
     layout = layout_of(problem.model, grid)
@@ -97,6 +115,16 @@ def sweep(problem: Problem, given: Any, request: SweepRequest) -> SweepTable:
     if journal is not None:
         journal.finish(table)
     return SweepTable(table, layout, grid.axes, interrupted)
+
+
+def _adaptive(problem: Problem, grid: Grid, request: SweepRequest) -> SweepTable:
+    """The table of an adaptive sweep, with its curves."""
+    from hcmodel.studies.adaptive import refine
+
+    with SweepProgress(None, 0, shown=request.progress) as progress, restored(problem):
+        found = refine(problem, grid, request.accuracy, request.options, progress)
+    layout = layout_of(problem.model, grid)
+    return SweepTable(found.rows, layout, None, found.interrupted, found.curve)
 
 
 def layout_of(model: Model, grid: Grid) -> Layout:
