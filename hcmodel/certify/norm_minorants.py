@@ -76,7 +76,7 @@ def _with_minorants(
         placed[id(linear)] = linear
         replacement = linear if kinks.all() else linear + np.where(kinks, 0.0, 1.0) * node
         equal[facts[node].number] = replacement
-    for each in topological_order(list(model.roots)):
+    for each in model.nodes:
         if not isinstance(each, Apply):
             continue
         found = equal.get(facts[each].number)

@@ -110,9 +110,21 @@ class Model:
         return (self.objective.expression, *sides)
 
     @functools.cached_property
+    def nodes(self) -> tuple[Expression, ...]:
+        """All nodes of objective and constraints, every node after its arguments."""
+        return tuple(topological_order(self.roots))
+
+    @functools.cached_property
+    def nodes_and_hidden(self) -> tuple[Expression, ...]:
+        """All nodes of objective, constraints and declared coordinates."""
+        if not self.hidden:
+            return self.nodes
+        return tuple(topological_order([*self.roots, *self.hidden]))
+
+    @functools.cached_property
     def variables(self) -> tuple[Variable, ...]:
         """The variables of objective and constraints, in order of appearance."""
-        return tuple(node for node in topological_order(self.roots) if isinstance(node, Variable))
+        return tuple(node for node in self.nodes if isinstance(node, Variable))
 
     @functools.cached_property
     def layout(self) -> Layout:
@@ -122,8 +134,7 @@ class Model:
     @functools.cached_property
     def parameters(self) -> tuple[Parameter, ...]:
         """The parameters of objective, constraints and declared coordinates."""
-        nodes = topological_order([*self.roots, *(self.hidden or ())])
-        return tuple(node for node in nodes if isinstance(node, Parameter))
+        return tuple(node for node in self.nodes_and_hidden if isinstance(node, Parameter))
 
 
 def _as_parts(hidden: Any) -> tuple[Expression, ...] | None:

@@ -6,6 +6,7 @@ up in the one table, so that `x + y`, `np.add(x, y)` and the language's `+` are 
 
 from __future__ import annotations
 
+import math
 from collections.abc import Hashable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, NoReturn
 
@@ -297,6 +298,8 @@ def as_data(value: Any, what: str, *, infinite: bool = False, sparse: bool = Fal
 
     A sparse matrix stays one where `sparse` allows it, in compressed rows.
     """
+    if type(value) is float and math.isfinite(value):
+        return np.array(value)  # the plain case fast: models built in loops have one in each term
     if isinstance(value, Constraint):
         raise ModelError("a constraint cannot stand inside an expression")
     if isinstance(value, (list, tuple)) and _holds_expression(value):

@@ -23,10 +23,13 @@ Numbers: TypeAlias = Any  # np.ndarray or SparseArray
 MOST_DENSE_ENTRIES = 100_000_000
 
 
+_DENSE = frozenset((np.ndarray, float, int))
+
+
 def is_sparse(value: Any) -> bool:
     """Whether this is a sparse matrix of scipy."""
     # first what is there most often: scipy looks it up among abstract classes
-    return type(value) is not np.ndarray and bool(scipy.sparse.issparse(value))
+    return type(value) not in _DENSE and bool(scipy.sparse.issparse(value))
 
 
 def dense(value: Any, what: str = "a sparse matrix") -> Any:

@@ -231,7 +231,7 @@ def _changed(model: Model, new: Mapping[int, Expression]) -> list[Expression]:
     """The expressions of a model that have another one after it."""
     if not new:
         return []
-    nodes = topological_order([*model.roots, *(model.hidden or ())])
+    nodes = model.nodes_and_hidden
     return [node for node in nodes if id(node) in new]
 
 

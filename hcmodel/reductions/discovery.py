@@ -11,7 +11,6 @@ from collections import deque
 from collections.abc import Hashable, Iterator
 from dataclasses import dataclass, field
 
-from hcmodel.expressions.graph import topological_order
 from hcmodel.expressions.leaves import Apply
 from hcmodel.expressions.model import Model
 from hcmodel.facts.polynomials import TooLargeError
@@ -108,7 +107,7 @@ def _proposals(model: Expanded) -> Iterator[Step | Obstacle]:
 
 def _has_black_box(model: Model) -> bool:
     """Whether a function of the user is in the model, which is not asked beside a run."""
-    nodes = topological_order(model.roots)
+    nodes = model.nodes
     return any(isinstance(node, Apply) and node.atom.black_box for node in nodes)
 
 

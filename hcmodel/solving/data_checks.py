@@ -73,7 +73,7 @@ def _transitions(model: Model) -> Iterator[Parameter | Constant]:
     if not any(variable.set.is_distribution for variable in model.variables):
         return
     seen: set[int] = set()
-    for node in topological_order(model.roots):
+    for node in model.nodes:
         if not isinstance(node, Apply):
             continue
         inside = topological_order(_inverted(node))
@@ -111,7 +111,7 @@ def outside_domain_message(model: Model, point: FloatArray) -> str:
         for variable, array in zip(layout.variables, layout.unpack(np, point), strict=True)
     }
     with np.errstate(all="ignore"):
-        for node in topological_order(model.roots):
+        for node in model.nodes:
             if not isinstance(node, Apply):
                 values.setdefault(id(node), node.value)
                 continue

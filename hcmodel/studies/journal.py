@@ -17,7 +17,6 @@ from pathlib import Path
 from typing import IO, Any
 
 from hcmodel.errors import DataError
-from hcmodel.expressions.graph import topological_order
 from hcmodel.expressions.leaves import Apply, Constant, Expression, Parameter, Variable
 from hcmodel.expressions.model import Model
 from hcmodel.expressions.sparse_data import fingerprint
@@ -112,7 +111,7 @@ class Journal:
 def study_of(model: Model, swept: Sequence[str], options: Mapping[str, Any]) -> str:
     """A fingerprint of everything but the swept values that a row depends on."""
     digest = hashlib.sha256()
-    nodes = topological_order([*model.roots, *(model.hidden or ())])
+    nodes = model.nodes_and_hidden
     places = {id(node): place for place, node in enumerate(nodes)}
     for node in nodes:
         digest.update(_described(node, places, swept).encode())
