@@ -99,6 +99,7 @@ from hcmodel.expressions.model import Maximize, Minimize
 if _TYPE_CHECKING:
     from hcmodel.problem import Problem, load, parse
     from hcmodel.report.versions import show_versions
+    from hcmodel.solvers.methods import register_method
     from hcmodel.solvers.result import Record, Termination
     from hcmodel.solvers.theory.theorems import Constants
     from hcmodel.solving.judge import Status
@@ -183,6 +184,7 @@ __all__ = [
     "prod",
     "quad_form",
     "quad_over_lin",
+    "register_method",
     "rel_entr",
     "reshape",
     "resolvent",
@@ -221,6 +223,7 @@ _MODULES = {
     "Termination": "solvers.result",
     "load": "problem",
     "parse": "problem",
+    "register_method": "solvers.methods",
     "show_versions": "report.versions",
 }
 

@@ -40,6 +40,7 @@ from hcmodel.solving.user_functions import check_functions, function_calls, warn
 if TYPE_CHECKING:
     from hcmodel.analysis.analyze import Analysis
     from hcmodel.analysis.landscape import Landscape
+    from hcmodel.solvers.oracle import Oracle
     from hcmodel.solving.problem_data import ProblemData
     from hcmodel.studies.derivatives import Derivative, Elasticities, Sensitivity
     from hcmodel.studies.relaxation import Relaxation
@@ -345,6 +346,16 @@ class Problem:
         except ValueError as error:
             raise ModelError(str(error)) from None
         return promise.calls
+
+    def oracle(self) -> Oracle:
+        """Objective and rows as functions of the flat vector of all variables, with counted calls.
+
+        `oracle.at(x)` has objective, gradient, values and Jacobian of the rows, at the current values of
+        the parameters; `problem.canonical.domain` is the set of x.
+        """
+        forms = self.forms()
+        forms.refresh()
+        return forms.written.oracle()
 
     def sweep(
         self,

@@ -253,6 +253,60 @@ def _made(kind: type[Any], given: Any, owner: str) -> Any:
     return kind(**chosen)
 
 
+@dataclass(frozen=True)
+class NoOptions:
+    """The options of a method that has none."""
+
+
+def register_method(
+    name: str,
+    make: Callable[[Any], Method[Any]],
+    options: Any = NoOptions,
+    *,
+    summary: str = "",
+    assumptions: str = "",
+    complexity: str = "",
+    reference: str = "",
+    make_theory: Callable[[Any, Constants], Method[Any]] | None = None,
+    needs_optimal_value: bool = False,
+    needs_smooth: bool = False,
+    needs_no_rows: bool = False,
+    needs_coordinates: bool = False,
+    replace: bool = False,
+) -> MethodEntry:
+    """Make a method of your own available to `solve(method=name)` and to `minimize`.
+
+    `make(options)` returns an object with `init(task, start)`, `step(task, state)` and
+    `terminate(task, state)`; `options` is a frozen dataclass with a default for each field. The returned
+    entry can be handed to `hcmodel.testing.check_method`.
+    """
+    if not isinstance(name, str) or not name or name == "auto":
+        raise ValueError(f"a method is registered by a name other than 'auto', not {name!r}")
+    if name in METHODS and not replace:
+        raise ValueError(
+            f"there is a method {name!r} already; replace=True puts this one in its place"
+        )
+    if not callable(make):
+        raise ValueError(f"make is a function of the options that returns the method, not {make!r}")
+    if not (isinstance(options, type) and is_dataclass(options)):
+        raise ValueError(f"options is the dataclass of the method's options, not {options!r}")
+    METHODS[name] = MethodEntry(
+        name=name,
+        make=make,
+        options=options,
+        summary=summary,
+        assumptions=assumptions,
+        complexity=complexity,
+        reference=reference,
+        make_theory=make_theory,
+        needs_optimal_value=needs_optimal_value,
+        needs_smooth=needs_smooth,
+        needs_no_rows=needs_no_rows,
+        needs_coordinates=needs_coordinates,
+    )
+    return METHODS[name]
+
+
 def find_method(name: str) -> MethodEntry:
     if name not in METHODS:
         known = ", ".join(["auto", *METHODS])

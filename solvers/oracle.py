@@ -11,7 +11,7 @@ import contextlib
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Protocol, TypeAlias
+from typing import Any, Protocol, TypeAlias
 
 import numpy as np
 import scipy
@@ -415,6 +415,41 @@ class FunctionStack:
 Callables: TypeAlias = "Callable[[FloatArray], tuple[FloatArray, FloatArray]]"
 
 
+def _with_shapes(
+    function: Callable[[FloatArray], tuple[Any, Any]],
+    value_shape: tuple[int, ...],
+    derivative_shape: tuple[int, ...],
+    what: str,
+) -> Callable[[FloatArray], tuple[Any, FloatArray]]:
+    """The function with what it returns checked, since a wrong shape would be broadcast somewhere."""
+
+    def checked(x: FloatArray) -> tuple[Any, FloatArray]:
+        found = function(x)
+        if not isinstance(found, tuple) or len(found) != 2:
+            raise ValueError(f"{what} must return a pair (value, derivative), not {found!r}")
+        value, derivative = np.asarray(found[0]), np.asarray(found[1])
+        for part, array, shape in (
+            ("value", value, value_shape),
+            ("derivative", derivative, derivative_shape),
+        ):
+            if array.dtype.kind not in "biuf":
+                raise ValueError(f"the {part} of {what} is not an array of real numbers: {array!r}")
+            if _without_ones(array.shape) != _without_ones(shape):
+                raise ValueError(
+                    f"the {part} of {what} has shape {array.shape}, but {shape} is needed"
+                )
+        return (float(value.reshape(())) if not value_shape else value), derivative.reshape(
+            derivative_shape
+        )
+
+    return checked
+
+
+def _without_ones(shape: tuple[int, ...]) -> tuple[int, ...]:
+    """Axes of length 1 are a habit of notation."""
+    return tuple(length for length in shape if length != 1)
+
+
 def function_oracle(
     dimension: int,
     objective: Callable[[FloatArray], tuple[float, FloatArray]],
@@ -430,11 +465,19 @@ def function_oracle(
     count_le = sizes[0] if inequalities is not None else 0
     count_eq = sizes[1] if equalities is not None else 0
 
+    given = ((inequalities, count_le, "inequalities"), (equalities, count_eq, "equalities"))
+    checked = [
+        _with_shapes(function, (count,), (count, dimension), f"the {what}")
+        for function, count, what in given
+        if function is not None
+    ]
+
     def rows(x: FloatArray) -> tuple[FloatArray, FloatArray]:
-        parts = [function(x) for function in (inequalities, equalities) if function is not None]
+        parts = [function(x) for function in checked]
         values = np.concatenate([np.atleast_1d(value) for value, _ in parts])
         return values, np.vstack([np.reshape(jacobian, (-1, dimension)) for _, jacobian in parts])
 
     count = count_le + count_eq
+    objective = _with_shapes(objective, (), (dimension,), "the objective")
     stack = FunctionStack(dimension, objective, rows if count else None, count, kinked=not smooth)
     return Oracle(stack, Outer.of_rows(count_le, count_eq))

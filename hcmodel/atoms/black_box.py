@@ -13,7 +13,8 @@ import numpy as np
 from hcmodel.atoms.atom import atom
 from hcmodel.atoms.autodiff import define_pullback, detached, is_traced, primitive
 from hcmodel.atoms.autodiff import xp as traced_numpy
-from hcmodel.atoms.user_code import prepared
+from hcmodel.atoms.gradient_check import CheckedGradient
+from hcmodel.atoms.user_code import Program, prepared, program_of
 from hcmodel.errors import ModelError
 from hcmodel.expressions.shapes import Shape, as_shape
 
@@ -22,17 +23,26 @@ STEP = 6e-6  # near the cube root of the rounding unit, best for central differe
 
 def _checked(value: Any, callable: Callable[..., Any], shape: Shape) -> Any:
     found = np.shape(value)
+    name = getattr(callable, "__name__", repr(callable))
+    _check_real(value, f"the function '{name}'")
     if found != shape:
-        name = getattr(callable, "__name__", repr(callable))
         raise ModelError(
             f"the function '{name}' returned shape {found}, but was declared with shape={shape}"
         )
     return value
 
 
+def _check_real(value: Any, what: str) -> None:
+    kind = np.asarray(detached(value)).dtype.kind
+    if kind == "c":
+        raise ModelError(f"{what} returned complex numbers; it must return real ones")
+    if kind not in "biuf":
+        raise ModelError(f"{what} returned {value!r}, which is not an array of numbers")
+
+
 @primitive
 def _opaque(callable: Any, gradient: Any, shape: Shape, *arrays: Any) -> Any:
-    return _checked(np.asarray(callable(*arrays), dtype=float), callable, shape)
+    return np.asarray(_checked(callable(*arrays), callable, shape), dtype=float)
 
 
 @primitive
@@ -46,6 +56,7 @@ def _jacobian(gradient: Any, number: int, shape: Shape, *arrays: Any) -> Any:
             f"grad returned {len(found)} arrays for {len(arrays)} arguments; it must return one "
             "for each"
         )
+    _check_real(found[number], f"grad '{getattr(gradient, '__name__', gradient)}'")
     jacobian = np.asarray(found[number], dtype=float)
     wanted = shape + np.shape(arrays[number])
     if jacobian.shape != wanted:
@@ -110,7 +121,14 @@ def _prepare(name: str, shapes: Sequence[Shape], params: dict[str, Any]) -> dict
         raise ModelError(
             "grad of hc.function is a callable that takes the same arguments, or the name of a scheme"
         )
-    return {**prepared(params), "shape": as_shape(params["shape"], "hc.function")}
+    made = prepared(params)
+    if params.get("check"):
+        if not isinstance(made["grad"], Program):
+            raise ModelError(
+                "check=True of hc.function compares a gradient that is given as grad=…; there is none"
+            )
+        made |= {"grad": CheckedGradient(made["grad"], program_of(made)), "check": False}
+    return {**made, "shape": as_shape(params["shape"], "hc.function")}
 
 
 @atom(
@@ -127,6 +145,7 @@ def function(
     grad: Any = None,
     executor: Any = None,
     cache: Any = None,
+    check: bool = False,
 ) -> Any:
     """Any Python callable of arrays, with a value of the given shape.
 
@@ -134,7 +153,8 @@ def function(
     returns, for each argument, the derivatives as an array of shape `shape + argument.shape` (the
     array itself if there is one argument). grad="2-point", "3-point" or "complex-step" takes differences,
     whose calls an `executor` (anything with `submit`) may spread. `cache` names a file in which all
-    evaluations are kept. The callable must be pure: same arguments, same value.
+    evaluations are kept. `check=True` compares `grad` with differences once and says where it differs.
+    The callable must be pure: same arguments, same value.
     """
     if grad is not None:
         return _opaque(callable, grad, shape, *arrays)

@@ -53,7 +53,7 @@ def definite(n: int) -> np.ndarray:
 
 
 # Nothing beside the function itself: no executor and no cache.
-PLAIN_FUNCTION = {"executor": None, "cache": None}
+PLAIN_FUNCTION = {"executor": None, "cache": None, "check": False}
 
 
 def user_function(a: Any, b: Any) -> Any:
