@@ -20,6 +20,7 @@ os.environ["PYTHONPATH"] = os.pathsep.join(
 )
 
 import docstrings  # noqa: E402
+import site_pages  # noqa: E402
 
 import hcmodel  # noqa: E402
 from hcmodel.grammar.lexer import HCLexer  # noqa: E402
@@ -84,5 +85,6 @@ copybutton_selector = "div:not(.highlight-text):not(.output) > div.highlight > p
 
 
 def setup(app: Any) -> None:
+    site_pages.write()  # before Sphinx looks for pages
     app.add_lexer("hc", HCLexer)
     app.connect("autodoc-process-docstring", docstrings.process)

@@ -84,9 +84,20 @@ def analysis_html(analysis: Analysis) -> str:
     for name, value in _known_constants(analysis).items():
         rows.append((name, f"{value:.6g} ({analysis.labels.get(name, '')})"))
     cells = "".join(
-        f"<tr><th>{escape(key)}</th><td><pre>{escape(text)}</pre></td></tr>" for key, text in rows
+        f'<tr><th style="text-align:left; vertical-align:top">{escape(key)}</th>'
+        f'<td style="text-align:left">{_folded(key, text)}</td></tr>'
+        for key, text in rows
     )
     return f"<table>{cells}</table>"
+
+
+def _folded(key: str, text: str) -> str:
+    """Text of a cell; a derivation of many lines is opened by a click."""
+    block = f'<pre style="white-space:pre-wrap; margin:0">{escape(text)}</pre>'
+    if key != "derivation":
+        return block
+    lines = len(text.splitlines())
+    return f"<details><summary>{lines} lines</summary>{block}</details>"
 
 
 def analysis_json(analysis: Analysis) -> dict[str, Any]:

@@ -6,6 +6,7 @@ are those of Okabe and Ito (2008), which people with any colour vision tell apar
 
 from __future__ import annotations
 
+import io
 from importlib.util import find_spec
 from typing import Any
 
@@ -16,6 +17,8 @@ PURPLE, SKY, BLACK, GREY = "#CC79A7", "#56B4E9", "#000000", "#777777"
 CYCLE = (BLUE, VERMILLION, GREEN, PURPLE, ORANGE, SKY, BLACK)
 # Dots per inch of files: twice what screens show at the size of the figure.
 RESOLUTION = 200
+# In notebooks.
+SCREEN = 110
 # Ranges with fewer than two powers of ten get labels in between.
 SHORT_RANGE = 100.0
 
@@ -36,7 +39,15 @@ def new_figure(width: float, height: float) -> Any:
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
 
-    figure = Figure(figsize=(width, height), layout="constrained")
+    class NotebookFigure(Figure):
+        """A figure that notebooks show, without pyplot."""
+
+        def _repr_png_(self) -> bytes:
+            file = io.BytesIO()
+            self.savefig(file, format="png", dpi=SCREEN)
+            return file.getvalue()
+
+    figure = NotebookFigure(figsize=(width, height), layout="constrained")
     FigureCanvasAgg(figure)
     return figure
 

@@ -45,7 +45,9 @@ def model_mathml(model: Model) -> str:
         lead = "where" if number == 0 else ""
         name = _written(layout(variable))
         size = "×".join(map(str, variable.shape))
-        rows.append((lead, f"{name}<mo>∈</mo>{_text(variable.set.summary())}", size))
+        rows.append(
+            (lead, f"{name}<mo>∈</mo>{_text(variable.set.summary().replace('inf', '∞'))}", size)
+        )
     cells = "".join(
         f'<mtr><mtd style="text-align:left; white-space:nowrap">{_text(lead)}</mtd>'
         f'<mtd style="text-align:left"><mstyle displaystyle="true"><mrow>{body}</mrow></mstyle></mtd>'

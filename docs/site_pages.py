@@ -1,0 +1,220 @@
+"""Pages of the site that are made when it is built: the gallery of `examples/`, and its notebooks.
+
+They are written to `docs/gallery/` and `docs/notebooks/`, which are not part of the repository. Every
+model is solved, and its picture drawn: the landscape of two unknowns, or the largest variable.
+"""
+
+from __future__ import annotations
+
+import re
+import shutil
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+import hcmodel as hc
+from hcmodel.report.canvas import BLUE, new_figure, plain_frame, saved
+
+DOCS = Path(__file__).resolve().parent
+EXAMPLES = DOCS.parent / "examples"
+# Entries of a matrix that are written into its picture.
+MOST_NUMBERS = 40
+# Python examples have the pictures of the pages that explain them.
+PYTHON_PICTURES = {
+    "grid_world": "application-mdp-grid.png",
+    "lqr": "application-lqr.png",
+    "tank": "landscape.png",
+}
+
+
+@dataclass(frozen=True)
+class Example:
+    """A model of the gallery: its file, the data that its comment names, its first sentence."""
+
+    path: Path
+    data: str | None
+    title: str
+
+    @property
+    def command(self) -> str:
+        data = f" --data {self.data}" if self.data else ""
+        return f"hcmodel solve {self.path.name}{data}"
+
+
+def examples() -> list[Example]:
+    """The models of `examples/`, by name."""
+    found = []
+    for path in sorted(EXAMPLES.glob("*.hc")):
+        text = path.read_text(encoding="utf-8")
+        comment = " ".join(line.lstrip("# ") for line in text.splitlines() if line.startswith("#"))
+        data = re.search(r"--data (\S+)", comment)
+        sentence = re.split(r"(?<=[a-z0-9)])[.:](?:\s|$)", comment)[0]
+        found.append(Example(path, data[1] if data else None, sentence))
+    return found
+
+
+def write() -> None:
+    """Write gallery and notebooks; pages that are up to date are left alone."""
+    gallery, notebooks = DOCS / "gallery", DOCS / "notebooks"
+    for folder in (gallery, notebooks):
+        folder.mkdir(exist_ok=True)
+    for notebook in sorted((EXAMPLES / "notebooks").glob("*.ipynb")):
+        target = notebooks / notebook.name
+        if not target.exists() or target.read_bytes() != notebook.read_bytes():
+            shutil.copy(notebook, target)
+    cards = []
+    for example in examples():
+        page = gallery / f"{example.path.stem}.md"
+        newest = max(example.path.stat().st_mtime, Path(__file__).stat().st_mtime)
+        if not page.exists() or page.stat().st_mtime < newest:
+            page.write_text(_page(example, gallery), encoding="utf-8")
+        cards.append(_card(example.path.stem, example.title, f"{example.path.stem}.png"))
+    scripts = []
+    for script in sorted((EXAMPLES / "python").glob("*.py")):
+        name = f"python-{script.stem}"
+        (gallery / f"{name}.md").write_text(_script(script), encoding="utf-8")
+        picture = PYTHON_PICTURES.get(script.stem)
+        scripts.append(_card(name, script.name, f"../pictures/{picture}" if picture else None))
+    names = [example.path.stem for example in examples()]
+    names += [f"python-{script.stem}" for script in sorted((EXAMPLES / "python").glob("*.py"))]
+    (gallery / "index.md").write_text(_index(cards, scripts, names), encoding="utf-8")
+
+
+def _index(cards: list[str], scripts: list[str], names: list[str]) -> str:
+    listed = "\n".join(names)
+    return f"""# Gallery
+
+The models of `examples/`, solved when this site was built.
+
+::::{{grid}} 1 2 2 3
+:gutter: 3
+
+{"".join(cards)}
+::::
+
+## In Python
+
+::::{{grid}} 1 2 2 3
+:gutter: 3
+
+{"".join(scripts)}
+::::
+
+```{{toctree}}
+:hidden:
+
+{listed}
+```
+"""
+
+
+def _card(name: str, text: str, picture: str | None) -> str:
+    image = f":img-top: {picture}\n" if picture else ""
+    return f""":::{{grid-item-card}} {name.removeprefix("python-")}
+:link: {name}
+:link-type: doc
+{image}
+{text}
+:::
+"""
+
+
+def _page(example: Example, gallery: Path) -> str:
+    """Solve and draw an example."""
+    data = None if example.data is None else EXAMPLES / example.data
+    problem = hc.load(example.path, data)
+    problem.solve()
+    assert problem.solution is not None
+    _picture(problem, gallery / f"{example.path.stem}.png")
+    return f"""# {example.path.stem}
+
+{example.title}.
+
+```{{literalinclude}} ../../examples/{example.path.name}
+:language: hc
+```
+
+```console
+$ {example.command}
+```
+
+```text
+{problem.solution}
+```
+
+![{example.title}]({example.path.stem}.png)
+"""
+
+
+def _script(script: Path) -> str:
+    return f"""# {script.name}
+
+```{{literalinclude}} ../../examples/python/{script.name}
+:language: python
+```
+"""
+
+
+def _picture(problem: hc.Problem, path: Path) -> None:
+    """The landscape where there are two unknowns, else the variable with the most entries."""
+    solution = problem.solution
+    assert solution is not None
+    if problem.model.layout.size == 2:
+        hc.plot.landscape(problem, path, points=80)
+        return
+    name, values = max(solution.point.items(), key=lambda pair: pair[1].size)
+    figure = new_figure(6.2, 4.0)
+    axes = figure.subplots()
+    if problem.model.layout.size == 1:
+        name = "the objective"
+        _curve(axes, problem)
+    elif values.size == 1:
+        name = "the variables"
+        numbers = [float(each) for each in solution.point.values()]
+        axes.bar(list(solution.point), numbers, color=BLUE, width=0.7)
+        plain_frame(axes)
+    elif values.ndim == 2:
+        _matrix(figure, axes, values)
+    else:
+        flat = np.atleast_1d(values).reshape(-1)
+        axes.bar(np.arange(1, flat.size + 1), flat, color=BLUE, width=0.8)
+        axes.axhline(0, color="black", linewidth=0.6)
+        axes.set_xlabel("entry")
+        plain_frame(axes)
+    status = solution.status.value.replace("_", " ")
+    axes.set_title(f"{name} at the solution ({status}, value {solution.value:.5g})", fontsize=11)
+    saved(figure, path)
+
+
+def _curve(axes: Any, problem: hc.Problem) -> None:
+    """The objective of one unknown over its bounds, and the solution."""
+    (variable,) = problem.variables
+    assert variable.value is not None
+    best = float(variable.value)
+    places = np.linspace(float(variable.lower), float(variable.upper), 200)
+    values = []
+    for place in places:
+        variable.value = place
+        values.append(float(problem.objective.expression.value))
+    variable.value = best
+    axes.plot(places, values, color=BLUE)
+    axes.plot(best, problem.value, marker="*", markersize=15, color="#D55E00")
+    axes.set_xlabel(variable.name)
+    plain_frame(axes)
+
+
+def _matrix(figure: Any, axes: Any, values: Any) -> None:
+    """A matrix in colours, with its numbers where there are few."""
+    largest = float(np.abs(values).max()) or 1.0
+    negative = bool((values < 0).any())
+    lowest, colours = (-largest, "PuOr") if negative else (0.0, "Blues")
+    shown = axes.imshow(values, cmap=colours, vmin=lowest, vmax=largest, aspect="auto")
+    figure.colorbar(shown, ax=axes)
+    axes.set_xticks(range(values.shape[1]), range(1, values.shape[1] + 1))
+    axes.set_yticks(range(values.shape[0]), range(1, values.shape[0] + 1))
+    if values.size <= MOST_NUMBERS:
+        for (row, column), value in np.ndenumerate(values):
+            colour = "white" if abs(value) > 0.6 * largest else "black"
+            axes.text(column, row, f"{value:.3g}", ha="center", va="center", color=colour)

@@ -1,0 +1,49 @@
+"""What the build of the site rests on, without building it: notebooks, gallery, links of the README."""
+
+from __future__ import annotations
+
+import ast
+import importlib
+import json
+import re
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+NOTEBOOKS = sorted((ROOT / "examples" / "notebooks").glob("*.ipynb"))
+
+
+def test_the_navigation_names_every_notebook():
+    index = (ROOT / "docs" / "index.md").read_text("utf-8")
+    assert len(NOTEBOOKS) == 3
+    assert [each.stem for each in NOTEBOOKS if f"\nnotebooks/{each.stem}\n" not in index] == []
+
+
+@pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
+def test_notebooks_are_stored_without_outputs_and_are_valid_python(path):
+    notebook = json.loads(path.read_text("utf-8"))
+    code = [cell for cell in notebook["cells"] if cell["cell_type"] == "code"]
+    assert code
+    for cell in code:
+        assert cell["outputs"] == []
+        ast.parse("".join(cell["source"]))
+
+
+def test_every_example_has_a_card(monkeypatch):
+    monkeypatch.syspath_prepend(str(ROOT / "docs"))
+    site_pages = importlib.import_module("site_pages")
+    found = {example.path.stem: example for example in site_pages.examples()}
+    assert found.keys() == {path.stem for path in (ROOT / "examples").glob("*.hc")}
+    assert found["lqr_energy"].data == "lqr.json"
+    assert found["tank"].data is None
+    for example in found.values():
+        assert example.title
+        assert example.data is None or (ROOT / "examples" / example.data).exists()
+
+
+def test_links_and_pictures_of_the_readme_lead_somewhere():
+    text = (ROOT / "README.md").read_text("utf-8")
+    targets = re.findall(r"\]\(([^):#]+)(?:#[^)]*)?\)", text)
+    assert targets
+    assert [each for each in targets if not (ROOT / each).exists()] == []
