@@ -97,7 +97,7 @@ from hcmodel.expressions.leaves import Constant, Constraint, Expression, Paramet
 from hcmodel.expressions.model import Maximize, Minimize
 
 if _TYPE_CHECKING:
-    from hcmodel.problem import Problem, load, parse
+    from hcmodel.problem import Problem, load, parse, read
     from hcmodel.report.versions import show_versions
     from hcmodel.solvers.methods import register_method
     from hcmodel.solvers.result import Record, Termination
@@ -184,6 +184,7 @@ __all__ = [
     "prod",
     "quad_form",
     "quad_over_lin",
+    "read",
     "register_method",
     "rel_entr",
     "reshape",
@@ -209,7 +210,18 @@ __all__ = [
 
 # Packages and modules that are imported when they are first used.
 _LAZY = (
-    *("analysis", "certify", "cli", "engines", "facts", "frontend", "grammar", "maps", "problem"),
+    *(
+        "analysis",
+        "certify",
+        "cli",
+        "engines",
+        "facts",
+        "formats",
+        "frontend",
+        "grammar",
+        "maps",
+        "problem",
+    ),
     *("proof", "reductions", "report", "solvers", "solving", "studies", "testing"),
 )
 # Where names are defined that a model can be written without: they are imported when first used.
@@ -224,6 +236,7 @@ _MODULES = {
     "load": "problem",
     "parse": "problem",
     "register_method": "solvers.methods",
+    "read": "problem",
     "show_versions": "report.versions",
 }
 

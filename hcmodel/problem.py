@@ -507,6 +507,21 @@ class Problem:
 
         return problem_html(self)
 
+    def write(self, path: str | Path) -> None:
+        """Write the model to a file: `.mof.json` as it is, `.cbf` in its cone form, `.hc` as text.
+
+        A name that ends in `.gz` is packed. Parts that a format cannot say are an error that names them.
+        """
+        from hcmodel.formats.file_types import file_type, write_packed
+
+        target = Path(path)
+        if target.suffix == ".hc":
+            from hcmodel.frontend.to_hc import write_hc
+
+            write_hc(self.model, target)
+        else:
+            write_packed(target, file_type(target).write(self.model, self.get_problem_data))
+
     def to_hc(self) -> str:
         """The model as text in the `.hc` language, which loads back to an equal problem.
 
@@ -546,6 +561,18 @@ def load(path: str | Path, data: Any = None, *, set: Mapping[str, Any] | None = 
     from hcmodel.frontend import load as load_model
 
     return Problem.of(load_model(path, data, set=set))
+
+
+def read(path: str | Path) -> Problem:
+    """The problem of a file in another format: CBF (`.cbf`), MathOptFormat (`.mof.json`), also `.gz`."""
+    from hcmodel.formats.file_types import file_type, read_text
+
+    if not isinstance(path, (str, Path)):
+        raise ModelError(f"a file is named by a string or a path, not {path!r}")
+    source = Path(path)
+    if source.suffix == ".hc":
+        return load(source)
+    return Problem.of(file_type(source).read(source, read_text(source)))
 
 
 def parse(text: str, data: Any = None, filename: str | None = None) -> Problem:

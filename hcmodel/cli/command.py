@@ -22,6 +22,7 @@ from pathlib import Path
 from typing import Any
 
 from hcmodel.cli import INTERRUPTED
+from hcmodel.cli.convert import add_convert, read_other
 from hcmodel.cli.output_files import check_target, printable, replaced, write_text
 from hcmodel.cli.report_command import add_report
 from hcmodel.cli.sweep_command import add_sweep
@@ -103,6 +104,7 @@ def _parser() -> argparse.ArgumentParser:
     _add_show(commands)
     add_sweep(commands, _add_model)
     add_report(commands, _add_model)
+    add_convert(commands, _add_model)
     table = commands.add_parser(
         "methods",
         help="list the methods",
@@ -114,7 +116,7 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def _add_model(command: argparse.ArgumentParser) -> None:
-    command.add_argument("model", metavar="MODEL", help="a file in the .hc language")
+    command.add_argument("model", metavar="MODEL", help="a file: .hc, .cbf or .mof.json")
     command.add_argument(
         "--data",
         action="append",
@@ -232,7 +234,8 @@ def load_model(given: argparse.Namespace) -> Any:
     for setting in given.set:
         if not setting.partition("=")[1]:
             raise UsageError(f"--set takes name=value, for example n=3, and not '{setting}'")
-    return load(given.model, read_data(given.data, given.set))
+    other = read_other(given)
+    return load(given.model, read_data(given.data, given.set)) if other is None else other
 
 
 def _solve(given: argparse.Namespace) -> int:

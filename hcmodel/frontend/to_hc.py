@@ -7,9 +7,11 @@ any other is written from its graph, with `let`s for what is used twice or is lo
 
 from __future__ import annotations
 
+import json
 import re
 from collections import Counter
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -42,6 +44,15 @@ def to_hc(model: Model) -> str:
 def hc_data(model: Model) -> dict[str, Numbers]:
     """The arrays, dense or sparse, that are too large for the text, by their parameters' names there."""
     return _written(model)[1]
+
+
+def write_hc(model: Model, path: Path) -> None:
+    """Write the text to a file; arrays too large for it go to a JSON file of the same name."""
+    text, data = _written(model)
+    path.write_text(text, "utf-8")
+    if data:
+        lists = {name: np.asarray(dense(value)).tolist() for name, value in data.items()}
+        path.with_suffix(".json").write_text(json.dumps(lists) + "\n", "utf-8")
 
 
 def _written(model: Model) -> tuple[str, dict[str, Numbers]]:

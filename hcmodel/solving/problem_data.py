@@ -46,6 +46,25 @@ class ProblemData:
             raise ModelError(f"there is no cone program: {cone.reason}")
         return ProblemData(cone.after, tuple(form.coordinate_names()), forms, form, cone)
 
+    def described(self) -> list[str]:
+        """In words: which unknowns of the program are which coordinates, and what its value is."""
+        layout, texts = self._form.canonical.layout, self._form.coordinate_texts()
+        lines = []
+        for variable in layout.variables:
+            place = layout.slice(variable)
+            name = texts.get(variable.name, f"{variable.name} (added)")
+            last = f" … x{place.stop - 1}" if place.stop - place.start > 1 else ""
+            lines.append(f"x{place.start}{last}: {name}")
+        if layout.size < self.program.linear.size:
+            lines.append(f"x{layout.size} … x{self.program.linear.size - 1}: bounds of terms")
+        back = "exp(value)" if self._form.canonical.outer.objective_form == "log" else "value"
+        sign = "-" if self._forms.sign.before.sign < 0 else ""
+        return [*lines, f"the value of the model is {sign}{back} of this program"]
+
+    def value(self, value: float) -> float:
+        """The value of the model as written, from that of the program."""
+        return self._forms.sign.value_back(self._form.chain.value_back(value))
+
     def point(self, primal: FloatArray) -> dict[str, FloatArray]:
         """The variables by name, from x of the program."""
         u = np.asarray(primal, dtype=float)[: self._form.canonical.layout.size]

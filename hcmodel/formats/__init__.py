@@ -1,0 +1,1 @@
+"""Model files of other people: CBF and MathOptFormat, read and written."""
