@@ -199,7 +199,10 @@ def test_the_shared_names_are_still_shared() -> None:
 
 
 # What is known of an atom is a field of it. Printers write atoms by their names.
-ASKS_FOR_NAMES = ("atoms/", "expressions/printing.py", "report/typeset.py", "frontend/to_hc.py")
+ASKS_FOR_NAMES = (
+    *("atoms/", "expressions/printing.py", "report/typeset.py", "frontend/to_hc.py"),
+    "formats/scalars.py",
+)
 
 
 def names_that_decide(source: str) -> list[int]:
