@@ -42,9 +42,13 @@ class NearbyRules:
     """Unknowns and rows up to which curvature and restoration are affordable: they are dense."""
     repairs: int = 4
     """Steps of Gauss and Newton's method that put a point back on the rows."""
+    chords: bool = False
+    """Whether these steps take the slopes at the point found, which cost nothing."""
 
 
 RULES = NearbyRules()
+# For functions of the user, each call of which may be expensive (tests/benchmarks/black_boxes.py).
+FEW_POINTS = NearbyRules(scales=(1e-4, 1e-2, 1.0), directions=1, repairs=1, chords=True)
 
 
 def better_point(
@@ -56,10 +60,12 @@ def better_point(
     at the price of its multiplier: a value that is lower by that is not better.
     """
     oracle, best = form.oracle(), None
+    rules = FEW_POINTS if form.compiled.has_black_boxes else RULES
     highest = evaluation.objective - least
     with np.errstate(all="ignore"):
-        for point in _candidates(form, oracle, evaluation, multipliers):
-            there = _restored(oracle, form, point, tolerance)
+        for point in _candidates(form, oracle, evaluation, multipliers, rules):
+            slopes = evaluation.jacobian if rules.chords else None
+            there = _restored(oracle, form, point, tolerance, rules, slopes)
             if there is None:
                 continue
             value = there.objective + float(np.abs(multipliers) @ there.violations)
@@ -69,17 +75,21 @@ def better_point(
 
 
 def _candidates(
-    form: Form, oracle: Oracle, evaluation: Evaluation, multipliers: FloatArray
+    form: Form,
+    oracle: Oracle,
+    evaluation: Evaluation,
+    multipliers: FloatArray,
+    rules: NearbyRules,
 ) -> Iterator[FloatArray]:
     generator, domain, point = np.random.default_rng(0), form.domain, evaluation.point
     yield from _along_curvature(form, oracle, evaluation, multipliers)
     metric = domain.metric(point)
-    for scale in RULES.scales:
-        for _ in range(RULES.directions):
+    for scale in rules.scales:
+        for _ in range(rules.directions):
             step = scale * metric * generator.uniform(-1.0, 1.0, point.size)
             yield point + step
             yield point - step
-    for _ in range(RULES.samples):
+    for _ in range(rules.samples):
         yield domain.sample(generator)
 
 
@@ -121,21 +131,33 @@ def _free_directions(domain: Domain, evaluation: Evaluation) -> FloatArray:
     return np.asarray(face @ scipy.linalg.null_space(slopes))
 
 
-def _restored(oracle: Oracle, form: Form, point: FloatArray, tolerance: float) -> Evaluation | None:
-    """The point, put back on the rows that it breaks; None where that fails."""
+def _restored(
+    oracle: Oracle,
+    form: Form,
+    point: FloatArray,
+    tolerance: float,
+    rules: NearbyRules,
+    known: Any = None,
+) -> Evaluation | None:
+    """The point, put back on the rows that it breaks; None where that fails.
+
+    `known` are the slopes of the rows close by, where they are used instead of those at the point.
+    """
     domain = form.domain
-    for _ in range(RULES.repairs + 1):
+    for _ in range(rules.repairs + 1):
         there = oracle.at(form.settled(domain.project(point)))
         point = there.point
         if not there.finite:
             return None
         if there.violation_in_units(domain.metric(point)) <= tolerance:
             return there
-        if max(point.size, there.rows.size) > RULES.largest or not there.differentiable:
+        if max(point.size, there.rows.size) > rules.largest:
+            return None
+        if known is None and not there.differentiable:
             return None
         broken = np.flatnonzero(there.violations > 0)
         metric = roomy_metric(domain, point)
-        slopes = _dense(there.jacobian[broken]) * metric
+        slopes = _dense((there.jacobian if known is None else known)[broken]) * metric
         step = np.linalg.lstsq(slopes, -there.rows[broken], rcond=None)[0]
         point = point + metric * step
     return None

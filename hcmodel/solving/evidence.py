@@ -171,7 +171,10 @@ def gather(
     descent, better = None, None
     if not shown and not violated and not late and evaluation.finite:
         descent = _descent(forms, outcome, evaluation, tolerance)
-        if hidden is None or hidden.proof is None:
+        counted = (
+            result.termination is Termination.CALL_LIMIT and forms.lifted.compiled.has_black_boxes
+        )
+        if (hidden is None or hidden.proof is None) and not counted:
             better = _better(forms, evaluation, descent, pair, tolerance)
         stationary = (
             stationary

@@ -74,6 +74,13 @@ def test_central_differences_across_a_kink_are_a_slope_of_one_piece() -> None:
     assert abs(slope) == pytest.approx(1.0, abs=1e-6)
 
 
+@pytest.mark.parametrize("scheme", ["2-point", "3-point"])
+def test_differences_at_a_kink_are_those_of_one_piece(scheme: str) -> None:
+    pieces = np.array([[1.0, 2.0, -1.0], [-3.0, 1.0, 1.0], [0.5, -2.0, 4.0]])
+    taken = differences_of(lambda a: np.max(pieces @ a), scheme)(np.zeros(3))[0]
+    assert np.min(np.max(np.abs(pieces - taken), axis=1)) <= 1e-6
+
+
 def test_a_real_program_is_not_differentiated_by_complex_steps() -> None:
     with pytest.raises(hc.ModelError, match="2-point"):
         differences_of(lambda a: np.real(a) ** 2, "complex-step")(np.array(1.0))
