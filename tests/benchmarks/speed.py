@@ -21,6 +21,7 @@ from typing import Any
 import cvxpy as cp
 import numpy as np
 from numpy.typing import NDArray
+from scipy.optimize import linprog
 
 import hcmodel as hc
 
@@ -32,7 +33,10 @@ PATIENCE = 20.0
 
 @dataclass(frozen=True)
 class Work:
-    """One problem, as the users of each tool write it; `most` is what the ratio may be."""
+    """One problem, as the users of each tool write it; `most` is what the ratio may be.
+
+    Models of the catalogue may take 5 ms more.
+    """
 
     name: str
     mine: Callable[[], hc.Problem]
@@ -145,12 +149,77 @@ def _ipopt_chain(weights: FloatArray) -> float:
     return float(found["f"])
 
 
+# ---- models of the catalogue, with nothing declared, beside their convex forms by hand
+
+
+def regulator(states: int, inputs: int) -> Work:
+    """A random unstable plant; by hand an SDP in (P, Y) with Schur's complement."""
+    rng = np.random.default_rng(5)
+    plant, B = rng.normal(size=(states, states)), rng.normal(size=(states, inputs))
+    plant += (0.5 - np.linalg.eigvals(plant).real.max()) * np.eye(states)
+    noise = np.eye(states)
+
+    def mine() -> hc.Problem:
+        P = hc.Variable((states, states), PSD=(1e-4, 1e4))
+        K = hc.Variable((inputs, states), bounds=(-100, 100))
+        closed = plant + B @ K
+        rows = [closed @ P + P @ closed.T + noise == 0]
+        return hc.Problem(hc.Minimize(hc.trace((np.eye(states) + K.T @ K) @ P)), rows)
+
+    def by_hand() -> float:
+        P, Y = cp.Variable((states, states), PSD=True), cp.Variable((inputs, states))
+        energy = cp.Variable((inputs, inputs), PSD=True)
+        drift = plant @ P + P @ plant.T + B @ Y + Y.T @ B.T + noise
+        rows = [drift == 0, cp.bmat([[energy, Y], [Y.T, P]]) >> 0]
+        cost = cp.Minimize(cp.trace(P) + cp.trace(energy))
+        return float(cp.Problem(cost, rows).solve(solver="CLARABEL"))
+
+    return Work(
+        f"regulator n = {states}", mine, {"CVXPY in (P, Y)": by_hand}, {"CVXPY in (P, Y)": 1.5}
+    )
+
+
+def process(states: int, actions: int) -> Work:
+    """A random constrained decision process; by hand a linear program in occupancies."""
+    rng, discount = np.random.default_rng(1), 0.9
+    moves = rng.dirichlet(np.ones(states), size=(states, actions))
+    reward, cost = rng.uniform(size=(2, states, actions))
+    first = np.ones(states) / states
+    balance = np.kron(np.eye(states), np.ones((1, actions)))
+    balance -= discount * moves.reshape(states * actions, states).T
+    least = linprog(cost.ravel(), A_eq=balance, b_eq=first).fun
+    greedy = linprog(-reward.ravel(), A_eq=balance, b_eq=first).x @ cost.ravel()
+    cap = least + 0.3 * (greedy - least)
+
+    def mine() -> hc.Problem:
+        pi = hc.Variable((states, actions), simplex=True)
+        step = hc.einsum("sa,sat->st", pi, moves)
+        visits = hc.solve(np.eye(states) - discount * step.T, first)
+        occupancy = hc.reshape(visits, (states, 1)) * pi
+        row = hc.sum(occupancy * cost) <= cap
+        return hc.Problem(hc.Minimize(-hc.sum(occupancy * reward)), [row])
+
+    def by_hand() -> float:
+        limits = {"A_ub": cost.reshape(1, -1), "b_ub": [cap]}
+        return float(linprog(-reward.ravel(), A_eq=balance, b_eq=first, **limits).fun)
+
+    peers: dict[str, Job] = {"linprog in occupancies": by_hand}
+    return Work(f"process {states} × {actions}", mine, peers, {"linprog in occupancies": 3.0})
+
+
 WORKS: dict[str, Callable[[], Work]] = {
     "tank": tank,
     "dense100": lambda: dense(100, 20),
     "dense1000": lambda: dense(1000, 50),
     "chain1000": lambda: chain(1000),
     "chain10000": lambda: chain(10_000),
+    "regulator3": lambda: regulator(3, 1),
+    "regulator6": lambda: regulator(6, 2),
+    "regulator12": lambda: regulator(12, 3),
+    "regulator20": lambda: regulator(20, 4),
+    "process5": lambda: process(5, 3),
+    "process20": lambda: process(20, 5),
+    "process100": lambda: process(100, 5),
 }
 
 
