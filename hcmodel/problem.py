@@ -7,7 +7,7 @@ import warnings
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,22 +19,24 @@ from hcmodel.expressions.by_name import ByName
 from hcmodel.expressions.leaves import Constraint, Expression, Parameter, Variable
 from hcmodel.expressions.model import Maximize, Minimize, Model
 from hcmodel.expressions.sparse_data import fingerprint
+from hcmodel.expressions.variable_sets import make_domain
 from hcmodel.reductions.canonical import CanonicalProblem
 from hcmodel.reductions.forms import Form, Forms
 from hcmodel.reductions.semidefinite import check_symmetric
 from hcmodel.report.text import Reporter
+from hcmodel.solvers.limits import TimeExhausted, until
 from hcmodel.solvers.methods import find_method
 from hcmodel.solvers.result import Termination
 from hcmodel.solvers.theory.budget import budget
 from hcmodel.solvers.theory.theorems import Constants
-from hcmodel.solving.conclude import user_point
+from hcmodel.solving.conclude import user_point, without_time
 from hcmodel.solving.data_checks import outside_domain_message, warn_about_data
 from hcmodel.solving.naming import Naming, find_named
 from hcmodel.solving.request import Callback, SolveRequest, check_constants, check_number
 from hcmodel.solving.run import UNSETTLED, run
 from hcmodel.solving.solution import Solution
-from hcmodel.solving.start import is_chosen, start_point
-from hcmodel.solving.strategy import describe, stages
+from hcmodel.solving.start import is_chosen, start_point, start_vector
+from hcmodel.solving.strategy import Stage, describe, stages, start_only
 from hcmodel.solving.user_functions import check_functions, function_calls, warn_about_gradients
 
 if TYPE_CHECKING:
@@ -47,6 +49,20 @@ if TYPE_CHECKING:
     from hcmodel.studies.sweep_table import SweepTable
 
 FloatArray = NDArray[np.float64]
+
+
+# Ends after which forms may be half made: they are made again by the next solve.
+HALF_MADE = (Termination.TIME_LIMIT, Termination.INTERRUPTED, Termination.OUT_OF_MEMORY)
+
+
+class _Prepared(NamedTuple):
+    """The forms with the parameters read, the one in hidden coordinates, the start, and the runs."""
+
+    forms: Forms
+    hidden: Form | None
+    first: FloatArray
+    plan: list[Stage]
+    constants: Constants | None
 
 
 class Problem:
@@ -160,15 +176,20 @@ class Problem:
         now = 0 if self._forms is None else self._forms.compiler.compilations
         return self._compiled_before + now
 
-    def analyze(self, samples: int | None = 200, seed: int = 0) -> Analysis:
+    def analyze(
+        self, samples: int | None = 200, seed: int = 0, time_limit: float | None = None
+    ) -> Analysis:
         """Whether the model is hidden convex: proven, not refuted by `samples` points, or refuted.
 
         A proven model is sampled for estimates of its constants only; `samples=None` leaves them out.
         The analysis is kept: later solves warn where it refuted the model, and claim nothing global.
+        What is not found within `time_limit` seconds is not refuted, and `conditions` say so.
         """
         from hcmodel.analysis.analyze import analyze
 
-        self.analysis = analyze(self.forms(), samples, seed)
+        self.analysis = analyze(self.forms, samples, seed, time_limit)
+        if time_limit is not None:
+            self._drop_forms()  # they may be half made
         self._analysed = self._parameter_values()
         return self.analysis
 
@@ -223,14 +244,17 @@ class Problem:
         request = request.started()
         clock, compiled = time.perf_counter(), self.compilations
         called = function_calls(self.model)
-        forms, hidden, first = self._prepared(request)
-        plan = stages(request, forms, hidden)
+        prepared = self._prepared(request)
+        if prepared is None:
+            self._without_time(request)
+            return None
+        forms, hidden, first, plan, known = prepared
         compiling = time.perf_counter() - clock if self.compilations > compiled else 0.0
         clock = time.perf_counter()
         title = describe(method, plan[:1])
         with Reporter(request.callback, verbose=verbose, progress=progress) as reporter:
             reporter.header(title, tol, forms.written.canonical)
-            found = run(plan, forms, hidden, first, request, self._constants(request), reporter.row)
+            found = run(plan, forms, hidden, first, request, known, reporter.row)
             seconds = time.perf_counter() - clock
             self._warn_about_start(request, forms, first, found)
             if found.status in UNSETTLED and found.cause is None:
@@ -240,20 +264,50 @@ class Problem:
                 found, compile_seconds=compiling, solve_seconds=seconds, function_calls=own
             )
             reporter.footer(self.solution)
+        if found.termination in HALF_MADE:
+            self._drop_forms()
         self._write_back(self.solution, forms, first)
         _raise_cause(self.solution)
         return self.solution.value
 
-    def _prepared(self, request: SolveRequest) -> tuple[Forms, Form | None, FloatArray]:
-        """The forms with the parameters read, the one in hidden coordinates, and the start."""
-        forms = self.forms(request.engine)
-        first = start_point(forms, request.start, request.warm_start)
-        forms.refresh()
-        if self.solution is None:
-            warn_about_data(self.model)
-            check_functions(self.model, user_point(forms, first))
-        hidden = None if self._warn_if_refuted() else forms.hidden(self.source)
-        return forms, hidden, first
+    def _prepared(self, request: SolveRequest) -> _Prepared | None:
+        """What a solve begins with, as far as it can be made in time; None where the start cannot.
+
+        What is half made when the time is over, or when an exception is raised, is not used again.
+        """
+        forms, first, hidden, known = None, None, None, None
+        try:
+            with until(request.deadline):
+                forms = self.forms(request.engine)
+                first = start_point(forms, request.start, request.warm_start)
+                forms.refresh()
+                if self.solution is None:
+                    warn_about_data(self.model)
+                    check_functions(self.model, user_point(forms, first))
+                hidden = None if self._warn_if_refuted() else forms.hidden(self.source)
+                plan = stages(request, forms, hidden)
+                known = self._constants(request)
+        except TimeExhausted:
+            self._drop_forms()
+            if forms is None or first is None:
+                return None
+            plan = [start_only(forms)]
+        except HCError:
+            raise
+        except BaseException:
+            self._drop_forms()
+            raise
+        return _Prepared(forms, hidden, first, plan, known)
+
+    def _drop_forms(self) -> None:
+        self._compiled_before, self._forms = self.compilations, None
+
+    def _without_time(self, request: SolveRequest) -> None:
+        """Keep the start: the time was over before the model was compiled."""
+        domain = make_domain(self.variables)
+        start = start_vector(self.model, domain, request.start, request.warm_start)
+        self.solution = without_time(self.model, domain.project(start), request.method)
+        self._keep(self.solution)
 
     def _constants(self, request: SolveRequest) -> Constants | None:
         if request.constants != "estimate":
@@ -298,6 +352,13 @@ class Problem:
             warnings.warn(f"{message} (another start was used)", HCWarning, stacklevel=3)
 
     def _write_back(self, solution: Solution, forms: Forms, first: FloatArray) -> None:
+        self._keep(solution)
+        if solution.termination is Termination.OUTSIDE_DOMAIN:
+            point = forms.written.domain.project(first)
+            raise SolverError(outside_domain_message(forms.sign.before, point))
+
+    def _keep(self, solution: Solution) -> None:
+        """Write the solution to the variables and constraints."""
         for variable in self.variables:
             variable._write(solution.point.get(variable.name), "solve")
         names = Naming.of(self.model).constraints
@@ -312,9 +373,6 @@ class Problem:
             if constraint.dual_value is not None:  # listed twice: either place may hold a part
                 dual = dual + constraint.dual_value
             constraint.dual_value = dual
-        if solution.termination is Termination.OUTSIDE_DOMAIN:
-            point = forms.written.domain.project(first)
-            raise SolverError(outside_domain_message(forms.sign.before, point))
 
     def budget(self, method: str, tol: float, constants: Constants, **options: Any) -> int:
         """The oracle calls that the method's theorem promises to suffice for accuracy `tol`.

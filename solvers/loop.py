@@ -1,7 +1,8 @@
 """The one loop that runs every method: limits, trace, callback, interruption, the best point so far.
 
 A method is three functions on a small frozen state: `init`, `step`, `terminate`. It never looks at a
-clock; the oracle stops it by raising `BudgetExhausted`, and the loop keeps the best point found.
+clock; the oracle and the backends stop it by raising `BudgetExhausted`, and the loop keeps the best
+point found.
 """
 
 from __future__ import annotations
@@ -14,12 +15,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hcmodel.solvers.coordinates.protocol import Coordinates
+from hcmodel.solvers.limits import TimeExhausted, beyond, check_time
 from hcmodel.solvers.oracle import (
     CallsExhausted,
     Evaluation,
     Oracle,
     OracleFailed,
-    TimeExhausted,
 )
 from hcmodel.solvers.qp.cone_program import ConeSolution
 from hcmodel.solvers.result import Record, Result, Termination, WeightedPoint
@@ -250,7 +251,7 @@ def run(
             if termination is None and idle >= RULES.idle_iterations:
                 termination = Termination.STALLED
             if termination is None:
-                oracle.budget.check_time()
+                check_time()
                 before, state = state.current, method.step(task, state)
                 iteration += 1
                 jumps += task.ends_at_kinks and _jumps(task, before, state.current)
@@ -292,7 +293,8 @@ def offer_start(best: Incumbent, task: Task, start: FloatArray) -> None:
     """The start, where a limit or an exception has left no other point; outside of the budget."""
     spare = Oracle(task.oracle.stack, task.oracle.outer)
     try:
-        first = spare.at(task.domain.project(np.asarray(start, dtype=float)))
+        with beyond():  # one evaluation, without derivatives
+            first = spare.at(task.domain.project(np.asarray(start, dtype=float)))
     except (OracleFailed, KeyboardInterrupt):
         return
     best.offer(first, np.zeros(first.rows.size))

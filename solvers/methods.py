@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hcmodel.solvers.coordinates.protocol import Coordinates
+from hcmodel.solvers.limits import until
 from hcmodel.solvers.loop import Certified, Method, Task, WholeProgram, run
 from hcmodel.solvers.oracle import Budget, Evaluation, Oracle
 from hcmodel.solvers.result import Record, Result
@@ -358,8 +359,7 @@ def minimize(
         raise ValueError(f"oracle of dimension {oracle.dimension}, domain of {domain.dimension}")
     if not (np.isfinite(tolerance) and tolerance > 0):
         raise ValueError(f"tolerance must be a positive number, not {tolerance!r}")
-    deadline = None if time_limit is None else time.monotonic() + time_limit
-    counted = Oracle(oracle.stack, oracle.outer, budget=Budget(max_calls, deadline))
+    counted = Oracle(oracle.stack, oracle.outer, budget=Budget(max_calls))
     task = Task(
         counted,
         domain,
@@ -376,13 +376,12 @@ def minimize(
     first = domain.middle() if start is None else np.asarray(start, dtype=float)
     if first.shape != (domain.dimension,):
         raise ValueError(f"the start has shape {first.shape}, not ({domain.dimension},)")
-    if rule == "theory":
-        if entry.make_theory is None:
-            raise ValueError(
-                f"{entry.name} has no theorem; rule='theory' is for the paper's methods"
-            )
-        return run(entry.make_theory(chosen, constants or Constants()), task, first, callback)
-    made: Any = entry.make(chosen)
-    if entry.program is not None:
-        return run_direct(made, task, first, callback)
-    return run(made, task, first, callback)
+    if rule == "theory" and entry.make_theory is None:
+        raise ValueError(f"{entry.name} has no theorem; rule='theory' is for the paper's methods")
+    with until(None if time_limit is None else time.monotonic() + time_limit):
+        if rule == "theory" and entry.make_theory is not None:
+            return run(entry.make_theory(chosen, constants or Constants()), task, first, callback)
+        made: Any = entry.make(chosen)
+        if entry.program is not None:
+            return run_direct(made, task, first, callback)
+        return run(made, task, first, callback)

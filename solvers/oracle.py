@@ -8,7 +8,6 @@ paper does, remembers the last point and refuses to go past a budget.
 from __future__ import annotations
 
 import contextlib
-import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol, TypeAlias
@@ -18,6 +17,7 @@ import scipy
 from numpy.typing import NDArray
 
 from hcmodel.solvers.algebra.hessians import Hessian, with_squares
+from hcmodel.solvers.limits import BudgetExhausted, check_time
 from hcmodel.solvers.numerics import LARGEST_NUMBER, TINY
 from hcmodel.solvers.outer import Outer, row_floors
 
@@ -53,16 +53,8 @@ class Stack(Protocol):
         """Of weights·φ; weights of the map's entries may follow."""
 
 
-class BudgetExhausted(Exception):  # noqa: N818  (a signal to the loop, not an error)
-    """Raised by the oracle in place of an evaluation that the budget does not allow."""
-
-
 class CallsExhausted(BudgetExhausted):
     """The limit on calls is reached."""
-
-
-class TimeExhausted(BudgetExhausted):
-    """The deadline has passed."""
 
 
 class OracleFailed(Exception):  # noqa: N818  (a signal to the loop, which keeps the best point)
@@ -101,19 +93,14 @@ class OracleCalls:
 
 @dataclass
 class Budget:
-    """Limits that hold to the call: no evaluation starts once one of them is reached."""
+    """A limit that holds to the call: no evaluation starts once it, or the deadline, is reached."""
 
     max_calls: int | None = None
-    deadline: float | None = None
 
     def check(self, calls: OracleCalls, cost: int) -> None:
         if self.max_calls is not None and calls.total + cost > self.max_calls:
             raise CallsExhausted
-        self.check_time()
-
-    def check_time(self) -> None:
-        if self.deadline is not None and time.monotonic() >= self.deadline:
-            raise TimeExhausted
+        check_time()
 
 
 @dataclass
@@ -136,6 +123,7 @@ class _Slice:
         return self.forward.values[self.rows]
 
     def jacobian(self) -> Matrix:
+        check_time()
         with _failing():
             return self.forward.jacobian()[self.rows]
 
@@ -356,6 +344,7 @@ class Oracle:
         map_weights: FloatArray | None = None,
     ) -> Hessian:
         """∇²(F1 + Σ multipliers·rows + map_weights·c), c being the map of the stack."""
+        check_time()
         self.calls.hessians += 1
         weights, squares = evaluation.lagrangian(multipliers)
         if map_weights is not None:

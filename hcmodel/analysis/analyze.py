@@ -6,7 +6,8 @@ else is `not refuted`, with the number of samples that did not refute it.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import time
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -27,9 +28,12 @@ from hcmodel.proof.prove import Failure, Proof
 from hcmodel.reductions.forms import Forms
 from hcmodel.reductions.substitution import Substitution
 from hcmodel.report.analysis import analysis_html, analysis_json, analysis_text, model_text
+from hcmodel.solvers.limits import TimeExhausted, until
 from hcmodel.solvers.theory.theorems import Constants
+from hcmodel.solving.request import check_number
 
 OWN = "the proof uses coordinates of its own: the declared ones were not refuted, nor proven"
+OUT_OF_TIME = "the time limit ended the analysis before anything was shown"
 PROVEN, NOT_REFUTED, REFUTED = "proven", "not refuted", "refuted"
 
 
@@ -78,13 +82,28 @@ def check_counts(samples: int | None, seed: int) -> None:
             raise ModelError(f"{name} is a whole number of at least {least}, not {number!r}")
 
 
-def analyze(forms: Forms, samples: int | None = None, seed: int = 0) -> Analysis:
+def analyze(
+    forms: Callable[[], Forms],
+    samples: int | None = None,
+    seed: int = 0,
+    time_limit: float | None = None,
+) -> Analysis:
+    """As `analyzed`, within a time limit in seconds; what is not found in time is not refuted."""
+    check_counts(samples, seed)
+    check_number("time_limit", time_limit, positive=True)
+    try:
+        with until(None if time_limit is None else time.monotonic() + time_limit):
+            return analyzed(forms(), samples, seed)
+    except TimeExhausted:
+        return Analysis(NOT_REFUTED, {}, conditions=(OUT_OF_TIME,))
+
+
+def analyzed(forms: Forms, samples: int | None = None, seed: int = 0) -> Analysis:
     """Prove the model hidden convex, or try to refute it on `samples` points; see `Analysis`.
 
     Without a number of samples nothing is sampled where the proof answers: the constants are those that
     follow from the sets alone.
     """
-    check_counts(samples, seed)
     model, wanted = forms.sign.before, samples
     samples = SAMPLE.points if wanted is None else wanted
     if model.hidden is None:
@@ -150,7 +169,11 @@ def _proven(
 ) -> Analysis:
     model = forms.sign.before
     few = min(samples or 0, CONSTANTS.samples)
-    constants, labels = constants_in(forms, forms.coordinates_of(proof), few, seed)
+    constants, labels = Constants(), dict[str, str]()
+    try:
+        constants, labels = constants_in(forms, forms.coordinates_of(proof), few, seed)
+    except TimeExhausted:
+        conditions = (*conditions, "the time limit left no time for estimates of the constants")
     return Analysis(
         verdict=PROVEN,
         coordinates=_texts(

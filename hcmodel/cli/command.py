@@ -186,6 +186,7 @@ def _add_check(commands: Any) -> None:
         help="points to try it on, default 200; a proven model is sampled only if this is given",
     )
     check.add_argument("--seed", type=int, default=0, metavar="S", help="default 0")
+    check.add_argument("--time-limit", type=float, metavar="S", help="limit in seconds")
     check.add_argument("--json", action="store_true", help="print one JSON object")
     check.set_defaults(run=_check)
 
@@ -318,10 +319,12 @@ def _check_solve_arguments(given: argparse.Namespace) -> dict[str, Any] | None:
 def _check(given: argparse.Namespace) -> int:
     from hcmodel.analysis.analyze import check_counts
     from hcmodel.report.analysis import analysis_text
+    from hcmodel.solving.request import check_number
 
     with usage():
         check_counts(given.samples, given.seed)
-    analysis = load_model(given).analyze(given.samples, given.seed)
+        check_number("time_limit", given.time_limit, positive=True)
+    analysis = load_model(given).analyze(given.samples, given.seed, given.time_limit)
     if given.json:
         print(json.dumps(analysis.to_json()))
     else:

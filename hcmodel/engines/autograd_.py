@@ -33,6 +33,7 @@ from hcmodel.engines.graph_program import PARTS, Program
 from hcmodel.engines.interactions import HessianPlan, Interactions, TooDense, hessian_plan
 from hcmodel.expressions.leaves import Variable
 from hcmodel.expressions.shapes import Shape
+from hcmodel.solvers.memory import check_dense
 
 FloatArray: TypeAlias = NDArray[np.float64]
 
@@ -140,6 +141,7 @@ class AutogradStack(ProgramStack):
         if plan is not None:
             seeds = np.asarray(plan.colors == np.arange(plan.sweeps)[:, None], dtype=float)
             return plan.matrix(swept_all(pull, seeds, self.dimension))
+        check_dense("the Hessian", self.dimension, self.dimension)
         hessian = swept_all(pull, np.eye(self.dimension), self.dimension)
         return (hessian + hessian.T) / 2
 

@@ -23,6 +23,7 @@ from hcmodel.atoms.tape import (
     tape_order,
     untake,
 )
+from hcmodel.solvers.limits import check_time
 
 # A rule: cotangents (k, *shape of the answer), the number of the argument, the answer, the arguments and
 # the keywords → cotangents (k, *shape of the argument), or None where the rule does not apply.
@@ -51,6 +52,7 @@ def _sweep(nodes: list[TapeNode], cotangents: Any) -> Any:
     waiting: dict[TapeNode, Any] = {nodes[0]: cotangents}
     arrived = cotangents
     for node in nodes:
+        check_time()
         arrived = waiting.pop(node)
         for parent, part in zip(node.parents, _pulled(node, arrived), strict=True):
             before = waiting.get(parent)
@@ -72,8 +74,13 @@ def _pulled(node: TapeNode, cotangents: Any) -> list[Any]:
             found = [rule(cotangents, number, *described) for number in node.numbers]
     if found and all(part is not None for part in found):
         return found
-    each = [[dense_cotangent(part) for part in node.vjp(row)] for row in cotangents]
+    each = [_pulled_alone(node, row) for row in cotangents]
     return [np.array(parts) for parts in zip(*each, strict=True)]
+
+
+def _pulled_alone(node: TapeNode, cotangent: Any) -> list[Any]:
+    check_time()  # a user's function, or an operation of autograd's, for each of many rows
+    return [dense_cotangent(part) for part in node.vjp(cotangent)]
 
 
 def _elementwise(node: TapeNode, cotangents: Any) -> list[Any]:

@@ -15,6 +15,7 @@ from hcmodel.atoms.autodiff import Pull, Pullback, is_traced, taped
 from hcmodel.engines import sparsity
 from hcmodel.errors import ModelError
 from hcmodel.expressions.shapes import Shape
+from hcmodel.solvers.memory import check_dense
 
 FloatArray: TypeAlias = NDArray[np.float64]
 
@@ -83,6 +84,7 @@ class Forward:
         else:
             # J v as the derivative of the pullback, which is linear in its weights
             pull, length, width = self._pushforward(), columns, rows
+        check_dense("a Jacobian", len(plan.groups), max(length, width))
         seeds = np.zeros((len(plan.groups), length))
         for seed, group in zip(seeds, plan.groups, strict=True):
             seed[group] = 1.0
@@ -98,6 +100,7 @@ class Forward:
             return scipy.sparse.csr_array(
                 (entries, plan.indices, plan.indptr), shape=(rows, columns)
             )
+        check_dense("a Jacobian", rows, columns)
         dense = np.zeros((rows, columns))
         dense[row_of_entry, plan.indices] = entries
         return dense

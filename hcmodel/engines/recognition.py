@@ -23,6 +23,7 @@ from hcmodel.expressions.layout import Layout
 from hcmodel.expressions.leaves import Variable
 from hcmodel.expressions.shapes import Shape
 from hcmodel.expressions.sparse_data import is_sparse, nonzero_places
+from hcmodel.solvers.limits import check_time
 
 FloatArray = NDArray[np.float64]
 IndexArray = NDArray[np.intp]
@@ -118,6 +119,7 @@ def _as_terms(value: Value) -> Terms:
 
 
 def _applied_to_arrays(step: Step, arguments: Sequence[Value]) -> Terms:
+    check_time()
     atom = step.atom
     assert atom is not None
     live = [place for place, each in enumerate(arguments) if isinstance(each, Terms)]

@@ -21,6 +21,7 @@ from numpy.typing import NDArray
 
 from hcmodel.engines.forward import SPARSE_DENSITY, SPARSE_ROWS
 from hcmodel.engines.terms import LOGARITHM, Terms, spans
+from hcmodel.solvers.limits import check_time
 
 FloatArray = NDArray[np.float64]
 IndexArray = NDArray[np.intp]
@@ -75,6 +76,7 @@ class SumData:
     @staticmethod
     def of(whole: Terms, dimension: int) -> SumData:
         """Of an array of terms, no entry of which is unknown."""
+        check_time()
         owner, columns, powers = _settled(whole, dimension)
         lengths = np.bincount(owner, minlength=whole.target.size)
         size = whole.size

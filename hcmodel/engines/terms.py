@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hcmodel.expressions.shapes import Shape
+from hcmodel.solvers.limits import check_time
 
 FloatArray = NDArray[np.float64]
 IndexArray = NDArray[np.intp]
@@ -140,6 +141,7 @@ class Terms:
 
     def taken(self, places: IndexArray, shape: Shape) -> Terms:
         """The entries at `places`, counted in C order, as an array of `shape`."""
+        check_time()
         numbers = spans(self.counts, places)
         target = np.repeat(np.arange(places.size), self.counts[places])
         return self.chosen(numbers, target, shape, self.unknown[places])
@@ -152,6 +154,7 @@ class Terms:
 
     def grouped(self, groups: IndexArray, shape: Shape) -> Terms:
         """Entries of the same group added up; `groups` has the entry of the result for each entry."""
+        check_time()
         size = int(np.prod(shape, dtype=int))
         unknown = np.zeros(size, dtype=bool)
         unknown[groups[self.unknown]] = True
@@ -172,6 +175,7 @@ class Terms:
 
     def scaled(self, factors: FloatArray) -> Terms:
         """Entry by entry times numbers of the same shape; terms times 0 are left out."""
+        check_time()
         flat = np.asarray(factors, dtype=float).reshape(-1)
         weight = self.weight * flat[self.target]
         if weight.all():

@@ -28,6 +28,7 @@ from hcmodel.expressions.shapes import Shape
 from hcmodel.expressions.sparse_data import dense
 from hcmodel.expressions.table import ATOMS
 from hcmodel.facts.polynomials import ONE, Coding, Sums, TooLargeError, added, contracted, stacked
+from hcmodel.solvers.limits import check_time
 
 FloatArray = NDArray[np.float64]
 Numbers = NDArray[np.int64]
@@ -327,6 +328,7 @@ class Expansion:
 
     def of(self, step: Step, arguments: Sequence[Any]) -> Sums:
         """An atom of arguments, sums or arrays of numbers, of which one is no number."""
+        check_time()
         try:
             found = self._applied(step, arguments)
         except TooLargeError:
@@ -542,6 +544,7 @@ class Expansion:
 
     def _log_symbol(self, symbol: int) -> Sums | None:
         """The logarithm of a symbol that is not negative."""
+        check_time()
         if self.symbols.lower_of(symbol) < 0:
             return None
         function = self.symbols.function(symbol)

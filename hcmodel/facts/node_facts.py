@@ -26,6 +26,7 @@ from hcmodel.facts.definiteness import definiteness
 from hcmodel.facts.intervals import Interval
 from hcmodel.facts.local_rules import LocalRule, is_supported, local_rule
 from hcmodel.facts.patterns import Pattern
+from hcmodel.solvers.limits import check_time
 
 
 class Range:
@@ -132,6 +133,7 @@ class Facts:
         return known[id(expression)]
 
     def _enter(self, expression: Expression) -> int:
+        check_time()
         key: Hashable
         arguments = tuple([self._of_expression[id(argument)] for argument in expression.args])
         if isinstance(expression, Apply):

@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 from hcmodel.engines.recognition import combinations, raveled
 from hcmodel.engines.terms import spans
 from hcmodel.expressions.shapes import Shape
+from hcmodel.solvers.limits import check_time
 from hcmodel.solvers.numerics import DATA_ROUNDING
 
 FloatArray = NDArray[np.float64]
@@ -106,6 +107,7 @@ class Sums:
         shape: Shape, entry: IndexArray, key: Keys, weight: FloatArray, coding: Coding
     ) -> Sums:
         """Equal products of an entry added up; what cancels to rounding is 0."""
+        check_time()
         if entry.size > MOST_TERMS:
             raise TooLargeError
         order = np.lexsort((key, entry))

@@ -41,6 +41,7 @@ from hcmodel.maps.map import (
 )
 from hcmodel.maps.replacing import Replacing
 from hcmodel.maps.rewriting import rewritten
+from hcmodel.solvers.limits import check_time
 
 FloatArray = NDArray[np.float64]
 
@@ -199,6 +200,7 @@ def _natural_powers(model: Expanded, own: set[int]) -> dict[int, int]:
         if not (is_logarithm(function.atom) and first.key.size == 1 and first.degrees[0] == 1):
             arrays.extend(function.arguments)
     for sums in arrays:
+        check_time()
         digits = sums.digits
         rows, columns = np.nonzero(digits)
         if not rows.size:

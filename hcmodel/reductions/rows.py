@@ -14,6 +14,8 @@ import numpy as np
 import scipy
 from numpy.typing import NDArray
 
+from hcmodel.solvers.limits import check_time
+
 FloatArray = NDArray[np.float64]
 IndexArray = NDArray[np.intp]
 
@@ -50,6 +52,7 @@ class Rows:
         data: FloatArray, rows: IndexArray, columns: IndexArray, shape: tuple[int, int]
     ) -> Rows:
         """Entries in any order."""
+        check_time()
         if rows.size > 1 and (rows[1:] < rows[:-1]).any():
             order = np.argsort(rows, kind="stable")
             data, rows, columns = data[order], rows[order], columns[order]

@@ -9,11 +9,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hcmodel.certify.descent import Descent
+from hcmodel.expressions.model import Model
 from hcmodel.reductions.forms import Form, Forms
 from hcmodel.reductions.reduction import BoundOrigin, Duals, Origin
 from hcmodel.solvers import kkt
 from hcmodel.solvers.oracle import Evaluation, OracleCalls
-from hcmodel.solvers.result import Record, Result
+from hcmodel.solvers.result import Record, Result, Termination
 from hcmodel.solving.evidence import Evidence, Outcome
 from hcmodel.solving.judge import Status, judge
 from hcmodel.solving.naming import Naming, named_point
@@ -98,6 +99,27 @@ def conclude(
         message=_message(status, evidence, forms, proven=hidden is not None),
         conflict=_conflict(status, forms, hidden, outcome, evidence),
         cause=evidence.cause,
+    )
+
+
+def without_time(model: Model, start: FloatArray, method: str) -> Solution:
+    """The start, unjudged, where the time was over before the model was compiled."""
+    return Solution(
+        value=None,
+        status=Status.USER_LIMIT,
+        termination=Termination.TIME_LIMIT,
+        point=named_point(model.layout, start),
+        duals={},
+        bound_duals={},
+        certificate=Certificate("none", None, None),
+        trace=(),
+        oracle_calls=OracleCalls(),
+        iterations=0,
+        method=method,
+        engine="none",
+        compile_seconds=0.0,
+        solve_seconds=0.0,
+        message=f"{Termination.TIME_LIMIT.value}; it was over before the model was compiled",
     )
 
 

@@ -18,6 +18,10 @@ from hcmodel.solvers.theory.theorems import Constants
 
 Callback = Callable[[Record], "bool | None"]
 
+# How long after the deadline a point is still looked at, as a share of the limit and in seconds. These
+# are half of what a limit may be exceeded by; the other half is for the operation that runs by then.
+GRACE_SHARE, GRACE_SECONDS = 0.05, 0.1
+
 
 @dataclass(frozen=True)
 class SolveRequest:
@@ -99,6 +103,13 @@ class SolveRequest:
         if self.time_limit is None or self.deadline is not None:
             return self
         return replace(self, deadline=time.monotonic() + self.time_limit)
+
+    @property
+    def last_moment(self) -> float | None:
+        """When a point that was found is no longer looked at: a little after the deadline."""
+        if self.deadline is None or self.time_limit is None:
+            return None
+        return self.deadline + GRACE_SHARE * self.time_limit + GRACE_SECONDS
 
     @property
     def seconds_left(self) -> float | None:

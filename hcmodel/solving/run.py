@@ -13,6 +13,7 @@ from hcmodel.certify.charts import chart_of
 from hcmodel.errors import ModelError
 from hcmodel.reductions.forms import Form, Forms
 from hcmodel.reductions.reduction import Claim, Refusal
+from hcmodel.solvers.limits import TimeExhausted, beyond, until
 from hcmodel.solvers.loop import ENDINGS, WholeProgram, ending
 from hcmodel.solvers.methods import minimize
 from hcmodel.solvers.result import Record, Result, Termination
@@ -23,7 +24,7 @@ from hcmodel.solving.evidence import Evidence, Outcome, at_first_sight, gather
 from hcmodel.solving.judge import LIMITS, Status, gap_allowed
 from hcmodel.solving.request import SolveRequest
 from hcmodel.solving.solution import Solution
-from hcmodel.solving.strategy import Stage, describe
+from hcmodel.solving.strategy import Stage, describe, start_only
 
 FloatArray = NDArray[np.float64]
 Watch = Callable[[Record], bool]
@@ -67,13 +68,29 @@ def run(
     watch: Watch | None,
 ) -> Solution:
     """Run the stages until a point can be shown to be something; keep the best."""
-    request, history = request.started(), History()
+    with until(request.deadline):
+        return _run(stages, forms, hidden, first, request, constants, watch)
+
+
+def _run(
+    stages: list[Stage],
+    forms: Forms,
+    hidden: Form | None,
+    first: FloatArray,
+    request: SolveRequest,
+    constants: Constants | None,
+    watch: Watch | None,
+) -> Solution:
+    history = History()
     best: _Judged | None = None
     point, done, left, restarts = first, list[Stage](), list(stages), 0
     small = False  # whether rows are in units far below 1
     while left and not (best is not None and request.is_spent(history.calls)):
         stage = left.pop(0)
-        whole = None if stage.whole is None else stage.whole()
+        try:
+            whole = None if stage.whole is None else stage.whole()
+        except TimeExhausted:
+            stage, whole = start_only(forms), None
         if isinstance(whole, Refusal):
             continue
         certifier = _certifier(stage, hidden, request)
@@ -86,7 +103,8 @@ def run(
             outcome, evidence = _looked_at(forms, hidden, outcome, request, certifier)
             done += [stage] if stage not in done else []
             method = describe(request.method, done)
-            solution = conclude(forms, hidden, outcome, evidence, history, method)
+            with beyond():  # one point, whose derivatives are known
+                solution = conclude(forms, hidden, outcome, evidence, history, method)
         best = _better(_Judged(solution, evidence), best)
         if evidence.termination in STOPPED:
             break
@@ -124,11 +142,13 @@ def _looked_at(
 ) -> tuple[Outcome, Evidence]:
     """The evidence at the end of a run; the point is kept where the search for it fails or is stopped."""
     try:
-        return outcome, gather(forms, hidden, outcome, request, certifier)
+        with beyond(request.last_moment):
+            return outcome, gather(forms, hidden, outcome, request, certifier)
     except ENDINGS as error:
         ended, cause = ending(error)
     outcome = replace(outcome, result=replace(outcome.result, termination=ended, cause=cause))
-    return outcome, at_first_sight(forms, outcome, request.tolerance)
+    with beyond():  # values at one point
+        return outcome, at_first_sight(forms, outcome, request.tolerance)
 
 
 def _certifier(stage: Stage, hidden: Form | None, request: SolveRequest) -> Certifier | None:
@@ -193,6 +213,8 @@ def _run_stage(
     termination = result.termination
     if termination is Termination.CALL_LIMIT and own:
         termination = Termination.STALLED  # the limit was not the user's
+    if termination is Termination.TIME_LIMIT and not request.is_spent(history.calls):
+        termination = Termination.STALLED  # too little time for this method; others may have enough
     if termination is Termination.ITERATION_LIMIT and request.options is None:
         termination = Termination.STALLED  # a safeguard of the loop
     if termination is Termination.UNBOUNDED and Claim.UNBOUNDED not in chain.keeps:

@@ -77,6 +77,11 @@ def stages(request: SolveRequest, forms: Forms, hidden: Form | None) -> list[Sta
     return found
 
 
+def start_only(forms: Forms) -> Stage:
+    """What is run where making the forms and programs has used up the time: it ends with the start."""
+    return Stage(find_method("sbl-adals"), forms.written, "no time left")
+
+
 def _automatic(forms: Forms, hidden: Form | None) -> list[Stage]:
     if forms.written.compiled.has_black_boxes:
         return _black_boxes(forms, hidden)

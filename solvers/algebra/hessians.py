@@ -15,6 +15,7 @@ import numpy as np
 import scipy
 from numpy.typing import NDArray
 
+from hcmodel.solvers.memory import check_dense
 from hcmodel.solvers.numerics import EIGENVALUE_ROUNDING, PRODUCT_ROUNDING, TINY
 
 FloatArray: TypeAlias = NDArray[np.float64]
@@ -119,7 +120,10 @@ def with_diagonal(
 
 def as_dense(hessian: Any) -> FloatArray:
     """An array, whatever the structure was."""
-    return np.asarray(hessian if isinstance(hessian, np.ndarray) else hessian.toarray())
+    if not isinstance(hessian, np.ndarray):
+        check_dense("the Hessian", *hessian.shape)
+        return np.asarray(hessian.toarray())
+    return hessian
 
 
 def is_finite(hessian: Hessian) -> bool:

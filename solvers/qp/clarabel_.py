@@ -6,6 +6,7 @@ set up: only the numbers are replaced.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -14,6 +15,8 @@ import numpy as np
 import scipy
 from numpy.typing import NDArray
 
+from hcmodel.solvers.limits import TimeExhausted, check_time, seconds_left
+from hcmodel.solvers.memory import check_factors, check_semidefinite
 from hcmodel.solvers.numerics import BACKEND_ROUNDING, INFINITE, TINY
 from hcmodel.solvers.qp.cone_options import ConeOptions
 from hcmodel.solvers.qp.cone_program import (
@@ -22,8 +25,9 @@ from hcmodel.solvers.qp.cone_program import (
     ConeProgram,
     ConeSolution,
     ConeStatus,
+    without_point,
 )
-from hcmodel.solvers.qp.memory import check_semidefinite
+from hcmodel.solvers.qp.effort import effort
 from hcmodel.solvers.qp.program import Cone, QPSolution, QPStatus, QuadraticProgram
 
 FloatArray = NDArray[np.float64]
@@ -37,6 +41,8 @@ class ClarabelRules:
     max_iterations: int = 100  # development set (tests/benchmarks/calls.py)
     # A multiplier above this, and above the distance to its bound, marks the bound as active.
     snap: float = 1e-7  # development set (tests/benchmarks/calls.py)
+    # Entries of the rows up to which no estimate is made: an iteration takes milliseconds.
+    small: int = 10_000  # at 2e9 operations per second (effort.py), with 100 entries in each row
     # From this many variables on, the factorisation that works in blocks (faer) is used.
     blocked: int = 500  # where it is the faster one (tests/benchmarks/large.py)
 
@@ -71,17 +77,40 @@ class ClarabelBackend:
         self._solver: Any = None
 
     def solve(self, program: QuadraticProgram) -> QPSolution:
+        check_time()
         data = _Conic(program)
         pattern = data.pattern()
+        settings = _settings(data.q.size)
+        settings.time_limit = _time_limit(data.A, data.orders)
         if self._solver is not None and _same(pattern, self._pattern):
-            self._solver.update(P=data.P.data, q=data.q, A=data.A.data, b=data.b)
+            numbers = {"P": data.P.data, "q": data.q, "A": data.A.data, "b": data.b}
+            # settings are replaced only where they differ: a small program takes no longer than that
+            timed = {"settings": settings} if np.isfinite(settings.time_limit) else {}
+            self._solver.update(**numbers, **timed)
         else:
             self._solver = clarabel.DefaultSolver(
-                data.P, data.q, data.A, data.b, data.cones, _settings(data.q.size)
+                data.P, data.q, data.A, data.b, data.cones, settings
             )
             self._pattern = pattern
         answer = self._solver.solve()
+        if str(answer.status) == "MaxTime":
+            raise TimeExhausted
         return data.solution(answer, STATUSES.get(str(answer.status), QPStatus.FAILED))
+
+
+def _time_limit(A: Any, orders: Sequence[int]) -> float:
+    """Seconds for Clarabel, which finishes an iteration that it has begun; raises where they are too few.
+
+    Memory that the factors do not have is refused here, too.
+    """
+    if A.nnz <= RULES.small and not orders:
+        return seconds_left()
+    cost = effort(A, [order * (order + 1) // 2 for order in orders])
+    check_factors(cost.entries)
+    limit = cost.time_limit()
+    if limit is None:
+        raise TimeExhausted
+    return limit
 
 
 def _settings(size: int) -> Any:
@@ -114,14 +143,17 @@ class ClarabelConeBackend:
         settings = _settings(program.linear.size)
         settings.tol_gap_abs = settings.tol_gap_rel = settings.tol_feas = options.tolerance
         settings.max_iter = options.max_iterations
-        settings.time_limit = options.time_limit
+        orders = [cone.order for cone in program.cones if cone.kind is ConeKind.PSD_TRIANGLE]
+        check_semidefinite(orders)
+        try:
+            settings.time_limit = min(options.time_limit, _time_limit(A, orders))
+        except TimeExhausted:
+            return without_point(program, ConeStatus.TIME_LIMIT)
         pattern = (program.cones, A.shape, A.indptr, A.indices, P.indptr, P.indices)
         if self._solver is not None and _same(pattern, self._pattern):
             numbers = {"P": P.data, "q": program.linear, "A": A.data, "b": program.offset}
             self._solver.update(**numbers, settings=settings)
         else:
-            kinds = [block for block in program.cones if block.kind is ConeKind.PSD_TRIANGLE]
-            check_semidefinite(block.order for block in kinds)
             cones = [part for block in program.cones for part in _clarabel_cones(block)]
             self._solver = clarabel.DefaultSolver(
                 P, program.linear, A, program.offset, cones, settings
@@ -193,7 +225,8 @@ class _Conic:
             self.cones.append(clarabel.ZeroConeT(equalities))
         if nonnegative:
             self.cones.append(clarabel.NonnegativeConeT(nonnegative))
-        check_semidefinite(_order(cone) for cone in domain.cones if cone.kind == "psd")
+        self.orders = [_order(cone) for cone in domain.cones if cone.kind == "psd"]
+        check_semidefinite(self.orders)
         for cone in domain.cones:
             if cone.kind == "psd":
                 order = _order(cone)

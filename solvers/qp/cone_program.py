@@ -282,3 +282,11 @@ def _dual_exponential_violation(triples: FloatArray) -> FloatArray:
     fallen = np.where(w > 0, u * (1 + np.log(w / -u)) - v, np.inf)
     edge = np.maximum(np.maximum(u, -v), -w)
     return np.asarray(np.where(u < 0, np.fmin(grown, fallen), edge))
+
+
+def without_point(program: ConeProgram, status: ConeStatus) -> ConeSolution:
+    """A solution that says only why there is none."""
+    rows, columns = program.matrix.shape
+    return ConeSolution(
+        status, np.full(columns, np.nan), np.full(rows, np.nan), np.full(rows, np.nan)
+    )

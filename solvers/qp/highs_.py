@@ -16,9 +16,16 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from hcmodel.solvers.limits import seconds_left
 from hcmodel.solvers.numerics import DATA_ROUNDING
 from hcmodel.solvers.qp.cone_options import ConeOptions
-from hcmodel.solvers.qp.cone_program import ConeKind, ConeProgram, ConeSolution, ConeStatus
+from hcmodel.solvers.qp.cone_program import (
+    ConeKind,
+    ConeProgram,
+    ConeSolution,
+    ConeStatus,
+    without_point,
+)
 
 FloatArray = NDArray[np.float64]
 
@@ -51,7 +58,7 @@ class HighsConeBackend:
             return ConeSolution(ConeStatus.SOLVED, answer.x, slack, dual, int(answer.nit))
         if answer.status == LIMIT:
             late = "ime limit" in answer.message
-            return _without_point(
+            return without_point(
                 program, ConeStatus.TIME_LIMIT if late else ConeStatus.ITERATION_LIMIT
             )
         left = max(options.time_limit - (time.monotonic() - start), 0.0)
@@ -73,8 +80,9 @@ def _linprog(
         "primal_feasibility_tolerance": tolerance,
         "dual_feasibility_tolerance": tolerance,
     }
-    if np.isfinite(options.time_limit):
-        settings["time_limit"] = options.time_limit
+    limit = min(options.time_limit, seconds_left())
+    if np.isfinite(limit):
+        settings["time_limit"] = limit
     return linprog(
         linear,
         A_ub=rows[~equal],
@@ -108,16 +116,9 @@ def _certificate(
     if _decreases(direction, program.linear):
         x = direction.x / -direction.fun
         return ConeSolution(ConeStatus.UNBOUNDED, x, -(rows @ x), np.full(equal.size, np.nan))
-    return _without_point(program, ConeStatus.FAILED)
+    return without_point(program, ConeStatus.FAILED)
 
 
 def _decreases(answer: Any, weights: FloatArray) -> bool:
     scale = float(np.max(np.abs(weights), initial=0.0))
     return bool(answer.status == SOLVED and answer.fun < -np.sqrt(DATA_ROUNDING) * scale)
-
-
-def _without_point(program: ConeProgram, status: ConeStatus) -> ConeSolution:
-    rows, columns = program.matrix.shape
-    return ConeSolution(
-        status, np.full(columns, np.nan), np.full(rows, np.nan), np.full(rows, np.nan)
-    )

@@ -7,7 +7,6 @@ the rows says which of them contradict each other: a cone program too, which alw
 
 from __future__ import annotations
 
-import time
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -106,9 +105,6 @@ class ConeMethod:
 
     def _solved(self, task: Task, program: ConeProgram) -> ConeSolution:
         options = ConeOptions(self.options.tolerance, self.options.max_iterations)
-        deadline = task.oracle.budget.deadline
-        if deadline is not None:
-            options = replace(options, time_limit=max(deadline - time.monotonic(), 0.0))
         factor = _objective_factor(program)
         if factor != 1.0:
             program = replace(

@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hcmodel.solvers import kkt
+from hcmodel.solvers.limits import check_time
 from hcmodel.solvers.loop import (
     ENDINGS,
     Callback,
@@ -81,7 +82,7 @@ def run_direct(
     direction: FloatArray | None = None
     cause: BaseException | None = None
     try:
-        task.oracle.budget.check_time()
+        check_time()
         answer = method.solve(task)
         iterations = answer.iterations
         direction = answer.direction
@@ -144,8 +145,7 @@ def _certified(
 
 
 def _start(task: Task, start: FloatArray) -> State | None:
-    """The start, evaluated even if the method has used up the time: something has to be left."""
-    task.oracle.budget.deadline = None
+    """The start; where the method has used up the time, `offer_start` leaves it."""
     first = find_start(task, start)
     return None if first is None else State(first, np.zeros(first.rows.size), phase="start")
 

@@ -7,11 +7,11 @@ algebra (`interior_point`). A program without feasible points ends with weights 
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable
 
 import numpy as np
 
+from hcmodel.solvers.limits import seconds_left
 from hcmodel.solvers.loop import Task, WholeProgram
 from hcmodel.solvers.result import Termination
 from hcmodel.solvers.second_order.direct import Answer
@@ -46,11 +46,9 @@ class InteriorPointMethod:
     def solve(self, task: Task) -> Answer:
         whole = task.whole
         assert whole is not None
-        deadline = task.oracle.budget.deadline
-        left = None if deadline is None else (lambda: deadline - time.monotonic())
-        found = solve(whole.program, self.options, left)
+        found = solve(whole.program, self.options, seconds_left)
         if found.certificate is not None:
-            return self._conflict(whole, found, left)
+            return self._conflict(whole, found, seconds_left)
         end = ENDS[found.status]
         if not _has_point(found):
             return Answer(end, iterations=found.iterations, direction=found.direction)

@@ -2,17 +2,24 @@
 
 from __future__ import annotations
 
+import functools
 import pickle
+import time
 from typing import Any
 
 import numpy as np
 import pytest
+import scipy
 
 import hcmodel as hc
 from hcmodel import frontend
+from hcmodel.analysis import analyze
 from hcmodel.certify import lower_bound
 from hcmodel.cli import main
-from hcmodel.solving import evidence
+from hcmodel.solvers import limits
+from hcmodel.solvers.limits import until
+from hcmodel.solvers.qp.effort import effort
+from hcmodel.solving import evidence, request
 
 
 class BrokenError(RuntimeError):
@@ -160,3 +167,115 @@ def test_a_wrong_limit_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     X = hc.Variable((2, 2), name="X", PSD=True)
     with pytest.raises(hc.HCError, match="HCMODEL_MEMORY_LIMIT is a positive number"):
         hc.Problem(hc.Minimize(hc.trace(X))).solve()
+
+
+def test_a_dense_matrix_that_does_not_fit_is_refused_before_it_is_made(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    # every entry of x meets every other one: the Hessian has 100² entries of 8 bytes, 0.08 MB
+    monkeypatch.setenv("HCMODEL_MEMORY_LIMIT", "5e-5")
+    x = hc.Variable(100, name="x", bounds=(-1, 1), start=0.3)
+    problem = hc.Problem(hc.Minimize(hc.sin(hc.sum(x)) * hc.cos(hc.sum(x**2))))
+    with pytest.raises(hc.SolverError, match=r"100 × 100 numbers needs 8e-05 GB.*is 5e-05 GB"):
+        problem.solve("prox-linear")
+    assert problem.status == "solver_error"
+    assert x.value is not None
+
+
+def test_factors_that_do_not_fit_are_refused_before_they_are_made(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    # the rows and bounds have 40,400 numbers, the dense triangle that they fill 20,000: 16 bytes each
+    monkeypatch.setenv("HCMODEL_MEMORY_LIMIT", "0.0005")
+    A = np.random.default_rng(0).normal(size=(200, 200))
+    x = hc.Variable(200, name="x", bounds=(-1, 1))
+    problem = hc.Problem(hc.Minimize(hc.sum(x)), [A @ x <= 1])
+    with pytest.raises(hc.SolverError, match=r"factors of about 0.000966 GB.*limit is 0.0005 GB"):
+        problem.solve("cone")
+
+
+# ---- time ------------------------------------------------------------------------------------------
+
+
+class Clock:
+    """A clock that the tests move: it goes by a step each time it is read, `late` seconds at once."""
+
+    def __init__(self, step: float) -> None:
+        self.now, self.step = 0.0, step
+
+    def monotonic(self) -> float:
+        self.now += self.step
+        return self.now
+
+
+def proven() -> hc.Problem:
+    x = hc.Variable(2, name="x", bounds=(0.4, 3))
+    return hc.Problem(
+        hc.Minimize(x[0] * x[1] + 4 / x[0] + hc.maximum(1 / x[1], x[1])), [x[0] * x[1] <= 1]
+    )
+
+
+def not_proven() -> hc.Problem:
+    x = hc.Variable(2, name="x", bounds=(-2, 2), start=[1, 1])
+    return hc.Problem(hc.Minimize(hc.sin(x[0] * x[1]) + x[0] ** 2), [x[1] >= -1])
+
+
+@functools.cache
+def solved(model: Any) -> hc.Problem:
+    problem: hc.Problem = model()
+    problem.solve()
+    return problem
+
+
+@pytest.mark.parametrize("model", [proven, not_proven])
+@pytest.mark.parametrize("readings", [1, 20, 150, 600])
+def test_a_deadline_at_any_moment_leaves_a_point_and_a_later_solve_intact(
+    model: Any, readings: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # the deadline passes at the given reading of the clock, wherever that is: compiling, the proof, a
+    # sweep, a backend, the certificate
+    problem = model()
+    with monkeypatch.context() as patched:
+        patched.setattr(limits, "time", Clock(1.0))
+        patched.setattr(request, "time", Clock(0.0))
+        problem.solve(time_limit=readings)
+    assert problem.solution is not None
+    assert all(np.isfinite(array).all() for array in problem.solution.point.values())
+    assert problem.solution.point
+    if problem.status == "user_limit":
+        assert problem.solution.termination is hc.Termination.TIME_LIMIT
+    fresh = solved(model)
+    problem.solve()
+    assert problem.status == fresh.status
+    assert problem.value == pytest.approx(fresh.value, rel=1e-9)
+
+
+@pytest.mark.parametrize("readings", [1, 300])
+def test_a_deadline_ends_an_analysis_at_any_moment(
+    readings: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    problem = not_proven()
+    with monkeypatch.context() as patched:
+        patched.setattr(limits, "time", Clock(1.0))
+        patched.setattr(analyze, "time", Clock(0.0))
+        found = problem.analyze(samples=20, time_limit=readings)
+    assert found.verdict in ("not refuted", "refuted")
+    if readings == 1:
+        assert "time limit" in found.conditions[0]
+    with pytest.raises(hc.ModelError, match="time_limit must be a positive number"):
+        problem.analyze(time_limit=-1)
+
+
+def test_a_cone_program_without_time_for_its_iterations_is_not_begun() -> None:
+    # 400 rows of 400 unknowns: 6.4e7 + 2.1e7 operations in each iteration, 0.04 s at 2e9 per second
+    rows = scipy.sparse.csc_matrix(np.ones((400, 400)))
+    cost = effort(rows, [])
+    assert cost.operations == pytest.approx(400**3 + 400**3 / 3)
+    assert effort(rows, [100]).operations == pytest.approx(cost.operations + 100**3 / 3)
+    with until(time.monotonic() + 3600.0):
+        limit = cost.time_limit()
+        assert limit is not None
+        assert limit <= 3600.0 - cost.seconds
+    with until(-np.inf):
+        assert cost.time_limit() is None
+    assert cost.time_limit() == np.inf

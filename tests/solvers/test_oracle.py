@@ -9,7 +9,8 @@ import pytest
 from numpy.typing import NDArray
 
 from hcmodel.solvers import Box, Oracle, OracleCalls, function_oracle, minimize
-from hcmodel.solvers.oracle import Budget, CallsExhausted, TimeExhausted
+from hcmodel.solvers.limits import TimeExhausted, beyond, check_time, seconds_left, until
+from hcmodel.solvers.oracle import Budget, CallsExhausted
 from hcmodel.solvers.outer import Outer
 from tests.solvers.models import tank
 
@@ -230,12 +231,24 @@ def test_a_budget_holds_for_views_and_lets_the_memo_through() -> None:
 
 def test_no_evaluation_starts_after_the_deadline() -> None:
     oracle, stack = watched()
-    oracle.budget = Budget(deadline=-np.inf)
-    with pytest.raises(TimeExhausted):
+    with until(-np.inf), pytest.raises(TimeExhausted):
         oracle.at(A)
     assert not stack.asked
-    oracle.budget = Budget(deadline=np.inf)
-    oracle.at(A)
+    with until(np.inf):
+        oracle.at(A)
+
+
+def test_an_earlier_deadline_stays_and_a_passed_one_can_be_replaced() -> None:
+    with until(-np.inf):
+        with until(np.inf), pytest.raises(TimeExhausted):
+            check_time()
+        assert seconds_left() == 0.0
+        with beyond():
+            check_time()
+        with beyond(None), pytest.raises(TimeExhausted):  # nothing to replace it with
+            check_time()
+    check_time()
+    assert seconds_left() == np.inf
 
 
 def test_counts_as_a_dict_have_the_documented_names() -> None:

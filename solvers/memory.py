@@ -1,4 +1,4 @@
-"""How much memory a program needs, estimated before it is taken.
+"""How much memory a program or a matrix needs, estimated before it is taken.
 
 The kernel ends a process that takes too much, and everything it has found is lost. The limit is half of
 the machine's memory; the environment variable `HCMODEL_MEMORY_LIMIT`, in gigabytes, sets another.
@@ -12,6 +12,7 @@ from collections.abc import Iterable
 LIMIT_VARIABLE = "HCMODEL_MEMORY_LIMIT"
 BYTES_OF_A_NUMBER = 8  # double precision
 GIGABYTE = 1e9  # decimal, as machines are sold
+HOW_TO_RAISE = f"raise the limit with {LIMIT_VARIABLE} (in GB)"
 
 
 class TooLarge(MemoryError):  # noqa: N818  (says what is too large, and is still a MemoryError)
@@ -19,7 +20,7 @@ class TooLarge(MemoryError):  # noqa: N818  (says what is too large, and is stil
 
 
 def memory_limit() -> float:
-    """The most memory, in bytes, that one program may take."""
+    """The most memory, in bytes, that one program or matrix may take."""
     given = os.environ.get(LIMIT_VARIABLE)
     if given:
         try:
@@ -47,5 +48,27 @@ def check_semidefinite(orders: Iterable[int]) -> None:
         raise TooLarge(
             f"a semidefinite cone of {largest} × {largest} matrices needs about "
             f"{needed / GIGABYTE:.3g} GB, and the limit is {limit / GIGABYTE:.3g} GB; make the matrix "
-            f"smaller or block-diagonal, or raise the limit with {LIMIT_VARIABLE} (in GB)"
+            f"smaller or block-diagonal, or {HOW_TO_RAISE}"
+        )
+
+
+def check_dense(what: str, rows: int, columns: int) -> None:
+    """Raise unless a dense matrix of this size is within the limit; `what` names it."""
+    needed = float(BYTES_OF_A_NUMBER) * rows * columns
+    if needed > memory_limit():
+        raise TooLarge(
+            f"{what} as a dense matrix of {rows:,} × {columns:,} numbers needs {needed / GIGABYTE:.3g} "
+            f"GB, and the limit is {memory_limit() / GIGABYTE:.3g} GB; make the model smaller or "
+            f"sparser, use a first-order method, or {HOW_TO_RAISE}"
+        )
+
+
+def check_factors(entries: float) -> None:
+    """Raise unless the factors of a program's equations, with so many numbers, are within the limit."""
+    needed = 2 * BYTES_OF_A_NUMBER * entries  # each with its row
+    if needed > memory_limit():
+        raise TooLarge(
+            f"the equations of the convex program have factors of about {needed / GIGABYTE:.3g} GB, and "
+            f"the limit is {memory_limit() / GIGABYTE:.3g} GB; make the model smaller or sparser, use a "
+            f"first-order method, or {HOW_TO_RAISE}"
         )
