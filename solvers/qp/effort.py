@@ -72,4 +72,5 @@ def effort(matrix: Any, triangles: Iterable[int]) -> Effort:
 def _reduced(lengths: Any, size: int) -> tuple[float, float]:
     squares = float(lengths @ lengths)
     filled = min(squares, float(size) ** 2)
-    return filled / 2, squares + filled**1.5 / 3
+    side = float(np.sqrt(filled))
+    return filled / 2, squares + side**3 / 3
