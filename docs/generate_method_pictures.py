@@ -24,36 +24,15 @@ DOCS = Path(__file__).resolve().parent
 sys.path.insert(0, str(DOCS.parent))
 
 import hcmodel as hc  # noqa: E402
-from hcmodel.solvers.loop import Method, Task, run  # noqa: E402
+from hcmodel.solvers.loop import Recorder, Task, run  # noqa: E402
 from hcmodel.solvers.methods import METHODS, make_options  # noqa: E402
-from hcmodel.solvers.oracle import Budget, Evaluation, Oracle  # noqa: E402
+from hcmodel.solvers.oracle import Budget, Oracle  # noqa: E402
 from hcmodel.solving.start import start_vector  # noqa: E402
 from tests.benchmarks.development_set import Case, development_set  # noqa: E402
 from tests.problems.black_boxes import geometric_box  # noqa: E402
 
 FloatArray = NDArray[np.float64]
 SMALLEST = 1e-15
-
-
-class Recorder:
-    """A method that keeps the point of every state of the method it wraps."""
-
-    def __init__(self, method: Method[Any]) -> None:
-        self.method = method
-        self.points: list[FloatArray] = []
-
-    def init(self, task: Task, start: Evaluation) -> Any:
-        return self._kept(self.method.init(task, start))
-
-    def step(self, task: Task, state: Any) -> Any:
-        return self._kept(self.method.step(task, state))
-
-    def terminate(self, task: Task, state: Any) -> Any:
-        return self.method.terminate(task, state)
-
-    def _kept(self, state: Any) -> Any:
-        self.points.append(state.current.point)
-        return state
 
 
 @dataclass(frozen=True)

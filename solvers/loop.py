@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Any, Protocol, TypeVar
+from typing import Any, Generic, Protocol, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -184,6 +184,27 @@ class Method(Protocol[S]):
     def init(self, task: Task, start: Evaluation) -> S: ...
     def step(self, task: Task, state: S) -> S: ...
     def terminate(self, task: Task, state: S) -> Termination | None: ...
+
+
+class Recorder(Generic[S]):
+    """A method that keeps the point of every state of the method that it wraps, to draw its path."""
+
+    def __init__(self, method: Method[S]) -> None:
+        self.method = method
+        self.points: list[FloatArray] = []
+
+    def init(self, task: Task, start: Evaluation) -> S:
+        return self._kept(self.method.init(task, start))
+
+    def step(self, task: Task, state: S) -> S:
+        return self._kept(self.method.step(task, state))
+
+    def terminate(self, task: Task, state: S) -> Termination | None:
+        return self.method.terminate(task, state)
+
+    def _kept(self, state: S) -> S:
+        self.points.append(state.current.point)
+        return state
 
 
 class Incumbent:

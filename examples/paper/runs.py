@@ -15,34 +15,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 import hcmodel as hc
-from hcmodel.solvers import Oracle, Result, Termination
-from hcmodel.solvers.loop import Method, Task, run
+from hcmodel.solvers import Oracle, Result
+from hcmodel.solvers.loop import Method, Recorder, Task, run
 from hcmodel.solvers.methods import METHODS
-from hcmodel.solvers.oracle import Budget, Evaluation
+from hcmodel.solvers.oracle import Budget
 from hcmodel.solving.start import start_vector
 
 FloatArray = NDArray[np.float64]
-
-
-class Recorder:
-    """A method that keeps the point of every state of the method it wraps."""
-
-    def __init__(self, method: Method[Any]) -> None:
-        self.method = method
-        self.points: list[FloatArray] = []
-
-    def init(self, task: Task, start: Evaluation) -> Any:
-        return self._kept(self.method.init(task, start))
-
-    def step(self, task: Task, state: Any) -> Any:
-        return self._kept(self.method.step(task, state))
-
-    def terminate(self, task: Task, state: Any) -> Termination | None:
-        return self.method.terminate(task, state)
-
-    def _kept(self, state: Any) -> Any:
-        self.points.append(state.current.point)
-        return state
 
 
 @dataclass(frozen=True)

@@ -18,9 +18,9 @@ from hcmodel.expressions.model import Model
 from hcmodel.maps.separable import LOG
 from hcmodel.reductions.forms import Form, Forms
 from hcmodel.reductions.substitution import Substitution
-from hcmodel.solvers.loop import Method, Task, run
+from hcmodel.solvers.loop import Recorder, Task, run
 from hcmodel.solvers.methods import METHODS, find_method, make_options
-from hcmodel.solvers.oracle import Budget, Evaluation, Oracle
+from hcmodel.solvers.oracle import Budget, Oracle
 from hcmodel.solving.naming import Naming
 
 if TYPE_CHECKING:
@@ -120,27 +120,6 @@ def survey(
     )
 
 
-class _Recorder:
-    """A method that keeps the point of every state of the method it wraps."""
-
-    def __init__(self, method: Method[Any]) -> None:
-        self.method = method
-        self.points: list[FloatArray] = []
-
-    def init(self, task: Task, start: Evaluation) -> Any:
-        return self._kept(self.method.init(task, start))
-
-    def step(self, task: Task, state: Any) -> Any:
-        return self._kept(self.method.step(task, state))
-
-    def terminate(self, task: Task, state: Any) -> Any:
-        return self.method.terminate(task, state)
-
-    def _kept(self, state: Any) -> Any:
-        self.points.append(state.current.point)
-        return state
-
-
 def _path(forms: Forms, form: Form, name: str, start: FloatArray) -> FloatArray:
     """The iterates of a method, as points of the model; the start alone where the method cannot run."""
     try:
@@ -158,7 +137,7 @@ def _path(forms: Forms, form: Form, name: str, start: FloatArray) -> FloatArray:
     stepping_method: Any = entry.make(
         make_options(entry, None)
     )  # no direct one, as was asked above
-    recorder = _Recorder(stepping_method)
+    recorder = Recorder(stepping_method)
     task = Task(oracle, form.domain, PATH_TOLERANCE, None, geometry, settle=form.settle)
     with np.errstate(all="ignore"):
         run(recorder, task, form.chain.point(first))
