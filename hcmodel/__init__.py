@@ -93,6 +93,7 @@ from hcmodel.errors import (
     SolverError,
 )
 from hcmodel.expressions import printing as _printing
+from hcmodel.expressions.foreign_habits import MODULE as _MODULE
 from hcmodel.expressions.leaves import Constant, Constraint, Expression, Parameter, Variable
 from hcmodel.expressions.model import Maximize, Minimize
 
@@ -260,7 +261,8 @@ def __getattr__(name: str) -> _Any:
         found = getattr(_importlib.import_module(f"hcmodel.{_MODULES[name]}"), name)
         globals()[name] = found
         return found
-    hint = f"; write {_WRITTEN_OTHERWISE[name]}" if name in _WRITTEN_OTHERWISE else ""
+    written = {**_MODULE, **_WRITTEN_OTHERWISE}
+    hint = f"; write {written[name]}" if name in written else ""
     raise AttributeError(f"module 'hcmodel' has no attribute {name!r}{hint}")
 
 

@@ -16,6 +16,12 @@ from hcmodel.engines.engine import CompiledStack
 from hcmodel.engines.registry import AUTO, check_name
 from hcmodel.errors import HCError, HCWarning, ModelError, SolverError
 from hcmodel.expressions.by_name import ByName
+from hcmodel.expressions.foreign_habits import (
+    PROBLEM,
+    SOLVE,
+    missing_attribute,
+    refuse_arguments,
+)
 from hcmodel.expressions.leaves import Constraint, Expression, Parameter, Variable
 from hcmodel.expressions.model import Maximize, Minimize, Model
 from hcmodel.expressions.sparse_data import fingerprint
@@ -93,6 +99,11 @@ class Problem:
         self._compiled_before = 0
         self._warned = False
         self._analysed: tuple[Any, ...] = ()
+
+    if not TYPE_CHECKING:  # which would take every name for an attribute
+
+        def __getattr__(self, name: str) -> Any:
+            raise missing_attribute(PROBLEM, name, "Problem")
 
     def __getstate__(self) -> dict[str, Any]:
         return {**self.__dict__, "_forms": None}  # compiled functions are made again
@@ -217,6 +228,7 @@ class Problem:
         callback: Callback | None = None,
         engine: str = AUTO,
         options: Any = None,
+        **foreign: Any,
     ) -> float | None:
         """Solve and return the optimal value; `problem.solution` holds the rest.
 
@@ -225,6 +237,8 @@ class Problem:
         second order from the point that a first-order method found. `callback(record)` sees each record
         of the trace; returning True stops.
         """
+        if foreign:
+            refuse_arguments(SOLVE, foreign, "solve")
         request = SolveRequest.checked(
             self.model,
             method=method,
@@ -463,11 +477,11 @@ class Problem:
         )
         return sweep(self, grid, request)
 
-    def get_problem_data(self) -> ProblemData:
+    def get_problem_data(self, solver: Any = None) -> ProblemData:
         """The cone program of a proven model in its hidden coordinates, as CVXPY hands out its own.
 
         `data.program` has P, q, A, b and the cones, in Clarabel's order; `data.point` and `data.duals`
-        walk a solution back to the model.
+        walk a solution back to the model. `solver` is ignored: the data are the same for all.
         """
         from hcmodel.solving.problem_data import ProblemData
 

@@ -14,6 +14,7 @@ import numpy as np
 
 from hcmodel.errors import DataError, ModelError
 from hcmodel.expressions.constraint import Constraint
+from hcmodel.expressions.foreign_habits import VARIABLE, refuse_arguments
 from hcmodel.expressions.node import Apply, Constant, Expression, Leaf, as_data, as_expression
 from hcmodel.expressions.shapes import MOST_SPARSE, Shape, as_shape
 from hcmodel.expressions.sparse_data import Numbers, extremes, frozen
@@ -62,7 +63,14 @@ class Variable(Leaf):
         symmetric: bool = False,
         PSD: Any = False,
         simplex: bool = False,
+        **foreign: Any,
     ) -> None:
+        if foreign:
+            refuse_arguments(VARIABLE, foreign, "hc.Variable")
+        if isinstance(name, (int, np.integer)) and not isinstance(name, bool):
+            raise ModelError(
+                f"the shape of a variable is one argument: write hc.Variable(({shape}, {name}))"
+            )
         self.name = _checked_name(name, "variable") or f"var{next(_unnamed)}"
         self._shape = as_shape(shape, f"variable '{self.name}'")
         self.set = self._checked_set(bounds, nonneg, bool(pos), symmetric, PSD, simplex)

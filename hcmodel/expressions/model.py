@@ -11,6 +11,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+import numpy as np
+
 from hcmodel.errors import ModelError
 from hcmodel.expressions.constraint import Constraint
 from hcmodel.expressions.graph import topological_order
@@ -32,6 +34,12 @@ class Objective:
                 f"the objective has shape {self.expression.shape}, but only one number can be "
                 f"{self.word}d; take hc.sum or another reduction of it"
             )
+
+    @property
+    def value(self) -> float | None:
+        """The value at the variables' and parameters' current values, None where one is missing."""
+        found = self.expression.value
+        return None if found is None else float(np.asarray(found).reshape(()))
 
     def __repr__(self) -> str:
         return f"{self.word} {self.expression}"

@@ -15,6 +15,7 @@ import numpy as np
 from hcmodel.errors import DataError, ModelError
 from hcmodel.expressions import graph, numpy_dispatch, sparse_data
 from hcmodel.expressions.constraint import Constraint
+from hcmodel.expressions.foreign_habits import EXPRESSION, missing_attribute
 from hcmodel.expressions.printing import infix, rich
 from hcmodel.expressions.shapes import Shape
 from hcmodel.expressions.table import ATOMS
@@ -30,8 +31,15 @@ class Expression:
     __slots__ = ("__weakref__", "_shape")
     __array_priority__ = 1000.0
     args: tuple[Expression, ...] = ()
+    is_variable = False
+    is_parameter = False
 
     _shape: Shape
+
+    if not TYPE_CHECKING:  # which would take every name for an attribute
+
+        def __getattr__(self, name: str) -> Any:
+            raise missing_attribute(EXPRESSION, name, type(self).__name__)
 
     @property
     def shape(self) -> Shape:
@@ -290,7 +298,22 @@ def as_expression(operand: Any) -> Expression:
     """`operand` itself if it is an expression, else the constant that it stands for."""
     if isinstance(operand, Expression):
         return operand
+    if isinstance(operand, Iterator):  # hc.sum(x[i] for i in …), as with Python's sum
+        operand = list(operand)
+    if isinstance(operand, (list, tuple)) and operand and _holds_expression(operand):
+        return _stacked(operand)
     return Constant(operand)
+
+
+def _stacked(entries: Sequence[Any]) -> Expression:
+    """A list of numbers and scalar expressions as a vector."""
+    found = [as_expression(entry) for entry in entries]
+    if any(entry.shape != () for entry in found):
+        raise ModelError(
+            "a list with arrays of expressions in it is no array; put them together with hc.hstack, "
+            "hc.vstack or hc.concatenate, or add them with Python's sum(…)"
+        )
+    return ATOMS["hstack"](found)
 
 
 def as_data(value: Any, what: str, *, infinite: bool = False, sparse: bool = False) -> Any:

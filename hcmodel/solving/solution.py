@@ -8,13 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from hcmodel.atoms.user_code import FunctionCalls
 from hcmodel.expressions.by_name import UnknownNameError, unknown_name
+from hcmodel.expressions.foreign_habits import SOLUTION, missing_attribute
 from hcmodel.solvers.oracle import OracleCalls
 from hcmodel.solvers.result import Record, Termination
 from hcmodel.solving.judge import Status
@@ -67,6 +68,15 @@ class Solution:
     """The exception of a function or of the callback that ended the solve."""
     function_calls: FunctionCalls = field(default_factory=FunctionCalls)
     """Calls of the functions in `hc.function` and `hc.Map`, wherever in the solve they were made."""
+
+    if not TYPE_CHECKING:  # which would take every name for an attribute
+
+        def __getattr__(self, name: str) -> Any:
+            raise missing_attribute(SOLUTION, name, "Solution")
+
+    def __call__(self, variable: Any) -> FloatArray:
+        """The value of a variable or of its name, as in GPkit."""
+        return self[getattr(variable, "name", variable)]
 
     def __getitem__(self, name: str) -> FloatArray:
         """The value of a variable; duals are `solution.duals["name"]`."""
