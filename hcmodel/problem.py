@@ -37,7 +37,7 @@ from hcmodel.solvers.theory.budget import budget
 from hcmodel.solvers.theory.theorems import Constants
 from hcmodel.solving.conclude import user_point, without_time
 from hcmodel.solving.data_checks import outside_domain_message, warn_about_data
-from hcmodel.solving.naming import Naming, find_named
+from hcmodel.solving.naming import Naming, axes_of, find_named
 from hcmodel.solving.request import Callback, SolveRequest, check_constants, check_number
 from hcmodel.solving.run import UNSETTLED, run
 from hcmodel.solving.solution import Solution
@@ -275,7 +275,11 @@ class Problem:
                 warn_about_gradients(self.model, user_point(forms, first))
             own = function_calls(self.model).minus(called)
             self.solution = replace(
-                found, compile_seconds=compiling, solve_seconds=seconds, function_calls=own
+                found,
+                compile_seconds=compiling,
+                solve_seconds=seconds,
+                function_calls=own,
+                index=axes_of(self.model),
             )
             reporter.footer(self.solution)
         if found.termination in HALF_MADE:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from enum import Enum
+from typing import Any, overload
 
 import numpy as np
 from numpy.typing import NDArray
@@ -55,6 +56,29 @@ class Record:
     shift: float
     residual: float
     bound: float = -np.inf
+
+
+class Trace(tuple[Record, ...]):
+    """The records of a run. `trace["objective"]` is a column as an array, `trace.columns` all of them."""
+
+    @overload  # type: ignore[override]
+    def __getitem__(self, key: int) -> Record: ...
+    @overload
+    def __getitem__(self, key: slice) -> tuple[Record, ...]: ...
+    @overload
+    def __getitem__(self, key: str) -> NDArray[Any]: ...
+    def __getitem__(self, key: Any) -> Any:
+        if not isinstance(key, str):
+            return super().__getitem__(key)
+        names = [field.name for field in fields(Record)]
+        if key not in names:
+            raise KeyError(f"a trace has no column {key!r}; there are: {', '.join(names)}")
+        return np.array([getattr(record, key) for record in self])
+
+    @property
+    def columns(self) -> dict[str, NDArray[Any]]:
+        """All columns by name, ready for `pandas.DataFrame`."""
+        return {field.name: self[field.name] for field in fields(Record)}
 
 
 @dataclass(frozen=True)

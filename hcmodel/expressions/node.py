@@ -30,6 +30,7 @@ class Expression:
 
     __slots__ = ("__weakref__", "_shape")
     __array_priority__ = 1000.0
+    __pandas_priority__ = 5000  # above that of its tables, so that S * x is left to x
     args: tuple[Expression, ...] = ()
     is_variable = False
     is_parameter = False
@@ -207,7 +208,8 @@ class Expression:
     def __array__(self, dtype: Any = None, copy: Any = None) -> NoReturn:
         raise ModelError(
             f"the expression {self} is no array; use .value for its number, or hc.hstack, "
-            "hc.vstack or hc.concatenate to put expressions together"
+            "hc.vstack or hc.concatenate to put expressions together; before an operator @, write "
+            "S.to_numpy() for an object S of pandas"
         )
 
     def __str__(self) -> str:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import math
+import re
 import zipfile
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -26,6 +27,7 @@ from hcmodel.frontend.input_files import check_archive, check_file
 Data: TypeAlias = "Mapping[str, Any] | str | Path | Sequence[Any] | None"
 Arrays: TypeAlias = dict[str, Numbers]
 
+DECIMAL_COMMA = re.compile(r'"?-?\d+,\d+"?')
 SPARSE_KEYS = {"data", "format", "shape"}  # in every file of scipy.sparse.save_npz
 
 
@@ -76,6 +78,8 @@ def _sources(data: Data) -> Sequence[Any]:
         return ()
     if isinstance(data, (Mapping, str, Path)):
         return (data,)
+    if hasattr(data, "columns") and hasattr(data, "to_dict"):  # a DataFrame: one parameter a column
+        return (data.to_dict("list"),)
     if isinstance(data, (list, tuple)):
         return data
     raise DataError(f"data is a mapping of names to arrays, a file, or a list of these: {data!r}")
@@ -204,20 +208,38 @@ def _read_npz(path: Path) -> Any:
 def _read_csv(path: Path) -> list[list[float]]:
     """The rows of a CSV file of numbers; a first row of words is a header."""
     rows: list[list[float]] = []
+    header: list[str] | None = None
     for number, line in enumerate(_text(path).splitlines(), start=1):
         if not line.strip() or line.lstrip().startswith("#"):
             continue
+        _check_commas(path, number, line, header)
         cells = [cell.strip() for cell in line.replace(";", ",").split(",")]
         try:
             rows.append([float(cell) for cell in cells])
         except ValueError:
-            if rows or number > 1:
+            if rows or header is not None:
                 raise DataError(f"{path}: line {number} is not a row of numbers") from None
+            header = cells
     if not rows:
         raise DataError(f"{path}: the file has no numbers")
     if len({len(row) for row in rows}) > 1:
         raise DataError(f"{path}: the rows have different lengths")
     return rows
+
+
+def _check_commas(path: Path, number: int, line: str, header: list[str] | None) -> None:
+    """Refuse commas that stand for decimal points: 1,5 would be read as two numbers."""
+    between = DECIMAL_COMMA.search(line)
+    if between is None:
+        return
+    alone = header is not None and len(header) == 1 and line.count(",") == 1
+    if ";" in line or '"' in line or "\t" in line or alone:
+        wrong = between.group().strip('"')
+        raise DataError(
+            f"{path}: line {number} has decimal commas ({wrong}); write decimal points "
+            f"({wrong.replace(',', '.')}), for example with pandas.read_csv(file, sep=';', "
+            "decimal=',').to_csv(file, index=False)"
+        )
 
 
 PLAIN_TABLE = Reader(_read_csv, named=False, anonymous=True)

@@ -14,7 +14,7 @@ from hcmodel.reductions.forms import Form, Forms
 from hcmodel.reductions.reduction import BoundOrigin, Duals, Origin
 from hcmodel.solvers import kkt
 from hcmodel.solvers.oracle import Evaluation, OracleCalls
-from hcmodel.solvers.result import Record, Result, Termination
+from hcmodel.solvers.result import Record, Result, Termination, Trace
 from hcmodel.solving.evidence import Evidence, Outcome
 from hcmodel.solving.judge import Status, judge
 from hcmodel.solving.naming import Naming, named_point
@@ -89,7 +89,7 @@ def conclude(
         duals=duals,
         bound_duals=bound_duals,
         certificate=_certificate(status, forms, evidence, known),
-        trace=tuple(signed(record, forms) for record in history.trace),
+        trace=Trace(signed(record, forms) for record in history.trace),
         oracle_calls=history.calls,
         iterations=history.iterations,
         method=method,

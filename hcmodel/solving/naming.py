@@ -64,6 +64,20 @@ class Naming:
         return spread(self.constraints[position], dual, self.families)
 
 
+def axes_of(model: Model) -> dict[str, tuple[tuple[Any, ...], ...]]:
+    """For variables and families of the language, the index of each place on each axis."""
+    found = {name: tuple(map(_keys, ranges)) for name, ranges in model.ranges.items()}
+    for name in Naming.of(model).constraints:
+        family = family_of(name, model.families)
+        if family is not None and None not in family.ranges:
+            found[name] = tuple(map(_keys, family.ranges))
+    return found
+
+
+def _keys(dimension: Any) -> tuple[Any, ...]:
+    return tuple(dimension.values.tolist())
+
+
 def find_named(model: Model, name: str) -> Variable | Parameter | Constraint:
     """The variable, parameter or constraint with a name; unnamed constraints are c1, c2, …"""
     names = Naming.of(model).constraints

@@ -17,7 +17,7 @@ from hcmodel.atoms.user_code import FunctionCalls
 from hcmodel.expressions.by_name import UnknownNameError, unknown_name
 from hcmodel.expressions.foreign_habits import SOLUTION, missing_attribute
 from hcmodel.solvers.oracle import OracleCalls
-from hcmodel.solvers.result import Record, Termination
+from hcmodel.solvers.result import Termination, Trace
 from hcmodel.solving.judge import Status
 
 FloatArray = NDArray[np.float64]
@@ -55,7 +55,8 @@ class Solution:
     duals: Mapping[str, FloatArray]
     bound_duals: Mapping[str, BoundDuals]
     certificate: Certificate
-    trace: tuple[Record, ...]
+    trace: Trace
+    """One record per iteration; `trace["objective"]` is a column."""
     oracle_calls: OracleCalls
     iterations: int
     method: str
@@ -66,6 +67,12 @@ class Solution:
     conflict: tuple[str, ...] = ()
     cause: BaseException | None = None
     """The exception of a function or of the callback that ended the solve."""
+    index: Mapping[str, tuple[tuple[Any, ...], ...]] = field(default_factory=dict)
+    """For variables and constraints of the language, the index or label of each place on each axis."""
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "trace", Trace(self.trace))
+
     function_calls: FunctionCalls = field(default_factory=FunctionCalls)
     """Calls of the functions in `hc.function` and `hc.Map`, wherever in the solve they were made."""
 
@@ -106,6 +113,24 @@ class Solution:
         from hcmodel.report.convergence import convergence
 
         return convergence(self, path, ax=ax)
+
+    def records(self) -> list[dict[str, Any]]:
+        """One dict for each entry of each variable and each constraint's dual: the rows of the tables."""
+        from hcmodel.report.frames import solution_records
+
+        return solution_records(self)
+
+    def to_pandas(self) -> Any:
+        """A DataFrame with one row for each entry of the solution and of the duals (extra `data`)."""
+        from hcmodel.report.frames import require_pandas
+
+        return require_pandas().DataFrame.from_records(self.records())
+
+    def to_csv(self, path: str | None = None) -> str | None:
+        """The same table as CSV, in a file or as text."""
+        from hcmodel.report.frames import records_csv
+
+        return records_csv(self.records(), path)
 
     def to_json(self, model: str | None = None) -> dict[str, Any]:
         """A dict of plain numbers and lists, ready for `json.dumps`."""

@@ -181,7 +181,7 @@ def test_constraints_are_kept_as_written(x: Variable) -> None:
         (lambda x: hc.einsum("ij,j", x, x), r"'ij' does not fit shape \(3,\)"),
         (lambda x: hc.einsum("i,i->j", x, x), "labels"),
         (lambda x: hc.einsum("ii", hc.outer(x, x)), "diag"),
-        (lambda x: hc.exp([x[0], x[1]]), "hstack"),
+        (lambda x: hc.exp([x, x[1]]), "hstack"),
         (lambda x: hc.concatenate([x[0], x[1]]), "hstack"),
         (lambda x: hc.exp(x <= 1), "constraint"),
         (lambda x: hc.max(Variable(0)), "no entries"),
