@@ -67,7 +67,9 @@ class Variable(Leaf):
     ) -> None:
         if foreign:
             refuse_arguments(VARIABLE, foreign, "hc.Variable")
-        if isinstance(name, (int, np.integer)) and not isinstance(name, bool):
+        if all(
+            isinstance(each, (int, np.integer)) for each in (shape, name)
+        ):  # (n, m), as in CVXPY
             raise ModelError(
                 f"the shape of a variable is one argument: write hc.Variable(({shape}, {name}))"
             )

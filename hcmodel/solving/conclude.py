@@ -112,7 +112,7 @@ def without_time(model: Model, start: FloatArray, method: str) -> Solution:
         duals={},
         bound_duals={},
         certificate=Certificate("none", None, None),
-        trace=(),
+        trace=Trace(),
         oracle_calls=OracleCalls(),
         iterations=0,
         method=method,
