@@ -23,6 +23,7 @@ from typing import Any
 
 from hcmodel.cli import INTERRUPTED
 from hcmodel.cli.convert import add_convert, read_other
+from hcmodel.cli.lsp_command import add_lsp
 from hcmodel.cli.output_files import check_target, printable, replaced, write_text
 from hcmodel.cli.report_command import add_report
 from hcmodel.cli.sweep_command import add_sweep
@@ -105,6 +106,7 @@ def _parser() -> argparse.ArgumentParser:
     add_sweep(commands, _add_model)
     add_report(commands, _add_model)
     add_convert(commands, _add_model)
+    add_lsp(commands)
     table = commands.add_parser(
         "methods",
         help="list the methods",
