@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from hcmodel.engines.autograd_ import AutogradEngine
+from hcmodel.engines.casadi_ import CasadiEngine
 from hcmodel.engines.engine import CompiledStack, Engine
 from hcmodel.engines.graph_program import Program
 from hcmodel.engines.structured import StructuredEngine
@@ -19,7 +20,7 @@ from hcmodel.expressions.leaves import Expression
 AUTO = "auto"
 
 # In the order in which `auto` tries them.
-ENGINES: dict[str, Engine] = {"autograd": AutogradEngine()}
+ENGINES: dict[str, Engine] = {"casadi": CasadiEngine(), "autograd": AutogradEngine()}
 
 
 def compile_stack(

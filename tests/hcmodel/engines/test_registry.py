@@ -21,6 +21,12 @@ def kinked() -> hc.Problem:
     return hc.Problem(hc.Minimize(hc.max(4 / x) + hc.norm(x) - hc.log(x[1])))
 
 
+@pytest.fixture(autouse=True)
+def without_extras(monkeypatch) -> None:
+    """The table as it is without the extra `fast`, so that `auto` is the same everywhere."""
+    monkeypatch.delitem(ENGINES, "casadi")
+
+
 @pytest.fixture
 def differences(monkeypatch) -> DifferencesEngine:
     engine = DifferencesEngine()

@@ -244,8 +244,8 @@ def test_a_pickled_stack_works() -> None:
 
 def test_the_structure_can_be_left_out() -> None:
     x = Variable(2, name="x", pos=True)
-    plain = compile_stack([x[0] * x[1]], Layout([x]), 1, structured=False)
-    structured = compile_stack([x[0] * x[1]], Layout([x]), 1)
+    plain = compile_stack([x[0] * x[1]], Layout([x]), 1, engine="autograd", structured=False)
+    structured = compile_stack([x[0] * x[1]], Layout([x]), 1, engine="autograd")
     assert not isinstance(plain, StructuredStack)
     assert isinstance(structured, StructuredStack)
     assert plain.engine == structured.engine == "autograd"

@@ -33,7 +33,15 @@ def examples() -> list[hc.Problem]:
 
 @pytest.mark.parametrize("name", ENGINES)
 def test_every_engine_of_the_table_passes(name: str, examples) -> None:
-    report = check_engine(ENGINES[name], examples)
+    if ENGINES[name].missing:
+        pytest.skip(f"engine '{name}' needs {ENGINES[name].missing}")
+    small = [each for each in examples if each.canonical.layout.size <= MOST_UNKNOWNS]
+    reference = name == "autograd"
+    report = check_engine(
+        ENGINES[name],
+        examples if reference or LONG else small,
+        samples=ALL_SAMPLES if reference else SAMPLES,
+    )
     assert set(report.expressed) | set(report.refused) == set(ATOMS)
     if name == "autograd":
         assert report.refused == ()

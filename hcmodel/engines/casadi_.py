@@ -1,0 +1,376 @@
+"""The engine of compiled functions: the same graph as functions of casadi (extra `fast`).
+
+The graph is built array by array (MX) and, where it is small and has no linear algebra, expanded to
+scalars (SX) by casadi itself. Values, Jacobian, pullback and Hessian of a part are one function each,
+made when it is first asked for. Parameters are an argument, so that new values need no new function.
+"""
+
+from __future__ import annotations
+
+import functools
+import importlib.util
+import math
+import threading
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+import numpy as np
+import scipy
+from numpy.typing import NDArray
+
+from hcmodel.atoms.atom import Atom
+from hcmodel.engines.casadi_arrays import Array, Namespace, as_array, casadi
+from hcmodel.engines.casadi_atoms import RULES
+from hcmodel.engines.engine import ProgramStack
+from hcmodel.engines.forward import SPARSE_DENSITY, SPARSE_ROWS
+from hcmodel.engines.graph_program import Program
+from hcmodel.errors import ModelError
+from hcmodel.expressions.leaves import Parameter, Variable
+from hcmodel.expressions.shapes import Shape
+from hcmodel.expressions.sparse_data import equal, is_sparse
+
+FloatArray: TypeAlias = NDArray[np.float64]
+
+# Graphs of at most this many entries are expanded to scalars: 4 times as fast at 1,000 entries, while the
+# time of expanding and differentiating exceeds that of 100 evaluations from about 10,000 on.
+MOST_SCALARS = 5_000
+
+
+@dataclass(frozen=True)
+class CasadiEngine:
+    """The entry of the table."""
+
+    name: str = "casadi"
+
+    @property
+    def missing(self) -> str | None:
+        if _installed():
+            return None
+        return "casadi, which is not installed: pip install 'hcmodel[fast]'"
+
+    def expresses(self, atom: Atom, shapes: Sequence[Shape], params: dict[str, Any]) -> bool:
+        rule = RULES.get(atom)
+        return rule is not None and rule.able(shapes, params)
+
+    def compile(self, program: Program) -> CasadiStack:
+        return CasadiStack(program)
+
+
+@functools.cache
+def _installed() -> bool:
+    return importlib.util.find_spec("casadi") is not None
+
+
+class CasadiStack(ProgramStack):
+    """The compiled stack φ: the objective's roots, those of the constraints, then the map's."""
+
+    engine = "casadi"
+
+    def __init__(self, program: Program) -> None:
+        super().__init__(program)
+        self._parametric = _parametric(program)
+        self._embedded: dict[
+            int, Any
+        ] = {}  # sparse values of parameters: the functions contain them
+        self._constants: list[Any] = []
+        self._numbers: FloatArray | None = None  # the values of the parameters, one after the other
+        self._functions: dict[Any, _Function] = {}
+        # Whether the last pass over a part was asked for its Jacobian: the next one is computed with it.
+        self._differentiated: set[str] = set()
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Functions are made again after unpickling."""
+        kept = {**self.__dict__, "_functions": {}}
+        kept.pop("_traced", None)
+        return kept
+
+    def refresh(self) -> None:
+        """Read the parameters and compute again what depends on them alone."""
+        values = self.program.constants()
+        self._constants = values
+        dense, embedded = [], {}
+        for number in self._parametric:
+            if is_sparse(values[number]):
+                embedded[number] = values[number]
+            else:
+                dense.append(np.ravel(np.asarray(values[number], dtype=float)))
+        self._numbers = np.concatenate(dense) if dense else np.zeros(0)
+        same = embedded.keys() == self._embedded.keys() and all(
+            equal(value, self._embedded[number]) for number, value in embedded.items()
+        )
+        if not same:
+            self._functions.clear()
+            self.__dict__.pop("_traced", None)
+        self._embedded = embedded
+
+    # ---- evaluation
+
+    def evaluate(self, x: FloatArray, part: str) -> CasadiPass:
+        """One pass over the "objective", the "constraints", "all" of both, or the "map"."""
+        x = np.array(x, dtype=float)
+        if part in self._differentiated:
+            self._differentiated.discard(part)
+            values, entries = self._function("jacobian", part)(x, self._given)
+            return CasadiPass(self, x, part, values, entries)
+        (values,) = self._function("values", part)(x, self._given)
+        return CasadiPass(self, x, part, values)
+
+    def jacobian(self, x: FloatArray, part: str, entries: FloatArray | None) -> Any:
+        """The Jacobian of a part, from its entries where these are known."""
+        function = self._function("jacobian", part)
+        self._differentiated.add(part)
+        if entries is None:
+            entries = function(x, self._given)[1]
+        return _matrix(function.pattern(1), entries)
+
+    def pullback(self, x: FloatArray, part: str, weights: FloatArray) -> FloatArray:
+        return self._function("pullback", part)(x, self._given, weights)[0]
+
+    def hessian(self, x: FloatArray, weights: FloatArray) -> Any:
+        """The Hessian of weights·φ; weights of the map's entries may follow those of φ."""
+        whole, x = self.all_weights(weights), np.array(x, dtype=float)
+        function = self._function("hessian", "whole")
+        (entries,) = function(x, self._given, whole)
+        if not np.isfinite(entries).all():
+            # 0 · NaN of roots that have no weight, and are outside their domain
+            weighted = tuple(
+                i for i, share in enumerate(self.root_weights(weights)) if np.any(share)
+            )
+            if len(weighted) < len(self.program.root_sizes):
+                entries = self._without_weightless(x, whole, weighted)
+        return _matrix(function.pattern(0), entries)
+
+    def _without_weightless(
+        self, x: FloatArray, weights: FloatArray, roots: tuple[int, ...]
+    ) -> FloatArray:
+        """The entries of the Hessian of some of the roots, at the places of the whole one."""
+        (found,) = self._function("hessian", roots)(x, self._given, weights)
+        return found
+
+    @property
+    def sparse_hessian(self) -> bool:
+        if self.dimension < SPARSE_ROWS:
+            return False
+        return _is_sparse(self._function("hessian", "whole").pattern(0))
+
+    @property
+    def _given(self) -> FloatArray:
+        if self._numbers is None:
+            self.refresh()
+        assert self._numbers is not None
+        return self._numbers
+
+    # ---- compilation
+
+    def _function(self, kind: str, part: Any) -> _Function:
+        key = kind, part
+        if key not in self._functions:
+            self._given  # noqa: B018  (reads the parameters, whose structure the functions contain)
+            self._functions[key] = self._made(kind, part)
+        return self._functions[key]
+
+    def _made(self, kind: str, part: Any) -> _Function:
+        """Compile one function; derivatives are casadi's, with the sparsity that it finds."""
+        traced, ca = self._traced, casadi()
+        x, given = traced.x, traced.given
+        if kind == "hessian":
+            weights = traced.symbol("w", self.size + self.map_size)
+            numbers = range(len(traced.roots)) if part == "whole" else part
+            starts = np.cumsum([0, *self.program.root_sizes])
+            share = [
+                ca.dot(weights[int(starts[i]) : int(starts[i + 1])], traced.roots[i])
+                for i in numbers
+                if self.program.root_sizes[i]
+            ]
+            found = ca.hessian(sum(share, traced.nothing), x)[0]
+            if part != "whole":
+                found = ca.project(
+                    found, self._function("hessian", "whole").function.sparsity_out(0)
+                )
+            return _Function(ca.Function("hessian", [x, given, weights], [found]))
+        values = traced.part(self.program, part)
+        if kind == "values":
+            return _Function(ca.Function("values", [x, given], [values]))
+        if kind == "pullback":
+            weights = traced.symbol("w", values.shape[0])
+            pulled = ca.jtimes(values, x, weights, True)
+            return _Function(ca.Function("pullback", [x, given, weights], [ca.densify(pulled)]))
+        # by columns of the transpose: compressed rows of the Jacobian
+        slopes = ca.jacobian(values, x).T
+        return _Function(ca.Function("jacobian", [x, given], [values, slopes]))
+
+    @functools.cached_property
+    def _traced(self) -> _Traced:
+        """The roots as expressions of casadi."""
+        ca, steps = casadi(), self.program.graph.steps
+        x, given = ca.MX.sym("x", self.dimension), ca.MX.sym("p", self._given.size)
+        values = self._leaves(given)
+        blocks = self.layout.unpack(Namespace, Array(x, (self.dimension,)))
+        solves = False
+        scalars = 0
+        for number in self.program.needed(self.program.graph.roots):
+            step = steps[number]
+            scalars += math.prod(step.shape)
+            if isinstance(step.leaf, Variable):
+                values[number] = blocks[self.layout.position(step.leaf)]
+                continue
+            assert step.atom is not None
+            rule = RULES[step.atom]
+            solves |= rule.solves
+            values[number] = rule.build(step.atom, [values[i] for i in step.arguments], step.params)
+            assert values[number].shape == step.shape, f"{step.atom.name}: {values[number].shape}"
+        roots = [ca.densify(as_array(values[root]).flat) for root in self.program.graph.roots]
+        if solves or scalars > MOST_SCALARS:
+            return _Traced(x, given, roots)
+        function = ca.Function("all", [x, given], roots).expand()
+        scalar_x, scalar_given = ca.SX.sym("x", self.dimension), ca.SX.sym("p", self._given.size)
+        return _Traced(scalar_x, scalar_given, list(function.call([scalar_x, scalar_given])))
+
+    def _leaves(self, given: Any) -> list[Any]:
+        """The values of the steps without variables; those of parameters are symbols."""
+        values, start = list(self._constants), 0
+        for number in self._parametric:
+            if number in self._embedded:
+                continue
+            shape = self.program.graph.steps[number].shape
+            size = math.prod(shape)
+            values[number] = Array(given[start : start + size], shape)
+            start += size
+        return values
+
+
+@dataclass(frozen=True)
+class _Traced:
+    """Symbols of the point and of the parameters, and the roots as expressions of them."""
+
+    x: Any
+    given: Any
+    roots: list[Any]
+
+    @property
+    def nothing(self) -> Any:
+        return type(self.x)(0)
+
+    def symbol(self, name: str, size: int) -> Any:
+        return type(self.x).sym(name, size)
+
+    def part(self, program: Program, part: str) -> Any:
+        split, stop = program.split, program.stop
+        first, last = {
+            "objective": (0, split),
+            "constraints": (split, stop),
+            "all": (0, stop),
+            "map": (stop, len(self.roots)),
+        }[part]
+        chosen = self.roots[first:last]
+        return casadi().densify(casadi().vertcat(*chosen)) if chosen else type(self.x)(0, 1)
+
+
+class CasadiPass:
+    """One pass: values, and derivatives when they are asked for."""
+
+    def __init__(
+        self,
+        stack: CasadiStack,
+        x: FloatArray,
+        part: str,
+        values: FloatArray,
+        entries: FloatArray | None = None,
+    ) -> None:
+        self.values = values
+        self._stack, self._x, self._part, self._entries = stack, x, part, entries
+        self._jacobian: Any = None
+
+    def jacobian(self) -> Any:
+        if self._jacobian is None:
+            self._jacobian = self._stack.jacobian(self._x, self._part, self._entries)
+        return self._jacobian
+
+    def pullback(self, weights: Any) -> FloatArray:
+        """The gradient of weights·φ."""
+        weights = np.asarray(weights, dtype=float)
+        if weights.shape != self.values.shape:
+            raise ModelError(f"{self.values.size} weights are needed, not shape {weights.shape}")
+        if self._jacobian is not None or self._entries is not None or weights.size <= 1:
+            return np.asarray(self.jacobian().T @ weights)
+        return self._stack.pullback(self._x, self._part, weights)
+
+
+class _Function:
+    """A function of casadi through its buffers; results are copies."""
+
+    def __init__(self, function: Any) -> None:
+        self.function = function
+        self._arguments = [np.zeros(function.nnz_in(i)) for i in range(function.n_in())]
+        self._results = [np.zeros(function.nnz_out(i)) for i in range(function.n_out())]
+        self._buffer, self._run = function.buffer()
+        for i, array in enumerate(self._arguments):
+            if array.size:
+                self._buffer.set_arg(i, memoryview(array.data))
+        for i, array in enumerate(self._results):
+            if array.size:
+                self._buffer.set_res(i, memoryview(array.data))
+        self._patterns: dict[int, _Pattern] = {}
+        self._lock = threading.Lock()  # the buffers are shared by all callers
+
+    def __call__(self, *arguments: FloatArray) -> list[FloatArray]:
+        with self._lock:
+            for array, value in zip(self._arguments, arguments, strict=True):
+                array[:] = value
+            self._run()
+            if self._buffer.ret():  # a singular matrix
+                return [np.full(array.size, np.nan) for array in self._results]
+            return [array.copy() for array in self._results]
+
+    def pattern(self, number: int) -> _Pattern:
+        """Where the entries of a result stand; its columns are the rows of what it means."""
+        if number not in self._patterns:
+            found = self.function.sparsity_out(number)
+            starts, places = (np.array(each, dtype=np.int32) for each in found.get_ccs())
+            self._patterns[number] = _Pattern((found.size2(), found.size1()), starts, places)
+        return self._patterns[number]
+
+
+@dataclass(frozen=True)
+class _Pattern:
+    """Compressed rows."""
+
+    shape: tuple[int, int]
+    starts: Any
+    places: Any
+
+    @functools.cached_property
+    def rows(self) -> Any:
+        return np.repeat(np.arange(self.shape[0]), np.diff(self.starts))
+
+
+def _is_sparse(pattern: _Pattern) -> bool:
+    rows, columns = pattern.shape
+    return rows >= SPARSE_ROWS and pattern.places.size <= SPARSE_DENSITY * rows * columns
+
+
+def _matrix(pattern: _Pattern, entries: FloatArray) -> Any:
+    """The matrix with these entries: dense, or compressed rows where it is large and mostly 0."""
+    if entries.size == pattern.shape[0] * pattern.shape[1]:
+        return entries.reshape(pattern.shape)
+    if _is_sparse(pattern):
+        return scipy.sparse.csr_array(
+            (entries, pattern.places.copy(), pattern.starts.copy()), shape=pattern.shape
+        )
+    found = np.zeros(pattern.shape)
+    found[pattern.rows, pattern.places] = entries
+    return found
+
+
+def _parametric(program: Program) -> tuple[int, ...]:
+    """The steps without variables that depend on a parameter and that live steps or roots use."""
+    steps, live = program.graph.steps, program.live
+    depends: list[bool] = []
+    for step in steps:
+        depends.append(isinstance(step.leaf, Parameter) or any(depends[i] for i in step.arguments))
+    used = set(program.graph.roots)
+    for number, step in enumerate(steps):
+        if live[number]:
+            used.update(step.arguments)
+    return tuple(number for number in sorted(used) if depends[number] and not live[number])

@@ -1,0 +1,176 @@
+"""The engine of compiled functions beside the reference: values, derivatives, domains, storage."""
+
+from __future__ import annotations
+
+import pickle
+
+import numpy as np
+import pytest
+
+import hcmodel as hc
+from hcmodel.engines.autograd_ import AutogradEngine
+from hcmodel.engines.casadi_ import MOST_SCALARS, CasadiEngine
+from hcmodel.engines.graph_program import Program
+from hcmodel.engines.registry import unable
+from hcmodel.expressions.layout import Layout
+
+pytest.importorskip("casadi")
+
+rng = np.random.default_rng(3)
+
+
+def both(roots, variables, coordinates=()):
+    program = Program.of(roots, Layout(variables), 1, coordinates)
+    return CasadiEngine().compile(program), AutogradEngine().compile(program)
+
+
+def dense(matrix):
+    return matrix.toarray() if hasattr(matrix, "toarray") else matrix
+
+
+def agree(roots, variables, point) -> None:
+    """Value, Jacobian, pullback and Hessian of both engines."""
+    mine, reference = both(roots, variables)
+    one, other = mine.evaluate(point, "all"), reference.evaluate(point, "all")
+    np.testing.assert_allclose(one.values, other.values, rtol=1e-9, atol=1e-12)
+    weights = np.linspace(1.0, 2.0, one.values.size)
+    np.testing.assert_allclose(one.pullback(weights), other.pullback(weights), rtol=1e-8, atol=1e-9)
+    np.testing.assert_allclose(dense(one.jacobian()), dense(other.jacobian()), rtol=1e-8, atol=1e-9)
+    found, expected = mine.hessian(point, weights), reference.hessian(point, weights)
+    np.testing.assert_allclose(dense(found), dense(expected), rtol=1e-7, atol=1e-7)
+
+
+def test_auto_takes_it_and_the_solution_says_so() -> None:
+    x = hc.Variable(3, name="x", bounds=(-2, 2))
+    problem = hc.Problem(hc.Minimize(hc.sum(hc.sin(x) * hc.exp(x)) + hc.sum(x[1:] * x[:-1])))
+    value = problem.solve()
+    assert problem.solution.engine == "casadi"
+    other = problem.solve(engine="autograd")
+    assert problem.solution.engine == "autograd"
+    assert value == pytest.approx(other, rel=1e-6)
+
+
+def test_functions_of_the_user_are_left_to_the_reference() -> None:
+    x = hc.Variable(2, name="x", bounds=(0.5, 2))
+    own = hc.function(lambda a: a[0] ** 2 * a[1] + 1 / a[1], x)
+    problem = hc.Problem(hc.Minimize(own))
+    problem.solve()
+    assert problem.solution.engine == "autograd"
+    with pytest.raises(hc.ModelError, match="engine 'casadi' cannot express function"):
+        problem.solve(engine="casadi")
+
+
+def test_without_the_package_the_line_to_install_it_is_said(monkeypatch) -> None:
+    monkeypatch.setattr("hcmodel.engines.casadi_._installed", lambda: False)
+    x = hc.Variable(2, name="x", bounds=(0.5, 2))
+    problem = hc.Problem(hc.Minimize(hc.sum(hc.sin(x))))
+    with pytest.raises(hc.ModelError, match=r"pip install 'hcmodel\[fast\]'"):
+        problem.solve(engine="casadi")
+    problem.solve()
+    assert problem.solution.engine == "autograd"
+
+
+@pytest.mark.parametrize("order", [1, 3, 6, 9])
+def test_log_determinants_of_any_order(order: int) -> None:
+    root = rng.normal(size=(order, order))
+    matrix = hc.Variable((order, order), name="A")
+    point = (root @ root.T + np.eye(order)).ravel()
+    agree([hc.logdet(matrix), hc.trace(hc.inv(matrix))], [matrix], point)
+
+
+def test_an_indefinite_matrix_has_no_log_determinant() -> None:
+    matrix = hc.Variable((2, 2), name="A")
+    mine, _ = both([hc.logdet(matrix)], [matrix])
+    for bad in (-np.eye(2), np.diag([1.0, -1.0]), np.array([[1.0, 3.0], [-3.0, -0.1]])):
+        assert np.isnan(mine.evaluate(bad.ravel(), "all").values).all()
+
+
+@pytest.mark.parametrize("atom", [hc.lyap, hc.dlyap])
+def test_lyapunov_equations_of_unstable_matrices_are_not_solved(atom) -> None:
+    matrix = hc.Variable((3, 3), name="A")
+    mine, reference = both([hc.trace(atom(matrix, np.eye(3)))], [matrix])
+    stable = 0
+    for _ in range(30):
+        scaled = rng.normal(size=(3, 3)) * 0.6
+        point = (scaled - (0.8 * np.eye(3) if atom is hc.lyap else 0.0)).ravel()
+        found = mine.evaluate(point, "all").values
+        expected = reference.evaluate(point, "all").values
+        np.testing.assert_allclose(found, expected, rtol=1e-6)
+        stable += bool(np.isfinite(expected).all())
+    assert 3 < stable < 27
+
+
+def test_einsum_of_every_kind() -> None:
+    a, b = hc.Variable((2, 3), name="a"), hc.Variable((3, 4), name="b")
+    c = hc.Variable((2, 3, 4), name="c")
+    roots = [
+        hc.sum(hc.square(hc.einsum("ij,jk->ki", a, b))),
+        hc.einsum("ij,ijk->ik", a, c),
+        hc.einsum("ij,jk,ijk->", a, b, c),
+        hc.einsum("ijk->kj", c),
+        hc.einsum("ij,kl->iljk", a, b),
+    ]
+    agree(roots, [a, b, c], rng.normal(size=6 + 12 + 24))
+
+
+def test_powers_have_derivatives_at_zero() -> None:
+    x = hc.Variable(4, name="x")
+    exponents = np.array([0.0, 1.0, 2.0, 3.0])
+    roots = [hc.sum(x**exponents), hc.sum(x**1), hc.sum(x**0), hc.sum(x**2)]
+    agree(roots, [x], np.array([0.0, 0.0, 0.0, -1.0]))
+
+
+def test_sparse_data_and_new_parameters() -> None:
+    import scipy.sparse
+
+    x = hc.Variable(60, name="x")
+    matrix = scipy.sparse.random_array((80, 60), density=0.05, rng=rng, format="csr")
+    scale = hc.Parameter(80, name="s", value=np.ones(80))
+    point = rng.uniform(0.5, 1.5, 60)
+    root = hc.exp(scale * (matrix @ x))
+    mine, _ = both([hc.sum(root), root], [x])
+    assert hasattr(mine.evaluate(point, "constraints").jacobian(), "indptr")
+    for value in (np.ones(80), np.linspace(-1, 1, 80)):
+        scale.value = value
+        mine.refresh()
+        found = mine.evaluate(point, "constraints")
+        expected = np.exp(value * (matrix @ point))
+        np.testing.assert_allclose(found.values, expected)
+        slopes = (value * expected)[:, None] * matrix.toarray()
+        np.testing.assert_allclose(dense(found.jacobian()), slopes, atol=1e-12)
+
+
+def test_large_graphs_stay_arrays() -> None:
+    count = MOST_SCALARS
+    x = hc.Variable(count, name="x")
+    mine, _ = both([hc.sum(hc.sin(x[1:] * x[:-1])), x[1:] * x[:-1]], [x])
+    point = np.linspace(0.5, 1.5, count)
+    jacobian = mine.evaluate(point, "constraints").jacobian()
+    assert jacobian.nnz == 2 * (count - 1)
+    hessian = mine.hessian(point, np.ones(count))
+    assert mine.sparse_hessian
+    product = point[1:] * point[:-1]
+    beside = np.cos(product) - product * np.sin(product) + 1.0
+    np.testing.assert_allclose(hessian.diagonal(1), beside, rtol=1e-9)
+
+
+def test_roots_without_weight_do_not_spoil_a_hessian() -> None:
+    x = hc.Variable(2, name="x")
+    mine, _ = both([hc.sum(hc.square(x)), hc.sum(hc.sqrt(x))], [x])
+    found = mine.hessian(np.array([0.0, 1.0]), np.array([1.0, 0.0]))
+    np.testing.assert_allclose(found, 2 * np.eye(2))
+
+
+def test_a_compiled_stack_pickles() -> None:
+    x = hc.Variable(2, name="x")
+    mine, _ = both([hc.sum(hc.exp(x))], [x])
+    point = np.array([0.0, 1.0])
+    before = mine.evaluate(point, "all").values
+    again = pickle.loads(pickle.dumps(mine))
+    np.testing.assert_array_equal(again.evaluate(point, "all").values, before)
+
+
+def test_orders_that_casadi_cannot_expand_are_refused() -> None:
+    matrix = hc.Variable((8, 8), name="A")
+    program = Program.of([hc.det(matrix), hc.lambda_max(matrix)], Layout([matrix]), 1)
+    assert unable(CasadiEngine(), program) == ("det", "lambda_max")
