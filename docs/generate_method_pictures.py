@@ -166,6 +166,15 @@ def interior_point() -> Figure:
     return times_of(("interior-point", "cone"), families)
 
 
+def ipopt() -> Figure:
+    """Times of `ipopt` and `interior-point` on the same two families."""
+    families = {
+        "posynomials, 20 terms in all variables": (random_posynomials, (3, 10, 30, 100)),
+        "a chain of products": (chain, (10, 30, 100, 300, 1000)),
+    }
+    return times_of(("interior-point", "ipopt"), families)
+
+
 def times_of(
     methods: tuple[str, str],
     families: dict[str, tuple[Callable[[int], hc.Problem], tuple[int, ...]]],
@@ -282,6 +291,7 @@ PICTURES: dict[str, Callable[[], Figure]] = {
     "auto": auto,
     "cone": cone,
     "interior-point": interior_point,
+    "ipopt": ipopt,
     "hidden-newton": hidden_newton,
     "hidden-bundle": hidden_bundle,
     "gradient-sampling": gradient_sampling,

@@ -78,6 +78,10 @@ class MethodEntry:
     second_order: bool = False
     takes_cuts: bool = False
     program: str | None = None
+    linear_sets: bool = False
+    """Whether it takes sets of bounds and linear equations only; the equations hold in the limit."""
+    missing: Callable[[], str | None] = lambda: None
+    """What has to be installed before it can run; None where nothing is missing."""
 
     def __getattribute__(self, name: str) -> Any:
         found = object.__getattribute__(self, name)
@@ -158,6 +162,19 @@ METHODS: dict[str, MethodEntry] = {
             complexity="not known; linear in practice",
             reference="Lewis and Overton 2013; Burke, Curtis, Lewis, Overton and Simões 2020",
             make_theory=None,
+        ),
+        MethodEntry(
+            name="ipopt",
+            make=Later("second_order.ipopt_", "Ipopt"),
+            options=Later("second_order.ipopt_", "IpoptOptions"),
+            summary="IPOPT through casadi (extra `fast`), in the model's own or hidden coordinates",
+            assumptions="smooth functions, variables in boxes or simplices; a local minimum is found",
+            complexity="log log ε⁻¹ near a regular solution",
+            reference="Wächter and Biegler 2006",
+            make_theory=None,
+            needs_smooth=True,
+            linear_sets=True,
+            missing=Later("second_order.ipopt_", "missing"),
         ),
         MethodEntry(
             name="sbl-star",
@@ -312,6 +329,9 @@ def find_method(name: str) -> MethodEntry:
     if name not in METHODS:
         known = ", ".join(["auto", *METHODS])
         raise ValueError(f"unknown method {name!r}; there are: {known}")
+    missing = METHODS[name].missing()
+    if missing is not None:
+        raise ValueError(f"{name} needs {missing}")
     return METHODS[name]
 
 

@@ -18,7 +18,7 @@ from hcmodel.errors import HCWarning, ModelError, NotHiddenConvexError
 from hcmodel.reductions.forms import Form, Forms
 from hcmodel.reductions.reduction import Refusal
 from hcmodel.solvers.loop import WholeProgram
-from hcmodel.solvers.methods import MethodEntry, find_method
+from hcmodel.solvers.methods import MethodEntry, find_method, make_options
 from hcmodel.solving.request import SolveRequest
 
 
@@ -194,8 +194,35 @@ def _named(entry: MethodEntry, forms: Forms, hidden: Form | None, options: Any) 
         if entry.takes_cuts:
             return [Stage(entry, hidden, known_coordinates(hidden), options)]
         return _newton(hidden, options)
+    if entry.linear_sets:
+        return [_on_linear_sets(entry, forms, hidden, options)]
     smooth = entry.needs_smooth or entry.second_order
     return [Stage(entry, forms.lifted if smooth else forms.written, "as asked for", options)]
+
+
+def _on_linear_sets(entry: MethodEntry, forms: Forms, hidden: Form | None, options: Any) -> Stage:
+    """The run of a method that takes either coordinates, but no sets of matrices."""
+    wanted = make_options(entry, options).coordinates
+    changed = hidden if hidden is not None and hidden.map_geometry is None else None
+    if wanted == "hidden" and changed is None:
+        raise NotHiddenConvexError(
+            f"{entry.name} works in hidden coordinates where these are a change of variables that is "
+            "known, and none is (problem.analyze() says why); use coordinates='own'"
+        )
+    form, why = forms.lifted, "as asked for"
+    if changed is not None and wanted != "own" and _is_linear(changed):
+        form, why = changed, known_coordinates(changed)
+    if not _is_linear(form):
+        raise ModelError(
+            f"{entry.name} takes variables in boxes and simplices, and this model has matrices that are "
+            "semidefinite; use method='auto'"
+        )
+    return Stage(entry, form, why, options)
+
+
+def _is_linear(form: Form) -> bool:
+    """Whether the set of a form has bounds and linear equations only."""
+    return all(cone.kind == "zero" for cone in form.domain.cone_rows().cones)
 
 
 def _direct(entry: MethodEntry, hidden: Form | None, options: Any) -> Stage:
