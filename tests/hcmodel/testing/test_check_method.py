@@ -25,6 +25,8 @@ WITHOUT_ROWS = ("box", "simplex", "kinks")
 @pytest.mark.parametrize("name", METHODS)
 def test_every_method_of_the_table_passes(name: str) -> None:
     entry = METHODS[name]
+    if entry.missing():
+        pytest.skip(f"{name} needs {entry.missing()}")
     checked = check_method(entry, accuracy=ACCURACY.get(name, 1e-6), max_calls=CALLS)
     assert {"box", "simplex"} <= set(checked)
     assert entry.needs_no_rows == ("plane" not in checked)

@@ -1,0 +1,103 @@
+"""`ipopt`: coordinates, limits, judgement, and what it refuses."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import hcmodel as hc
+from hcmodel.solvers import METHODS
+from hcmodel.solvers.second_order.ipopt_ import IpoptOptions
+
+
+def tank() -> hc.Problem:
+    x = hc.Variable(2, name="x", bounds=(0.4, 3), start=[0.6, 1.6])
+    area = (x[0] * x[1] <= 1).named("area")
+    return hc.Problem(hc.Minimize(x[0] * x[1] + 4 / x[0] + 1 / x[1]), [area])
+
+
+def test_without_casadi_the_line_to_install_it_is_said(monkeypatch) -> None:
+    from hcmodel.solvers.second_order import ipopt_
+
+    monkeypatch.setattr(ipopt_.importlib.util, "find_spec", lambda name: None)
+    with pytest.raises(hc.ModelError, match=r"ipopt needs casadi.*pip install 'hcmodel\[fast\]'"):
+        tank().solve("ipopt")
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [{"coordinates": "polar"}, {"hessian": "none"}, {"accuracy": 2.0}, {"max_iterations": 0}],
+)
+def test_wrong_options_are_refused(wrong) -> None:
+    with pytest.raises(ValueError, match=r"there are|positive"):
+        IpoptOptions(**wrong)
+
+
+class TestInstalled:
+    @pytest.fixture(autouse=True)
+    def _needed(self) -> None:
+        pytest.importorskip("casadi")
+
+    @pytest.mark.parametrize("coordinates", ["own", "hidden"])
+    @pytest.mark.parametrize("engine", ["casadi", "autograd"])
+    def test_the_optimum_is_certified_in_both_coordinates(self, coordinates, engine) -> None:
+        problem = tank()
+        problem.solve("ipopt", options={"coordinates": coordinates}, engine=engine)
+        assert problem.status == "optimal"
+        assert problem.solution.method == "ipopt"
+        assert problem.value == pytest.approx(5.0, rel=1e-6)
+        assert problem.solution.duals["area"] == pytest.approx(1.0, abs=1e-4)
+        assert problem.solution.oracle_calls.hessians > 3
+
+    def test_gradients_are_enough(self) -> None:
+        problem = tank()
+        problem.solve("ipopt", options={"hessian": "limited-memory"})
+        assert problem.value == pytest.approx(5.0, rel=1e-6)
+        assert problem.solution.oracle_calls.hessians == 0
+
+    def test_a_local_minimum_is_not_called_global(self) -> None:
+        x = hc.Variable(name="x", bounds=(-3, 3), start=2.0)
+        problem = hc.Problem(hc.Minimize(x**4 - 3 * x**2 + 0.5 * x))
+        problem.solve("ipopt")
+        assert problem.status != "optimal"
+
+    def test_simplices_and_equalities(self) -> None:
+        p = hc.Variable(4, name="p", simplex=True)
+        cost = np.array([1.0, 2.0, 3.0, 4.0])
+        problem = hc.Problem(hc.Maximize(hc.sum(hc.entr(p))), [cost @ p == 2.0])
+        problem.solve("ipopt")
+        reference = hc.Problem(hc.Maximize(hc.sum(hc.entr(p))), [cost @ p == 2.0])
+        assert problem.value == pytest.approx(reference.solve(), rel=1e-6)
+        assert problem.solution["p"].sum() == pytest.approx(1.0, abs=1e-9)
+
+    def test_limits_keep_the_best_point(self) -> None:
+        problem = tank()
+        problem.solve("ipopt", max_calls=6)
+        assert problem.status in ("user_limit", "optimal_inaccurate")
+        assert problem.solution.oracle_calls.total <= 6
+        assert np.isfinite(problem.value)
+
+    def test_rows_that_contradict_each_other(self) -> None:
+        x = hc.Variable(2, name="x", bounds=(0.1, 10))
+        problem = hc.Problem(hc.Minimize(x[0] + x[1]), [x[0] * x[1] <= 1, x[0] * x[1] >= 2])
+        problem.solve("ipopt")
+        assert problem.status in ("infeasible", "infeasible_inaccurate")
+
+    def test_semidefinite_variables_are_refused(self) -> None:
+        matrix = hc.Variable((2, 2), name="P", PSD=True)
+        with pytest.raises(hc.ModelError, match="boxes and simplices"):
+            hc.Problem(hc.Minimize(hc.trace(matrix))).solve("ipopt")
+
+    def test_hidden_coordinates_have_to_be_known(self) -> None:
+        x = hc.Variable(2, name="x", bounds=(-1, 1))
+        problem = hc.Problem(hc.Minimize(hc.sin(x[0] * x[1]) + x[0]))
+        with pytest.raises(hc.NotHiddenConvexError, match="coordinates='own'"):
+            problem.solve("ipopt", options={"coordinates": "hidden"})
+        assert METHODS["ipopt"].missing() is None
+
+    def test_functions_of_the_user(self) -> None:
+        x = hc.Variable(2, name="x", bounds=(0.4, 3))
+        own = hc.function(lambda a: a[0] * a[1] + 4 / a[0] + 1 / a[1], x)
+        problem = hc.Problem(hc.Minimize(own), [x[0] * x[1] <= 1])
+        problem.solve("ipopt")
+        assert problem.value == pytest.approx(5.0, rel=1e-5)
