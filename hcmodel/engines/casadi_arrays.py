@@ -166,9 +166,14 @@ def entrywise(operation: Callable[..., Any], *operands: Any) -> Array:
         array.flat if array.size == 1 != size else spread(array, shape).flat for array in arrays
     ]
     found = operation(*columns)
-    if found.shape[0] != size:  # all operands were numbers, or the result is empty
+    if found.size1() != size:  # all operands were numbers, or the result is empty
         found = casadi().repmat(found, size, 1) if size else casadi().MX(0, 1)
-    return Array(casadi().densify(found), shape)
+    return Array(dense(found), shape)
+
+
+def dense(column: Any) -> Any:
+    """Without structural zeros."""
+    return column if column.is_dense() else casadi().densify(column)
 
 
 def transposed(array: Array, axes: Sequence[int] | None) -> Array:
@@ -211,7 +216,7 @@ def matrix(array: Array) -> Any:
 
 def from_matrix(rows: Any, shape: Shape) -> Array:
     """The inverse of `matrix`."""
-    return Array(casadi().densify(casadi().vec(rows)), shape)
+    return Array(dense(casadi().vec(rows)), shape)
 
 
 def _transposed_matrix(value: Any) -> Any:

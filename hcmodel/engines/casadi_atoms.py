@@ -18,6 +18,7 @@ import numpy as np
 from hcmodel.atoms import ATOMS
 from hcmodel.atoms.aggregates import SMALLEST
 from hcmodel.atoms.atom import Atom
+from hcmodel.engines.batches import GATHER
 from hcmodel.engines.casadi_arrays import (
     Array,
     Namespace,
@@ -25,6 +26,7 @@ from hcmodel.engines.casadi_arrays import (
     casadi,
     entrywise,
     from_matrix,
+    gathered,
     lines,
     matrix,
     product,
@@ -104,6 +106,13 @@ def _prod(atom: Atom, arguments: Sequence[Any], params: Params) -> Array:
     if not columns.shape[0]:
         return as_array(np.ones(shape))
     return from_matrix(_halved(columns, lambda a, b: a * b), shape)
+
+
+def _gather(atom: Atom, arguments: Sequence[Any], params: Params) -> Array:
+    sources = [as_array(argument) for argument in arguments]
+    joined = casadi().vertcat(*(source.flat for source in sources))
+    flat = Array(joined, (sum(source.size for source in sources),))
+    return gathered(flat, np.asarray(params["places"]).reshape(params["shape"]))
 
 
 # ---- extremes; a NaN on either side goes on
@@ -345,3 +354,4 @@ _BY_NAME: dict[str, Rule] = {
 }
 
 RULES: dict[Atom, Rule] = {ATOMS[name]: rule for name, rule in _BY_NAME.items()}
+RULES[GATHER] = Rule(_gather)
