@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import importlib
 import importlib.util
-import time
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -19,6 +18,7 @@ from numpy.typing import NDArray
 
 from hcmodel.solvers import kkt
 from hcmodel.solvers.algebra.hessians import SparseHessian
+from hcmodel.solvers.limits import seconds_left
 from hcmodel.solvers.loop import ENDINGS, Incumbent, State, Task, ending
 from hcmodel.solvers.oracle import Evaluation
 from hcmodel.solvers.result import Termination
@@ -231,9 +231,9 @@ class Bridge:
             "max_iter": options.max_iterations,
             "bound_relax_factor": 0.0,  # no point outside of the box is evaluated
         }
-        deadline = self.task.oracle.budget.deadline
-        if deadline is not None:
-            settings["max_wall_time"] = max(deadline - time.monotonic(), self.task.tolerance)
+        left = seconds_left()
+        if np.isfinite(left):
+            settings["max_wall_time"] = max(left, self.task.tolerance)
         point, multipliers, words = run_ipopt(self, x, lowest, settings, exact=exact)
         return self._ended(point, multipliers, words)
 
