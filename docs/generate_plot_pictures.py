@@ -1,7 +1,7 @@
 """Draw the pictures of `docs/pictures.md` with `hc.plot`.
 
-`python docs/generate_plot_pictures.py` writes `docs/pictures/landscape.png`, `run.png` and
-`compare.png`. Needs matplotlib, from the extra `plot`. Run by hand.
+`python docs/generate_plot_pictures.py` writes `docs/pictures/landscape.png`, `run.png`,
+`compare.png` and `tradeoff.png`. Needs matplotlib, from the extra `plot`. Run by hand.
 """
 
 from __future__ import annotations
@@ -28,6 +28,11 @@ def main() -> None:
         runs.append(problem.solution)
     runs[2].plot(PICTURES / "run.png")
     hc.plot.compare(runs, PICTURES / "compare.png")
+    (x,) = problem.variables
+    cap = hc.Parameter(name="cap", value=1.0)
+    limited = hc.Problem(problem.objective, [x[0] * x[1] <= cap])
+    values = [0.1, 0.2, 0.4, 0.6, 0.8, 1.0, 1.5, 2.0, 2.5]
+    hc.plot.tradeoff(limited.sweep({cap: values}, progress=False), PICTURES / "tradeoff.png")
 
 
 if __name__ == "__main__":

@@ -29,7 +29,7 @@ from hcmodel.expressions.variable_sets import make_domain
 from hcmodel.reductions.canonical import CanonicalProblem
 from hcmodel.reductions.forms import Form, Forms
 from hcmodel.reductions.semidefinite import check_symmetric
-from hcmodel.report.text import Reporter
+from hcmodel.report.printers import Reporter
 from hcmodel.solvers.limits import TimeExhausted, until
 from hcmodel.solvers.methods import find_method
 from hcmodel.solvers.result import Termination
@@ -224,7 +224,7 @@ class Problem:
         time_limit: float | None = None,
         polish: bool = False,
         verbose: bool = False,
-        progress: bool = False,
+        progress: bool | str = False,
         callback: Callback | None = None,
         engine: str = AUTO,
         options: Any = None,
@@ -267,7 +267,7 @@ class Problem:
         clock = time.perf_counter()
         title = describe(method, plan[:1])
         with Reporter(request.callback, verbose=verbose, progress=progress) as reporter:
-            reporter.header(title, tol, forms.written.canonical)
+            reporter.header(title, tol, forms.written.canonical, forms.engine)
             found = run(plan, forms, hidden, first, request, known, reporter.row)
             seconds = time.perf_counter() - clock
             self._warn_about_start(request, forms, first, found)

@@ -161,6 +161,8 @@ def _add_solve(commands: Any) -> None:
     solve.add_argument("--time-limit", type=float, metavar="S", help="limit in seconds")
     solve.add_argument("--engine", default="auto", metavar="E", help="default auto")
     solve.add_argument("--verbose", action="store_true", help="print each iteration")
+    solve.add_argument("--progress", action="store_true", help="show progress in pipes too")
+    solve.add_argument("--full", action="store_true", help="print arrays and lists in full")
     solve.add_argument("--json", action="store_true", help="print one JSON object")
     solve.add_argument("--output", metavar="F", help="write the JSON object to a file")
     solve.add_argument("--trace", metavar="F.csv", help="write the trace as CSV")
@@ -268,12 +270,12 @@ def _solve(given: argparse.Namespace) -> int:
         engine=given.engine,
         options=options,
         verbose=given.verbose and not given.json,
-        progress=not given.json,
+        progress="always" if given.progress else not given.json,
     )
     solution: Solution = problem.solution
     report = solution.to_json(given.model)
     if not given.json and not given.verbose:
-        print(solution)
+        print(solution.to_text(given.full))
     if given.output is not None:
         write_text(given.output, json.dumps(report, indent=2) + "\n")
     if given.trace is not None:

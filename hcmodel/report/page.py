@@ -22,6 +22,7 @@ from hcmodel.report.elasticities import Elasticity
 from hcmodel.report.landscape_figure import landscape_figure
 from hcmodel.report.mathml import constraint_mathml, model_mathml
 from hcmodel.report.versions import versions
+from hcmodel.report.words import certificate_words
 
 if TYPE_CHECKING:
     from hcmodel.analysis.analyze import Analysis
@@ -39,22 +40,6 @@ class Markup(str):
     """Text of a cell that is HTML already; all other text is escaped."""
 
     __slots__ = ()
-
-
-MEANINGS = {
-    "optimal": "The point is feasible, and a lower bound shows that no feasible point is better by more "
-    "than the gap.",
-    "locally_optimal": "The point is feasible and satisfies the optimality conditions. No lower bound "
-    "was found: it is a global optimum if the model is hidden convex.",
-    "optimal_inaccurate": "The point is close to an optimum, but not within the tolerance.",
-    "infeasible": "No point satisfies all constraints. This is certified: the conflict below is enough "
-    "to show it.",
-    "infeasible_inaccurate": "No feasible point was found, and the rows below are in each other's way. "
-    "This is not a proof.",
-    "unbounded": "The objective improves without end along a path that was found.",
-    "user_limit": "A limit ended the solve; this is the best point until then.",
-    "solver_error": "The solve failed; the message says why.",
-}
 
 
 @dataclass(frozen=True)
@@ -149,7 +134,7 @@ def _result(page: Page) -> str:
     boxes = "".join(
         f"<div><b>{escape(big)}</b><span>{escape(small)}</span></div>" for big, small in figures
     )
-    words = [MEANINGS.get(solution.status.value, "")]
+    words = [certificate_words(solution)]
     words.append(f"Message: {solution.message}.")
     lines = "".join(f"<p>{escape(each)}</p>" for each in words if each)
     conditions = _list("The certificate rests on", certificate.conditions or ())

@@ -1,4 +1,4 @@
-"""Pictures, as `hc.plot`: `convergence`, `compare`, `landscape`. They need the extra `plot`.
+"""Pictures, as `hc.plot`: `convergence`, `compare`, `landscape`, `tradeoff`. They need the extra `plot`.
 
 matplotlib is imported when a picture is drawn, not before.
 """
@@ -10,11 +10,12 @@ from typing import TYPE_CHECKING, Any
 from hcmodel.report.canvas import require_matplotlib
 from hcmodel.report.convergence import compare, convergence
 from hcmodel.report.landscape_figure import landscape_figure
+from hcmodel.report.tradeoff import tradeoff
 
 if TYPE_CHECKING:
     from hcmodel.problem import Problem
 
-__all__ = ["compare", "convergence", "landscape"]
+__all__ = ["compare", "convergence", "landscape", "tradeoff"]
 
 
 def landscape(

@@ -1,157 +1,41 @@
-"""All printing to terminals, in one place: the verbose table, the progress line, the result."""
+"""A solution as text for terminals."""
 
 from __future__ import annotations
 
-import sys
-import time
-from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any, Protocol
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from hcmodel.solvers.result import Record
-
 if TYPE_CHECKING:
-    from hcmodel.reductions.canonical import CanonicalProblem
     from hcmodel.solving.solution import Solution
 
-RULE = "-" * 78
-HEADER = (
-    f"{'iter':>5} {'phase':<12} {'calls':>7} {'objective':>14} {'violation':>10} "
-    f"{'residual':>9} {'step':>8} {'shift':>8}"
-)
 LONGEST_LIST = 8
 MOST_ROWS = 12
+# Matrices with more entries are shown by their corners; lines are as wide as a terminal.
+MOST_NUMBERS = 64
+LINE, NARROWEST = 100, 40
+# A gap or a dual below this share of the value, or of the largest dual, is rounding: a tenth of the
+# default tolerance.
+GAP_ROUNDING = DUAL_ROUNDING = 1e-7
 
 
-class VerbosePrinter:
-    """Configuration, header, one row per iteration, footer."""
-
-    def header(self, method: str, tolerance: float, canonical: CanonicalProblem) -> None:
-        equalities = canonical.outer.size - canonical.outer.inequalities
-        print(RULE)
-        print(f"hcmodel  method = {method}  tol = {tolerance:g}")
-        print(
-            f"unknowns = {canonical.layout.size}  inequalities = {canonical.outer.inequalities}  "
-            f"equalities = {equalities}  functions = {sum(root.size for root in canonical.roots)}"
-        )
-        print(RULE)
-        print(HEADER)
-
-    def row(self, record: Record) -> None:
-        print(
-            f"{record.iteration:>5} {record.phase:<12} {record.calls:>7} "
-            f"{_cell(record.objective, 14, '.7e')} {_cell(record.violation, 10, '.2e')} "
-            f"{_cell(record.residual, 9, '.1e')} {_cell(record.step, 8, '.1e')} "
-            f"{_cell(record.shift, 8, '.1e')}"
-        )
-
-    def footer(self, solution: Solution) -> None:
-        print(RULE)
-        print(solution_text(solution))
-
-    def close(self) -> None:
-        pass
-
-
-class ProgressLine:
-    """One line that is written over; shown on a terminal, silent in a pipe."""
-
-    def __init__(self) -> None:
-        self._shown = sys.stderr.isatty()
-        self._last = 0.0
-
-    def header(self, method: str, tolerance: float, canonical: CanonicalProblem) -> None:
-        pass
-
-    def row(self, record: Record) -> None:
-        now = time.monotonic()
-        if self._shown and now - self._last > 0.1:
-            self._last = now
-            text = f"{record.phase}: {record.calls} calls, objective {record.objective:.8g}, "
-            text += f"violation {record.violation:.1e}"
-            sys.stderr.write("\r\x1b[K" + text[:78])
-            sys.stderr.flush()
-
-    def footer(self, solution: Solution) -> None:
-        pass
-
-    def close(self) -> None:
-        if self._shown and self._last:
-            sys.stderr.write("\r\x1b[K")
-            sys.stderr.flush()
-
-
-class Printer(Protocol):
-    """Shows a solve while it runs."""
-
-    def header(self, method: str, tolerance: float, canonical: CanonicalProblem) -> None: ...
-    def row(self, record: Record) -> None: ...
-    def footer(self, solution: Solution) -> None: ...
-    def close(self) -> None:
-        """Called however the solve ends."""
-
-
-class Reporter:
-    """Hands the records of a solve to a printer, if one was asked for, and to the user's callback."""
-
-    def __init__(
-        self,
-        callback: Callable[[Record], bool | None] | None,
-        *,
-        verbose: bool = False,
-        progress: bool = False,
-    ) -> None:
-        self._callback = callback
-        self._printers: list[Printer] = []
-        if verbose:
-            self._printers.append(VerbosePrinter())
-        elif progress:
-            self._printers.append(ProgressLine())
-
-    def __enter__(self) -> Reporter:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        for printer in self._printers:
-            printer.close()
-
-    def header(self, method: str, tolerance: float, canonical: CanonicalProblem) -> None:
-        for printer in self._printers:
-            printer.header(method, tolerance, canonical)
-
-    def row(self, record: Record) -> bool:
-        """Show a record; True where the user's callback stops the solve."""
-        answer = None if self._callback is None else self._callback(record)
-        for printer in self._printers:
-            printer.row(record)
-        return bool(answer)
-
-    def footer(self, solution: Solution) -> None:
-        for printer in self._printers:
-            printer.footer(solution)
-
-
-def _cell(value: float, width: int, style: str) -> str:
-    return f"{value:>{width}{style}}" if np.isfinite(value) else f"{'-':>{width}}"
-
-
-def solution_text(solution: Solution) -> str:
-    """The result at a glance."""
+def solution_text(solution: Solution, full: bool = False) -> str:
+    """The result at a glance; `full` leaves nothing out of arrays and lists."""
     calls, certificate = solution.oracle_calls, solution.certificate
     lines = [f"status        {solution.status.value} ({solution.message})"]
     if solution.value is not None:
         lines.append(f"value         {solution.value:.10g}")
     if certificate.gap is not None:
-        lines.append(f"gap           {certificate.gap:.2e} ({certificate.kind})")
+        lines.append(f"gap           {_gap(solution)} ({certificate.kind})")
     if certificate.violation is not None:
         lines.append(f"violation     {certificate.violation:.2e}")
     if certificate.stationarity is not None:
         lines.append(f"KKT residual  {certificate.stationarity:.2e}")
     if solution.conflict:
         lines.append(f"conflict      {', '.join(solution.conflict)}")
-    lines += _table("variable", solution.point)
-    lines += _table("dual", solution.duals)
+    lines += _table("variable", solution.point, full)
+    lines += _table("dual", without_rounding(solution.duals), full)
     lines.append(
         f"{solution.method}: {solution.iterations} iterations, {calls.total} oracle calls at "
         f"{calls.points} points, {solution.solve_seconds:.3g} s"
@@ -165,15 +49,71 @@ def solution_text(solution: Solution) -> str:
     return "\n".join(lines)
 
 
-def _table(title: str, arrays: Mapping[str, Any]) -> list[str]:
-    lines = []
+def short_repr(solution: Solution) -> str:
+    """One line for consoles and lists."""
+    value = "None" if solution.value is None else f"{solution.value:.10g}"
+    gap = "" if solution.certificate.gap is None else f", gap={_gap(solution)}"
+    method = solution.method.partition(" (")[0]
+    return f"Solution({solution.status.value}, value={value}{gap}, method={method!r})"
+
+
+def _gap(solution: Solution) -> str:
+    """The gap; below 0 it is 0 within rounding, or as much as the rows are violated."""
+    gap = solution.certificate.gap
+    assert gap is not None
+    if gap < 0 and -gap <= GAP_ROUNDING * max(abs(solution.value or 0.0), 1.0):
+        gap = 0.0
+    words = ", below 0 by what the violated rows gain" if gap < 0 else ""
+    return f"{gap:.2e}{words}"
+
+
+def without_rounding(duals: Mapping[str, Any]) -> dict[str, Any]:
+    """Duals with those set to 0 that are rounding beside the largest."""
+    arrays = {name: np.asarray(dual, dtype=float) for name, dual in duals.items()}
+    finite = [np.abs(each[np.isfinite(each)]) for each in arrays.values()]
+    largest = max((float(np.max(each, initial=0.0)) for each in finite), default=0.0)
+    small = DUAL_ROUNDING * largest
+    return {name: np.where(np.abs(each) <= small, 0.0, each) for name, each in arrays.items()}
+
+
+def _table(title: str, arrays: Mapping[str, Any], full: bool) -> list[str]:
+    lines: list[str] = []
     for position, (name, array) in enumerate(arrays.items()):
-        if position == MOST_ROWS:
-            lines.append(f"              … and {len(arrays) - MOST_ROWS} more")
+        if position == MOST_ROWS and not full:
+            lines.append(f"              … and {len(arrays) - MOST_ROWS} more (--full shows them)")
             break
         label = title if position == 0 else ""
-        lines.append(f"{label:<13} {name} = {short_array(array)}")
+        lines += shown_array(f"{label:<13} {name} = ", array, full)
     return lines
+
+
+def shown_array(start: str, array: Any, full: bool = False) -> list[str]:
+    """Lines that begin with `start`: numbers and vectors on one, matrices as matrices."""
+    values = np.asarray(array, dtype=float)
+    if values.ndim < 2 and not (full and values.size > LONGEST_LIST):
+        return [start + short_array(values)]
+    room = " " * len(start)
+    shown = values.reshape(-1) if full or values.size <= MOST_NUMBERS else values.reshape(-1)[:1]
+    width = max((len(_plain_number(each)) for each in shown), default=1) if values.ndim > 1 else 1
+    styles: Any = {"float_kind": lambda value: _plain_number(value).rjust(width)}
+    text = np.array2string(
+        values,
+        separator=", ",
+        formatter=styles,
+        max_line_width=max(LINE - len(start), NARROWEST),
+        threshold=values.size if full else MOST_NUMBERS,
+        edgeitems=3,
+    )
+    lines = [
+        (start if number == 0 else room) + line for number, line in enumerate(text.splitlines())
+    ]
+    if values.size > MOST_NUMBERS and not full:
+        lines[-1] += f"  {values.shape}"
+    return lines
+
+
+def _plain_number(value: float) -> str:
+    return f"{value:.6g}" if value else "0"
 
 
 def short_array(array: Any) -> str:

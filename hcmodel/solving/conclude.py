@@ -17,7 +17,7 @@ from hcmodel.solvers.oracle import Evaluation, OracleCalls
 from hcmodel.solvers.result import Record, Result, Termination, Trace
 from hcmodel.solving.evidence import Evidence, Outcome
 from hcmodel.solving.judge import Status, judge
-from hcmodel.solving.naming import Naming, named_point
+from hcmodel.solving.naming import Naming, in_order_of_declaration, named_point
 from hcmodel.solving.solution import BoundDuals, Certificate, Solution
 
 FloatArray = NDArray[np.float64]
@@ -134,7 +134,8 @@ def _point(forms: Forms, outcome: Outcome, evaluation: Evaluation | None) -> dic
 
 def user_point(forms: Forms, x: FloatArray) -> dict[str, FloatArray]:
     """A point of the forms' model by the names of the user's variables."""
-    return named_point(forms.user.layout, forms.semidefinite.point_back(x))
+    point = named_point(forms.user.layout, forms.semidefinite.point_back(x))
+    return in_order_of_declaration(forms.user, point)
 
 
 def signed(record: Record, forms: Forms) -> Record:

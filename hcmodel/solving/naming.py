@@ -17,6 +17,7 @@ from hcmodel.errors import ModelError
 from hcmodel.expressions.by_name import UnknownNameError, unknown_name
 from hcmodel.expressions.leaves import Constraint, Parameter, Variable
 from hcmodel.expressions.model import Model
+from hcmodel.grammar import syntax
 from hcmodel.reductions.reduction import BoundOrigin, Origin
 
 FloatArray = NDArray[np.float64]
@@ -111,6 +112,16 @@ def named_point(layout: Any, x: FloatArray) -> dict[str, FloatArray]:
     arrays = layout.unpack(np, x)
     pairs = zip(layout.variables, arrays, strict=True)
     return {variable.name: np.array(array, dtype=float) for variable, array in pairs}
+
+
+def in_order_of_declaration(model: Model, point: Mapping[str, FloatArray]) -> dict[str, FloatArray]:
+    """A point with its variables as the file declares them; in order of appearance without a file."""
+    statements = () if model.source is None else model.source.model.statements
+    declared = [
+        each.name.identifier for each in statements if isinstance(each, syntax.VariableDeclaration)
+    ]
+    places = {name: place for place, name in enumerate(declared)}
+    return dict(sorted(point.items(), key=lambda pair: places.get(pair[0], len(places))))
 
 
 def family_of(name: str, families: Mapping[str, Any]) -> Any:

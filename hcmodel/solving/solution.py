@@ -99,6 +99,17 @@ class Solution:
 
         return solution_text(self)
 
+    def __repr__(self) -> str:
+        from hcmodel.report.text import short_repr
+
+        return short_repr(self)
+
+    def to_text(self, full: bool = False) -> str:
+        """What `print` shows; `full` leaves nothing out of long arrays and lists."""
+        from hcmodel.report.text import solution_text
+
+        return solution_text(self, full)
+
     def _repr_html_(self) -> str:
         from hcmodel.report.notebook import solution_html
 

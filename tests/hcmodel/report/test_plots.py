@@ -146,3 +146,19 @@ def test_without_matplotlib_the_message_says_what_to_install(solved, monkeypatch
         solved.solution.plot()
     with pytest.raises(hc.SolverError, match=r"pip install 'hcmodel\[plot\]'"):
         hc.plot.landscape(solved)
+
+
+def test_a_trade_off_has_its_slope_below_and_marks_what_has_no_solution():
+    x = hc.Variable(2, name="x", bounds=(0.4, 3))
+    cap = hc.Parameter(name="cap", value=1.0)
+    problem = hc.Problem(hc.Minimize(4 / x[0] + 1 / x[1]), [x[0] * x[1] <= cap])
+    sweep = problem.sweep({cap: [0.1, 0.5, 1.0, 2.0]}, progress=False)
+    upper, lower = hc.plot.tradeoff(sweep).axes
+    values = [row.value for row in sweep.rows[1:]]
+    assert upper.lines[0].get_xydata() == pytest.approx(np.stack([[0.5, 1.0, 2.0], values], axis=1))
+    assert list(upper.lines[1].get_xdata()) == [0.1]  # 0.4 · 0.4 is more
+    (steps,) = lower.patches
+    assert steps.get_data().values == pytest.approx(np.diff(values) / [0.5, 1.0])
+    assert lower.get_xlabel() == "cap"
+    with pytest.raises(hc.ModelError, match="is an array"):
+        hc.plot.tradeoff(sweep, column="x")
