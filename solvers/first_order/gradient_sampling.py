@@ -3,8 +3,10 @@
 Lewis and Overton, Nonsmooth optimization via quasi-Newton methods, 2013: BFGS with a weak Wolfe line
 search converges at kinks too, although no theorem says so. Burke, Curtis, Lewis, Overton and Simões,
 Gradient sampling methods for nonsmooth optimization, 2020: the element of least norm in the hull of
-gradients near a point is a descent direction there, or shows that the point is almost stationary. Rows
-enter by an exact penalty, and every point lies in X:
+gradients near a point is a descent direction there, or shows that the point is almost stationary. Kiwiel,
+Methods of descent for nondifferentiable optimization, 1985: a step along it that does not lead down
+brings the gradient that was missing (a null step), before random points do. Rows enter by an exact
+penalty, and every point lies in X:
 
     P(y) = F(x) + Σ ρ_i [g_i(x)]₊ + Σ ρ_j |h_j(x)| + σ|y − x|,   x = Π_X(y), in natural units.
 
@@ -41,10 +43,11 @@ class SamplingRules:
     curvature: float = 0.5  # Lewis and Overton, section 4
     # Trials of a line search.
     trials: int = 30  # Lewis and Overton: 30 halvings exhaust the accuracy of doubles near a kink
-    # Points within this distance, in natural units, count as near; it decreases to the least.
-    radius: float = 0.1  # Burke et al., section 4
-    radius_decrease: float = 0.1  # Burke et al., section 4
-    least_radius: float = 1e-6  # the default tolerance
+    # Points within this distance, in natural units, count as near.
+    radius: float = 1e-6  # the default tolerance
+    # Null steps for each unknown, and the share of the predicted decrease that makes a step serious.
+    null_steps: int = 4  # black boxes
+    serious: float = 0.1  # Kiwiel 1985
     # Points sampled in a ball, for each unknown, and one more.
     samples: int = 1  # Burke et al.: n + 1 at least
     # The least norm in the hull, relative to the gradients, at which a point counts as stationary.
@@ -53,7 +56,7 @@ class SamplingRules:
     tries: int = 5  # black boxes
     # The decrease of P, relative to its size, below which an iteration is idle, and how many end BFGS.
     progress: float = 1e-8  # black boxes
-    idle: int = 3  # black boxes
+    idle: int = 8  # black boxes
     # The least size that P is taken to have, in slopes.
     smallest: float = 1e-3  # black boxes (optima of 0)
     # The KKT residual, in tolerances, at which a smooth function without rows has its minimum.
@@ -99,7 +102,6 @@ class SamplingState(State):
     inverse: FloatArray | None = None
     weights: FloatArray | None = None
     recent: tuple[Trial, ...] = ()
-    radius: float = np.nan
     idle: int = 0
     rounds: int = 0
     tries: int = 0
@@ -130,7 +132,6 @@ class GradientSampling:
             inverse=None,
             weights=weights,
             recent=(here,),
-            radius=self.options.rules.radius,
             phase="bfgs",
         )
 
@@ -151,7 +152,7 @@ class GradientSampling:
         recent = (*state.recent, *seen)[-rules.memory * here.y.size - rules.memory :]
         state = replace(state, recent=recent)
         if found is None:
-            return self._sampled(task, state)
+            return self._sampled(task, replace(state, inverse=None))
         updated = inverse
         if wolfe:
             first = state.inverse is None
@@ -245,33 +246,56 @@ class GradientSampling:
         return best, False
 
     def _sampled(self, task: Task, state: SamplingState) -> SamplingState:
-        """Whether the point is stationary by gradients near by; else a step along their hull."""
+        """Whether the point is stationary by gradients near by; else a step along their hull.
+
+        Gradients come from the past, then from steps along the hull's element of least norm that do not
+        lead down (null steps of a bundle method), then from random points.
+        """
         here, rules = state.here, self.options.rules
         assert here is not None
         assert state.weights is not None
         near = self._near(state, here)
-        hull = self._hull(near)
-        if hull is None or not self._is_stationary(hull, near):
-            more = self._samples(task, here, state)
-            near, state = [*near, *more], replace(state, recent=(*state.recent, *more))
+        for _ in range(rules.null_steps * (here.y.size + 1)):
             hull = self._hull(near)
-        if hull is None:
+            if hull is None:
+                return replace(state, stop=Termination.STALLED)
+            shares, element = hull
+            if self._is_stationary(hull, near):
+                return self._stationary(task, state, near, shares)
+            length = rules.radius / float(np.max(np.abs(element)))
+            trial = self._trial(task, here.y - length * element, state.weights)
+            if trial is None:
+                break
+            fall = length * float(element @ element)
+            if here.value - trial.value >= rules.serious * fall:
+                return self._descended(task, state, trial, -length * element)
+            near.append(trial)
+        if state.tries >= rules.tries:
             return replace(state, stop=Termination.STALLED)
-        weights, element = hull
-        if self._is_stationary(hull, near):
-            if state.radius > rules.least_radius:
-                return self._smaller(state)
-            return self._stationary(task, state, near, weights)
+        more = self._samples(task, here, state)
+        recent = (*near, *more)
+        return self._sampled(task, replace(state, recent=recent, tries=state.tries + 1))
+
+    def _descended(
+        self, task: Task, state: SamplingState, first: Trial, direction: FloatArray
+    ) -> SamplingState:
+        """A step along a direction of descent, at least as good as the trial that showed it."""
+        here, rules = state.here, self.options.rules
+        assert here is not None
         assert state.weights is not None
-        found, _ = self._search(task, here, -element, state.weights, [])
-        if found is None or here.value - found.value <= rules.progress * self._size(here):
-            if state.radius > rules.least_radius:
-                return self._smaller(state)
-            if state.tries < rules.tries:
-                return self._sampled(task, replace(state, tries=state.tries + 1))
+        found, _ = self._search(task, here, direction, state.weights, [])
+        if found is None or found.value > first.value:
+            found = first
+        idle = here.value - found.value <= rules.progress * self._size(here)
+        if idle and state.tries >= rules.tries:
             return replace(state, stop=Termination.STALLED)
         return replace(
-            state, current=found.evaluation, here=found, inverse=None, idle=0, phase="sampling"
+            state,
+            current=found.evaluation,
+            here=found,
+            idle=0,
+            tries=state.tries + idle,
+            phase="sampling",
         )
 
     def _size(self, here: Trial) -> float:
@@ -279,13 +303,8 @@ class GradientSampling:
         slope = float(np.max(np.abs(here.slope), initial=0.0))
         return max(abs(here.value), self.options.rules.smallest * slope, TINY)
 
-    def _smaller(self, state: SamplingState) -> SamplingState:
-        rules = self.options.rules
-        smaller = max(rules.radius_decrease * state.radius, rules.least_radius)
-        return replace(state, radius=smaller, idle=0, phase="sampling")
-
     def _near(self, state: SamplingState, here: Trial) -> list[Trial]:
-        reach = state.radius
+        reach = self.options.rules.radius
         return [here] + [
             trial
             for trial in state.recent
@@ -296,7 +315,10 @@ class GradientSampling:
         assert state.weights is not None
         count = self.options.rules.samples * here.y.size + 1
         moves = self._generator.uniform(-1.0, 1.0, size=(count, here.y.size))
-        found = [self._trial(task, here.y + state.radius * move, state.weights) for move in moves]
+        found = [
+            self._trial(task, here.y + self.options.rules.radius * move, state.weights)
+            for move in moves
+        ]
         return [trial for trial in found if trial is not None]
 
     def _hull(self, near: list[Trial]) -> tuple[FloatArray, FloatArray] | None:
@@ -345,7 +367,6 @@ class GradientSampling:
                 weights=weights,
                 inverse=None,
                 recent=() if fresh is None else (fresh,),
-                radius=rules.radius,
                 rounds=state.rounds + 1,
                 idle=0,
                 stop=Termination.STALLED if fresh is None else None,
