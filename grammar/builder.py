@@ -101,6 +101,10 @@ class TreeBuilder(Transformer[Token, Any]):
     def set_item(self, children: list[Child]) -> Node:
         return syntax.SetDeclaration(_name(children[0]), children[2], span=_span(children))
 
+    def labels(self, children: list[Child]) -> Node:
+        names = [str(child)[1:-1] for child in children if getattr(child, "type", "") == "STRING"]
+        return syntax.Labels(tuple(names), span=_span(children))
+
     def start_item(self, children: list[Child]) -> Node:
         return syntax.Start(_name(children[0]), children[2], span=_span(children))
 

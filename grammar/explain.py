@@ -53,7 +53,7 @@ def _dot(at: Failure) -> Diagnostic | None:
 
 
 def _foreign(at: Failure) -> Diagnostic | None:
-    if at.kind not in ("UNKNOWN", "FOREIGN"):
+    if at.kind not in ("UNKNOWN", "FOREIGN", "LBRACE", "RBRACE"):
         return None
     if at.text == "{" and at.before in ("sum", "prod", "min", "max"):
         return at.say("the language has no `{`", f"write `{at.before}(x[i] for i in S)`")
@@ -287,7 +287,11 @@ def _name(at: Failure) -> Diagnostic | None:
 
 def _string(at: Failure) -> Diagnostic | None:
     if at.kind == "STRING":
-        return at.say("a string stands only as an argument of a function", None)
+        hint = 'a set of labels is written `{"a", "b"}`' if at.statement == "SET" else None
+        return at.say("a string stands only as an argument of a function", hint)
+    if at.statement == "SET" and at.accepts == {"STRING"}:
+        hint = 'labels are strings: `{"a", "b"}`; a set of numbers is a list, `[1, 2]`'
+        return at.say(f"expected a string, found {quote(at.text)}", hint)
     return None
 
 

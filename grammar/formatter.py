@@ -35,8 +35,8 @@ SEPARATORS = {
     "OR",
     "NOT",
 }
-OPENING = ("LPAR", "LSQB")
-CLOSING = ("RPAR", "RSQB")
+OPENING = ("LPAR", "LSQB", "LBRACE")
+CLOSING = ("RPAR", "RSQB", "RBRACE")
 
 
 @dataclass(slots=True)

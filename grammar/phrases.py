@@ -288,7 +288,7 @@ class _Cutter:
         elif types[:2] == ["NAME", "EQUAL"]:
             message = "a statement begins with a keyword"
             hint = f"write `let {first} = …` to name an expression"
-        elif any(each in ("UNKNOWN", "FOREIGN") for each in types):
+        elif any(each in ("UNKNOWN", "FOREIGN", "LBRACE", "RBRACE") for each in types):
             return  # the parser explains the character, which is the likelier mistake
         else:
             message = f"expected a statement, found {quote(first)}"

@@ -281,11 +281,18 @@ class Sense(Enum):
 
 
 @node
+class Labels(Node):
+    """`{"N2", "O2"}`: the members of a set by name."""
+
+    names: tuple[str, ...]
+
+
+@node
 class SetDeclaration(Node):
     """`set name = value`."""
 
     name: Name
-    value: IndexSet
+    value: IndexSet | Labels
 
 
 @node
@@ -369,7 +376,7 @@ Expression: TypeAlias = (
     Number | Name | ListLiteral | Arithmetic | Signed | Power | Transpose | Subscript | Call
 )
 IndexSet: TypeAlias = Expression | Range
-Index: TypeAlias = Expression | Range | Everything
+Index: TypeAlias = Expression | Range | Everything | String
 Condition: TypeAlias = Comparison | Logical | Not
 Domain: TypeAlias = Bound | Interval | Simplex | PositiveSemidefinite
 Statement: TypeAlias = (

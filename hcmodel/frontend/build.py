@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 import warnings
+from collections import Counter
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -237,6 +238,16 @@ class Builder:
             self._start(statement)
 
     def _set(self, statement: syntax.SetDeclaration) -> None:
+        if isinstance(statement.value, syntax.Labels):
+            names = statement.value.names
+            twice = [name for name, count in Counter(names).items() if count > 1]
+            if twice:
+                raise Mistake(f'"{twice[0]}" stands twice in this set', statement.value.span)
+            labelled = Dimension(len(names), names=names)
+            value = Value(labelled.values.astype(float), dimensions=(labelled,))
+            name = statement.name
+            self.names.declare(Symbol(name.identifier, Kind.SET, name.span, value))
+            return
         members = subscripts.dimension(self.evaluator, statement.value, is_shape=False)
         dimensions = (members,) if members.labels is None else None
         value = Value(members.values.astype(float), dimensions=dimensions)

@@ -99,7 +99,59 @@ def _name(name: Any) -> str:
     return name
 
 
+class LabelledArray(np.ndarray):
+    """Numbers with the labels of each axis, None where an axis has none.
+
+    `keyed` says that the labels are all there is: an object of JSON has no order.
+    """
+
+    labels: tuple[tuple[str, ...] | None, ...]
+    keyed: bool
+
+
+def labels_of(array: Numbers) -> tuple[tuple[str, ...] | None, ...] | None:
+    """The labels of the axes of data, None where there are none."""
+    return array.labels if isinstance(array, LabelledArray) else None
+
+
+def needs_labels(array: Numbers) -> bool:
+    """Whether data make no sense without their labels."""
+    return isinstance(array, LabelledArray) and array.keyed
+
+
+def _labelled(value: Any, name: str) -> LabelledArray | None:
+    """Objects of pandas and dictionaries with the labels of their axes; None for other data."""
+    keyed = isinstance(value, Mapping)
+    if isinstance(value, Mapping):
+        axes: list[Any] = [list(value)]
+        inner = list(value.values())
+        if inner and all(isinstance(each, Mapping) for each in inner):
+            axes.append(list(inner[0]))
+            if any(set(each) != set(inner[0]) for each in inner):
+                raise DataError(
+                    f"the data of '{name}' are ragged: all rows must have the same labels"
+                )
+            value = [[each[key] for key in inner[0]] for each in inner]
+        else:
+            value = inner
+    elif hasattr(value, "index") and hasattr(value, "to_numpy"):
+        axes = [list(value.index), *([list(value.columns)] if hasattr(value, "columns") else [])]
+        value = value.to_numpy()
+    else:
+        return None
+    plain = np.asarray(_array(value, name))
+    found = plain.view(LabelledArray)
+    found.labels = tuple(
+        tuple(axis) if all(isinstance(each, str) for each in axis) else None for axis in axes
+    )
+    found.keyed = keyed
+    return found
+
+
 def _array(value: Any, name: str) -> Numbers:
+    labelled = _labelled(value, name)
+    if labelled is not None:
+        return labelled
     if isinstance(value, list) and _is_ragged(value):
         raise DataError(f"the data of '{name}' are ragged: all rows must have one length")
     if value is None:

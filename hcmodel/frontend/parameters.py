@@ -10,7 +10,7 @@ import numpy as np
 from hcmodel.expressions.leaves import Parameter
 from hcmodel.expressions.sparse_data import Numbers, dense, extremes, is_sparse
 from hcmodel.frontend import subscripts
-from hcmodel.frontend.data import READERS, Arrays
+from hcmodel.frontend.data import READERS, Arrays, labels_of, needs_labels
 from hcmodel.frontend.expressions import COMPARE, Evaluator
 from hcmodel.frontend.mistakes import Mistake, PoisonedError, nearest
 from hcmodel.frontend.names import Kind, Symbol
@@ -138,7 +138,7 @@ class ParameterData:
             subscripts.dimension(evaluator, entry, is_shape=True) for entry in declaration.shape
         )
         shape = tuple(each.length for each in dimensions)
-        array = self._value(evaluator, declaration, shape)
+        array = self._value(evaluator, declaration, dimensions)
         positive, nonnegative = self._check_bounds(evaluator, declaration, array, dimensions)
         if structural:
             array = dense(array)
@@ -152,11 +152,12 @@ class ParameterData:
         self,
         evaluator: Evaluator,
         declaration: syntax.ParameterDeclaration,
-        shape: tuple[int, ...],
+        dimensions: Sequence[Dimension],
     ) -> Numbers:
+        shape = tuple(each.length for each in dimensions)
         name = declaration.name.identifier
         if name in self.arrays:
-            array = _squeezed(self.arrays[name], len(shape))
+            array = _squeezed(self._in_order(declaration, dimensions), len(shape))
             if array.shape != shape:
                 raise self._misfit(declaration, array.shape, shape)
             return array
@@ -175,6 +176,42 @@ class ParameterData:
             return np.array(float(self._lengths[name][0]))
         self._tell_of_arrays(name)
         raise self._missing(declaration)
+
+    def _in_order(
+        self, declaration: syntax.ParameterDeclaration, dimensions: Sequence[Dimension]
+    ) -> Numbers:
+        """The data of a parameter; where they have labels, in the order of the sets."""
+        name = declaration.name.identifier
+        array = self.arrays[name]
+        given = labels_of(array)
+        if given is None:
+            return array
+        plain = np.asarray(array)
+        if len(given) != len(dimensions):
+            return plain
+        for axis, (labels, dimension) in enumerate(zip(given, dimensions, strict=True)):
+            if labels is None or dimension.names is None:
+                if labels is not None and needs_labels(array):
+                    raise Mistake(
+                        f"the data of `{name}` have labels, {_quoted(labels)}, but indices are numbers",
+                        declaration.name.span,
+                        f"declare a set: `set s = {{{_quoted(labels)}}}` and `param {name}[s]`",
+                        of_data=True,
+                    )
+                continue
+            missing = [each for each in dimension.names if each not in labels]
+            surplus = [each for each in labels if each not in dimension.names]
+            if missing or surplus:
+                what = f"lack {_quoted(missing)}" if missing else f"have {_quoted(surplus)} as well"
+                raise Mistake(
+                    f"the data of `{name}` {what}",
+                    declaration.name.span,
+                    f"the set is {dimension}",
+                    of_data=True,
+                )
+            order = [labels.index(each) for each in dimension.names]
+            plain = np.take(plain, order, axis=axis)
+        return plain
 
     def _misfit(
         self,
@@ -280,13 +317,17 @@ class ParameterData:
     ) -> None:
         entry = tuple(int(i) for i in np.argwhere(wrong)[0])
         name = declaration.name.identifier
-        labels = ",".join(str(d.values[i]) for d, i in zip(dimensions, entry, strict=True))
+        labels = ",".join(str(d.keys[i]) for d, i in zip(dimensions, entry, strict=True))
         where = f"{name}[{labels}]" if labels else name
         raise Mistake(
             f"`{where}` is {array[entry]:g}, but must be {operator} {limits[entry]:g}",
             declaration.name.span,
             of_data=True,
         )
+
+
+def _quoted(labels: Sequence[str]) -> str:
+    return ", ".join(f'"{label}"' for label in labels)
 
 
 def _squeezed(array: Numbers, dimensions: int) -> Numbers:

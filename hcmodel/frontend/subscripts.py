@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from hcmodel.frontend.mistakes import Mistake
+from hcmodel.frontend.mistakes import Mistake, nearest
 from hcmodel.frontend.values import (
     Axis,
     Dimension,
@@ -160,6 +160,8 @@ def _entry(evaluator: Evaluator, index: syntax.Index, range_: Dimension, name: s
     """A slice, an integer, an array for a list, or a Value of positions over index axes."""
     if isinstance(index, syntax.Everything):
         return slice(None)
+    if isinstance(index, syntax.String):
+        return _place_of_label(index, range_, name)
     if isinstance(index, syntax.Range):
         lower = integer(evaluator, index.lower, "the end of a slice")
         upper = integer(evaluator, index.upper, "the end of a slice")
@@ -177,6 +179,21 @@ def _entry(evaluator: Evaluator, index: syntax.Index, range_: Dimension, name: s
     if value.axes:
         return Value(positions, value.axes)
     return positions if value.shape else int(positions)
+
+
+def _place_of_label(index: syntax.String, range_: Dimension, name: str) -> int:
+    """The position of a member that is written as `n["N2"]`."""
+    if range_.names is None:
+        raise Mistake(
+            f"{name} is indexed by numbers, {range_}, and not by labels",
+            index.span,
+            'declare a set of labels: `set gas = {"N2", "O2"}` and `var n[gas]`',
+        )
+    if index.value not in range_.names:
+        close = nearest(index.value, range_.names)
+        hint = f'did you mean `"{close}"`?' if close else f"its members are {range_}"
+        raise Mistake(f'{name} has no entry "{index.value}"', index.span, hint)
+    return range_.names.index(index.value)
 
 
 def _where(evaluator: Evaluator, value: Value) -> Callable[[int], str | None]:

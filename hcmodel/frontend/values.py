@@ -48,6 +48,13 @@ class Dimension:
     length: int
     first: int = 1
     labels: tuple[int, ...] | None = None
+    names: tuple[str, ...] | None = None
+    """The members of a set of labels, which counts them from 1."""
+
+    @property
+    def keys(self) -> tuple[int | str, ...]:
+        """What people call the members."""
+        return tuple(self.values.tolist()) if self.names is None else self.names
 
     @property
     def values(self) -> np.ndarray:
@@ -56,6 +63,8 @@ class Dimension:
         return np.arange(self.first, self.first + self.length)
 
     def __str__(self) -> str:
+        if self.names is not None:
+            return "{" + ", ".join(f'"{name}"' for name in self.names) + "}"
         if self.labels is None:
             return f"{self.first}..{self.first + self.length - 1}"
         shown = ", ".join(str(label) for label in self.labels[:5])

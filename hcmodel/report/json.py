@@ -49,4 +49,15 @@ def solution_json(solution: Solution, model: str | None = None) -> dict[str, Any
         "compile_seconds": solution.compile_seconds,
         "solve_seconds": solution.solve_seconds,
         "conflict": list(solution.conflict),
+        **_labels(solution),
     }
+
+
+def _labels(solution: Solution) -> dict[str, Any]:
+    """The labels of each axis of variables and constraints over sets of labels, if there are any."""
+    found = {
+        name: [list(axis) for axis in axes]
+        for name, axes in solution.index.items()
+        if any(isinstance(key, str) for axis in axes for key in axis)
+    }
+    return {"labels": found} if found else {}

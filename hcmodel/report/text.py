@@ -34,8 +34,8 @@ def solution_text(solution: Solution, full: bool = False) -> str:
         lines.append(f"KKT residual  {certificate.stationarity:.2e}")
     if solution.conflict:
         lines.append(f"conflict      {', '.join(solution.conflict)}")
-    lines += _table("variable", solution.point, full)
-    lines += _table("dual", without_rounding(solution.duals), full)
+    lines += _table("variable", solution.point, full, solution.index)
+    lines += _table("dual", without_rounding(solution.duals), full, solution.index)
     lines.append(
         f"{solution.method}: {solution.iterations} iterations, {calls.total} oracle calls at "
         f"{calls.points} points, {solution.solve_seconds:.3g} s"
@@ -76,14 +76,17 @@ def without_rounding(duals: Mapping[str, Any]) -> dict[str, Any]:
     return {name: np.where(np.abs(each) <= small, 0.0, each) for name, each in arrays.items()}
 
 
-def _table(title: str, arrays: Mapping[str, Any], full: bool) -> list[str]:
+def _table(
+    title: str, arrays: Mapping[str, Any], full: bool, index: Mapping[str, Any]
+) -> list[str]:
     lines: list[str] = []
     for position, (name, array) in enumerate(arrays.items()):
         if position == MOST_ROWS and not full:
             lines.append(f"              … and {len(arrays) - MOST_ROWS} more (--full shows them)")
             break
         label = title if position == 0 else ""
-        lines += shown_array(f"{label:<13} {name} = ", array, full)
+        start, labelled = f"{label:<13} {name} = ", labelled_array(array, index.get(name))
+        lines += shown_array(start, array, full) if labelled is None else [start + labelled]
     return lines
 
 
@@ -114,6 +117,16 @@ def shown_array(start: str, array: Any, full: bool = False) -> list[str]:
 
 def _plain_number(value: float) -> str:
     return f"{value:.6g}" if value else "0"
+
+
+def labelled_array(array: Any, axes: Any) -> str | None:
+    """A short vector over a set of labels as `{N2: 0.4, O2: 1.2}`; None for other arrays."""
+    if axes is None or len(axes) != 1 or np.shape(array) != (len(axes[0]),):
+        return None
+    if len(axes[0]) > LONGEST_LIST or not all(isinstance(key, str) for key in axes[0]):
+        return None
+    pairs = zip(axes[0], np.asarray(array).tolist(), strict=True)
+    return "{" + ", ".join(f"{key}: {value:.6g}" for key, value in pairs) + "}"
 
 
 def short_array(array: Any) -> str:

@@ -7,7 +7,7 @@ with NaN where a filter left a member out, and its rows get names such as `pair[
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -31,6 +31,7 @@ class Naming:
     families: Mapping[str, Any]
     first: int
     """The index of the first entry: 0 in Python, 1 in the language."""
+    ranges: Mapping[str, Any] = field(default_factory=dict)
 
     @staticmethod
     def of(model: Model) -> Naming:
@@ -39,7 +40,8 @@ class Naming:
             constraint.name or _automatic(position, taken)
             for position, constraint in enumerate(model.constraints)
         )
-        return Naming(names, model.families, 0 if model.source is None else 1)
+        first = 0 if model.source is None else 1
+        return Naming(names, model.families, first, model.ranges)
 
     def row(self, origin: Origin) -> str:
         """The name of one row."""
@@ -47,14 +49,19 @@ class Naming:
 
     def entry(self, name: str, index: Iterable[int]) -> str:
         """An entry of a variable, counted as the front end counts."""
-        return label(name, tuple(int(place) for place in index), {}, self.first)
+        entry = tuple(int(place) for place in index)
+        ranges = self.ranges.get(name, ())
+        if len(ranges) == len(entry) and any(each.names is not None for each in ranges):
+            keys = [str(each.keys[place]) for each, place in zip(ranges, entry, strict=True)]
+            return f"{name}[{', '.join(keys)}]"
+        return label(name, entry, {}, self.first)
 
     def bound(self, origin: BoundOrigin) -> str:
         """A bound of a variable in words: `x[1] >= 0.4`, or its set."""
         variable = origin.variable
         if origin.side == "set":
             return f"the set of {variable.name}"
-        name = label(variable.name, origin.entry, {}, self.first)
+        name = self.entry(variable.name, origin.entry)
         sign = {"lower": ">=", "upper": "<=", "fixed": "="}[origin.side]
         ends = variable.upper if origin.side == "upper" else variable.lower
         value = float(np.broadcast_to(ends, variable.shape)[origin.entry])
@@ -76,7 +83,8 @@ def axes_of(model: Model) -> dict[str, tuple[tuple[Any, ...], ...]]:
 
 
 def _keys(dimension: Any) -> tuple[Any, ...]:
-    return tuple(dimension.values.tolist())
+    keys: tuple[Any, ...] = dimension.keys
+    return keys
 
 
 def find_named(model: Model, name: str) -> Variable | Parameter | Constraint:
@@ -150,10 +158,10 @@ def label(name: str, entry: tuple[int, ...], families: Mapping[str, Any], first:
     if not entry:
         return name
     family = family_of(name, families)
-    indices = [first + place for place in entry]
+    indices: list[Any] = [first + place for place in entry]
     if family is not None and family.members is not None and len(entry) == 1:
         indices = [int(index) for index in family.members[entry[0]]]
     elif family is not None and None not in family.ranges and len(family.ranges) == len(entry):
         pairs = zip(family.ranges, entry, strict=True)
-        indices = [int(dimension.values[place]) for dimension, place in pairs]
+        indices = [dimension.keys[place] for dimension, place in pairs]
     return f"{name}[{', '.join(str(index) for index in indices)}]"

@@ -85,14 +85,31 @@ class Solution:
         """The value of a variable or of its name, as in GPkit."""
         return self[getattr(variable, "name", variable)]
 
-    def __getitem__(self, name: str) -> FloatArray:
-        """The value of a variable; duals are `solution.duals["name"]`."""
+    def __getitem__(self, name: Any) -> FloatArray:
+        """The value of a variable, `solution["n"]`, or of an entry, `solution["n", "N2"]`.
+
+        Duals are `solution.duals["name"]`.
+        """
+        if isinstance(name, tuple):
+            return self._entry(*name)
         if name in self.point:
             return self.point[name]
         message = unknown_name(name, "variable", self.point)
         if name in self.duals:
             message = f"'{name}' is a constraint; its multiplier is solution.duals['{name}']"
         raise UnknownNameError(message)
+
+    def _entry(self, name: str, *keys: Any) -> FloatArray:
+        """An entry by its indices or labels, as the front end counts."""
+        array, axes = self[name], self.index.get(name)
+        if axes is None or len(axes) != len(keys):
+            return np.asarray(array[keys])
+        for axis, key in zip(axes, keys, strict=True):
+            if key not in axis:
+                raise UnknownNameError(f"'{name}' has no entry {key!r}; there are: {axis}")
+        return np.asarray(
+            array[tuple(axis.index(key) for axis, key in zip(axes, keys, strict=True))]
+        )
 
     def __str__(self) -> str:
         from hcmodel.report.text import solution_text
