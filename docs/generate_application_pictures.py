@@ -92,7 +92,7 @@ def decentralised_cost(data: dict[str, Any], first: float, second: float) -> flo
 
 
 def lqr_decentralised() -> Figure:
-    """The cost over the two free entries of K, and where two runs end."""
+    """The cost over the two free entries of K, and the minima of two boxes."""
     data = data_of("lqr_decentralised")
     firsts, seconds = np.linspace(-12, 2, 281), np.linspace(-4, 1.5, 221)
     cost = np.array([[decentralised_cost(data, a, b) for a in firsts] for b in seconds])
@@ -105,17 +105,19 @@ def lqr_decentralised() -> Figure:
     axes.contour(firsts, seconds, cost, levels=lines, colors="black", linewidths=0.5, alpha=0.6)
     ticks = [7, 10, 20, 50, 100, 200]
     figure.colorbar(filled, ax=axes, label="cost", ticks=ticks, format="%g")
-    for marker, gains in zip("os", ([0.0, -1.0], [-10.0, -2.5]), strict=True):
-        K = np.diag(gains) @ np.eye(2, 3)
-        P = solve_continuous_lyapunov(data["A"] + data["B"] @ K, -np.eye(3))
-        found = solved("lqr_decentralised", {"P": P, "K": K}, "sbl-adals", **data)
-        end = found.point["K"][0, 0], found.point["K"][1, 1]
-        axes.plot(*gains, marker=marker, color="white", markeredgecolor="black", linestyle="none")
-        axes.annotate("", end, gains, arrowprops={"arrowstyle": "->", "color": "black"})
-        label = f"cost {found.value:.2f}, {found.status.value}"
+    for marker, colour, box in zip("os", ("#D55E00", "#CC79A7"), ((-1, 1), (-8, -4)), strict=True):
+        corner, width = (box[0], -3.0), box[1] - box[0]  # as the page searches
+        axes.add_patch(Rectangle(corner, width, 3.0, fill=False, edgecolor=colour, linewidth=1.5))
+        ends = (np.array([box[0], -3.0]), np.array([box[1], 0.0]))
+        seen = hc.Variable(2, name="seen", bounds=ends)
+        K = hc.diag(seen) @ np.eye(2, 3)
+        P = hc.lyap(data["A"] + data["B"] @ K, np.eye(3))
+        problem = hc.Problem(hc.Minimize(hc.trace((np.eye(3) + K.T @ K) @ P)))
+        problem.solve("sbl-adals")
         axes.plot(
-            *end, marker=marker, color="red", markeredgecolor="black", linestyle="none", label=label
-        )
+            *seen.value, marker=marker, markersize=8, color=colour, markeredgecolor="black",
+            linestyle="none", label=f"minimum inside of its box, cost {problem.value:.2f}",
+        )  # fmt: skip
     axes.set(xlabel="$K_{11}$", ylabel="$K_{22}$", facecolor="0.85")
     figure.legend(loc="outside lower center", ncols=2, frameon=False)
     return figure
@@ -276,7 +278,7 @@ def main() -> None:
     for name in sys.argv[1:] or PICTURES:
         for draw in PICTURES[name]:
             ending = draw.__name__.replace("_", "-")
-            draw().savefig(DOCS / "pictures" / f"application-{ending}.png", dpi=100)
+            draw().savefig(DOCS / "pictures" / f"application-{ending}.png", dpi=200)
 
 
 if __name__ == "__main__":

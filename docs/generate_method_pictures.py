@@ -301,4 +301,4 @@ PICTURES: dict[str, Callable[[], Figure]] = {
 
 if __name__ == "__main__":
     for name in sys.argv[1:] or PICTURES:
-        PICTURES[name]().savefig(DOCS / "pictures" / f"method-{name}.png", dpi=100)
+        PICTURES[name]().savefig(DOCS / "pictures" / f"method-{name}.png", dpi=200)

@@ -10,7 +10,7 @@ from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
-from matplotlib.ticker import NullFormatter, ScalarFormatter
+from matplotlib.ticker import LogLocator, NullFormatter, ScalarFormatter
 from models import Plane
 from numpy.typing import NDArray
 from runs import Path
@@ -113,11 +113,14 @@ def convergence(
 
 
 def calls_axis(axes: Any) -> None:
-    """Oracle calls on a logarithmic axis, with labels at powers of ten only where there are any."""
+    """Oracle calls on a logarithmic axis, with labels at 1, 2 and 5 times powers of ten on short ones."""
     axes.set_xscale("log")
     low, high = axes.get_xlim()
     several = np.floor(np.log10(high)) - np.ceil(np.log10(low)) >= 1
-    axes.xaxis.set_minor_formatter(NullFormatter() if several else ScalarFormatter())
+    if not several:
+        axes.xaxis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0)))
+        axes.xaxis.set_major_formatter(ScalarFormatter())
+    axes.xaxis.set_minor_formatter(NullFormatter())
 
 
 def violation_axis(axes: Any, paths: Sequence[Path], smallest: float = 1e-9) -> None:

@@ -54,7 +54,7 @@ def main() -> None:
         rows += TABLES[number]()
     if arguments.methods:
         for name in (name for name, entry in METHODS.items() if entry.make_theory is not None):
-            save(figures.method_picture(name), arguments.out, f"method-{name}", ("png",), 100)
+            save(figures.method_picture(name), arguments.out, f"method-{name}", ("png",), 200)
     if rows:
         print(text(rows))
 

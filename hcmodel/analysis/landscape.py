@@ -21,6 +21,7 @@ from hcmodel.reductions.substitution import Substitution
 from hcmodel.solvers.loop import Recorder, Task, run
 from hcmodel.solvers.methods import METHODS, find_method, make_options
 from hcmodel.solvers.oracle import Budget, Oracle
+from hcmodel.solving.judge import Status
 from hcmodel.solving.naming import Naming
 
 if TYPE_CHECKING:
@@ -62,6 +63,7 @@ class Landscape:
     optimum: FloatArray | None
     value: float | None
     certified: bool
+    feasible: bool
     maximise: bool
     proven: bool
     logs: NDArray[np.bool_]
@@ -113,6 +115,7 @@ def survey(
         optimum=optimum,
         value=solution.value,
         certified=solution.certificate.gap is not None,
+        feasible=solution.status not in (Status.INFEASIBLE, Status.INFEASIBLE_INACCURATE),
         maximise=forms.sign.before.sign < 0,
         proven=hidden is not None and hidden.proof is not None,
         logs=logs & find_method(name).uses_coordinates,

@@ -112,11 +112,18 @@ def _panel(
     if optimum is not None:
         axes.plot(
             *optimum, marker="*", markersize=15, color="white", markeredgecolor=INK,
-            linestyle="none", label="certified optimum" if land.certified else "solution",
+            linestyle="none", label=_found(land),
         )  # fmt: skip
     axes.set_xlim(np.nanmin(first), np.nanmax(first))
     axes.set_ylim(np.nanmin(second), np.nanmax(second))
     return filled
+
+
+def _found(land: Landscape) -> str:
+    """What the star is."""
+    if not land.feasible:
+        return "best point found (infeasible)"
+    return "certified optimum" if land.certified else "solution"
 
 
 def _straight_in_u(path: FloatArray, logs: NDArray[np.bool_]) -> FloatArray:

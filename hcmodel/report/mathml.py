@@ -46,7 +46,11 @@ def model_mathml(model: Model) -> str:
         name = _written(layout(variable))
         size = "×".join(map(str, variable.shape))
         rows.append(
-            (lead, f"{name}<mo>∈</mo>{_text(variable.set.summary().replace('inf', '∞'))}", size)
+            (
+                lead,
+                f"{name}<mo>∈</mo>{_text(variable.set.summary().replace('[-inf, inf]', 'ℝ').replace('inf', '∞'))}",
+                size,
+            )
         )
     cells = "".join(
         f'<mtr><mtd style="text-align:left; white-space:nowrap">{_text(lead)}</mtd>'

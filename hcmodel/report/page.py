@@ -120,7 +120,7 @@ def _badge(status: str) -> str:
 def _result(page: Page) -> str:
     solution, certificate = page.solution, page.solution.certificate
     figures: list[tuple[str, str]] = []
-    if solution.value is not None:
+    if solution.value is not None and np.isfinite(solution.value):
         figures.append((f"{solution.value:.10g}", "value"))
     if certificate.gap is not None:
         figures.append((_small(shown_gap(solution)), f"certified gap ({certificate.kind})"))

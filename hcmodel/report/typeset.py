@@ -148,6 +148,8 @@ def _number(value: Any) -> Layout:
         entries = np.asarray(value.toarray() if hasattr(value, "toarray") else value)
         if entries.size and (entries == entries.flat[0]).all():
             return Layout("number", f"{float(entries.flat[0]):.6g}")
+        if _is_identity(entries):
+            return Layout("name", "I")
         return Layout("sub", parts=(Layout("name", "C"), sign(shape)))
     mantissa, _, exponent = f"{float(value):.6g}".partition("e")
     strength = UNARY if mantissa.startswith("-") else ATOMIC
@@ -157,6 +159,11 @@ def _number(value: Any) -> Layout:
     if mantissa == "1":
         return power
     return _row(Layout("number", mantissa), sign("·"), power, strength=min(strength, PRODUCT))
+
+
+def _is_identity(entries: Any) -> bool:
+    square = entries.ndim == 2 and entries.shape[0] == entries.shape[1]
+    return square and bool((entries == np.eye(entries.shape[0])).all())
 
 
 def _index(key: Any) -> Layout:

@@ -22,6 +22,7 @@ P = hc.Variable((2, 2), name="P_next", symmetric=True)
         (hc.log(x[0]), r"\log\left(x_{1}\right)", "log\u2061(x1)"),
         (hc.trace(P), r"\operatorname{trace}\left(\mathit{P\_next}\right)", "trace\u2061(P_next)"),
         (hc.abs(x[0]) - 2 * hc.sqrt(x[1]), r"\left|x_{1}\right| - 2 \, \sqrt{x_{2}}", "|x1|−2x2"),
+        (P @ np.eye(2), r"\mathit{P\_next} \, I", "P_nextI"),
         (-x[0] * 3, r"-x_{1} \cdot 3", "−x1⋅3"),
         (x[0] - (-x[1]), r"x_{1} - \left(-x_{2}\right)", "x1−(−x2)"),
     ],
