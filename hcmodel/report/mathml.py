@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from hcmodel.report.typeset import Layout, layout
 
 if TYPE_CHECKING:
-    from hcmodel.expressions.leaves import Constraint, Expression
+    from hcmodel.expressions.leaves import Constraint, Expression, Variable
     from hcmodel.expressions.model import Model
 
 LETTERS = {
@@ -45,13 +45,7 @@ def model_mathml(model: Model) -> str:
         lead = "where" if number == 0 else ""
         name = _written(layout(variable))
         size = "×".join(map(str, variable.shape))
-        rows.append(
-            (
-                lead,
-                f"{name}<mo>∈</mo>{_text(variable.set.summary().replace('[-inf, inf]', 'ℝ').replace('inf', '∞'))}",
-                size,
-            )
-        )
+        rows.append((lead, f"{name}<mo>∈</mo>{_text(_set(variable))}", size))
     cells = "".join(
         f'<mtr><mtd style="text-align:left; white-space:nowrap">{_text(lead)}</mtd>'
         f'<mtd style="text-align:left"><mstyle displaystyle="true"><mrow>{body}</mrow></mstyle></mtd>'
@@ -59,6 +53,10 @@ def model_mathml(model: Model) -> str:
         for lead, body, note in rows
     )
     return _math(f'<mtable columnspacing="1.2em" rowspacing="0.5em">{cells}</mtable>', True)
+
+
+def _set(variable: Variable) -> str:
+    return variable.set.summary().replace("[-inf, inf]", "ℝ").replace("inf", "∞")
 
 
 def _math(inner: str, block: bool) -> str:
