@@ -30,9 +30,11 @@ if TYPE_CHECKING:
     from hcmodel.expressions.model import Model
     from hcmodel.solving.solution import Solution
 
+# Numbers below this share of the largest in their column are shown as 0.
+ROUNDING = 1e-12
 # Rows of a table; the JSON output has all of them.
 MOST_ROWS = 3000
-GOOD, BAD = ("optimal", "locally_optimal"), ("infeasible", "unbounded", "solver_error")
+GOOD, BAD = ("optimal",), ("infeasible", "unbounded", "solver_error")
 Cell = tuple[str, float | None]
 
 
@@ -137,7 +139,7 @@ def _result(page: Page) -> str:
     words = [certificate_words(solution)]
     words.append(f"Message: {solution.message}.")
     lines = "".join(f"<p>{escape(each)}</p>" for each in words if each)
-    conditions = _list("The certificate rests on", certificate.conditions or ())
+    conditions = _list("Conditions", certificate.conditions or ())
     return f'<div class="figures">{boxes}</div>{lines}{conditions}'
 
 
@@ -164,7 +166,8 @@ def _analysis(page: Page) -> str:
     parts += _list("Coordinates", _coordinates(analysis.coordinates))
     parts += _list("Conditions", analysis.conditions)
     if analysis.failure is not None:
-        parts += f"<h3>What keeps it from a proof</h3><pre>{escape(str(analysis.failure))}</pre>"
+        why = escape(str(analysis.failure))
+        parts += f'<h3>What keeps it from a proof</h3><pre class="wrap">{why}</pre>'
     parts += _list("Coordinates that were tried", analysis.near_misses)
     if analysis.model is not None:
         parts += (
@@ -209,10 +212,8 @@ def _pictures(page: Page) -> str:
 def _variables(page: Page) -> str:
     solution = page.solution
     rows: list[list[Cell]] = []
-    for variable in page.model.variables:
-        values = solution.point.get(variable.name)
-        if values is None:
-            continue
+    variables = {variable.name: variable for variable in page.model.variables}
+    for values, variable in ((each, variables[name]) for name, each in solution.point.items()):
         duals = solution.bound_duals.get(variable.name)
         lower, upper = (
             np.broadcast_to(end, variable.shape) for end in (variable.lower, variable.upper)
@@ -221,7 +222,8 @@ def _variables(page: Page) -> str:
             name = _entry(variable.name, index, page.first_index)
             both = [0.0, 0.0] if duals is None else [duals.lower[index], duals.upper[index]]
             dual = max(both, key=abs)
-            numbers = [values[index], lower[index], upper[index], _tiny(dual, solution)]
+            value = _beside(values[index], values)
+            numbers = [value, lower[index], upper[index], _tiny(dual, solution)]
             rows.append([(name, None), *(_number(each) for each in numbers)])
     return _table(["variable", "value", "lower", "upper", "dual of bound"], rows)
 
@@ -232,7 +234,7 @@ def _constraints(page: Page) -> str:
     rows: list[list[Cell]] = []
     for name, constraint in zip(page.constraint_names, page.model.constraints, strict=True):
         dual = solution.duals.get(name)
-        formula = Markup(constraint_mathml(constraint))
+        formula = Markup(f'<div class="row">{constraint_mathml(constraint)}</div>')
         if dual is None:
             rows.append([(name, None), (formula, None), ("", None), ("", None)])
             continue
@@ -253,7 +255,12 @@ def _constraints(page: Page) -> str:
 
 
 def _parameters(page: Page) -> str:
-    rows = [[(name, None), *map(_number, numbers)] for name, *numbers in page.parameters]
+    slopes = [each[2] for each in page.parameters]
+    shares = [each[3] for each in page.parameters]
+    rows = [
+        [(name, None), *map(_number, (at, _beside(slope, slopes), _beside(share, shares)))]
+        for name, at, slope, share in page.parameters
+    ]
     titles = ["parameter", "value", "d value / d parameter", "% per %"]
     return _table(titles, rows)
 
@@ -304,6 +311,13 @@ def _number(value: Any) -> Cell:
         return ("", None)
     text = {np.inf: "∞", -np.inf: "−∞"}.get(number, f"{number:.7g}")
     return (text, number)
+
+
+def _beside(number: Any, others: Any) -> float:
+    """A number; 0 where it is rounding beside the largest of the others."""
+    sizes = np.abs(np.asarray(others, dtype=float))
+    largest = float(np.max(sizes[np.isfinite(sizes)], initial=0.0))
+    return 0.0 if abs(number) <= ROUNDING * largest else float(number)
 
 
 def _tiny(dual: Any, solution: Solution) -> float:
