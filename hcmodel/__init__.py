@@ -106,7 +106,7 @@ if _TYPE_CHECKING:
     from hcmodel.solving.judge import Status
     from hcmodel.solving.solution import Certificate, Solution
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"
 
 __all__ = [
     "Certificate",

@@ -99,6 +99,7 @@ class Problem:
         self._compiled_before = 0
         self._warned = False
         self._analysed: tuple[Any, ...] = ()
+        self._asked: SolveRequest | None = None
 
     if not TYPE_CHECKING:  # which would take every name for an attribute
 
@@ -106,7 +107,11 @@ class Problem:
             raise missing_attribute(PROBLEM, name, "Problem")
 
     def __getstate__(self) -> dict[str, Any]:
-        return {**self.__dict__, "_forms": None}  # compiled functions are made again
+        return {
+            **self.__dict__,
+            "_forms": None,
+            "_asked": None,
+        }  # compiled functions are made again
 
     @property
     def objective(self) -> Minimize | Maximize:
@@ -255,6 +260,7 @@ class Problem:
             engine=check_name(engine),
             options=options,
         )
+        self._asked = request
         request = request.started()
         clock, compiled = time.perf_counter(), self.compilations
         called = function_calls(self.model)
@@ -598,6 +604,15 @@ class Problem:
         else:
             write_packed(target, file_type(target).write(self.model, self.get_problem_data))
 
+    def dump(self, path: str | Path) -> None:
+        """Write one zip file for a bug report: model, data, settings, solution, versions.
+
+        `hc.load` reads it. Look into the file before you send it: your data are in it.
+        """
+        from hcmodel.studies.dump import dump
+
+        dump(Path(path), self.model, self._asked, self.solution)
+
     def to_hc(self) -> str:
         """The model as text in the `.hc` language, which loads back to an equal problem.
 
@@ -629,13 +644,17 @@ def _raise_cause(solution: Solution) -> None:
 
 
 def load(path: str | Path, data: Any = None, *, set: Mapping[str, Any] | None = None) -> Problem:
-    """The problem of a model file in the `.hc` language.
+    """The problem of a model file in the `.hc` language, or of a file that `problem.dump` wrote.
 
     `data` maps parameter names to arrays, or names a JSON or NPZ file, or is a list of such; `set` maps
     names to single values.
     """
     from hcmodel.frontend import load as load_model
 
+    if isinstance(path, (str, Path)) and str(path).endswith(".zip"):
+        from hcmodel.studies.dump import load_dump
+
+        return Problem.of(load_dump(Path(path)))
     return Problem.of(load_model(path, data, set=set))
 
 
