@@ -79,3 +79,12 @@ def test_the_fast_part_of_the_suite_exists() -> None:
     listed = (ROOT / ".ci" / "fast.txt").read_text().splitlines()
     for line in listed:
         assert line.startswith("#") or (ROOT / line).exists(), line
+
+
+def test_one_version_stands_everywhere() -> None:
+    version = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["version"]
+    assert f'__version__ = "{version}"' in (ROOT / "hcmodel" / "__init__.py").read_text()
+    assert f"version: {version}\n" in (ROOT / "CITATION.cff").read_text()
+    extension = (ROOT / "editors" / "vscode" / "package.json").read_text()
+    assert f'"version": "{version}"' in extension
+    assert f"## [{version}]" in (ROOT / "CHANGELOG.md").read_text()
