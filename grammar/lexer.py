@@ -57,7 +57,7 @@ class HCLexer(RegexLexer):  # type: ignore[misc]
             (r"[0-9]+", Number.Integer),
             (r'"[^"\n]*"', String.Double),
             (r"\.T\b|\.\.|<<|>>|<=|>=|==|!=|\*\*|[-+*/@^<>=]", Operator),
-            (r"[()\[\],:;]", Punctuation),
+            (r"[(){}\[\],:;]", Punctuation),
             (r".", Error),
         ],
     }

@@ -47,3 +47,18 @@ def test_links_and_pictures_of_the_readme_lead_somewhere():
     targets = re.findall(r"\]\(([^):#]+)(?:#[^)]*)?\)", text)
     assert targets
     assert [each for each in targets if not (ROOT / each).exists()] == []
+
+
+@pytest.mark.parametrize("page", sorted((ROOT / "docs").glob("*.md")), ids=lambda page: page.name)
+def test_models_of_the_pages_can_be_highlighted(page):
+    """What the lexer does not know is a warning of the build, and so an error."""
+    pytest.importorskip("pygments")
+    from pygments.token import Error
+
+    from hcmodel.grammar.lexer import HCLexer
+
+    for model in re.findall(
+        r"^```hc\n(.*?)^```", page.read_text("utf-8"), re.MULTILINE | re.DOTALL
+    ):
+        wrong = [text for kind, text in HCLexer().get_tokens(model) if kind is Error]
+        assert wrong == []
