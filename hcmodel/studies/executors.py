@@ -17,7 +17,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from hcmodel.errors import ModelError
+from hcmodel.errors import ModelError, SolverError
 from hcmodel.studies.sweep_table import NOT_RUN, SweepRow
 from hcmodel.studies.workers import (
     Answer,
@@ -62,6 +62,13 @@ class Pool:
         assert self.workers is not None
         self.executor.shutdown(wait=False)
         self.executor = _processes(self.workers)
+
+    def answers(self) -> bool:
+        """Whether a process of our own can do anything at all."""
+        try:
+            return bool(self.executor.submit(bool, 1).result())
+        except BrokenExecutor:
+            return False
 
     def close(self, at_once: bool) -> None:
         """End the processes of our own; those of others go on."""
@@ -123,6 +130,8 @@ class Dispatch:
     running: dict[Any, Task] = field(default_factory=dict)
     done: queue.SimpleQueue[Any] = field(default_factory=queue.SimpleQueue)
     broken: str = ""
+    answered: bool = False
+    """Whether any worker has ever answered."""
     was_interrupted: bool = False
 
     def rows(self) -> Iterator[SweepRow]:
@@ -194,6 +203,7 @@ class Dispatch:
         except Exception as error:  # whatever an executor does to a task is a row, as for a point
             yield from failed_rows(task, f"the executor failed: {_text(error)}")
             return
+        self.answered = True
         if answer.model_missing:
             self.waiting.appendleft(self.shipment.with_payload(task))
             return
@@ -225,7 +235,13 @@ class Dispatch:
         if self.pool.own:
             self.pool.renew()
             self.broken = ""
-            return
+            self.answered = self.answered or self.pool.answers()
+            if self.answered:
+                return
+            raise SolverError(
+                "the processes of the sweep end before they solve anything: in a script, put it under "
+                'if __name__ == "__main__":, since processes import the script that starts them'
+            )
         for task in (*self.suspects, *self.waiting):
             yield from failed_rows(
                 task,

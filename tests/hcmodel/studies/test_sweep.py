@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 
 import hcmodel as hc
-from hcmodel.studies import workers
+from hcmodel.studies import executors, workers
 from hcmodel.studies.grid import Grid
 from hcmodel.studies.sweep_table import SweepTable
 
@@ -238,6 +238,18 @@ def test_where_an_executor_breaks_the_rest_is_not_run_and_a_resumed_sweep_solves
     assert counting.good == 7
     assert second.counts() == {"optimal": 4}
     assert numbers(second) == numbers(problem.sweep(grid, chunk=1, progress=False))
+
+
+def test_processes_that_cannot_start_are_explained(
+    problem: hc.Problem, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Failing(Broken):
+        def shutdown(self, **_: Any) -> None: ...
+
+    # as where a script has no guard: each process ends while it imports the script
+    monkeypatch.setattr(executors, "_processes", lambda count: Failing(0))
+    with pytest.raises(hc.SolverError, match='if __name__ == "__main__"'):
+        problem.sweep({"cap": [0.5, 0.6]}, executor=2)
 
 
 def test_ctrl_c_keeps_what_is_done(problem: hc.Problem, tmp_path: Path) -> None:
