@@ -171,8 +171,18 @@ class GradientSampling:
             return replace(state, stop=Termination.UNBOUNDED)
         if not found.evaluation.rows.size:
             residual = kkt.residual(found.evaluation, task.domain, np.zeros(0))
-            if residual <= rules.smooth * task.tolerance:
-                return replace(state, residual=residual, stop=Termination.CONVERGED)
+            state = replace(state, residual=residual)
+            # near a minimum of value 0 only steps that bring nothing more end it
+            exact = residual <= rules.smooth * task.tolerance and (
+                idle >= rules.idle
+                or kkt.is_stationary(
+                    found.evaluation, task.domain, np.zeros(0), task.tolerance, residual
+                )
+            )
+            if exact:
+                return replace(state, stop=Termination.CONVERGED)
+            if residual <= rules.smooth * task.tolerance and idle < rules.idle:
+                return state
         if idle >= rules.idle or float(np.max(np.abs(found.slope))) <= task.tolerance * length:
             return self._sampled(task, state)
         return state

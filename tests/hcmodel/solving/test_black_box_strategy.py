@@ -70,3 +70,11 @@ def test_the_calls_of_the_user_s_code_are_those_that_are_counted() -> None:
     # beside the points of the run: the point afresh, and the samples that test the map
     assert len(calls) <= problem.solution.oracle_calls.points + 12
     assert len(calls) == problem.solution.function_calls.values
+
+
+def test_a_smooth_minimum_of_value_0_is_found_stationary() -> None:
+    x = hc.Variable(5, name="x", bounds=(0.1, 10), start=3)
+    problem = hc.Problem(hc.Minimize(hc.function(lambda x: anp.sum((x - 1) ** 2), x)))
+    problem.solve()
+    assert problem.status == "locally_optimal"
+    assert problem.value <= 1e-9
