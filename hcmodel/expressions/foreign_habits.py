@@ -100,7 +100,6 @@ SOLUTION: dict[str, str] = {
     "nfev": "is solution.oracle_calls",
     "table": "is print(solution)",
     "sensitivities": "are solution.duals, and problem.derivative(parameter)",
-    "variables": "are solution.point: {name: array}, or solution['x']",
     "primal_vars": "are solution.point: {name: array}",
     "dual_vars": "are solution.duals: {name: array}",
     "opt_val": "is solution.value",

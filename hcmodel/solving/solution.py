@@ -99,6 +99,26 @@ class Solution:
             message = f"'{name}' is a constraint; its multiplier is solution.duals['{name}']"
         raise UnknownNameError(message)
 
+    @property
+    def variables(self) -> Mapping[str, FloatArray]:
+        """The point, by the word that `--json` has for it."""
+        return self.point
+
+    @property
+    def lower_bound(self) -> float | None:
+        """The certified bound of the optimal value, as in `certificate`."""
+        return self.certificate.lower_bound
+
+    @property
+    def gap(self) -> float | None:
+        """The certified gap, as in `certificate`."""
+        return self.certificate.gap
+
+    @property
+    def violation(self) -> float | None:
+        """The largest violation of a constraint as written, as in `certificate`."""
+        return self.certificate.violation
+
     def _entry(self, name: str, *keys: Any) -> FloatArray:
         """An entry by its indices or labels, as the front end counts."""
         array, axes = self[name], self.index.get(name)

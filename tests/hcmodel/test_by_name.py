@@ -27,6 +27,18 @@ def test_everything_is_found_by_name(problem: hc.Problem) -> None:
     assert problem.solution.duals["total"] == problem["total"].dual_value
 
 
+def test_python_has_the_words_of_the_json_object(problem: hc.Problem) -> None:
+    solution = problem.solution
+    assert solution is not None
+    written = solution.to_json()
+    for word in ("value", "violation", "lower_bound", "gap", "method", "engine", "iterations"):
+        assert getattr(solution, word) == written[word]
+    assert solution.variables["D"] == written["variables"]["D"]
+    for word in ("status", "termination", "duals", "bound_duals", "oracle_calls", "conflict"):
+        assert word in written
+        assert getattr(solution, word) is not None
+
+
 def test_a_new_value_by_name_changes_the_next_solve(problem: hc.Problem) -> None:
     other = pickle.loads(pickle.dumps(problem))
     other.parameters["cap"].value = 0.25
