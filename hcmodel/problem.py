@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import threading
 import time
 import warnings
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -61,6 +63,10 @@ FloatArray = NDArray[np.float64]
 HALF_MADE = (Termination.TIME_LIMIT, Termination.INTERRUPTED, Termination.OUT_OF_MEMORY)
 
 
+# Held for the moment in which a problem is marked as being solved.
+SOLVING = threading.Lock()
+
+
 class _Prepared(NamedTuple):
     """The forms with the parameters read, the one in hidden coordinates, the start, and the runs."""
 
@@ -98,6 +104,7 @@ class Problem:
         self._engine = AUTO
         self._compiled_before = 0
         self._warned = False
+        self._busy = False
         self._analysed: tuple[Any, ...] = ()
         self._asked: SolveRequest | None = None
 
@@ -107,11 +114,8 @@ class Problem:
             raise missing_attribute(PROBLEM, name, "Problem")
 
     def __getstate__(self) -> dict[str, Any]:
-        return {
-            **self.__dict__,
-            "_forms": None,
-            "_asked": None,
-        }  # compiled functions are made again
+        # compiled functions are made again
+        return {**self.__dict__, "_forms": None, "_asked": None, "_busy": False}
 
     @property
     def objective(self) -> Minimize | Maximize:
@@ -260,39 +264,55 @@ class Problem:
             engine=check_name(engine),
             options=options,
         )
-        self._asked = request
-        request = request.started()
-        clock, compiled = time.perf_counter(), self.compilations
-        called = function_calls(self.model)
-        prepared = self._prepared(request)
-        if prepared is None:
-            self._without_time(request)
-            return None
-        forms, hidden, first, plan, known = prepared
-        compiling = time.perf_counter() - clock if self.compilations > compiled else 0.0
-        clock = time.perf_counter()
-        title = describe(method, plan[:1])
-        with Reporter(request.callback, verbose=verbose, progress=progress) as reporter:
-            reporter.header(title, tol, forms.written.canonical, forms.engine)
-            found = run(plan, forms, hidden, first, request, known, reporter.row)
-            seconds = time.perf_counter() - clock
-            self._warn_about_start(request, forms, first, found)
-            if found.status in UNSETTLED and found.cause is None:
-                warn_about_gradients(self.model, user_point(forms, first))
-            own = function_calls(self.model).minus(called)
-            self.solution = replace(
-                found,
-                compile_seconds=compiling,
-                solve_seconds=seconds,
-                function_calls=own,
-                index=axes_of(self.model),
-            )
-            reporter.footer(self.solution)
-        if found.termination in HALF_MADE:
-            self._drop_forms()
-        self._write_back(self.solution, forms, first)
-        _raise_cause(self.solution)
-        return self.solution.value
+        with self._alone():
+            self._asked = request
+            request = request.started()
+            clock, compiled = time.perf_counter(), self.compilations
+            called = function_calls(self.model)
+            prepared = self._prepared(request)
+            if prepared is None:
+                self._without_time(request)
+                return None
+            forms, hidden, first, plan, known = prepared
+            compiling = time.perf_counter() - clock if self.compilations > compiled else 0.0
+            clock = time.perf_counter()
+            title = describe(method, plan[:1])
+            with Reporter(request.callback, verbose=verbose, progress=progress) as reporter:
+                reporter.header(title, tol, forms.written.canonical, forms.engine)
+                found = run(plan, forms, hidden, first, request, known, reporter.row)
+                seconds = time.perf_counter() - clock
+                self._warn_about_start(request, forms, first, found)
+                if found.status in UNSETTLED and found.cause is None:
+                    warn_about_gradients(self.model, user_point(forms, first))
+                own = function_calls(self.model).minus(called)
+                self.solution = replace(
+                    found,
+                    compile_seconds=compiling,
+                    solve_seconds=seconds,
+                    function_calls=own,
+                    index=axes_of(self.model),
+                )
+                reporter.footer(self.solution)
+            if found.termination in HALF_MADE:
+                self._drop_forms()
+            self._write_back(self.solution, forms, first)
+            _raise_cause(self.solution)
+            return self.solution.value
+
+    @contextmanager
+    def _alone(self) -> Iterator[None]:
+        """Refuse a second solve of this problem, in a callback or in another thread."""
+        with SOLVING:
+            if self._busy:
+                raise ModelError(
+                    "this problem is being solved already; for a solve in a callback or in another "
+                    "thread make a Problem of its own (its solution is then its own, too)"
+                )
+            self._busy = True
+        try:
+            yield
+        finally:
+            self._busy = False
 
     def _prepared(self, request: SolveRequest) -> _Prepared | None:
         """What a solve begins with, as far as it can be made in time; None where the start cannot.

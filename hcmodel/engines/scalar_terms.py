@@ -7,6 +7,7 @@ times as long; `stacked` makes arrays of them where they meet in a sum or become
 from __future__ import annotations
 
 import functools
+import math
 from collections.abc import Sequence
 from typing import TypeAlias
 
@@ -118,6 +119,8 @@ def _power(base: Scalar, exponent: float) -> Scalar:
         raised = weight**exponent
     except OverflowError:
         raised = float("inf")
+    if raised == 0 or math.isinf(raised):
+        return None  # the term would be lost
     return [(raised, kind, tuple([(column, exponent * power) for column, power in powers]))]
 
 
@@ -130,6 +133,8 @@ def _times(one: Scalar, two: Scalar) -> Scalar:
         for other, its_kind, its_powers in two:
             if kind and its_kind and (kind != MONOMIAL or its_kind != MONOMIAL):
                 return None
+            if weight and other and (not weight * other or math.isinf(weight * other)):
+                return None  # the term would be lost
             found.append((weight * other, max(kind, its_kind), powers + its_powers))
     return found
 

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from hcmodel.expressions.shapes import Shape
 from hcmodel.solvers.limits import check_time
+from hcmodel.solvers.numerics import LARGEST_LOG
 
 FloatArray = NDArray[np.float64]
 IndexArray = NDArray[np.intp]
@@ -177,7 +178,12 @@ class Terms:
         """Entry by entry times numbers of the same shape; terms times 0 are left out."""
         check_time()
         flat = np.asarray(factors, dtype=float).reshape(-1)
-        weight = self.weight * flat[self.target]
+        own = flat[self.target]
+        with np.errstate(all="ignore"):
+            weight = self.weight * own
+        lost = left_range(weight, self.weight, own)
+        if lost.any():
+            return self.marked(_at(self.target[lost], self.size)).scaled(factors)
         if weight.all():
             return replace(self, weight=weight)
         kept = np.flatnonzero(weight)
@@ -193,13 +199,16 @@ class Terms:
         kinds = one.kind[first], two.kind[second]
         mixed = (kinds[0] != NUMBER) & (kinds[1] != NUMBER)
         mixed &= (kinds[0] != MONOMIAL) | (kinds[1] != MONOMIAL)
+        with np.errstate(all="ignore"):
+            weight = one.weight[first] * two.weight[second]
+        mixed |= left_range(weight, one.weight[first], two.weight[second])
         target = one.target[first]
         lengths = one.lengths[first] + two.lengths[second]
         columns, powers = _side_by_side(one, first, two, second, lengths)
         product = Terms(
             self.shape,
             target,
-            one.weight[first] * two.weight[second],
+            weight,
             np.maximum(*kinds),
             lengths,
             columns,
@@ -218,6 +227,9 @@ class Terms:
         own = flat[base.target]
         with np.errstate(all="ignore"):
             weight = np.where(own == 1, base.weight, np.power(np.abs(base.weight), own))
+        lost = left_range(weight, base.weight)
+        if lost.any():
+            return base.marked(_at(base.target[lost], self.size)).power(exponents)
         raised = base.powers * np.repeat(own, base.lengths)
         return replace(base, weight=weight, powers=raised)._without_zeros()
 
@@ -255,6 +267,9 @@ class Terms:
         inner = self.marked(wrong)
         logs = inner.kind == LOGARITHM
         numbers = np.bincount(inner.target[~logs], weights=inner.weight[~logs], minlength=self.size)
+        far = np.abs(numbers) > LARGEST_LOG
+        if far.any():  # exp(c) · x^p is not exp(c + p log x) where exp(c) is 0 or infinite
+            return self.marked(far).exponential()
         lengths = np.bincount(inner.target[logs], minlength=self.size)
         kept = np.flatnonzero(~wrong)
         with np.errstate(all="ignore"):
@@ -376,3 +391,11 @@ def _at(places: IndexArray, size: int) -> Marks:
     found = np.zeros(size, dtype=bool)
     found[places] = True
     return found
+
+
+def left_range(product: FloatArray, *factors: FloatArray) -> Marks:
+    """Where a product of numbers is 0 or infinite and its factors are not: the term would be lost."""
+    usable = np.ones(np.shape(product), dtype=bool)
+    for factor in factors:
+        usable &= np.isfinite(factor) & (factor != 0)
+    return np.asarray(usable & ~(np.isfinite(product) & (product != 0)))

@@ -29,6 +29,7 @@ from hcmodel.expressions.sparse_data import dense
 from hcmodel.expressions.table import ATOMS
 from hcmodel.facts.polynomials import ONE, Coding, Sums, TooLargeError, added, contracted, stacked
 from hcmodel.solvers.limits import check_time
+from hcmodel.solvers.numerics import LARGEST_LOG
 
 FloatArray = NDArray[np.float64]
 Numbers = NDArray[np.int64]
@@ -488,8 +489,8 @@ class Expansion:
     def _exponential(self, step: Step, exponent: Sums) -> Sums | None:
         """exp(c + p · log a + s) = exp(c) · a^p · exp(s), where a is not negative."""
         assert step.atom is not None
-        if exponent.size > MOST_SINGLE:
-            return None
+        if exponent.size > MOST_SINGLE or (np.abs(exponent.value) > LARGEST_LOG).any():
+            return None  # exp(c) · exp(s) is not exp(c + s) where exp(c) is 0 or infinite
         rest = exponent.chosen(exponent.key != ONE)
         if not rest.counts.all() or self._logarithms(exponent).any():
             parts = [self._one_exponential(step, each) for each in exponent.entries()]

@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hcmodel.engines.recognition import combinations, raveled
-from hcmodel.engines.terms import spans
+from hcmodel.engines.terms import left_range, spans
 from hcmodel.expressions.shapes import Shape
 from hcmodel.solvers.limits import check_time
 from hcmodel.solvers.numerics import DATA_ROUNDING
@@ -201,7 +201,11 @@ class Sums:
 
     def scaled(self, factors: Any) -> Sums:
         """Times numbers, entry by entry."""
-        weight = self.weight * np.broadcast_to(factors, self.shape).reshape(-1)[self.entry]
+        own = np.broadcast_to(factors, self.shape).reshape(-1)[self.entry]
+        with np.errstate(all="ignore"):
+            weight = self.weight * own
+        if left_range(weight, self.weight, own).any():
+            raise TooLargeError  # terms would be lost
         kept = weight != 0
         return Sums(self.shape, self.entry[kept], self.key[kept], weight[kept], self.coding)
 
@@ -215,7 +219,10 @@ class Sums:
         first = np.repeat(np.arange(one.entry.size), counts[one.entry])
         second = spans(counts, one.entry)
         key = self.coding.times(one.key[first], two.key[second])
-        weight = one.weight[first] * two.weight[second]
+        with np.errstate(all="ignore"):
+            weight = one.weight[first] * two.weight[second]
+        if left_range(weight, one.weight[first], two.weight[second]).any():
+            raise TooLargeError  # terms would be lost
         return Sums.merged(shape, one.entry[first], key, weight, self.coding)
 
     def __neg__(self) -> Sums:

@@ -160,6 +160,8 @@ def _message(status: Status, evidence: Evidence, forms: Forms, *, proven: bool) 
         return (DECLARED if declared else CERTIFIED) + far
     if status is Status.INFEASIBLE:
         return IMPOSSIBLE
+    if evidence.undefined is not None:
+        return evidence.undefined
     reason = evidence.termination.value
     if evidence.descent is not None and evidence.feasible:
         return f"{reason}{_path_in_words(evidence.descent, forms)}"

@@ -125,6 +125,38 @@ def outside_domain_message(model: Model, point: FloatArray) -> str:
     )
 
 
+# Where a function has a pole: it is infinite at the edge of what its argument may be.
+POLES = (Domain.POSITIVE, Domain.NONZERO, Domain.ABOVE_MINUS_ONE)
+
+
+def undefined_at(model: Model, point: FloatArray) -> str | None:
+    """The function that has a pole at a point at which the model has a value; None where there is none.
+
+    1/(1/x) is computed as 0 at x = 0, and is not defined there. Only functions inside of others that
+    could make them finite are looked at, and no functions of the user.
+    """
+    nodes = [node for node in model.nodes if isinstance(node, Apply)]
+    infinite, hidden = set[int](), False
+    for node in nodes:
+        inside = [i for i, argument in enumerate(node.args) if id(argument) in infinite]
+        linear = node.atom.summed or node.atom.moves_entries
+        hidden = hidden or (not linear and any(i not in node.atom.linear_in for i in inside))
+        if inside or _has_pole(node):
+            infinite.add(id(node))
+    if not hidden or any(node.atom.black_box for node in nodes):
+        return None
+    message = outside_domain_message(model, point)
+    return message.replace(" at the start", " at the point found") if "must be" in message else None
+
+
+def _has_pole(node: Apply) -> bool:
+    facts = [
+        Argument.from_value(each.value) if isinstance(each, Constant) else Argument(each.shape)
+        for each in node.args
+    ]
+    return any(domain in POLES for domain in node.atom.domains(facts, dict(node.params)))
+
+
 def _applied(node: Apply, arguments: list[Any]) -> Any:
     try:
         return node.atom.numbers(arguments, dict(node.params))

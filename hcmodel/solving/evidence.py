@@ -25,9 +25,10 @@ from hcmodel.certify.lower_bound import (
 from hcmodel.certify.nearby import better_point
 from hcmodel.certify.norm_minorants import minorant_bound
 from hcmodel.reductions.forms import Form, Forms
-from hcmodel.reductions.reduction import BoundOrigin, Claim, Origin
+from hcmodel.reductions.reduction import BoundOrigin, Claim, Origin, Refusal
 from hcmodel.solvers import kkt
 from hcmodel.solvers.oracle import Evaluation, OracleFailed
+from hcmodel.solvers.qp import ConeOptions, make_cone_backend
 from hcmodel.solvers.result import Result, Termination
 from hcmodel.solvers.second_order.promise import promised_decrease
 from hcmodel.solving.certifier import Certifier
@@ -55,6 +56,8 @@ class EvidenceRules:
 
 
 RULES = EvidenceRules()
+# Ends of a method by a rule of its own.
+ENDED = (Termination.CONVERGED, Termination.STALLED)
 # Ends after which no time is left to look closer.
 OUT_OF_TIME = (Termination.TIME_LIMIT, Termination.INTERRUPTED)
 
@@ -103,6 +106,8 @@ class Evidence:
     """The exception that ended the run."""
     proven: bool = False
     """Whether the coordinates behind the bound are proven."""
+    undefined: str | None = None
+    """Why the model has no value at the point, although its formula gives one."""
 
     @property
     def feasible(self) -> bool:
@@ -375,13 +380,40 @@ def _bound(
     if from_cuts is not None and (best is None or best.value <= from_cuts.value):
         best = from_cuts
     good = best is not None and evaluation.objective - best.value <= target
-    if good or not hidden.stack.kinked or outcome.result.termination in OUT_OF_TIME:
+    if good or outcome.result.termination in OUT_OF_TIME:
         return best
-    left = request.seconds_left
-    found = minorant_bound(hidden, target, np.inf if left is None else max(left, 0.0))
+    found = None
+    if hidden.stack.kinked:
+        left = request.seconds_left
+        found = minorant_bound(hidden, target, np.inf if left is None else max(left, 0.0))
+    elif best is not None and outcome.result.termination in ENDED:
+        found = _cone_bound(hidden, target)
     if found is None or (best is not None and best.value >= found.value):
         return best
     return found
+
+
+def _cone_bound(hidden: Form, target: float) -> LowerBound | None:
+    """A bound from the cone program of a proven form, for points of methods that know no multipliers.
+
+    At kinks that are lifted to rows the multipliers of a stationary point are seldom unique, and those
+    of a first-order method may bound nothing.
+    """
+    if hidden.proof is None or hidden.compiled.has_black_boxes:
+        return None
+    whole = hidden.whole("cone")
+    if isinstance(whole, Refusal):
+        return None
+    solution = make_cone_backend().solve(whole.program, ConeOptions())
+    if not solution.usable:
+        return None
+    there = hidden.oracle().at(
+        hidden.domain.project(hidden.settled(solution.primal[: hidden.domain.dimension]))
+    )
+    if not (there.finite and there.differentiable):
+        return None
+    multipliers = whole.multipliers(solution.dual, there.point)
+    return lower_bound(hidden, there, multipliers, target=target, solution=solution)
 
 
 def _searched_bound(

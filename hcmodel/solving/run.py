@@ -20,6 +20,7 @@ from hcmodel.solvers.result import Record, Result, Termination
 from hcmodel.solvers.theory.theorems import Constants
 from hcmodel.solving.certifier import Certifier
 from hcmodel.solving.conclude import History, conclude, signed
+from hcmodel.solving.data_checks import undefined_at
 from hcmodel.solving.evidence import Evidence, Outcome, at_first_sight, gather
 from hcmodel.solving.judge import LIMITS, Status, gap_allowed
 from hcmodel.solving.request import SolveRequest
@@ -143,12 +144,24 @@ def _looked_at(
     """The evidence at the end of a run; the point is kept where the search for it fails or is stopped."""
     try:
         with beyond(request.last_moment):
-            return outcome, gather(forms, hidden, outcome, request, certifier)
+            found = gather(forms, hidden, outcome, request, certifier)
+            return outcome, _unless_undefined(forms, found)
     except ENDINGS as error:
         ended, cause = ending(error)
     outcome = replace(outcome, result=replace(outcome.result, termination=ended, cause=cause))
     with beyond():  # values at one point
         return outcome, at_first_sight(forms, outcome, request.tolerance)
+
+
+def _unless_undefined(forms: Forms, evidence: Evidence) -> Evidence:
+    """A value that was computed through a pole is not a value."""
+    here = evidence.evaluation
+    if here is None or not here.finite:
+        return evidence
+    reason = undefined_at(forms.sign.before, here.point)
+    if reason is None:
+        return evidence
+    return Evidence(evidence.termination, evidence.tolerance, undefined=reason)
 
 
 def _certifier(stage: Stage, hidden: Form | None, request: SolveRequest) -> Certifier | None:

@@ -152,7 +152,8 @@ def with_fitted_multipliers(
     )
     system = np.vstack([slopes.T, np.diag(prices)])
     # without columns there is nothing to fit, and nnls of scipy 1.17 ends the process (double free)
-    if not prices.size or not np.isfinite(system).all():
+    finite = np.isfinite(system).all() and np.isfinite(jacobian[0]).all()
+    if not prices.size or not finite:
         return None
     target = np.concatenate([-jacobian[0], np.zeros(prices.size)])
     try:
