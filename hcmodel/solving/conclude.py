@@ -23,7 +23,7 @@ from hcmodel.solving.solution import BoundDuals, Certificate, Solution
 FloatArray = NDArray[np.float64]
 
 CERTIFIED = "shown to be within the tolerance of the optimal value"
-DECLARED = "within the tolerance of the optimal value, if the declared coordinates are right"
+DECLARED = "within the tolerance of the optimal value, if the declared coordinates hold"
 IMPOSSIBLE = "shown to have no feasible point"
 NOWHERE = (Status.INFEASIBLE, Status.INFEASIBLE_INACCURATE, Status.UNBOUNDED)
 # The share of the largest weight from which a row counts as part of a conflict: weights of rows that

@@ -1,11 +1,11 @@
-"""Mutation testing of what truth rests on: theorems, certificate, judge, residual, reductions, level step.
+"""Mutation testing of theorems, certificate, judge, KKT residual, reductions and level step.
 
     python -m tests.benchmarks mutations [COUNT] [--seed N] [--only NAME …] [--list]
 
 Copies the tree, changes one operator, comparison, sign or number at a time in the modules below, and
-runs the tests that belong to the module. Prints each mutant that no test notices, and the share that is killed.
-A survivor either changes no meaning (a number that only decides about speed) or asks for a test that says
-why the number is what it is.
+runs the tests that belong to the module. Prints each mutant that no test notices, and the share that is
+killed. A survivor either changes no meaning (a number that only decides about speed) or asks for a test
+that says why the number is what it is.
 """
 
 from __future__ import annotations
