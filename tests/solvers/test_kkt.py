@@ -10,6 +10,7 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from hcmodel.solvers import Box, Evaluation, function_oracle, kkt
+from hcmodel.solvers.sets.domain import roomy_metric
 from tests.solvers.models import linear_rows, quadratic, tank
 
 FloatArray = NDArray[np.float64]
@@ -187,3 +188,24 @@ def test_the_scaled_residual_does_not_depend_on_the_unit_of_the_objective(scale:
     expected = kkt.scaled_residual(reference, box, np.array([0.7]))
     assert expected > 0.1
     assert kkt.scaled_residual(scaled, box, np.array([0.7 * scale])) == pytest.approx(expected)
+
+
+@pytest.mark.parametrize("offset", [0.0, 100.0])
+def test_the_scaled_residual_is_in_units_of_the_metric_and_of_the_value(offset: float) -> None:
+    # c + x² at 3 without bounds: the slope 6 in natural units m is 6 m, beside max(|value|, 6 m)
+    oracle = function_oracle(1, lambda x: (offset + float(x[0] ** 2), 2 * x))
+    evaluation, box = oracle.at(np.array([3.0])), Box.of(1)
+    unit = float(roomy_metric(box, evaluation.point)[0])
+    expected = 6 * unit / max(offset + 9.0, 6 * unit)
+    assert kkt.scaled_residual(evaluation, box, np.zeros(0)) == pytest.approx(expected)
+
+
+def test_a_residual_that_is_enough_needs_no_fit_and_others_do() -> None:
+    # λ* = 1; 1.1 is taken where its residual is enough, and replaced by the fit where it is not
+    evaluation, box, near = at_solution(), tank().domain, np.array([1.1])
+    kept, value = kkt.best_multipliers(evaluation, box, [near], 1e-6, enough=1.0)
+    assert kept is near
+    assert value > 0.02
+    fitted, value = kkt.best_multipliers(evaluation, box, [near], 1e-6, enough=1e-3)
+    assert fitted == pytest.approx([1.0], abs=1e-6)
+    assert value <= 1e-3

@@ -64,6 +64,22 @@ def test_the_gap_allowed_is_relative_with_a_small_absolute_part() -> None:
         pytest.param(
             {"bound": bound(5.1)}, Status.OPTIMAL_INACCURATE, id="a value far below its own bound"
         ),
+        # more than a hundredth of the value 5 apart from the bound, on either side
+        pytest.param({"bound": bound(5.04)}, Status.LOCALLY_OPTIMAL, id="a little below"),
+        pytest.param({"bound": bound(5.06)}, Status.OPTIMAL_INACCURATE, id="too far below"),
+        pytest.param(
+            {"bound": bound(4.96), "proven": True}, Status.LOCALLY_OPTIMAL, id="a little above"
+        ),
+        pytest.param(
+            {"bound": bound(4.94), "proven": True},
+            Status.OPTIMAL_INACCURATE,
+            id="a gap where stationary means optimal",
+        ),
+        pytest.param(
+            {"bound": bound(4.94)},
+            Status.LOCALLY_OPTIMAL,
+            id="a gap that declared coordinates leave",
+        ),
         pytest.param(
             {"bound": bound(5 - 2 * ALLOWED), "domination": 0.0},
             Status.LOCALLY_OPTIMAL,
