@@ -10,6 +10,7 @@ from collections.abc import Sequence
 
 from hcmodel.engines.autograd_ import AutogradEngine
 from hcmodel.engines.casadi_ import CasadiEngine
+from hcmodel.engines.deferred import DeferredEngine
 from hcmodel.engines.engine import CompiledStack, Engine
 from hcmodel.engines.graph_program import Program
 from hcmodel.engines.structured import StructuredEngine
@@ -39,6 +40,8 @@ def compile_stack(
     """
     program = Program.of(roots, layout, split, coordinates)
     chosen = choose(engine, program)
+    if engine == AUTO and isinstance(chosen, CasadiEngine):
+        chosen = DeferredEngine(chosen, AutogradEngine())  # compiling has to pay
     return (StructuredEngine(chosen) if structured else chosen).compile(program)
 
 

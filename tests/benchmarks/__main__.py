@@ -1,13 +1,21 @@
-"""`python -m tests.benchmarks NAME …` runs a benchmark; without a name it lists them."""
+"""`python -m tests.benchmarks [--quick] [--plot FILE]`: hcmodel and other tools in one run.
+
+`python -m tests.benchmarks NAME …` runs one benchmark, and `--list` lists them. Needs the extra `bench`.
+Only ratios of one run mean something; run it on a quiet machine.
+"""
 
 from __future__ import annotations
 
+import argparse
 import ast
 import runpy
 import sys
+import warnings
 from pathlib import Path
 
 HERE = Path(__file__).parent
+# The jobs of `speed` that take less than a second each.
+QUICK = ("tank", "dense100", "chain1000", "regulator3", "regulator6", "process5", "process20")
 
 
 def names() -> dict[str, str]:
@@ -20,14 +28,66 @@ def names() -> dict[str, str]:
     return found
 
 
+def together(arguments: list[str]) -> int:
+    """Evaluations, then whole jobs of all kinds."""
+    parser = argparse.ArgumentParser(prog="python -m tests.benchmarks", description=__doc__)
+    parser.add_argument("--quick", action="store_true", help="jobs of less than a second")
+    parser.add_argument("--plot", type=Path, help="write time against size, log-log")
+    chosen = parser.parse_args(arguments)
+    try:
+        from tests.benchmarks import general, speed
+    except ModuleNotFoundError as error:
+        print(f"{error.name} is not installed: pip install 'hcmodel[bench]'", file=sys.stderr)
+        return 2
+    warnings.simplefilter("ignore")  # cvxpy tells of inaccurate solutions
+    works = {
+        **{n: speed.WORKS[n] for n in (QUICK if chosen.quick else speed.WORKS)},
+        **{n: general.WORKS[n] for n in (general.QUICK if chosen.quick else general.WORKS)},
+    }
+    general.show_evaluations()
+    found = general.show(works, repeat=3)
+    if chosen.plot is not None:
+        _plot(found, chosen.plot)
+    return 0
+
+
+def _plot(found: list[tuple[str, str, float]], path: Path) -> None:
+    """Families whose names end in a size, one colour each, dashed for other tools."""
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+    from matplotlib.figure import Figure
+
+    lines: dict[tuple[str, str], list[tuple[float, float]]] = {}
+    for work, tool, seconds in found:
+        digits = "".join(c for c in work if c.isdigit() or c == " ").split()
+        family = "".join(c for c in work if not c.isdigit()).replace(",", "").strip(" =")
+        if digits:
+            size = float("".join(digits[:1])) if "gates" not in work else float("".join(digits))
+            lines.setdefault((family, tool), []).append((size, seconds))
+    figure = Figure(figsize=(7.5, 4.5), layout="constrained")
+    FigureCanvasAgg(figure)
+    axes = figure.subplots()
+    for (family, tool), points in lines.items():
+        if len(points) > 1:
+            style = "-" if tool == "hcmodel" else "--"
+            axes.plot(
+                *zip(*sorted(points), strict=True), style, marker="o", label=f"{family}: {tool}"
+            )
+    axes.set(xscale="log", yscale="log", xlabel="size", ylabel="seconds, whole job")
+    axes.grid(alpha=0.3)
+    axes.legend(fontsize=7)
+    figure.savefig(path, dpi=100)
+
+
 def main(arguments: list[str]) -> int:
+    if not arguments or arguments[0] in ("--quick", "--plot", "-h", "--help"):
+        return together(arguments)
     known = names()
-    if not arguments or arguments[0] not in known:
-        if arguments:
+    if arguments[0] not in known:
+        if arguments[0] != "--list":
             print(f"there is no benchmark {arguments[0]!r}; there are:", file=sys.stderr)
         for name, about in known.items():
             print(f"{name:16} {about}")
-        return 2 if arguments else 0
+        return 0 if arguments[0] == "--list" else 2
     sys.argv = arguments
     runpy.run_module(f"tests.benchmarks.{arguments[0]}", run_name="__main__", alter_sys=False)
     return 0

@@ -10,8 +10,9 @@ import pytest
 import hcmodel as hc
 from hcmodel.engines.autograd_ import AutogradEngine
 from hcmodel.engines.casadi_ import MOST_SCALARS, CasadiEngine
+from hcmodel.engines.deferred import PATIENCE, DeferredStack
 from hcmodel.engines.graph_program import Program
-from hcmodel.engines.registry import unable
+from hcmodel.engines.registry import compile_stack, unable
 from hcmodel.expressions.layout import Layout
 
 pytest.importorskip("casadi")
@@ -48,6 +49,31 @@ def test_auto_takes_it_and_the_solution_says_so() -> None:
     other = problem.solve(engine="autograd")
     assert problem.solution.engine == "autograd"
     assert value == pytest.approx(other, rel=1e-6)
+
+
+def test_a_model_that_is_solved_at_once_is_not_compiled(monkeypatch) -> None:
+    monkeypatch.setattr(CasadiEngine, "compile", None)
+    x = hc.Variable(3, name="x", bounds=(-2, 2))
+    problem = hc.Problem(hc.Minimize(hc.sum(hc.exp(x)) - hc.sum(x) + hc.sum(hc.square(x - 0.5))))
+    problem.solve()
+    assert problem.status == "optimal"
+
+
+def test_auto_compiles_after_a_number_of_evaluations() -> None:
+    x, scale = hc.Variable(2, name="x"), hc.Parameter(name="s", value=2.0)
+    layout, root = Layout([x]), hc.sum(scale * hc.sin(x) * x)
+    stack = compile_stack([root], layout, 1, structured=False)
+    assert isinstance(stack, DeferredStack)
+    point, made = np.array([0.5, 1.0]), []
+    for number in range(PATIENCE + 2):
+        scale.value = 2.0 + number
+        stack.refresh()
+        forward = stack.evaluate(point, "all")
+        expected = (2.0 + number) * np.sum(np.sin(point) * point)
+        np.testing.assert_allclose(forward.values, [expected])
+        made.append(stack._stack.engine)
+    assert made == ["autograd"] * (PATIENCE - 1) + ["casadi"] * 3
+    assert stack.engine == "casadi"
 
 
 def test_functions_of_the_user_are_left_to_the_reference() -> None:

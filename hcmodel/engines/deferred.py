@@ -1,0 +1,80 @@
+"""A stack that is compiled when it turns out to be used often.
+
+Compiling takes as long as several evaluations by the reference engine, and a model that is solved as one
+convex program is evaluated at two or three points. So `engine="auto"` evaluates by the reference first
+and compiles later, when evaluations have taken about as long as compiling does.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hcmodel.atoms.atom import Atom
+from hcmodel.engines.engine import CompiledStack, Engine, Forward, ProgramStack
+from hcmodel.engines.graph_program import Program
+from hcmodel.expressions.shapes import Shape
+
+FloatArray: TypeAlias = NDArray[np.float64]
+
+# Evaluations before a stack is compiled. With casadi that takes 5 to 15 ms, and an evaluation by autograd
+# takes 0.3 to 2 ms (tests/benchmarks/general.py).
+PATIENCE = 8
+
+
+@dataclass(frozen=True)
+class DeferredEngine:
+    """An engine whose stacks are first evaluated by another one."""
+
+    inner: Engine
+    reference: Engine
+
+    @property
+    def name(self) -> str:
+        return self.inner.name
+
+    @property
+    def missing(self) -> str | None:
+        return self.inner.missing
+
+    def expresses(self, atom: Atom, shapes: Sequence[Shape], params: dict[str, Any]) -> bool:
+        return self.inner.expresses(atom, shapes, params)
+
+    def compile(self, program: Program) -> DeferredStack:
+        return DeferredStack(program, self)
+
+
+class DeferredStack(ProgramStack):
+    """The stack of the reference engine, then that of the other one."""
+
+    def __init__(self, program: Program, engines: DeferredEngine) -> None:
+        super().__init__(program)
+        self.engine = engines.name
+        self._engines = engines
+        self._stack: CompiledStack = engines.reference.compile(program)
+        self._left = PATIENCE
+
+    def refresh(self) -> None:
+        self._stack.refresh()
+
+    def evaluate(self, x: FloatArray, part: str) -> Forward:
+        return self._current().evaluate(x, part)
+
+    def hessian(self, x: FloatArray, weights: FloatArray) -> Any:
+        return self._current().hessian(x, weights)
+
+    @property
+    def sparse_hessian(self) -> bool:
+        return self._stack.sparse_hessian
+
+    def _current(self) -> CompiledStack:
+        """The stack for one more evaluation."""
+        if self._left > 0:
+            self._left -= 1
+            if self._left == 0:
+                self._stack = self._engines.inner.compile(self.program)
+        return self._stack
