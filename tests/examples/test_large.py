@@ -1,8 +1,9 @@
-"""Circuits of examples/large: the generator's data, the model, and its optimum beside another solver's."""
+"""Circuits of examples/large: the generator's data, the model, and its optimum beside IPOPT's."""
 
 from __future__ import annotations
 
 import json
+import runpy
 import subprocess
 import sys
 from pathlib import Path
@@ -11,27 +12,27 @@ import numpy as np
 import pytest
 
 import hcmodel as hc
-from tests.benchmarks.general import HAS_CASADI, _generator, gates
 
 FOLDER = Path(__file__).parents[2] / "examples" / "large"
+circuit = runpy.run_path(str(FOLDER / "generate.py"))["circuit"]
 
 
 @pytest.mark.parametrize("long", [False, True])
 def test_circuits_have_wires_forward_and_lists_of_them(long: bool) -> None:
-    data = _generator().circuit(200, long=long)
+    data = circuit(200, long=long)
     source, sink = np.array(data["source"]), np.array(data["sink"])
     assert (source < sink).all()
     assert data["E"] == source.size > 300
     for gate in (1, 50, 200):
         listed = sink[data["first"][gate - 1] - 1 : data["last"][gate - 1]]
         assert set(listed) == set(sink[source == gate])
-    again = _generator().circuit(200, long=long)
+    again = circuit(200, long=long)
     assert again == data
-    assert _generator().circuit(200, seed=2, long=long) != data
+    assert circuit(200, seed=2, long=long) != data
 
 
 def test_a_circuit_is_certified_and_every_delay_is_kept() -> None:
-    data = _generator().circuit(60)
+    data = circuit(60)
     problem = hc.load(FOLDER / "gate_sizing.hc", data=data)
     problem.solve()
     assert problem.status == "optimal"
@@ -45,10 +46,11 @@ def test_a_circuit_is_certified_and_every_delay_is_kept() -> None:
     assert problem.value < 64 * 60
 
 
-@pytest.mark.skipif(not HAS_CASADI, reason="the extra fast is not installed")
 def test_ipopt_finds_the_same_area() -> None:
-    work = gates(60)
-    assert work.mine().solve() == pytest.approx(work.peers["CasADi + IPOPT"](), rel=1e-5)
+    pytest.importorskip("casadi")
+    problem = hc.load(FOLDER / "gate_sizing.hc", data=circuit(60))
+    found = problem.solve("ipopt", options={"coordinates": "own"})
+    assert problem.solve() == pytest.approx(found, rel=1e-5)
 
 
 def test_the_generator_writes_data_that_the_command_reads(tmp_path) -> None:
