@@ -270,7 +270,7 @@ class GradientSampling:
             if hull is None:
                 return replace(state, stop=Termination.STALLED)
             shares, element = hull
-            if self._is_stationary(hull, near):
+            if self._is_stationary(task, hull, near):
                 return self._stationary(task, state, near, shares)
             length = rules.radius / float(np.max(np.abs(element)))
             trial = self._trial(task, here.y - length * element, state.weights)
@@ -353,10 +353,14 @@ class GradientSampling:
         weights = weights / max(float(np.sum(weights)), TINY)
         return weights, np.asarray(weights @ slopes)
 
-    def _is_stationary(self, hull: tuple[FloatArray, FloatArray], near: list[Trial]) -> bool:
-        size = max(float(np.max(np.abs(trial.slope))) for trial in near)
+    def _is_stationary(
+        self, task: Task, hull: tuple[FloatArray, FloatArray], near: list[Trial]
+    ) -> bool:
+        """In the units of the point, which may be far from those of the start."""
+        ratio = task.domain.metric(near[0].evaluation.point) / self._unit
+        size = max(float(np.max(np.abs(ratio * trial.slope))) for trial in near)
         least = self.options.rules.stationary * size
-        return float(np.max(np.abs(hull[1]))) <= max(least, TINY)
+        return float(np.max(np.abs(ratio * hull[1]))) <= max(least, TINY)
 
     def _stationary(
         self, task: Task, state: SamplingState, near: list[Trial], shares: FloatArray
