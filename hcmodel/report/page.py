@@ -54,6 +54,8 @@ class Page:
     constraint_names: Sequence[str]
     solution: Solution
     analysis: Analysis
+    hidden_model: Model | None = None
+    """The model in hidden coordinates, where these are new variables."""
     landscape: Landscape | None = None
     elasticities: tuple[Elasticity, ...] = ()
     parameters: tuple[tuple[str, float, float, float], ...] = ()
@@ -170,9 +172,10 @@ def _analysis(page: Page) -> str:
         parts += f'<h3>What keeps it from a proof</h3><pre class="wrap">{why}</pre>'
     parts += _list("Coordinates that were tried", analysis.near_misses)
     if analysis.model is not None:
-        parts += (
-            f"<h3>The model in hidden coordinates</h3><pre>{_highlighted(analysis.model)}</pre>"
-        )
+        parts += "<h3>The model in hidden coordinates</h3>"
+        if page.hidden_model is not None:
+            parts += f'<div class="formula">{model_mathml(page.hidden_model)}</div>'
+        parts += f"<pre>{_highlighted(analysis.model)}</pre>"
     elif analysis.coordinates and analysis.verdict == "proven":
         changed = [text for name, text in analysis.coordinates.items() if text != name]
         if changed:

@@ -13,6 +13,7 @@ from hcmodel.solving.naming import Naming
 
 if TYPE_CHECKING:
     from hcmodel.analysis.landscape import Landscape
+    from hcmodel.expressions.model import Model
     from hcmodel.problem import Problem
 
 # Unknowns of a model that can be drawn as a landscape, and grid points along an axis: fewer than for a
@@ -27,6 +28,7 @@ def report(problem: Problem, path: str | Path | None, title: str | None) -> str:
         problem.solve()
     solution = problem.solution
     assert solution is not None
+    analysis = problem.analysis or problem.analyze(samples=None)
     naming = Naming.of(problem.model)
     source = problem.source
     page = Page(
@@ -35,7 +37,8 @@ def report(problem: Problem, path: str | Path | None, title: str | None) -> str:
         source=None if source is None else str(source.text),
         constraint_names=naming.constraints,
         solution=solution,
-        analysis=problem.analysis or problem.analyze(samples=None),
+        analysis=analysis,
+        hidden_model=_hidden_model(problem),
         landscape=_landscape(problem),
         elasticities=elasticities(problem.model, naming.constraints, solution, naming.first),
         parameters=_parameters(problem),
@@ -52,6 +55,14 @@ def _name(source: Any) -> str | None:
     """The name of the model's file."""
     filename = getattr(source, "filename", None)
     return None if not filename else Path(filename).name
+
+
+def _hidden_model(problem: Problem) -> Model | None:
+    """The model that a map of the catalogue made."""
+    if problem.analysis is None or problem.analysis.model is None:
+        return None
+    substitution = problem.forms().discovery.substitution
+    return None if substitution is None else substitution.after
 
 
 def _landscape(problem: Problem) -> Landscape | None:

@@ -92,9 +92,12 @@ def test_a_model_that_is_not_proven_says_what_is_in_the_way(no_matplotlib):
 
 
 def test_regulators_and_decision_processes_have_a_report(no_matplotlib):
-    for name in ("lqr", "cmdp"):
+    for name, variable in (("lqr", "Y"), ("cmdp", "occupancy")):
         problem = hc.load(EXAMPLES / f"{name}.hc", EXAMPLES / f"{name}.json")
-        parts = Parts(problem.report())
+        page = problem.report()
+        parts = Parts(page)
+        assert page.count("<math") >= 2  # as written, and in hidden coordinates
+        assert f"<mi>{variable}</mi>" in page
         assert "proven" in parts.text["analysis"]
         assert "hidden coordinates" in parts.text["analysis"]
         assert "[1, 1]" in parts.text["parameters"]
