@@ -107,6 +107,7 @@ class Problem:
         self._busy = False
         self._analysed: tuple[Any, ...] = ()
         self._asked: SolveRequest | None = None
+        self._solved_for: tuple[int, ...] = ()
 
     if not TYPE_CHECKING:  # which would take every name for an attribute
 
@@ -266,6 +267,7 @@ class Problem:
         )
         with self._alone():
             self._asked = request
+            self._solved_for = self._versions()
             request = request.started()
             clock, compiled = time.perf_counter(), self.compilations
             called = function_calls(self.model)
@@ -359,6 +361,10 @@ class Problem:
         from hcmodel.analysis.constants import estimate_constants
 
         return estimate_constants(self.forms(request.engine))[0]
+
+    def _versions(self) -> tuple[int, ...]:
+        """How often each parameter got a value."""
+        return tuple(parameter.version for parameter in self.model.parameters)
 
     def _parameter_values(self) -> tuple[Any, ...]:
         return tuple(
@@ -579,6 +585,11 @@ class Problem:
 
         chosen = chosen_parameters(self.model, parameters)
         solution = checked_solution(self.solution)
+        if self._solved_for != self._versions():
+            raise ModelError(
+                "a parameter got a new value after the last solve: call problem.solve() again, since "
+                "derivatives belong to its solution"
+            )
         forms = self.forms()
         forms.refresh()
         return Sensitivity(forms, self.model, solution, chosen)

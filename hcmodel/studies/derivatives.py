@@ -430,9 +430,8 @@ def chosen_parameters(model: Model, wanted: Sequence[Any]) -> list[Parameter]:
     known = {parameter.name: parameter for parameter in model.parameters}
     found = []
     for each in wanted:
-        if isinstance(each, Parameter) and any(each is own for own in model.parameters):
-            found.append(each)
-            continue
+        if isinstance(each, Parameter) and not any(each is own for own in model.parameters):
+            raise ModelError(_not_part(each, known, "parameter"))
         found.append(known[_name(each, known, "parameter")])
     for parameter in found:
         if parameter.value is None:
@@ -448,7 +447,14 @@ def chosen_weights(model: Model, weights: Any) -> dict[str, FloatArray]:
     found = {}
     for key, weight in weights.items():
         name = _name(key, known, "variable")
-        array, shape = np.asarray(weight, dtype=float), known[name].shape
+        if isinstance(key, Variable) and key is not known[name]:
+            raise ModelError(_not_part(key, known, "variable"))
+        try:
+            array, shape = np.asarray(weight, dtype=float), known[name].shape
+        except (TypeError, ValueError):
+            raise ModelError(
+                f"the weight of variable '{name}' is a number or an array of numbers, not {weight!r}"
+            ) from None
         try:
             found[name] = np.broadcast_to(array, shape).copy()
         except ValueError:
@@ -460,13 +466,17 @@ def chosen_weights(model: Model, weights: Any) -> dict[str, FloatArray]:
 
 def _name(key: Any, known: Mapping[str, Any], what: str) -> str:
     name = key if isinstance(key, str) else getattr(key, "name", None)
-    if name in known:
-        return str(name)
+    if isinstance(name, str) and name in known:
+        return name
+    raise ModelError(_not_part(key, known, what))
+
+
+def _not_part(key: Any, known: Mapping[str, Any], what: str) -> str:
     listed = ", ".join(known) or "none"
     hint = ""
-    if what == "parameter":
+    if what == "parameter" and isinstance(key, (str, Parameter)):
         hint = (
-            "; a number, and a parameter that sets a shape, a range or a bound of a variable, is fixed "
-            "when the model is made: write it as a parameter of a row"
+            "; numbers, and parameters that set a shape, a range or a bound, are fixed when "
+            "the model is made: write a bound as a row to differentiate by it"
         )
-    raise ModelError(f"{key!r} is not a {what} of this problem, which has: {listed}{hint}")
+    return f"{key!r} is not a {what} of this problem, which has: {listed}{hint}"

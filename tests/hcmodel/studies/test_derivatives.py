@@ -103,6 +103,15 @@ def test_mistakes_are_answered_in_words() -> None:
         problem.adjoint({"x": [1, 2, 3]})
     with pytest.raises(hc.ModelError, match="dict"):
         problem.adjoint([1, 2])
+    with pytest.raises(hc.ModelError, match="array of numbers"):
+        problem.adjoint({"x": "one"})
+    with pytest.raises(hc.ModelError, match="not a variable"):
+        problem.adjoint({hc.Variable(2, name="x"): 1})
+    with pytest.raises(hc.ModelError, match="not a parameter"):
+        problem.derivative(hc.Parameter(name="cap", value=1.0))
+    problem.parameters["cap"].value = 2.0
+    with pytest.raises(hc.ModelError, match="new value after the last solve"):
+        problem.derivative("cap")
     x = hc.Variable(name="x", bounds=(0, 1))
     infeasible = hc.Problem(hc.Minimize(x), [x >= hc.Parameter(name="p", value=2.0)])
     infeasible.solve()
