@@ -9,7 +9,7 @@ import hcmodel as hc
 from tests.problems.parametric import directional, parametric, tank
 
 # The whole list runs in tests/benchmarks/derivatives.py.
-SMALL = ("tank", "exponents", "largest_eigenvalue", "group_norm")
+SMALL = ("exponents", "largest_eigenvalue", "group_norm")
 EXAMPLES = ("cmdp", "lqr_discrete", "pricing")
 
 
