@@ -74,9 +74,8 @@ def sweep_text(table: SweepTable) -> str:
     if left_out > 0:
         text.insert(1 + MOST_ROWS // 2, f"… {left_out} rows more")
     counts = ", ".join(f"{count} {status}" for status, count in table.counts().items())
-    text.append(
-        f"{len(table.rows)} points: {counts}" + (", interrupted" if table.interrupted else "")
-    )
+    points = "1 point" if len(table.rows) == 1 else f"{len(table.rows)} points"
+    text.append(f"{points}: {counts}" + (", interrupted" if table.interrupted else ""))
     if table.curve is not None:
         text.append(str(table.curve))
     text += [f"row {row.number}: {row.error}" for row in table.rows if row.status == "error"][:3]
@@ -94,8 +93,12 @@ def sweep_html(table: SweepTable) -> str:
         for row in _shown_rows(table)
     )
     more = len(table.rows) - len(_shown_rows(table))
-    foot = f"<p>{len(table.rows)} points" + (f", {more} of them not shown</p>" if more else "</p>")
+    foot = f"<p>{_points(table)}" + (f", {more} of them not shown</p>" if more else "</p>")
     return f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>{foot}"
+
+
+def _points(table: SweepTable) -> str:
+    return "1 point" if len(table.rows) == 1 else f"{len(table.rows)} points"
 
 
 def _shown_columns(table: SweepTable) -> list[str]:

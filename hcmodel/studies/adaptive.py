@@ -68,12 +68,15 @@ class Tilted:
         return self.problem.variables.names
 
     @staticmethod
-    def of(problem: Problem, name: str, ends: tuple[float, float]) -> Tilted:
-        """The first scale in which the model is proven convex, or an error in words."""
+    def of(problem: Problem, name: str, ends: tuple[float, float], positive: bool) -> Tilted:
+        """The first scale in which the model is proven convex, or an error in words.
+
+        `positive` says that the value is at both ends, so that it has a logarithm.
+        """
         sign = problem.model.sign
         pairs = [(True, True), (False, False), (True, False), (False, True)]
         for log_value, log_parameter in pairs:
-            if log_parameter and ends[0] <= 0:
+            if (log_parameter and ends[0] <= 0) or (log_value and not positive):
                 continue
             found = _tilted(problem, name, ends, Scale(sign, log_value, log_parameter))
             if found is not None:
@@ -89,7 +92,9 @@ def _tilted(problem: Problem, name: str, ends: tuple[float, float], scale: Scale
     model = problem.model
     variable = Variable(name=f"{name}'", bounds=ends, pos=ends[0] > 0)
     parameter = next(each for each in model.parameters if each.name == name)
-    slope = Parameter(name="slope of the curve", value=0.0)
+    # Of this sign the tilt is convex in the wanted coordinate of the parameter only.
+    sign = -1.0 if scale.log_parameter else 1.0
+    slope = Parameter(name="slope of the curve", value=sign)
     new: dict[int, Expression] = {id(parameter): variable}
     for node in topological_order(model.roots):
         if isinstance(node, Apply) and any(id(argument) in new for argument in node.args):
@@ -306,24 +311,17 @@ def refine(
 ) -> Refined:
     """Solve where it is needed for curves within ± `accuracy`, of log V or relative to the size of V."""
     name, ends = _range(grid)
-    tilted = Tilted.of(problem, name, ends)
+    first = _ends(problem, name, ends, options)
+    tilted = Tilted.of(problem, name, ends, all((row.value or 0.0) > 0 for row in first))
     search = Search(tilted, name, options, progress)
-    points = [Point(number, {name: np.array(end)}) for number, end in enumerate(ends)]
+    for row in first:
+        search.take_end(row)
+    (q0, w0), (q1, w1) = search.points
+    if not tilted.scale.log_value:
+        accuracy *= max(abs(w0), abs(w1))
+    search.width = 2.0 * accuracy
     interrupted = False
     try:
-        for row in solve_points(problem, points, True, options):
-            if row is None:
-                raise KeyboardInterrupt
-            if not row.is_solved:
-                raise SolverError(
-                    f"an adaptive sweep needs a solution at both ends; at {name} = "
-                    f"{float(row.parameters[name]):g} the status is {row.status} {row.error}".rstrip()
-                )
-            search.take_end(row)
-        (q0, w0), (q1, w1) = search.points
-        if not tilted.scale.log_value:
-            accuracy *= max(abs(w0), abs(w1))
-        search.width = 2.0 * accuracy
         middle = search.touch((w1 - w0) / (q1 - q0))
         if middle is not None:
             curvature = Curvature.around(middle, (q0, w0), (q1, w1))
@@ -334,9 +332,25 @@ def refine(
         interrupted = True
     rows = sorted(search.rows, key=lambda row: float(row.parameters[name]))
     numbered = tuple(replace(row, number=number) for number, row in enumerate(rows))
-    if len(search.points) < len(ends):
-        raise KeyboardInterrupt
     return Refined(numbered, search.curve(accuracy), interrupted)
+
+
+def _ends(
+    problem: Problem, name: str, ends: tuple[float, float], options: Mapping[str, Any]
+) -> list[SweepRow]:
+    """Both ends of the range, solved; without them there is no curve."""
+    points = [Point(number, {name: np.array(end)}) for number, end in enumerate(ends)]
+    rows = []
+    for row in solve_points(problem, points, True, options):
+        if row is None:
+            raise KeyboardInterrupt
+        if not row.is_solved:
+            raise SolverError(
+                f"an adaptive sweep needs a solution at both ends; at {name} = "
+                f"{float(row.parameters[name]):g} the status is {row.status} {row.error}".rstrip()
+            )
+        rows.append(row)
+    return rows
 
 
 def _range(grid: Grid) -> tuple[str, tuple[float, float]]:

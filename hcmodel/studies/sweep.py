@@ -20,7 +20,7 @@ from hcmodel.errors import DataError, ModelError
 from hcmodel.expressions.model import Model
 from hcmodel.expressions.variable_sets import make_domain
 from hcmodel.report.sweeps import SweepProgress
-from hcmodel.solving.naming import Naming, named_point
+from hcmodel.solving.naming import Naming, axes_of, named_point
 from hcmodel.solving.request import SolveRequest, check_number
 from hcmodel.studies.executors import dispatch
 from hcmodel.studies.grid import Grid, Point
@@ -144,6 +144,7 @@ def layout_of(model: Model, grid: Grid) -> Layout:
         {variable.name: variable.shape for variable in model.variables},
         duals,
         naming.first,
+        axes_of(model),
     )
 
 

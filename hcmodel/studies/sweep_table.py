@@ -5,7 +5,7 @@ from __future__ import annotations
 import csv
 import io
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, overload
@@ -106,6 +106,8 @@ class Layout:
     variables: Mapping[str, tuple[int, ...]]
     duals: Mapping[str, tuple[int, ...]]
     first: int
+    index: Mapping[str, tuple[tuple[Any, ...], ...]] = field(default_factory=dict)
+    """For names of the language, the index or label of each place on each axis."""
 
     def parts(self) -> Iterator[tuple[str, str, Mapping[str, tuple[int, ...]]]]:
         """The attribute of a row, the prefix of its columns, and the shapes of its arrays."""
@@ -127,7 +129,8 @@ class Layout:
                     own in ("parameters", "variables") and name not in fixed and names[name] == 1
                 )
                 stem = name if clear else prefix + name
-                found[name] = [_entry(stem, place, self.first) for place in np.ndindex(shape)]
+                axes = self.index.get(name) or [range(self.first, self.first + n) for n in shape]
+                found[name] = [_entry(stem, place, axes) for place in np.ndindex(shape)]
         return found
 
     def columns(self) -> list[str]:
@@ -195,8 +198,9 @@ class Layout:
         )
 
 
-def _entry(name: str, place: tuple[int, ...], first: int) -> str:
-    return f"{name}[{','.join(str(first + i) for i in place)}]" if place else name
+def _entry(name: str, place: tuple[int, ...], axes: Sequence[Sequence[Any]]) -> str:
+    keys = ",".join(str(axis[i]) for axis, i in zip(axes, place, strict=True))
+    return f"{name}[{keys}]" if place else name
 
 
 @dataclass(frozen=True)

@@ -32,6 +32,19 @@ def test_the_curve_of_a_geometric_program_needs_at_most_26_solves() -> None:
     assert "log V is convex in log(l)" in str(table)
 
 
+def test_a_straight_line_in_logarithms_needs_three_solves() -> None:
+    problem = hc.parse(
+        'set gas = {"N2", "O2"}\nparam cap > 0 = 1\nvar n[gas] in [0.01, 100]\n'
+        "minimize 1/n[1] + 2/n[2]\nsubject to total: sum(n) <= cap"
+    )
+    table = problem.sweep({"cap": (1, 2)}, adaptive=True, progress=False)
+    assert table.curve.relative
+    assert len(table) == 3
+    # V = (1 + √2)²/cap
+    assert table.curve.upper(1.5) == pytest.approx((1 + np.sqrt(2)) ** 2 / 1.5, rel=1e-6)
+    assert "n[N2]" in table.layout.columns()
+
+
 @pytest.mark.parametrize("sense", ["minimize", "maximize"])
 def test_a_value_that_may_be_negative_has_a_curve_as_it_is(sense: str) -> None:
     x = hc.Variable(2, name="x", bounds=(-5, 5))
