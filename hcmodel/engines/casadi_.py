@@ -30,6 +30,7 @@ from hcmodel.errors import ModelError
 from hcmodel.expressions.leaves import Parameter, Variable
 from hcmodel.expressions.shapes import Shape
 from hcmodel.expressions.sparse_data import equal, is_sparse
+from hcmodel.solvers.memory import check_dense
 
 FloatArray: TypeAlias = NDArray[np.float64]
 
@@ -191,6 +192,8 @@ class CasadiStack(ProgramStack):
                 if self.program.root_sizes[i]
             ]
             found = ca.hessian(sum(share, traced.nothing), x)[0]
+            if found.nnz() == self.dimension**2:
+                check_dense("the Hessian", self.dimension, self.dimension)
             if part != "whole":
                 found = ca.project(
                     found, self._function("hessian", "whole").function.sparsity_out(0)
@@ -332,8 +335,12 @@ class _Function:
         with self._lock:
             for array, value in zip(self._arguments, arguments, strict=False):
                 array[:] = value
-            self._run()
-            if self._failed():  # a singular matrix
+            try:
+                self._run()
+                failed = self._failed()
+            except RuntimeError:  # so do some of its factorisations end
+                failed = True
+            if failed:  # a singular matrix
                 return [np.full(array.size, np.nan) for array in self._results]
             return [array.copy() for array in self._results]
 

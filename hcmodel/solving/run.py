@@ -226,7 +226,11 @@ def _run_stage(
     termination = result.termination
     if termination is Termination.CALL_LIMIT and own:
         termination = Termination.STALLED  # the limit was not the user's
-    if termination is Termination.TIME_LIMIT and not request.is_spent(history.calls):
+    if (
+        termination is Termination.TIME_LIMIT
+        and request.method == "auto"
+        and not request.is_spent(history.calls)
+    ):
         termination = Termination.STALLED  # too little time for this method; others may have enough
     if termination is Termination.ITERATION_LIMIT and request.options is None:
         termination = Termination.STALLED  # a safeguard of the loop

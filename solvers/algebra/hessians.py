@@ -121,7 +121,8 @@ def with_diagonal(
 def as_dense(hessian: Any) -> FloatArray:
     """An array, whatever the structure was."""
     if not isinstance(hessian, np.ndarray):
-        check_dense("the Hessian", *hessian.shape)
+        rows = hessian.size if isinstance(hessian, SparseHessian) else hessian.shape[0]
+        check_dense("the Hessian", rows, rows)
         return np.asarray(hessian.toarray())
     return hessian
 

@@ -175,7 +175,8 @@ def test_decentralised_regulation_has_two_minima_and_is_therefore_not_hidden_con
         K = np.zeros((2, 3))
         K[0, 0], K[1, 1] = gains
         P = scipy.linalg.solve_continuous_lyapunov(data["A"] + data["B"] @ K, -np.eye(3))
-        solution = solved(problem, "sbl-adals", start={"P": P, "K": K})
+        # with another engine's rounding the run from the second start leaves the valley
+        solution = solved(problem, "sbl-adals", start={"P": P, "K": K}, engine="autograd")
         assert solution.status in ("locally_optimal", "optimal")
         values.append(solution.value)
     assert values == pytest.approx([6.50299, 20.56254], rel=1e-4)  # by Nelder–Mead on J(K)

@@ -389,10 +389,10 @@ def test_a_limit_on_calls_is_kept_and_keeps_the_best_point(
 
 def test_a_limit_on_time_keeps_the_best_point(clock: Any) -> None:
     problem, _ = geometric_program("cvx_cantilever")
+    solved(problem, method="hidden-newton")  # proof and compilation look at the clock as well
     clock.tick = 1e-3
-    solution = solved(
-        problem, method="hidden-newton", time_limit=6e-3
-    )  # a few looks at the clock, hence a few steps
+    # a few looks at the clock, hence a few steps
+    solution = solved(problem, method="hidden-newton", time_limit=6e-3)
     assert solution.status == "user_limit"
     assert solution.value is not None
 
