@@ -27,7 +27,8 @@ def _checked(value: Any, callable: Callable[..., Any], shape: Shape) -> Any:
     _check_real(value, f"the function '{name}'")
     if found != shape:
         raise ModelError(
-            f"the function '{name}' returned shape {found}, but was declared with shape={shape}"
+            f"the function '{name}' returned shape {found}, but was declared with shape={shape}; write "
+            f"hc.function(…, shape={found}), or return a value of shape {shape}"
         )
     return value
 
@@ -166,6 +167,7 @@ def function(
         name = getattr(callable, "__name__", "the callable")
         raise ModelError(
             f"{name} in hc.function uses something that autograd cannot differentiate ({error}); write "
-            "it with autograd.numpy, without float() or math, or give its gradient as grad="
+            "it with autograd.numpy, without float() or math, or give its gradient as grad=, or take "
+            'differences by grad="2-point"'
         ) from error
     return _checked(value, callable, shape)

@@ -113,8 +113,18 @@ class Program:
     def __call__(self, *arrays: Any) -> Any:
         if self.store is None or any(is_traced(array) for array in arrays):
             self._count()
-            return self.callable(*arrays)
+            return self._called(arrays)
         return self.all_of([arrays])[0]
+
+    def _called(self, arrays: Sequence[Any]) -> Any:
+        """The program's answer; it gets arrays of its own, which it may change."""
+        own = [each if is_traced(each) else np.array(each) for each in arrays]
+        return self._given(self.callable(*own))
+
+    def _given(self, value: Any) -> Any:
+        if value is None:
+            raise ModelError(f"'{self.__name__}' returned None; does it have a return statement?")
+        return value
 
     def all_of(self, points: Sequence[Sequence[Any]], executor: Any = None) -> list[Any]:
         """The values at several points; those that are not in the cache may go to an executor."""
@@ -125,7 +135,7 @@ class Program:
             futures = [executor.submit(self.callable, *points[place]) for place in missing]
         for number, place in enumerate(missing):
             self._count()
-            value = self._result(futures[number]) if futures else self.callable(*points[place])
+            value = self._result(futures[number]) if futures else self._called(points[place])
             self._keep(points[place], value)
             found[place] = value
         return found
@@ -151,7 +161,7 @@ class Program:
 
     def _result(self, future: Any) -> Any:
         try:
-            return future.result()
+            return self._given(future.result())
         except (pickle.PicklingError, AttributeError, TypeError) as error:
             if "pickle" not in str(error):
                 raise

@@ -155,3 +155,25 @@ def test_wrong_arguments_are_explained(more: dict, message: str) -> None:
     x = hc.Variable(2, name="x")
     with pytest.raises(hc.ModelError, match=message):
         hc.function(Program(), x, **more)
+
+
+def test_a_function_without_a_return_statement_is_named() -> None:
+    x = hc.Variable(2, name="x", bounds=(0.1, 10))
+
+    def forgetful(x):
+        np.sum(x)
+
+    with pytest.raises(hc.ModelError, match="'forgetful' returned None"):
+        hc.Problem(hc.Minimize(hc.function(forgetful, x, grad="2-point"))).solve()
+
+
+def test_a_function_may_change_its_arguments() -> None:
+    x = hc.Variable(2, name="x", bounds=(0.1, 10), start=[3.0, 0.5])
+
+    def careless(x):
+        x -= 1
+        return np.sum(x**2)
+
+    problem = hc.Problem(hc.Minimize(hc.function(careless, x, grad="2-point")))
+    problem.solve()
+    assert np.allclose(x.value, 1.0, atol=1e-5)
