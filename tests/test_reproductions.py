@@ -7,6 +7,8 @@ Each of them failed before it was fixed. Others stand beside the code that they 
 
 from __future__ import annotations
 
+import errno
+import os
 import threading
 from collections.abc import Callable
 from pathlib import Path
@@ -16,6 +18,7 @@ import numpy as np
 import pytest
 
 import hcmodel as hc
+from hcmodel.cli import main
 
 EXAMPLES = Path(__file__).parents[1] / "examples"
 
@@ -235,3 +238,28 @@ def test_one_problem_in_two_threads_is_refused_in_words() -> None:
     assert "is being solved" in str(errors[0])
     again()  # afterwards it can be solved again
     assert len(errors) == 1
+
+
+# ---- files
+
+
+@pytest.mark.parametrize("operation", ["open", "chmod", "replace"])
+def test_a_full_disk_names_the_file_and_leaves_the_old_one(
+    operation: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    model, output = tmp_path / "m.hc", tmp_path / "out.json"
+    model.write_text("var x in [0.4, 3]\nminimize x + 1/x\n")
+    output.write_text("{}")
+
+    def full(*_: Any, **__: Any) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(os, operation, full)
+        assert main(["solve", str(model), "--output", str(output)]) == 1
+    assert capsys.readouterr().err == f"{output}: No space left on device\n"
+    assert output.read_text() == "{}"
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["m.hc", "out.json"]

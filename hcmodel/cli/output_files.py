@@ -52,7 +52,10 @@ def _is_same(one: Path, other: Path) -> bool:
 def replaced(path: str) -> Iterator[str]:
     """A temporary file that takes the place of `path` when the block ends, and only then."""
     target = Path(path)
-    handle, name = tempfile.mkstemp(suffix=target.suffix, prefix=".", dir=target.parent or ".")
+    try:
+        handle, name = tempfile.mkstemp(suffix=target.suffix, prefix=".", dir=target.parent or ".")
+    except OSError as error:  # a full disk, or a folder that may not be written
+        raise HCError(f"{path}: {error.strerror or error}") from None
     os.close(handle)
     try:
         os.chmod(name, target.stat().st_mode if target.exists() else 0o666 & ~_umask())

@@ -374,7 +374,7 @@ def in_file(at: At, chance: random.Random) -> str | None:
         model, output = Path(folder, "m.hc"), Path(folder, "out.json")
         model.write_text("var x in [0.4, 3]\nminimize x + 1/x\n")
         output.write_text("{}")
-        at.call, errors = 1 + at.call % 4, io.StringIO()
+        at.call, errors = 1 + at.call % 3, io.StringIO()
         fault = KeyboardInterrupt if at.fault is KeyboardInterrupt else OSError
         at.fault = fault
         silent = contextlib.redirect_stdout(io.StringIO())
@@ -393,8 +393,8 @@ def in_file(at: At, chance: random.Random) -> str | None:
 
 @contextlib.contextmanager
 def failing_files(at: At) -> Iterator[None]:
-    """Make `open` for writing, `fsync` and `replace` of files fail at the given call."""
-    real = {name: getattr(os, name) for name in ("replace", "fsync", "fdopen")}
+    """Make opening a temporary file, its mode and its renaming fail at the given call."""
+    real = {name: getattr(os, name) for name in ("open", "chmod", "replace")}
 
     def watched(name: str) -> Callable[..., Any]:
         def run(*arguments: Any, **keywords: Any) -> Any:
