@@ -209,3 +209,20 @@ def test_a_residual_that_is_enough_needs_no_fit_and_others_do() -> None:
     fitted, value = kkt.best_multipliers(evaluation, box, [near], 1e-6, enough=1e-3)
     assert fitted == pytest.approx([1.0], abs=1e-6)
     assert value <= 1e-3
+
+
+@pytest.mark.parametrize(("magnitude", "expected"), [(100.0, 1.0), (1.0, 0.0)])
+def test_a_row_is_active_within_the_tolerance_of_its_sides(
+    magnitude: float, expected: float
+) -> None:
+    # x with −x − 5e-5 <= 0 at 0: slack by 5e-5, within 1e-6 of sides of 100 and not of sides of 1
+    oracle = function_oracle(
+        1,
+        lambda x: (float(x[0]), np.ones(1)),
+        inequalities=lambda x: (-x - 5e-5, -np.ones((1, 1))),
+        sizes=(1, 0),
+    )
+    evaluation = oracle.at(np.zeros(1))
+    evaluation.magnitudes = np.array([magnitude])
+    fitted = kkt.least_squares_multipliers(evaluation, Box.of(1), 1e-6)
+    assert fitted == pytest.approx([expected])

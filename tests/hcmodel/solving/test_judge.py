@@ -146,3 +146,12 @@ def test_the_tolerance_decides_what_is_feasible() -> None:
     nearly = evaluation((2.0, 0.5 + 1e-4))
     assert not evidence(evaluation=nearly).feasible
     assert evidence(evaluation=nearly, tolerance=1e-3).feasible
+
+
+@pytest.mark.parametrize(
+    ("gap", "status"), [(0.005, Status.LOCALLY_OPTIMAL), (0.015, Status.OPTIMAL_INACCURATE)]
+)
+def test_below_a_value_of_one_a_gap_counts_as_it_is(gap: float, status: Status) -> None:
+    small = evaluation()
+    small.objective = 0.5  # a hundredth of max(1, 0.5) may be left
+    assert judge(evidence(evaluation=small, bound=bound(0.5 - gap), proven=True)) is status
