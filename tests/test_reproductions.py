@@ -160,6 +160,18 @@ def test_numbers_that_overflow_in_a_fit_leave_no_foreign_message() -> None:
     assert problem.value <= 1e-9
 
 
+def test_a_variable_that_leaves_the_model_with_a_map_has_a_value() -> None:
+    # n + sin(q) is one coordinate, after which q is nowhere in the model: the adversary found a KeyError
+    v = hc.Variable(2, name="v", bounds=(0.3, 2))
+    q, n = hc.Variable(name="q", bounds=(1.5, 4)), hc.Variable(name="n", bounds=(-3, -0.5))
+    problem = hc.Problem(hc.Minimize(hc.prod(v)), [hc.sin(q) + n >= -2.5])
+    problem.solve()
+    assert problem.status == "optimal"
+    assert problem.value == pytest.approx(0.09)  # 0.3 · 0.3
+    assert 1.5 <= float(q.value) <= 4
+    assert np.sin(q.value) + n.value >= -2.5 - 1e-6
+
+
 # ---- sharing, threads, nesting
 
 

@@ -168,7 +168,9 @@ class Substitution(ModelReduction):
     def _whole(self, u: FloatArray, fill: float | None = None) -> Points:
         """The new variables at u; those that the model does not need are anywhere in their sets."""
         point = self._arrays(self.after, u)
-        for variable in (each for step in self.steps for each in step.new):
+        gone = {each for step in self.steps for each in step.gone}
+        dropped = [each for each in self.before.variables if each not in gone]  # as q in n + sin(q)
+        for variable in (*(each for step in self.steps for each in step.new), *dropped):
             if variable not in point:
                 value = _defined(variable, {}) if fill is None else np.full(variable.shape, fill)
                 point[variable] = value
