@@ -271,6 +271,10 @@ class Sensitivity:
         columns = jacobian[rows, :n].T * conditions.units[:, None]
         sizes = np.linalg.svd(columns, compute_uv=False) if rows.size else np.zeros(0)
         independent = rows.size <= n and bool((sizes > DEPENDENT * sizes.max(initial=0.0)).all())
+        # of several solutions each has its own ∂L/∂p, unless p moves no function along them
+        found = conditions.solved(self._matrix, -self._right)
+        unknown = np.zeros(middle.size, dtype=bool) if found.unique else found.residuals > SAME
+        middle = np.where(unknown, np.nan, middle)
         if independent or conditions.blocks:
             return self._signed(middle, middle)
         lower = np.where(conditions.equalities()[rows], -np.inf, 0.0)
@@ -286,7 +290,7 @@ class Sensitivity:
                 )
                 # multipliers without bound: the model cannot be perturbed in this direction
                 value = sign * found.fun if found.status == 0 else np.nan
-                target[entry] = gradient[n + entry] + value
+                target[entry] = np.nan if unknown[entry] else gradient[n + entry] + value
         return self._signed(low, high)
 
     def _signed(self, low: FloatArray, high: FloatArray) -> tuple[FloatArray, FloatArray]:

@@ -237,11 +237,15 @@ class Conditions:
 
 @dataclass(frozen=True)
 class Solved:
-    """y, the relative residual of its equations, and whether the entries of x in y are unique."""
+    """y, the relative residual of each column, and whether the entries of x in y are unique."""
 
     y: FloatArray
-    residual: float
+    residuals: FloatArray
     unique: bool
+
+    @property
+    def residual(self) -> float:
+        return float(np.max(self.residuals, initial=0.0))
 
 
 def _solve(matrix: FloatArray, right: FloatArray, units: FloatArray) -> Solved:
@@ -257,11 +261,11 @@ def _solve(matrix: FloatArray, right: FloatArray, units: FloatArray) -> Solved:
     target = rows[:, None] * right
     inner = (left[:, :rank].T @ target) / sizes[:rank, None]
     y = vectors[:rank].T @ inner
-    miss = np.abs(scaled @ y - target).max(initial=0.0)
+    miss = np.abs(scaled @ y - target).max(axis=0, initial=0.0)
     null = vectors[rank:, :n]
     unique = not null.size or float(np.abs(null).max()) <= np.sqrt(DEPENDENT)
-    size = max(np.abs(target).max(initial=0.0), TINY)
-    return Solved(columns[:, None] * y, float(miss / size), bool(unique))
+    size = np.maximum(np.abs(target).max(axis=0, initial=0.0), TINY)
+    return Solved(columns[:, None] * y, miss / size, bool(unique))
 
 
 def _least_squares(matrix: FloatArray, right: FloatArray) -> FloatArray:

@@ -76,6 +76,16 @@ def test_the_value_has_a_derivative_where_the_solution_is_not_unique() -> None:
     assert np.isnan(found["x"]).all()
 
 
+def test_the_value_has_none_where_equally_good_solutions_differ_in_it() -> None:
+    # V(p) = min x₁ + x₂ + p·x₁ over x₁ + x₂ >= 3 falls for p < 0 and stays for p > 0
+    x, p = hc.Variable(2, name="x", bounds=(0, 5)), hc.Parameter(name="p", value=0.0)
+    problem = hc.Problem(hc.Minimize(hc.sum(x) + p * x[0]), [hc.sum(x) >= 3])
+    problem.solve()
+    found = problem.derivative(p)
+    assert np.isnan(found.value)
+    assert found.reason is not None
+
+
 def test_a_norm_at_its_tip_has_no_derivative_here() -> None:
     x, p = hc.Variable(2, name="x"), hc.Parameter((2,), name="p", value=[0.1, 0.2])
     problem = hc.Problem(hc.Minimize(hc.norm(x) + hc.sum_squares(x - p) / 2))
