@@ -37,7 +37,7 @@ FloatArray: TypeAlias = NDArray[np.float64]
 # Graphs of at most this many entries are expanded to scalars. On chains of products that is as fast up to
 # 800 entries and slower beyond, and compiling it takes twice as long from 800 on.
 MOST_SCALARS = 1_000
-# Graphs of at least this many steps are joined into steps on arrays: building one step takes 20 µs.
+# Graphs of at least this many steps are joined into steps on arrays. The number was not tuned.
 FEWEST_JOINED = 200
 
 

@@ -21,8 +21,8 @@ from hcmodel.expressions.shapes import Shape
 
 FloatArray: TypeAlias = NDArray[np.float64]
 
-# Evaluations before a stack is compiled. With casadi that takes 5 to 15 ms, and an evaluation by autograd
-# takes 0.3 to 2 ms (tests/benchmarks/general.py).
+# Evaluations before a stack is compiled. Compiling at once made small proven models 5 to 15 ms slower; an
+# evaluation by autograd takes 0.3 to 2 ms. The number itself was not tuned.
 PATIENCE = 8
 
 

@@ -46,7 +46,7 @@ class IpoptOptions:
     max_iterations: int = 3000
     """Iterations of IPOPT; the number is IPOPT's own default."""
     accuracy: float = 1e-3
-    """IPOPT's `tol` as a share of the tolerance: with 1e-2 four of 24 examples miss the gap."""
+    """IPOPT's `tol` as a share of the tolerance: with 1e-2 the gap of four examples stayed too large."""
     most_dense: int = 1000
     """Unknowns up to which a dense second derivative is passed: 8 MB at this number."""
 
