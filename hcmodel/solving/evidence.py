@@ -106,6 +106,8 @@ class Evidence:
     """The exception that ended the run."""
     proven: bool = False
     """Whether the coordinates behind the bound are proven."""
+    relaxed: bool = False
+    """Whether the bound is one of the model without some of its bounds, so that a gap shows nothing."""
     undefined: str | None = None
     """Why the model has no value at the point, although its formula gives one."""
 
@@ -207,6 +209,7 @@ def gather(
         better=better,
         violation=violation,
         proven=hidden is not None and hidden.proof is not None,
+        relaxed=hidden is not None and Claim.UNBOUNDED not in hidden.chain.keeps,
     )
 
 

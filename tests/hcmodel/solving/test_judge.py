@@ -64,9 +64,27 @@ def test_the_gap_allowed_is_relative_with_a_small_absolute_part() -> None:
         pytest.param(
             {"bound": bound(5.1)}, Status.OPTIMAL_INACCURATE, id="a value far below its own bound"
         ),
-        # more than a hundredth of the value 5 below the bound
+        # more than a hundredth of the value 5 apart from the bound, on either side
         pytest.param({"bound": bound(5.04)}, Status.LOCALLY_OPTIMAL, id="a little below"),
         pytest.param({"bound": bound(5.06)}, Status.OPTIMAL_INACCURATE, id="too far below"),
+        pytest.param(
+            {"bound": bound(4.96), "proven": True}, Status.LOCALLY_OPTIMAL, id="a little above"
+        ),
+        pytest.param(
+            {"bound": bound(4.94), "proven": True},
+            Status.OPTIMAL_INACCURATE,
+            id="a gap where stationary means optimal",
+        ),
+        pytest.param(
+            {"bound": bound(4.94), "proven": True, "relaxed": True},
+            Status.LOCALLY_OPTIMAL,
+            id="a gap that bounds leave which were left out",
+        ),
+        pytest.param(
+            {"bound": bound(4.94)},
+            Status.LOCALLY_OPTIMAL,
+            id="a gap that declared coordinates leave",
+        ),
         pytest.param(
             {"bound": bound(5 - 2 * ALLOWED), "domination": 0.0},
             Status.LOCALLY_OPTIMAL,
@@ -144,3 +162,4 @@ def test_under_a_value_of_one_the_distance_below_a_bound_counts_as_it_is(
     small = evaluation()
     small.objective = 0.5  # a hundredth of max(1, 0.5) may be used
     assert judge(evidence(evaluation=small, bound=bound(0.5 + below))) is status
+    assert judge(evidence(evaluation=small, bound=bound(0.5 - below), proven=True)) is status
