@@ -7,17 +7,20 @@ and compiles later, when evaluations have taken about as long as compiling does.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
-from hcmodel.atoms.atom import Atom
-from hcmodel.engines.engine import CompiledStack, Engine, Forward, ProgramStack
+from hcmodel.engines.engine import (
+    CompiledStack,
+    Engine,
+    Forward,
+    ProgramStack,
+    WrappedEngine,
+)
 from hcmodel.engines.graph_program import Program
-from hcmodel.expressions.shapes import Shape
 
 FloatArray: TypeAlias = NDArray[np.float64]
 
@@ -27,22 +30,10 @@ PATIENCE = 8
 
 
 @dataclass(frozen=True)
-class DeferredEngine:
+class DeferredEngine(WrappedEngine):
     """An engine whose stacks are first evaluated by another one."""
 
-    inner: Engine
     reference: Engine
-
-    @property
-    def name(self) -> str:
-        return self.inner.name
-
-    @property
-    def missing(self) -> str | None:
-        return self.inner.missing
-
-    def expresses(self, atom: Atom, shapes: Sequence[Shape], params: dict[str, Any]) -> bool:
-        return self.inner.expresses(atom, shapes, params)
 
     def compile(self, program: Program) -> DeferredStack:
         return DeferredStack(program, self)

@@ -7,6 +7,7 @@ atom and every example model, from the value to the second derivative.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any, Protocol, TypeAlias
 
 import numpy as np
@@ -21,7 +22,7 @@ from hcmodel.solvers.oracle import Forward, Matrix, Stack
 
 FloatArray: TypeAlias = NDArray[np.float64]
 
-__all__ = ["CompiledStack", "Engine", "Forward", "Matrix", "ProgramStack"]
+__all__ = ["CompiledStack", "Engine", "Forward", "Matrix", "ProgramStack", "WrappedEngine"]
 
 
 class CompiledStack(Stack, Protocol):
@@ -68,6 +69,24 @@ class Engine(Protocol):
         """Whether the engine can compile this atom for arguments of these shapes."""
 
     def compile(self, program: Program) -> CompiledStack: ...
+
+
+@dataclass(frozen=True)
+class WrappedEngine:
+    """An engine around another one, with its name and its limits; a base class."""
+
+    inner: Engine
+
+    @property
+    def name(self) -> str:
+        return self.inner.name
+
+    @property
+    def missing(self) -> str | None:
+        return self.inner.missing
+
+    def expresses(self, atom: Atom, shapes: Sequence[Shape], params: dict[str, Any]) -> bool:
+        return self.inner.expresses(atom, shapes, params)
 
 
 class ProgramStack:

@@ -15,15 +15,19 @@ import numpy as np
 import scipy
 from numpy.typing import NDArray
 
-from hcmodel.atoms.atom import Atom
-from hcmodel.engines.engine import CompiledStack, Engine, Forward, ProgramStack
+from hcmodel.engines.engine import (
+    CompiledStack,
+    Engine,
+    Forward,
+    ProgramStack,
+    WrappedEngine,
+)
 from hcmodel.engines.graph_program import PARTS, Program
 from hcmodel.engines.recognition import recognised
 from hcmodel.engines.sums import SparseSums, SumData, Sums, logarithms, sums_of
 from hcmodel.errors import ModelError
 from hcmodel.expressions.graph import Graph
 from hcmodel.expressions.leaves import Parameter
-from hcmodel.expressions.shapes import Shape
 from hcmodel.expressions.sparse_data import Numbers, equal
 
 FloatArray: TypeAlias = NDArray[np.float64]
@@ -31,21 +35,8 @@ IndexArray: TypeAlias = NDArray[np.intp]
 
 
 @dataclass(frozen=True)
-class StructuredEngine:
-    """An engine that compiles only what has no structure; it has the name and the limits of `inner`."""
-
-    inner: Engine
-
-    @property
-    def name(self) -> str:
-        return self.inner.name
-
-    @property
-    def missing(self) -> str | None:
-        return self.inner.missing
-
-    def expresses(self, atom: Atom, shapes: Sequence[Shape], params: dict[str, Any]) -> bool:
-        return self.inner.expresses(atom, shapes, params)
+class StructuredEngine(WrappedEngine):
+    """An engine that compiles only what has no structure."""
 
     def compile(self, program: Program) -> StructuredStack:
         return StructuredStack(program, self.inner)
