@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import unicodedata
-from dataclasses import dataclass
 
 from hcmodel.grammar.syntax import Span
+from hcmodel.records import dataclass
 
 TAB_WIDTH = 4
 EXCERPT_WIDTH = 100  # longer source lines are cut around the caret

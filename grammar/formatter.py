@@ -8,7 +8,6 @@ aligned.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from itertools import groupby
 
 from lark import Token
@@ -19,6 +18,7 @@ from hcmodel.grammar.parse_failure import ENDS_OPERAND
 from hcmodel.grammar.parser import parse, tokenize
 from hcmodel.grammar.phrases import Phrase, cut
 from hcmodel.grammar.syntax import Comment
+from hcmodel.records import dataclass
 
 INDENT = 4
 ALIGNED = ("SET", "PARAM", "LET", "VAR", "START")

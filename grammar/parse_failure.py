@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Set
-from dataclasses import dataclass
 
 from lark import Token
 
 from hcmodel.grammar.diagnostics import Diagnostic
 from hcmodel.grammar.phrases import quote, span_of
 from hcmodel.grammar.syntax import Span
+from hcmodel.records import dataclass
 
 EXPRESSION = {"NAME", "NUMBER", "LPAR", "LSQB", "SIGN"}
 ENDS_OPERAND = {"NAME", "NUMBER", "RPAR", "RSQB", "TRANSPOSE"}

@@ -9,13 +9,14 @@ takes up after a mistake.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from lark import Token
 
 from hcmodel.grammar.diagnostics import Diagnostic, GrammarError
 from hcmodel.grammar.keywords import KEYWORDS, misspelt_keyword
 from hcmodel.grammar.syntax import Comment, Span
+from hcmodel.records import dataclass
 
 MAX_CHARACTERS = 262_144  # of one file
 MAX_TOKENS = 50_000

@@ -1,17 +1,17 @@
 """The syntax tree of a `.hc` model: what was written and where, before any name or shape is known.
 
 Every node is a frozen dataclass with a `span`. Spans take no part in equality, so two texts that
-differ in layout only have equal trees. Operators are kept as they are written. The nodes share one
-`__init__` and the like: to generate them for each class takes eight times as long, and every process that
-reads a model makes all of these classes.
+differ in layout only have equal trees. Operators are kept as they are written.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import MISSING, FrozenInstanceError, dataclass, field, fields
+from dataclasses import field, fields
 from enum import Enum
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TypeAlias
+
+from hcmodel.records import dataclass
 
 
 @dataclass(frozen=True)
@@ -28,102 +28,45 @@ class Span:
         return Span(self.line, self.column, end.end_line, end.end_column)
 
 
-if TYPE_CHECKING:
-    from typing import TypeVar, dataclass_transform
-
-    T = TypeVar("T")
-
-    @dataclass_transform(frozen_default=True, field_specifiers=(field,))
-    def node(made: type[T]) -> type[T]: ...
-
-else:
-
-    def node(made: type) -> type:
-        """A dataclass without generated code; `Node` has what it needs."""
-        return dataclass(init=False, repr=False, eq=False)(made)
-
-
-@node
+@dataclass(frozen=True)
 class Node:
     """What all nodes share."""
 
     span: Span = field(compare=False, repr=False, kw_only=True)
 
-    if not TYPE_CHECKING:
-
-        def __init__(self, *values: Any, **named: Any) -> None:
-            known = fields(self)
-            positional = [each.name for each in known if not each.kw_only]
-            if len(values) > len(positional):
-                raise TypeError(f"{type(self).__name__} takes {len(positional)} values")
-            given = dict(zip(positional, values, strict=False))
-            if given.keys() & named.keys():
-                raise TypeError(f"{type(self).__name__} was given a value twice")
-            given.update(named)
-            for each in known:
-                if each.name not in given:
-                    if each.default is MISSING:
-                        raise TypeError(f"{type(self).__name__} needs `{each.name}`")
-                    given[each.name] = each.default
-            if len(given) > len(known):
-                raise TypeError(f"{type(self).__name__} has {[each.name for each in known]}")
-            self.__dict__.update(given)
-
-        def __setattr__(self, name: str, value: Any) -> None:
-            raise FrozenInstanceError(f"cannot assign to field {name!r}")
-
-        def __delattr__(self, name: str) -> None:
-            raise FrozenInstanceError(f"cannot delete field {name!r}")
-
-        def _compared(self) -> tuple[Any, ...]:
-            return tuple(self.__dict__[each.name] for each in fields(self) if each.compare)
-
-        def __eq__(self, other: object) -> bool:
-            if type(other) is not type(self):
-                return NotImplemented
-            return self._compared() == other._compared()
-
-        def __hash__(self) -> int:
-            return hash(self._compared())
-
-        def __repr__(self) -> str:
-            shown = (each.name for each in fields(self) if each.repr)
-            parts = ", ".join(f"{name}={self.__dict__[name]!r}" for name in shown)
-            return f"{type(self).__qualname__}({parts})"
-
 
 # ---- expressions --------------------------------------------------------------------------------
 
 
-@node
+@dataclass(frozen=True)
 class Number(Node):
     """A literal such as `2` or `1e-3`; constants are float64 throughout the language."""
 
     value: float
 
 
-@node
+@dataclass(frozen=True)
 class String(Node):
     """A literal such as `"fro"`, which stands only as an argument of a function."""
 
     value: str
 
 
-@node
+@dataclass(frozen=True)
 class Name(Node):
     """A name, in an expression or where it is declared."""
 
     identifier: str
 
 
-@node
+@dataclass(frozen=True)
 class ListLiteral(Node):
     """`[1, 2]`, or a matrix by rows as a list of lists."""
 
     items: tuple[Expression, ...]
 
 
-@node
+@dataclass(frozen=True)
 class Arithmetic(Node):
     """A run of one precedence, evaluated from the left: `a - b + c` or `A * b / c @ D`.
 
@@ -134,7 +77,7 @@ class Arithmetic(Node):
     operators: tuple[str, ...]
 
 
-@node
+@dataclass(frozen=True)
 class Signed(Node):
     """`-x` or `+x`."""
 
@@ -142,7 +85,7 @@ class Signed(Node):
     operand: Expression
 
 
-@node
+@dataclass(frozen=True)
 class Power(Node):
     """`base ^ exponent`."""
 
@@ -150,14 +93,14 @@ class Power(Node):
     exponent: Expression
 
 
-@node
+@dataclass(frozen=True)
 class Transpose(Node):
     """`A.T`."""
 
     operand: Expression
 
 
-@node
+@dataclass(frozen=True)
 class Range(Node):
     """`lower..upper`, both ends included."""
 
@@ -165,12 +108,12 @@ class Range(Node):
     upper: Expression
 
 
-@node
+@dataclass(frozen=True)
 class Everything(Node):
     """The `:` of `x[:, 1]`."""
 
 
-@node
+@dataclass(frozen=True)
 class Subscript(Node):
     """`base[index, …]`."""
 
@@ -178,7 +121,7 @@ class Subscript(Node):
     indices: tuple[Index, ...]
 
 
-@node
+@dataclass(frozen=True)
 class Keyword(Node):
     """`axis = 1` among the arguments of a call."""
 
@@ -186,7 +129,7 @@ class Keyword(Node):
     value: Expression | String
 
 
-@node
+@dataclass(frozen=True)
 class Generator(Node):
     """`index in index_set`."""
 
@@ -194,7 +137,7 @@ class Generator(Node):
     index_set: IndexSet
 
 
-@node
+@dataclass(frozen=True)
 class Comprehension(Node):
     """`element for i in S, j in T if condition`, the only argument of a call."""
 
@@ -203,7 +146,7 @@ class Comprehension(Node):
     condition: Condition | None
 
 
-@node
+@dataclass(frozen=True)
 class Call(Node):
     """`function(arguments, keyword = value)`; with a comprehension it is the only argument."""
 
@@ -215,7 +158,7 @@ class Call(Node):
 # ---- conditions ---------------------------------------------------------------------------------
 
 
-@node
+@dataclass(frozen=True)
 class Comparison(Node):
     """`a <= b` or `a <= b <= c`; one operator fewer than operands."""
 
@@ -223,7 +166,7 @@ class Comparison(Node):
     operators: tuple[str, ...]
 
 
-@node
+@dataclass(frozen=True)
 class Logical(Node):
     """Conditions joined by `and` or by `or`."""
 
@@ -231,7 +174,7 @@ class Logical(Node):
     operands: tuple[Condition, ...]
 
 
-@node
+@dataclass(frozen=True)
 class Not(Node):
     """`not condition`."""
 
@@ -241,7 +184,7 @@ class Not(Node):
 # ---- domains ------------------------------------------------------------------------------------
 
 
-@node
+@dataclass(frozen=True)
 class Bound(Node):
     """`>= 0`, `> 0` or `<= 5` after a declared name (`<` for parameters only)."""
 
@@ -249,7 +192,7 @@ class Bound(Node):
     value: Expression
 
 
-@node
+@dataclass(frozen=True)
 class Interval(Node):
     """`in [lower, upper]`."""
 
@@ -257,12 +200,12 @@ class Interval(Node):
     upper: Expression
 
 
-@node
+@dataclass(frozen=True)
 class Simplex(Node):
     """`in simplex`."""
 
 
-@node
+@dataclass(frozen=True)
 class PositiveSemidefinite(Node):
     """`in psd`, `in psd(lower)` or `in psd(lower, upper)`: limits of the eigenvalues."""
 
@@ -280,14 +223,14 @@ class Sense(Enum):
     MAXIMIZE = "maximize"
 
 
-@node
+@dataclass(frozen=True)
 class Labels(Node):
     """`{"N2", "O2"}`: the members of a set by name."""
 
     names: tuple[str, ...]
 
 
-@node
+@dataclass(frozen=True)
 class SetDeclaration(Node):
     """`set name = value`."""
 
@@ -295,7 +238,7 @@ class SetDeclaration(Node):
     value: IndexSet | Labels
 
 
-@node
+@dataclass(frozen=True)
 class ParameterDeclaration(Node):
     """`param name[shape] bounds = default`; an empty shape is a scalar."""
 
@@ -305,7 +248,7 @@ class ParameterDeclaration(Node):
     default: Expression | None
 
 
-@node
+@dataclass(frozen=True)
 class LetDeclaration(Node):
     """`let name[i in S] = value`; without generators the name stands for the value itself."""
 
@@ -314,7 +257,7 @@ class LetDeclaration(Node):
     value: Expression
 
 
-@node
+@dataclass(frozen=True)
 class VariableDeclaration(Node):
     """`var name[shape] symmetric domains`."""
 
@@ -324,7 +267,7 @@ class VariableDeclaration(Node):
     symmetric: bool
 
 
-@node
+@dataclass(frozen=True)
 class Objective(Node):
     """`minimize expression` or `maximize expression`."""
 
@@ -332,7 +275,7 @@ class Objective(Node):
     expression: Expression
 
 
-@node
+@dataclass(frozen=True)
 class Constraint(Node):
     """`name[generators if condition]: comparison`; a chain has three operands, in one direction."""
 
@@ -342,14 +285,14 @@ class Constraint(Node):
     comparison: Comparison
 
 
-@node
+@dataclass(frozen=True)
 class Hidden(Node):
     """`hidden expression, …`: the hidden coordinates."""
 
     expressions: tuple[Expression, ...]
 
 
-@node
+@dataclass(frozen=True)
 class Start(Node):
     """`start name = value`."""
 
@@ -357,14 +300,14 @@ class Start(Node):
     value: Expression
 
 
-@node
+@dataclass(frozen=True)
 class Comment(Node):
     """A comment with its `#`."""
 
     text: str
 
 
-@node
+@dataclass(frozen=True)
 class Model(Node):
     """A whole file. `param a, b` gives two statements; comments are not compared."""
 

@@ -11,13 +11,13 @@ the sign of λ.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import scipy
 from numpy.typing import NDArray
 
+from hcmodel.records import dataclass
 from hcmodel.solvers.numerics import TINY
 from hcmodel.solvers.oracle import Evaluation
 from hcmodel.solvers.sets.domain import Domain, roomy_metric

@@ -6,12 +6,13 @@ import functools
 import importlib
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, fields, is_dataclass
+from dataclasses import fields, is_dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from hcmodel.records import dataclass
 from hcmodel.solvers.coordinates.protocol import Coordinates
 from hcmodel.solvers.limits import until
 from hcmodel.solvers.loop import Certified, Method, Task, WholeProgram, run

@@ -10,13 +10,14 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 import numpy as np
 import scipy
 from numpy.typing import NDArray
 
+from hcmodel.records import dataclass
 from hcmodel.solvers.numerics import TINY
 from hcmodel.solvers.row_forms import OBJECTIVE_FORMS, ROW_FORMS, ObjectiveForm, RowForm
 

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
+from dataclasses import fields
 from enum import Enum
 from typing import Any, overload
 
 import numpy as np
 from numpy.typing import NDArray
 
+from hcmodel.records import dataclass
 from hcmodel.solvers.oracle import Evaluation, OracleCalls
 
 FloatArray = NDArray[np.float64]

@@ -11,11 +11,12 @@ Multipliers: at l = r the gradient of f is f_l·(∇l − ∇r), since f(l, l) =
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
+
+from hcmodel.records import dataclass
 
 FloatArray = NDArray[np.float64]
 

@@ -7,8 +7,7 @@ tests/benchmarks/analysis.py, whose verdicts and times were measured with these 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
+from hcmodel.records import dataclass
 from hcmodel.solvers.numerics import DATA_ROUNDING
 
 

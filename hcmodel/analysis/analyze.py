@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 from hcmodel.analysis.analysis_options import CONSTANTS, SAMPLE
@@ -25,6 +25,7 @@ from hcmodel.grammar.diagnostics import normalize_newlines
 from hcmodel.maps.declared import complete
 from hcmodel.maps.separable import LOG
 from hcmodel.proof.prove import Failure, Proof
+from hcmodel.records import dataclass
 from hcmodel.reductions.forms import Forms
 from hcmodel.reductions.substitution import Substitution
 from hcmodel.report.analysis import analysis_html, analysis_json, analysis_text, model_text

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 import numpy as np
@@ -20,6 +20,7 @@ from hcmodel.analysis.analysis_options import SAMPLE
 from hcmodel.engines.engine import CompiledStack, Forward
 from hcmodel.engines.registry import compile_stack
 from hcmodel.expressions.leaves import Expression
+from hcmodel.records import dataclass
 from hcmodel.reductions.forms import Forms
 from hcmodel.solvers.algebra.hessians import Hessian, as_dense
 from hcmodel.solvers.coordinates.general import MapCoordinates

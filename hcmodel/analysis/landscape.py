@@ -7,7 +7,6 @@ inverted.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -16,6 +15,7 @@ from numpy.typing import NDArray
 from hcmodel.errors import ModelError
 from hcmodel.expressions.model import Model
 from hcmodel.maps.separable import LOG
+from hcmodel.records import dataclass
 from hcmodel.reductions.forms import Form, Forms
 from hcmodel.reductions.substitution import Substitution
 from hcmodel.solvers.loop import Recorder, Task, run

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,6 +17,7 @@ from hcmodel.analysis.analysis_options import MAP_CHECK
 from hcmodel.analysis.counterexample import Counterexample
 from hcmodel.analysis.hidden_map import HiddenMap, MapPoint
 from hcmodel.analysis.segments import inside, middle_of
+from hcmodel.records import dataclass
 from hcmodel.solvers.numerics import DATA_ROUNDING, PRODUCT_ROUNDING
 
 FloatArray = NDArray[np.float64]

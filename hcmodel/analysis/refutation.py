@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
@@ -33,6 +32,7 @@ from hcmodel.analysis.segments import (
     search_objective,
     search_row,
 )
+from hcmodel.records import dataclass
 from hcmodel.solvers.numerics import TINY
 
 FloatArray = NDArray[np.float64]

@@ -9,13 +9,13 @@ two points that satisfy the row satisfies it too, whichever normal form of the r
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
 from hcmodel.analysis.analysis_options import SEGMENT
 from hcmodel.analysis.hidden_map import OBJECTIVE, HiddenMap, MapPoint
+from hcmodel.records import dataclass
 from hcmodel.solvers.numerics import DATA_ROUNDING, OPERATION_ROUNDING, TINY
 
 FloatArray = NDArray[np.float64]

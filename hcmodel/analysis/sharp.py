@@ -9,7 +9,6 @@ change it, and the point is a strict local minimum.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -20,6 +19,7 @@ from hcmodel.analysis.analysis_options import SHARP, STATIONARY
 from hcmodel.analysis.hidden_map import OBJECTIVE, HiddenMap, MapPoint
 from hcmodel.analysis.segments import inside
 from hcmodel.analysis.stationary import Stationary
+from hcmodel.records import dataclass
 from hcmodel.solvers.numerics import TINY
 
 FloatArray = NDArray[np.float64]

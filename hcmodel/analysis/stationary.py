@@ -10,8 +10,6 @@ active are clearly positive.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 import scipy
 from numpy.typing import NDArray
@@ -19,6 +17,7 @@ from numpy.typing import NDArray
 from hcmodel.analysis.analysis_options import STATIONARY
 from hcmodel.analysis.hidden_map import OBJECTIVE, HiddenMap, MapPoint
 from hcmodel.analysis.segments import inside
+from hcmodel.records import dataclass
 from hcmodel.solvers.algebra.hessians import as_dense
 from hcmodel.solvers.numerics import TINY
 

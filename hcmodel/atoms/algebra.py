@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Container, Sequence
-from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from hcmodel.expressions.node import Expression
+from hcmodel.records import dataclass
 
 # Positions of arguments.
 Places = Container[int]

@@ -9,7 +9,7 @@ from __future__ import annotations
 import functools
 import inspect
 from collections.abc import Callable, Hashable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 import numpy as np
@@ -46,6 +46,7 @@ from hcmodel.expressions.node import Apply, Expression, as_expression
 from hcmodel.expressions.shapes import Shape
 from hcmodel.expressions.sparse_data import Numbers, dense, is_sparse
 from hcmodel.expressions.table import ATOMS
+from hcmodel.records import dataclass
 
 ShapeRule = Callable[[str, Sequence[Shape], dict[str, Any]], Shape]
 Prepare = Callable[[str, Sequence[Shape], dict[str, Any]], dict[str, Any]]

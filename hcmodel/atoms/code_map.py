@@ -7,7 +7,7 @@ knows beside it, an inverse and bounds of the image, is kept for the methods and
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 import numpy as np
@@ -17,6 +17,7 @@ from hcmodel.atoms.black_box import function
 from hcmodel.atoms.user_code import differences_of, name_of, program_of
 from hcmodel.errors import ModelError
 from hcmodel.expressions.leaves import Apply, Expression, Variable
+from hcmodel.records import dataclass
 
 FloatArray = NDArray[np.float64]
 

@@ -9,12 +9,12 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from hcmodel.errors import ModelError
 from hcmodel.expressions.node import Expression
 from hcmodel.expressions.table import ATOMS
+from hcmodel.records import dataclass
 
 COMPOSITIONS: dict[str, Composition] = {}
 # CVXPY's functions that have no counterpart of their name, and what to write.

@@ -10,12 +10,12 @@ solver.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from hcmodel.atoms.rules import Arguments
+from hcmodel.records import dataclass
 
 
 @dataclass(frozen=True, eq=False)

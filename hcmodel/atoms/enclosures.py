@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -17,6 +16,7 @@ from numpy.typing import NDArray
 from hcmodel.atoms.rules import Curvature, Dependence, Domain, Monotonicity, sign_of
 from hcmodel.expressions.shapes import Shape
 from hcmodel.expressions.sparse_data import any_nonzero, positive_part
+from hcmodel.records import dataclass
 from hcmodel.solvers.numerics import DATA_ROUNDING as ROUNDING
 
 if TYPE_CHECKING:

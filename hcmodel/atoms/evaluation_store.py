@@ -7,7 +7,6 @@ import hashlib
 import io
 import types
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hcmodel.errors import ModelError
+from hcmodel.records import dataclass
 
 FloatArray = NDArray[np.float64]
 

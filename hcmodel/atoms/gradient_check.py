@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 import numpy as np
 
 from hcmodel.atoms.user_code import Program, differences_of, name_of
 from hcmodel.errors import ModelError
+from hcmodel.records import dataclass
 
 # Differences of a smooth function agree with its gradient to about 1e-10, relative to the largest entry;
 # a wrong formula is wrong by more than this.

@@ -7,13 +7,13 @@ the form numpy takes.
 from __future__ import annotations
 
 import operator
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from hcmodel.errors import ModelError
 from hcmodel.expressions.shapes import Shape
+from hcmodel.records import dataclass
 
 
 class FrozenArray:

@@ -8,7 +8,6 @@ entry of the result.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from enum import Enum, IntEnum
 from typing import Any, Generic, TypeVar
 
@@ -16,6 +15,7 @@ import numpy as np
 
 from hcmodel.expressions.shapes import Shape
 from hcmodel.expressions.sparse_data import Numbers, SparseArray, is_sparse
+from hcmodel.records import dataclass
 
 T = TypeVar("T")
 

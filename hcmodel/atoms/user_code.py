@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import pickle
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, fields
+from dataclasses import field, fields
 from typing import Any
 
 import numpy as np
@@ -18,6 +18,7 @@ from hcmodel.atoms.autodiff import is_traced, taped
 from hcmodel.atoms.autodiff import xp as traced_numpy
 from hcmodel.atoms.evaluation_store import EvaluationStore, identity_of, key_of
 from hcmodel.errors import ModelError
+from hcmodel.records import dataclass
 
 FloatArray = NDArray[np.float64]
 

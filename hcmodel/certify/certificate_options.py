@@ -8,9 +8,9 @@ looked for, and how hard a declared map is tested. The comment at a number names
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
+
+from hcmodel.records import dataclass
 
 
 @dataclass(frozen=True, eq=False, repr=False)

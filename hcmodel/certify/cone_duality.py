@@ -17,13 +17,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
 from hcmodel.certify.certificate_options import CONE_DUALITY, SEARCH
 from hcmodel.certify.cone_ranges import ConePlaces, Range, ranges
+from hcmodel.records import dataclass
 from hcmodel.solvers.algebra.symmetric import to_matrix, to_vector
 from hcmodel.solvers.numerics import OPERATION_ROUNDING, PRODUCT_ROUNDING, SUM_ROUNDING
 from hcmodel.solvers.qp.cone_program import ConeProgram, ConeSolution

@@ -11,12 +11,12 @@ where the objective weighs it by a positive definite matrix. Ends are widened by
 from __future__ import annotations
 
 import functools
-from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
 from hcmodel.certify.certificate_options import CONE_DUALITY
+from hcmodel.records import dataclass
 from hcmodel.solvers.algebra.symmetric import ROOT_TWO, to_matrix, triangle
 from hcmodel.solvers.numerics import DATA_ROUNDING
 from hcmodel.solvers.qp.cone_program import ConeKind, ConeProgram

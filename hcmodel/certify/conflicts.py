@@ -10,12 +10,12 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
 from hcmodel.expressions.layout import Layout
+from hcmodel.records import dataclass
 from hcmodel.reductions.cone import Cone, RelaxedCone
 from hcmodel.reductions.forms import Form
 from hcmodel.reductions.reduction import BoundOrigin, Origin

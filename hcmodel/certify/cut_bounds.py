@@ -13,7 +13,6 @@ first: no function may lie below one of its cuts, at the points of the run and a
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,6 +22,7 @@ from hcmodel.certify.certificate_options import BOUND, ENCLOSURE, MAP_TEST
 from hcmodel.certify.charts import Chart, chart_of
 from hcmodel.certify.level_sets import Ball, level_above
 from hcmodel.certify.lower_bound import LowerBound, bound_conditions
+from hcmodel.records import dataclass
 from hcmodel.reductions.forms import Form
 from hcmodel.solvers.first_order.cuts import Bundle, CutPoint, cut_point
 from hcmodel.solvers.numerics import PRODUCT_ROUNDING, TINY

@@ -13,11 +13,11 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
+from hcmodel.records import dataclass
 from hcmodel.reductions.forms import Form
 from hcmodel.reductions.reduction import Claim
 from hcmodel.solvers.numerics import LARGEST_LOG, LARGEST_NUMBER

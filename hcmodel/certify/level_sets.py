@@ -5,7 +5,6 @@ Needed where the set V of a certificate is unbounded, or far larger than what ma
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -16,6 +15,7 @@ from hcmodel.certify.balls import ball, least_over
 from hcmodel.certify.certificate_options import ENCLOSURE
 from hcmodel.certify.charts import Chart
 from hcmodel.certify.term_balls import term_radius
+from hcmodel.records import dataclass
 from hcmodel.reductions.forms import Form
 from hcmodel.solvers import kkt
 from hcmodel.solvers.algebra.hessians import as_dense

@@ -8,7 +8,7 @@ The same bound of a weighted sum of the rows, above 0, proves that no feasible p
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,6 +18,7 @@ from hcmodel.certify.charts import Chart
 from hcmodel.certify.cone_duality import cone_bound
 from hcmodel.certify.contradiction import contradicted
 from hcmodel.certify.search import Pair, Search, signed
+from hcmodel.records import dataclass
 from hcmodel.reductions.forms import Form
 from hcmodel.reductions.reduction import Refusal
 from hcmodel.solvers import kkt

@@ -9,13 +9,13 @@ a local minimum. Points that leave the rows are put back by Gauss and Newton's m
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import scipy
 from numpy.typing import NDArray
 
+from hcmodel.records import dataclass
 from hcmodel.reductions.forms import Form
 from hcmodel.solvers.algebra.hessians import as_dense
 from hcmodel.solvers.oracle import Evaluation, Oracle

@@ -7,7 +7,6 @@ multipliers, and on the Lagrangian alone, which refine the point.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,6 +20,7 @@ from hcmodel.certify.newton_steps import (
     polishing_step,
     repair_weights,
 )
+from hcmodel.records import dataclass
 from hcmodel.reductions.forms import Form
 from hcmodel.solvers import kkt
 from hcmodel.solvers.coordinates.logarithmic import LogStack

@@ -13,13 +13,12 @@ are not exact, leave Σ y_k a_k = r, which adds |r||d| to y·β and is moved to 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 from numpy.typing import NDArray
 
 from hcmodel.certify.balls import ball
 from hcmodel.certify.certificate_options import ENCLOSURE
+from hcmodel.records import dataclass
 from hcmodel.reductions.rows import Rows, stacked
 from hcmodel.reductions.sum_arrays import SumArrays
 from hcmodel.solvers.numerics import PRODUCT_ROUNDING, TINY

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -33,6 +32,7 @@ from hcmodel.engines.graph_program import PARTS, Program
 from hcmodel.engines.interactions import HessianPlan, Interactions, TooDense, hessian_plan
 from hcmodel.expressions.leaves import Variable
 from hcmodel.expressions.shapes import Shape
+from hcmodel.records import dataclass
 from hcmodel.solvers.memory import check_dense
 
 FloatArray: TypeAlias = NDArray[np.float64]

@@ -12,7 +12,6 @@ import importlib.util
 import math
 import threading
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -30,6 +29,7 @@ from hcmodel.errors import ModelError
 from hcmodel.expressions.leaves import Parameter, Variable
 from hcmodel.expressions.shapes import Shape
 from hcmodel.expressions.sparse_data import equal, is_sparse
+from hcmodel.records import dataclass
 from hcmodel.solvers.memory import check_dense
 
 FloatArray: TypeAlias = NDArray[np.float64]

@@ -10,7 +10,6 @@ from __future__ import annotations
 import functools
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -36,6 +35,7 @@ from hcmodel.engines.casadi_arrays import (
     where,
 )
 from hcmodel.expressions.shapes import Shape
+from hcmodel.records import dataclass
 
 Params = dict[str, Any]
 Build = Callable[[Atom, Sequence[Any], Params], Array]

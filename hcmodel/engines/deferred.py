@@ -7,7 +7,6 @@ and compiles later, when evaluations have taken about as long as compiling does.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -21,6 +20,7 @@ from hcmodel.engines.engine import (
     WrappedEngine,
 )
 from hcmodel.engines.graph_program import Program
+from hcmodel.records import dataclass
 
 FloatArray: TypeAlias = NDArray[np.float64]
 

@@ -7,7 +7,6 @@ atom and every example model, from the value to the second derivative.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any, Protocol, TypeAlias
 
 import numpy as np
@@ -18,6 +17,7 @@ from hcmodel.engines.graph_program import Program
 from hcmodel.errors import ModelError
 from hcmodel.expressions.layout import Layout
 from hcmodel.expressions.shapes import Shape
+from hcmodel.records import dataclass
 from hcmodel.solvers.oracle import Forward, Matrix, Stack
 
 FloatArray: TypeAlias = NDArray[np.float64]

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -15,6 +14,7 @@ from hcmodel.atoms.autodiff import Pull, Pullback, is_traced, taped
 from hcmodel.engines import sparsity
 from hcmodel.errors import ModelError
 from hcmodel.expressions.shapes import Shape
+from hcmodel.records import dataclass
 from hcmodel.solvers.memory import check_dense
 
 FloatArray: TypeAlias = NDArray[np.float64]

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -22,6 +21,7 @@ from hcmodel.expressions.layout import Layout
 from hcmodel.expressions.leaves import Expression, Variable
 from hcmodel.expressions.shapes import Shape
 from hcmodel.expressions.sparse_data import dense, is_sparse
+from hcmodel.records import dataclass
 
 PARTS = ("objective", "constraints", "all", "map")
 

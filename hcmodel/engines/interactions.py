@@ -12,7 +12,6 @@ a restricted star colouring: H[i, j] then stands alone in the sweep of the small
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
 import scipy
@@ -21,6 +20,7 @@ from hcmodel.atoms.rules import Argument, Contraction, Curvature, Dependence, Ki
 from hcmodel.engines.sparsity import FULL, NOTHING, Columns, Pattern, joined
 from hcmodel.expressions.graph import Step
 from hcmodel.expressions.shapes import Shape
+from hcmodel.records import dataclass
 
 # Pairs, counted as often as they are met, beyond which a Hessian is taken to be dense.
 MOST_PAIRS = 30_000_000

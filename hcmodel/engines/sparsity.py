@@ -8,7 +8,6 @@ that a sweep of their own costs nothing more, and long sums stay cheap to analys
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -17,6 +16,7 @@ from hcmodel.atoms.rules import Always, Argument, Contraction, Dependence
 from hcmodel.expressions.graph import Step
 from hcmodel.expressions.shapes import Shape
 from hcmodel.expressions.sparse_data import Numbers, is_sparse, nonzero_places
+from hcmodel.records import dataclass
 
 WIDEST = 256
 FULL = None

@@ -8,7 +8,6 @@ parameters, so `refresh` finds it again when one of these has changed.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -29,6 +28,7 @@ from hcmodel.errors import ModelError
 from hcmodel.expressions.graph import Graph
 from hcmodel.expressions.leaves import Parameter
 from hcmodel.expressions.sparse_data import Numbers, equal
+from hcmodel.records import dataclass
 
 FloatArray: TypeAlias = NDArray[np.float64]
 IndexArray: TypeAlias = NDArray[np.intp]

@@ -12,7 +12,6 @@ lists of entries with a fixed pattern for the others.
 from __future__ import annotations
 
 import functools
-from dataclasses import dataclass
 from typing import Any, Protocol
 
 import numpy as np
@@ -21,6 +20,7 @@ from numpy.typing import NDArray
 
 from hcmodel.engines.forward import SPARSE_DENSITY, SPARSE_ROWS
 from hcmodel.engines.terms import LOGARITHM, Terms, spans
+from hcmodel.records import dataclass
 from hcmodel.solvers.limits import check_time
 
 FloatArray = NDArray[np.float64]

@@ -10,12 +10,13 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
 
 from hcmodel.expressions.shapes import Shape
+from hcmodel.records import dataclass
 from hcmodel.solvers.limits import check_time
 from hcmodel.solvers.numerics import LARGEST_LOG
 

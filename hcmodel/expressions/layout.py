@@ -8,7 +8,6 @@ upper triangle.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -16,6 +15,7 @@ import numpy as np
 from hcmodel.errors import ModelError
 from hcmodel.expressions.leaves import Variable
 from hcmodel.expressions.variable_sets import VariableSet
+from hcmodel.records import dataclass
 
 
 @dataclass(frozen=True)

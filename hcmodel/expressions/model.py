@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 import numpy as np
@@ -19,6 +19,7 @@ from hcmodel.expressions.graph import topological_order
 from hcmodel.expressions.layout import Layout
 from hcmodel.expressions.leaves import Parameter, Variable
 from hcmodel.expressions.node import Expression, as_expression
+from hcmodel.records import dataclass
 
 
 class Objective:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import functools
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 
 from hcmodel.errors import DataError, ModelError
 from hcmodel.expressions.shapes import Shape
+from hcmodel.records import dataclass
 from hcmodel.solvers import sets
 from hcmodel.solvers.algebra.symmetric import ROOT_TWO, to_vector, triangle
 from hcmodel.solvers.numerics import PRODUCT_ROUNDING

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 from hcmodel.atoms.algebra import Exponents, Factor
@@ -18,6 +18,7 @@ from hcmodel.atoms.rules import (
     Monotonicity,
     Sign,
 )
+from hcmodel.records import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,7 +11,7 @@ from __future__ import annotations
 import bisect
 from collections import Counter
 from collections.abc import Hashable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 import numpy as np
@@ -28,6 +28,7 @@ from hcmodel.expressions.shapes import Shape
 from hcmodel.expressions.sparse_data import dense
 from hcmodel.expressions.table import ATOMS
 from hcmodel.facts.polynomials import ONE, Coding, Sums, TooLargeError, added, contracted, stacked
+from hcmodel.records import dataclass
 from hcmodel.solvers.limits import check_time
 from hcmodel.solvers.numerics import LARGEST_LOG
 

@@ -8,7 +8,6 @@ known sign is log-concave.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -18,6 +17,7 @@ from hcmodel.atoms.rules import Argument, Domain, MatrixKind, Monotonicity, Sign
 from hcmodel.expressions.sparse_data import count_nonzero
 from hcmodel.facts.answers import Answers
 from hcmodel.facts.bits import AFFINE, CONCAVE, CONVEX, OF_CURVATURE, PASSING, UNKNOWN, Passing
+from hcmodel.records import dataclass
 
 if TYPE_CHECKING:
     from hcmodel.facts.node_facts import Node

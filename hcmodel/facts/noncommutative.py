@@ -9,7 +9,7 @@ of its own, of which nothing is claimed.
 from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 
 import numpy as np
 
@@ -19,6 +19,7 @@ from hcmodel.expressions.graph import topological_order
 from hcmodel.expressions.leaves import Apply, Constant, Expression, Parameter, Variable
 from hcmodel.expressions.shapes import Shape
 from hcmodel.expressions.sparse_data import Numbers, any_nonzero, is_sparse
+from hcmodel.records import dataclass
 from hcmodel.solvers.numerics import DATA_ROUNDING
 
 # Sums of more words than this are not multiplied out, which bounds the work.

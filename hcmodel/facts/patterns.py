@@ -8,7 +8,6 @@ f / b is convex for such f and concave b > 0, since h²/b is convex and rising i
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from enum import Enum, auto
 from typing import TYPE_CHECKING
 
@@ -32,6 +31,7 @@ from hcmodel.facts.bits import (
     magnitude_is_convex,
 )
 from hcmodel.facts.matrix_words import Word, word
+from hcmodel.records import dataclass
 
 if TYPE_CHECKING:
     from hcmodel.atoms.atom import Atom

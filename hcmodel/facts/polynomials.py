@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 from hcmodel.engines.recognition import combinations, raveled
 from hcmodel.engines.terms import left_range, spans
 from hcmodel.expressions.shapes import Shape
+from hcmodel.records import dataclass
 from hcmodel.solvers.limits import check_time
 from hcmodel.solvers.numerics import DATA_ROUNDING
 

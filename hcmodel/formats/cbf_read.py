@@ -9,7 +9,7 @@ each run of equal cones becomes one constraint. Parts that hcmodel cannot expres
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +23,7 @@ from hcmodel.expressions.constraint import Constraint
 from hcmodel.expressions.leaves import Expression, Variable
 from hcmodel.expressions.model import Maximize, Minimize, Model
 from hcmodel.expressions.node import as_expression
+from hcmodel.records import dataclass
 
 FloatArray = NDArray[np.float64]
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 import gzip
 import json
 from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from hcmodel.errors import ModelError
+from hcmodel.records import dataclass
 
 if TYPE_CHECKING:
     from hcmodel.expressions.model import Model

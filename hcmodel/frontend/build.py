@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 import warnings
 from collections import Counter
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from pathlib import Path
 
 import numpy as np
@@ -36,6 +36,7 @@ from hcmodel.frontend.source import Source
 from hcmodel.frontend.values import Dimension, Value, open_budget, shown, spread
 from hcmodel.frontend.variables import MAX_UNKNOWNS, make_variable
 from hcmodel.grammar import Span, syntax
+from hcmodel.records import dataclass
 
 LISTED = 5  # of the names that a warning is about
 

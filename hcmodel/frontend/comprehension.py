@@ -9,7 +9,6 @@ and the reduction works on the segments gathered as rows of a table.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -34,6 +33,7 @@ from hcmodel.frontend.values import (
     union,
 )
 from hcmodel.grammar import Span, syntax
+from hcmodel.records import dataclass
 
 if TYPE_CHECKING:
     from hcmodel.frontend.expressions import Evaluator

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 
 from hcmodel.expressions.constraint import MATRIX_SENSES
@@ -22,6 +20,7 @@ from hcmodel.frontend.values import (
     spread,
 )
 from hcmodel.grammar import Span, syntax
+from hcmodel.records import dataclass
 from hcmodel.reductions.semidefinite import has_symmetric_sides
 
 MAX_ROWS = 2_000_000

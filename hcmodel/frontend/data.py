@@ -12,7 +12,6 @@ import math
 import re
 import zipfile
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -23,6 +22,7 @@ from hcmodel.errors import DataError
 from hcmodel.expressions.node import as_data
 from hcmodel.expressions.sparse_data import Numbers
 from hcmodel.frontend.input_files import check_archive, check_file
+from hcmodel.records import dataclass
 
 Data: TypeAlias = "Mapping[str, Any] | str | Path | Sequence[Any] | None"
 Arrays: TypeAlias = dict[str, Numbers]

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass
 from enum import Enum
 from functools import cache
 
@@ -16,6 +15,7 @@ from hcmodel.expressions.table import ATOMS
 from hcmodel.frontend.mistakes import Mistake, PoisonedError, did_you_mean, nearest
 from hcmodel.frontend.values import Value, number
 from hcmodel.grammar import Span, syntax
+from hcmodel.records import dataclass
 
 CONSTANTS = {"pi": math.pi, "e": math.e, "inf": math.inf}
 CONSTANT_FUNCTIONS = ("eye", "ones", "zeros")

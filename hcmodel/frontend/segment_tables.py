@@ -6,7 +6,6 @@ rows; no entry outside a segment takes part in its result.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -25,6 +24,7 @@ from hcmodel.frontend.values import (
     transposed,
 )
 from hcmodel.grammar import Span
+from hcmodel.records import dataclass
 
 
 @dataclass(frozen=True, eq=False)

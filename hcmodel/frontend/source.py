@@ -6,7 +6,7 @@ parameters are written anew, where data or a new value replaced them.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 import numpy as np
@@ -16,6 +16,7 @@ from hcmodel.expressions.leaves import Expression, Parameter, Variable
 from hcmodel.expressions.sparse_data import Numbers, equal
 from hcmodel.grammar import Span, syntax
 from hcmodel.grammar.diagnostics import normalize_newlines
+from hcmodel.records import dataclass
 
 
 @dataclass(frozen=True, eq=False)

@@ -7,7 +7,6 @@ integers here, with their sizes bounded before anything is allocated.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -26,6 +25,7 @@ from hcmodel.frontend.values import (
     union,
 )
 from hcmodel.grammar import Span, syntax
+from hcmodel.records import dataclass
 
 if TYPE_CHECKING:
     from hcmodel.frontend.expressions import Evaluator

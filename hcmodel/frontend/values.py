@@ -10,7 +10,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Iterable, Sequence
 from contextvars import ContextVar
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -20,6 +20,7 @@ from hcmodel.errors import ModelError
 from hcmodel.expressions.leaves import Expression
 from hcmodel.expressions.shapes import Shape
 from hcmodel.expressions.table import ATOMS
+from hcmodel.records import dataclass
 
 MAX_ENTRIES = 10_000_000  # of one array
 MAX_TOTAL = 50_000_000  # of all arrays of one model

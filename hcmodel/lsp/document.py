@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -28,6 +27,7 @@ from hcmodel.frontend.names import Kind, declared_names, function_names
 from hcmodel.grammar.diagnostics import Diagnostic
 from hcmodel.grammar.keywords import KEYWORDS
 from hcmodel.grammar.syntax import Name, Span
+from hcmodel.records import dataclass
 
 DATA_ENDINGS = (".json", ".npz")
 NO_DATA = "has no data"

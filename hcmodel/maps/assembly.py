@@ -8,7 +8,7 @@ alike are applied to one vector.
 from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 import numpy as np
@@ -21,6 +21,7 @@ from hcmodel.expressions.table import ATOMS
 from hcmodel.facts.expansion import Opaque, Symbols
 from hcmodel.facts.polynomials import ONE, Sums, stacked
 from hcmodel.maps.gather import gathered
+from hcmodel.records import dataclass
 
 Numbers = NDArray[np.int64]
 

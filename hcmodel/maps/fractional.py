@@ -16,7 +16,6 @@ Rows with other denominators are multiplied by these first (`denominators`), whe
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
@@ -39,6 +38,7 @@ from hcmodel.maps.ranges import affine_range, is_affine, sign_of
 from hcmodel.maps.rewriting import applied, without
 from hcmodel.maps.scaled_sets import ScaledSet, scaled_set
 from hcmodel.maps.scaling import Scaling
+from hcmodel.records import dataclass
 from hcmodel.solvers.numerics import TINY
 
 FloatArray = NDArray[np.float64]

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Hashable, Iterator, Mapping
-from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,6 +12,7 @@ from hcmodel.expressions.leaves import Variable
 from hcmodel.facts.expansion import Opaque, Symbols
 from hcmodel.facts.polynomials import Sums
 from hcmodel.maps.expanded import Expanded
+from hcmodel.records import dataclass
 
 ROOT = 0.5  # the exponent of a square root
 SHOWN = 4  # the longest sum that a text shows

@@ -9,7 +9,7 @@ P == F P Fᵀ + W of a covariance in discrete time has no slack; it may be one w
 from __future__ import annotations
 
 import warnings
-from dataclasses import dataclass, field
+from dataclasses import field
 
 import numpy as np
 import scipy
@@ -20,6 +20,7 @@ from hcmodel.facts.polynomials import Sums, added
 from hcmodel.maps.expanded import Expanded, Row
 from hcmodel.maps.map import Obstacle, Points, fresh_name
 from hcmodel.maps.product_terms import Products
+from hcmodel.records import dataclass
 from hcmodel.solvers.numerics import DATA_ROUNDING, PRODUCT_ROUNDING
 
 FloatArray = NDArray[np.float64]

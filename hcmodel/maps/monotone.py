@@ -17,7 +17,6 @@ x, and has to be convex or concave as the model needs it.
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -41,6 +40,7 @@ from hcmodel.maps.map import (
 )
 from hcmodel.maps.replacing import Replacing
 from hcmodel.maps.rewriting import rewritten
+from hcmodel.records import dataclass
 from hcmodel.solvers.limits import check_time
 
 FloatArray = NDArray[np.float64]

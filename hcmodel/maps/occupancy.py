@@ -19,7 +19,6 @@ back is π = λ / Σ_a λ; in a state that is never visited any policy will do.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
@@ -31,6 +30,7 @@ from hcmodel.maps.expanded import Evaluation, Expanded, Row
 from hcmodel.maps.map import Map, Obstacle, Points, Step, described, fresh_name, symbol_sums
 from hcmodel.maps.rewriting import applied
 from hcmodel.maps.scaling import Scaling
+from hcmodel.records import dataclass
 from hcmodel.solvers.numerics import DATA_ROUNDING
 
 FloatArray = NDArray[np.float64]

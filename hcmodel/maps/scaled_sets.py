@@ -7,7 +7,6 @@ linear in u and s, and together with s > 0 they say neither more nor less than x
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -17,6 +16,7 @@ from hcmodel.expressions.leaves import Variable
 from hcmodel.facts.polynomials import Sums, added
 from hcmodel.maps.expanded import Evaluation, Expanded, Row
 from hcmodel.maps.map import Points, fresh_name, symbol_sums
+from hcmodel.records import dataclass
 
 FloatArray = NDArray[np.float64]
 Numbers = NDArray[np.int64]

@@ -17,7 +17,7 @@ the exponentials is free: r = 1/Σ v is a variable of its own, which falls out w
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -31,6 +31,7 @@ from hcmodel.maps.map import Map, Obstacle, Points, Step, fresh_name, symbol_sum
 from hcmodel.maps.monotone import Function, functions_of, text_of
 from hcmodel.maps.replacing import Replacing, cleared
 from hcmodel.maps.rewriting import rewritten
+from hcmodel.records import dataclass
 
 FloatArray = NDArray[np.float64]
 Numbers = NDArray[np.int64]

@@ -8,13 +8,13 @@ sub-expressions where curvature is lost, alone and together, while that helps.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 
 from hcmodel.atoms.rules import Sign
 from hcmodel.expressions.leaves import Expression
 from hcmodel.facts.bits import CONCAVE, CONVEX
 from hcmodel.facts.curvature import Curvatures
 from hcmodel.proof.normal_form import NormalRow, holds
+from hcmodel.records import dataclass
 
 # Assignments of coordinates that are tried, and the nodes that all of them together may look at. Both
 # bound the work of a search that fails.

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from hcmodel.expressions.leaves import Variable
 from hcmodel.facts.bits import AFFINE, CONVEX, WORDS
 from hcmodel.facts.curvature import Channels
 from hcmodel.facts.node_facts import Node
+from hcmodel.records import dataclass
 
 # Lines of a derivation that people may still read.
 MAX_LINES = 400

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -15,6 +14,7 @@ from hcmodel.facts.bits import AFFINE, CONCAVE, CONVEX, PASSING, SWAPPED, UNKNOW
 from hcmodel.facts.curvature import Curvatures, can_be_log
 from hcmodel.facts.node_facts import Node
 from hcmodel.proof.coordinate_search import Task, failing
+from hcmodel.records import dataclass
 
 if TYPE_CHECKING:  # models in Python need no syntax tree
     from hcmodel.grammar import Span, syntax

@@ -6,8 +6,6 @@ x*y <= z, log-convex against log-affine. Terms of unknown sign stay where they a
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 
 from hcmodel.atoms.rules import Sign
@@ -18,6 +16,7 @@ from hcmodel.expressions.table import ATOMS
 from hcmodel.facts.bits import AFFINE, CONCAVE, CONVEX
 from hcmodel.facts.curvature import Curvatures
 from hcmodel.facts.node_facts import Facts, Node
+from hcmodel.records import dataclass
 
 # A sum of more terms is not taken apart, which bounds the work: each term is an expression of its own.
 MAX_TERMS = 2000

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 from hcmodel.atoms.rules import sign_of
@@ -24,6 +24,7 @@ from hcmodel.proof.coordinate_search import Task, failing, objective_form, row_f
 from hcmodel.proof.derivation import Derivation, Part
 from hcmodel.proof.failure import Failure, Words, explain
 from hcmodel.proof.normal_form import NormalRow, candidates
+from hcmodel.records import dataclass
 
 __all__ = ["Failure", "NormalRow", "Proof", "prove"]
 

@@ -10,11 +10,11 @@ logarithms. The steps of a derivation are left to `prove`, which finds the same 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 
 from hcmodel.expressions.constraint import Constraint
 from hcmodel.expressions.leaves import Variable
 from hcmodel.proof.normal_form import NormalRow
+from hcmodel.records import dataclass
 
 
 @dataclass(frozen=True, eq=False)

@@ -6,13 +6,13 @@ The unknowns may still grow in number: a matrix is read as if columns of zeros f
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from hcmodel.expressions.sparse_data import dense
+from hcmodel.records import dataclass
 from hcmodel.reductions.rows import Rows, stacked
 from hcmodel.solvers.numerics import TINY
 

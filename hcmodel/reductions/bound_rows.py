@@ -7,7 +7,6 @@ The entries are followed through indexing, reshaping, sums with constants and pr
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -20,6 +19,7 @@ from hcmodel.expressions.leaves import Apply, Expression, Parameter, Variable
 from hcmodel.expressions.model import Model
 from hcmodel.expressions.sparse_data import dense
 from hcmodel.expressions.variable_sets import BoxSet, VariableSet
+from hcmodel.records import dataclass
 
 FloatArray = NDArray[np.float64]
 IndexArray = NDArray[np.intp]

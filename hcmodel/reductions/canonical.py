@@ -9,7 +9,7 @@ domain, and the places of each constraint's rows.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 import scipy
@@ -20,6 +20,7 @@ from hcmodel.expressions.layout import Layout
 from hcmodel.expressions.leaves import Expression
 from hcmodel.expressions.model import Model
 from hcmodel.expressions.variable_sets import VariableSet, make_domain
+from hcmodel.records import dataclass
 from hcmodel.reductions.reduction import Duals, Origin, same_objects
 from hcmodel.reductions.sign import signed_objective
 from hcmodel.reductions.steepness import steep_entries

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,6 +16,7 @@ from numpy.typing import NDArray
 from hcmodel.expressions.leaves import Apply
 from hcmodel.expressions.model import Model
 from hcmodel.proof.prove import Proof
+from hcmodel.records import dataclass
 from hcmodel.reductions.cone_bounds import Bounds, Translation
 from hcmodel.reductions.cone_sides import NoConeForm
 from hcmodel.reductions.reduction import Duals, Reduction, Refusal

@@ -8,7 +8,6 @@ kept as a list of terms for as long as possible, so that it ends as one log-sum-
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -25,6 +24,7 @@ from hcmodel.facts.bits import AFFINE, CONCAVE, CONVEX
 from hcmodel.facts.curvature import Channels
 from hcmodel.facts.node_facts import Node
 from hcmodel.proof.prove import Proof
+from hcmodel.records import dataclass
 from hcmodel.reductions.affine import Affine, joined
 from hcmodel.reductions.cone_rows import ConeRows, Mark
 from hcmodel.reductions.cone_sides import NoConeForm, Side

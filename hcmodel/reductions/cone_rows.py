@@ -10,13 +10,14 @@ concave one); a program that profits from a tight bound makes it tight.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, NamedTuple
 
 import numpy as np
 import scipy
 from numpy.typing import NDArray
 
+from hcmodel.records import dataclass
 from hcmodel.reductions.affine import Affine, joined
 from hcmodel.reductions.rows import Rows
 from hcmodel.solvers.qp.cone_program import ConeBlock, ConeKind, ConeProgram, cone_program

@@ -12,12 +12,11 @@ The blocks of the program: rows that are 0, rows that are not negative, exponent
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 import scipy
 from numpy.typing import NDArray
 
+from hcmodel.records import dataclass
 from hcmodel.reductions.rows import Rows
 from hcmodel.reductions.sum_arrays import SumArrays, starts_of
 from hcmodel.solvers.qp.cone_program import ConeBlock, ConeKind, ConeProgram

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Hashable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from hcmodel.expressions.leaves import Apply
 from hcmodel.expressions.model import Model
@@ -18,6 +18,7 @@ from hcmodel.maps.catalogue import MAPS
 from hcmodel.maps.expanded import Expanded
 from hcmodel.maps.map import Obstacle, Step
 from hcmodel.proof.prove import Proof, prove
+from hcmodel.records import dataclass
 from hcmodel.reductions.substitution import Substitution
 
 

@@ -16,7 +16,7 @@ are those that an atom declares as its `pieces`.
 from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -30,6 +30,7 @@ from hcmodel.expressions.leaves import Apply, Constant, Expression, Variable
 from hcmodel.expressions.model import Minimize, Model
 from hcmodel.expressions.sparse_data import dense
 from hcmodel.facts.node_facts import Facts
+from hcmodel.records import dataclass
 from hcmodel.reductions.reduction import Duals, ModelReduction, Origin
 
 FloatArray = NDArray[np.float64]

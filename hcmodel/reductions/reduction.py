@@ -8,7 +8,7 @@ CVXPY's `apply` and `invert` and MathOptInterface's bridges are the examples tha
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from enum import Enum
 from typing import Any, Generic, TypeVar
 
@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from hcmodel.expressions.leaves import Expression, Variable
 from hcmodel.expressions.model import Model
 from hcmodel.expressions.variable_sets import make_domain
+from hcmodel.records import dataclass
 
 FloatArray = NDArray[np.float64]
 Before = TypeVar("Before")

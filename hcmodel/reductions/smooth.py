@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,6 +20,7 @@ from hcmodel.expressions.leaves import Apply, Expression, Variable
 from hcmodel.expressions.model import Model
 from hcmodel.maps.declared import complete
 from hcmodel.maps.separable import LOG, plain_entries
+from hcmodel.records import dataclass
 from hcmodel.reductions.canonical import CanonicalProblem, canonicalize
 from hcmodel.reductions.reduction import Duals, Reduction, same_objects
 from hcmodel.solvers.coordinates.general import MapCoordinates

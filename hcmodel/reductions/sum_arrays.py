@@ -13,13 +13,12 @@ from them without a look at the proof's nodes (`cone_sums`, `convex_sums`).
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 from numpy.typing import NDArray
 
 from hcmodel.engines.engine import CompiledStack
 from hcmodel.engines.structured import StructuredStack
+from hcmodel.records import dataclass
 from hcmodel.reductions.rows import Rows
 from hcmodel.reductions.smooth import SmoothProgram
 from hcmodel.solvers.coordinates.logarithmic import LogStack

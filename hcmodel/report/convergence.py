@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from hcmodel.errors import ModelError
+from hcmodel.records import dataclass
 from hcmodel.report.canvas import (
     BLUE,
     CYCLE,

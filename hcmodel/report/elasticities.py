@@ -6,10 +6,11 @@ the size of the right-hand side at the solution, or of the left-hand side where 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+
+from hcmodel.records import dataclass
 
 if TYPE_CHECKING:
     from hcmodel.expressions.model import Model

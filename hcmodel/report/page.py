@@ -9,13 +9,13 @@ from __future__ import annotations
 import io
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from html import escape
 from importlib.resources import files
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from hcmodel.records import dataclass
 from hcmodel.report.canvas import matplotlib_installed
 from hcmodel.report.convergence import convergence, shown_gap
 from hcmodel.report.elasticities import Elasticity

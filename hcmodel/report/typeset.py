@@ -7,10 +7,11 @@ expression is deep. Indices are shown from 1, as in the language.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+
+from hcmodel.records import dataclass
 
 if TYPE_CHECKING:
     from hcmodel.expressions.leaves import Expression

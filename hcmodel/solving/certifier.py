@@ -6,12 +6,11 @@ ended a run is the bound of the solution and is not searched again.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 from numpy.typing import NDArray
 
 from hcmodel.certify.lower_bound import LowerBound, lower_bound
+from hcmodel.records import dataclass
 from hcmodel.reductions.forms import Form
 from hcmodel.solvers.oracle import Evaluation
 from hcmodel.solvers.qp.cone_program import ConeSolution

@@ -7,8 +7,6 @@ method's word.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 from numpy.typing import NDArray
 
@@ -24,6 +22,7 @@ from hcmodel.certify.lower_bound import (
 )
 from hcmodel.certify.nearby import better_point
 from hcmodel.certify.norm_minorants import minorant_bound
+from hcmodel.records import dataclass
 from hcmodel.reductions.forms import Form, Forms
 from hcmodel.reductions.reduction import BoundOrigin, Claim, Origin, Refusal
 from hcmodel.solvers import kkt

@@ -7,7 +7,7 @@ with NaN where a filter left a member out, and its rows get names such as `pair[
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 import numpy as np
@@ -18,6 +18,7 @@ from hcmodel.expressions.by_name import UnknownNameError, unknown_name
 from hcmodel.expressions.leaves import Constraint, Parameter, Variable
 from hcmodel.expressions.model import Model
 from hcmodel.grammar import syntax
+from hcmodel.records import dataclass
 from hcmodel.reductions.reduction import BoundOrigin, Origin
 
 FloatArray = NDArray[np.float64]

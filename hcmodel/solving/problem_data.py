@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 
 import numpy as np
 from numpy.typing import NDArray
 
 from hcmodel.errors import ModelError, NotHiddenConvexError
+from hcmodel.records import dataclass
 from hcmodel.reductions.cone import Cone
 from hcmodel.reductions.forms import Form, Forms
 from hcmodel.solvers.qp.cone_program import ConeProgram

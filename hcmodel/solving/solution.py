@@ -7,7 +7,7 @@ reported about itself.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from hcmodel.atoms.user_code import FunctionCalls
 from hcmodel.expressions.by_name import UnknownNameError, unknown_name
 from hcmodel.expressions.foreign_habits import SOLUTION, missing_attribute
+from hcmodel.records import dataclass
 from hcmodel.solvers.oracle import OracleCalls
 from hcmodel.solvers.result import Termination, Trace
 from hcmodel.solving.judge import Status

@@ -11,10 +11,11 @@ from __future__ import annotations
 import functools
 import warnings
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 from hcmodel.errors import HCWarning, ModelError, NotHiddenConvexError
+from hcmodel.records import dataclass
 from hcmodel.reductions.forms import Form, Forms
 from hcmodel.reductions.reduction import Refusal
 from hcmodel.solvers.loop import WholeProgram

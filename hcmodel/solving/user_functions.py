@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -20,6 +19,7 @@ from hcmodel.errors import HCWarning, ModelError
 from hcmodel.expressions.graph import topological_order
 from hcmodel.expressions.leaves import Apply, Expression, Variable
 from hcmodel.expressions.model import Model
+from hcmodel.records import dataclass
 
 FloatArray = NDArray[np.float64]
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -20,6 +20,7 @@ from hcmodel.errors import ModelError, SolverError
 from hcmodel.expressions.graph import topological_order
 from hcmodel.expressions.leaves import Apply, Expression, Parameter, Variable
 from hcmodel.expressions.model import Minimize, Model
+from hcmodel.records import dataclass
 from hcmodel.report.sweeps import SweepProgress
 from hcmodel.solvers.result import Termination
 from hcmodel.solving.judge import Status

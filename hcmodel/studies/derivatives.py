@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import importlib
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 import numpy as np
@@ -21,6 +21,7 @@ from hcmodel.errors import ModelError, SolverError
 from hcmodel.expressions.leaves import Parameter, Variable
 from hcmodel.expressions.model import Model
 from hcmodel.expressions.sparse_data import dense
+from hcmodel.records import dataclass
 from hcmodel.reductions.forms import Forms
 from hcmodel.reductions.reduction import Duals
 from hcmodel.solvers.numerics import DEPENDENT, TINY

@@ -14,10 +14,11 @@ from collections import deque
 from collections.abc import Iterator, Sequence
 from concurrent.futures import BrokenExecutor, CancelledError, ProcessPoolExecutor
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import Any
 
 from hcmodel.errors import ModelError, SolverError
+from hcmodel.records import dataclass
 from hcmodel.studies.sweep_table import NOT_RUN, SweepRow
 from hcmodel.studies.workers import (
     Answer,

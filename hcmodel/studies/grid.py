@@ -9,7 +9,7 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 import numpy as np
@@ -19,6 +19,7 @@ from hcmodel.errors import DataError, ModelError
 from hcmodel.expressions.by_name import UnknownNameError, unknown_name
 from hcmodel.expressions.leaves import Parameter, Variable
 from hcmodel.expressions.model import Model
+from hcmodel.records import dataclass
 
 FloatArray = NDArray[np.float64]
 Leaf = Parameter | Variable

@@ -12,7 +12,7 @@ import io
 import os
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 from typing import IO, Any
 
@@ -20,6 +20,7 @@ from hcmodel.errors import DataError
 from hcmodel.expressions.leaves import Apply, Constant, Expression, Parameter, Variable
 from hcmodel.expressions.model import Model
 from hcmodel.expressions.sparse_data import fingerprint
+from hcmodel.records import dataclass
 from hcmodel.studies.grid import Point
 from hcmodel.studies.sweep_table import ERROR, NOT_RUN, Layout, SweepRow, text_cells
 

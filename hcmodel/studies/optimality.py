@@ -11,7 +11,7 @@ follow from the same matrix by the implicit function theorem.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import Any
 
 import numpy as np
@@ -24,6 +24,7 @@ from hcmodel.expressions.graph import topological_order
 from hcmodel.expressions.layout import Layout
 from hcmodel.expressions.leaves import Apply, Expression, Parameter, Variable
 from hcmodel.expressions.sparse_data import dense
+from hcmodel.records import dataclass
 from hcmodel.reductions.forms import Forms
 from hcmodel.reductions.triangle import equates_symmetric, has_symmetric_value, square_parameters
 from hcmodel.solvers.algebra.symmetric import rotated_basis, to_matrix, to_vector

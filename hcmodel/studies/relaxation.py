@@ -10,7 +10,7 @@ variables do not give. The relaxed model is proven, solved and certified like an
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import Any
 
 import numpy as np
@@ -24,6 +24,7 @@ from hcmodel.expressions.model import Minimize, Model
 from hcmodel.expressions.node import as_expression
 from hcmodel.expressions.sparse_data import dense
 from hcmodel.facts.node_facts import Facts
+from hcmodel.records import dataclass
 from hcmodel.reductions.forms import Forms
 from hcmodel.report.json import plain
 from hcmodel.solving.judge import Status

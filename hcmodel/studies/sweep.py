@@ -10,7 +10,6 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -19,6 +18,7 @@ import numpy as np
 from hcmodel.errors import DataError, ModelError
 from hcmodel.expressions.model import Model
 from hcmodel.expressions.variable_sets import make_domain
+from hcmodel.records import dataclass
 from hcmodel.report.sweeps import SweepProgress
 from hcmodel.solving.naming import Naming, axes_of, named_point
 from hcmodel.solving.request import SolveRequest, check_number

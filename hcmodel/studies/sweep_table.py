@@ -6,7 +6,7 @@ import csv
 import io
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from pathlib import Path
 from typing import Any, overload
 
@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from hcmodel.errors import ModelError
 from hcmodel.expressions.by_name import UnknownNameError, unknown_name
+from hcmodel.records import dataclass
 from hcmodel.solving.judge import Status
 from hcmodel.solving.solution import Solution
 from hcmodel.studies.grid import Point

@@ -13,11 +13,12 @@ the parameter is a variable, and its certified lower bound makes the line certif
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+
+from hcmodel.records import dataclass
 
 FloatArray = NDArray[np.float64]
 

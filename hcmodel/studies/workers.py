@@ -18,13 +18,14 @@ import tempfile
 import threading
 import uuid
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from hcmodel.errors import HCError, ModelError
+from hcmodel.records import dataclass
 from hcmodel.solvers.result import Termination
 from hcmodel.solving.judge import Status
 from hcmodel.studies.grid import Point

@@ -8,11 +8,11 @@ compared with what the coordinates say; second derivatives by x are differences 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
+from hcmodel.records import dataclass
 from hcmodel.solvers.algebra.hessians import Hessian, as_dense
 from hcmodel.solvers.coordinates.protocol import Coordinates
 from hcmodel.solvers.numerics import TINY

@@ -10,11 +10,12 @@ constraint rows.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 
 import numpy as np
 from numpy.typing import NDArray
 
+from hcmodel.records import dataclass
 from hcmodel.solvers.algebra.symmetric import to_matrix
 from hcmodel.solvers.methods import minimize
 from hcmodel.solvers.oracle import FunctionStack, Oracle

@@ -11,7 +11,6 @@ import functools
 import itertools
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -27,6 +26,7 @@ from hcmodel.engines.registry import unable
 from hcmodel.errors import DataError, ModelError
 from hcmodel.expressions.layout import Layout
 from hcmodel.expressions.leaves import Expression, Parameter, Variable
+from hcmodel.records import dataclass
 from hcmodel.testing.naming import named
 from hcmodel.testing.samples import ALL_SAMPLES, Sample
 

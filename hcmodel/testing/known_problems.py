@@ -7,11 +7,12 @@ problem as one convex program.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
+from hcmodel.records import dataclass
 from hcmodel.solvers.loop import WholeProgram
 from hcmodel.solvers.qp import ConeBlock, ConeKind, cone_program
 from hcmodel.solvers.second_order.interior_point import SmoothConvexProgram

@@ -9,12 +9,13 @@ from __future__ import annotations
 import contextlib
 from collections import Counter
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from hcmodel.records import dataclass
 from hcmodel.solvers import kkt
 from hcmodel.solvers.coordinates.plain import PlainCoordinates
 from hcmodel.solvers.methods import METHODS, MethodEntry, minimize

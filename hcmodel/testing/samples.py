@@ -6,7 +6,7 @@ Every check that goes through the table takes its points from here; an atom with
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 import autograd.numpy as anp
@@ -16,6 +16,7 @@ import scipy.special
 
 from hcmodel.expressions.leaves import Expression, as_expression
 from hcmodel.expressions.table import ATOMS
+from hcmodel.records import dataclass
 
 rng = np.random.default_rng(7)
 

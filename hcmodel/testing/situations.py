@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -18,6 +17,7 @@ from numpy.typing import NDArray
 from hcmodel.atoms.atom import Atom
 from hcmodel.atoms.rules import Argument, Domain, MatrixKind, Sign
 from hcmodel.expressions.leaves import as_expression
+from hcmodel.records import dataclass
 from hcmodel.testing.samples import Sample
 
 FloatArray = NDArray[np.float64]

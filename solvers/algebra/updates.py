@@ -7,10 +7,10 @@ y moved towards B s where sᵀy < 0.2 sᵀB s, so that B stays definite (Powell 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 from numpy.typing import NDArray
+
+from hcmodel.records import dataclass
 
 FloatArray = NDArray[np.float64]
 

@@ -8,12 +8,12 @@ it succeeds. Where the line is blocked, the image nearest to its end is looked f
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 
 import numpy as np
 import scipy
 from numpy.typing import NDArray
 
+from hcmodel.records import dataclass
 from hcmodel.solvers.coordinates.protocol import Coordinates
 from hcmodel.solvers.numerics import BACKEND_ROUNDING
 

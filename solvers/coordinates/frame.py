@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import scipy
 from numpy.typing import NDArray
 
+from hcmodel.records import dataclass
 from hcmodel.solvers.algebra.hessians import Hessian, SparseHessian, as_dense
 
 FloatArray = NDArray[np.float64]

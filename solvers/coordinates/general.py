@@ -9,13 +9,14 @@ from __future__ import annotations
 import functools
 from collections import OrderedDict
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 import numpy as np
 import scipy
 from numpy.typing import NDArray
 
+from hcmodel.records import dataclass
 from hcmodel.solvers.algebra.hessians import Hessian, as_dense
 from hcmodel.solvers.algebra.symmetric import to_matrix, to_vector
 from hcmodel.solvers.coordinates.frame import Frame

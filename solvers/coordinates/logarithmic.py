@@ -8,13 +8,13 @@ x, as the protocol asks for it.
 from __future__ import annotations
 
 import functools
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import scipy
 from numpy.typing import NDArray
 
+from hcmodel.records import dataclass
 from hcmodel.solvers.algebra.hessians import Hessian, SparseHessian, congruent, with_diagonal
 from hcmodel.solvers.coordinates.frame import Frame
 from hcmodel.solvers.coordinates.plain import PlainCoordinates

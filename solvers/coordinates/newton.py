@@ -7,11 +7,11 @@ since it shows that a bound of X is curved in u.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
+from hcmodel.records import dataclass
 from hcmodel.solvers.coordinates.tangent import Tangent
 from hcmodel.solvers.numerics import MERIT_ROUNDING, TINY
 

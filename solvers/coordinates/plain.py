@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 from numpy.typing import NDArray
 
+from hcmodel.records import dataclass
 from hcmodel.solvers.algebra.hessians import Hessian
 from hcmodel.solvers.coordinates.frame import Frame
 from hcmodel.solvers.coordinates.protocol import Coordinates, SecondDerivatives

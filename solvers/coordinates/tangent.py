@@ -13,11 +13,11 @@ All decisions about units and rank of a Jacobian are made here:
 from __future__ import annotations
 
 import functools
-from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
+from hcmodel.records import dataclass
 from hcmodel.solvers.numerics import DEPENDENT, PRODUCT_ROUNDING, TINY
 from hcmodel.solvers.sets.domain import Domain
 

@@ -16,13 +16,14 @@ their weights, so that others can check it.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import scipy
 from numpy.typing import NDArray
 
+from hcmodel.records import dataclass
 from hcmodel.solvers import kkt
 from hcmodel.solvers.loop import State, Task
 from hcmodel.solvers.numerics import BOTTOM, SUM_ROUNDING, TINY

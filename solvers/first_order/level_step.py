@@ -16,13 +16,14 @@ the quadratic model. A step that the rows' own curvature spoils is followed by o
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import Any, Protocol, TypeAlias
 
 import numpy as np
 import scipy
 from numpy.typing import NDArray
 
+from hcmodel.records import dataclass
 from hcmodel.solvers.algebra.symmetric import to_matrix
 from hcmodel.solvers.first_order.method_rules import LevelRules, PenaltyRules, SearchRules
 from hcmodel.solvers.numerics import MERIT_ROUNDING, PRODUCT_ROUNDING

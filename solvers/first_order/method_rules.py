@@ -15,7 +15,9 @@ set are with each method. The comment at a number names its source:
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
+
+from hcmodel.records import dataclass
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,6 @@ set up: only the numbers are replaced.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import clarabel
@@ -15,6 +14,7 @@ import numpy as np
 import scipy
 from numpy.typing import NDArray
 
+from hcmodel.records import dataclass
 from hcmodel.solvers.limits import TimeExhausted, check_time, seconds_left
 from hcmodel.solvers.memory import check_factors, check_semidefinite
 from hcmodel.solvers.numerics import BACKEND_ROUNDING, INFINITE, TINY

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 
+from hcmodel.records import dataclass
 from hcmodel.solvers.numerics import BACKEND_ROUNDING
 
 

@@ -12,7 +12,6 @@ a symmetric matrix, column by column, with its off-diagonal entries multiplied b
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 from enum import Enum
 from typing import Any
 
@@ -20,6 +19,7 @@ import numpy as np
 import scipy
 from numpy.typing import NDArray
 
+from hcmodel.records import dataclass
 from hcmodel.solvers.algebra.symmetric import to_matrix
 
 FloatArray = NDArray[np.float64]

@@ -7,11 +7,11 @@ longer than a time limit of seconds. A program with too little time for a few it
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
+from hcmodel.records import dataclass
 from hcmodel.solvers.limits import seconds_left
 
 

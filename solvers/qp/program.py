@@ -5,13 +5,15 @@ minimise  ½ sᵀ P s + qᵀ s   s.t.   G s <= g,   E s == e,   s in X (bounds a
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from enum import Enum
 from typing import Any
 
 import numpy as np
 import scipy
 from numpy.typing import NDArray
+
+from hcmodel.records import dataclass
 
 FloatArray = NDArray[np.float64]
 Matrix = Any  # dense, or scipy's csr_array

@@ -6,8 +6,9 @@ number of blocked steps a few are taken there, and more of them each time this h
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
+from hcmodel.records import dataclass
 from hcmodel.solvers.second_order.options import DetourOptions
 
 

@@ -7,12 +7,13 @@ answer of a backend.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
+from hcmodel.records import dataclass
 from hcmodel.solvers import kkt
 from hcmodel.solvers.limits import check_time
 from hcmodel.solvers.loop import (

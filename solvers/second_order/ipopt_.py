@@ -9,13 +9,14 @@ from __future__ import annotations
 
 import importlib
 import importlib.util
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 import numpy as np
 import scipy
 from numpy.typing import NDArray
 
+from hcmodel.records import dataclass
 from hcmodel.solvers import kkt
 from hcmodel.solvers.algebra.hessians import SparseHessian
 from hcmodel.solvers.limits import seconds_left

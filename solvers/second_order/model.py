@@ -8,13 +8,13 @@ The rows are divided by their slopes in the units of the frame, so that one numb
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import scipy
 from numpy.typing import NDArray
 
+from hcmodel.records import dataclass
 from hcmodel.solvers.algebra.hessians import Hessian, SparseHessian, convexified
 from hcmodel.solvers.coordinates.frame import Frame
 from hcmodel.solvers.numerics import DATA_ROUNDING

@@ -11,10 +11,11 @@ grouped by the component that reads them. The comment at a number names its sour
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
+from dataclasses import fields
 
 import numpy as np
 
+from hcmodel.records import dataclass
 from hcmodel.solvers.numerics import BACKEND_ROUNDING
 from hcmodel.solvers.qp import DEFAULT_BACKEND, make_backend
 

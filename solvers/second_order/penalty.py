@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 from numpy.typing import NDArray
 
+from hcmodel.records import dataclass
 from hcmodel.solvers.oracle import Evaluation
 from hcmodel.solvers.second_order.model import QuadraticModel
 from hcmodel.solvers.second_order.options import PenaltyOptions

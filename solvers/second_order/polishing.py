@@ -8,13 +8,13 @@ interior-point method leaves out.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import scipy
 from numpy.typing import NDArray
 
+from hcmodel.records import dataclass
 from hcmodel.solvers.algebra.hessians import SparseHessian, as_dense, is_finite, largest_entry
 from hcmodel.solvers.coordinates.protocol import Coordinates
 from hcmodel.solvers.numerics import DEPENDENT, PRODUCT_ROUNDING, TINY

@@ -10,8 +10,8 @@ predicted decrease. The method needs no coordinates and claims nothing global.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 
+from hcmodel.records import dataclass
 from hcmodel.solvers.second_order.curvature import Curvature, ExactCurvature, NoCurvature
 from hcmodel.solvers.second_order.options import Options
 from hcmodel.solvers.second_order.quasi_newton import (

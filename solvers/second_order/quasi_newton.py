@@ -12,12 +12,11 @@ eigenvalues of its low-rank part split B into σ I + V Vᵀ − R Rᵀ, the form
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 import scipy
 from numpy.typing import NDArray
 
+from hcmodel.records import dataclass
 from hcmodel.solvers.algebra.hessians import Hessian, SparseHessian
 from hcmodel.solvers.algebra.updates import damped, updated
 from hcmodel.solvers.coordinates.protocol import Coordinates

@@ -7,12 +7,12 @@ tangent cone at a point. The support function and a central point come from smal
 from __future__ import annotations
 
 import functools
-from dataclasses import dataclass
 
 import numpy as np
 import scipy
 from numpy.typing import NDArray
 
+from hcmodel.records import dataclass
 from hcmodel.solvers.algebra.symmetric import (
     clip_slope,
     rotated_basis,

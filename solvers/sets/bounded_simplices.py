@@ -6,12 +6,12 @@ The formulas are those of the plain simplex, with [lower, upper] in place of [0,
 from __future__ import annotations
 
 import functools
-from dataclasses import dataclass
 
 import numpy as np
 import scipy
 from numpy.typing import NDArray
 
+from hcmodel.records import dataclass
 from hcmodel.solvers.numerics import BACKEND_ROUNDING, DATA_ROUNDING, PRODUCT_ROUNDING
 from hcmodel.solvers.qp.program import StepRows
 from hcmodel.solvers.sets.domain import Domain

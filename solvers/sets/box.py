@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 
 import numpy as np
 import scipy
 from numpy.typing import NDArray
 
+from hcmodel.records import dataclass
 from hcmodel.solvers.numerics import PRODUCT_ROUNDING, TINY
 from hcmodel.solvers.qp.program import StepRows
 from hcmodel.solvers.sets.domain import FARTHEST, Domain

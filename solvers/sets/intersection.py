@@ -11,11 +11,11 @@ with the derivative of P, finish it.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
+from hcmodel.records import dataclass
 from hcmodel.solvers.numerics import PRODUCT_ROUNDING
 
 FloatArray = NDArray[np.float64]

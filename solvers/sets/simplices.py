@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 import scipy
 from numpy.typing import NDArray
 
+from hcmodel.records import dataclass
 from hcmodel.solvers.numerics import BACKEND_ROUNDING, DATA_ROUNDING
 from hcmodel.solvers.qp.program import Cone, StepRows
 from hcmodel.solvers.sets.domain import Domain

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 
+from hcmodel.records import dataclass
 from hcmodel.solvers.theory.theorems import (
     BundleParameters,
     Constants,

@@ -20,11 +20,12 @@ d solves a linear program.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 import scipy.sparse as sparse
 
+from hcmodel.records import dataclass
 from hcmodel.solvers.numerics import SUM_ROUNDING, TINY
 from hcmodel.solvers.qp import (
     ConeBlock,

@@ -16,12 +16,14 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, Protocol
 
 import numpy as np
 import scipy.sparse as sparse
 from numpy.typing import NDArray
+
+from hcmodel.records import dataclass
 
 FloatArray = NDArray[np.float64]
 IndexArray = NDArray[np.intp]

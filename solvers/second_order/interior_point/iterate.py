@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 
+from hcmodel.records import dataclass
 from hcmodel.solvers.numerics import TINY
 from hcmodel.solvers.second_order.interior_point.convex_program import FloatArray, Matrix
 from hcmodel.solvers.second_order.interior_point.linear_system import (

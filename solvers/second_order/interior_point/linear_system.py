@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Protocol
 
 import numpy as np
 
+from hcmodel.records import dataclass
 from hcmodel.solvers.numerics import TINY
 from hcmodel.solvers.second_order.interior_point.convex_program import FloatArray, Matrix
 from hcmodel.solvers.second_order.interior_point.factorisation import DenseCholesky

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from enum import Enum
 
+from hcmodel.records import dataclass
 from hcmodel.solvers.second_order.interior_point.certificates import FarkasCertificate
 from hcmodel.solvers.second_order.interior_point.convex_program import FloatArray
 

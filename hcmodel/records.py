@@ -1,0 +1,186 @@
+"""`dataclass` as in the standard library, for a package that has hundreds of them and a quick command.
+
+The standard decorator compiles up to six functions for each class when its module is imported, which was
+half of what `hcmodel solve` took beyond the import of numpy, scipy and Clarabel. Here the methods are
+closures over the names of the fields, and `__init__` is compiled when the first instance is made. Fields,
+`replace`, `asdict` and type checkers see what the standard decorator makes.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import inspect
+import reprlib
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+__all__ = ["dataclass"]
+
+if TYPE_CHECKING:
+    from dataclasses import dataclass
+else:
+
+    def dataclass(
+        cls: type | None = None,
+        /,
+        *,
+        frozen: bool = False,
+        eq: bool = True,
+        repr: bool = True,
+        slots: bool = False,
+    ) -> Any:
+        """The class with `__init__`, and with the other methods of dataclasses as asked for."""
+
+        def made(cls: type) -> type:
+            return _completed(cls, frozen=frozen, eq=eq, shown=repr, slots=slots)
+
+        return made if cls is None else made(cls)
+
+
+class _Signature:
+    """The signature of the class for `inspect` and `help`, made when it is asked for."""
+
+    def __get__(self, instance: Any, owner: type) -> inspect.Signature:
+        waiting = getattr(owner.__init__, "compile", None)  # type: ignore[misc]
+        complete = inspect.signature(owner.__init__ if waiting is None else waiting())  # type: ignore[misc]
+        return complete.replace(parameters=list(complete.parameters.values())[1:])
+
+
+_SIGNATURE = _Signature()
+
+
+def _completed(cls: type, *, frozen: bool, eq: bool, shown: bool, slots: bool) -> type:
+    if cls.__doc__ is None:
+        cls.__doc__ = cls.__name__  # else the standard decorator makes a text of the signature
+    own = set(vars(cls))
+    hashes = "__hash__" in own and not (vars(cls)["__hash__"] is None and "__eq__" in own)
+    cls = dataclasses.dataclass(init=False, repr=False, eq=False, slots=slots)(cls)
+    fields = dataclasses.fields(cls)
+    methods: dict[str, Any] = {"__init__": _first_init(cls, frozen), "__signature__": _SIGNATURE}
+    if shown:
+        methods["__repr__"] = _representation([field.name for field in fields if field.repr])
+    if eq:
+        methods["__eq__"] = _equality([field.name for field in fields if field.compare])
+    if slots and frozen:
+        methods["__getstate__"], methods["__setstate__"] = _pickling(
+            [field.name for field in fields]
+        )
+    for name, method in methods.items():
+        if name not in own:
+            setattr(cls, name, method)
+    if eq and not hashes:
+        keyed = [each.name for each in fields if (each.compare if each.hash is None else each.hash)]
+        cls.__hash__ = _hashing(keyed) if frozen else None  # type: ignore[assignment]
+    if frozen:
+        cls.__setattr__, cls.__delattr__ = _refusals(cls, {field.name for field in fields})  # type: ignore[method-assign]
+    return cls
+
+
+def _first_init(cls: type, frozen: bool) -> Callable[..., None]:
+    """An `__init__` that puts the compiled one into its place and calls it."""
+
+    def compiled() -> Callable[..., None]:
+        if vars(cls)["__init__"] is __init__:
+            cls.__init__ = _compiled_init(cls, frozen)  # type: ignore[misc]
+        return cls.__init__  # type: ignore[misc, no-any-return]
+
+    def __init__(self: Any, *args: Any, **keywords: Any) -> None:  # noqa: N807 (its name in tracebacks)
+        compiled()(self, *args, **keywords)
+
+    __init__.compile = compiled  # type: ignore[attr-defined]
+    return __init__
+
+
+def _compiled_init(cls: type, frozen: bool) -> Callable[..., None]:
+    names: dict[str, Any] = {"set_": object.__setattr__, "ABSENT": _ABSENT}
+    parameters, by_name, body = ["self"], ["*"], ["pass"]
+    for field in dataclasses.fields(cls):
+        name, value = field.name, field.name
+        listed = by_name if field.kw_only else parameters
+        made = field.default_factory is not dataclasses.MISSING
+        names[f"{name}_default"] = field.default_factory if made else field.default
+        if made:
+            value = f"{name}_default()"
+        if field.init and made:
+            listed.append(f"{name}=ABSENT")
+            value = f"{value} if {name} is ABSENT else {name}"
+        elif field.init:
+            given = field.default is not dataclasses.MISSING
+            listed.append(f"{name}={name}_default" if given else name)
+        elif not made:
+            continue  # a default is an attribute of the class
+        body.append(f"set_(self, {name!r}, {value})" if frozen else f"self.{name} = {value}")
+    if hasattr(cls, "__post_init__"):
+        body.append("self.__post_init__()")
+    if len(by_name) > 1:
+        parameters += by_name
+    source = f"def __init__({', '.join(parameters)}):\n " + "\n ".join(body)
+    exec(compile(source, f"<{cls.__qualname__}>", "exec"), names)
+    init: Callable[..., None] = names["__init__"]
+    init.__qualname__ = f"{cls.__qualname__}.__init__"
+    return init
+
+
+class _Absent:
+    """Stands for an argument whose default a function makes."""
+
+    def __repr__(self) -> str:
+        return "<factory>"
+
+
+_ABSENT = _Absent()
+
+
+def _representation(names: list[str]) -> Callable[[Any], str]:
+    @reprlib.recursive_repr()
+    def __repr__(self: Any) -> str:  # noqa: N807
+        entries = ", ".join([f"{name}={getattr(self, name)!r}" for name in names])
+        return f"{type(self).__qualname__}({entries})"
+
+    return __repr__
+
+
+def _equality(names: list[str]) -> Callable[[Any, Any], bool]:
+    def __eq__(self: Any, other: Any) -> bool:  # noqa: N807
+        if other.__class__ is not self.__class__:
+            return NotImplemented
+        mine, others = ([getattr(each, name) for name in names] for each in (self, other))
+        return mine == others
+
+    return __eq__
+
+
+def _hashing(names: list[str]) -> Callable[[Any], int]:
+    def __hash__(self: Any) -> int:  # noqa: N807
+        return hash(tuple([getattr(self, name) for name in names]))
+
+    return __hash__
+
+
+def _pickling(names: list[str]) -> tuple[Callable[..., Any], Callable[..., None]]:
+    """`__getstate__` and `__setstate__` of a class whose slots nobody else can set."""
+
+    def __getstate__(self: Any) -> list[Any]:  # noqa: N807
+        return [getattr(self, name) for name in names]
+
+    def __setstate__(self: Any, state: list[Any]) -> None:  # noqa: N807
+        for name, value in zip(names, state, strict=True):
+            object.__setattr__(self, name, value)
+
+    return __getstate__, __setstate__
+
+
+def _refusals(cls: Any, names: set[str]) -> tuple[Callable[..., None], Callable[..., None]]:
+    """`__setattr__` and `__delattr__` of a frozen class."""
+
+    def __setattr__(self: Any, name: str, value: Any) -> None:  # noqa: N807
+        if type(self) is cls or name in names:
+            raise dataclasses.FrozenInstanceError(f"cannot assign to field {name!r}")
+        super(cls, self).__setattr__(name, value)
+
+    def __delattr__(self: Any, name: str) -> None:  # noqa: N807
+        if type(self) is cls or name in names:
+            raise dataclasses.FrozenInstanceError(f"cannot delete field {name!r}")
+        super(cls, self).__delattr__(name)
+
+    return __setattr__, __delattr__

@@ -1,0 +1,109 @@
+"""Dataclasses of the package behave as those of the standard library."""
+
+from __future__ import annotations
+
+import copy
+import dataclasses
+import inspect
+import pickle
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from hcmodel import records
+
+DECORATORS = {"standard": dataclasses.dataclass, "own": records.dataclass}
+
+
+def classes(dataclass: Callable[..., Any]) -> tuple[type, type, type]:
+    @dataclass(frozen=True)
+    class Point:
+        x: float
+        names: list[str] = dataclasses.field(default_factory=list, hash=False)
+        note: str = dataclasses.field(default="", compare=False, repr=False)
+        span: int = dataclasses.field(default=0, kw_only=True)
+
+        def __post_init__(self) -> None:
+            object.__setattr__(self, "double", 2 * self.x)
+
+    @dataclass(frozen=True)
+    class Weighted(Point):
+        weight: float = 1.0
+        made: list[int] = dataclasses.field(init=False, default_factory=lambda: [1])
+
+    @dataclass
+    class Counter:
+        count: int = 0
+
+        def __repr__(self) -> str:
+            return "its own"
+
+    return Point, Weighted, Counter
+
+
+def observed(dataclass: Callable[..., Any]) -> list[Any]:
+    """What the classes show of themselves, in words."""
+    point, weighted, counter = classes(dataclass)
+    a, b = point(1.0, ["n"], "one"), point(1.0, ["n"], note="two", span=0)
+    w = weighted(1.0, weight=3.0, span=4)
+    found = [a == b, a == w, a != point(2.0), hash(a) == hash(b), hash(a) == hash(point(2.0))]
+    found += [repr(a), repr(w), repr(counter()), counter(3) == counter(3), counter.__hash__]
+    found += [a.double, w.double, w.made, point(1.0).names is point(1.0).names]
+    found += [dataclasses.asdict(w), dataclasses.replace(a, x=5.0), point.__match_args__]
+    found += [[field.name for field in dataclasses.fields(weighted)]]
+    parameters = inspect.signature(weighted).parameters.values()
+    found += [[(each.name, each.kind, repr(each.default)) for each in parameters]]
+    return [repr(each) for each in found]
+
+
+def errors(dataclass: Callable[..., Any]) -> list[tuple[type, str]]:
+    point, weighted, _ = classes(dataclass)
+    attempts: list[Callable[[], Any]] = [
+        lambda: setattr(point(1.0), "x", 2.0),
+        lambda: setattr(weighted(1.0), "other", 2.0),
+        lambda: delattr(point(1.0), "x"),
+        lambda: point(),
+        lambda: point(1.0, [], "", 4),
+        lambda: point(1.0, z=2),
+        lambda: point(1.0) < point(2.0),
+    ]
+    found = []
+    for attempt in attempts:
+        with pytest.raises((TypeError, AttributeError)) as caught:
+            attempt()
+        found.append((caught.type, str(caught.value)))
+    return found
+
+
+def test_what_classes_show_is_the_same():
+    assert observed(records.dataclass) == observed(dataclasses.dataclass)
+
+
+def test_misuse_has_the_same_errors():
+    assert errors(records.dataclass) == errors(dataclasses.dataclass)
+
+
+@records.dataclass(frozen=True, slots=True)
+class Slotted:
+    """At the level of a module, so that it can be pickled."""
+
+    x: float
+    y: float = 2.0
+
+
+def test_slots_are_slots_and_can_be_pickled():
+    made = Slotted(1.0)
+    assert not hasattr(made, "__dict__")
+    assert pickle.loads(pickle.dumps(made)) == copy.copy(made) == made
+    with pytest.raises(dataclasses.FrozenInstanceError):
+        made.x = 3.0
+
+
+def test_init_is_compiled_once_for_the_first_instance():
+    point = classes(records.dataclass)[0]
+    before = point.__init__
+    point(1.0)
+    compiled = point.__init__
+    point(2.0)
+    assert before is not compiled is point.__init__
