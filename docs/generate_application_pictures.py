@@ -12,19 +12,23 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import matplotlib
 import numpy as np
-from matplotlib.backends.backend_agg import FigureCanvasAgg
+from cycler import cycler
 from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
 from scipy.linalg import expm, solve_continuous_lyapunov
 
 import hcmodel as hc
+from hcmodel.report.canvas import CYCLE, RESOLUTION, new_figure
 
 DOCS = Path(__file__).resolve().parent
 EXAMPLES = DOCS.parent / "examples"
 sys.path.insert(0, str(EXAMPLES / "python"))
 
 import grid_world  # noqa: E402
+
+matplotlib.rcParams["axes.prop_cycle"] = cycler(color=CYCLE)
 
 
 def data_of(name: str) -> dict[str, Any]:
@@ -41,17 +45,11 @@ def solved(
     return problem.solution
 
 
-def canvas(width: float, height: float) -> Figure:
-    figure = Figure(figsize=(width, height), layout="constrained")
-    FigureCanvasAgg(figure)
-    return figure
-
-
 # ---- regulators ---------------------------------------------------------------------------------
 
 
 def lqr() -> Figure:
-    """The helicopter after a unit disturbance: no control, the regulator, the regulator on a diet."""
+    """The helicopter after a unit disturbance: no control, and three regulators."""
     data = data_of("lqr")
     loops = {"no control": np.zeros((2, 4))}
     loops["regulator (lqr.hc)"] = solved("lqr", **data).point["K"]
@@ -59,7 +57,7 @@ def lqr() -> Figure:
         loops[f"energy ≤ {cap} (lqr_energy.hc)"] = solved("lqr_energy", **data, cap=cap).point["K"]
     times = np.linspace(0, 8, 401)
     first = np.array([1.0, 0, 0, 0])
-    figure = canvas(9, 3.4)
+    figure = new_figure(9, 3.4)
     panels = figure.subplots(1, 3)
     styles = ["--", "-", "-", "-"]
     for (label, K), style, colour in zip(
@@ -96,7 +94,7 @@ def lqr_decentralised() -> Figure:
     data = data_of("lqr_decentralised")
     firsts, seconds = np.linspace(-12, 2, 281), np.linspace(-4, 1.5, 221)
     cost = np.array([[decentralised_cost(data, a, b) for a in firsts] for b in seconds])
-    figure = canvas(7, 3.8)
+    figure = new_figure(7, 3.8)
     axes = figure.subplots()
     filled = axes.contourf(
         firsts, seconds, cost, levels=np.geomspace(6.5, 200, 24), cmap="viridis_r"
@@ -129,7 +127,7 @@ def lqr_decentralised() -> Figure:
 def mdp() -> Figure:
     """How to keep the machine, with and without limits."""
     data = data_of("cmdp")
-    figure = canvas(7.5, 3.4)
+    figure = new_figure(7.5, 3.4)
     cases = {"no limits": np.full(2, 100.0), "with limits": data["limit"]}
     panels = figure.subplots(1, 2, sharey=True)
     for axes, (title, limit) in zip(panels, cases.items(), strict=True):
@@ -149,7 +147,7 @@ def mdp() -> Figure:
 
 def mdp_grid() -> Figure:
     """Where the robot goes, with and without a limit on danger."""
-    figure = canvas(9, 3.6)
+    figure = new_figure(9, 3.6)
     panels = figure.subplots(1, 2)
     shape = len(grid_world.MAP), len(grid_world.MAP[0])
     moves = np.array([[right, -down] for down, right in grid_world.MOVES.values()])
@@ -194,7 +192,7 @@ def pricing() -> Figure:
     """One journey's revenue over price and over demand, and what scarce seats do to all prices."""
     data = data_of("pricing")
     size, sensitivity = data["size"], data["sensitivity"]
-    figure = canvas(9.5, 3.2)
+    figure = new_figure(9.5, 3.2)
     by_price, by_demand, bars = figure.subplots(1, 3, width_ratios=[1, 1, 1.6])
     prices = np.linspace(10, 600, 300)
     demand = size[0] * np.exp(-sensitivity[0] * prices)
@@ -207,7 +205,7 @@ def pricing() -> Figure:
     by_price.text(0.95, 0.9, "not concave", transform=by_price.transAxes, ha="right", fontsize=9)
     found = solved("pricing", **data)
     journeys = np.arange(1, len(size) + 1)
-    bars.bar(journeys - 0.2, 1 / sensitivity, width=0.4, color="0.7", label="seats without end")
+    bars.bar(journeys - 0.2, 1 / sensitivity, width=0.4, color="0.7", label="unlimited seats")
     bars.bar(
         journeys + 0.2, found.point["price"], width=0.4, color="C0", label="with the planes' seats"
     )
@@ -231,7 +229,7 @@ def logit() -> Figure:
         "buyers": data["buyers"],
     }
     found = solved("logit", **two)
-    figure = canvas(8.6, 3.9)
+    figure = new_figure(8.6, 3.9)
     over_prices, over_shares = figure.subplots(1, 2)
     first, second = np.meshgrid(np.linspace(0, 500, 301), np.linspace(0, 500, 301))
     _contours(over_prices, first, second, np.stack([first, second]), two)
@@ -278,7 +276,7 @@ def main() -> None:
     for name in sys.argv[1:] or PICTURES:
         for draw in PICTURES[name]:
             ending = draw.__name__.replace("_", "-")
-            draw().savefig(DOCS / "pictures" / f"application-{ending}.png", dpi=200)
+            draw().savefig(DOCS / "pictures" / f"application-{ending}.png", dpi=RESOLUTION)
 
 
 if __name__ == "__main__":

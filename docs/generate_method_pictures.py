@@ -14,16 +14,19 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import matplotlib
 import numpy as np
+from cycler import cycler
 from matplotlib.axes import Axes
-from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
+from matplotlib.ticker import LogLocator, NullFormatter
 from numpy.typing import NDArray
 
 DOCS = Path(__file__).resolve().parent
 sys.path.insert(0, str(DOCS.parent))
 
 import hcmodel as hc  # noqa: E402
+from hcmodel.report.canvas import CYCLE, RESOLUTION, new_figure, plain_frame  # noqa: E402
 from hcmodel.solvers.loop import Recorder, Task, run  # noqa: E402
 from hcmodel.solvers.methods import METHODS, make_options  # noqa: E402
 from hcmodel.solvers.oracle import Budget, Oracle  # noqa: E402
@@ -33,6 +36,9 @@ from tests.problems.black_boxes import geometric_box  # noqa: E402
 
 FloatArray = NDArray[np.float64]
 SMALLEST = 1e-15
+# Times are taken as the least of so many solves.
+REPETITIONS = 5
+matplotlib.rcParams["axes.prop_cycle"] = cycler(color=CYCLE)
 
 
 @dataclass(frozen=True)
@@ -78,14 +84,8 @@ def draw(axes: Axes, title: str, paths: dict[str, Run], legend: str = "upper rig
     axes.set(title=title, xlabel="points", xscale="log", yscale="log")
     axes.set_ylabel("relative error or violation")
     axes.title.set_fontsize(10)
-    axes.grid(alpha=0.3)
+    plain_frame(axes)
     axes.legend(loc=legend, fontsize=8)
-
-
-def canvas(width: float, height: float) -> Figure:
-    figure = Figure(figsize=(width, height), layout="constrained")
-    FigureCanvasAgg(figure)
-    return figure
 
 
 def named(name: str) -> Case:
@@ -94,7 +94,7 @@ def named(name: str) -> Case:
 
 def hidden_newton() -> Figure:
     """The program with 100 variables and the helicopter, beside the methods of first order."""
-    figure = canvas(8.4, 3.4)
+    figure = new_figure(8.4, 3.4)
     left, right = figure.subplots(1, 2)
     program, helicopter = named("fatkhullin_cgp100"), named("lqr_compleib_he1")
     limits = {"hidden-newton": 200, "sbl-adals": 1500, "ippm-acgd": 1500}
@@ -106,7 +106,7 @@ def hidden_newton() -> Figure:
 
 def prox_linear() -> Figure:
     """Ex-CNLS beside the sub-gradient method, and the program with 100 variables by its curvatures."""
-    figure = canvas(8.4, 3.4)
+    figure = new_figure(8.4, 3.4)
     left, right = figure.subplots(1, 2)
     kinked, program = named("Ex-CNLS, no map"), named("fatkhullin_cgp100")
     paths = {"prox-linear": path(kinked, "prox-linear", 200)}
@@ -137,13 +137,13 @@ def chain(size: int) -> hc.Problem:
 
 
 def seconds(make: Callable[[int], hc.Problem], size: int, method: str) -> float:
-    """The least time of three solves of new problems, the first one apart."""
+    """The least time of several solves of new problems, in seconds of one core."""
     times = []
-    for _ in range(3):
+    for _ in range(REPETITIONS):
         problem = make(size)
-        begin = time.perf_counter()
+        begin = time.process_time()
         problem.solve(method)
-        times.append(time.perf_counter() - begin)
+        times.append(time.process_time() - begin)
         assert problem.status == "optimal"
     return min(times)
 
@@ -180,16 +180,25 @@ def times_of(
     families: dict[str, tuple[Callable[[int], hc.Problem], tuple[int, ...]]],
 ) -> Figure:
     """Times of two methods against the number of variables, one family in each plot."""
-    figure = canvas(8.4, 3.4)
+    figure = new_figure(8.4, 3.4)
     for axes, (title, (make, sizes)) in zip(figure.subplots(1, 2), families.items(), strict=True):
         for method, marker in zip(methods, "os", strict=True):
             times = [1e3 * seconds(make, size, method) for size in sizes]
             axes.plot(sizes, times, marker=marker, linewidth=1.2, label=method)
         axes.set(title=title, xlabel="variables", ylabel="milliseconds", xscale="log", yscale="log")
         axes.title.set_fontsize(10)
-        axes.grid(alpha=0.3)
+        plain_numbers(axes)
+        plain_frame(axes)
         axes.legend(loc="upper left", fontsize=8)
     return figure
+
+
+def plain_numbers(axes: Axes) -> None:
+    """Labels such as 20, 50, 100 instead of powers of ten."""
+    for axis, between in ((axes.xaxis, (1.0,)), (axes.yaxis, (1.0, 2.0, 5.0))):
+        axis.set_major_locator(LogLocator(subs=between, numticks=12))
+        axis.set_major_formatter("{x:g}")
+        axis.set_minor_formatter(NullFormatter())
 
 
 def auto() -> Figure:
@@ -203,21 +212,21 @@ def auto() -> Figure:
             assert problem.solution is not None
             near = case.error(problem.value) <= 1e-6
             points.append(problem.solution.oracle_calls.points if near else np.nan)
-    figure = canvas(7.6, 4.8)
+    figure = new_figure(7.6, 4.8)
     axes = figure.subplots()
     rows = np.arange(len(cases))[::-1]
     for (method, points), marker in zip(needed.items(), "os", strict=True):
         axes.plot(points, rows, marker, label=method, markersize=5)
     axes.set_yticks(rows, [case.name for case in cases], fontsize=7)
     axes.set(xscale="log", xlabel="points, where the run ended within 1e-6 of the optimum")
-    axes.grid(alpha=0.3)
+    plain_frame(axes)
     axes.legend(fontsize=8)
     return figure
 
 
 def hidden_bundle() -> Figure:
     """Bound and value of `hidden-bundle`, closing in on each other, and the gap beside others' errors."""
-    figure = canvas(8.4, 3.4)
+    figure = new_figure(8.4, 3.4)
     left, right = figure.subplots(1, 2)
     box = geometric_box(0)
     problem = box.problem()
@@ -250,14 +259,14 @@ def hidden_bundle() -> Figure:
     right.set(title="the same", xlabel="points", yscale="log", xscale="log", ylabel="gap or error")
     for axes, place in ((left, "upper right"), (right, "lower left")):
         axes.title.set_fontsize(10)
-        axes.grid(alpha=0.3)
+        plain_frame(axes)
         axes.legend(loc=place, fontsize=8)
     return figure
 
 
 def gradient_sampling() -> Figure:
     """The error of methods that know nothing but gradients, on a valley with a kink along its floor."""
-    figure = canvas(5.2, 3.4)
+    figure = new_figure(5.2, 3.4)
     axes = figure.subplots()
     for method in ("gradient-sampling", "prox-linear", "ippm-swsg"):
         x = hc.Variable(2, name="x", start=[-1.2, 1.0])
@@ -273,7 +282,7 @@ def gradient_sampling() -> Figure:
         axes.plot(where, error, label=method, linewidth=1.2)
     axes.set(xlabel="points", ylabel="error", yscale="log", xscale="log")
     axes.set_title("8 |x₁² − x₂| + (1 − x₁)² as a black box", fontsize=10)
-    axes.grid(alpha=0.3)
+    plain_frame(axes)
     axes.legend(loc="lower left", fontsize=8)
     return figure
 
@@ -301,4 +310,4 @@ PICTURES: dict[str, Callable[[], Figure]] = {
 
 if __name__ == "__main__":
     for name in sys.argv[1:] or PICTURES:
-        PICTURES[name]().savefig(DOCS / "pictures" / f"method-{name}.png", dpi=200)
+        PICTURES[name]().savefig(DOCS / "pictures" / f"method-{name}.png", dpi=RESOLUTION)

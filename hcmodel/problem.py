@@ -31,7 +31,7 @@ from hcmodel.expressions.variable_sets import make_domain
 from hcmodel.reductions.canonical import CanonicalProblem
 from hcmodel.reductions.forms import Form, Forms
 from hcmodel.reductions.semidefinite import check_symmetric
-from hcmodel.report.printers import Reporter
+from hcmodel.report.printers import Heading, Reporter
 from hcmodel.solvers.limits import TimeExhausted, until
 from hcmodel.solvers.methods import find_method
 from hcmodel.solvers.result import Termination
@@ -44,7 +44,7 @@ from hcmodel.solving.request import Callback, SolveRequest, check_constants, che
 from hcmodel.solving.run import UNSETTLED, run
 from hcmodel.solving.solution import Solution
 from hcmodel.solving.start import is_chosen, start_point, start_vector
-from hcmodel.solving.strategy import Stage, describe, stages, start_only
+from hcmodel.solving.strategy import Stage, describe, solved_in, stages, start_only
 from hcmodel.solving.user_functions import check_functions, function_calls, warn_about_gradients
 
 if TYPE_CHECKING:
@@ -280,7 +280,9 @@ class Problem:
             clock = time.perf_counter()
             title = describe(method, plan[:1])
             with Reporter(request.callback, verbose=verbose, progress=progress) as reporter:
-                reporter.header(title, tol, forms.written.canonical, forms.engine)
+                coordinates = solved_in(hidden, self.hidden or ())
+                canonical = forms.written.canonical
+                reporter.header(Heading(title, tol, canonical, coordinates, forms.engine))
                 found = run(plan, forms, hidden, first, request, known, reporter.row)
                 seconds = time.perf_counter() - clock
                 self._warn_about_start(request, forms, first, found)

@@ -78,6 +78,10 @@ PROBLEM: dict[str, str] = {
     "substitutions": "are parameters: hc.Parameter(name='c', value=3), changed by c.value = 4",
     "localsolve": "is problem.solve(): signomials and other models need no other call",
     "cost": "is problem.objective.expression, and its value problem.value",
+    **dict.fromkeys(
+        ("plot", "draw"),
+        "is problem.solution.plot() after a solve; hc.plot.landscape(problem) draws two variables",
+    ),
     "debug": "is problem.relax() for an infeasible model, and problem.solution.conflict",
     "sensitivities": "are problem.derivative(parameter), and constraint.dual_value",
     "optimize": "is problem.solve()",

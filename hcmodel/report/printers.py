@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
-from hcmodel.report.text import solution_text
+from hcmodel.records import dataclass
+from hcmodel.report.text import counted, solution_text
 from hcmodel.report.words import certificate_words
 from hcmodel.solvers.result import Record
 
@@ -18,9 +19,10 @@ if TYPE_CHECKING:
     from hcmodel.reductions.canonical import CanonicalProblem
     from hcmodel.solving.solution import Solution
 
-RULE = "-" * 78
+RULE = "-" * 82
+# The longest phase is "convex program".
 HEADER = (
-    f"{'iter':>5} {'phase':<12} {'calls':>7} {'objective':>14} {'violation':>10} "
+    f"{'iter':>5} {'phase':<14} {'calls':>7} {'objective':>14} {'violation':>10} "
     f"{'residual':>9} {'step':>8} {'shift':>8}"
 )
 # Seconds before the first line is shown, and between two: short solves stay silent.
@@ -34,12 +36,39 @@ WIDTH = 100
 ALWAYS = "always"
 
 
+@dataclass(frozen=True)
+class Heading:
+    """What a solve begins with: sizes, coordinates, method and the reason for it, engine."""
+
+    method: str
+    tolerance: float
+    canonical: CanonicalProblem
+    coordinates: str
+    engine: str
+
+    def lines(self) -> list[str]:
+        """As the verbose table shows them."""
+        canonical = self.canonical
+        equalities = canonical.outer.size - canonical.outer.inequalities
+        sizes = [
+            counted(canonical.layout.size, "unknown"),
+            counted(canonical.outer.inequalities, "inequality", "inequalities"),
+            counted(equalities, "equality", "equalities"),
+            counted(sum(root.size for root in canonical.roots), "function"),
+        ]
+        return [
+            f"sizes        {', '.join(sizes)}",
+            f"coordinates  {self.coordinates}",
+            f"method       {self.method}",
+            f"engine       {self.engine}",
+            f"tolerance    {self.tolerance:g}",
+        ]
+
+
 class Printer(Protocol):
     """Shows a solve while it runs."""
 
-    def header(
-        self, method: str, tolerance: float, canonical: CanonicalProblem, engine: str
-    ) -> None: ...
+    def header(self, heading: Heading) -> None: ...
     def row(self, record: Record) -> None: ...
     def footer(self, solution: Solution) -> None: ...
     def close(self) -> None:
@@ -49,22 +78,12 @@ class Printer(Protocol):
 class VerbosePrinter:
     """Configuration, header, one row per iteration, footer."""
 
-    def header(
-        self, method: str, tolerance: float, canonical: CanonicalProblem, engine: str
-    ) -> None:
-        equalities = canonical.outer.size - canonical.outer.inequalities
-        print(RULE)
-        print(f"hcmodel  method = {method}  tol = {tolerance:g}  engine = {engine}")
-        print(
-            f"unknowns = {canonical.layout.size}  inequalities = {canonical.outer.inequalities}  "
-            f"equalities = {equalities}  functions = {sum(root.size for root in canonical.roots)}"
-        )
-        print(RULE)
-        print(HEADER)
+    def header(self, heading: Heading) -> None:
+        print(RULE, *heading.lines(), RULE, HEADER, sep="\n")
 
     def row(self, record: Record) -> None:
         print(
-            f"{record.iteration:>5} {record.phase:<12} {record.calls:>7} "
+            f"{record.iteration:>5} {record.phase:<14} {record.calls:>7} "
             f"{_cell(record.objective, 14, '.7e')} {_cell(record.violation, 10, '.2e')} "
             f"{_cell(record.residual, 9, '.1e')} {_cell(record.step, 8, '.1e')} "
             f"{_cell(record.shift, 8, '.1e')}"
@@ -97,10 +116,8 @@ class ProgressLine:
         self._done = threading.Event()
         self._thread: threading.Thread | None = None
 
-    def header(
-        self, method: str, tolerance: float, canonical: CanonicalProblem, engine: str
-    ) -> None:
-        self._tolerance = tolerance
+    def header(self, heading: Heading) -> None:
+        self._tolerance = heading.tolerance
         if self._over or self._always:
             self._thread = threading.Thread(target=self._watch, daemon=True)
             self._thread.start()
@@ -192,11 +209,9 @@ class Reporter:
         for printer in self._printers:
             printer.close()
 
-    def header(
-        self, method: str, tolerance: float, canonical: CanonicalProblem, engine: str
-    ) -> None:
+    def header(self, heading: Heading) -> None:
         for printer in self._printers:
-            printer.header(method, tolerance, canonical, engine)
+            printer.header(heading)
 
     def row(self, record: Record) -> bool:
         """Show a record; True where the user's callback stops the solve."""

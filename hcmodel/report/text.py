@@ -37,8 +37,9 @@ def solution_text(solution: Solution, full: bool = False) -> str:
     lines += _table("variable", solution.point, full, solution.index)
     lines += _table("dual", without_rounding(solution.duals), full, solution.index)
     lines.append(
-        f"{solution.method}: {solution.iterations} iterations, {calls.total} oracle calls at "
-        f"{calls.points} points, {solution.solve_seconds:.3g} s"
+        f"{solution.method}: {counted(solution.iterations, 'iteration')}, "
+        f"{counted(calls.total, 'oracle call')} at {counted(calls.points, 'point')}, "
+        f"{solution.solve_seconds:.3g} s"
         + (f" (compiled in {solution.compile_seconds:.2g} s)" if solution.compile_seconds else "")
     )
     own = solution.function_calls
@@ -47,6 +48,11 @@ def solution_text(solution: Solution, full: bool = False) -> str:
         parts += [f"{own.cached} from the cache"] if own.cached else []
         lines.append(f"your functions: {', '.join(parts)}")
     return "\n".join(lines)
+
+
+def counted(number: int, one: str, several: str | None = None) -> str:
+    """A number with its noun: `1 point`, `2 points`."""
+    return f"{number} {one if number == 1 else several or one + 's'}"
 
 
 def short_repr(solution: Solution) -> str:

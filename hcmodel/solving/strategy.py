@@ -15,6 +15,7 @@ from dataclasses import replace
 from typing import Any
 
 from hcmodel.errors import HCWarning, ModelError, NotHiddenConvexError
+from hcmodel.expressions.leaves import Expression
 from hcmodel.records import dataclass
 from hcmodel.reductions.forms import Form, Forms
 from hcmodel.reductions.reduction import Refusal
@@ -265,9 +266,20 @@ def known_coordinates(hidden: Form) -> str:
     """How the coordinates of a form are known."""
     if hidden.proof is None:
         return "coordinates as declared"
-    names = hidden.coordinate_names()
-    shown = names if len(names) <= 4 else [*names[:3], "…"]
-    return f"proven convex in {', '.join(shown)}"
+    return f"proven convex in {_short(hidden.coordinate_names())}"
+
+
+def solved_in(hidden: Form | None, declared: Sequence[Expression]) -> str:
+    """The coordinates of a solve, and what is known about them."""
+    if hidden is None:
+        return "as written; no hidden coordinates are known (problem.analyze() says why)"
+    if hidden.proof is None:
+        return f"{_short([str(each) for each in declared])} (declared, not proven)"
+    return f"{_short(hidden.coordinate_names())} (proven convex)"
+
+
+def _short(names: list[str]) -> str:
+    return ", ".join(names if len(names) <= 4 else [*names[:3], "…"])
 
 
 def describe(method: str, run: Sequence[Stage]) -> str:

@@ -217,7 +217,8 @@ def restored(problem: Problem) -> Iterator[None]:
     parameters = [(parameter, parameter.value) for parameter in problem.parameters]
     values = [(each, each.value, each._value_origin) for each in problem.variables]
     duals = [(constraint, constraint.dual_value) for constraint in problem.constraints]
-    solution = problem.solution
+    solution, asked = problem.solution, problem._asked
+    is_current = problem._solved_for == problem._versions()
     try:
         yield
     finally:
@@ -227,4 +228,6 @@ def restored(problem: Problem) -> Iterator[None]:
             variable._write(value, origin or "solve")
         for constraint, value in duals:
             constraint.dual_value = value
-        problem.solution = solution
+        problem.solution, problem._asked = solution, asked
+        # the values are those of the solution again, though they were set anew
+        problem._solved_for = problem._versions() if is_current else ()

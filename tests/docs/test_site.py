@@ -10,6 +10,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.extent import ALL
+
 ROOT = Path(__file__).parents[2]
 NOTEBOOKS = sorted((ROOT / "examples" / "notebooks").glob("*.ipynb"))
 
@@ -28,6 +30,17 @@ def test_notebooks_are_stored_without_outputs_and_are_valid_python(path):
     for cell in code:
         assert cell["outputs"] == []
         ast.parse("".join(cell["source"]))
+
+
+@pytest.mark.skipif(not ALL, reason="the build of the site runs them")
+@pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
+def test_notebooks_run(path, capsys):
+    pytest.importorskip("matplotlib")
+    names: dict[str, object] = {}
+    for cell in json.loads(path.read_text("utf-8"))["cells"]:
+        if cell["cell_type"] == "code":
+            exec("".join(cell["source"]), names)
+    assert "optimal" in capsys.readouterr().out or names["problem"].status == "optimal"
 
 
 def test_every_example_has_a_card(monkeypatch):

@@ -9,7 +9,16 @@ import numpy as np
 import pytest
 
 import hcmodel as hc
-from hcmodel.report.printers import PATIENCE, PIPE_PERIOD, ProgressLine, fallen, progress_text
+from hcmodel.report.printers import (
+    HEADER,
+    PATIENCE,
+    PIPE_PERIOD,
+    Heading,
+    ProgressLine,
+    fallen,
+    progress_text,
+)
+from hcmodel.report.text import counted
 
 RECORD = hc.Record(7, "descent", 120, 60, 5.25, 1e-7, 0.1, np.nan, np.nan, 1e-2, 5.2)
 
@@ -41,7 +50,7 @@ def test_a_short_solve_shows_nothing_and_a_long_one_a_line_that_is_removed(monke
 def test_a_pipe_gets_lines_only_if_it_is_asked_for(monkeypatch):
     silent = io.StringIO()
     progress, now = line(monkeypatch, silent)
-    progress.header("auto", 1e-6, None, "autograd")  # no thread is started
+    progress.header(Heading("auto", 1e-6, None, "log(x)", "autograd"))  # no thread is started
     progress.close()
     assert silent.getvalue() == ""
     asked = io.StringIO()
@@ -66,7 +75,27 @@ def test_verbose_says_what_is_solved_how_and_what_was_shown(capsys):
     problem = hc.Problem(hc.Minimize(x[0] * x[1] + 4 / x[0] + 1 / x[1]), [x[0] * x[1] <= 1])
     problem.solve(verbose=True)
     out = capsys.readouterr().out
-    assert "method = auto: cone (proven convex in log(x))" in out
-    assert "engine = " in out
-    assert "unknowns = 2  inequalities = 1" in out
+    assert "sizes        2 unknowns, 1 inequality, 0 equalities, 3 functions\n" in out
+    assert "coordinates  log(x) (proven convex)\n" in out
+    assert "method       auto: cone (proven convex in log(x))\n" in out
+    assert "\nengine       " in out
     assert "no feasible point is better by more than the gap" in out
+    rows = out.split(HEADER + "\n")[1].split("-" * 20)[0].splitlines()
+    assert rows
+    assert {len(row) for row in rows} == {len(HEADER)}  # the longest phase fits its column
+
+
+def test_verbose_says_where_coordinates_are_declared_or_unknown(capsys):
+    x = hc.Variable(name="x", bounds=(0.4, 3))
+    for hidden, words in (
+        (None, "as written; no hidden coordinates are known"),
+        ([hc.log(x)], "log(x) (declared, not proven)"),
+    ):
+        problem = hc.Problem(hc.Minimize(hc.sin(3 * x) + x), hidden=hidden)
+        problem.solve("prox-linear", verbose=True, max_calls=20)
+        assert f"coordinates  {words}" in capsys.readouterr().out
+
+
+def test_a_number_of_one_has_no_plural():
+    assert counted(1, "point") == "1 point"
+    assert counted(0, "equality", "equalities") == "0 equalities"

@@ -119,7 +119,11 @@ def test_mistakes_are_answered_in_words() -> None:
         problem.adjoint({hc.Variable(2, name="x"): 1})
     with pytest.raises(hc.ModelError, match="not a parameter"):
         problem.derivative(hc.Parameter(name="cap", value=1.0))
+    before = float(problem.derivative("cap").value)
+    problem.sweep({"cap": [0.9]}, progress=False)  # leaves the problem as it was
+    assert float(problem.derivative("cap").value) == pytest.approx(before)
     problem.parameters["cap"].value = 2.0
+    problem.sweep({"cap": [0.9]}, progress=False)
     with pytest.raises(hc.ModelError, match="new value after the last solve"):
         problem.derivative("cap")
     x = hc.Variable(name="x", bounds=(0, 1))
