@@ -54,7 +54,7 @@ def _completed(cls: type, *, frozen: bool, eq: bool, shown: bool, slots: bool) -
         cls.__doc__ = cls.__name__  # else the standard decorator makes a text of the signature
     own = set(vars(cls))
     hashes = "__hash__" in own and not (vars(cls)["__hash__"] is None and "__eq__" in own)
-    cls = dataclasses.dataclass(init=False, repr=False, eq=False, slots=slots)(cls)
+    cls = _with_fields(cls, frozen, slots)
     fields = dataclasses.fields(cls)
     methods: dict[str, Any] = {"__init__": _first_init(cls, frozen), "__signature__": _SIGNATURE}
     if shown:
@@ -73,6 +73,26 @@ def _completed(cls: type, *, frozen: bool, eq: bool, shown: bool, slots: bool) -
         cls.__hash__ = _hashing(keyed) if frozen else None  # type: ignore[assignment]
     if frozen:
         cls.__setattr__, cls.__delattr__ = _refusals(cls, {field.name for field in fields})  # type: ignore[method-assign]
+    return cls
+
+
+def _with_fields(cls: type, frozen: bool, slots: bool) -> type:
+    """The class with its fields, as the standard decorator finds them.
+
+    It compiles two functions for a class that it knows to be frozen; so it is told of none, and what it
+    wrote down is corrected afterwards, for subclasses that users decorate with it.
+    """
+    bases = [vars(base).get("__dataclass_params__") for base in cls.__mro__[1:]]
+    if any(base is not None and base.frozen is not frozen for base in bases):
+        raise TypeError(f"{cls.__name__} and its base have to be frozen both, or neither")
+    try:
+        for base in filter(None, bases):
+            base.frozen = False
+        cls = dataclasses.dataclass(init=False, repr=False, eq=False, slots=slots)(cls)
+    finally:
+        for base in filter(None, bases):
+            base.frozen = frozen
+    cls.__dataclass_params__.frozen = frozen  # type: ignore[attr-defined]
     return cls
 
 

@@ -100,6 +100,26 @@ def test_slots_are_slots_and_can_be_pickled():
         made.x = 3.0
 
 
+@pytest.mark.parametrize("base", DECORATORS)
+@pytest.mark.parametrize("derived", DECORATORS)
+def test_classes_of_both_kinds_inherit_from_each_other(base, derived):
+    @DECORATORS[base](frozen=True)
+    class Base:
+        x: float
+
+    @DECORATORS[derived](frozen=True)
+    class Derived(Base):
+        y: float
+
+    made = Derived(1.0, 2.0)
+    assert repr(made).endswith("Derived(x=1.0, y=2.0)")
+    assert dataclasses.replace(made, x=3.0) != made
+    with pytest.raises(dataclasses.FrozenInstanceError):
+        made.x = 3.0
+    with pytest.raises(TypeError, match="frozen"):
+        DECORATORS[derived](type("Loose", (Base,), {}))
+
+
 def test_init_is_compiled_once_for_the_first_instance():
     point = classes(records.dataclass)[0]
     before = point.__init__
