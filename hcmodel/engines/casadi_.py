@@ -81,12 +81,11 @@ class CasadiStack(ProgramStack):
         self._constants: list[Any] = []
         self._numbers: FloatArray | None = None  # the values of the parameters, one after the other
         self._functions: dict[Any, _Function] = {}
-        # Whether the last pass over a part was asked for its Jacobian: the next one is computed with it.
-        self._differentiated: set[str] = set()
+        self._parts: dict[str, _Part] = {}
 
     def __getstate__(self) -> dict[str, Any]:
         """Functions are made again after unpickling."""
-        kept = {**self.__dict__, "_functions": {}}
+        kept = {**self.__dict__, "_functions": {}, "_parts": {}}
         kept.pop("_traced", None)
         return kept
 
@@ -106,6 +105,7 @@ class CasadiStack(ProgramStack):
         )
         if not same:
             self._functions.clear()
+            self._parts.clear()
             self.__dict__.pop("_traced", None)
         for function in self._functions.values():
             function.give(self._numbers)
@@ -115,29 +115,24 @@ class CasadiStack(ProgramStack):
 
     def evaluate(self, x: FloatArray, part: str) -> CasadiPass:
         """One pass over the "objective", the "constraints", "all" of both, or the "map"."""
+        own = self._parts.get(part)
+        if own is None:
+            own = self._parts[part] = _Part(self, part)
+        if own.differentiated:
+            own.differentiated = False
+            values, entries = own.with_jacobian.at(x)
+            return CasadiPass(own, None, values, entries)
         x = np.array(x, dtype=float)
-        if part in self._differentiated:
-            self._differentiated.discard(part)
-            values, entries = self._function("jacobian", part)(x)
-            return CasadiPass(self, x, part, values, entries)
-        (values,) = self._function("values", part)(x)
-        return CasadiPass(self, x, part, values)
-
-    def jacobian(self, x: FloatArray, part: str, entries: FloatArray | None) -> Any:
-        """The Jacobian of a part, from its entries where these are known."""
-        function = self._function("jacobian", part)
-        self._differentiated.add(part)
-        if entries is None:
-            entries = function(x)[1]
-        return _matrix(function.pattern(1), entries)
+        (values,) = self.function("values", part)(x)
+        return CasadiPass(own, x, values)
 
     def pullback(self, x: FloatArray, part: str, weights: FloatArray) -> FloatArray:
-        return self._function("pullback", part)(x, weights)[0]
+        return self.function("pullback", part)(x, weights)[0]
 
     def hessian(self, x: FloatArray, weights: FloatArray) -> Any:
         """The Hessian of weights·φ; weights of the map's entries may follow those of φ."""
         whole, x = self.all_weights(weights), np.array(x, dtype=float)
-        function = self._function("hessian", "whole")
+        function = self.function("hessian", "whole")
         (entries,) = function(x, whole)
         if not np.isfinite(entries).all():
             # 0 · NaN of roots that have no weight, and are outside their domain
@@ -152,14 +147,14 @@ class CasadiStack(ProgramStack):
         self, x: FloatArray, weights: FloatArray, roots: tuple[int, ...]
     ) -> FloatArray:
         """The entries of the Hessian of some of the roots, at the places of the whole one."""
-        (found,) = self._function("hessian", roots)(x, weights)
+        (found,) = self.function("hessian", roots)(x, weights)
         return found
 
     @property
     def sparse_hessian(self) -> bool:
         if self.dimension < SPARSE_ROWS:
             return False
-        return _is_sparse(self._function("hessian", "whole").pattern(0))
+        return _is_sparse(self.function("hessian", "whole").pattern(0))
 
     @property
     def _given(self) -> FloatArray:
@@ -170,7 +165,8 @@ class CasadiStack(ProgramStack):
 
     # ---- compilation
 
-    def _function(self, kind: str, part: Any) -> _Function:
+    def function(self, kind: str, part: Any) -> _Function:
+        """The function of that kind of a part, compiled when it is first asked for."""
         found = self._functions.get((kind, part))
         if found is None:
             given = self._given  # reads the parameters, whose structure the functions contain
@@ -196,19 +192,19 @@ class CasadiStack(ProgramStack):
                 check_dense("the Hessian", self.dimension, self.dimension)
             if part != "whole":
                 found = ca.project(
-                    found, self._function("hessian", "whole").function.sparsity_out(0)
+                    found, self.function("hessian", "whole").function.sparsity_out(0)
                 )
-            return _Function(ca.Function("hessian", [x, weights, given], [found]))
+            return traced.function("hessian", [x, weights, given], [found])
         values = traced.part(self.program, part)
         if kind == "values":
-            return _Function(ca.Function("values", [x, given], [values]))
+            return traced.function("values", [x, given], [values])
         if kind == "pullback":
             weights = traced.symbol("w", values.shape[0])
             pulled = ca.jtimes(values, x, weights, True)
-            return _Function(ca.Function("pullback", [x, weights, given], [ca.densify(pulled)]))
+            return traced.function("pullback", [x, weights, given], [ca.densify(pulled)])
         # by columns of the transpose: compressed rows of the Jacobian
         slopes = ca.jacobian(values, x).T
-        return _Function(ca.Function("jacobian", [x, given], [values, slopes]))
+        return traced.function("jacobian", [x, given], [values, slopes])
 
     @functools.cached_property
     def _traced(self) -> _Traced:
@@ -221,7 +217,8 @@ class CasadiStack(ProgramStack):
         scalars = 0
         for number in self.program.needed(self.program.graph.roots):
             step = steps[number]
-            scalars += math.prod(step.shape)
+            # a product with constants has an operation for each of these
+            scalars += max(math.prod(step.shape), *(_length(values[i]) for i in step.arguments), 0)
             if isinstance(step.leaf, Variable):
                 values[number] = blocks[self.layout.position(step.leaf)]
                 continue
@@ -232,7 +229,7 @@ class CasadiStack(ProgramStack):
             assert values[number].shape == step.shape, f"{step.atom.name}: {values[number].shape}"
         roots = [dense(as_array(values[root]).flat) for root in self.program.graph.roots]
         if solves or scalars > MOST_SCALARS:
-            return _Traced(x, given, roots)
+            return _Traced(x, given, roots, solves)
         function = ca.Function("all", [x, given], roots).expand()
         scalar_x, scalar_given = ca.SX.sym("x", self.dimension), ca.SX.sym("p", self._given.size)
         return _Traced(scalar_x, scalar_given, list(function.call([scalar_x, scalar_given])))
@@ -257,6 +254,10 @@ class _Traced:
     x: Any
     given: Any
     roots: list[Any]
+    solves: bool = False  # equations, which may be singular
+
+    def function(self, name: str, arguments: list[Any], results: list[Any]) -> _Function:
+        return _Function(casadi().Function(name, arguments, results), self.solves)
 
     @property
     def nothing(self) -> Any:
@@ -277,24 +278,54 @@ class _Traced:
         return casadi().densify(casadi().vertcat(*chosen)) if chosen else type(self.x)(0, 1)
 
 
+class _Part:
+    """A part of the stack, and whether the last pass over it was asked for its Jacobian.
+
+    Where it was, the next pass computes values and Jacobian by one function.
+    """
+
+    def __init__(self, stack: CasadiStack, name: str) -> None:
+        self.stack, self.name = stack, name
+        self.differentiated = False
+
+    @functools.cached_property
+    def with_jacobian(self) -> _Function:
+        return self.stack.function("jacobian", self.name)
+
+    @functools.cached_property
+    def _shape(self) -> tuple[int, int] | None:
+        """The shape of the Jacobian where none of its entries is left out."""
+        pattern = self.with_jacobian.pattern(1)
+        return pattern.shape if pattern.places.size == math.prod(pattern.shape) else None
+
+    def jacobian(self, x: FloatArray | None, entries: FloatArray | None) -> Any:
+        """The Jacobian, from its entries where these are known."""
+        self.differentiated = True
+        if entries is None:
+            entries = self.with_jacobian.at(x)[1]
+        if self._shape is not None:
+            return entries.reshape(self._shape)
+        return _matrix(self.with_jacobian.pattern(1), entries)
+
+
 class CasadiPass:
-    """One pass: values, and derivatives when they are asked for."""
+    """One pass: values, and derivatives when they are asked for; x where entries are not known."""
+
+    __slots__ = ("_entries", "_jacobian", "_part", "_x", "values")
 
     def __init__(
         self,
-        stack: CasadiStack,
-        x: FloatArray,
-        part: str,
+        part: _Part,
+        x: FloatArray | None,
         values: FloatArray,
         entries: FloatArray | None = None,
     ) -> None:
-        self.values = values
-        self._stack, self._x, self._part, self._entries = stack, x, part, entries
+        self.values, self._part, self._x, self._entries = values, part, x, entries
         self._jacobian: Any = None
 
     def jacobian(self) -> Any:
         if self._jacobian is None:
-            self._jacobian = self._stack.jacobian(self._x, self._part, self._entries)
+            self._jacobian = self._part.jacobian(self._x, self._entries)
         return self._jacobian
 
     def pullback(self, weights: Any) -> FloatArray:
@@ -304,18 +335,22 @@ class CasadiPass:
             raise ModelError(f"{self.values.size} weights are needed, not shape {weights.shape}")
         if self._jacobian is not None or self._entries is not None or weights.size <= 1:
             return np.asarray(self.jacobian().T @ weights)
-        return self._stack.pullback(self._x, self._part, weights)
+        assert self._x is not None
+        return self._part.stack.pullback(self._x, self._part.name, weights)
 
 
 class _Function:
-    """A function of casadi through its buffers; results are copies."""
+    """A function of casadi through its buffers; results are copies.
 
-    def __init__(self, function: Any) -> None:
+    One that `solves` equations can fail; asking whether it has failed takes longer than a small function.
+    """
+
+    def __init__(self, function: Any, solves: bool = False) -> None:
         self.function = function
         self._arguments = [np.zeros(function.nnz_in(i)) for i in range(function.n_in())]
         self._results = [np.zeros(function.nnz_out(i)) for i in range(function.n_out())]
         self._buffer, self._run = function.buffer()
-        self._failed = self._buffer.ret
+        self._solves = solves
         for i, array in enumerate(self._arguments):
             if array.size:
                 self._buffer.set_arg(i, memoryview(array.data))
@@ -335,14 +370,29 @@ class _Function:
         with self._lock:
             for array, value in zip(self._arguments, arguments, strict=False):
                 array[:] = value
-            try:
-                self._run()
-                failed = self._failed()
-            except RuntimeError:  # so do some of its factorisations end
-                failed = True
-            if failed:  # a singular matrix
+            if self._fails():
                 return [np.full(array.size, np.nan) for array in self._results]
             return [array.copy() for array in self._results]
+
+    def at(self, x: FloatArray | None) -> tuple[FloatArray, FloatArray]:
+        """Both results of a function of x alone; small functions take most of their time here."""
+        with self._lock:
+            self._arguments[0][:] = x
+            first, second = self._results
+            if self._solves:
+                if self._fails():
+                    return np.full(first.size, np.nan), np.full(second.size, np.nan)
+            else:
+                self._run()
+            return first.copy(), second.copy()
+
+    def _fails(self) -> bool:
+        """Run it; whether it met a singular matrix."""
+        try:
+            self._run()
+        except RuntimeError:  # so do some of its factorisations end
+            return True
+        return self._solves and bool(self._buffer.ret())
 
     def pattern(self, number: int) -> _Pattern:
         """Where the entries of a result stand; its columns are the rows of what it means."""
@@ -364,6 +414,13 @@ class _Pattern:
     @functools.cached_property
     def rows(self) -> Any:
         return np.repeat(np.arange(self.shape[0]), np.diff(self.starts))
+
+
+def _length(value: Any) -> int:
+    """The number of entries of a constant, 0 for a symbol."""
+    if isinstance(value, Array):
+        return 0
+    return int(value.nnz) if is_sparse(value) else int(np.size(value))
 
 
 def _is_sparse(pattern: _Pattern) -> bool:

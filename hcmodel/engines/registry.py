@@ -40,9 +40,10 @@ def compile_stack(
     """
     program = Program.of(roots, layout, split, coordinates)
     chosen = choose(engine, program)
-    if engine == AUTO and isinstance(chosen, CasadiEngine):
+    compiling = chosen if isinstance(chosen, CasadiEngine) else None
+    if engine == AUTO and compiling is not None:
         chosen = DeferredEngine(chosen, AutogradEngine())  # compiling has to pay
-    return (StructuredEngine(chosen) if structured else chosen).compile(program)
+    return (StructuredEngine(chosen, compiling) if structured else chosen).compile(program)
 
 
 def check_name(engine: str) -> str:

@@ -9,10 +9,11 @@ import pytest
 
 import hcmodel as hc
 from hcmodel.engines.autograd_ import AutogradEngine
-from hcmodel.engines.casadi_ import MOST_SCALARS, CasadiEngine
+from hcmodel.engines.casadi_ import MOST_SCALARS, CasadiEngine, CasadiPass
 from hcmodel.engines.deferred import PATIENCE, DeferredStack
 from hcmodel.engines.graph_program import Program
 from hcmodel.engines.registry import compile_stack, unable
+from hcmodel.engines.structured import EVALUATIONS_BEFORE, MOST_ENTRIES
 from hcmodel.expressions.layout import Layout
 
 pytest.importorskip("casadi")
@@ -74,6 +75,47 @@ def test_auto_compiles_after_a_number_of_evaluations() -> None:
         made.append(stack._stack.engine)
     assert made == ["autograd"] * (PATIENCE - 1) + ["casadi"] * 3
     assert stack.engine == "casadi"
+
+
+def test_a_small_sum_that_is_evaluated_often_is_compiled_as_a_whole() -> None:
+    x, scale = hc.Variable(2, name="x", bounds=(0.4, 3)), hc.Parameter(name="s", value=4.0)
+    tank = x[0] * x[1] + scale / x[0] + 1 / x[1]
+    stack = compile_stack([tank, x[0] * x[1]], Layout([x]), 1)
+    a, b = point = np.array([0.7, 1.3])
+    for value in (4.0, 5.0):
+        scale.value = value
+        stack.refresh()
+        made = []
+        for _ in range(EVALUATIONS_BEFORE + 2):
+            forward = stack.evaluate(point, "all")
+            made.append(isinstance(forward, CasadiPass))
+            np.testing.assert_allclose(forward.values, [a * b + value / a + 1 / b, a * b])
+            slopes = [[b - value / a**2, a - 1 / b**2], [b, a]]
+            np.testing.assert_allclose(forward.jacobian(), slopes)
+        assert made == [False] * EVALUATIONS_BEFORE + [True] * 2  # in every solve alike
+    own, weights = forward.values, np.array([2.0, 3.0])
+    stack.evaluate(2 * point, "all")
+    np.testing.assert_allclose(own, [a * b + 5 / a + 1 / b, a * b])  # not a view of a buffer
+    np.testing.assert_allclose(forward.pullback(weights), weights @ slopes)
+
+
+def test_large_sums_stay_matrices() -> None:
+    x = hc.Variable(100, name="x", bounds=(0.4, 3))
+    exponents = rng.normal(size=(MOST_ENTRIES // 100 + 1, 100))
+    stack = compile_stack([hc.sum(hc.exp(exponents @ hc.log(x)))], Layout([x]), 1)
+    for _ in range(EVALUATIONS_BEFORE + 1):
+        forward = stack.evaluate(np.full(100, 1.1), "objective")
+    assert not isinstance(forward, CasadiPass)
+
+
+def test_products_with_constants_are_not_expanded_to_scalars() -> None:
+    x = hc.Variable(40, name="x", bounds=(0.4, 3))
+    exponents = rng.normal(size=(MOST_SCALARS // 40 + 1, 40)) / 10
+    mine, reference = both([hc.sum(hc.exp(exponents @ hc.log(x)))], [x])
+    point = np.linspace(0.5, 2.5, 40)
+    found, expected = mine.evaluate(point, "all"), reference.evaluate(point, "all")
+    np.testing.assert_allclose(found.jacobian(), expected.jacobian(), rtol=1e-9)
+    assert mine._traced.x.type_name() == "MX"
 
 
 def test_functions_of_the_user_are_left_to_the_reference() -> None:
