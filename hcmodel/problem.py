@@ -32,6 +32,7 @@ from hcmodel.reductions.canonical import CanonicalProblem
 from hcmodel.reductions.forms import Form, Forms
 from hcmodel.reductions.semidefinite import check_symmetric
 from hcmodel.report.printers import Heading, Reporter
+from hcmodel.report.text import counted
 from hcmodel.solvers.limits import TimeExhausted, until
 from hcmodel.solvers.methods import find_method
 from hcmodel.solvers.result import Termination
@@ -659,7 +660,9 @@ class Problem:
     def __repr__(self) -> str:
         rows = sum(constraint.size for constraint in self.constraints)
         unknowns = self.model.layout.size
-        return f"Problem({self.objective!r}, {unknowns} unknown(s), {rows} row(s))"
+        return (
+            f"Problem({self.objective!r}, {counted(unknowns, 'unknown')}, {counted(rows, 'row')})"
+        )
 
 
 def _raise_cause(solution: Solution) -> None:

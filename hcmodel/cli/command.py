@@ -170,7 +170,7 @@ def _add_solve(commands: Any) -> None:
     solve.add_argument(
         "--relax",
         action="store_true",
-        help="do not solve: say how much which rows have to give, least in total",
+        help="do not solve: say which rows have to be relaxed and by how much, least in total",
     )
     solve.set_defaults(run=_solve)
 

@@ -167,17 +167,13 @@ class VariableSet(ABC):
     def summary(self) -> str:
         """The set in one line of `hcmodel show`, after "in"."""
 
-    def latex(self, name: str) -> str:
-        """The membership in LaTeX, for a variable whose name is already LaTeX."""
-        infinity = {"inf": r"\infty", "-inf": r"-\infty"}
-        lower, upper = (infinity.get(text, text) for text in self._ends())
-        return rf"{name} \in [{lower}, {upper}]".replace("…", r"\ldots ")
-
-    def _ends(self) -> tuple[str, str]:
+    def ends(self) -> tuple[str, str]:
         """The smallest and largest lower bound as text, and those of the upper bounds."""
+        if not self.lower.size:
+            return "-∞", "∞"
         ends = [(float(np.min(bound)), float(np.max(bound))) for bound in (self.lower, self.upper)]
         texts = [f"{low:g}" if low == high else f"{low:g}…{high:g}" for low, high in ends]
-        return texts[0], texts[1]
+        return texts[0].replace("inf", "∞"), texts[1].replace("inf", "∞")
 
 
 @dataclass(frozen=True, eq=False)
@@ -202,8 +198,8 @@ class BoxSet(VariableSet):
         return self.pos or bool((self.lower > 0).all())
 
     def summary(self) -> str:
-        lower, upper = self._ends()
-        return f"[{lower}, {upper}]"
+        lower, upper = self.ends()
+        return f"[{lower}, {upper}]".replace("∞", "inf")
 
 
 @dataclass(frozen=True, eq=False)
@@ -244,9 +240,6 @@ class SimplexSet(VariableSet):
 
     def summary(self) -> str:
         return "simplex"
-
-    def latex(self, name: str) -> str:
-        return rf"{name} \in \Delta"
 
 
 @dataclass(frozen=True, eq=False)
@@ -366,9 +359,6 @@ class SemidefiniteSet(SymmetricSet):
 
     def summary(self) -> str:
         return "psd"
-
-    def latex(self, name: str) -> str:
-        return rf"{name} \succeq 0"
 
 
 def make_domain(

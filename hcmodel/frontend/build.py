@@ -134,7 +134,15 @@ class Builder:
                 defaults[symbol.name] = symbol.data
         starts = {variable: variable.start for variable in self.found.variables.values()}
         places = self.names.places
-        return Source(self.collector.text, self.model, parameters, defaults, starts, places)
+        return Source(
+            self.collector.text,
+            self.model,
+            parameters,
+            defaults,
+            starts,
+            places,
+            self.collector.filename,
+        )
 
     def _blamed(self, message: str) -> Span:
         """The declaration of the variable that a message names, else the objective."""

@@ -29,6 +29,7 @@ class Source:
     defaults: dict[str, np.ndarray]  # of parameters that no data were given for
     starts: dict[Variable, np.ndarray | None]
     places: dict[Expression, Span] = field(default_factory=dict)  # of applied atoms, in the text
+    filename: str | None = None
 
     def __getstate__(self) -> dict[str, Any]:
         # expressions are pickled flat and come back as others, so that their places are lost

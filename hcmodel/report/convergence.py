@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import textwrap
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -35,6 +36,8 @@ MANY_CALLS = 300
 # The share of the axis from which a phase has room for its name, per letter of the name.
 ROOM_PER_LETTER = 0.017
 PANELS = 3
+# Letters of a title that fit on a line.
+TITLE_WIDTH = 85
 INK = "#333333"
 
 
@@ -94,8 +97,13 @@ def convergence(solution: Solution, path: Any = None, *, ax: Any = None) -> Any:
     figure = new_figure(7.6, 6.4)
     axes = list(figure.subplots(PANELS, 1, sharex=True, height_ratios=[1, 1.2, 1]))
     _draw(axes, solution)
-    figure.suptitle(f"{solution.method}: {words(solution)}", fontsize=11)
+    figure.suptitle(_wrapped(f"{solution.method}: {words(solution)}"), fontsize=11)
     return saved(figure, path)
+
+
+def _wrapped(title: str) -> str:
+    """A title on lines that fit into the figure."""
+    return textwrap.fill(title, TITLE_WIDTH)
 
 
 def words(solution: Solution) -> str:
@@ -233,8 +241,9 @@ def _accuracy(solution: Solution) -> Any:
     known = {name: value for name, value in measured.items() if value is not None}
     figure = new_figure(7.6, 2.6)
     axes = figure.subplots()
-    value = "" if solution.value is None else f", value {solution.value:.8g}"
-    figure.suptitle(f"{solution.method}: {words(solution)}{value}", fontsize=11)
+    finite = solution.value is not None and np.isfinite(solution.value)
+    value = f", value {solution.value:.8g}" if finite else ""
+    figure.suptitle(_wrapped(f"{solution.method}: {words(solution)}{value}"), fontsize=11)
     axes.set_xlim(SMALLEST / 10, 1.0)
     axes.set_xscale("log")
     for place, number in enumerate(known.values()):

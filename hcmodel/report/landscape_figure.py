@@ -111,8 +111,8 @@ def _panel(
         )  # fmt: skip
     if optimum is not None:
         axes.plot(
-            *optimum, marker="*", markersize=15, color="white", markeredgecolor=INK,
-            linestyle="none", label=_found(land),
+            *optimum, marker="*", markersize=15, color="white", markeredgecolor=INK, clip_on=False,
+            zorder=5, linestyle="none", label=_found(land),
         )  # fmt: skip
     axes.set_xlim(np.nanmin(first), np.nanmax(first))
     axes.set_ylim(np.nanmin(second), np.nanmax(second))

@@ -5,20 +5,31 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
-from hcmodel.report.typeset import Layout, layout
+from hcmodel.report.typeset import Layout, layout, membership
 
 if TYPE_CHECKING:
-    from hcmodel.expressions.leaves import Constraint, Expression
+    from hcmodel.expressions.leaves import Constraint, Expression, Variable
 
 GREEK = {
     "alpha", "beta", "gamma", "delta", "epsilon", "eta", "theta", "kappa", "lambda", "mu", "nu", "xi",
     "pi", "rho", "sigma", "tau", "phi", "chi", "psi", "omega",
 }  # fmt: skip
-SIGNS = {"⊤": r"\top", "…": r"\ldots", "·": r"\cdot", "×": r" \times "}
-FENCES = {"()": ("(", ")"), "||": ("|", "|"), "‖‖": (r"\|", r"\|")}
+SIGNS = {
+    "⊤": r"\top ", "…": r"\ldots ", "·": r"\cdot", "×": r" \times ", "⊙": r"\odot", "∈": r"\in",
+    "∩": r"\cap", "⪯": r"\preceq", "∞": r"\infty ", "≥": r"\ge ", "..": r"{:}",
+}  # fmt: skip
+SYMBOLS = {"ℝ": r"\mathbb{R}", "𝕊": r"\mathbb{S}", "Δ": r"\Delta"}
+FENCES = {
+    "‖‖": (r"\|", r"\|"),
+    **{both: (both[0], both[1]) for both in ("()", "||", "[]", "[)", "(]")},
+}
 # What LaTeX reads as commands, and how it is written as text.
 SPECIAL = {
     "\\": r"\backslash ", "~": r"\sim ", "^": r"\wedge ", "<": "<", ">": ">",
+    **{each: rf"\{each}" for each in "&%$#_{} "},
+}  # fmt: skip
+TEXT_SIGNS = {
+    "\\": r"\textbackslash ", "~": r"\textasciitilde ", "^": r"\textasciicircum ",
     **{each: rf"\{each}" for each in "&%$#_{}"},
 }  # fmt: skip
 SENSES = {"<=": r"\le", ">=": r"\ge", "==": "=", ">>": r"\succeq", "<<": r"\preceq"}
@@ -35,12 +46,19 @@ def constraint_latex(constraint: Constraint) -> str:
     return f"{left} {SENSES[constraint.sense]} {right}"
 
 
+def set_latex(variable: Variable) -> str:
+    """LaTeX for the set of a variable."""
+    return _written(membership(variable))
+
+
 def _written(part: Layout) -> str:
     inner = [_written(each) for each in part.parts]
     if part.kind == "row":
         return _row(part, inner)
-    if part.kind in ("sub", "sup"):
-        return f"{inner[0]}{'_' if part.kind == 'sub' else '^'}{{{inner[1]}}}"
+    if part.kind in ("sub", "sup", "under"):
+        mark = "^" if part.kind == "sup" else "_"
+        base = f"{{{inner[0]}}}" if part.parts[0].kind == part.kind else inner[0]
+        return f"{base}{mark}{{{inner[1].strip()}}}"
     if part.kind == "fraction":
         return rf"\frac{{{inner[0]}}}{{{inner[1]}}}"
     if part.kind == "root":
@@ -61,8 +79,13 @@ def _leaf(part: Layout) -> str:
     if part.kind in ("big", "function"):
         return f"\\{part.text}"
     if part.kind == "operator":
-        return rf"\operatorname{{{part.text.replace('_', ' ')}}}"
-    return re.sub("[⊤…·×]", lambda found: SIGNS[found[0]], part.text)
+        words = part.text.replace("_", r"\ ")
+        return rf"\operatorname{{{words}}}"
+    if part.kind == "symbol":
+        return SYMBOLS[part.text]
+    text = re.sub(r"(?<=[\d…]) (?=[\d…])", r"\\,", part.text)
+    text = re.sub(r"[a-z]{3,}", lambda found: rf"\text{{{found[0]} }}", text)
+    return re.sub(r"\.\.|[⊤…·×⊙∈∩⪯∞≥]", lambda found: SIGNS[found[0]], text)
 
 
 def _row(part: Layout, inner: list[str]) -> str:
@@ -84,3 +107,8 @@ def latex_name(name: str) -> str:
         return f"\\{name}"
     escaped = "".join(SPECIAL.get(letter, letter) for letter in name)
     return escaped if len(name) == 1 else rf"\mathit{{{escaped}}}"
+
+
+def latex_text(text: str) -> str:
+    """Text for `\\text{…}`: signs with a meaning in LaTeX are written out."""
+    return "".join(TEXT_SIGNS.get(letter, letter) for letter in text)

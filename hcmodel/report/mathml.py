@@ -5,10 +5,10 @@ from __future__ import annotations
 from html import escape
 from typing import TYPE_CHECKING
 
-from hcmodel.report.typeset import Layout, layout
+from hcmodel.report.typeset import Layout, layout, membership
 
 if TYPE_CHECKING:
-    from hcmodel.expressions.leaves import Constraint, Expression, Variable
+    from hcmodel.expressions.leaves import Constraint, Expression
     from hcmodel.expressions.model import Model
 
 LETTERS = {
@@ -17,7 +17,7 @@ LETTERS = {
     "tau": "τ", "phi": "φ", "chi": "χ", "psi": "ψ", "omega": "ω",
 }  # fmt: skip
 SIGNS = {"-": "−", "·": "⋅"}
-FENCES = {"()": ("(", ")"), "||": ("|", "|"), "‖‖": ("‖", "‖")}
+FENCES = {both: (both[0], both[1]) for both in ("()", "||", "‖‖", "[]", "[)", "(]")}
 SENSES = {"<=": "≤", ">=": "≥", "==": "=", ">>": "⪰", "<<": "⪯"}
 BIG = {"sum": "∑", "prod": "∏"}
 
@@ -43,20 +43,14 @@ def model_mathml(model: Model) -> str:
         rows.append((lead, _relation(constraint), constraint.name or ""))
     for number, variable in enumerate(model.variables):
         lead = "where" if number == 0 else ""
-        name = _written(layout(variable))
-        size = "×".join(map(str, variable.shape))
-        rows.append((lead, f"{name}<mo>∈</mo>{_text(_set(variable))}", size))
+        rows.append((lead, _written(membership(variable)), ""))
     cells = "".join(
         f'<mtr><mtd style="text-align:left; white-space:nowrap">{_text(lead)}</mtd>'
         f'<mtd style="text-align:left"><mstyle displaystyle="true"><mrow>{body}</mrow></mstyle></mtd>'
-        f'<mtd style="text-align:left">{_text(note)}</mtd></mtr>'
+        f'<mtd style="text-align:left; padding-left:2em">{_text(note)}</mtd></mtr>'
         for lead, body, note in rows
     )
     return _math(f'<mtable columnspacing="1.2em" rowspacing="0.5em">{cells}</mtable>', True)
-
-
-def _set(variable: Variable) -> str:
-    return variable.set.summary().replace("[-inf, inf]", "ℝ").replace("inf", "∞")
 
 
 def _math(inner: str, block: bool) -> str:
@@ -82,6 +76,8 @@ def _written(part: Layout) -> str:
         return f"<mrow>{''.join(inner)}</mrow>"
     if part.kind in ("sub", "sup"):
         return f"<m{part.kind}>{inner[0]}{inner[1]}</m{part.kind}>"
+    if part.kind == "under":
+        return f"<munder>{inner[0]}{inner[1]}</munder>"
     if part.kind == "fraction":
         return f"<mfrac>{inner[0]}{inner[1]}</mfrac>"
     if part.kind == "root":
@@ -103,5 +99,10 @@ def _leaf(part: Layout) -> str:
     if part.kind == "big":
         return f"<mo>{BIG[part.text]}</mo>"
     if part.kind in ("function", "operator"):
-        return f"<mi>{text.replace('_', ' ')}</mi><mo>&#x2061;</mo>"
+        return f"<mrow><mi>{text.replace('_', ' ')}</mi><mo>&#x2061;</mo></mrow>"
+    if part.kind == "symbol":
+        return f'<mi mathvariant="normal">{text}</mi>'
+    if len(part.text) > 1:  # several signs, as in an index
+        shown = text.replace("..", ":").replace("-∞", "−∞")
+        return f"<mtext>{shown}</mtext>"
     return f"<mo>{SIGNS.get(part.text, text)}</mo>"

@@ -21,6 +21,7 @@ from hcmodel.report.convergence import convergence, shown_gap
 from hcmodel.report.elasticities import Elasticity
 from hcmodel.report.landscape_figure import landscape_figure
 from hcmodel.report.mathml import constraint_mathml, model_mathml
+from hcmodel.report.text import counted
 from hcmodel.report.versions import versions
 from hcmodel.report.words import certificate_words
 
@@ -35,6 +36,7 @@ ROUNDING = 1e-12
 # Rows of a table; the JSON output has all of them.
 MOST_ROWS = 3000
 GOOD, BAD = ("optimal",), ("infeasible", "unbounded", "solver_error")
+SAID = ("optimal", "infeasible")
 Cell = tuple[str, float | None]
 
 
@@ -139,7 +141,8 @@ def _result(page: Page) -> str:
         f"<div><b>{escape(big)}</b><span>{escape(small)}</span></div>" for big, small in figures
     )
     words = [certificate_words(solution)]
-    words.append(f"Message: {solution.message}.")
+    if solution.status.value not in SAID:  # the certificate in words says the same
+        words.append(f"{solution.message[:1].upper()}{solution.message[1:]}.")
     lines = "".join(f"<p>{escape(each)}</p>" for each in words if each)
     conditions = _list("Conditions", certificate.conditions or ())
     return f'<div class="figures">{boxes}</div>{lines}{conditions}'
@@ -157,6 +160,11 @@ def _conflict(page: Page) -> str:
 
 def _model(page: Page) -> str:
     parts = f'<div class="formula">{model_mathml(page.model)}</div>'
+    if page.first_index == 0 and any(each.shape for each in page.model.variables):
+        parts += (
+            '<p class="note">Formulas count entries from 1, as mathematics does; tables count them '
+            "from 0, as Python does.</p>"
+        )
     if page.source:
         parts += f"<h3>Source</h3><pre>{_highlighted(page.source)}</pre>"
     return parts
@@ -277,7 +285,7 @@ def _run(page: Page) -> str:
         "termination": solution.termination.value,
         "iterations": str(solution.iterations),
         "oracle calls": f"{calls.total} ({calls.objective} objective, {calls.constraints} constraints) "
-        f"at {calls.points} points, {calls.hessians} Hessians",
+        f"at {counted(calls.points, 'point')}, {counted(calls.hessians, 'Hessian')}",
         "time": f"{solution.solve_seconds:.3g} s, compiled in {solution.compile_seconds:.2g} s",
     }
     return _pairs(entries)
@@ -292,7 +300,7 @@ def _environment() -> str:
 
 def _pairs(entries: Mapping[str, str]) -> str:
     rows = "".join(f"<tr><th>{escape(k)}</th><td>{escape(v)}</td></tr>" for k, v in entries.items())
-    return f"<table>{rows}</table>"
+    return f'<table class="pairs">{rows}</table>'
 
 
 def _list(title: str, entries: Iterable[str]) -> str:
@@ -346,7 +354,7 @@ def _table(titles: Sequence[str], rows: Sequence[Sequence[Cell]]) -> str:
     more = f" The first {MOST_ROWS} of {len(rows)} rows." if left > 0 else ""
     return (
         '<div class="tools"><input type="search" placeholder="filter" aria-label="filter the table">'
-        f'<span class="count">{min(len(rows), MOST_ROWS)} rows</span>{more}</div>'
+        f'<span class="count">{counted(min(len(rows), MOST_ROWS), "row")}</span>{more}</div>'
         f'<div class="long"><table class="sortable"><thead><tr>{head}</tr></thead>'
         f"<tbody>\n{body}\n</tbody></table></div>"
     )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from hcmodel.report.latex import constraint_latex, to_latex
+from hcmodel.report.latex import constraint_latex, latex_text, set_latex, to_latex
 from hcmodel.solvers.methods import METHODS
 
 if TYPE_CHECKING:
@@ -14,6 +14,8 @@ if TYPE_CHECKING:
     from hcmodel.problem import Problem
 
 MOST_LINES = 40
+# What formulas call the directions.
+WORDS = {"minimize": "minimise", "maximize": "maximise"}
 # The default is a choice among the methods of the table rather than one of them.
 AUTO = (
     "auto",
@@ -53,13 +55,15 @@ def problem_text(problem: Problem, names: Sequence[str]) -> str:
 
 def problem_latex(problem: Problem | Model) -> str:
     """The model as a LaTeX `aligned` environment."""
-    word = r"\text{" + problem.objective.word + "}"
-    lines = [rf"{word} \quad & {to_latex(problem.objective.expression)} \\"]
+    word = WORDS.get(problem.objective.word, problem.objective.word)
+    lines = [rf"\text{{{word}}} \quad & {to_latex(problem.objective.expression)} \\"]
     for number, constraint in enumerate(problem.constraints):
         lead = r"\text{subject to} \quad" if number == 0 else ""
-        lines.append(rf"{lead} & {constraint_latex(constraint)} \\")
-    for variable in problem.variables:
-        lines.append(rf"& {variable.set.latex(to_latex(variable))} \\")
+        name = "" if not constraint.name else rf" && \text{{{latex_text(constraint.name)}}}"
+        lines.append(rf"{lead} & {constraint_latex(constraint)}{name} \\")
+    for number, variable in enumerate(problem.variables):
+        lead = r"\text{where} \quad" if number == 0 else ""
+        lines.append(rf"{lead} & {set_latex(variable)} \\")
     return "\n".join([r"\begin{aligned}", *lines, r"\end{aligned}"])
 
 

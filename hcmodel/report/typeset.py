@@ -14,12 +14,18 @@ import numpy as np
 from hcmodel.records import dataclass
 
 if TYPE_CHECKING:
-    from hcmodel.expressions.leaves import Expression
+    from hcmodel.expressions.leaves import Expression, Variable
 
 MAX_DEPTH = 40
-SUM, PRODUCT, UNARY, POWER, ATOMIC = 1, 2, 3, 4, 5
+SUM, ENTRYWISE, PRODUCT, UNARY, POWER, ATOMIC = 1, 2, 3, 4, 5, 6
 FUNCTIONS = {"exp", "log", "sin", "cos", "tanh", "det", "max", "min"}
 BIG = {"sum", "prod"}
+# Parameters of atoms that change what is computed; they stand as an index.
+NORMS = {1.0: "1", 2.0: "2", np.inf: "∞", "fro": "F"}
+# Indices of sums over products of arrays.
+LETTERS = "ijklmnpqrstuvw"
+# Entries of an index array that are written out.
+MOST_ENTRIES = 4
 
 
 @dataclass(frozen=True)
@@ -45,6 +51,67 @@ def _row(*parts: Layout, strength: int) -> Layout:
     return Layout("row", parts=parts, strength=strength)
 
 
+def membership(variable: Variable) -> Layout:
+    """In which set a variable lies, with its size."""
+    name, domain = _write(variable, MAX_DEPTH), variable.set
+    lower, upper = domain.ends()
+    box = _within(lower, upper, domain.positive, variable.shape)
+    if domain.is_distribution:
+        simplex = Layout("sub", parts=(symbol("Δ"), sign(str(variable.shape[-1]))))
+        parts = [name, sign("∈"), _shaped(simplex, variable.shape[:-1])]
+        inside = lower in ("0", "-∞") and upper in ("1", "∞")
+        return _row(*parts, *(() if inside else (sign("∩"), box)), strength=SUM)
+    if not domain.is_symmetric:
+        return _row(name, sign("∈"), box, strength=SUM)
+    matrices = _shaped(symbol("𝕊"), variable.shape[:1])
+    parts = [name, sign("∈"), matrices]
+    if domain.has_bounds:
+        parts += [sign("∩"), box]
+    if domain.eigenvalue_bounds is not None:
+        parts += [sign(","), *_between(name, *domain.eigenvalue_bounds)]
+    return _row(*parts, strength=SUM)
+
+
+def _within(lower: str, upper: str, positive: bool, shape: tuple[int, ...]) -> Layout:
+    """The set of arrays with entries between two ends."""
+    if upper == "∞" and lower in ("-∞", "0"):
+        reals: Layout = symbol("ℝ")
+        if lower == "0":
+            reals = Layout("sub", parts=(reals, sign(">0" if positive else "≥0")))
+        return _shaped(reals, shape)
+    left = "(" if lower == "-∞" or (positive and lower == "0") else "["
+    right = ")" if upper == "∞" else "]"
+    ends = _row(_end(lower), sign(","), _end(upper), strength=SUM)
+    return _shaped(Layout("fence", left + right, (ends,)), shape)
+
+
+def _between(name: Layout, low: float, high: float) -> list[Layout]:
+    """l I ⪯ P ⪯ u I."""
+    parts = [_identity(low), sign("⪯"), name]
+    return parts if np.isinf(high) else [*parts, sign("⪯"), _identity(high)]
+
+
+def _identity(factor: float) -> Layout:
+    number = _number(np.asarray(factor))
+    return number if factor == 0 else _product([number, Layout("name", "I")])
+
+
+def _end(text: str) -> Layout:
+    return sign(text) if "∞" in text or "…" in text else _number(np.asarray(float(text)))
+
+
+def _shaped(part: Layout, shape: tuple[int, ...]) -> Layout:
+    """A set of numbers as a set of arrays."""
+    if not shape:
+        return part
+    return Layout("sup", parts=(part, sign("×".join(map(str, shape)))))
+
+
+def symbol(text: str) -> Layout:
+    """A letter that is not slanted."""
+    return Layout("symbol", text)
+
+
 def _write(expression: Any, depth: int) -> Layout:
     name = getattr(expression, "name", None)
     if name is not None:
@@ -54,24 +121,110 @@ def _write(expression: Any, depth: int) -> Layout:
     if depth == 0:
         return sign("…")
     atom, params = expression.atom.name, dict(expression.params)
+    shapes = [argument.shape for argument in expression.args]
     parts = [_write(argument, depth - 1) for argument in expression.args]
-    if atom == "index":
-        return Layout("sub", parts=(_enclosed(parts[0], ATOMIC), _index(params["key"])))
-    if atom == "matmul" and all(len(argument.shape) == 1 for argument in expression.args):
-        parts[0] = _transposed(parts[0])
+    if atom in WITH_PARAMETERS:
+        return WITH_PARAMETERS[atom](parts, params, shapes)
     if atom in OPERATORS:
         return OPERATORS[atom](parts)
-    if atom == "transpose" and params.get("axes") is None:
-        return _transposed(parts[0])
-    if atom in BIG:
-        return _row(Layout("big", atom), _enclosed(parts[0], PRODUCT), strength=PRODUCT)
     head = Layout("function" if atom in FUNCTIONS else "operator", atom)
-    inner = _joined(parts, ",")
-    return _row(head, Layout("fence", "()", (inner,)), strength=ATOMIC)
+    marks = [
+        _parameter(key, each)
+        for key, each in params.items()
+        if each is not None and not callable(each)
+    ]
+    if marks:
+        head = Layout("sub", parts=(head, sign(", ".join(marks))))
+    return _row(head, Layout("fence", "()", (_joined(parts, ","),)), strength=ATOMIC)
 
 
-def _transposed(part: Layout) -> Layout:
-    return Layout("sup", parts=(_enclosed(part, ATOMIC), sign("⊤")), strength=POWER)
+def _parameter(key: str, value: Any) -> str:
+    """A parameter of an atom as an index: axes are counted from 1, as indices are."""
+    if key == "axis":
+        axes = value if isinstance(value, tuple) else (value,)
+        return "axis " + ", ".join(str(axis + 1 if axis >= 0 else axis) for axis in axes)
+    if isinstance(value, tuple):
+        return "×".join(map(str, value))
+    return f"{value:g}" if isinstance(value, float) else str(value)
+
+
+def _indexed(parts: list[Layout], params: dict[str, Any], shapes: Any) -> Layout:
+    return Layout("sub", parts=(_enclosed(parts[0], ATOMIC), _index(params["key"], shapes[0])))
+
+
+def _entrywise(parts: list[Layout], _: Any, shapes: Any) -> Layout:
+    """A product entry by entry has its own sign, where it could be taken for one of matrices."""
+    arrays = [part for part, shape in zip(parts, shapes, strict=True) if shape and not _plain(part)]
+    if len(arrays) < 2:
+        return _product(parts)
+    return _row(*_joined([_factor(part) for part in parts], "⊙").parts, strength=ENTRYWISE)
+
+
+def _factor(part: Layout) -> Layout:
+    """A factor of a product entry by entry; products of matrices inside of it get brackets."""
+    if part.strength == PRODUCT and not _begins_with_number(part):
+        return _enclosed(part, UNARY)
+    return _enclosed(part, POWER) if part.strength == UNARY else _enclosed(part, ENTRYWISE)
+
+
+def _plain(part: Layout) -> bool:
+    return part.kind == "number"
+
+
+def _matrix_product(parts: list[Layout], _: Any, shapes: Any) -> Layout:
+    if len(shapes[0]) == 1:
+        parts = [_transposed(parts[0]), *parts[1:]]
+    return _product(parts)
+
+
+def _axes_moved(parts: list[Layout], params: dict[str, Any], _: Any) -> Layout:
+    axes = params.get("axes")
+    order = "" if axes is None else "(" + " ".join(str(axis + 1) for axis in axes) + ")"
+    return _transposed(parts[0], order)
+
+
+def _norm(parts: list[Layout], params: dict[str, Any], _: Any) -> Layout:
+    order = params.get("p", 2.0)
+    marks = [NORMS.get(order, _parameter("p", order))]
+    if params.get("axis") is not None:
+        marks.append(_parameter("axis", params["axis"]))
+    bars = Layout("fence", "‖‖", (parts[0],))
+    return Layout("sub", parts=(bars, sign(", ".join(marks))))
+
+
+def _aggregate(atom: str) -> Callable[[list[Layout], dict[str, Any], Any], Layout]:
+    def written(parts: list[Layout], params: dict[str, Any], _: Any) -> Layout:
+        head, axis = Layout("big", atom), params.get("axis")
+        if axis is not None:
+            head = Layout("under", parts=(head, sign(_parameter("axis", axis))))
+        return _row(head, _enclosed(parts[0], PRODUCT), strength=PRODUCT)
+
+    return written
+
+
+def _summed(parts: list[Layout], params: dict[str, Any], _: Any) -> Layout:
+    """`einsum` as a sum of products of entries."""
+    inputs, _, output = str(params["subscripts"]).partition("->")
+    names = list(dict.fromkeys(each for each in inputs + output if each.isalpha()))
+    letters = dict(zip(names, LETTERS, strict=False))
+    factors = [
+        Layout("sub", parts=(_enclosed(part, ATOMIC), sign(_spelled(axes, letters))))
+        for part, axes in zip(parts, inputs.split(","), strict=True)
+    ]
+    product = _product(factors)
+    bound = [name for name in names if name not in output]
+    if not bound:
+        return product
+    head = Layout("under", parts=(Layout("big", "sum"), sign(_spelled("".join(bound), letters))))
+    return _row(head, product, strength=PRODUCT)
+
+
+def _spelled(axes: str, letters: dict[str, str]) -> str:
+    return " ".join(letters.get(each, each) for each in axes)
+
+
+def _transposed(part: Layout, order: str = "") -> Layout:
+    return Layout("sup", parts=(_enclosed(part, ATOMIC), sign("⊤" + order)), strength=POWER)
 
 
 def _joined(parts: list[Layout], text: str) -> Layout:
@@ -86,7 +239,7 @@ def _add(parts: list[Layout]) -> Layout:
 
 
 def _sub(parts: list[Layout]) -> Layout:
-    return _row(_enclosed(parts[0], SUM), sign("-"), _later(parts[1]), strength=SUM)
+    return _row(_enclosed(parts[0], SUM), sign("-"), _later(parts[1], ENTRYWISE), strength=SUM)
 
 
 def _product(parts: list[Layout]) -> Layout:
@@ -100,9 +253,9 @@ def _product(parts: list[Layout]) -> Layout:
     return _row(*together, strength=PRODUCT)
 
 
-def _later(part: Layout) -> Layout:
+def _later(part: Layout, needed: int = PRODUCT) -> Layout:
     """A factor or a term after a sign: in brackets where it is a sum or has a sign itself."""
-    return _enclosed(part, POWER) if part.strength == UNARY else _enclosed(part, PRODUCT)
+    return _enclosed(part, POWER if part.strength == UNARY else needed)
 
 
 def _begins_with_number(part: Layout) -> bool:
@@ -126,16 +279,25 @@ def _negative(parts: list[Layout]) -> Layout:
 OPERATORS: dict[str, Callable[[list[Layout]], Layout]] = {
     "add": _add,
     "sub": _sub,
-    "mul": _product,
-    "matmul": _product,
     "div": _quotient,
     "power": lambda parts: _raised(parts[0], parts[1]),
     "neg": _negative,
     "square": lambda parts: _raised(parts[0], Layout("number", "2")),
     "sqrt": lambda parts: Layout("root", parts=(parts[0],)),
     "abs": lambda parts: Layout("fence", "||", (parts[0],)),
-    "norm": lambda parts: Layout("fence", "‖‖", (parts[0],)),
+    "hstack": lambda parts: Layout("fence", "[]", (_joined(parts, ","),)),
+    "vstack": lambda parts: Layout("fence", "[]", (_joined(parts, ";"),)),
     "inv": lambda parts: _raised(parts[0], Layout("number", "-1")),
+}
+
+WITH_PARAMETERS: dict[str, Callable[[list[Layout], dict[str, Any], Any], Layout]] = {
+    "index": _indexed,
+    "mul": _entrywise,
+    "matmul": _matrix_product,
+    "transpose": _axes_moved,
+    "norm": _norm,
+    "einsum": _summed,
+    **{atom: _aggregate(atom) for atom in BIG},
 }
 
 
@@ -167,7 +329,29 @@ def _is_identity(entries: Any) -> bool:
     return square and bool((entries == np.eye(entries.shape[0])).all())
 
 
-def _index(key: Any) -> Layout:
-    """Whole numbers from 1; slices and arrays as a colon, since their base would only confuse."""
-    shown = [str(entry + 1) if isinstance(entry, int) else ":" for entry in key.entries]
-    return sign(", ".join(shown))
+def _index(key: Any, shape: tuple[int, ...]) -> Layout:
+    """Numbers and ranges from 1, both ends included, as in the language."""
+    places = [entry for entry in key.entries if entry is not None]
+    if any(entry is Ellipsis for entry in places):
+        return sign(", ".join("…" if entry is Ellipsis else ":" for entry in places))
+    lists = sum(hasattr(entry, "array") for entry in places)  # several are taken together
+    return sign(", ".join(_place(*each, lists > 1) for each in zip(places, shape, strict=False)))
+
+
+def _place(entry: Any, length: int, paired: bool) -> str:
+    if isinstance(entry, int):
+        return str(entry % length + 1)
+    array = getattr(entry, "array", None)
+    if array is None:
+        places = np.arange(length)[slice(entry.start, entry.stop, entry.step)]
+        if places.size == length and (entry.step or 1) > 0:
+            return ":"
+    else:
+        places = np.ravel(array)
+        places = np.flatnonzero(places) if places.dtype == bool else places
+    numbers = [int(each) % length + 1 for each in places]
+    if len(numbers) > 1 and not paired and numbers == list(range(numbers[0], numbers[-1] + 1)):
+        return f"{numbers[0]}..{numbers[-1]}"
+    if len(numbers) > MOST_ENTRIES:
+        return f"({numbers[0]} {numbers[1]} … {numbers[-1]})"
+    return "(" + " ".join(map(str, numbers)) + ")" if len(numbers) != 1 else str(numbers[0])

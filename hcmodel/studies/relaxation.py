@@ -27,6 +27,7 @@ from hcmodel.facts.node_facts import Facts
 from hcmodel.records import dataclass
 from hcmodel.reductions.forms import Forms
 from hcmodel.report.json import plain
+from hcmodel.report.text import counted
 from hcmodel.solving.judge import Status
 from hcmodel.solving.naming import Naming, label
 from hcmodel.solving.solution import Solution
@@ -89,16 +90,18 @@ class Relaxation:
             if row.name == name:
                 return row
         listed = ", ".join(row.name for row in self.rows) or "none"
-        raise KeyError(f"{name!r} does not have to give; rows that have to: {listed}")
+        raise KeyError(f"{name!r} does not have to be relaxed; rows that have to: {listed}")
 
     def __str__(self) -> str:
         if self.total is None:
             conflict = ", ".join(self.solution.conflict)
-            rest = f"; {conflict} cannot hold together, and only rows that are named give"
+            rest = f"; {conflict} cannot hold together, and only rows that are named are relaxed"
             return f"no relaxation was found ({self.status}{rest if conflict else ''})"
         if not self.rows:
-            return "no row has to give: the model is feasible"
-        head = f"{len(self.rows)} row(s) have to give, {self.total:.6g} in total ({self.status}):"
+            return "no row has to be relaxed: the model is feasible"
+        verb = "has" if len(self.rows) == 1 else "have"
+        rows = counted(len(self.rows), "row")
+        head = f"{rows} {verb} to be relaxed, by {self.total:.6g} in total ({self.status}):"
         return "\n".join([head, *(f"  {row}" for row in self.rows)])
 
     def to_json(self, model: str | None = None) -> dict[str, Any]:

@@ -34,13 +34,13 @@ def test_notebooks_are_stored_without_outputs_and_are_valid_python(path):
 
 @pytest.mark.skipif(not ALL, reason="the build of the site runs them")
 @pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
-def test_notebooks_run(path, capsys):
+def test_notebooks_run(path):
     pytest.importorskip("matplotlib")
     names: dict[str, object] = {}
     for cell in json.loads(path.read_text("utf-8"))["cells"]:
         if cell["cell_type"] == "code":
             exec("".join(cell["source"]), names)
-    assert "optimal" in capsys.readouterr().out or names["problem"].status == "optimal"
+    assert names["problem"].solution.point.keys()
 
 
 def test_every_example_has_a_card(monkeypatch):
