@@ -7,7 +7,7 @@ from typing import Any, TypeVar
 import numpy as np
 
 from hcmodel.atoms import cones, enclosures
-from hcmodel.atoms.algebra import Exponents, Inverse
+from hcmodel.atoms.algebra import Inverse
 from hcmodel.atoms.atom import always_sparse, atom, sparse_with_numbers
 from hcmodel.atoms.autodiff import total
 from hcmodel.atoms.rules import (
@@ -22,10 +22,12 @@ from hcmodel.atoms.rules import (
     Sign,
     affine_if_constants_nonnegative,
     as_other_factors,
+    constant_exponents,
     convex_if_constants_nonnegative,
     from_sign,
     multilinear,
     product_sign,
+    second_as_exponent,
     sign_of,
     signs_product,
     signs_sum,
@@ -288,11 +290,6 @@ def div(xp: Any, a: Any, b: Any) -> Any:
     return a / b
 
 
-def _exponents(arguments: Arguments) -> np.ndarray | None:
-    """The values of a constant exponent."""
-    return arguments[1].value if arguments[1].constant else None
-
-
 def _kinds(exponents: np.ndarray) -> list[float]:
     """One exponent of each kind that occurs: by sign, parity, and the side of 1."""
     integer = exponents == np.rint(exponents)
@@ -326,7 +323,7 @@ def _base_sign(base: Argument, exponent: float) -> Sign:
 def _power_sign(arguments: Arguments, params: Params) -> Sign:
     """From the base's sign and the parity of the exponent."""
     base = arguments[0]
-    exponents = _exponents(arguments)
+    exponents = constant_exponents(arguments)
     if base.sign is Sign.POSITIVE or exponents is None:
         return Sign.POSITIVE if base.sign is Sign.POSITIVE else Sign.UNKNOWN
     return _shared([_one_power_sign(base, p) for p in _kinds(exponents)], Sign.UNKNOWN)
@@ -346,7 +343,7 @@ def _one_power_sign(base: Argument, exponent: float) -> Sign:
 def _power_monotonicity(arguments: Arguments, params: Params) -> tuple[Monotonicity, ...]:
     """In the base by its sign and the exponent's parity; in the exponent by the side of 1."""
     base, exponent = arguments
-    exponents = _exponents(arguments)
+    exponents = constant_exponents(arguments)
     in_base = in_exponent = Monotonicity.UNKNOWN
     if exponents is not None:
         answers = [_one_power_monotonicity(base, p) for p in _kinds(exponents)]
@@ -374,7 +371,7 @@ def _one_power_monotonicity(base: Argument, exponent: float) -> Monotonicity:
 def _power_curvature(arguments: Arguments, params: Params) -> Curvature:
     """The table of powers for a constant exponent; k**a = exp(a log k) is convex."""
     base = arguments[0]
-    exponents = _exponents(arguments)
+    exponents = constant_exponents(arguments)
     if exponents is not None:
         return _shared([_one_power_curvature(base, p) for p in _kinds(exponents)], UNKNOWN)
     return CONVEX if base.constant and base.sign is Sign.POSITIVE else UNKNOWN
@@ -412,7 +409,7 @@ def _power_in_log(arguments: Arguments, params: Params) -> Curvature:
 
 def _power_domain(arguments: Arguments, params: Params) -> tuple[Domain, ...]:
     """All bases for natural exponents, not 0 for negative ones, >= 0 or > 0 for fractions."""
-    exponents = _exponents(arguments)
+    exponents = constant_exponents(arguments)
     if exponents is None:
         return Domain.POSITIVE, Domain.REALS
     integer = bool(np.all(exponents == np.rint(exponents)))
@@ -431,14 +428,6 @@ def _power_inverse(arguments: Arguments, params: Params) -> Inverse | None:
         invertible = base.sign is Sign.POSITIVE and _nonzero(other - 1)
         return (lambda xp, result: xp.log(result) / np.log(other)) if invertible else None
     return (lambda xp, result: result ** (1.0 / other)) if base.sign.is_nonnegative else None
-
-
-def _constant_exponent(arguments: Arguments, params: Params) -> Exponents:
-    """That of the base."""
-    exponents = _exponents(arguments)
-    if exponents is None or exponents.size == 0 or np.any(exponents != exponents.flat[0]):
-        return (exponents,)
-    return (float(exponents.flat[0]),)
 
 
 def _power_enclosure(ranges: enclosures.Ranges) -> enclosures.Interval:
@@ -473,7 +462,7 @@ def _fractional_or_negative(arguments: Arguments, params: Params) -> tuple[int, 
     log_curvature=_power_log_curvature,
     plain_to_log=_power_in_log,
     dependence=Dependence.ELEMENTWISE,
-    exponents=_constant_exponent,
+    exponents=second_as_exponent,
     inverse=_power_inverse,
     infinite_slope=_fractional_or_negative,
     enclosure=_power_enclosure,

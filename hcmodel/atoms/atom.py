@@ -40,9 +40,12 @@ from hcmodel.atoms.rules import (
     Rule,
     Sign,
     as_rule,
+    second_as_exponent,
 )
+from hcmodel.atoms.shape_rules import elementwise
 from hcmodel.errors import ModelError
-from hcmodel.expressions.node import Apply, Expression, as_expression
+from hcmodel.expressions.node import Apply, Expression, as_expression, as_scalars
+from hcmodel.expressions.posynomials import Role
 from hcmodel.expressions.shapes import Shape
 from hcmodel.expressions.sparse_data import Numbers, dense, is_sparse
 from hcmodel.expressions.table import ATOMS
@@ -244,6 +247,19 @@ class Atom:
         rule = self.dependence
         return isinstance(rule, Always) and rule.value is Dependence.MOVEMENT
 
+    @functools.cached_property
+    def role_in_terms(self) -> Role | tuple[Exponent, ...]:
+        """What the atom does to terms c·x^a·y^b… of numbers."""
+        if self.summed == (1,) and self.variadic:
+            return Role.ADDS
+        if self.moves_entries and self.static == ("key",):
+            return Role.CHOOSES
+        if self.exponents is second_as_exponent:
+            return Role.RAISES
+        if self.dependence == Always(Dependence.ELEMENTWISE) and isinstance(self.exponents, Always):
+            return self.exponents.value or Role.OTHER
+        return Role.OTHER
+
     def operands(self, values: Sequence[Any]) -> Sequence[Any]:
         """Values of the arguments as the function takes them: sparse ones dense where it has to be."""
         if not any(map(is_sparse, values)) or self.takes_sparse(values):
@@ -284,6 +300,12 @@ class Atom:
 
     def apply(self, operands: Sequence[Any], params: dict[str, Any] | None = None) -> Expression:
         """The node for `operands`, with all static parameters given."""
+        if (
+            not params and self.shape is elementwise
+        ):  # the plain case fast, for models built in loops
+            scalars = as_scalars(operands)
+            if scalars:
+                return Apply(self, scalars, (), ())
         if any(map(is_sparse, operands)):
             constants = [None if isinstance(each, Expression) else each for each in operands]
             stored = self.operands(constants)

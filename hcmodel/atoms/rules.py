@@ -183,6 +183,19 @@ def as_rule(rule: T | Rule[T]) -> Rule[T]:
     return rule if callable(rule) else Always(rule)
 
 
+def constant_exponents(arguments: Arguments) -> np.ndarray | None:
+    """The values of a constant exponent."""
+    return arguments[1].value if arguments[1].constant else None
+
+
+def second_as_exponent(arguments: Arguments, params: Params) -> tuple[float | np.ndarray | None]:
+    """Of the base, the second argument."""
+    exponents = constant_exponents(arguments)
+    if exponents is None or exponents.size == 0 or np.any(exponents != exponents.flat[0]):
+        return (exponents,)
+    return (float(exponents.flat[0]),)
+
+
 # signs
 
 

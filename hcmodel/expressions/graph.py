@@ -23,19 +23,22 @@ if TYPE_CHECKING:
 def topological_order(roots: Iterable[Expression]) -> list[Expression]:
     """All nodes under `roots`, each once, every node after its arguments."""
     order: list[Expression] = []
+    opened: set[int] = set()  # the arguments are above them on the stack
     done: set[int] = set()
     pending = [*roots]
     pending.reverse()
     while pending:
         node = pending[-1]
-        if id(node) not in done:
-            missing = [argument for argument in node.args if id(argument) not in done]
-            if missing:  # comes up again once they are done
-                pending += reversed(missing)
-                continue
-            done.add(id(node))
+        key = id(node)
+        if key in done:
+            pending.pop()
+        elif key in opened or not node.args:
+            done.add(key)
             order.append(node)
-        pending.pop()
+            pending.pop()
+        else:
+            opened.add(key)
+            pending += node.args[::-1]
     return order
 
 

@@ -48,7 +48,7 @@ class Variable(Leaf):
     `symmetric`, `PSD` and `simplex` they make the `set` of the variable.
     """
 
-    __slots__ = ("_value", "_value_origin", "name", "set", "start")
+    __slots__ = ("_entries", "_value", "_value_origin", "name", "set", "start")
     is_variable = True
 
     def __init__(
@@ -79,6 +79,20 @@ class Variable(Leaf):
         self.start = self._checked_start(start)
         self._value: np.ndarray | None = None
         self._value_origin: str | None = None
+        self._entries: dict[int, Expression] = {}
+
+    def __getitem__(self, key: Any) -> Expression:
+        if type(key) is not int:
+            return super().__getitem__(key)
+        entry = self._entries.get(key)  # models built in loops ask for each many times
+        if entry is None:
+            entry = self._entries[key] = super().__getitem__(key)
+        return entry
+
+    def __getstate__(self) -> tuple[None, dict[str, Any]]:
+        """Without the entries, which refer to the variable."""
+        names = ("_shape", *self.__slots__)
+        return None, {**{name: getattr(self, name) for name in names}, "_entries": {}}
 
     @property
     def lower(self) -> np.ndarray:

@@ -19,6 +19,7 @@ from hcmodel.expressions.graph import topological_order
 from hcmodel.expressions.layout import Layout
 from hcmodel.expressions.leaves import Parameter, Variable
 from hcmodel.expressions.node import Expression, as_expression
+from hcmodel.expressions.posynomials import Posynomials, posynomials
 from hcmodel.records import dataclass
 
 
@@ -131,8 +132,24 @@ class Model:
         return tuple(topological_order([*self.roots, *self.hidden]))
 
     @functools.cached_property
+    def posynomials(self) -> Posynomials | None:
+        """The terms of a larger geometric program that is written term by term; None of other models."""
+        if isinstance(self.objective, Maximize):
+            return None
+        return posynomials(self.objective.expression, self.constraints)
+
+    @functools.cached_property
+    def unexplained(self) -> tuple[Expression, ...]:
+        """All nodes of objective, constraints and coordinates but those that are in `posynomials`."""
+        if self.posynomials is None:
+            return self.nodes_and_hidden
+        return tuple(topological_order(self.hidden or ()))
+
+    @functools.cached_property
     def variables(self) -> tuple[Variable, ...]:
         """The variables of objective and constraints, in order of appearance."""
+        if self.posynomials is not None:
+            return self.posynomials.variables
         return tuple(node for node in self.nodes if isinstance(node, Variable))
 
     @functools.cached_property
@@ -143,7 +160,7 @@ class Model:
     @functools.cached_property
     def parameters(self) -> tuple[Parameter, ...]:
         """The parameters of objective, constraints and declared coordinates."""
-        return tuple(node for node in self.nodes_and_hidden if isinstance(node, Parameter))
+        return tuple(node for node in self.unexplained if isinstance(node, Parameter))
 
 
 def _as_parts(hidden: Any) -> tuple[Expression, ...] | None:

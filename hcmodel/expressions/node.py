@@ -7,6 +7,7 @@ up in the one table, so that `x + y`, `np.add(x, y)` and the language's `+` are 
 from __future__ import annotations
 
 import math
+import struct
 from collections.abc import Hashable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, NoReturn
 
@@ -225,6 +226,12 @@ class Expression:
         return rich("html", self)
 
 
+# Integers up to which all are floats.
+MOST_EXACT = 2**53
+# Of a number, as arrays of numpy have them.
+BYTES_OF = struct.Struct("d").pack
+
+
 class Leaf(Expression):
     """A node without arguments: constant, parameter or variable."""
 
@@ -236,23 +243,39 @@ class Leaf(Expression):
 
 
 class Constant(Leaf):
-    """A number or an array of numbers, which may be a sparse matrix of scipy."""
+    """A number or an array of numbers, which may be a sparse matrix of scipy.
 
-    __slots__ = ("_value",)
+    `number` is the value of one that was made of a number of Python: models built in loops have one in
+    each term, and most of them are never looked at as an array.
+    """
+
+    __slots__ = ("_value", "number")
 
     def __init__(self, value: Any) -> None:
+        self.number: float | None = None
+        self._value: sparse_data.Numbers = None
+        if type(value) is int and abs(value) <= MOST_EXACT:
+            value = float(value)
+        if type(value) is float and math.isfinite(value):
+            self.number = value
+            self._shape = ()
+            return
         self._value = sparse_data.frozen(as_data(value, "a constant", sparse=True))
         self._shape = self._value.shape
 
     @property
     def value(self) -> sparse_data.Numbers:
+        if self._value is None:
+            self._value = sparse_data.frozen(np.array(self.number))
         return self._value
 
     def merge_key(self) -> Hashable:
-        return (self._shape, sparse_data.fingerprint(self._value))
+        if self.number is not None:
+            return (), (BYTES_OF(self.number),)
+        return self._shape, sparse_data.fingerprint(self._value)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return Constant, (self._value,)
+        return Constant, (self.value if self.number is None else self.number,)
 
 
 class Apply(Expression):
@@ -307,6 +330,21 @@ def as_expression(operand: Any) -> Expression:
     return Constant(operand)
 
 
+def as_scalars(operands: Sequence[Any]) -> tuple[Expression, ...] | None:
+    """The operands where all of them are finite numbers of Python or scalar expressions, else None."""
+    found = []
+    for operand in operands:
+        kind = type(operand)
+        if kind is float or kind is int:
+            operand = Constant(operand)
+        elif kind is not Apply and not isinstance(operand, Expression):
+            return None
+        if operand._shape:
+            return None
+        found.append(operand)
+    return tuple(found)
+
+
 def _stacked(entries: Sequence[Any]) -> Expression:
     """A list of numbers and scalar expressions as a vector."""
     found = [as_expression(entry) for entry in entries]
@@ -323,8 +361,6 @@ def as_data(value: Any, what: str, *, infinite: bool = False, sparse: bool = Fal
 
     A sparse matrix stays one where `sparse` allows it, in compressed rows.
     """
-    if type(value) is float and math.isfinite(value):
-        return np.array(value)  # the plain case fast: models built in loops have one in each term
     if isinstance(value, Constraint):
         raise ModelError("a constraint cannot stand inside an expression")
     if isinstance(value, (list, tuple)) and _holds_expression(value):

@@ -28,6 +28,7 @@ from hcmodel.records import dataclass
 from hcmodel.reductions.bounds import Bounds
 from hcmodel.reductions.canonical import CanonicalProblem
 from hcmodel.reductions.chain import Chain
+from hcmodel.reductions.collected import Collected
 from hcmodel.reductions.cone import Cone
 from hcmodel.reductions.cone_sums import SumsCone, cone_of_sums
 from hcmodel.reductions.convex_sums import convex_of_sums
@@ -261,13 +262,14 @@ class Form:
 
 
 class Forms:
-    """The forms of one model, which is a minimisation after `semidefinite` and `sign`.
+    """The forms of one model, which is a minimisation after `collected`, `semidefinite` and `sign`.
 
-    These two come before all chains, so that a point of any chain's model has the slacks in it.
+    These come before all chains, so that a point of any chain's model has the slacks in it.
     """
 
     def __init__(self, model: Model, engine: str = AUTO) -> None:
-        self.semidefinite = Semidefinite.of(model)
+        self.collected = Collected.of(model)
+        self.semidefinite = Semidefinite.of(self.collected.after)
         self.sign = Sign.of(self.semidefinite.after)
         self.model = self.sign.after
         self.compiler = Compiler(engine)
@@ -306,7 +308,7 @@ class Forms:
     @property
     def user(self) -> Model:
         """The model of the user."""
-        return self.semidefinite.before
+        return self.collected.before
 
     @property
     def written(self) -> Form:

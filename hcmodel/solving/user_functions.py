@@ -40,7 +40,7 @@ SLOPE_TEST = SlopeTest()
 
 def black_boxes(model: Model) -> list[Apply]:
     """The nodes of the model that are functions of the user, maps included."""
-    nodes = model.nodes_and_hidden
+    nodes = model.unexplained
     return [node for node in nodes if isinstance(node, Apply) and node.atom.black_box]
 
 

@@ -1,0 +1,185 @@
+"""Geometric programs that are written term by term: all terms, found in one walk over the graph.
+
+A model that a loop in Python builds has a node for every x[3], every power and every product. Where it
+is a geometric program of numbers (sums of terms c·x^a·y^b… that are minimised or are at most one such
+term), the terms are all that has to be known of it, and other analyses need not look at its nodes.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from enum import Enum
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
+
+from hcmodel.expressions.constraint import Constraint
+from hcmodel.expressions.leaves import Variable
+from hcmodel.expressions.node import Apply, Constant, Expression
+
+if TYPE_CHECKING:
+    from hcmodel.atoms.atom import Atom
+
+# Coefficient, places of the unknowns in the flat vector of a point, and their exponents.
+Monomial: TypeAlias = tuple[float, list[int], list[float]]
+
+# Nodes from which it pays: fewer are looked at as quickly, and messages show them as they are written.
+LEAST_NODES = 1000
+
+
+class Role(Enum):
+    """What an atom does to terms; one that multiplies powers of them has a tuple of exponents instead."""
+
+    ADDS = "adds its arguments"
+    RAISES = "is its first argument to the power of the second"
+    CHOOSES = "is an entry of its argument"
+    OTHER = "anything else"
+
+
+TIMES = (1.0, 1.0)
+
+
+class Posynomials(NamedTuple):
+    """The variables in order of appearance, and the terms of each root of the model."""
+
+    variables: tuple[Variable, ...]
+    terms: tuple[list[Monomial], ...]
+
+
+def posynomials(objective: Expression, constraints: Iterable[Constraint]) -> Posynomials | None:
+    """The terms of objective and sides; None of small models, and where there are others than terms."""
+    walk = _Walk()
+    found = [walk.terms(objective)]
+    for row in constraints:
+        left, right = walk.terms(row.lhs), walk.terms(row.rhs)
+        smaller, larger = (right, left) if row.sense == ">=" else (left, right)
+        if not smaller or not larger or len(larger) > 1 or row.is_semidefinite:
+            return None
+        if row.sense == "==" and len(smaller) > 1:
+            return None
+        found += [left, right]
+    if not found[0] or walk.visited < LEAST_NODES or not walk.variables:
+        return None
+    return Posynomials(tuple(walk.variables), tuple([each for each in found if each]))
+
+
+class _Walk:
+    """Everything is walked through from left to right, so that variables appear in their order."""
+
+    def __init__(self) -> None:
+        self.variables: list[Variable] = []
+        self.visited = 0
+        self._size = 0
+        self._starts: dict[int, int] = {}
+        self._places: dict[int, int] = {}
+        self._roles: dict[Atom, Any] = {}
+        self._seen: set[int] = set()
+
+    def terms(self, side: Expression) -> list[Monomial] | None:
+        """The terms of a sum, zeros left out; None where something is not a term."""
+        if side._shape:
+            return None
+        found: list[Monomial] = []
+        pending = [side]
+        while pending:
+            node = pending.pop()
+            if type(node) is Apply and self._role(node) is Role.ADDS:
+                if id(node) in self._seen:
+                    return None  # sums that are shared would be written out again and again
+                self._seen.add(id(node))
+                self.visited += 1
+                pending += node.args[::-1]
+            elif type(node) is not Constant or node.number != 0.0:
+                term = self._term(node)
+                if term is None:
+                    return None
+                found.append(term)
+        return found
+
+    def _role(self, node: Apply) -> Any:
+        role = self._roles.get(node.atom)
+        if role is None:
+            role = self._roles[node.atom] = node.atom.role_in_terms
+        return role
+
+    def _term(self, node: Expression) -> Monomial | None:
+        """The product of powers that a node is, with a positive coefficient; None where it is not one."""
+        coefficient, columns, powers = 1.0, list[int](), list[float]()
+        places = self._places
+        pending = [(node, 1.0)]
+        while pending:
+            factor, exponent = pending.pop()
+            self.visited += 1
+            if id(factor) in places:
+                columns.append(places[id(factor)])
+                powers.append(exponent)
+            elif type(factor) is Constant:
+                number = _power(factor.number, exponent)
+                if number is None:
+                    return None
+                coefficient *= number
+            else:
+                inner = self._opened(factor, exponent)
+                if inner is None:
+                    return None
+                pending += inner
+        return (coefficient, columns, powers) if 0.0 < coefficient < math.inf else None
+
+    def _opened(
+        self, node: Expression, exponent: float
+    ) -> Sequence[tuple[Expression, float]] | None:
+        """The factors of a power of a product, last one first; an unknown, once it has its place.
+
+        Arguments of a number are numbers, since atoms of these kinds work entry by entry.
+        """
+        if type(node) is Apply:
+            role = self._role(node)
+            if role == TIMES:
+                return (node.args[1], exponent), (node.args[0], exponent)
+            if role is Role.RAISES:
+                number = getattr(node.args[1], "number", None)
+                return None if number is None else ((node.args[0], exponent * number),)
+            if type(role) is tuple and len(role) == len(node.args):
+                pairs = zip(node.args, role, strict=True)
+                return [(each, exponent * power) for each, power in pairs][::-1]
+        place = self._place(node)
+        if place is None:
+            return None
+        self._places[id(node)] = place
+        return ((node, exponent),)
+
+    def _place(self, node: Expression) -> int | None:
+        """Where an unknown stands in the flat vector; None of what is not one."""
+        if isinstance(node, Variable):
+            return self._start(node)
+        if type(node) is not Apply or self._role(node) is not Role.CHOOSES:
+            return None
+        array, entries = node.args[0], node.params[0][1].entries  # type: ignore[attr-defined]
+        if not isinstance(array, Variable) or len(entries) != array.ndim:
+            return None
+        place = 0
+        for position, length in zip(entries, array._shape, strict=True):
+            if type(position) is not int:
+                return None
+            place = place * length + position % length
+        start = self._start(array)
+        return None if start is None else start + place
+
+    def _start(self, variable: Variable) -> int | None:
+        """Where a variable starts; None where it has no logarithm."""
+        if id(variable) not in self._starts:
+            if not variable.set.has_logarithm:
+                return None
+            self._starts[id(variable)] = self._size
+            self.variables.append(variable)
+            self._size += variable.size
+        return self._starts[id(variable)]
+
+
+def _power(number: float | None, exponent: float) -> float | None:
+    """A power of a positive number; None where it is none, or too large."""
+    if number is None or number <= 0.0:
+        return None
+    try:
+        return number if exponent == 1.0 else number**exponent
+    except OverflowError:
+        return None

@@ -1,0 +1,153 @@
+"""Geometric programs that loops write term by term are solved as sums over arrays."""
+
+from __future__ import annotations
+
+import pickle
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+import hcmodel as hc
+from hcmodel.expressions import posynomials
+from hcmodel.expressions.graph import topological_order
+from hcmodel.expressions.model import Model
+from hcmodel.reductions.collected import Collected
+from hcmodel.testing import check_reduction
+
+
+@pytest.fixture
+def any_size(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Small models are collected, too."""
+    monkeypatch.setattr(posynomials, "LEAST_NODES", 0)
+
+
+def program(seed: int, scalars: bool = False) -> hc.Problem:
+    """Rows in all forms of geometric programs, with unknowns of all shapes."""
+    generator = np.random.default_rng(seed)
+    x = hc.Variable(3, name="x", bounds=(0.2, 5))
+    y = hc.Variable((2, 2), name="y", pos=True)
+    z = hc.Variable(name="z", bounds=(0.1, None))
+    unknowns = [z, *x, *(y[i, j] for i in range(2) for j in range(2)), x[-1]]
+    if scalars:
+        unknowns = [hc.Variable(name=f"s{i}", bounds=(0.2, 5)) for i in range(8)]
+
+    def term() -> Any:
+        product: Any = float(generator.uniform(0.5, 2))
+        for place in generator.choice(len(unknowns), 3, replace=False):
+            product = product * unknowns[place] ** float(generator.uniform(-1.5, 1.5))
+        return product
+
+    def total(count: int) -> Any:
+        result: Any = 0.0
+        for _ in range(count):
+            result = result + term()
+        return result
+
+    rows = [total(3) <= 20.0, (40 * hc.sqrt(unknowns[1]) >= total(2)).named("root"), total(2) <= 9]
+    rows += [
+        unknowns[2] / unknowns[4] == 1.5,
+        unknowns[0] <= 4.0,
+        term() * 2 <= 30 * unknowns[3] ** 2,
+    ]
+    rows += [each <= 8 for each in unknowns] + [each >= 0.05 for each in unknowns]
+    return hc.Problem(hc.Minimize(total(4) + 1), rows)
+
+
+@pytest.mark.usefixtures("any_size")
+@pytest.mark.parametrize("scalars", [False, True])
+def test_both_sides_agree(scalars: bool) -> None:
+    model = program(1, scalars).model
+    reduction = Collected.of(model)
+    assert model.posynomials is not None
+    check_reduction(reduction, samples=4)
+    ordered = [each for each in topological_order(model.roots) if isinstance(each, hc.Variable)]
+    for found in (model.variables, reduction.after.variables):
+        assert [each.name for each in found] == [each.name for each in ordered]
+    assert [row.name for row in reduction.after.constraints] == [
+        row.name for row in model.constraints
+    ]
+
+
+@pytest.mark.parametrize("seed", [2, 3])
+def test_solutions_are_those_of_the_model_as_written(
+    seed: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    written = program(seed)
+    written.solve(tol=1e-8)
+    assert written.model.posynomials is None
+    monkeypatch.setattr(posynomials, "LEAST_NODES", 0)
+    collected = program(seed)
+    collected.solve(tol=1e-8)
+    assert collected.model.posynomials is not None
+    assert collected.status == written.status == "optimal"
+    assert collected.value == pytest.approx(written.value, rel=1e-7)
+    assert collected.solution.duals.keys() == written.solution.duals.keys()
+    for name, dual in written.solution.duals.items():
+        assert collected.solution.duals[name] == pytest.approx(dual, rel=1e-4, abs=1e-5)
+    assert str(collected.constraints[0]) == str(written.constraints[0])
+
+
+def long(row: Callable[[Any], Any] | None = None, **options: Any) -> hc.Problem:
+    """Enough terms to be collected, and one more row."""
+    x = hc.Variable(4, name="x", **(options or {"pos": True}))
+    total = sum((1 + k / 99) * x[k % 4] ** (k % 3 - 1.5) * x[(k + 1) % 4] for k in range(200))
+    rows = [] if row is None else [row(x)]
+    return hc.Problem(hc.Minimize(total), rows)
+
+
+def test_a_long_loop_becomes_a_few_nodes() -> None:
+    problem = long()
+    assert len(topological_order(problem.model.roots)) > 1000
+    assert len(Collected.of(problem.model).after.nodes) < 12
+    copy = pickle.loads(pickle.dumps(problem))
+    problem.solve()
+    copy.solve()
+    assert problem.status == copy.status == "optimal"
+    assert copy.value == pytest.approx(problem.value, rel=1e-9)
+
+
+@pytest.mark.parametrize(
+    "row",
+    [
+        lambda x: x[0] - x[1] <= 1,
+        lambda x: x[0] + x[1] >= 1,
+        lambda x: x[0] + x[1] == 1,
+        lambda x: -1.0 * x[0] <= 1,
+        lambda x: hc.exp(x[0]) <= 3,
+        lambda x: x[0] * x[1] <= hc.Parameter(name="cap", value=2.0),
+        lambda x: x[0] ** hc.Parameter(name="power", value=2.0) <= 2.0,
+        lambda x: hc.sum(x) <= 4,
+        lambda x: x[:2] <= 4,
+        lambda x: (x[0] + x[1]) * x[2] <= 4,
+        lambda x: x[0] * 1e200 * 1e200 <= 4,
+        lambda x: x[0] * x[1] <= 0,
+    ],
+)
+def test_other_rows_leave_the_model_as_it_is(row: Callable[[Any], Any]) -> None:
+    model = long(row).model
+    assert model.posynomials is None
+    assert Collected.of(model).after is model
+
+
+def test_variables_that_may_be_zero_or_negative_leave_the_model_as_it_is() -> None:
+    assert long(nonneg=True).model.posynomials is None
+    assert long(bounds=(-1, 1)).model.posynomials is None
+    problem = long()
+    assert Model.checked(hc.Maximize(problem.objective.expression)).posynomials is None
+
+
+@pytest.mark.usefixtures("any_size")
+def test_shared_sums_are_not_written_out() -> None:
+    x = hc.Variable(2, name="x", pos=True)
+    total = x[0] + x[1]
+    assert hc.Problem(hc.Minimize(total), [total <= 3]).model.posynomials is None
+    assert hc.Problem(hc.Minimize(total), [x[0] + x[1] <= 3]).model.posynomials is not None
+
+
+def test_a_conflict_has_the_names_of_the_rows() -> None:
+    problem = long(lambda x: (x[0] * x[1] >= 4.0).named("large"), bounds=(0.1, 1.5))
+    problem.solve()
+    assert problem.status == "infeasible"
+    assert any("large" in each for each in problem.solution.conflict)
