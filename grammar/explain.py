@@ -12,6 +12,7 @@ from collections.abc import Callable
 from hcmodel.grammar import habits
 from hcmodel.grammar.diagnostics import Diagnostic
 from hcmodel.grammar.foreign import FOREIGN
+from hcmodel.grammar.habits import joined
 from hcmodel.grammar.keywords import KEYWORDS
 from hcmodel.grammar.parse_failure import ENDS_OPERAND, EXPRESSION, Failure, expected, list_words
 from hcmodel.grammar.phrases import OPERATORS, quote, span_of
@@ -41,12 +42,12 @@ def _quotes(at: Failure) -> Diagnostic | None:
 def _dot(at: Failure) -> Diagnostic | None:
     if at.text != ".":
         return None
-    joined = at.after is not None and at.after.start_pos == (at.token and at.token.end_pos)
-    if at.before.type == "NUMBER" and not joined:
+    together = at.token is not None and joined(at.token, at.after)
+    if at.before.type == "NUMBER" and not together:
         return at.say("a number cannot end with `.`", f"write `{at.before}.0` or `{at.before}`")
-    if joined and at.after is not None and at.after.type == "NUMBER":
+    if together and at.after is not None and at.after.type == "NUMBER":
         return at.say("a number cannot begin with `.`", f"write `0.{at.after}`")
-    if joined and at.after is not None and at.after.type == "NAME":
+    if together and at.after is not None and at.after.type == "NAME":
         hint = "transposition is `.T`; functions are written `f(x)`"
         return at.say(f"`.{at.after}` is no operation", hint)
     return at.say("unexpected `.`", "a range is `1..n`, transposition `.T`")

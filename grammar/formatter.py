@@ -14,6 +14,7 @@ from lark import Token
 
 from hcmodel.grammar.diagnostics import normalize_newlines
 from hcmodel.grammar.keywords import KEYWORDS
+from hcmodel.grammar.last_reading import Memory
 from hcmodel.grammar.parse_failure import ENDS_OPERAND
 from hcmodel.grammar.parser import parse, tokenize
 from hcmodel.grammar.phrases import Phrase, cut
@@ -52,10 +53,10 @@ class Row:
     is_comment: bool = False
 
 
-def format_model(text: str) -> str:
+def format_model(text: str, memory: Memory | None = None) -> str:
     """The model in its standard layout; a GrammarError where it does not parse."""
-    parse(text)
-    tokens, comments = tokenize(normalize_newlines(text))
+    parse(text, memory=memory)
+    tokens, comments = tokenize(normalize_newlines(text), memory)
     rows = _add_comments(_rows(tokens), comments)
     _indent_comments(rows)
     _align_declarations(rows)
@@ -72,13 +73,17 @@ def _rows(tokens: Sequence[Token]) -> list[Row]:
     blocks += [
         (each, None) for each in tokens if each.type == "SUBJECT_TO" and id(each) not in inside
     ]
-    for first, block in sorted(blocks, key=lambda item: item[0].start_pos or 0):
+    for first, block in sorted(blocks, key=lambda item: _place(item[0])):
         if block is None:
             line = first.line or 1
             rows.append(Row("subject to", line, line))
         else:
             _add_phrase(rows, block)
     return rows
+
+
+def _place(token: Token) -> tuple[int, int]:
+    return token.line or 1, token.column or 1
 
 
 def _add_phrase(rows: list[Row], phrase: Phrase) -> None:

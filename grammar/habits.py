@@ -25,7 +25,7 @@ def written(tokens: Sequence[Token]) -> str:
     """The tokens as they stand in the text, on one line; `…` where that is long or nothing."""
     text = ""
     for index, token in enumerate(tokens):
-        if index and token.start_pos != tokens[index - 1].end_pos:
+        if index and not joined(tokens[index - 1], token):
             text += " "
         text += str(token)
     return text if 0 < len(text) <= LONGEST_EXAMPLE else "…"
@@ -33,7 +33,9 @@ def written(tokens: Sequence[Token]) -> str:
 
 def joined(first: Token, second: Token | None) -> bool:
     """Whether nothing stands between the two."""
-    return second is not None and first.end_pos == second.start_pos
+    if second is None:
+        return False
+    return (first.end_line, first.end_column) == (second.line, second.column)
 
 
 def closing(tokens: Sequence[Token], opening: int) -> int:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Sequence
+from functools import lru_cache
 
 from lark import Token
 
@@ -18,6 +19,8 @@ KEYWORDS = {
     "HIDDEN": "hidden",
     "START": "start",
 }
+# First words of statements whose likeness to keywords is kept: one editor reads the same text many times.
+REMEMBERED = 4096
 # Functions that people call without brackets or with the indices in the wrong place.
 REDUCTIONS = ("sum", "prod", "mean", "max", "min", "norm", "logsumexp")
 FUNCTIONS = (*REDUCTIONS, "log", "exp", "sqrt", "abs", "square", "sin", "cos", "trace", "det")
@@ -61,6 +64,7 @@ def misspelt_keyword(tokens: Sequence[Token]) -> tuple[str, int] | None:
     return None
 
 
+@lru_cache(maxsize=REMEMBERED)
 def _nearest(word: str) -> str | None:
     for keyword in KEYWORDS.values():
         if sorted(word) == sorted(keyword):  # `vra`, `lte`: too short for likeness

@@ -7,7 +7,8 @@ one run shows all mistakes, up to ten.
 
 from __future__ import annotations
 
-from functools import cache
+from collections.abc import Iterable
+from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +19,7 @@ from hcmodel.grammar.builder import RejectedError, TreeBuilder, check_depth
 from hcmodel.grammar.diagnostics import Diagnostic, GrammarError, normalize_newlines
 from hcmodel.grammar.explain import explain
 from hcmodel.grammar.habits import NO_NAME
+from hcmodel.grammar.last_reading import Memory
 from hcmodel.grammar.parse_failure import Failure
 from hcmodel.grammar.phrases import Phrase, check_size, cut, split_comments
 from hcmodel.grammar.syntax import Span
@@ -83,15 +85,22 @@ def _position(diagnostic: Diagnostic) -> tuple[int, int]:
     return diagnostic.span.line, diagnostic.span.column
 
 
-def tokenize(text: str) -> tuple[list[Token], list[syntax.Comment]]:
+def tokenize(text: str, memory: Memory | None = None) -> tuple[list[Token], list[syntax.Comment]]:
     """The tokens of a text, line ends among them, and its comments; no character is an error."""
+    return split_comments(_stream(text) if memory is None else memory.tokens(text, _stream))
+
+
+def _stream(text: str) -> Iterable[Token]:
     interactive = _lark().parse_interactive(text, start="statement")
-    stream = interactive.lexer_thread.lex(interactive.parser_state)  # type: ignore[no-untyped-call]
-    return split_comments(stream)
+    stream: Iterable[Token] = interactive.lexer_thread.lex(interactive.parser_state)  # type: ignore[no-untyped-call]
+    return stream
 
 
-def parse(text: str, filename: str | None = None) -> syntax.Model:
-    """The syntax tree of a model, or a GrammarError with all mistakes, up to ten."""
+def parse(text: str, filename: str | None = None, memory: Memory | None = None) -> syntax.Model:
+    """The syntax tree of a model, or a GrammarError with all mistakes, up to ten.
+
+    With a `memory` of the last reading only what is new in the text is read.
+    """
     original = text
     text = normalize_newlines(text)
     collector = _Collector()
@@ -99,10 +108,11 @@ def parse(text: str, filename: str | None = None) -> syntax.Model:
     comments: list[syntax.Comment] = []
     try:
         check_size(text)
-        tokens, comments = tokenize(text)
-        for phrase in cut(tokens, collector.add):
-            if not phrase.broken:
-                statements += _parse_phrase(phrase, collector)
+        tokens, comments = tokenize(text, memory)
+        whole = [phrase for phrase in cut(tokens, collector.add) if not phrase.broken]
+        parsed = partial(_parse_phrase, collector=collector)
+        for nodes in map(parsed, whole) if memory is None else memory.parsed(whole, parsed):
+            statements += nodes
     except _TooManyError:
         pass
     except GrammarError as fatal:

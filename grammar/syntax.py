@@ -9,7 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import field, fields
 from enum import Enum
-from typing import TypeAlias
+from functools import cache
+from typing import Any, TypeAlias
 
 from hcmodel.records import dataclass
 
@@ -334,10 +335,15 @@ Statement: TypeAlias = (
 )
 
 
+@cache
+def _fields(kind: type) -> tuple[str, ...]:
+    return tuple(each.name for each in fields(kind))
+
+
 def children(node: Node) -> Iterator[Node]:
     """The nodes directly under a node, in the order of the text."""
-    for each in fields(node):
-        value = getattr(node, each.name)
+    for name in _fields(type(node)):
+        value = getattr(node, name)
         if isinstance(value, Node):
             yield value
         elif isinstance(value, tuple):
@@ -351,3 +357,19 @@ def walk(node: Node) -> Iterator[Node]:
         node = waiting.pop()
         yield node
         waiting.extend(reversed(list(children(node))))
+
+
+def moved(node: Node, lines: int) -> Node:
+    """A copy of a node that stands so many lines further down."""
+    given = {name: _moved(getattr(node, name), lines) for name in _fields(type(node))}
+    return type(node)(**given)
+
+
+def _moved(value: Any, lines: int) -> Any:
+    if isinstance(value, Node):
+        return moved(value, lines)
+    if isinstance(value, Span):
+        return Span(value.line + lines, value.column, value.end_line + lines, value.end_column)
+    if isinstance(value, tuple):
+        return tuple(_moved(each, lines) for each in value)
+    return value

@@ -26,6 +26,7 @@ from hcmodel.frontend.mistakes import Collector
 from hcmodel.frontend.names import Kind, declared_names, function_names
 from hcmodel.grammar.diagnostics import Diagnostic
 from hcmodel.grammar.keywords import KEYWORDS
+from hcmodel.grammar.last_reading import Memory
 from hcmodel.grammar.syntax import Name, Span
 from hcmodel.records import dataclass
 
@@ -61,6 +62,7 @@ class Document:
         self.path = path
         self.text = ""
         self.problems: tuple[Problem, ...] = ()
+        self._memory = Memory()
         self._builder: Builder | None = None
         self._data: tuple[tuple[Any, ...], Any] = ((), None)
 
@@ -73,7 +75,7 @@ class Document:
     def _read(self, text: str) -> Iterator[Problem]:
         name = None if self.path is None else str(self.path)
         try:
-            tree = grammar.parse(text, name)
+            tree = grammar.parse(text, name, self._memory)
         except grammar.GrammarError as error:
             yield from map(_problem, error.diagnostics)
             return
@@ -201,7 +203,7 @@ class Document:
     def formatted(self) -> str | None:
         """The text in the standard layout; None where it does not parse."""
         try:
-            return grammar.format_model(self.text)
+            return grammar.format_model(self.text, self._memory)
         except grammar.GrammarError:
             return None
 

@@ -5,6 +5,7 @@ Columns of the protocol count UTF-16 units from 0, those of the grammar characte
 
 from __future__ import annotations
 
+import asyncio
 from pathlib import Path
 from typing import Any
 from urllib.parse import unquote, urlparse
@@ -15,6 +16,9 @@ from pygls.lsp.server import LanguageServer
 from hcmodel.grammar.syntax import Span
 from hcmodel.lsp.document import Document
 
+# Seconds after a key before the text is read: of several keys at once only the last one counts, and
+# questions that wait are answered first.
+PAUSE = 0.02
 KINDS = {
     "variable": types.CompletionItemKind.Variable,
     "parameter": types.CompletionItemKind.Constant,
@@ -32,8 +36,13 @@ def make_server(version: str) -> LanguageServer:
         "hcmodel", version, text_document_sync_kind=types.TextDocumentSyncKind.Full
     )
     documents: dict[str, Document] = {}
+    waiting: dict[str, asyncio.TimerHandle] = {}
 
     def refresh(uri: str) -> None:
+        if uri in waiting:
+            waiting.pop(uri).cancel()
+        if uri not in server.workspace.text_documents:
+            return  # closed in the meantime
         source = server.workspace.get_text_document(uri)
         document = documents.setdefault(uri, Document(_path(uri)))
         problems = document.update(source.source)
@@ -58,7 +67,12 @@ def make_server(version: str) -> LanguageServer:
 
     @server.feature(types.TEXT_DOCUMENT_DID_CHANGE)
     def changed(params: types.DidChangeTextDocumentParams) -> None:
-        refresh(params.text_document.uri)
+        uri = params.text_document.uri
+        if uri in waiting:
+            waiting.pop(uri).cancel()
+        document = documents.setdefault(uri, Document(_path(uri)))
+        document.text = server.workspace.get_text_document(uri).source
+        waiting[uri] = asyncio.get_running_loop().call_later(PAUSE, refresh, uri)
 
     @server.feature(types.TEXT_DOCUMENT_DID_SAVE)
     def saved(params: types.DidSaveTextDocumentParams) -> None:

@@ -42,6 +42,8 @@ class Client:
         assert self.process.stdout is not None
         length = 0
         while (line := self.process.stdout.readline().strip()) or not length:
+            if self.process.poll() is not None and not line:
+                raise EOFError(f"the server ended with {self.process.returncode}")
             if line.lower().startswith(b"content-length:"):
                 length = int(line.split(b":")[1])
         found: dict[str, Any] = json.loads(self.process.stdout.read(length))
