@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import field, fields
 from enum import Enum
-from functools import cache
 from typing import Any, TypeAlias
 
 from hcmodel.records import dataclass
@@ -335,9 +334,13 @@ Statement: TypeAlias = (
 )
 
 
-@cache
-def _fields(kind: type) -> tuple[str, ...]:
-    return tuple(each.name for each in fields(kind))
+_FIELDS: dict[type[Node], tuple[str, ...]] = {}
+
+
+def _fields(kind: type[Node]) -> tuple[str, ...]:
+    if kind not in _FIELDS:
+        _FIELDS[kind] = tuple(each.name for each in fields(kind))
+    return _FIELDS[kind]
 
 
 def children(node: Node) -> Iterator[Node]:

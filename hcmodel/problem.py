@@ -239,6 +239,7 @@ class Problem:
         callback: Callback | None = None,
         engine: str = AUTO,
         options: Any = None,
+        trace_points: bool = False,
         **foreign: Any,
     ) -> float | None:
         """Solve and return the optimal value; `problem.solution` holds the rest.
@@ -246,7 +247,8 @@ class Problem:
         See the method table for `method` and `options`. `tol` is relative feasibility, the certified
         gap where there is one, and the KKT residual elsewhere. `polish` runs the fitting method of
         second order from the point that a first-order method found. `callback(record)` sees each record
-        of the trace; returning True stops.
+        of the trace; returning True stops. `trace_points` keeps the point of each record, as
+        `solution.trace.points`.
         """
         if foreign:
             refuse_arguments(SOLVE, foreign, "solve")
@@ -265,6 +267,7 @@ class Problem:
             callback=callback,
             engine=check_name(engine),
             options=options,
+            trace_points=bool(trace_points),
         )
         with self._alone():
             self._asked = request

@@ -141,7 +141,7 @@ class Task:
     for methods that solve a convex program at once, and `affords_hessian` says whether second
     derivatives are worth their price to them. `images` gives, for methods that work in u, the
     coordinates and a set that contains their values. `ends_at_kinks` ends a run of a smooth method
-    whose gradients jump.
+    whose gradients jump. `keeps_points` puts the point of each record into the trace.
     """
 
     oracle: Oracle
@@ -155,6 +155,7 @@ class Task:
     affords_hessian: bool = False
     images: Callable[[Evaluation], Any] | None = None
     ends_at_kinks: bool = False
+    keeps_points: bool = False
 
     def settled(self, x: FloatArray) -> FloatArray:
         """The point with entries that others determine, such as bounds of kinks, at their values."""
@@ -261,7 +262,7 @@ def run(
         state = method.init(task, first)
         while termination is None:
             best.offer(state.current, state.multipliers)
-            trace.append(record_of(iteration, state, oracle))
+            trace.append(record_of(iteration, state, task))
             if called(callback, trace[-1]):
                 termination = Termination.CALLBACK
                 break
@@ -348,8 +349,8 @@ def find_start(task: Task, start: FloatArray) -> Evaluation | None:
     return None
 
 
-def record_of(iteration: int, state: State, oracle: Oracle) -> Record:
-    current = state.current
+def record_of(iteration: int, state: State, task: Task) -> Record:
+    current, oracle = state.current, task.oracle
     return Record(
         iteration=iteration,
         phase=state.phase,
@@ -362,6 +363,7 @@ def record_of(iteration: int, state: State, oracle: Oracle) -> Record:
         shift=state.shift,
         residual=state.residual,
         bound=state.bound,
+        point=current.point.copy() if task.keeps_points else None,
     )
 
 

@@ -357,12 +357,13 @@ def minimize(
     affords_hessian: bool = False,
     images: Callable[[Evaluation], Any] | None = None,
     ends_at_kinks: bool = False,
+    keep_points: bool = False,
 ) -> Result:
     """Minimise over a domain with a method of the table; usable without the modelling layer.
 
     With `rule="theory"` every parameter is the theorem's, from `constants`, and the tolerance is its ε.
     `geometry`, `certified`, `settle`, `whole`, `images` and `ends_at_kinks` are for methods that use more
-    than an oracle (`Task`).
+    than an oracle (`Task`). `keep_points` puts the point of each record into the trace.
     """
     entry = find_method(method)
     chosen = make_options(entry, options)
@@ -393,6 +394,7 @@ def minimize(
         affords_hessian,
         images,
         ends_at_kinks,
+        keep_points,
     )
     first = domain.middle() if start is None else np.asarray(start, dtype=float)
     if first.shape != (domain.dimension,):

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import fields
+from dataclasses import field, fields
 from enum import Enum
 from typing import Any, overload
 
 import numpy as np
 from numpy.typing import NDArray
 
+from hcmodel.errors import ModelError
 from hcmodel.records import dataclass
 from hcmodel.solvers.oracle import Evaluation, OracleCalls
 
@@ -57,10 +58,19 @@ class Record:
     shift: float
     residual: float
     bound: float = -np.inf
+    point: Any = field(default=None, repr=False, compare=False)
+    """The vector of the method; of a solution, the values of the variables by name. None unless kept."""
+
+
+# What a trace has as columns; points are arrays of their own.
+COLUMNS = tuple(each.name for each in fields(Record) if each.name != "point")
 
 
 class Trace(tuple[Record, ...]):
-    """The records of a run. `trace["objective"]` is a column as an array, `trace.columns` all of them."""
+    """The records of a run. `trace["objective"]` is a column as an array, `trace.columns` all of them.
+
+    With `solve(trace_points=True)`, `trace.points["x"]` has the value of x at each record, as one array.
+    """
 
     @overload  # type: ignore[override]
     def __getitem__(self, key: int) -> Record: ...
@@ -71,15 +81,24 @@ class Trace(tuple[Record, ...]):
     def __getitem__(self, key: Any) -> Any:
         if not isinstance(key, str):
             return super().__getitem__(key)
-        names = [field.name for field in fields(Record)]
-        if key not in names:
-            raise KeyError(f"a trace has no column {key!r}; there are: {', '.join(names)}")
+        if key not in COLUMNS:
+            raise KeyError(f"a trace has no column {key!r}; there are: {', '.join(COLUMNS)}")
         return np.array([getattr(record, key) for record in self])
 
     @property
     def columns(self) -> dict[str, NDArray[Any]]:
         """All columns by name, ready for `pandas.DataFrame`."""
-        return {field.name: self[field.name] for field in fields(Record)}
+        return {name: self[name] for name in COLUMNS}
+
+    @property
+    def points(self) -> dict[str, FloatArray]:
+        """The variables by name, with one value for each record along the first axis."""
+        if any(record.point is None for record in self):
+            raise ModelError(
+                "this trace has no points; solve(trace_points=True) keeps the point of each record"
+            )
+        names = self[0].point if self else ()
+        return {name: np.array([record.point[name] for record in self]) for name in names}
 
 
 @dataclass(frozen=True)

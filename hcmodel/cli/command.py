@@ -8,7 +8,6 @@ infeasible or unbounded, 5 refuted by check, 130 interrupted.
 from __future__ import annotations
 
 import argparse
-import csv
 import gc
 import importlib
 import io
@@ -17,7 +16,6 @@ import sys
 import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -30,6 +28,7 @@ from hcmodel.cli.sweep_command import add_sweep
 from hcmodel.errors import HCError, HCWarning
 from hcmodel.frontend.input_files import check_file
 from hcmodel.report.canvas import require_matplotlib
+from hcmodel.report.frames import trace_csv
 from hcmodel.solvers.result import Termination
 from hcmodel.solving.judge import Status
 from hcmodel.solving.naming import Naming
@@ -166,6 +165,7 @@ def _add_solve(commands: Any) -> None:
     solve.add_argument("--json", action="store_true", help="print one JSON object")
     solve.add_argument("--output", metavar="F", help="write the JSON object to a file")
     solve.add_argument("--trace", metavar="F.csv", help="write the trace as CSV")
+    solve.add_argument("--trace-points", action="store_true", help="with the point of each record")
     solve.add_argument("--plot", metavar="F.png", help="write a picture of the convergence")
     solve.add_argument(
         "--relax",
@@ -269,6 +269,7 @@ def _solve(given: argparse.Namespace) -> int:
         time_limit=given.time_limit,
         engine=given.engine,
         options=options,
+        trace_points=given.trace_points,
         verbose=given.verbose and not given.json,
         progress="always" if given.progress else not given.json,
     )
@@ -279,7 +280,7 @@ def _solve(given: argparse.Namespace) -> int:
     if given.output is not None:
         write_text(given.output, json.dumps(report, indent=2) + "\n")
     if given.trace is not None:
-        _write_trace(given.trace, solution)
+        write_text(given.trace, trace_csv(solution))
     if given.plot is not None:
         with replaced(given.plot) as path:
             solution.plot(path)
@@ -360,15 +361,6 @@ def _options(pairs: Sequence[str]) -> dict[str, Any]:
         except ValueError:
             options[name] = text
     return options
-
-
-def _write_trace(path: str, solution: Solution) -> None:
-    file = io.StringIO(newline="")
-    rows = [asdict(record) for record in solution.trace]
-    writer = csv.DictWriter(file, fieldnames=list(rows[0]) if rows else [])
-    writer.writeheader()
-    writer.writerows(rows)
-    write_text(path, file.getvalue())
 
 
 def _format(given: argparse.Namespace) -> int:

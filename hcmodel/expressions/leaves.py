@@ -15,6 +15,7 @@ import numpy as np
 from hcmodel.errors import DataError, ModelError
 from hcmodel.expressions.constraint import Constraint
 from hcmodel.expressions.foreign_habits import VARIABLE, refuse_arguments
+from hcmodel.expressions.labels import Labels, in_order
 from hcmodel.expressions.node import Apply, Constant, Expression, Leaf, as_data, as_expression
 from hcmodel.expressions.shapes import MOST_SPARSE, Shape, as_shape
 from hcmodel.expressions.sparse_data import Numbers, extremes, frozen
@@ -48,7 +49,7 @@ class Variable(Leaf):
     `symmetric`, `PSD` and `simplex` they make the `set` of the variable.
     """
 
-    __slots__ = ("_entries", "_value", "_value_origin", "name", "set", "start")
+    __slots__ = ("_entries", "_value", "_value_origin", "labels", "name", "set", "start")
     is_variable = True
 
     def __init__(
@@ -75,6 +76,7 @@ class Variable(Leaf):
             )
         self.name = _checked_name(name, "variable") or f"var{next(_unnamed)}"
         self._shape = as_shape(shape, f"variable '{self.name}'")
+        self.labels: Labels | None = None
         self.set = self._checked_set(bounds, nonneg, bool(pos), symmetric, PSD, simplex)
         self.start = self._checked_start(start)
         self._value: np.ndarray | None = None
@@ -138,12 +140,14 @@ class Variable(Leaf):
 
     def _checked_value(self, value: Any, what: str) -> np.ndarray:
         what = f"the {what} '{self.name}'"
+        value = in_order(value, self.labels, what)
         return self.set.fitting(_fitted(as_data(value, what), self._shape, what), what)
 
     def _checked_start(self, start: Any) -> np.ndarray | None:
         if start is None:
             return None
         what = f"the start of variable '{self.name}'"
+        start = in_order(start, self.labels, what)
         array = _fitted(as_data(start, what), self._shape, what, spread=True)
         return self.set.fitting(array, what)
 
@@ -213,7 +217,7 @@ class Variable(Leaf):
 class Parameter(Leaf):
     """Data that may change between solves; `version` grows each time it does."""
 
-    __slots__ = ("_value", "name", "nonneg", "pos", "version")
+    __slots__ = ("_value", "labels", "name", "nonneg", "pos", "version")
     is_parameter = True
 
     def __init__(
@@ -226,6 +230,7 @@ class Parameter(Leaf):
     ) -> None:
         self.name = _checked_name(name, "parameter") or f"param{next(_unnamed)}"
         self._shape: Shape = as_shape(shape, f"parameter '{self.name}'", MOST_SPARSE)
+        self.labels: Labels | None = None
         self.pos = bool(pos)
         self.nonneg = bool(nonneg)
         self.version = 0
@@ -242,6 +247,7 @@ class Parameter(Leaf):
     def value(self, value: Any) -> None:
         if value is not None:
             what = f"the value of parameter '{self.name}'"
+            value = in_order(value, self.labels, what)
             value = frozen(_fitted(as_data(value, what, sparse=True), self._shape, what))
             smallest = extremes(value)[0] if self.size else np.inf
             if self.pos and not smallest > 0.0:

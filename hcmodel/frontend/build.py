@@ -49,7 +49,7 @@ class Parts:
     constraints: tuple[Constraint, ...]
     hidden: tuple[Expression, ...] | None
     families: dict[str, Family]
-    ranges: dict[str, tuple[Dimension, ...]]  # of the variables
+    ranges: dict[str, tuple[Dimension, ...]]  # of variables and parameters
 
 
 @dataclass
@@ -100,7 +100,10 @@ class Builder:
         assert found.objective is not None
         ranges = {
             name: symbol.value.dimensions or ()
-            for name in found.variables
+            for name in (
+                *found.variables,
+                *(each.name.identifier for each in self.data.declarations),
+            )
             if (symbol := self.names.get(name)) is not None and symbol.value is not None
         }
         hidden = tuple(node for node, _ in found.hidden) or None
@@ -293,6 +296,7 @@ class Builder:
                 f"the model has more than {MAX_UNKNOWNS} unknowns, the limit", statement.span
             )
         self.found.variables[name.identifier] = variable
+        variable.labels = tuple(each.keys for each in dimensions) or None
         value = Value(variable, dimensions=dimensions)
         self.names.declare(Symbol(name.identifier, Kind.VARIABLE, name.span, value))
 

@@ -19,6 +19,7 @@ import numpy as np
 import scipy
 
 from hcmodel.errors import DataError
+from hcmodel.expressions.labels import labelled
 from hcmodel.expressions.node import as_data
 from hcmodel.expressions.sparse_data import Numbers
 from hcmodel.frontend.input_files import check_archive, check_file
@@ -121,30 +122,15 @@ def needs_labels(array: Numbers) -> bool:
 
 def _labelled(value: Any, name: str) -> LabelledArray | None:
     """Objects of pandas and dictionaries with the labels of their axes; None for other data."""
-    keyed = isinstance(value, Mapping)
-    if isinstance(value, Mapping):
-        axes: list[Any] = [list(value)]
-        inner = list(value.values())
-        if inner and all(isinstance(each, Mapping) for each in inner):
-            axes.append(list(inner[0]))
-            if any(set(each) != set(inner[0]) for each in inner):
-                raise DataError(
-                    f"the data of '{name}' are ragged: all rows must have the same labels"
-                )
-            value = [[each[key] for key in inner[0]] for each in inner]
-        else:
-            value = inner
-    elif hasattr(value, "index") and hasattr(value, "to_numpy"):
-        axes = [list(value.index), *([list(value.columns)] if hasattr(value, "columns") else [])]
-        value = value.to_numpy()
-    else:
+    given = labelled(value, f"the data of '{name}'")
+    if given is None:
         return None
-    plain = np.asarray(_array(value, name))
+    plain = np.asarray(_array(given.values, name))
     found = plain.view(LabelledArray)
     found.labels = tuple(
-        tuple(axis) if all(isinstance(each, str) for each in axis) else None for axis in axes
+        tuple(axis) if all(isinstance(each, str) for each in axis) else None for axis in given.axes
     )
-    found.keyed = keyed
+    found.keyed = given.keyed
     return found
 
 

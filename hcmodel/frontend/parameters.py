@@ -145,6 +145,7 @@ class ParameterData:
             value = Value(array, dimensions=dimensions)
         else:
             parameter = Parameter(shape, name, array, pos=positive, nonneg=nonnegative)
+            parameter.labels = tuple(each.keys for each in dimensions) or None
             value = Value(parameter, dimensions=dimensions)
         return Symbol(name, Kind.PARAMETER, declaration.name.span, value, array)
 

@@ -123,13 +123,14 @@ class Chain:
         return found
 
     def record(self, record: Record) -> Record:
-        """A record of the trace with the model's objective in it."""
+        """A record of the trace with the model's objective in it, and with its point if that is kept."""
         back = self.value_back
         return replace(
             record,
             objective=back(record.objective),
             level=back(record.level),
             bound=back(record.bound),
+            point=None if record.point is None else self.point_back(record.point),
         )
 
     def settled(self, u: FloatArray) -> FloatArray:

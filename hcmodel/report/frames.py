@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from hcmodel.errors import DataError
+from hcmodel.solvers.result import COLUMNS
 
 if TYPE_CHECKING:
     from hcmodel.solving.solution import Solution
@@ -69,6 +70,30 @@ def _shown(
     if not labels:
         return ""
     return labels[0] if len(labels) == 1 else labels
+
+
+def trace_records(solution: Solution) -> list[dict[str, Any]]:
+    """One dict for each record of the trace, with the entries of the point where points were kept."""
+    rows = []
+    for record in solution.trace:
+        row = {name: getattr(record, name) for name in COLUMNS}
+        for name, array in (record.point or {}).items():
+            for place, value in np.ndenumerate(np.asarray(array)):
+                index = _shown(name, place, solution.index)
+                shown = ",".join(map(str, index)) if isinstance(index, tuple) else str(index)
+                row[f"{name}[{shown}]" if shown else name] = float(value)
+        rows.append(row)
+    return rows
+
+
+def trace_csv(solution: Solution) -> str:
+    """The trace as CSV."""
+    rows = trace_records(solution)
+    text = io.StringIO(newline="")
+    writer = csv.DictWriter(text, list(rows[0]) if rows else [])
+    writer.writeheader()
+    writer.writerows(rows)
+    return text.getvalue()
 
 
 def records_csv(records: Sequence[Mapping[str, Any]], path: str | Path | None) -> str | None:

@@ -140,13 +140,14 @@ def user_point(forms: Forms, x: FloatArray) -> dict[str, FloatArray]:
 
 
 def signed(record: Record, forms: Forms) -> Record:
-    """A record of the trace in the user's sign."""
+    """A record of the trace in the user's sign and names."""
     back = forms.sign.value_back
     return replace(
         record,
         objective=back(record.objective),
         level=back(record.level),
         bound=back(record.bound),
+        point=None if record.point is None else user_point(forms, record.point),
     )
 
 

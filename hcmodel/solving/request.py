@@ -46,6 +46,7 @@ class SolveRequest:
     callback: Callback | None
     engine: str
     options: Any
+    trace_points: bool = False
     deadline: float | None = None
 
     @staticmethod

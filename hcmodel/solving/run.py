@@ -217,6 +217,7 @@ def _run_stage(
             whole=whole,
             affords_hessian=whole is not None and stage.form.affords_hessian,
             ends_at_kinks=stage.ends_at_kinks,
+            keep_points=request.trace_points,
             images=functools.partial(chart_of, stage.form) if stage.entry.takes_cuts else None,
         )
     except ValueError as error:

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hcmodel.errors import DataError, ModelError
+from hcmodel.expressions.labels import in_order
 from hcmodel.expressions.leaves import Variable
 from hcmodel.expressions.model import Model
 from hcmodel.expressions.variable_sets import make_domain
@@ -66,7 +67,8 @@ def _given(variables: tuple[Variable, ...], given: Mapping[Any, Any]) -> dict[Va
                 + ", ".join(by_name)
             )
         try:
-            array = np.asarray(value, dtype=float)
+            what = f"the start of variable '{variable.name}'"
+            array = np.asarray(in_order(value, variable.labels, what), dtype=float)
         except (TypeError, ValueError):
             raise DataError(
                 f"the start of variable '{variable.name}' is no array of numbers: {value!r}"

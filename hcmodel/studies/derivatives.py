@@ -18,6 +18,7 @@ import scipy
 from numpy.typing import NDArray
 
 from hcmodel.errors import ModelError, SolverError
+from hcmodel.expressions.labels import in_order
 from hcmodel.expressions.leaves import Parameter, Variable
 from hcmodel.expressions.model import Model
 from hcmodel.expressions.sparse_data import dense
@@ -26,7 +27,7 @@ from hcmodel.reductions.forms import Forms
 from hcmodel.reductions.reduction import Duals
 from hcmodel.solvers.numerics import DEPENDENT, TINY
 from hcmodel.solving.judge import Status
-from hcmodel.solving.naming import Naming, label
+from hcmodel.solving.naming import Naming, axes_of, label
 from hcmodel.solving.solution import Solution
 from hcmodel.studies.optimality import (
     RULES,
@@ -64,6 +65,8 @@ class Derivative:
     """The value of the parameter."""
     optimal_value: float = field(repr=False)
     point: Mapping[str, FloatArray] = field(repr=False)
+    index: Mapping[str, tuple[tuple[Any, ...], ...]] = field(default_factory=dict, repr=False)
+    """Of names in the language: what each place on each axis is called."""
 
     @property
     def exists(self) -> bool:
@@ -90,19 +93,24 @@ class Derivative:
         return np.where(np.isfinite(share), share, np.nan)
 
     def __str__(self) -> str:
-        from hcmodel.report.text import short_array
+        from hcmodel.report.text import labelled_array, short_array
 
-        lines = [f"d value / d {self.parameter} = {short_array(self.value)}"]
+        def shown(array: FloatArray, *names: str) -> str:
+            axes = [axis for name in names for axis in self.index.get(name, ())]
+            return labelled_array(array, axes) or short_array(array)
+
+        own = self.parameter
+        lines = [f"d value / d {own} = {shown(self.value, own)}"]
         if not np.isfinite(self.value).all():
             lines[0] += (
                 f"  (left {short_array(self.value_left)}, right {short_array(self.value_right)})"
             )
-        lines.append(f"per cent per per cent: {short_array(self.elasticity)}")
+        lines.append(f"per cent per per cent: {shown(self.elasticity, own)}")
         if self.reason is not None:
             lines.append(f"variables: no derivative, because {self.reason}")
             return "\n".join(lines)
         for name, array in self.variables.items():
-            lines.append(f"d {name} / d {self.parameter} = {short_array(array)}")
+            lines.append(f"d {name} / d {own} = {shown(array, name, own)}")
         return "\n".join(lines)
 
 
@@ -253,8 +261,9 @@ class Sensitivity:
         parameter, found = self.parameters[number], self.solution.value
         at = np.asarray(dense(parameter.value), dtype=float)
         optimum = np.nan if found is None else float(found)
+        point, index = self.solution.point, axes_of(self.model)
         return Derivative(
-            parameter.name, value, left, right, variables, reason, at, optimum, self.solution.point
+            parameter.name, value, left, right, variables, reason, at, optimum, point, index
         )
 
     def _value_sides(self) -> tuple[FloatArray, FloatArray]:
@@ -366,7 +375,7 @@ class Sensitivity:
                 )
                 continue
             for entry in np.ndindex(*parameter.shape):
-                name = label(parameter.name, entry, {}, naming.first)
+                name = naming.entry(parameter.name, entry)
                 slope = float(found.value[entry])
                 rows.append(_line(name, "parameter", float(found.at[entry]), slope, optimum))
         if self.reason is not None:
@@ -455,6 +464,7 @@ def chosen_weights(model: Model, weights: Any) -> dict[str, FloatArray]:
         if isinstance(key, Variable) and key is not known[name]:
             raise ModelError(_not_part(key, known, "variable"))
         try:
+            weight = in_order(weight, known[name].labels, f"the weight of variable '{name}'")
             array, shape = np.asarray(weight, dtype=float), known[name].shape
         except (TypeError, ValueError):
             raise ModelError(

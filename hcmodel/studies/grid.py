@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from hcmodel.errors import DataError, ModelError
 from hcmodel.expressions.by_name import UnknownNameError, unknown_name
+from hcmodel.expressions.labels import in_order
 from hcmodel.expressions.leaves import Parameter, Variable
 from hcmodel.expressions.model import Model
 from hcmodel.records import dataclass
@@ -197,6 +198,7 @@ def _value(leaf: Leaf, value: Any, what: str) -> FloatArray:
     Whether the numbers are allowed is seen at the point itself: one bad value makes one bad row.
     """
     what = f"{what} of '{leaf.name}'"
+    value = in_order(value, leaf.labels, what)
     try:
         array = np.array(0.0 + np.asarray(value, dtype=float))
     except (TypeError, ValueError):

@@ -94,7 +94,7 @@ def run_direct(
             termination = Termination.OUTSIDE_DOMAIN
         else:
             best.offer(state.current, state.multipliers)
-            trace.append(record_of(0, state, task.oracle))
+            trace.append(record_of(0, state, task))
             if called(callback, trace[-1]):
                 termination = Termination.CALLBACK
     except ENDINGS as error:
