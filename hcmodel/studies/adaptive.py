@@ -9,9 +9,9 @@ Intervals that are still too wide are split where their chord is farthest from t
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Sequence
 from dataclasses import field, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -21,14 +21,15 @@ from hcmodel.expressions.graph import topological_order
 from hcmodel.expressions.leaves import Apply, Expression, Parameter, Variable
 from hcmodel.expressions.model import Minimize, Model
 from hcmodel.records import dataclass
+from hcmodel.reductions.forms import Form
+from hcmodel.reductions.substitution import Substitution
 from hcmodel.report.sweeps import SweepProgress
-from hcmodel.solvers.result import Termination
 from hcmodel.solving.judge import Status
-from hcmodel.solving.solution import Solution
+from hcmodel.studies.affine_parameter import AffineSearch, is_affine_in_objective
 from hcmodel.studies.grid import Grid, Point
+from hcmodel.studies.point_batches import Batches
 from hcmodel.studies.sweep_table import SweepRow
 from hcmodel.studies.value_curve import Line, Scale, ValueCurve, interval_width
-from hcmodel.studies.workers import solve_points
 
 if TYPE_CHECKING:
     from hcmodel.problem import Problem
@@ -69,8 +70,8 @@ class Tilted:
         return self.problem.variables.names
 
     @staticmethod
-    def of(problem: Problem, name: str, ends: tuple[float, float], positive: bool) -> Tilted:
-        """The first scale in which the model is proven convex, or an error in words.
+    def of(problem: Problem, name: str, ends: tuple[float, float], positive: bool) -> Tilted | None:
+        """The first scale in which the model is proven convex; None where there is none.
 
         `positive` says that the value is at both ends, so that it has a logarithm.
         """
@@ -82,11 +83,7 @@ class Tilted:
             found = _tilted(problem, name, ends, Scale(sign, log_value, log_parameter))
             if found is not None:
                 return found
-        raise ModelError(
-            f"adaptive=True bounds the value between the points, which needs a model that is proven "
-            f"convex jointly in its variables and '{name}' (or their logarithms), and this one is not; "
-            "sweep a grid instead: the points are certified all the same"
-        )
+        return None
 
 
 def _tilted(problem: Problem, name: str, ends: tuple[float, float], scale: Scale) -> Tilted | None:
@@ -113,12 +110,18 @@ def _tilted(problem: Problem, name: str, ends: tuple[float, float], scale: Scale
     tilted = Model(Minimize(scale.sign * w - slope * q), tuple(constraints))
     joint = type(problem).of(tilted)
     form = joint.forms().hidden()
-    if form is None or form.proof is None or not form.proof.proven:
+    if form is None or form.proof is None or not form.proof.proven or _leaves_bounds_out(form):
         return None
     kinds = {each.name: kind for each, kind in form.proof.coordinates.items()}
     if kinds.get(variable.name) != ("log" if scale.log_parameter else "identity"):
         return None
     return Tilted(joint, variable, slope, scale, ends)
+
+
+def _leaves_bounds_out(form: Form) -> bool:
+    """Whether the set on which the form is convex is larger than the model's: V is not convex then."""
+    released = [step.released for step in form.chain.steps if isinstance(step, Substitution)]
+    return form.released is not None or any(released)
 
 
 @dataclass(frozen=True)
@@ -174,7 +177,7 @@ class Search:
 
     tilted: Tilted
     name: str
-    options: Mapping[str, Any]
+    batches: Batches
     progress: SweepProgress
     width: float = 0.0
     """The distance between the curves that is allowed."""
@@ -182,6 +185,7 @@ class Search:
     points: list[tuple[float, float]] = field(default_factory=list)
     rows: list[SweepRow] = field(default_factory=list)
     solves: int = 0
+    most: int = 0
 
     def take_end(self, row: SweepRow) -> None:
         """A solved end of the range."""
@@ -198,37 +202,40 @@ class Search:
 
     def touch(self, slope: float) -> Contact | None:
         """The line of this slope below the curve, and where it touches; None where the solve failed."""
+        return self._touched([(slope, self.rows[-1])])[0]
+
+    def _touched(self, slopes: Sequence[tuple[float, SweepRow]]) -> list[Contact | None]:
+        """The contacts of several slopes, each with the row whose point is its start."""
         tilted = self.tilted
-        tilted.slope.value = slope
-        last = self.rows[-1]
-        start = {name: value for name, value in last.variables.items() if name in tilted.names}
-        tilted.problem.solve(
-            start={**start, tilted.parameter.name: last.parameters[self.name]}, **self.options
-        )
-        solution = tilted.problem.solution
-        assert solution is not None
-        if solution.termination is Termination.INTERRUPTED:
-            raise KeyboardInterrupt
-        bound = solution.certificate.lower_bound
-        if solution.status is not Status.OPTIMAL or bound is None or solution.value is None:
+        points = []
+        for slope, last in slopes:
+            start = {name: value for name, value in last.variables.items() if name in tilted.names}
+            start[tilted.parameter.name] = last.parameters[self.name]
+            points.append(Point(0, {tilted.slope.name: np.array(slope)}, start))
+        rows = self.batches.rows(tilted.problem, points)
+        return [self._contact(slope, row) for (slope, _), row in zip(slopes, rows, strict=True)]
+
+    def _contact(self, slope: float, row: SweepRow) -> Contact | None:
+        """Where the line of a solve touches the curve; None where nothing is certified."""
+        tilted = self.tilted
+        if row.status != Status.OPTIMAL.value or row.lower_bound is None or row.value is None:
             self.solves += 1
             return None
-        line = Line(slope, bound)
+        line = Line(slope, row.lower_bound)
         self.lines.append(line)
-        parameter = float(np.clip(solution.point[tilted.parameter.name], *tilted.ends))
+        parameter = float(np.clip(row.variables[tilted.parameter.name], *tilted.ends))
         q = float(tilted.scale.q(parameter))
-        contact = Contact(q, solution.value + slope * q, slope)
-        self._add(self._row(parameter, contact, line, solution), q, contact.w)
+        contact = Contact(q, row.value + slope * q, slope)
+        self._add(self._row(parameter, contact, line, row), q, contact.w)
         return contact
 
-    def _row(self, parameter: float, contact: Contact, line: Line, solution: Solution) -> SweepRow:
+    def _row(self, parameter: float, contact: Contact, line: Line, row: SweepRow) -> SweepRow:
         """The touching point as a row of a sweep, in the units of the model."""
         scale = self.tilted.scale
         value = float(scale.value(contact.w))
         factor = abs(value) if scale.log_value else 1.0
         bound = float(scale.value(line.at(contact.q)))
-        point = Point(len(self.rows), {self.name: np.array(parameter)})
-        row = SweepRow.solved(point, solution)
+        row = row.at(Point(len(self.rows), {self.name: np.array(parameter)}))
         variables = {n: x for n, x in row.variables.items() if n != self.tilted.parameter.name}
         return replace(
             row,
@@ -239,13 +246,34 @@ class Search:
             duals={name: factor * dual for name, dual in row.duals.items()},
         )
 
+    @property
+    def scale(self) -> Scale:
+        return self.tilted.scale
+
     # ---- where to touch next
+
+    def run(self, most: int) -> None:
+        """Touch the curve until no interval is too wide, or `most` solves are done.
+
+        One worker goes outwards from the middle, each step as long as possible. Several split all
+        intervals at once, which takes more solves and less time.
+        """
+        self.most = most
+        (q0, w0), (q1, w1) = self.points
+        middle = self.touch((w1 - w0) / (q1 - q0))
+        if middle is None:
+            return
+        if not self.batches.parallel:
+            curvature = Curvature.around(middle, (q0, w0), (q1, w1))
+            self.march(middle, (q0, w0), curvature)
+            self.march(middle, (q1, w1), curvature)
+        self.split()
 
     def march(self, first: Contact, end: tuple[float, float], seen: Curvature) -> None:
         """Touch the curve from a contact towards an end, in steps as long as the width allows."""
         direction = 1.0 if end[0] > first.q else -1.0
         last = first
-        while self.solves < MOST_SOLVES:
+        while self.solves < self.most:
             left = abs(end[0] - last.q)
             excess = end[1] - (last.w + last.slope * (end[0] - last.q))
             if left <= 0 or excess <= self.width:
@@ -265,9 +293,9 @@ class Search:
         return 2 * math.sqrt(AIM * self.width / curvature)
 
     def split(self) -> None:
-        """Touch under the chord of each interval that is too wide, until none is."""
+        """Touch under the chord of the widest interval, or of all that are too wide, until none is."""
         given_up: set[tuple[float, float]] = set()
-        while self.solves < MOST_SOLVES:
+        while self.solves < self.most:
             intervals = list(zip(self.points[:-1], self.points[1:], strict=True))
             widths = [interval_width(*each, self.lines) for each in intervals]
             wide = [
@@ -277,11 +305,20 @@ class Search:
             ]
             if not wide:
                 return
-            _, first, last = max(wide)
-            before = len(self.points)
-            found = self.touch((last[1] - first[1]) / (last[0] - first[0]))
-            if found is None or len(self.points) == before:
-                given_up.add((first[0], last[0]))
+            wide = wide if self.batches.parallel else [max(wide)]
+            chords = [(b[1] - a[1]) / (b[0] - a[0]) for _, a, b in wide]
+            near = [
+                self._nearest(a[0]) if self.batches.parallel else self.rows[-1] for _, a, _ in wide
+            ]
+            known = {q for q, _ in self.points}
+            found = self._touched(list(zip(chords, near, strict=True)))
+            for contact, (_, first, last) in zip(found, wide, strict=True):
+                if contact is None or contact.q in known:
+                    given_up.add((first[0], last[0]))
+
+    def _nearest(self, q: float) -> SweepRow:
+        scale = self.tilted.scale
+        return min(self.rows, key=lambda row: abs(float(scale.q(row.parameters[self.name])) - q))
 
     def curve(self, accuracy: float) -> ValueCurve:
         return ValueCurve(
@@ -307,28 +344,39 @@ def refine(
     problem: Problem,
     grid: Grid,
     accuracy: float,
-    options: Mapping[str, Any],
+    batches: Batches,
     progress: SweepProgress,
 ) -> Refined:
     """Solve where it is needed for curves within ± `accuracy`, of log V or relative to the size of V."""
     name, ends = _range(grid)
-    first = _ends(problem, name, ends, options)
+    first = _ends(problem, name, ends, batches)
     tilted = Tilted.of(problem, name, ends, all((row.value or 0.0) > 0 for row in first))
-    search = Search(tilted, name, options, progress)
-    for row in first:
-        search.take_end(row)
-    (q0, w0), (q1, w1) = search.points
-    if not tilted.scale.log_value:
-        accuracy *= max(abs(w0), abs(w1))
+    search: Search | AffineSearch
+    if tilted is not None:
+        search = Search(tilted, name, batches, progress)
+        for row in first:
+            search.take_end(row)
+    elif is_affine_in_objective(problem.model, name):
+        search = AffineSearch(problem, name, batches, progress, ends)
+        for row in first:
+            if not search.take(row):
+                raise SolverError(
+                    f"an adaptive sweep needs certified bounds at both ends; at {name} = "
+                    f"{float(row.parameters[name]):g} the status is {row.status}"
+                )
+    else:
+        raise ModelError(
+            f"adaptive=True bounds the value between the points, which needs a model that is proven "
+            f"convex jointly in its variables and '{name}' (or their logarithms), or one whose objective "
+            f"is affine in '{name}' and whose constraints do not have it, and this one is neither; sweep "
+            "a grid instead: the points are certified all the same"
+        )
+    if not search.scale.log_value:
+        accuracy *= max(abs(w) for _, w in search.points)
     search.width = 2.0 * accuracy
     interrupted = False
     try:
-        middle = search.touch((w1 - w0) / (q1 - q0))
-        if middle is not None:
-            curvature = Curvature.around(middle, (q0, w0), (q1, w1))
-            search.march(middle, (q0, w0), curvature)
-            search.march(middle, (q1, w1), curvature)
-            search.split()
+        search.run(MOST_SOLVES)
     except KeyboardInterrupt:
         interrupted = True
     rows = sorted(search.rows, key=lambda row: float(row.parameters[name]))
@@ -337,14 +385,12 @@ def refine(
 
 
 def _ends(
-    problem: Problem, name: str, ends: tuple[float, float], options: Mapping[str, Any]
+    problem: Problem, name: str, ends: tuple[float, float], batches: Batches
 ) -> list[SweepRow]:
     """Both ends of the range, solved; without them there is no curve."""
     points = [Point(number, {name: np.array(end)}) for number, end in enumerate(ends)]
     rows = []
-    for row in solve_points(problem, points, True, options):
-        if row is None:
-            raise KeyboardInterrupt
+    for row in batches.rows(problem, points):
         if not row.is_solved:
             raise SolverError(
                 f"an adaptive sweep needs a solution at both ends; at {name} = "

@@ -134,6 +134,8 @@ class Dispatch:
     answered: bool = False
     """Whether any worker has ever answered."""
     was_interrupted: bool = False
+    keeps_pool: bool = False
+    """Whether more tasks follow, in another dispatch."""
 
     def rows(self) -> Iterator[SweepRow]:
         """The rows as they arrive."""
@@ -153,7 +155,8 @@ class Dispatch:
                 ):  # executors differ; what cannot be cancelled ends by itself
                     future.cancel()
         finally:
-            self.pool.close(at_once=self.was_interrupted)
+            if not self.keeps_pool:
+                self.pool.close(at_once=self.was_interrupted)
 
     def _fill(self) -> Iterator[SweepRow]:
         """Submit what fits into the pool."""

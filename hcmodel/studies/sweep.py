@@ -73,11 +73,7 @@ class SweepRequest:
 
     def _check_adaptive(self) -> None:
         check_number("accuracy", self.accuracy, positive=True, needed=True)
-        for name, given in (
-            ("executor", self.executor),
-            ("starts", self.starts),
-            ("file", self.file),
-        ):
+        for name, given in (("starts", self.starts), ("file", self.file)):
             if given:
                 raise ModelError(
                     f"adaptive=True chooses each point from those before it; {name} is for grids"
@@ -120,9 +116,14 @@ def sweep(problem: Problem, given: Any, request: SweepRequest) -> SweepTable:
 def _adaptive(problem: Problem, grid: Grid, request: SweepRequest) -> SweepTable:
     """The table of an adaptive sweep, with its curves."""
     from hcmodel.studies.adaptive import refine
+    from hcmodel.studies.point_batches import Batches
 
-    with SweepProgress(None, 0, shown=request.progress) as progress, restored(problem):
-        found = refine(problem, grid, request.accuracy, request.options, progress)
+    with (
+        Batches(request.executor, request.options) as batches,
+        SweepProgress(None, 0, shown=request.progress) as progress,
+        restored(problem),
+    ):
+        found = refine(problem, grid, request.accuracy, batches, progress)
     layout = layout_of(problem.model, grid)
     return SweepTable(found.rows, layout, None, found.interrupted, found.curve)
 

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
+
 import numpy as np
 import pytest
 
 import hcmodel as hc
+from hcmodel.studies.affine_parameter import is_affine_in_objective
 from hcmodel.studies.value_curve import Line, interval_width
 
 
@@ -73,12 +76,79 @@ def test_a_parameter_in_an_exponent_has_no_curve() -> None:
         problem.sweep({k: (1, 2)}, adaptive=True)
 
 
+def test_a_proof_that_leaves_bounds_out_makes_no_curve() -> None:
+    # Without the bounds of x[1] the model is convex in log(k) and x[1] + φ(x[0], k); with them it is not.
+    x = hc.Variable(2, name="x", bounds=(0.1, 5))
+    k = hc.Parameter(name="k", value=1.0)
+    problem = hc.Problem(hc.Minimize(x[0] ** k + 1 / x[0] + x[1]))
+    with pytest.raises(hc.ModelError, match="this one is neither"):
+        problem.sweep({k: (1, 2)}, adaptive=True)
+
+
+@pytest.mark.parametrize("sense", ["minimize", "maximize"])
+def test_a_parameter_of_the_objective_has_a_curve_that_bends_the_other_way(sense: str) -> None:
+    # min (x − 1)² + q·x: q − q²/4
+    x = hc.Variable(name="x", bounds=(-5, 5))
+    q = hc.Parameter(name="q", value=0.5)
+    sign = 1 if sense == "minimize" else -1
+    cost = (x - 1) ** 2 + q * x
+    problem = hc.Problem(hc.Minimize(cost) if sign > 0 else hc.Maximize(-cost))
+    table = problem.sweep({q: (-2, 2)}, adaptive=True, accuracy=0.02, progress=False)
+    curve = table.curve
+    across = np.linspace(-2, 2, 401)
+    known = sign * (across - across**2 / 4)
+    assert curve.within
+    assert (curve.lower(across) <= known + 1e-9).all()
+    assert (curve.upper(across) >= known - 1e-9).all()
+    assert np.abs(curve.middle(across) - known).max() <= 0.02 * 3
+    assert f"V is {'concave' if sign > 0 else 'convex'} in q" in str(table)
+    assert table["value"] == pytest.approx(sign * (table["q"] - table["q"] ** 2 / 4), abs=1e-6)
+    assert q.value == 0.5
+
+
+@pytest.mark.parametrize(
+    ("objective", "is_affine"),
+    [
+        (lambda x, q: q * x[0] + x[1] ** 2, True),
+        (lambda x, q: (q + 1) * hc.log(x[0]) - 3 * q, True),
+        (lambda x, q: q**2 * x[0] + x[1], False),
+        (lambda x, q: hc.maximum(q * x[0], x[1]), False),
+        (lambda x, q: x[0] ** q, False),
+        (lambda x, q: x[1] / q, False),
+    ],
+)
+def test_a_parameter_is_known_to_be_affine_in_the_objective(objective, is_affine: bool) -> None:
+    x = hc.Variable(2, name="x", bounds=(1, 2))
+    q = hc.Parameter(name="q", value=1.0, pos=True)
+    model = hc.Problem(hc.Minimize(objective(x, q)), [x[0] >= 1.5]).model
+    assert is_affine_in_objective(model, "q") == is_affine
+    row = hc.Problem(hc.Minimize(objective(x, q)), [x[0] >= q]).model
+    assert not is_affine_in_objective(row, "q")
+
+
+def test_workers_split_all_intervals_at_once() -> None:
+    A = hc.Variable(name="A", pos=True)
+    l = hc.Parameter(name="l", value=1.0, pos=True)  # noqa: E741
+    problem = hc.Problem(hc.Minimize(A**2), [l**2 + 1 <= A])
+    with ThreadPoolExecutor(2) as executor:
+        table = problem.sweep(
+            {l: (1, 10)}, adaptive=True, accuracy=0.01, progress=False, executor=executor
+        )
+        assert executor.submit(int).result() == 0  # it is left running
+    across = np.linspace(1, 10, 301)
+    known = np.log((across**2 + 1) ** 2)
+    assert table.curve.within
+    assert (np.log(table.curve.lower(across)) <= known + 1e-8).all()
+    assert (np.log(table.curve.upper(across)) >= known - 1e-8).all()
+
+
 @pytest.mark.parametrize(
     ("grid", "arguments", "words"),
     [
         ({"b": [1, 1]}, {}, "needs a range of 'b'"),
         ({"b": [1, 2], "x": [[0, 0]]}, {}, "for one parameter"),
-        ({"b": [1, 2]}, {"executor": 2}, "executor is for grids"),
+        ({"b": [1, 2]}, {"starts": 2}, "starts is for grids"),
+        ({"b": [1, 2]}, {"executor": "dask"}, "give an object with `submit`"),
         ({"b": [1, 2]}, {"accuracy": 0}, "accuracy"),
         ({"b": [1, 30]}, {}, "at b = 30 the status is infeasible"),
     ],
