@@ -9,7 +9,6 @@ from typing import Any, overload
 import numpy as np
 from numpy.typing import NDArray
 
-from hcmodel.errors import ModelError
 from hcmodel.records import dataclass
 from hcmodel.solvers.oracle import Evaluation, OracleCalls
 
@@ -94,7 +93,7 @@ class Trace(tuple[Record, ...]):
     def points(self) -> dict[str, FloatArray]:
         """The variables by name, with one value for each record along the first axis."""
         if any(record.point is None for record in self):
-            raise ModelError(
+            raise ValueError(
                 "this trace has no points; solve(trace_points=True) keeps the point of each record"
             )
         names = self[0].point if self else ()

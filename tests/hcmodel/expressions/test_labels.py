@@ -120,7 +120,7 @@ def test_points_are_kept_only_if_asked_for(problem: hc.Problem) -> None:
     problem.solve("hidden-newton", callback=lambda record: seen.append(record.point))
     assert problem.solution is not None
     assert set(seen) == {None}
-    with pytest.raises(hc.ModelError, match="trace_points=True"):
+    with pytest.raises(ValueError, match="trace_points=True"):
         problem.solution.trace.points  # noqa: B018
     problem.solve("hidden-newton", trace_points=True)
     assert problem.solution.trace.points["n"].shape == (len(problem.solution.trace), 3)
