@@ -88,3 +88,4 @@ def setup(app: Any) -> None:
     site_pages.write()  # before Sphinx looks for pages
     app.add_lexer("hc", HCLexer)
     app.connect("autodoc-process-docstring", docstrings.process)
+    app.connect("autodoc-process-signature", docstrings.signature)

@@ -28,6 +28,27 @@ def process(
             literal = True
 
 
+# Arguments that answer habits of other tools, and those that are not for users.
+NOT_FOR_USERS = re.compile(
+    r", \*\*foreign: [\w.~]+|, _\w+: [^,()=]+(\[[^\]]*\])?( = [^,()]+)?(?=[,)])"
+)
+# Full names of types that everybody knows by their last part.
+LONG_NAMES = re.compile(r"~?(?:collections\.abc|typing|numpy|pathlib)\.(?=[A-Za-z])")
+
+
+def signature(
+    app: Any, what: str, name: str, documented: Any, options: Any, given: Any, returns: Any
+) -> tuple[Any, Any]:
+    """The hook `autodoc-process-signature`: signatures as users need them."""
+    return tuple(None if each is None else shortened(each) for each in (given, returns))  # type: ignore[return-value]
+
+
+def shortened(text: str) -> str:
+    """A signature without private arguments and without the modules of well-known types."""
+    text = LONG_NAMES.sub("", NOT_FOR_USERS.sub("", text))
+    return text.replace("ndarray[tuple[Any, ...], dtype[float64]]", "ndarray").replace("~", "")
+
+
 def escaped(line: str) -> str:
     """The line with signs outside of code escaped; code that names nothing stays code."""
     parts = CODE.split(line)

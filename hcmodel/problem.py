@@ -79,7 +79,14 @@ class _Prepared(NamedTuple):
 
 
 class Problem:
-    """A model: objective, constraints, and the hidden coordinates if they are known."""
+    """A model: objective, constraints, and the hidden coordinates if you know them. ::
+
+        problem = hc.Problem(hc.Minimize(cost), [x[0] * x[1] <= cap, x[0] >= 2 * x[1]])
+        problem.solve()
+        problem.status, problem.value, x.value
+
+    Coordinates are found where `hidden` is left out; `problem.analyze()` shows them.
+    """
 
     def __init__(
         self,

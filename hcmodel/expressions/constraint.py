@@ -26,7 +26,8 @@ MATRIX_SENSES = (">>", "<<")
 class Constraint:
     """`lhs sense rhs`: entry by entry with sense `<=`, `>=` or `==`, between matrices with `>>` or `<<`.
 
-    `P >> Q` says that P − Q is positive semidefinite. A side may be the number 0.
+    Write `x[0] * x[1] <= 1` or `P >> Q`, which says that P − Q is positive semidefinite; `.named("area")`
+    names a constraint for reports and duals. After a solve `dual_value` is the multiplier.
     `form` names the normal form in which methods see its rows (`solvers.row_forms`), and `entries` lists
     the entries, counted in C order, that become rows (None: all). Users leave both alone.
     """

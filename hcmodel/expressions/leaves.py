@@ -42,11 +42,18 @@ _unnamed = itertools.count()
 
 
 class Variable(Leaf):
-    """An unknown array.
+    """An unknown array of this shape; () is a single number.
 
-    `bounds` is a pair (lower, upper) of scalars or arrays, None being infinite. `pos` and `nonneg`
-    fold into the lower bound (`pos` also promises that 0 itself is never needed). Together with
-    `symmetric`, `PSD` and `simplex` they make the `set` of the variable.
+    `bounds` is a pair (lower, upper) of numbers or arrays; None is infinite. `pos=True` means > 0 and
+    allows logarithms as coordinates; `nonneg=True` means >= 0. `symmetric=True` makes a symmetric
+    matrix, `PSD=True` a positive semidefinite one; `PSD=1e-3` and `PSD=(1e-3, 1e3)` bound its
+    eigenvalues. `simplex=True` makes distributions along the last axis. `start` is where solves begin. ::
+
+        x = hc.Variable(2, name="x", bounds=(0.4, 3))
+        P = hc.Variable((3, 3), name="P", PSD=1e-3)
+        policy = hc.Variable((states, actions), name="policy", simplex=True)
+
+    After a solve `x.value` is the value at the solution.
     """
 
     __slots__ = ("_entries", "_value", "_value_origin", "labels", "name", "set", "start")
@@ -215,7 +222,15 @@ class Variable(Leaf):
 
 
 class Parameter(Leaf):
-    """Data that may change between solves; `version` grows each time it does."""
+    """Data that may change between solves, without a new compilation. ::
+
+        cap = hc.Parameter(name="cap", value=1.0)
+        problem.solve()
+        cap.value = 2.0
+        problem.solve()
+
+    `pos=True` and `nonneg=True` promise a sign, which proofs may use. `version` counts the changes.
+    """
 
     __slots__ = ("_value", "labels", "name", "nonneg", "pos", "version")
     is_parameter = True

@@ -20,6 +20,7 @@ from hcmodel.expressions.layout import Layout
 from hcmodel.expressions.leaves import Parameter, Variable
 from hcmodel.expressions.node import Expression, as_expression
 from hcmodel.expressions.posynomials import Posynomials, posynomials
+from hcmodel.expressions.printing import rich
 from hcmodel.records import dataclass
 
 
@@ -45,6 +46,12 @@ class Objective:
 
     def __repr__(self) -> str:
         return f"{self.word} {self.expression}"
+
+    def _repr_latex_(self) -> str | None:
+        return rich("latex", self)
+
+    def _repr_html_(self) -> str | None:
+        return rich("html", self)
 
 
 class Minimize(Objective):

@@ -47,10 +47,12 @@ def model_mathml(model: Model) -> str:
     cells = "".join(
         f'<mtr><mtd style="text-align:left; white-space:nowrap">{_text(lead)}</mtd>'
         f'<mtd style="text-align:left"><mstyle displaystyle="true"><mrow>{body}</mrow></mstyle></mtd>'
-        f'<mtd style="text-align:left; padding-left:2em">{_text(note)}</mtd></mtr>'
+        f'<mtd style="text-align:left; padding-left:1em">{_text(note)}</mtd></mtr>'
         for lead, body, note in rows
     )
-    return _math(f'<mtable columnspacing="1.2em" rowspacing="0.5em">{cells}</mtable>', True)
+    # browsers would squeeze a wide table, and its cells would overlap
+    look = 'columnspacing="1.2em" rowspacing="0.5em" style="width:max-content"'
+    return _math(f"<mtable {look}>{cells}</mtable>", True)
 
 
 def _math(inner: str, block: bool) -> str:

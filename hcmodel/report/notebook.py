@@ -6,11 +6,12 @@ from html import escape
 from typing import TYPE_CHECKING, Any
 
 from hcmodel.expressions.leaves import Constraint
+from hcmodel.expressions.model import Objective
 from hcmodel.report.convergence import shown_gap
 from hcmodel.report.latex import constraint_latex, to_latex
 from hcmodel.report.mathml import constraint_mathml, model_mathml, to_mathml
-from hcmodel.report.show import problem_latex
-from hcmodel.report.text import short_array
+from hcmodel.report.show import WORDS, problem_latex
+from hcmodel.report.text import shown_array, without_rounding
 
 if TYPE_CHECKING:
     from hcmodel.problem import Problem
@@ -18,13 +19,17 @@ if TYPE_CHECKING:
 
 
 def latex(shown: Any) -> str:
-    """An expression or a constraint between dollar signs."""
+    """An expression, a constraint or an objective between dollar signs."""
+    if isinstance(shown, Objective):
+        return rf"$\displaystyle \text{{{WORDS[shown.word]}}} \quad {to_latex(shown.expression)}$"
     text = constraint_latex(shown) if isinstance(shown, Constraint) else to_latex(shown)
     return f"$\\displaystyle {text}$"
 
 
 def html(shown: Any) -> str:
-    """An expression or a constraint as MathML, with the name of a constraint in front."""
+    """An expression, a constraint or an objective as MathML, with the constraint's name in front."""
+    if isinstance(shown, Objective):
+        return f"{WORDS[shown.word]} {to_mathml(shown.expression)}"
     if not isinstance(shown, Constraint):
         return to_mathml(shown)
     name = f"{escape(shown.name)}: " if shown.name else ""
@@ -63,12 +68,28 @@ def solution_html(solution: Solution) -> str:
         rows.append(("KKT residual", f"{certificate.stationarity:.2e}"))
     if solution.conflict:
         rows.append(("conflict", ", ".join(solution.conflict)))
-    rows += [(name, short_array(array)) for name, array in solution.point.items()]
-    rows += [(f"dual of {name}", short_array(array)) for name, array in solution.duals.items()]
+    rows += [(name, _array(array)) for name, array in solution.point.items()]
+    duals = without_rounding(solution.duals)
+    rows += [(f"dual of {name}", _array(array)) for name, array in duals.items()]
     rows.append(("oracle calls", f"{solution.oracle_calls.total} by {solution.method}"))
     cells = "".join(
         f'<tr><th style="text-align:left">{escape(key)}</th>'
-        f'<td style="text-align:left">{escape(text)}</td></tr>'
+        f'<td style="text-align:left; white-space:pre-wrap">{_cell(text)}</td></tr>'
         for key, text in rows
     )
     return f"<table>{cells}</table>"
+
+
+def _array(array: Any) -> str:
+    """Matrices as matrices, other arrays on one line."""
+    return "\n".join(shown_array("", array))
+
+
+def _cell(text: str) -> str:
+    """Lines that stand below each other have letters of one width."""
+    return f"<code>{escape(text)}</code>" if "\n" in text else escape(text)
+
+
+def text_html(shown: Any) -> str:
+    """What `print` shows."""
+    return f"<pre>{escape(str(shown))}</pre>"

@@ -92,6 +92,11 @@ class Derivative:
             share = self.at * self.variables[name] / x
         return np.where(np.isfinite(share), share, np.nan)
 
+    def _repr_html_(self) -> str:
+        from hcmodel.report.notebook import text_html
+
+        return text_html(self)
+
     def __str__(self) -> str:
         from hcmodel.report.text import labelled_array, short_array
 
@@ -147,6 +152,11 @@ class Elasticities:
         raise KeyError(
             f"{name!r} is not in the table; it has: {', '.join(r.name for r in self.rows)}"
         )
+
+    def _repr_html_(self) -> str:
+        from hcmodel.report.notebook import text_html
+
+        return text_html(self)
 
     def __str__(self) -> str:
         width = max([len(row.name) for row in self.rows] + [4])

@@ -92,6 +92,11 @@ class Relaxation:
         listed = ", ".join(row.name for row in self.rows) or "none"
         raise KeyError(f"{name!r} does not have to be relaxed; rows that have to: {listed}")
 
+    def _repr_html_(self) -> str:
+        from hcmodel.report.notebook import text_html
+
+        return text_html(self)
+
     def __str__(self) -> str:
         if self.total is None:
             conflict = ", ".join(self.solution.conflict)

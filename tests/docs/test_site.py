@@ -48,6 +48,9 @@ def test_every_example_has_a_card(monkeypatch):
     site_pages = importlib.import_module("site_pages")
     found = {example.path.stem: example for example in site_pages.examples()}
     assert found.keys() == {path.stem for path in (ROOT / "examples").glob("*.hc")}
+    grouped = [name for group in site_pages.GROUPS.values() for name in group]
+    assert len(set(grouped)) == len(grouped)
+    assert set(grouped) <= found.keys()
     assert found["lqr_energy"].data == "lqr.json"
     assert found["tank"].data is None
     for example in found.values():

@@ -104,3 +104,18 @@ def test_problems_read_as_minimise_subject_to():
     assert "optimal, value" in problem._repr_html_()
     assert "<th" in problem.solution._repr_html_()
     assert ">gap<" in problem.solution._repr_html_()
+
+
+def test_results_of_studies_and_matrices_are_shown_line_by_line():
+    matrix = hc.Variable((2, 2), name="M", bounds=(0.5, 2))
+    cap = hc.Parameter(name="cap<1", value=1.0)
+    problem = hc.Problem(
+        hc.Minimize(hc.sum(1 / matrix)), [(hc.sum(matrix) <= 4 * cap).named("all")]
+    )
+    assert problem.objective._repr_html_().startswith("minimise <math")
+    assert problem.objective._repr_latex_().startswith(r"$\displaystyle \text{minimise} \quad")
+    problem.solve()
+    assert "<code>[[1, 1],\n [1, 1]]</code>" in problem.solution._repr_html_()
+    for shown in (problem.derivative(cap), problem.elasticities(), problem.relax()):
+        assert shown._repr_html_().startswith("<pre>")
+        assert "cap<" not in shown._repr_html_()
