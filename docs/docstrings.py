@@ -29,9 +29,9 @@ def process(
 
 
 # Arguments that answer habits of other tools, and those that are not for users.
-NOT_FOR_USERS = re.compile(
-    r", \*\*foreign: [\w.~]+|, _\w+: [^,()=]+(\[[^\]]*\])?( = [^,()]+)?(?=[,)])"
-)
+NOT_FOR_USERS = re.compile(r", \*\*foreign: [\w.~]+|, _\w+: [^)]*(?=\)$)")
+# Classes that hcmodel makes and users read: nobody calls them.
+RESULTS = ("Analysis", "Certificate", "Record", "Solution", "SweepRow", "SweepTable", "ValueCurve")
 # Full names of types that everybody knows by their last part.
 LONG_NAMES = re.compile(r"~?(?:collections\.abc|typing|numpy|pathlib)\.(?=[A-Za-z])")
 
@@ -40,6 +40,8 @@ def signature(
     app: Any, what: str, name: str, documented: Any, options: Any, given: Any, returns: Any
 ) -> tuple[Any, Any]:
     """The hook `autodoc-process-signature`: signatures as users need them."""
+    if what == "class" and name.rpartition(".")[2] in RESULTS:
+        return "", None
     return tuple(None if each is None else shortened(each) for each in (given, returns))  # type: ignore[return-value]
 
 

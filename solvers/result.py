@@ -44,7 +44,12 @@ class Termination(Enum):
 
 @dataclass(frozen=True)
 class Record:
-    """One line of the trace."""
+    """One line of the trace. Numbers that a method does not have are NaN.
+
+    `calls` and `points` are totals until here, `violation` is the largest one, `residual` that of the
+    optimality conditions, `level` the level of bundle methods and `bound` the lower bound known so far.
+    `shift` is what the methods page explains for each method.
+    """
 
     iteration: int
     phase: str

@@ -84,7 +84,7 @@ def analysis_html(analysis: Analysis) -> str:
     for name, value in _known_constants(analysis).items():
         rows.append((name, f"{value:.6g} ({analysis.labels.get(name, '')})"))
     cells = "".join(
-        f'<tr><th style="text-align:left; vertical-align:top">{escape(key)}</th>'
+        f'<tr><th style="text-align:left; vertical-align:top; padding-right:1em">{escape(key)}</th>'
         f'<td style="text-align:left">{_folded(key, text)}</td></tr>'
         for key, text in rows
     )

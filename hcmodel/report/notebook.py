@@ -73,7 +73,7 @@ def solution_html(solution: Solution) -> str:
     rows += [(f"dual of {name}", _array(array)) for name, array in duals.items()]
     rows.append(("oracle calls", f"{solution.oracle_calls.total} by {solution.method}"))
     cells = "".join(
-        f'<tr><th style="text-align:left">{escape(key)}</th>'
+        f'<tr><th style="text-align:left; vertical-align:top; padding-right:1em">{escape(key)}</th>'
         f'<td style="text-align:left; white-space:pre-wrap">{_cell(text)}</td></tr>'
         for key, text in rows
     )

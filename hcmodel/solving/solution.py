@@ -26,17 +26,20 @@ FloatArray = NDArray[np.float64]
 
 @dataclass(frozen=True)
 class Certificate:
-    """What is known of the point. None where nothing is.
-
-    `stationarity` is the KKT residual; `violation` the largest violation of a constraint as written.
-    """
+    """What was shown about the point; None where nothing was."""
 
     kind: str
+    """How the bound was found: `duality`, `cuts`, …; `none` without one."""
     violation: float | None
+    """The largest violation of a constraint as written."""
     stationarity: float | None
+    """The KKT residual."""
     lower_bound: float | None = None
+    """No feasible point has a lower value; for a maximisation, none has a higher one."""
     gap: float | None = None
+    """The distance between value and bound."""
     conditions: tuple[str, ...] | None = None
+    """What the claim rests on."""
 
 
 @dataclass(frozen=True)
@@ -50,22 +53,37 @@ class Solution:
     """The outcome of `Problem.solve`, in the user's units and sign."""
 
     value: float | None
+    """The objective at the point; infinite where the model is infeasible."""
     status: Status
+    """What the point is."""
     termination: Termination
+    """Why the run stopped."""
     point: Mapping[str, FloatArray]
+    """The values of the variables by name; `solution["x"]` is one of them."""
     duals: Mapping[str, FloatArray]
+    """The multipliers of the constraints as written, by name."""
     bound_duals: Mapping[str, BoundDuals]
+    """The multipliers of the variables' bounds: `lower` and `upper` of each."""
     certificate: Certificate
+    """What was shown about the point: bound, gap, violation, KKT residual."""
     trace: Trace
     """One record per iteration; `trace["objective"]` is a column."""
     oracle_calls: OracleCalls
+    """Evaluations of objective and constraints, points and Hessians."""
     iterations: int
+    """Iterations of all runs."""
     method: str
+    """The method asked for, or what `auto` did and why."""
     engine: str
+    """What evaluated the functions."""
     compile_seconds: float
+    """Time of proof and compilation; 0 where they were known already."""
     solve_seconds: float
+    """Time of the runs and the certificate."""
     message: str
+    """The status in words, with the reason."""
     conflict: tuple[str, ...] = ()
+    """Rows and bounds that cannot hold together, where the model is infeasible."""
     cause: BaseException | None = None
     """The exception of a function or of the callback that ended the solve."""
     index: Mapping[str, tuple[tuple[Any, ...], ...]] = field(default_factory=dict)
