@@ -1,8 +1,9 @@
-"""gradient-sampling: kinks without coordinates, by BFGS steps and, at the end, by sampled gradients.
+"""gradient-sampling: kinks without coordinates, by BFGS, models of pieces, and sampled gradients.
 
 Lewis and Overton, Nonsmooth optimization via quasi-Newton methods, 2013: BFGS with a weak Wolfe line
-search converges at kinks too, although no theorem says so. Burke, Curtis, Lewis, Overton and Simões,
-Gradient sampling methods for nonsmooth optimization, 2020: the element of least norm in the hull of
+search converges at kinks too, although no theorem says so. With few unknowns the smooth pieces are
+modelled as soon as kinks are noticed (see `pieces`), which takes far fewer steps. At the end:
+Burke, Curtis, Lewis, Overton and Simões, Gradient sampling methods for nonsmooth optimization, 2020: the element of least norm in the hull of
 gradients near a point is a descent direction there, or shows that the point is almost stationary. Kiwiel,
 Methods of descent for nondifferentiable optimization, 1985: a step along it that does not lead down
 brings the gradient that was missing (a null step), before random points do. Rows enter by an exact
@@ -25,8 +26,9 @@ from numpy.typing import NDArray
 
 from hcmodel.records import dataclass
 from hcmodel.solvers import kkt
+from hcmodel.solvers.first_order.pieces import ModelStep, Piece, Pieces
 from hcmodel.solvers.loop import State, Task
-from hcmodel.solvers.numerics import BOTTOM, SUM_ROUNDING, TINY
+from hcmodel.solvers.numerics import BACKEND_ROUNDING, BOTTOM, SUM_ROUNDING, TINY
 from hcmodel.solvers.oracle import Evaluation
 from hcmodel.solvers.qp import DEFAULT_BACKEND, QuadraticProgram, make_backend
 from hcmodel.solvers.qp.program import StepRows
@@ -55,6 +57,8 @@ class SamplingRules:
     stationary: float = 5e-5  # black boxes
     # How often more points are sampled in the smallest ball before a run counts as stalled.
     tries: int = 5  # black boxes
+    # The decrease of P that a model has to predict, relative to its size.
+    model_progress: float = 1e-9  # black boxes
     # The decrease of P, relative to its size, below which an iteration is idle, and how many end BFGS.
     progress: float = 1e-8  # black boxes
     idle: int = 8  # black boxes
@@ -62,6 +66,29 @@ class SamplingRules:
     smallest: float = 1e-3  # black boxes (optima of 0)
     # The KKT residual, in tolerances, at which a smooth function without rows has its minimum.
     smooth: float = 0.1  # an order more than is asked for
+    # Unknowns up to which the smooth pieces are modelled, and the first trust region.
+    modelled: int = 50  # each piece has a dense matrix
+    reach: float = 0.1  # black boxes
+    # A kink: how much the trapezoidal rule fails, trials of a search, and how many steps show kinks.
+    trapezoid: float = 0.25  # black boxes
+    searches: int = 8  # black boxes
+    kinks: int = 3  # black boxes
+    # The share of a predicted decrease that makes a step long, and steps in a row that fail.
+    good: float = 0.5  # Conn, Gould and Toint 2000, section 6.1
+    # A step of this share of the trust region ends at its edge; how the region grows and shrinks.
+    edge: float = 0.9  # black boxes
+    longer: float = 2.0  # Conn, Gould and Toint 2000, section 17.1
+    shorter: float = 0.5  # Conn, Gould and Toint 2000, section 17.1
+    # The share of a piece that counts, and where in the radius it is looked at again.
+    share: float = 1e-6  # above the accuracy of the backends
+    inside: float = 0.5  # black boxes
+    failures: int = 1  # for each unknown, black boxes
+    # How much a linearisation exceeds the function, in slopes times radius, at a concave kink.
+    contradiction: float = 0.05  # black boxes
+    # Points sampled to find concave kinks, if the function is not convex.
+    probes: int = 20  # black boxes
+    # How often they are sampled where there are concave kinks.
+    probe_rounds: int = 4  # black boxes
     # Gradients of the past that are looked at, for each unknown.
     memory: int = 3  # black boxes
     # The first penalty weights over the ratio of slopes, their growth, and how often they may grow.
@@ -106,6 +133,11 @@ class SamplingState(State):
     idle: int = 0
     rounds: int = 0
     tries: int = 0
+    pieces: Pieces | None = None
+    reach: float = np.nan
+    failures: int = 0
+    kinks: int = 0
+    concave: bool = False
 
 
 class GradientSampling:
@@ -137,21 +169,26 @@ class GradientSampling:
         )
 
     def step(self, task: Task, state: SamplingState) -> SamplingState:
+        if state.phase == "pieces":
+            return self._modelled(task, state)
         here, rules = state.here, self.options.rules
         assert here is not None
         assert state.weights is not None
         length = float(np.linalg.norm(here.slope))
         inverse = state.inverse
-        if inverse is None:
+        if inverse is None or not here.slope @ (inverse @ here.slope) > 0:
             inverse = np.eye(here.y.size) / max(length, TINY)
-        direction = -inverse @ here.slope
-        if not here.slope @ direction < 0:
-            inverse = np.eye(here.y.size) / max(length, TINY)
-            direction = -inverse @ here.slope
         seen: list[Trial] = []
-        found, wolfe = self._search(task, here, direction, state.weights, seen)
-        recent = (*state.recent, *seen)[-rules.memory * here.y.size - rules.memory :]
-        state = replace(state, recent=recent)
+        modelled = here.y.size <= rules.modelled and state.pieces is None
+        trials = rules.searches if modelled else None
+        direction = -inverse @ here.slope
+        found, wolfe = self._search(task, here, direction, state.weights, seen, trials)
+        state = self._remembered(state, seen)
+        if found is not None:
+            kink = self._shows_kink(here, found)
+            state = replace(state, kinks=state.kinks + 1 if kink else max(state.kinks - 1, 0))
+        if modelled and (not wolfe or state.kinks >= rules.kinks):
+            return self._begun(state, found)
         if found is None:
             return self._sampled(task, replace(state, inverse=None))
         updated = inverse
@@ -223,6 +260,127 @@ class GradientSampling:
         """The part of a gradient that X does not hold back at x, in place of that of F∘Π_X."""
         return -task.domain.normal_cone_distance(x, -gradient)
 
+    # ---- steps by models of the smooth pieces
+
+    def _begun(self, state: SamplingState, found: Trial | None = None) -> SamplingState:
+        """Models of the pieces that the trials of the past have shown, from a better one of them."""
+        here, rules = found or state.here, self.options.rules
+        assert here is not None
+        assert state.here is not None
+        moved = float(np.max(np.abs(here.y - state.here.y)))
+        pieces: Pieces | None = None
+        for trial in (*(each for each in state.recent if each is not here), here):
+            if pieces is None:
+                flat = np.zeros((here.y.size, here.y.size))
+                pieces = Pieces((Piece(trial.y, trial.value, trial.slope, flat),))
+            else:
+                pieces = pieces.noted(trial.y, trial.value, trial.slope)[0]
+        return replace(
+            state,
+            current=here.evaluation,
+            here=here,
+            step=moved,
+            phase="pieces",
+            pieces=pieces,
+            reach=min(max(moved, rules.radius), rules.reach) if moved > 0 else rules.reach,
+            failures=0,
+        )
+
+    def _shows_kink(self, here: Trial, there: Trial) -> bool:
+        """Whether the trapezoidal rule between two points fails, as it does across a kink."""
+        step = there.y - here.y
+        change = float((there.slope - here.slope) @ step) / 2
+        missed = abs(there.value - here.value - float(here.slope @ step) - change)
+        return missed > self.options.rules.trapezoid * abs(change)
+
+    def _modelled(self, task: Task, state: SamplingState) -> SamplingState:
+        """A step to the least value of the model, or an evaluation that checks a piece of it."""
+        here, rules, pieces, weights = state.here, self.options.rules, state.pieces, state.weights
+        assert here is not None
+        assert pieces is not None
+        assert weights is not None
+        pieces = pieces.below(here.y, here.value)
+        found = pieces.least(here.y, state.reach, self._limits(task), self._backend)
+        if found is None:
+            return replace(state, phase="bfgs", inverse=None, idle=0)
+        state = replace(state, pieces=pieces)
+        gain = here.value - found.value
+        if gain <= rules.model_progress * self._size(here):
+            return self._checked(task, state, found)
+        trial = self._trial(task, here.y + found.step, weights)
+        if trial is None:
+            return replace(state, reach=rules.shorter * state.reach)
+        after, was = pieces.noted(trial.y, trial.value, trial.slope, state.failures)
+        state = self._remembered(replace(state, pieces=after), [trial])
+        fall = here.value - trial.value
+        if fall < rules.serious * gain:
+            if len(after.below(here.y, here.value).active) <= len(pieces.active) - (
+                was is not None
+            ):
+                return replace(
+                    state, reach=rules.shorter * state.reach, failures=0
+                )  # it says nothing of here
+            failures = state.failures + (was is not None)
+            if failures > rules.failures * here.y.size:
+                return replace(state, reach=rules.shorter * state.reach, failures=0)
+            return replace(state, failures=failures)
+        length = float(np.max(np.abs(found.step)))
+        longer = fall >= rules.good * gain and length >= rules.edge * state.reach
+        return replace(
+            state,
+            current=trial.evaluation,
+            here=trial,
+            step=float(np.linalg.norm(found.step)),
+            reach=rules.longer * state.reach if longer else state.reach,
+            failures=0,
+            stop=Termination.UNBOUNDED if trial.evaluation.objective < -BOTTOM else None,
+        )
+
+    def _checked(self, task: Task, state: SamplingState, found: ModelStep) -> SamplingState:
+        """Evaluate a piece that holds the point and was last seen far from it; else the hull's test."""
+        here, rules, pieces, weights = state.here, self.options.rules, state.pieces, state.weights
+        assert here is not None
+        assert pieces is not None
+        assert weights is not None
+        far = [
+            (share, piece)
+            for share, piece in zip(found.shares, pieces.active, strict=True)
+            if share > rules.share and float(np.max(np.abs(piece.y - here.y))) > rules.radius
+        ]
+        if not far:
+            state = replace(state, idle=0)
+            return self._sampled(task, state)
+        piece = max(far, key=lambda each: each[0])[1]
+        slope = piece.at(here.y)[1]
+        move = rules.inside * rules.radius * slope / max(float(np.max(np.abs(slope))), TINY)
+        trial = self._trial(task, here.y + move, weights)
+        if trial is None:
+            return replace(state, pieces=pieces.without([piece]), reach=rules.shorter * state.reach)
+        after, was = pieces.noted(trial.y, trial.value, trial.slope)
+        reach = state.reach
+        if was is not piece:
+            after, reach = after.without([piece]), rules.shorter * reach
+        state = self._remembered(replace(state, pieces=after, reach=reach), [trial])
+        if trial.value < here.value:
+            state = replace(state, here=trial, current=trial.evaluation)
+        return state
+
+    def _limits(self, task: Task) -> tuple[FloatArray, FloatArray]:
+        """Bounds of steps; other sets than boxes hold a point by the price of leaving them."""
+        if not task.domain.is_box:
+            return np.full(self._unit.size, -np.inf), np.full(self._unit.size, np.inf)
+        rows = task.domain.cone_rows()
+        return rows.lower / self._unit, rows.upper / self._unit
+
+    def _remembered(self, state: SamplingState, seen: list[Trial]) -> SamplingState:
+        most = self.options.rules.memory * (self._unit.size + 1)
+        concave = state.concave or any(
+            max(_excess(old, new), _excess(new, old)) > BACKEND_ROUNDING * self._size(new)
+            for old in state.recent
+            for new in seen
+        )
+        return replace(state, recent=(*state.recent, *seen)[-most:], concave=concave)
+
     # ---- steps
 
     def _search(
@@ -232,13 +390,14 @@ class GradientSampling:
         direction: FloatArray,
         weights: FloatArray,
         seen: list[Trial],
+        trials: int | None = None,
     ) -> tuple[Trial | None, bool]:
         """The weak Wolfe line search by bisection and doubling; whether its conditions hold."""
         rules = self.options.rules
         fall = float(here.slope @ direction)
         low, high, length = 0.0, np.inf, 1.0
         best: Trial | None = None
-        for _ in range(rules.trials):
+        for count in range(1, rules.trials + 1):
             trial = self._trial(task, here.y + length * direction, weights)
             if trial is not None:
                 seen.append(trial)
@@ -250,6 +409,8 @@ class GradientSampling:
                     return trial, True
                 low = length
             length = (low + high) / 2 if np.isfinite(high) else 2.0 * low
+            if trials is not None and count >= trials and np.isfinite(high):
+                break
             if length * float(np.max(np.abs(direction))) <= SUM_ROUNDING * max(
                 1.0, float(np.max(np.abs(here.y)))
             ):
@@ -272,7 +433,8 @@ class GradientSampling:
                 return replace(state, stop=Termination.STALLED)
             shares, element = hull
             if self._is_stationary(task, hull, near):
-                return self._stationary(task, state, near, shares)
+                escaped = self._escaped(task, state, near)
+                return escaped or self._stationary(task, state, near, shares)
             length = rules.radius / float(np.max(np.abs(element)))
             trial = self._trial(task, here.y - length * element, state.weights)
             if trial is None:
@@ -283,9 +445,63 @@ class GradientSampling:
             near.append(trial)
         if state.tries >= rules.tries:
             return replace(state, stop=Termination.STALLED)
-        more = self._samples(task, here, state)
+        more = self._samples(task, here, state, rules.samples * here.y.size + 1)
         recent = (*near, *more)
         return self._sampled(task, replace(state, recent=recent, tries=state.tries + 1))
+
+    def _escaped(self, task: Task, state: SamplingState, near: list[Trial]) -> SamplingState | None:
+        """A step down from a point that is stationary only because gradients of other sides count.
+
+        For a maximum of smooth pieces no linearisation exceeds the function at points close by. Where
+        one does, there is a concave kink between the two points, and the gradients that fit together
+        with one side may have no small element in their hull.
+        """
+        here, rules = state.here, self.options.rules
+        assert here is not None
+        assert state.weights is not None
+        if not state.concave:
+            return None
+        tried: set[tuple[int, ...]] = set()
+        for _ in range(rules.probe_rounds):
+            near = [*near, *self._samples(task, here, state, rules.probes)]
+            size = max(float(np.max(np.abs(trial.slope))) for trial in near)
+            margin = rules.contradiction * rules.radius * size
+            for side in near:
+                fitting = _fitting(side, near, margin)
+                key = tuple(sorted(id(trial) for trial in fitting))
+                if len(fitting) == len(near) or key in tried:
+                    continue
+                tried.add(key)
+                lower = self._down_one_side(task, state, fitting, margin)
+                if lower is not None:
+                    return lower
+            if not tried:  # no concave kink here
+                return None
+        return None
+
+    def _down_one_side(
+        self, task: Task, state: SamplingState, fitting: list[Trial], margin: float
+    ) -> SamplingState | None:
+        """A step along the hull of gradients that fit together; null steps add those that do."""
+        here, rules = state.here, self.options.rules
+        assert here is not None
+        assert state.weights is not None
+        for _ in range(rules.null_steps * (here.y.size + 1)):
+            hull = self._hull(fitting)
+            if hull is None or self._is_stationary(task, hull, fitting):
+                return None
+            element = hull[1]
+            length = rules.radius / float(np.max(np.abs(element)))
+            trial = self._trial(task, here.y - length * element, state.weights)
+            if trial is None:
+                return None
+            fall = length * float(element @ element)
+            if here.value - trial.value >= rules.serious * fall:
+                state = self._descended(task, state, trial, -length * element)
+                state = replace(state, recent=tuple(fitting))
+                return self._begun(state) if state.pieces is not None else state
+            fitting = [trial, *(each for each in fitting if _fit(each, trial, margin))]
+        return None
 
     def _descended(
         self, task: Task, state: SamplingState, first: Trial, direction: FloatArray
@@ -306,7 +522,7 @@ class GradientSampling:
             here=found,
             idle=0,
             tries=state.tries + idle,
-            phase="sampling",
+            phase="pieces" if state.pieces is not None else "sampling",
         )
 
     def _size(self, here: Trial) -> float:
@@ -322,9 +538,8 @@ class GradientSampling:
             if trial is not here and float(np.max(np.abs(trial.y - here.y))) <= reach
         ]
 
-    def _samples(self, task: Task, here: Trial, state: SamplingState) -> list[Trial]:
+    def _samples(self, task: Task, here: Trial, state: SamplingState, count: int) -> list[Trial]:
         assert state.weights is not None
-        count = self.options.rules.samples * here.y.size + 1
         moves = self._generator.uniform(-1.0, 1.0, size=(count, here.y.size))
         found = [
             self._trial(task, here.y + self.options.rules.radius * move, state.weights)
@@ -410,6 +625,25 @@ def _prices(evaluation: Evaluation, weights: FloatArray) -> FloatArray:
     count = evaluation.inequalities
     violated = np.where(evaluation.rows[:count] > 0, weights[:count], 0.0)
     return np.concatenate([violated, weights[count:] * np.sign(evaluation.rows[count:])])
+
+
+def _excess(trial: Trial, other: Trial) -> float:
+    """How much the linearisation at a point exceeds the function at another."""
+    return trial.value + float(trial.slope @ (other.y - trial.y)) - other.value
+
+
+def _fit(one: Trial, other: Trial, margin: float) -> bool:
+    """Whether both may be pieces of one maximum."""
+    return max(_excess(one, other), _excess(other, one)) <= margin
+
+
+def _fitting(first: Trial, trials: list[Trial], margin: float) -> list[Trial]:
+    """Trials that fit together, the closest to the first one taken first."""
+    found = [first]
+    for trial in sorted(trials, key=lambda each: float(np.linalg.norm(each.y - first.y))):
+        if trial is not first and all(_fit(trial, each, margin) for each in found):
+            found.append(trial)
+    return found
 
 
 def _updated(inverse: FloatArray, s: FloatArray, y: FloatArray, first: bool) -> FloatArray:

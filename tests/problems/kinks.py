@@ -30,16 +30,22 @@ class Kinked:
         return hc.Problem(hc.Minimize(hc.function(self.function, x)))
 
 
-def rosenbrock(size: int, sharp: bool) -> Kinked:
-    """Nesterov's Chebyshev-Rosenbrock functions (Gürbüzbalaban and Overton 2012); `sharp`: |x₁ − 1|/4."""
+def rosenbrock(size: int, kind: str) -> Kinked:
+    """Nesterov's Chebyshev-Rosenbrock functions (Gürbüzbalaban and Overton 2012), minimum 0 at 1.
+
+    `sharp` and `square`: |x₁ − 1|/4 or its square beside Σ |x_i+1 − 2x_i² + 1|; 1 is the only stationary
+    point. `folded`: 2|x_i| in place of 2x_i², with 2^(n−1) points that are stationary in Clarke's sense,
+    of which only 1 is a local minimum.
+    """
 
     def function(x: Any) -> Any:
-        first = anp.abs(x[0] - 1) / 4 if sharp else (x[0] - 1) ** 2 / 4
-        return first + anp.sum(anp.abs(x[1:] - 2 * x[:-1] ** 2 + 1))
+        first = (x[0] - 1) ** 2 / 4 if kind == "square" else anp.abs(x[0] - 1) / 4
+        bent = anp.abs(x[:-1]) if kind == "folded" else x[:-1] ** 2
+        return first + anp.sum(anp.abs(x[1:] - 2 * bent + 1))
 
     start = np.ones(size)
     start[0] = -1.0
-    return Kinked(f"Rosenbrock {'sharp' if sharp else 'square'} {size}", function, start, 0.0)
+    return Kinked(f"Rosenbrock {kind} {size}", function, start, 0.0)
 
 
 def fit(kind: str, seed: int, unknowns: int = 10, data: int = 40) -> Kinked:
@@ -88,5 +94,5 @@ def kinked() -> Iterator[Kinked]:
         yield fit("max", seed)
         yield eigenvalue(seed)
     for size in (2, 3, 4):
-        for sharp in (True, False):
-            yield rosenbrock(size, sharp)
+        for kind in ("sharp", "square", "folded"):
+            yield rosenbrock(size, kind)
