@@ -2,12 +2,12 @@
 
 Lewis and Overton, Nonsmooth optimization via quasi-Newton methods, 2013: BFGS with a weak Wolfe line
 search converges at kinks too, although no theorem says so. With few unknowns the smooth pieces are
-modelled as soon as kinks are noticed (see `pieces`), which takes far fewer steps. At the end:
-Burke, Curtis, Lewis, Overton and Simões, Gradient sampling methods for nonsmooth optimization, 2020: the element of least norm in the hull of
-gradients near a point is a descent direction there, or shows that the point is almost stationary. Kiwiel,
-Methods of descent for nondifferentiable optimization, 1985: a step along it that does not lead down
-brings the gradient that was missing (a null step), before random points do. Rows enter by an exact
-penalty, and every point lies in X:
+modelled as soon as kinks are noticed (see `pieces`), which takes far fewer steps. Burke, Curtis, Lewis,
+Overton and Simões, Gradient sampling methods for nonsmooth optimization, 2020: the element of least norm
+in the hull of gradients near a point is a descent direction there, or shows that the point is almost
+stationary. Kiwiel, Methods of descent for nondifferentiable optimization, 1985: a step along it that does
+not lead down brings the gradient that was missing (a null step), before random points do. Rows enter by
+an exact penalty, and every point lies in X:
 
     P(y) = F(x) + Σ ρ_i [g_i(x)]₊ + Σ ρ_j |h_j(x)| + σ|y − x|,   x = Π_X(y), in natural units.
 
