@@ -8,6 +8,7 @@ paper does, remembers the last point and refuses to go past a budget.
 from __future__ import annotations
 
 import contextlib
+import functools
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import field
 from typing import Any, Protocol, TypeAlias
@@ -157,11 +158,13 @@ class Evaluation:
         """How many of the rows, the first ones, are inequalities `row <= 0`."""
         return self._outer.inequalities if self.rows.size else 0
 
-    @property
+    @functools.cached_property
     def violations(self) -> FloatArray:
         """[g]₊ for inequalities and |h| for equalities, absolute."""
         count = self.inequalities
-        return np.concatenate([np.maximum(self.rows[:count], 0.0), np.abs(self.rows[count:])])
+        found = np.concatenate([np.maximum(self.rows[:count], 0.0), np.abs(self.rows[count:])])
+        found.flags.writeable = False
+        return found
 
     @property
     def relative_violation(self) -> float:

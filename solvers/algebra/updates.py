@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.linalg.blas import dger
 
 from hcmodel.records import dataclass
 
@@ -32,9 +33,12 @@ def updated(matrix: FloatArray, step: FloatArray, change: FloatArray) -> FloatAr
         return matrix
     change = damped(step, change, product)
     inner = float(step @ change)
-    return np.asarray(
-        matrix - np.outer(product, product) / curvature + np.outer(change, change) / inner
-    )
+    if not inner > 0:  # it has underflowed
+        return matrix
+    found = np.array(matrix, order="F")
+    for sign, column in ((-1.0, product / np.sqrt(curvature)), (1.0, change / np.sqrt(inner))):
+        dger(sign, column, column, a=found, overwrite_a=1)
+    return found
 
 
 def damped(step: FloatArray, change: FloatArray, product: FloatArray) -> FloatArray:

@@ -33,7 +33,7 @@ from hcmodel.solvers.first_order.secant import secant_matrix
 from hcmodel.solvers.loop import State, Task
 from hcmodel.solvers.numerics import BOTTOM, FAR, MERIT_ROUNDING, SUM_ROUNDING
 from hcmodel.solvers.oracle import Evaluation, Oracle
-from hcmodel.solvers.qp import DEFAULT_BACKEND, QPBackend, make_backend
+from hcmodel.solvers.qp import ACTIVE_SET, QPBackend, make_backend
 from hcmodel.solvers.result import Termination
 from hcmodel.solvers.sets.domain import Domain
 
@@ -44,7 +44,7 @@ FloatArray = NDArray[np.float64]
 class Options:
     """Options of the bundle-level methods under the adaptive rule."""
 
-    backend: str = DEFAULT_BACKEND
+    backend: str = ACTIVE_SET
     memory: int = 5
     """How many past points the merit is compared with; 1 is a monotone method."""
     failures: int = 4

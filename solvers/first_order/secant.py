@@ -12,12 +12,12 @@ along the equalities count: across them the rows alone decide where a step goes.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from itertools import pairwise
 from typing import Any
 
 import numpy as np
 import scipy
 from numpy.typing import NDArray
+from scipy.linalg.lapack import dpotrf
 
 from hcmodel.solvers.algebra.updates import updated
 from hcmodel.solvers.kkt import lagrangian_gradient
@@ -41,30 +41,54 @@ def secant_matrix(
     metric = domain.metric(current.point)
     normals = _normals(current, metric)
 
-    def tangent(vector: FloatArray) -> FloatArray:
-        return np.asarray(vector - normals @ (normals.T @ vector))
+    def tangent(vectors: FloatArray) -> FloatArray:
+        return vectors - (vectors @ normals) @ normals.T if normals.size else vectors
 
-    pairs = [
-        (
-            tangent((new.point - old.point) / metric),
-            tangent(metric * _change(old, new, multipliers)),
-        )
-        for old, new in pairwise(bundle)
-    ]
-    curvatures = [float(s @ y) / max(float(s @ s), TINY) for s, y in pairs]
-    last = next((value for value in reversed(curvatures) if value > 0), None)
-    if last is None:
+    points = np.array([evaluation.point for evaluation in bundle])
+    steps = tangent(np.diff(points, axis=0) / metric)
+    changes = tangent(np.diff(_gradients(bundle, multipliers), axis=0) * metric)
+    curvatures = np.sum(steps * changes, axis=1) / np.maximum(np.sum(steps**2, axis=1), TINY)
+    rising = curvatures[curvatures > 0]
+    if not rising.size:
         return None
-    matrix = last * np.eye(metric.size)
-    for step, change in pairs:
-        matrix = updated(matrix, step, change)
+    last = float(rising[-1])
     gradient = lagrangian_gradient(current, multipliers)
     downhill = tangent(metric * domain.normal_cone_distance(current.point, -gradient))
-    return _at_least(matrix, float(np.linalg.norm(downhill)))
+    return _joined(steps, changes, last, float(np.linalg.norm(downhill)))
 
 
-def _change(old: Evaluation, new: Evaluation, multipliers: FloatArray) -> FloatArray:
-    return lagrangian_gradient(new, multipliers) - lagrangian_gradient(old, multipliers)
+def _joined(steps: FloatArray, changes: FloatArray, first: float, smallest: float) -> FloatArray:
+    """The matrix of all pairs, begun as `first` times the identity; no eigenvalue is below `smallest`.
+
+    Few pairs leave a multiple of the identity across the space that they span, and are joined inside it.
+    """
+    count, size = steps.shape
+    if 4 * count > size:
+        return _at_least(_updates(steps, changes, first), smallest)
+    basis = np.linalg.qr(np.vstack([steps, changes]).T)[0]
+    inside = _at_least(_updates(steps @ basis, changes @ basis, first), smallest)
+    across = max(first, smallest)
+    found = basis @ (inside - across * np.eye(inside.shape[0])) @ basis.T
+    found[np.diag_indices(size)] += across
+    return np.asarray(0.5 * (found + found.T))
+
+
+def _updates(steps: FloatArray, changes: FloatArray, first: float) -> FloatArray:
+    matrix = first * np.eye(steps.shape[1])
+    for step, change in zip(steps, changes, strict=True):
+        matrix = updated(matrix, step, change)
+    return matrix
+
+
+def _gradients(bundle: Sequence[Evaluation], multipliers: FloatArray) -> FloatArray:
+    """The gradients of the Lagrangian at the points, one in each row."""
+    if any(scipy.sparse.issparse(evaluation.jacobian) for evaluation in bundle):
+        return np.array([lagrangian_gradient(each, multipliers) for each in bundle])
+    slopes = np.array([evaluation.gradient for evaluation in bundle])
+    if not multipliers.size:
+        return slopes
+    rows = np.array([evaluation.jacobian for evaluation in bundle])
+    return np.asarray(slopes + multipliers @ rows)
 
 
 def _normals(current: Evaluation, metric: FloatArray) -> FloatArray:
@@ -78,7 +102,8 @@ def _normals(current: Evaluation, metric: FloatArray) -> FloatArray:
 
 
 def _at_least(matrix: FloatArray, smallest: float) -> FloatArray:
+    shifted = matrix - smallest * np.eye(matrix.shape[0])
+    if dpotrf(shifted, lower=1, clean=0, overwrite_a=1)[1] == 0:
+        return matrix  # no eigenvalue is below it, and a factorisation is faster than eigenvalues
     values, vectors = np.linalg.eigh(matrix)
-    if values[0] >= smallest:
-        return matrix
     return np.asarray((vectors * np.maximum(values, smallest)) @ vectors.T)

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from hcmodel.solvers.qp.low_rank import solve_program
     from hcmodel.solvers.qp.program import QPSolution, QPStatus, QuadraticProgram, residuals
     from hcmodel.solvers.qp.table import (
+        ACTIVE_SET,
         BACKENDS,
         CONE_BACKENDS,
         DEFAULT_BACKEND,
@@ -33,6 +34,7 @@ if TYPE_CHECKING:
     )
 
 __all__ = [
+    "ACTIVE_SET",
     "BACKENDS",
     "CONE_BACKENDS",
     "DEFAULT_BACKEND",
@@ -66,6 +68,7 @@ _MODULES = {
     "QPStatus": "program",
     "QuadraticProgram": "program",
     "residuals": "program",
+    "ACTIVE_SET": "table",
     "BACKENDS": "table",
     "CONE_BACKENDS": "table",
     "DEFAULT_BACKEND": "table",

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Protocol
 
+from hcmodel.solvers.qp.active_set import ActiveSetBackend
 from hcmodel.solvers.qp.clarabel_ import ClarabelBackend, ClarabelConeBackend
 from hcmodel.solvers.qp.cone_options import ConeOptions
 from hcmodel.solvers.qp.cone_program import ConeProgram, ConeSolution
@@ -18,8 +19,13 @@ class QPBackend(Protocol):
     def solve(self, program: QuadraticProgram) -> QPSolution: ...
 
 
-BACKENDS: dict[str, Callable[[], QPBackend]] = {"clarabel": ClarabelBackend}
 DEFAULT_BACKEND = "clarabel"
+# For series of programs with few rows, of which each is much like the last one.
+ACTIVE_SET = "active-set"
+BACKENDS: dict[str, Callable[[], QPBackend]] = {
+    DEFAULT_BACKEND: ClarabelBackend,
+    ACTIVE_SET: ActiveSetBackend,
+}
 
 
 def make_backend(name: str = DEFAULT_BACKEND) -> QPBackend:

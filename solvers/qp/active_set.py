@@ -1,0 +1,228 @@
+"""Active sets for small dense quadratic programs, with Clarabel behind them.
+
+The bounds and rows that hold a step change little from one program of a run to the next. So a set of them
+is guessed (the last one, or what the step 0 violates), the program with equalities in its place is solved
+by one Cholesky factorisation, and multipliers and slacks of the wrong sign correct the set, all at once
+(the primal-dual active set method: Hintermüller, Ito and Kunisch, SIAM J. Optim. 13, 2002). A set that
+needs no correction gives the solution. The method does not always settle; then Clarabel answers.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hcmodel.solvers.limits import check_time
+from hcmodel.solvers.numerics import PRODUCT_ROUNDING
+from hcmodel.solvers.qp.clarabel_ import ClarabelBackend
+from hcmodel.solvers.qp.program import QPSolution, QPStatus, QuadraticProgram
+
+FloatArray = NDArray[np.float64]
+Marks = NDArray[np.bool_]
+
+
+@dataclass(frozen=True)
+class ActiveSetRules:
+    """When active sets are tried, and for how long."""
+
+    # Unknowns, and rows, up to which a dense factorisation takes less than Clarabel's set-up.
+    largest: int = 400  # tests/benchmarks/calls.py
+    most_rows: int = 50  # tests/benchmarks/calls.py
+    # Corrections of the set; those that settle do so in two to six.
+    corrections: int = 12  # posynomial with 100 unknowns (tests/benchmarks/speed.py)
+    # What the rows of a settled set may miss, in the sizes of their terms. Clarabel is asked for more
+    # only where the rows depend on each other.
+    accuracy: float = 1e-10  # as BACKEND_ROUNDING
+
+
+RULES = ActiveSetRules()
+
+
+@dataclass(frozen=True)
+class _Held:
+    """Which unknowns are held at their lower or upper bound, and which inequalities are equations."""
+
+    lower: Marks
+    upper: Marks
+    rows: Marks
+
+    def key(self) -> bytes:
+        return self.lower.tobytes() + self.upper.tobytes() + self.rows.tobytes()
+
+
+@dataclass(frozen=True)
+class _Trial:
+    """The solution of the program with equations for what is held."""
+
+    step: FloatArray
+    row_multipliers: FloatArray  # of equalities, then of the inequalities that are held
+    bound_multipliers: FloatArray
+
+
+class ActiveSetBackend:
+    """An instance belongs to one run: the set of the last program is the first guess for the next."""
+
+    def __init__(self) -> None:
+        self._clarabel = ClarabelBackend()
+        self._last: _Held | None = None
+
+    def solve(self, program: QuadraticProgram) -> QPSolution:
+        check_time()
+        found = self._settled(program) if _fits(program) else None
+        return self._clarabel.solve(program) if found is None else found
+
+    def _settled(self, program: QuadraticProgram) -> QPSolution | None:
+        """The solution by active sets; None where these do not settle."""
+        held, seen = self._guess(program), set[bytes]()
+        last: QPSolution | None = None
+        for _ in range(RULES.corrections):
+            trial = _solved(program, held)
+            if trial is None:
+                return last if last is not None and _impossible(program, last) else None
+            corrected = _corrected(program, held, trial)
+            key = corrected.key()
+            if key == held.key():
+                self._last = held
+                return _solution(QPStatus.SOLVED, program, held, trial)
+            if key in seen:
+                return None
+            seen.add(key)
+            last = _solution(QPStatus.INFEASIBLE, program, held, trial)
+            held = corrected
+        return None
+
+    def _guess(self, program: QuadraticProgram) -> _Held:
+        none = np.zeros(program.dimension, dtype=bool)
+        rows = program.inequality_bound < 0
+        last = self._last
+        if last is None or last.lower.size != none.size:
+            return _Held(none, none, rows)
+        # a bound that has moved away cannot hold
+        lower = last.lower & np.isfinite(program.domain.lower)
+        upper = last.upper & np.isfinite(program.domain.upper) & ~lower
+        return _Held(lower, upper, last.rows if last.rows.size == rows.size else rows)
+
+
+def _fits(program: QuadraticProgram) -> bool:
+    arrays = (program.quadratic, program.inequality, program.equality)
+    rows = program.inequality_bound.size + program.equality_bound.size
+    return (
+        all(isinstance(array, np.ndarray) for array in arrays)
+        and not program.domain.cones
+        and program.dimension <= RULES.largest
+        and rows <= RULES.most_rows
+    )
+
+
+def _solved(program: QuadraticProgram, held: _Held) -> _Trial | None:
+    """None where the matrix is not definite, the rows depend on each other, or numbers are not finite."""
+    fixed = held.lower | held.upper
+    free = (~fixed).nonzero()[0]
+    rows, bound = program.inequality[held.rows], program.inequality_bound[held.rows]
+    if program.equality_bound.size:
+        rows = np.concatenate([program.equality, rows])
+        bound = np.concatenate([program.equality_bound, bound])
+    if bound.size > free.size:
+        return None
+    step = np.zeros(fixed.size)
+    slopes, missing, own = program.linear, bound, rows
+    if free.size < step.size:
+        step[held.lower] = program.domain.lower[held.lower]
+        step[held.upper] = program.domain.upper[held.upper]
+        slopes = (program.times_quadratic(step) + program.linear)[free]
+        missing, own = bound - rows @ step, rows[:, free]
+    inverse = _factor(program.quadratic, free)
+    if inverse is None:
+        return None
+    alone = -inverse(slopes)
+    multipliers = bound
+    if bound.size:
+        across = inverse(own.T)
+        weights = _weights(own @ across, own @ alone - missing)
+        if weights is None:
+            return None
+        multipliers = weights
+        alone = alone - across @ multipliers
+        misses, sizes = np.abs(own @ alone - missing), np.abs(own) @ np.abs(alone) + np.abs(missing)
+        if not (misses <= RULES.accuracy * sizes).all():
+            return None
+    step[free] = alone
+    gradient = program.times_quadratic(step) + program.linear + multipliers @ rows
+    if not np.isfinite(gradient).all():
+        return None
+    gradient[free] = 0.0
+    return _Trial(step, multipliers, -gradient)
+
+
+def _factor(quadratic: FloatArray, free: NDArray[np.intp]) -> Any:
+    """The function that solves with the part of the matrix of the free unknowns; None if indefinite."""
+    from scipy.linalg.lapack import dpotrf, dpotrs
+
+    if quadratic.ndim == 1 or not free.size:
+        own = quadratic[free] if quadratic.ndim == 1 else np.zeros(0)
+        if not (own > 0).all():
+            return None
+        return lambda right: right / (own if right.ndim == 1 else own[:, None])
+    part = quadratic
+    if free.size < quadratic.shape[0]:
+        part = quadratic.take(free, 0).take(free, 1)  # twice as fast as by both indices at once
+    factor, failed = dpotrf(part, lower=1, clean=0)
+    return None if failed else lambda right: dpotrs(factor, right, lower=1)[0]
+
+
+def _weights(matrix: FloatArray, right: FloatArray) -> FloatArray | None:
+    """The multipliers of the rows that are held; None where these depend on each other."""
+    from scipy.linalg.lapack import dpotrf, dpotrs
+
+    scale = np.sqrt(np.diagonal(matrix))
+    if not (np.isfinite(scale).all() and (scale > 0).all()):
+        return None
+    factor, failed = dpotrf(matrix / np.outer(scale, scale), lower=1, clean=0)
+    return None if failed else np.asarray(dpotrs(factor, right / scale, lower=1)[0] / scale)
+
+
+def _corrected(program: QuadraticProgram, held: _Held, trial: _Trial) -> _Held:
+    """What is violated is held next, what is held by a multiplier of the wrong sign is not."""
+    step, pushes = trial.step, trial.bound_multipliers
+    near = PRODUCT_ROUNDING * (1.0 + np.abs(step))
+    small = PRODUCT_ROUNDING * max(1.0, float(np.max(np.abs(pushes), initial=0.0)))
+    fixed = held.lower | held.upper
+    lower = (held.lower & (pushes <= small)) | (~fixed & (step < program.domain.lower - near))
+    upper = (held.upper & (pushes >= -small)) | (~fixed & (step > program.domain.upper + near))
+    bound = program.inequality_bound
+    sizes = np.abs(program.inequality) @ np.abs(step) + np.abs(bound)
+    # held too where numbers are none, so that the next trial fails
+    rows = ~(program.inequality @ step <= bound + RULES.accuracy * sizes)
+    rows[held.rows] = trial.row_multipliers[program.equality_bound.size :] >= 0
+    return _Held(lower, upper, rows)
+
+
+def _impossible(program: QuadraticProgram, found: QPSolution) -> bool:
+    """Whether multipliers of the rows show that no step satisfies them (Farkas).
+
+    The rows, weighed by the multipliers and added, are above their bound everywhere on the box.
+    """
+    weights = np.concatenate([found.equality_multipliers, found.inequality_multipliers])
+    rows = np.concatenate([program.equality, program.inequality])
+    bounds = np.concatenate([program.equality_bound, program.inequality_bound])
+    if not (found.inequality_multipliers >= 0).all():
+        return False
+    slope = weights @ rows
+    used = slope.nonzero()[0]
+    ends = np.where(slope > 0, program.domain.lower, program.domain.upper)[used] * slope[used]
+    sizes = float(np.sum(np.abs(ends)) + np.abs(weights) @ np.abs(bounds))
+    return float(np.sum(ends)) - float(weights @ bounds) > RULES.accuracy * sizes
+
+
+def _solution(
+    status: QPStatus, program: QuadraticProgram, held: _Held, trial: _Trial
+) -> QPSolution:
+    count = program.equality_bound.size
+    inequalities = np.zeros(program.inequality_bound.size)
+    inequalities[held.rows] = trial.row_multipliers[count:]
+    return QPSolution(
+        status, trial.step, inequalities, trial.row_multipliers[:count], trial.bound_multipliers
+    )
