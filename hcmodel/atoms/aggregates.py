@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -80,7 +81,7 @@ def mean(xp: Any, a: Any, *, axis: Any = None) -> Any:
 
 def _running_shape(name: str, shapes: Any, params: dict[str, Any]) -> tuple[int, ...]:
     if params["axis"] is None:
-        return (int(np.prod(shapes[0], dtype=int)),)
+        return (math.prod(shapes[0]),)
     return tuple(shapes[0])
 
 

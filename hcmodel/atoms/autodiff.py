@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import functools
 import importlib
+import math
 import operator
 import sys
 from collections.abc import Callable, Sequence
@@ -151,7 +152,7 @@ def stacked(*arrays: Any) -> Any:
 def _stacked_pullback(argnums: Sequence[int], answer: Any, arrays: Any, keywords: Any) -> Pull:
     # One function for all arrays: autograd's own concatenate takes quadratic time in their number.
     shapes = [np.shape(array) for array in arrays]
-    stops = np.cumsum([int(np.prod(shape, dtype=int)) for shape in shapes]).tolist()
+    stops = np.cumsum([math.prod(shape) for shape in shapes]).tolist()
     starts = [0, *stops]
 
     def pull(cotangent: Any) -> Any:

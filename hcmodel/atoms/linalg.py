@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -177,7 +178,7 @@ def dot(xp: Any, a: Any, b: Any) -> Any:
 def _outer_shape(name: str, shapes: Sequence[Shape], params: dict[str, Any]) -> Shape:
     if any(len(shape) > 1 for shape in shapes):
         raise ModelError(f"'outer' takes vectors, not shapes {shapes[0]} and {shapes[1]}")
-    return tuple(int(np.prod(shape, dtype=int)) for shape in shapes)
+    return tuple(math.prod(shape) for shape in shapes)
 
 
 def _outer_dependence(shapes: Sequence[Shape], params: dict[str, Any]) -> Dependence | Contraction:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -62,13 +63,13 @@ def lines(xp: Any, a: Any, axis: Any) -> Any:
     shape = np.shape(a)
     axes = tuple(range(len(shape))) if axis is None else axis
     kept = tuple(i for i in range(len(shape)) if i not in axes)
-    length = int(np.prod([shape[i] for i in axes], dtype=int))
+    length = math.prod([shape[i] for i in axes])
     return xp.reshape(xp.transpose(a, (*axes, *kept)), (length, *(shape[i] for i in kept)))
 
 
 def line_length(shape: Shape, axis: Any) -> int:
     """How many entries a reduction along `axis` takes together; None: all."""
-    return int(np.prod([n for i, n in enumerate(shape) if axis is None or i in axis], dtype=int))
+    return math.prod([n for i, n in enumerate(shape) if axis is None or i in axis])
 
 
 def probed(function: Callable[..., Any]) -> Callable[[str, Sequence[Shape], Params], Shape]:

@@ -6,6 +6,7 @@ They are affine and rising in every channel; what differs is where the entries g
 from __future__ import annotations
 
 import functools
+import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -60,16 +61,16 @@ def _prepare_reshape(name: str, shapes: Sequence[Shape], params: dict[str, Any])
     """The one -1 of numpy's convention is filled in here, so that equal results merge."""
     wanted = params["shape"]
     entries = list(wanted) if isinstance(wanted, (tuple, list)) else [wanted]
-    size = int(np.prod(shapes[0], dtype=int))
+    size = math.prod(shapes[0])
     if entries.count(-1) == 1:
         place = entries.index(-1)
-        rest = int(np.prod([e for e in entries if e != -1], dtype=int))
+        rest = math.prod([e for e in entries if e != -1])
         if rest > 0 and size % rest == 0:
             entries[place] = size // rest
     if -1 in entries:
         raise ModelError(f"'reshape' cannot bring shape {shapes[0]} to {tuple(entries)}")
     shape = as_shape(entries, "reshape")
-    if int(np.prod(shape, dtype=int)) != size:
+    if math.prod(shape) != size:
         raise ModelError(
             f"'reshape' cannot bring shape {shapes[0]} ({size} entries) to {shape}: the number of "
             "entries must stay the same"

@@ -8,6 +8,7 @@ domain comes back as a non-finite number, without a warning.
 from __future__ import annotations
 
 import functools
+import math
 from collections.abc import Sequence
 from typing import Any, TypeAlias
 
@@ -230,7 +231,7 @@ class AutogradStack(ProgramStack):
         """
         if part not in self._plans:
             roots = self._roots[part]
-            rows = sum(int(np.prod(self._graph.steps[root].shape, dtype=int)) for root in roots)
+            rows = sum(math.prod(self._graph.steps[root].shape) for root in roots)
             if min(rows, self.dimension) <= FEW_SWEEPS:
                 self._plans[part] = sparsity.dense_plan(rows, self.dimension)
             elif (
@@ -243,7 +244,7 @@ class AutogradStack(ProgramStack):
                 by_rows = rows <= 2 * self.dimension
                 return sparsity.dense_plan(rows, rows if by_rows else self.dimension)
             else:
-                sizes = [int(np.prod(self._graph.steps[root].shape, dtype=int)) for root in roots]
+                sizes = [math.prod(self._graph.steps[root].shape) for root in roots]
                 owner = np.repeat(np.arange(len(roots)), sizes)
                 self._plans[part] = sparsity.plan(self._pattern(part), self.dimension, owner)
         return self._plans[part]
@@ -253,7 +254,7 @@ class AutogradStack(ProgramStack):
         patterns = self._patterns(self._order[part])
         rows: sparsity.Pattern = []
         for root in self._roots[part]:
-            size = int(np.prod(steps[root].shape, dtype=int))
+            size = math.prod(steps[root].shape)
             rows.extend(patterns.get(root, [sparsity.NOTHING] * size))
         return rows
 

@@ -8,6 +8,7 @@ from addresses, and steps that only move entries vanish into the addresses of wh
 
 from __future__ import annotations
 
+import math
 from collections.abc import Hashable, Sequence
 from dataclasses import fields
 from typing import Any
@@ -190,7 +191,7 @@ class _Joiner:
         """Append a step, and note where its entries are."""
         place = len(self.steps)
         start = self._emit(new)
-        size = int(np.prod(self.old[group[0]].shape, dtype=int))
+        size = math.prod(self.old[group[0]].shape)
         for position, number in enumerate(group):
             self._placed[number] = place, start + position * size
 
@@ -199,7 +200,7 @@ class _Joiner:
         start = self._end
         self._bases[len(self.steps)] = start
         self.steps.append(step)
-        self._end += int(np.prod(step.shape, dtype=int))
+        self._end += math.prod(step.shape)
         return start
 
     def _entries(self, number: int) -> np.ndarray:
@@ -207,7 +208,7 @@ class _Joiner:
         if number not in self._addresses:
             _, first = self._placed[number]
             shape = self.old[number].shape
-            size = int(np.prod(shape, dtype=int))
+            size = math.prod(shape)
             self._addresses[number] = np.arange(first, first + size).reshape(shape)
         return self._addresses[number]
 
@@ -231,7 +232,7 @@ class _Joiner:
         if self.steps[only].shape == shape and np.array_equal(flat, base + np.arange(flat.size)):
             self._known[key] = only
             return only
-        sizes = [int(np.prod(self.steps[source].shape, dtype=int)) for source in sources.tolist()]
+        sizes = [math.prod(self.steps[source].shape) for source in sources.tolist()]
         starts = np.concatenate([[0], np.cumsum(sizes)])[:-1]
         places = flat - self._bases[owner] + starts[np.searchsorted(sources, owner)]
         params = {"places": places, "shape": shape}

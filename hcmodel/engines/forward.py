@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import math
 from collections.abc import Callable, Sequence
 from typing import Any, TypeAlias
 
@@ -108,7 +109,7 @@ class Forward:
     def _swept_roots(self, seeds: FloatArray) -> FloatArray:
         """Sweeps from the roots that the seeds touch; the others' tapes are not walked."""
         parts = [
-            seeds[:, start : start + int(np.prod(shape, dtype=int))].reshape(-1, *shape)
+            seeds[:, start : start + math.prod(shape)].reshape(-1, *shape)
             for start, shape in self._tape.traced
         ]
         touched = [part.reshape(len(seeds), -1).any(axis=1) for part in parts]

@@ -8,6 +8,7 @@ the atoms of live steps only.
 from __future__ import annotations
 
 import functools
+import math
 from collections.abc import Iterator, Sequence
 from typing import Any
 
@@ -58,7 +59,7 @@ class Program:
     def root_sizes(self) -> tuple[int, ...]:
         """The number of entries of each root."""
         steps = self.graph.steps
-        return tuple(int(np.prod(steps[root].shape, dtype=int)) for root in self.graph.roots)
+        return tuple(math.prod(steps[root].shape) for root in self.graph.roots)
 
     @property
     def objective_size(self) -> int:

@@ -11,6 +11,7 @@ a restricted star colouring: H[i, j] then stands alone in the sweep of the small
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 
 import numpy as np
@@ -92,7 +93,7 @@ class Interactions:
                     continue
                 lengths = dict(zip(one + other, (*shapes[i], *shapes[j]), strict=True))
                 labels = list(lengths)
-                if int(np.prod(list(lengths.values()), dtype=int)) > MOST_PRODUCTS:
+                if math.prod(list(lengths.values())) > MOST_PRODUCTS:
                     raise TooDense
                 places = dict(zip(labels, np.indices(list(lengths.values())), strict=True))
                 ones = np.ravel_multi_index(tuple(places[label] for label in one), shapes[i])
@@ -146,13 +147,13 @@ def _lines(
     )
     numbers = np.arange(len(pattern)).reshape(shape)
     kept = [i for i in range(len(shape)) if i not in axes]
-    count = int(np.prod([shape[i] for i in kept], dtype=int))
+    count = math.prod([shape[i] for i in kept])
     lines = np.transpose(numbers, (*kept, *axes)).reshape(count, -1)
     return [joined(pattern[i] for i in line) for line in lines.tolist()]
 
 
 def _size(shape: Shape) -> int:
-    return int(np.prod(shape, dtype=int))
+    return math.prod(shape)
 
 
 @dataclass(frozen=True)

@@ -7,6 +7,7 @@ parameters get new values, since coefficients and exponents may be parameters.
 from __future__ import annotations
 
 import itertools
+import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -313,7 +314,7 @@ def combinations(
         index = {label: places[kept] for label, places in index.items()}
     count = next(iter(index.values())).size if index else 1
     rest = [label for label in lengths if label not in index]
-    wide = int(np.prod([lengths[label] for label in rest], dtype=int))
+    wide = math.prod([lengths[label] for label in rest])
     if count * wide > MOST_TERMS:
         return None
     found = {label: np.repeat(places, wide) for label, places in index.items()}
@@ -331,4 +332,4 @@ def raveled(index: Sequence[IndexArray], shape: Shape, count: int) -> IndexArray
 
 
 def _size(shape: Shape) -> int:
-    return int(np.prod(shape, dtype=int))
+    return math.prod(shape)

@@ -7,6 +7,7 @@ that a sweep of their own costs nothing more, and long sums stay cheap to analys
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
@@ -92,7 +93,7 @@ def propagate(
     """
     assert step.atom is not None
     dependence = step.atom.dependence(shapes, step.params)
-    size = int(np.prod(step.shape, dtype=int))
+    size = math.prod(step.shape)
     zeros = [None] * len(shapes) if zeros is None else zeros
     if isinstance(dependence, Contraction):
         weighed = _weighed(dependence.subscripts, shapes, patterns, zeros)
@@ -125,7 +126,7 @@ def propagate(
 
 
 def _numbers(shape: Shape) -> np.ndarray:
-    return np.arange(int(np.prod(shape, dtype=int))).reshape(shape)
+    return np.arange(math.prod(shape)).reshape(shape)
 
 
 def _taken(pattern: Pattern, numbers: np.ndarray) -> Pattern:
@@ -149,8 +150,8 @@ def _reduced(result: Shape, shape: Shape, axis: Any, pattern: Pattern) -> Patter
     axes = range(len(shape)) if axis is None else ((axis,) if isinstance(axis, int) else axis)
     kept = tuple(1 if i in axes else length for i, length in enumerate(shape))
     lines = np.broadcast_to(_numbers(kept), shape)
-    unions = _grouped(lines, int(np.prod(kept, dtype=int)), pattern)
-    if int(np.prod(result, dtype=int)) == len(unions):
+    unions = _grouped(lines, math.prod(kept), pattern)
+    if math.prod(result) == len(unions):
         return unions
     return _taken(unions, lines)
 
@@ -219,7 +220,7 @@ def _weighed(
     met = nonzero_places(absent if is_sparse(absent) else ~absent)
     places = {label: place[:, None] for label, place in zip(terms[1 - live], met, strict=True)}
     free = [lengths[label] for label in others]
-    count = int(np.prod(free, dtype=int))
+    count = math.prod(free)
     grid = np.indices(free).reshape(len(others), 1, count)
     places.update(zip(others, grid, strict=True))
     lengths.update(zip(terms[1 - live], shapes[1 - live], strict=True))
@@ -242,7 +243,7 @@ def _flat_places(term: str, places: dict[str, np.ndarray], lengths: dict[str, in
 
 
 def _count_of(term: str, lengths: dict[str, int]) -> int:
-    return int(np.prod([lengths[label] for label in term], dtype=int))
+    return math.prod([lengths[label] for label in term])
 
 
 # colouring

@@ -9,6 +9,7 @@ everything that is computed from it.
 from __future__ import annotations
 
 import functools
+import math
 from collections.abc import Sequence
 from dataclasses import replace
 
@@ -157,7 +158,7 @@ class Terms:
     def grouped(self, groups: IndexArray, shape: Shape) -> Terms:
         """Entries of the same group added up; `groups` has the entry of the result for each entry."""
         check_time()
-        size = int(np.prod(shape, dtype=int))
+        size = math.prod(shape)
         unknown = np.zeros(size, dtype=bool)
         unknown[groups[self.unknown]] = True
         target = groups[self.target]
@@ -236,7 +237,7 @@ class Terms:
 
     def product(self, groups: IndexArray, shape: Shape) -> Terms:
         """Entries of the same group multiplied, known where each has one term."""
-        size = int(np.prod(shape, dtype=int))
+        size = math.prod(shape)
         single = (self.counts == 1) & ~self._has((LINEAR, LOGARITHM))
         unknown = _at(groups[~single], size)
         order = np.argsort(groups, kind="stable")

@@ -6,6 +6,7 @@ entries that repeat others; a solve writes the multiplier of the constraint as w
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING, NoReturn
 
 import numpy as np
@@ -59,7 +60,7 @@ class Constraint:
 
     @property
     def size(self) -> int:
-        return int(np.prod(self.shape, dtype=int))
+        return math.prod(self.shape)
 
     @property
     def is_semidefinite(self) -> bool:

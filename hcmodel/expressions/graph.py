@@ -111,6 +111,10 @@ def join_sums(graph: Graph) -> Graph:
     Models built in loops have long ones. A sum is absorbed by the sum that alone uses it, if both
     have the same shape.
     """
+    if not any(
+        _adds(graph.steps[i]) for step in graph.steps if _adds(step) for i in step.arguments
+    ):
+        return graph
     uses = Counter(argument for step in graph.steps for argument in step.arguments)
     uses.update(graph.roots)
     terms: dict[int, deque[int]] = {}  # of the sums that are still to be absorbed

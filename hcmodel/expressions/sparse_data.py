@@ -8,6 +8,7 @@ know expressions; `defer_to` makes them leave `F @ x` and its like to the expres
 from __future__ import annotations
 
 import functools
+import math
 from collections.abc import Hashable
 from typing import Any, TypeAlias
 
@@ -36,7 +37,7 @@ def dense(value: Any, what: str = "a sparse matrix") -> Any:
     """The numpy array of a sparse matrix; anything else comes back as it is."""
     if not is_sparse(value):
         return value
-    size = int(np.prod(value.shape, dtype=object))
+    size = math.prod(value.shape)
     if size > MOST_DENSE_ENTRIES:
         shape = "×".join(str(length) for length in value.shape)
         raise DataError(

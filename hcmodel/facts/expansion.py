@@ -9,6 +9,7 @@ numbers are those of the parameters' current values.
 from __future__ import annotations
 
 import bisect
+import math
 from collections import Counter
 from collections.abc import Hashable, Iterator, Mapping, Sequence
 from dataclasses import field
@@ -53,7 +54,7 @@ class Opaque:
     @property
     def numbers(self) -> Numbers:
         """Its symbols."""
-        size = int(np.prod(self.shape, dtype=int))
+        size = math.prod(self.shape)
         return self.start + np.arange(size, dtype=np.int64).reshape(self.shape)
 
 
@@ -103,11 +104,11 @@ class Symbols:
         if start is None:
             facts = [self.argument(each) for each in arguments]
             sign = atom.sign(facts, params)
-            size = int(np.prod(shape, dtype=int))
+            size = math.prod(shape)
             start = self._taken(np.full(size, _LOWER[sign]), np.full(size, _UPPER[sign]))
             self._known[key] = start
             self._sources.append(Opaque(atom, params, tuple(arguments), shape, start))
-        size = int(np.prod(shape, dtype=int))
+        size = math.prod(shape)
         return start + np.arange(size, dtype=np.int64).reshape(shape)
 
     def source(self, symbol: int) -> tuple[Variable | Opaque, int]:
@@ -234,7 +235,7 @@ def _sign(low: FloatArray, high: FloatArray) -> Sign:
 def expand(roots: Sequence[Expression], spare: int = 0) -> tuple[list[Sums], Symbols]:
     """The roots multiplied out, and their symbols; `spare` symbols more can be added later."""
     graph = join_sums(merge(with_definitions(roots)))
-    sizes = [int(np.prod(step.shape, dtype=int)) for step in graph.steps if _may_be_symbols(step)]
+    sizes = [math.prod(step.shape) for step in graph.steps if _may_be_symbols(step)]
     symbols = Symbols(Coding.of(2 * sum(sizes) + spare))
     return Expansion(graph, symbols).run(), symbols
 
@@ -593,7 +594,7 @@ class Expansion:
         sums = [self._sums(each) for each in arguments]
         shapes = [each.shape for each in sums]
         single = atom.dependence(shapes, step.params) is Dependence.ELEMENTWISE
-        if single and int(np.prod(step.shape, dtype=int)) <= MOST_SINGLE:
+        if single and math.prod(step.shape) <= MOST_SINGLE:
             wide = [each.broadcast(step.shape) for each in sums]
             return Sums.symbols(self._single(atom, step.params, wide, []), self.coding)
         numbers = self.symbols.of_function(atom, step.params, sums, step.shape)

@@ -10,6 +10,7 @@ A product is a number: the symbols, sorted, are its digits. All operations work 
 from __future__ import annotations
 
 import functools
+import math
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import Any
@@ -129,7 +130,7 @@ class Sums:
 
     @property
     def size(self) -> int:
-        return int(np.prod(self.shape, dtype=int))
+        return math.prod(self.shape)
 
     @functools.cached_property
     def counts(self) -> IndexArray:

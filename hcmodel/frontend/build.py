@@ -6,6 +6,7 @@ together.
 
 from __future__ import annotations
 
+import math
 import re
 import warnings
 from collections import Counter
@@ -326,7 +327,7 @@ class Builder:
 
     def _objective(self, statement: syntax.Objective) -> None:
         value = self.evaluator.evaluate(statement.expression)
-        if int(np.prod(value.shape, dtype=int)) != 1:
+        if math.prod(value.shape) != 1:
             raise Mistake(
                 f"the objective is an array of {shown(value.shape)}; only one number can be "
                 f"{statement.sense.value}d",

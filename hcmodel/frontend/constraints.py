@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 
 from hcmodel.expressions.constraint import MATRIX_SENSES
@@ -95,7 +97,7 @@ class Rows:
         check_entries(shape)
         if 0 in shape:
             return
-        self._count += int(np.prod(shape, dtype=int))
+        self._count += math.prod(shape)
         if self._count > MAX_ROWS:
             raise Mistake(f"the model has more than {MAX_ROWS} constraints, the limit", span)
         nodes = [aligned(each, axes, len(own)) for each in (left, right)]

@@ -7,6 +7,7 @@ Inside a comprehension an argument has index axes in front, and the atom has to 
 from __future__ import annotations
 
 import inspect
+import math
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
@@ -264,9 +265,7 @@ def reduce_own(name: str, value: Value, params: Params) -> Value:
     if axis is None:
         numbers: tuple[int, ...] = tuple(range(own))
         if keeps_axis and own != 1:
-            flat = reshaped(
-                value.node, (*lengths(value.axes), int(np.prod(value.shape, dtype=int)))
-            )
+            flat = reshaped(value.node, (*lengths(value.axes), math.prod(value.shape)))
             return Value(apply(name, [flat], {"axis": count}), value.axes)
     else:
         numbers = axis if isinstance(axis, tuple) else (axis,)

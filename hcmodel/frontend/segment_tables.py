@@ -6,6 +6,7 @@ rows; no entry outside a segment takes part in its result.
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -40,7 +41,7 @@ def reduce_segments(name: str, value: Value, tuples: Tuples, span: Span) -> Valu
     """A reduction over the tuples of each combination of the outer indices."""
     outer = tuples.outer
     axis = tuples.axis
-    rows = int(np.prod(lengths(outer), dtype=int))
+    rows = math.prod(lengths(outer))
     counts = np.bincount(tuples.segments, minlength=rows)
     if (counts == 0).any() and name not in ("sum", "prod", "norm"):
         raise Mistake(f"`{name}` over no members has no value", span)

@@ -8,6 +8,7 @@ any other is written from its graph, with `let`s for what is used twice or is lo
 from __future__ import annotations
 
 import json
+import math
 import re
 from collections import Counter
 from collections.abc import Iterator
@@ -269,7 +270,7 @@ class _Writer:
             ]
             return f"{text}[{','.join(words)}]", POSTFIX
         # Anything else is a gather from the flattened array.
-        size = int(np.prod(shape, dtype=int))
+        size = math.prod(shape)
         places = np.arange(size).reshape(shape)[key.numpy]
         if len(shape) != 1:
             text = f"reshape({base[0]}, [{size}])"
@@ -371,7 +372,7 @@ def _number(value: float) -> str:
 
 def _is_small(value: Numbers) -> bool:
     """Whether the entries, zeros of a sparse matrix included, are few enough for the text."""
-    return int(np.prod(value.shape, dtype=object)) <= INLINE_ENTRIES
+    return bool(math.prod(value.shape) <= INLINE_ENTRIES)
 
 
 def _numbers(value: Numbers) -> str:

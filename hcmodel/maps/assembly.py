@@ -7,6 +7,7 @@ alike are applied to one vector.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Hashable, Sequence
 from dataclasses import field
 from typing import Any
@@ -93,7 +94,7 @@ class Assembly:
             if source.shape:
                 arguments = [self.expression(each) for each in source.arguments]
                 made = Apply(source.atom, tuple(arguments), _frozen(source), source.shape)
-                size = int(np.prod(source.shape, dtype=int))
+                size = math.prod(source.shape)
                 flat = ATOMS["reshape"](made, (size,)) if made.ndim != 1 else made
                 for place in range(size):
                     self._places[source.start + place] = flat, place

@@ -9,6 +9,7 @@ concave one); a program that profits from a tight bound makes it tight.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import field
 from typing import Any, NamedTuple
@@ -51,7 +52,7 @@ class ConeRows:
 
     def unknown(self, shape: tuple[int, ...]) -> Affine:
         """New unknowns."""
-        count = int(np.prod(shape, dtype=int))
+        count = math.prod(shape)
         columns = self.size + np.arange(count)
         self.size += count
         return Affine(shape, np.zeros(count), Rows.units(columns, self.size))
@@ -202,7 +203,7 @@ class ConeRows:
     ) -> Affine:
         """t <= Π a^w: with r <= t·log(a/t) the weighted sum of r is not negative."""
         targets, shape = _targets(a.shape, axis)
-        count = int(np.prod(shape, dtype=int))
+        count = math.prod(shape)
         t = self.unknown((count,))
         r = self.unknown(a.shape)
         self.exponential(r.flat(), t.taken(targets, (targets.size,)), a.flat())
@@ -212,14 +213,14 @@ class ConeRows:
     def largest_of(self, parts: Sequence[Affine]) -> Affine:
         """t >= each part, entry by entry; the parts broadcast."""
         shape = np.broadcast_shapes(*(part.shape for part in parts))
-        count = int(np.prod(shape, dtype=int))
+        count = math.prod(shape)
         wide = joined([part.broadcast(shape) for part in parts])
         return self.largest(wide, np.tile(np.arange(count), len(parts)), count).reshaped(shape)
 
     def largest_along(self, a: Affine, axis: tuple[int, ...] | None) -> Affine:
         """t >= all entries over some axes."""
         targets, shape = _targets(a.shape, axis)
-        return self.largest(a.flat(), targets, int(np.prod(shape, dtype=int))).reshaped(shape)
+        return self.largest(a.flat(), targets, math.prod(shape)).reshaped(shape)
 
     def largest(self, parts: Affine, targets: NDArray[np.intp], count: int) -> Affine:
         """t[i] >= parts[k] for the k with target i; the logarithm of 0 asks for nothing."""
@@ -232,7 +233,7 @@ class ConeRows:
     def log_sum_of_largest(self, a: Affine, k: int, axis: tuple[int, ...] | None) -> Affine:
         """t with k·q + Σ s <= 1, s >= exp(a − t) − q and s >= 0: the sum of the k largest exp(a − t)."""
         targets, shape = _targets(a.shape, axis)
-        t = self.unknown((int(np.prod(shape, dtype=int)),))
+        t = self.unknown((math.prod(shape),))
         kept = np.flatnonzero(a.offset > -np.inf)
         own = targets[kept]
         sizes = self.exp(a.flat().taken(kept, (kept.size,)) - t.taken(own, (own.size,)))
@@ -247,7 +248,7 @@ class ConeRows:
     def sum_of_largest(self, a: Affine, k: int, axis: tuple[int, ...] | None) -> Affine:
         """k·q + Σ s with s >= a − q and s >= 0."""
         targets, shape = _targets(a.shape, axis)
-        q = self.unknown((int(np.prod(shape, dtype=int)),))
+        q = self.unknown((math.prod(shape),))
         s = self.unknown(a.shape)
         self.nonnegative(s)
         self.nonnegative(s.flat() + q.taken(targets, (targets.size,)) - a.flat())
@@ -278,12 +279,12 @@ class ConeRows:
 
     def log_sum_exp_along(self, a: Affine, axis: tuple[int, ...] | None) -> Affine:
         targets, shape = _targets(a.shape, axis)
-        return self.log_sum_exp(a.flat(), targets, int(np.prod(shape, dtype=int))).reshaped(shape)
+        return self.log_sum_exp(a.flat(), targets, math.prod(shape)).reshaped(shape)
 
     def norm_along(self, a: Affine, axis: tuple[int, ...] | None) -> Affine:
         """t >= the Euclidean norm over some axes."""
         targets, shape = _targets(a.shape, axis)
-        t = self.unknown((int(np.prod(shape, dtype=int)),))
+        t = self.unknown((math.prod(shape),))
         self.norms.append((self.second_order(t, a.flat(), targets), targets))
         return t.reshaped(shape)
 
@@ -296,7 +297,7 @@ class ConeRows:
     def power_norm_along(self, a: Affine, axis: tuple[int, ...] | None, p: float) -> Affine:
         """t >= the p-norm over some axes: r^(1/p) t^(1−1/p) >= |a|, Σ r = t."""
         targets, shape = _targets(a.shape, axis)
-        t = self.unknown((int(np.prod(shape, dtype=int)),))
+        t = self.unknown((math.prod(shape),))
         r = self.unknown(a.shape)
         self.power(r.flat(), t.taken(targets, (targets.size,)), a.flat(), 1.0 / p)
         self.zero(t - self.summed(r, axis).flat())
@@ -312,7 +313,7 @@ class ConeRows:
         """The sum over some axes with weights along them, or the mean."""
         axes = tuple(range(len(a.shape))) if axis is None else axis
         lengths = [a.shape[i] for i in axes]
-        count = int(np.prod(lengths, dtype=int))
+        count = math.prod(lengths)
         own = np.full(count, 1.0 / max(count, 1)) if weights is None else np.asarray(weights)
         # an axis of its own for each of the axes that are summed, in their order
         order = np.argsort(axes)
@@ -322,7 +323,7 @@ class ConeRows:
 
     def _weighted(self, a: Affine, axis: tuple[int, ...] | None, weights: FloatArray) -> Affine:
         targets, shape = _targets(a.shape, axis)
-        count = int(np.prod(shape, dtype=int))
+        count = math.prod(shape)
         kept = np.flatnonzero(weights)  # 0 times the logarithm of 0 is 0
         whole = (count, targets.size)
         return a.mapped(Rows.of_entries(weights[kept], targets[kept], kept, whole), shape)
@@ -468,7 +469,7 @@ def _targets(
     axes = range(len(shape)) if axis is None else axis
     kept = tuple(length for i, length in enumerate(shape) if i not in axes)
     thin = tuple(1 if i in axes else length for i, length in enumerate(shape))
-    numbers = np.arange(int(np.prod(kept, dtype=int))).reshape(thin)
+    numbers = np.arange(math.prod(kept)).reshape(thin)
     return np.broadcast_to(numbers, shape).reshape(-1), kept
 
 

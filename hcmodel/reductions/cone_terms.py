@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import TypeAlias
 
@@ -33,7 +34,7 @@ def spread_terms(
     """Terms of an array as terms of the array broadcast to a wider shape."""
     if shape == wide:
         return terms, targets
-    count = int(np.prod(shape, dtype=int))
+    count = math.prod(shape)
     source = np.broadcast_to(np.arange(count).reshape(shape), wide).reshape(-1)
     places, new = repeated(targets, source, count)
     return terms.taken(places, (places.size,)), new
@@ -43,7 +44,7 @@ def moved_entries(expression: Apply, shapes: Sequence[tuple[int, ...]]) -> Place
     """For each entry of a movement the number of the entry that it was, from 1 on; 0 is a zero."""
     numbers, start = [], 1
     for shape in shapes:
-        count = int(np.prod(shape, dtype=int))
+        count = math.prod(shape)
         numbers.append(start + np.arange(count).reshape(shape))
         start += count
     moved = expression.atom.function(np, *numbers, **dict(expression.params))

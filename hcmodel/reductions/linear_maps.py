@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -50,7 +51,7 @@ def _scaling(
     ones = [np.ones(shape) if each is None else dense(each) for each in constants]
     found = expression.atom.function(np, *ones, **dict(expression.params))
     weights = np.broadcast_to(found, expression.shape).reshape(-1)
-    numbers = np.arange(int(np.prod(shape, dtype=int))).reshape(shape)
+    numbers = np.arange(math.prod(shape)).reshape(shape)
     columns = np.broadcast_to(numbers, expression.shape).reshape(-1)
     rows = np.arange(columns.size)
     return Rows.of_entries(weights, rows, columns, (columns.size, numbers.size))
@@ -63,7 +64,7 @@ def _reduction(expression: Apply, params: dict[str, Any]) -> Rows | None:
     axes = (axes,) if isinstance(axes, int) else axes
     every = range(len(shape)) if axes is None else axes
     thin = tuple(1 if i in every else n for i, n in enumerate(shape))
-    if int(np.prod(thin, dtype=int)) != expression.size:
+    if math.prod(thin) != expression.size:
         return None
     numbers = np.arange(expression.size).reshape(thin)
     rows = np.broadcast_to(numbers, shape).reshape(-1)
@@ -122,7 +123,7 @@ def _contraction(
             weights = np.repeat(weights, length)
     columns = raveled([index[each] for each in own], shape, weights.size)
     rows = raveled([index[each] for each in output], result, weights.size)
-    size = int(np.prod(shape, dtype=int)), int(np.prod(result, dtype=int))
+    size = math.prod(shape), math.prod(result)
     return Rows.of_entries(weights, rows, columns, (size[1], size[0]))
 
 
