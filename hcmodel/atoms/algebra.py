@@ -28,6 +28,17 @@ Inverse = Callable[[Any, Any], Any]
 Row = tuple[Expression, Expression]
 
 
+class Adjoint(NamedTuple):
+    """What solves the transposed system of an atom that solves a linear one: the name of an atom.
+
+    ⟨w, f(A, b)⟩ = ⟨g(A.T, w), b⟩, where the right-hand side of a function of A alone is the identity;
+    `by_columns`: this holds of each column of the result and of b.
+    """
+
+    atom: str
+    by_columns: bool = True
+
+
 class Factor(NamedTuple):
     """One factor of a product of matrices: an argument, its transpose, or its inverse.
 

@@ -17,6 +17,7 @@ import numpy as np
 from hcmodel.atoms import enclosures
 from hcmodel.atoms.algebra import (
     EVERY_ARGUMENT,
+    Adjoint,
     Exponent,
     Exponents,
     Factor,
@@ -106,7 +107,8 @@ class Atom:
     - `definiteness`: what is known of a square matrix that is the result;
     - `definition`: the atom by simpler ones, as a function of the arguments as expressions and of the
       parameters; equal inside of the domain;
-    - `equation`: the result X solves a linear equation; a function of the arguments and of X that is 0.
+    - `equation`: the result X solves a linear equation; a function of the arguments and of X that is 0;
+    - `adjoint`: ⟨w, f(A, b)⟩ = ⟨g(A.T, w), b⟩ for an atom g.
 
     Functions of one entry: `inverse` solves for the one argument that is not constant, where the atom is
     strictly monotone in it. `infinite_slope` names the arguments in which the slope grows without
@@ -164,6 +166,7 @@ class Atom:
     takes_sparse: TakesSparse
     definition: Definition | None = None
     equation: Equation | None = None
+    adjoint: Adjoint | None = None
     documentation: str = field(default="")
 
     def __post_init__(self) -> None:
@@ -395,6 +398,7 @@ def atom(
     takes_sparse: TakesSparse = never_sparse,
     definition: Definition | None = None,
     equation: Equation | None = None,
+    adjoint: Adjoint | None = None,
 ) -> Callable[[Callable[..., Any]], Atom]:
     """Make an atom of a numeric function and enter it into the table under its name.
 
@@ -448,6 +452,7 @@ def atom(
             takes_sparse=takes_sparse,
             definition=definition,
             equation=equation,
+            adjoint=adjoint,
             documentation=inspect.cleandoc(function.__doc__ or ""),
         )
         ATOMS[name] = defined

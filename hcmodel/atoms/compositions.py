@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from hcmodel.errors import ModelError
-from hcmodel.expressions.node import Expression
+from hcmodel.expressions.node import Expression, as_expression
 from hcmodel.expressions.table import ATOMS
 from hcmodel.records import dataclass
 
@@ -180,6 +180,11 @@ def log_det(call: Call, A: Any) -> Any:
 
 
 def bmat(blocks: Sequence[Sequence[Any]]) -> Expression:
-    """A matrix of blocks, given as a list of rows: bmat([[A, B], [C, D]])."""
-    rows = [ATOMS["hstack"](*row) for row in blocks]
-    return ATOMS["vstack"](*rows)
+    """A matrix of blocks, given as a list of rows: bmat([[A, B], [C, D]]); a number is a 1×1 block."""
+    wide = [[as_expression(block) for block in row] for row in blocks]
+    if any(block.ndim == 2 for row in wide for block in row):
+        wide = [
+            [block if block.ndim else ATOMS["reshape"](block, (1, 1)) for block in row]
+            for row in wide
+        ]
+    return ATOMS["vstack"](*[ATOMS["hstack"](*row) for row in wide])

@@ -6,13 +6,15 @@ equation whose matrix is not stable: its solution would be no covariance.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
 from typing import Any
 
 import numpy as np
 
 from hcmodel.atoms import cones
-from hcmodel.atoms.algebra import Factor
+from hcmodel.atoms.algebra import Adjoint, Factor
 from hcmodel.atoms.atom import atom
 from hcmodel.atoms.autodiff import detached
 from hcmodel.atoms.rules import (
@@ -28,6 +30,22 @@ from hcmodel.errors import ModelError
 from hcmodel.expressions.shapes import Shape
 from hcmodel.expressions.sparse_data import any_nonzero
 
+_TESTED = ContextVar("whether matrices are tested for stability and definiteness", default=True)
+
+
+@contextmanager
+def formally() -> Iterator[None]:
+    """Evaluate without tests of stability and definiteness.
+
+    Two ways to write a rational function agree wherever both have a value: to compare them needs no
+    matrix that is stable, which random gains hardly ever give.
+    """
+    token = _TESTED.set(False)
+    try:
+        yield
+    finally:
+        _TESTED.reset(token)
+
 
 def _inverse_definiteness(arguments: Arguments, params: Params) -> MatrixKind:
     """That of the argument; a semidefinite matrix with an inverse is definite."""
@@ -41,6 +59,7 @@ def _inverse_definiteness(arguments: Arguments, params: Params) -> MatrixKind:
     factors=(Factor(0, inverted=True),),
     superlinear=True,
     definiteness=_inverse_definiteness,
+    adjoint=Adjoint("solve"),
 )
 def inv(xp: Any, A: Any) -> Any:
     """The inverse of a square matrix; NaN where it is singular."""
@@ -70,6 +89,7 @@ def _affine_in_second(arguments: Arguments, params: Params) -> Curvature:
     factors=(Factor(0, inverted=True), Factor(1)),
     superlinear=True,
     equation=lambda arguments, x: arguments[0] @ x - arguments[1],
+    adjoint=Adjoint("solve"),
 )
 def solve(xp: Any, A: Any, b: Any) -> Any:
     """The solution x of A @ x == b; NaN where A is singular."""
@@ -166,8 +186,8 @@ def _fraction_factors(arguments: Arguments, params: Params) -> tuple[Factor, ...
 )
 def matrix_frac(xp: Any, X: Any, P: Any) -> Any:
     """trace(X.T @ inv(P) @ X) for a positive definite P; NaN elsewhere."""
-    symmetric = (detached(P) + detached(P).T) / 2
-    np.linalg.cholesky(symmetric)
+    if _TESTED.get():
+        np.linalg.cholesky((detached(P) + detached(P).T) / 2)
     columns = xp.reshape(X, (np.shape(X)[0], -1))
     return xp.sum(columns * xp.linalg.solve(P, columns))
 
@@ -198,10 +218,11 @@ def _eigenvalues(A: Any) -> np.ndarray:
     definiteness=_lyapunov_definiteness,
     superlinear=True,
     equation=lambda arguments, x: arguments[0] @ x + x @ arguments[0].T + arguments[1],
+    adjoint=Adjoint("lyap", by_columns=False),
 )
 def lyap(xp: Any, A: Any, Q: Any) -> Any:
     """The solution X of A @ X + X @ A.T + Q == 0; NaN unless A is stable (Hurwitz)."""
-    if not np.all(_eigenvalues(A).real < 0):
+    if _TESTED.get() and not np.all(_eigenvalues(A).real < 0):
         return np.full(np.shape(A), np.nan)
     n = np.shape(A)[0]
     operator = xp.kron(A, np.eye(n)) + xp.kron(np.eye(n), A)
@@ -216,10 +237,11 @@ def lyap(xp: Any, A: Any, Q: Any) -> Any:
     definiteness=_lyapunov_definiteness,
     superlinear=True,
     equation=lambda arguments, x: x - arguments[0] @ x @ arguments[0].T - arguments[1],
+    adjoint=Adjoint("dlyap", by_columns=False),
 )
 def dlyap(xp: Any, A: Any, Q: Any) -> Any:
     """The solution X of X == A @ X @ A.T + Q; NaN unless A is stable (Schur)."""
-    if not np.all(np.abs(_eigenvalues(A)) < 1):
+    if _TESTED.get() and not np.all(np.abs(_eigenvalues(A)) < 1):
         return np.full(np.shape(A), np.nan)
     n = np.shape(A)[0]
     operator = np.eye(n * n) - xp.kron(A, A)

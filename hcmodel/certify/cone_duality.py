@@ -45,20 +45,22 @@ def cone_bound(
     level: float,
     logs: NDArray[np.bool_],
     enough: Callable[[float], bool],
+    first: Range | None = None,
 ) -> ConeBound | None:
     """The best bound found with the dual of a solution, or with a correction of it; None without one.
 
-    `logs` marks the unknowns that are logarithms of a model's variables.
+    `logs` marks the unknowns that are logarithms of a model's variables; `first` has ranges of the first
+    unknowns that are known without the program.
     """
     if program.constant is None or not np.isfinite(solution.dual).all():
         return None
     with np.errstate(all="ignore"):
         places = ConePlaces.of(program)
-        known = ranges(program, places, level, narrow=False)
+        known = ranges(program, places, level, first, narrow=False)
         dual = _Dual(program, places, solution.primal, known)
         best = dual.value(into_dual_cone(places, solution.dual))
         if np.isfinite(best) and not enough(best):
-            dual.known = ranges(program, places, level)
+            dual.known = ranges(program, places, level, first)
             best = _best(dual, solution.dual, enough)
         among_doubles = False
         if not np.isfinite(best) and dual.limit_logarithms(logs):

@@ -285,13 +285,24 @@ def _product(one: FloatArray, other: FloatArray, share: FloatArray | float) -> F
     return np.asarray(np.where(np.isnan(product), np.inf, product))
 
 
-def ranges(program: ConeProgram, places: ConePlaces, level: float, *, narrow: bool = True) -> Range:
+def ranges(
+    program: ConeProgram,
+    places: ConePlaces,
+    level: float,
+    first: Range | None = None,
+    *,
+    narrow: bool = True,
+) -> Range:
     """Ranges that hold x wherever it is feasible and its objective at most the level.
 
-    They are not made any shorter once all of them are finite, unless they are to be `narrow`.
+    `first` are ranges of the first unknowns that are known already. They are not made any shorter once
+    all of them are finite, unless they are to be `narrow`.
     """
     with np.errstate(all="ignore"):
         sweep = _Sweep(program, places, level)
+        if first is not None:
+            count = first.lower.size
+            sweep.x.lower[:count], sweep.x.upper[:count] = first.lower, first.upper
         sweep.run(narrow)
         if not sweep.finite and np.prod(program.matrix.shape) <= CONE_DUALITY.largest_inner:
             limit_by_inner_dual(sweep)

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from hcmodel.certify.certificate_options import BOUND, CONE_DUALITY, SEARCH
 from hcmodel.certify.charts import Chart
 from hcmodel.certify.cone_duality import cone_bound
+from hcmodel.certify.cone_ranges import Range
 from hcmodel.certify.contradiction import contradicted
 from hcmodel.certify.search import Pair, Search, signed
 from hcmodel.records import dataclass
@@ -118,7 +119,8 @@ def _dual_bound(
     stack, logs = form.stack, np.zeros(0, dtype=bool)
     if among_doubles and isinstance(stack, LogStack):
         logs = stack.logs
-    found = cone_bound(whole.program, solution, level, logs, fair)
+    known = Range(*form.implied_ends())
+    found = cone_bound(whole.program, solution, level, logs, fair, known)
     if found is None:
         return None
     value = form.chain.value_back(found.value)

@@ -8,6 +8,7 @@ of its own, of which nothing is claimed.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Hashable, Sequence
 from dataclasses import field
 
@@ -63,7 +64,7 @@ class Polynomials:
         if isinstance(node, Constant) and not any_nonzero(node.value):
             found = {}, {}
         elif isinstance(node, Apply):
-            found = self._stacked(node)
+            found = self._stacked(node) or self._laid_out(node)
             if found is None and node.ndim == 2:
                 found = self._multiplied_out(node)
         if found is None:
@@ -143,6 +144,20 @@ class Polynomials:
                 turned.update(_product(place, own_turned))
             first += length
         return plain, turned
+
+    def _laid_out(self, node: Apply) -> tuple[Words, Words] | None:
+        """A vector written as a column or as a row, by reshaping or indexing; else None."""
+        if not node.atom.moves_entries or len(node.args) != 1:
+            return None
+        before, after = node.args[0].shape, node.shape
+        if not (_is_line(before) and _is_line(after)) or math.prod(before) != math.prod(after):
+            return None
+        numbers = np.arange(math.prod(before))
+        moved = node.atom.function(np, numbers.reshape(before), **dict(node.params))
+        if not np.array_equal(np.ravel(moved), numbers):
+            return None
+        own, own_turned = self.words[id(node.args[0])]
+        return (own, own_turned) if _is_row(before) == _is_row(after) else (own_turned, own)
 
     def _words_of(self, factor: Factor, args: Sequence[Expression]) -> tuple[Words, Words]:
         plain, turned = self.words[id(args[factor.place])]
@@ -247,3 +262,12 @@ def _is_elementwise(node: Apply) -> bool:
     fitting = all(argument.shape in ((), node.shape) for argument in node.args)
     shapes = [argument.shape for argument in node.args]
     return fitting and node.atom.dependence(shapes, dict(node.params)) is Dependence.ELEMENTWISE
+
+
+def _is_line(shape: Shape) -> bool:
+    """Whether an array is a vector, a column or a row."""
+    return len(shape) == 1 or (len(shape) == 2 and 1 in shape)
+
+
+def _is_row(shape: Shape) -> bool:
+    return len(shape) == 2 and shape[0] == 1 and shape[1] != 1

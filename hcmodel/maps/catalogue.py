@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from hcmodel.maps.adjoint import Adjoint
 from hcmodel.maps.denominators import Denominators
+from hcmodel.maps.determined import Determined
 from hcmodel.maps.fractional import Fractional
 from hcmodel.maps.homogeneous import Homogeneous
 from hcmodel.maps.implicit import Implicit
@@ -18,6 +20,8 @@ from hcmodel.maps.triangular import Triangular
 MAPS: tuple[Map, ...] = (
     Product(),
     Occupancy(),
+    Adjoint(),
+    Determined(),
     Implicit(),
     Shares(),
     Inverse(),

@@ -137,8 +137,11 @@ class Evaluation:
         found = self._functions.get(function.start)
         if found is None:
             arguments = [self.of(each) for each in function.arguments]
-            with np.errstate(all="ignore"):
-                found = np.asarray(function.atom.function(np, *arguments, **function.params))
+            try:
+                with np.errstate(all="ignore"):
+                    found = np.asarray(function.atom.function(np, *arguments, **function.params))
+            except np.linalg.LinAlgError:
+                found = np.full(function.shape, np.nan)
             self._functions[function.start] = found
         return found
 

@@ -23,7 +23,7 @@ from hcmodel.expressions.leaves import Variable
 from hcmodel.expressions.table import ATOMS
 from hcmodel.facts.expansion import Opaque, Symbols, function_of
 from hcmodel.facts.polynomials import Sums, added
-from hcmodel.maps.expanded import Evaluation, Expanded, Row
+from hcmodel.maps.expanded import Expanded, Row
 from hcmodel.maps.map import Map, Obstacle, Points, Step, fresh_name, symbol_sums
 from hcmodel.maps.matrix_inequalities import slack_of
 from hcmodel.maps.replacing import Replacing
@@ -284,23 +284,21 @@ class _Inverse(Step):
         self.released = (variable.name,) if lost else ()
 
     def forward(self, point: Points) -> None:
-        inverse = np.linalg.inv(point[self.gone[0]])
+        inverse = _inverse(point[self.gone[0]])
         point[self.new[0]] = inverse = (inverse + inverse.T) / 2
         for each in self._inequalities:
             point[each.new] = np.sign(each.sign) * (inverse - np.linalg.inv(each.bound))
 
     def back(self, point: Points) -> None:
-        matrix = np.linalg.inv(point[self.new[0]])
+        matrix = _inverse(point[self.new[0]])
         point[self.gone[0]] = matrix = (matrix + matrix.T) / 2
         for each in self._inequalities:
             point[each.slack] = each.sign * (each.bound - matrix)
 
-    def compared(self, point: Points) -> Iterator[tuple[str, FloatArray, FloatArray]]:
-        """U − M⁻¹ is U (M − Σ) M⁻¹."""
-        for each in self._inequalities:
-            numbers = Evaluation(self.after.symbols, point)
-            slack = symbol_sums(self.after.symbols, self.after.symbols.of_variable(each.new))
-            after = numbers.of(each.row.sums + slack)
-            before = each.sign * (each.bound - point[self.gone[0]])
-            inner = point[self.new[0]] @ before @ np.linalg.inv(each.bound)
-            yield "a matrix inequality", inner / abs(each.sign), after
+
+def _inverse(matrix: FloatArray) -> FloatArray:
+    """The inverse; NaN where there is none, as at a start of zeros."""
+    try:
+        return np.asarray(np.linalg.inv(matrix))
+    except np.linalg.LinAlgError:
+        return np.full(matrix.shape, np.nan)

@@ -55,6 +55,8 @@ class Step(ABC):
     after: Expanded
     texts: Mapping[Variable, str] = {}
     """The new variables in the terms of the old ones; those without a text only bound something."""
+    implied: Mapping[Variable, tuple[FloatArray, FloatArray]] = {}
+    """Ranges of new variables beyond their sets, which hold at the images of all points of the model."""
     choice: Hashable = None
     """What tells steps of one map with the same new variables apart."""
 
@@ -65,6 +67,10 @@ class Step(ABC):
     @abstractmethod
     def back(self, point: Points) -> None:
         """Add the values of the variables that are gone."""
+
+    def settle(self, point: Points) -> None:
+        """Move a point onto the rows that the map takes out of the model: most take none."""
+        return
 
     def tangent_back(self, point: Points, moves: Points) -> None:
         """Add how the variables that are gone move as the others do; `point` has all values.

@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 
 from hcmodel.expressions.leaves import Variable
 from hcmodel.maps.expanded import Expanded, Row
-from hcmodel.maps.map import Map, Obstacle, Points, Step, described, fresh_name
+from hcmodel.maps.map import Map, Obstacle, Points, Step, described, fresh_name, symbol_sums
 from hcmodel.maps.matrix_inequalities import Inequality, inequality
 from hcmodel.maps.product_terms import Products
 from hcmodel.maps.rewriting import applied
@@ -101,6 +101,10 @@ def _substituted(
         return Obstacle("product", f"{word} is not affine in ({matrix.name}, {left} @ {right})")
     step = _Gain(gain, matrix, new, turned, tuple(inequalities), after)
     step.texts = {new: f"{left} @ {right}"}
+    whole = symbol_sums(model.symbols, numbers) @ symbol_sums(
+        model.symbols, model.symbols.of_variable(matrix)
+    )
+    step.implied = {new: model.symbols.interval(whole)}
     return step
 
 

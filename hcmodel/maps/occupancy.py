@@ -207,29 +207,43 @@ def _never_negative(model: Expanded, function: Opaque, policy: Variable) -> bool
         return False
     if (function.arguments[1].value < 0).any():
         return False
-    matrix = function.arguments[0]
-    size = matrix.shape[0]
-    own = model.symbols.of_variable(policy).reshape(-1, policy.shape[-1])
-    action = np.full(model.symbols.count + 1, -1, dtype=np.int64)
-    action[own.reshape(-1) + 1] = np.tile(np.arange(own.shape[1]), own.shape[0])
-    digit = matrix.digits[:, 0]
-    columns = matrix.entry % size
-    fixed = np.zeros((size, size))
-    plain = digit == 0
-    fixed[matrix.entry[plain] // size, columns[plain]] = matrix.weight[plain]
-    whole = np.repeat(fixed[:, :, None], own.shape[1], axis=2)
-    np.add.at(
-        whole,
-        (matrix.entry[~plain] // size, columns[~plain], action[digit[~plain]]),
-        matrix.weight[~plain],
-    )
-    diagonal = whole[np.arange(size), np.arange(size)]
-    off = whole.copy()
-    off[np.arange(size), np.arange(size)] = 0.0
+    columns = columns_by_action(model, function.arguments[0], policy)
+    if columns is None:
+        return False
+    places = np.arange(columns.shape[0])
+    diagonal = columns[places, places]
+    off = columns.copy()
+    off[places, places] = 0.0
     sums = diagonal + off.sum(axis=0)
     return bool(
         (off <= 0).all() and (diagonal > 0).all() and (sums >= -DATA_ROUNDING * diagonal).all()
     )
+
+
+def columns_by_action(model: Expanded, matrix: Sums, policy: Variable) -> FloatArray | None:
+    """A square matrix at each action of the policy, [row, column, action].
+
+    Each column has to be affine in one distribution of the policy; it is then, for every policy, a mean
+    of its columns here. None where one is not.
+    """
+    size, digits = matrix.shape[0], matrix.digits
+    own = model.symbols.of_variable(policy).reshape(-1, policy.shape[-1])
+    state = np.full(model.symbols.count + 1, -1, dtype=np.int64)
+    action = state.copy()
+    state[own.reshape(-1) + 1] = np.repeat(np.arange(own.shape[0]), own.shape[1])
+    action[own.reshape(-1) + 1] = np.tile(np.arange(own.shape[1]), own.shape[0])
+    digit, (rows, columns) = digits[:, 0], divmod(matrix.entry, size)
+    varying = digit > 0
+    owner = np.full(size, -1, dtype=np.int64)
+    owner[columns[varying]] = state[digit[varying]]
+    strange = (state[digit[varying]] < 0) | (owner[columns[varying]] != state[digit[varying]])
+    if digits[:, 1:].any() or strange.any():
+        return None
+    found = np.zeros((size, size, own.shape[1]))
+    found[rows[~varying], columns[~varying]] = matrix.weight[~varying, None]
+    places = rows[varying], columns[varying], action[digit[varying]]
+    found[places] += matrix.weight[varying]  # terms are merged: no place occurs twice
+    return found
 
 
 class _Policy(Step):

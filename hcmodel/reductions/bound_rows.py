@@ -1,25 +1,31 @@
 """Which rows are bounds: each entry compares one entry of a variable with a number.
 
-The entries are followed through indexing, reshaping, sums with constants and products with them, so that
-`3 - 2 * x[1:3] >= u` is a bound as well as `x <= 3`.
+`3 - 2 * x[1:3] >= u` is a bound as well as `x <= 3` (see `entry_paths`), and so are matrix inequalities
+such as `P >> 0` (see `matrix_bounds`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import field
 
 import numpy as np
 from numpy.typing import NDArray
 
-from hcmodel.atoms.rules import Dependence
 from hcmodel.expressions.constraint import Constraint
 from hcmodel.expressions.graph import topological_order
-from hcmodel.expressions.leaves import Apply, Expression, Parameter, Variable
+from hcmodel.expressions.leaves import Expression, Parameter, Variable
 from hcmodel.expressions.model import Model
-from hcmodel.expressions.sparse_data import dense
 from hcmodel.expressions.variable_sets import BoxSet, VariableSet
 from hcmodel.records import dataclass
+from hcmodel.reductions.entry_paths import Liveness, Path, entries_on, number_of, path_of
+from hcmodel.reductions.matrix_bounds import (
+    Limits,
+    MatrixRow,
+    eigenvalue_limits,
+    matrix_rows,
+    set_with,
+)
 
 FloatArray = NDArray[np.float64]
 IndexArray = NDArray[np.intp]
@@ -75,14 +81,27 @@ class Tightened:
     """Those whose values decide about it."""
     contradiction: tuple[BoundRow, int] | None = None
     """A row that leaves an entry of its variable no value, and the number of its own entry that does."""
+    matrices: tuple[MatrixRow, ...] = ()
+    """Rows that bound the eigenvalues of a variable."""
+    eigenvalues: Limits = field(default_factory=dict)
+
+    @property
+    def variables(self) -> list[Variable]:
+        """Those whose sets are others."""
+        return [*self.lower, *self.eigenvalues]
+
+    @property
+    def positions(self) -> tuple[int, ...]:
+        """The constraints that the sets say."""
+        own = [row.position for row in self.rows]
+        return (*own, *(row.position for row in self.matrices))
 
     def set_of(self, variable: Variable) -> VariableSet:
+        if variable in self.eigenvalues:
+            return set_with(variable, self.eigenvalues[variable])
         lower, upper = (each[variable].reshape(variable.shape) for each in (self.lower, self.upper))
         lower.flags.writeable = upper.flags.writeable = False
         return BoxSet(variable.name, variable.shape, lower, upper, variable.pos)
-
-    def same_rows(self, other: Tightened) -> bool:
-        return [row.position for row in self.rows] == [row.position for row in other.rows]
 
 
 def _range(variable: Variable) -> tuple[FloatArray, FloatArray]:
@@ -101,7 +120,8 @@ def sides(constraint: Constraint) -> tuple[Expression, Expression]:
 
 def tightened(model: Model) -> Tightened:
     """The rows that are bounds. One that contradicts the variable's box, or rows before it, is none."""
-    found, parameters = _bound_rows(model)
+    live = Liveness()
+    found, parameters = _bound_rows(model, live)
     rows: list[BoundRow] = []
     boxes: dict[Variable, tuple[FloatArray, FloatArray]] = {}
     contradiction: tuple[BoundRow, int] | None = None
@@ -118,7 +138,11 @@ def tightened(model: Model) -> Tightened:
     lower = {variable: low for variable, (low, _) in boxes.items()}
     upper = {variable: high for variable, (_, high) in boxes.items()}
     own = _owned(rows, boxes)
-    return Tightened(tuple(rows), lower, upper, own, parameters, contradiction)
+    matrices, limits = eigenvalue_limits(matrix_rows(model, live))
+    parameters += _parameters(model.constraints[row.position] for row in matrices)
+    return Tightened(
+        tuple(rows), lower, upper, own, parameters, contradiction, tuple(matrices), limits
+    )
 
 
 def _has_points(variable: Variable, low: FloatArray, high: FloatArray) -> bool:
@@ -147,71 +171,42 @@ def _owned(
     return tuple(found)
 
 
-class _Liveness:
-    """Whether expressions depend on variables. A walk ends at the first variable that it meets."""
-
-    def __init__(self) -> None:
-        self._constant: set[int] = set()
-
-    def __call__(self, expression: Expression) -> bool:
-        pending: list[Expression] = [expression]
-        seen: set[int] = set()
-        while pending:
-            node = pending.pop()
-            if isinstance(node, Variable):
-                return True
-            if id(node) not in seen and id(node) not in self._constant:
-                seen.add(id(node))
-                pending.extend(node.args)
-        self._constant |= seen
-        return False
-
-
-def _bound_rows(model: Model) -> tuple[list[BoundRow], tuple[Parameter, ...]]:
+def _bound_rows(model: Model, live: Liveness) -> tuple[list[BoundRow], tuple[Parameter, ...]]:
     """The rows, and the parameters whose values decide about them."""
-    live = _Liveness()
     found: list[BoundRow] = []
-    deciding: list[Parameter] = []
+    deciding: list[Constraint] = []
     for position, constraint in enumerate(model.constraints):
         path = _path_of(constraint, live)
         if path is None:
             continue
-        nodes = topological_order(sides(constraint))
-        deciding += [node for node in nodes if isinstance(node, Parameter)]
+        deciding.append(constraint)
         row = _bound_row(position, constraint, path, live)
         if row is not None:
             found.append(row)
-    return found, tuple(dict.fromkeys(deciding))
+    return found, _parameters(deciding)
 
 
-Path = tuple[Variable, list[tuple[Apply, int]]]
+def _parameters(constraints: Iterable[Constraint]) -> tuple[Parameter, ...]:
+    """Those of some constraints, each once."""
+    nodes = topological_order(side for each in constraints for side in sides(each))
+    return tuple(node for node in nodes if isinstance(node, Parameter))
 
 
-def _path_of(constraint: Constraint, live: _Liveness) -> Path | None:
+def _path_of(constraint: Constraint, live: Liveness) -> Path | None:
     """The way from a variable to a side of a constraint, the other side being a constant."""
     varying = [side for side in sides(constraint) if live(side)]
     if constraint.sense == "==" or len(varying) != 1 or not constraint.size:
         return None
-    path: list[tuple[Apply, int]] = []
-    node = varying[0]
-    while not isinstance(node, Variable):
-        if not isinstance(node, Apply):
-            return None
-        places = [place for place, argument in enumerate(node.args) if live(argument)]
-        if len(places) != 1 or not _keeps_entries(node, places[0]):
-            return None
-        path.append((node, places[0]))
-        node = node.args[places[0]]
-    return node, path
+    return path_of(varying[0], live)
 
 
 def _bound_row(
-    position: int, constraint: Constraint, path: Path, live: _Liveness
+    position: int, constraint: Constraint, path: Path, live: Liveness
 ) -> BoundRow | None:
     """The constraint as a bound, for the parameters' current values; None where it is none."""
     on_left = live(constraint.lhs)
-    number = _number(constraint.rhs if on_left else constraint.lhs)
-    entries = _entries(*path)
+    number = number_of(constraint.rhs if on_left else constraint.lhs)
+    entries = entries_on(*path)
     if entries is None or number is None:
         return None
     places, factors, offsets, numbers = (
@@ -224,68 +219,3 @@ def _bound_row(
     above = (constraint.sense == ">=") == on_left
     lower = (factors > 0) == above
     return BoundRow(position, path[0], places, factors, limits, lower)
-
-
-Entries = tuple[Any, Any, Any]
-
-
-def _entries(variable: Variable, path: Sequence[tuple[Apply, int]]) -> Entries | None:
-    """Which entry of the variable each entry at the end of the path is; its factor and its offset."""
-    shape = variable.shape
-    places = np.arange(variable.size).reshape(shape)
-    found: Entries | None = (places, np.ones(shape), np.zeros(shape))
-    for step, place in reversed(path):
-        assert found is not None
-        found = _applied(step, place, found)
-        if found is None:
-            return None
-    return found
-
-
-def _keeps_entries(node: Apply, place: int) -> bool:
-    atom = node.atom
-    if atom.moves_entries:
-        return len(node.args) == 1
-    if atom.summed:
-        return True
-    shapes = [argument.shape for argument in node.args]
-    elementwise = atom.dependence(shapes, dict(node.params)) is Dependence.ELEMENTWISE
-    return elementwise and place in atom.linear_in
-
-
-def _applied(node: Apply, place: int, entries: Entries) -> Entries | None:
-    places, factors, offsets = entries
-    atom, params = node.atom, dict(node.params)
-    if atom.moves_entries:
-        numbers = np.asarray(
-            atom.function(np, 1 + np.arange(places.size).reshape(places.shape), **params)
-        )
-        if not numbers.all():
-            return None  # zeros between the entries
-        moved = numbers.astype(np.intp) - 1
-        return places.ravel()[moved], factors.ravel()[moved], offsets.ravel()[moved]
-    constants = [None if i == place else _number(each) for i, each in enumerate(node.args)]
-    if any(each is None for i, each in enumerate(constants) if i != place):
-        return None
-    wide: list[Any] = [np.broadcast_to(each, node.shape) for each in (places, factors, offsets)]
-    if atom.summed:
-        signs = atom.signs(len(node.args))
-        total = sum(
-            sign * each for sign, each in zip(signs, constants, strict=True) if each is not None
-        )
-        return wide[0], signs[place] * wide[1], signs[place] * wide[2] + total
-    ones = [np.ones(node.args[place].shape) if each is None else each for each in constants]
-    with np.errstate(all="ignore"):
-        weights = np.asarray(atom.function(np, *ones, **params), dtype=float)
-    if not np.isfinite(weights).all() or not weights.all():
-        return None
-    return wide[0], weights * wide[1], weights * wide[2]
-
-
-def _number(expression: Expression) -> FloatArray | None:
-    """The value of a constant; None where a parameter has none, or it is not finite."""
-    value = expression.value
-    if value is None:
-        return None
-    array = np.asarray(dense(value), dtype=float)
-    return array if np.isfinite(array).all() else None

@@ -1,4 +1,4 @@
-"""Rows that are bounds become bounds: `x >= 0.4`, `2 * x[1:3] <= u`, `cap - x >= 0`.
+"""Rows that are bounds become bounds: `x >= 0.4`, `2 * x[1:3] <= u`, `cap - x >= 0`, `P >> 0`.
 
 The model after it has tighter boxes and lacks those rows, so that the proof, the coordinates and the
 methods see them as they see bounds. Rows that the variables' own sets imply are left out, whatever the
@@ -7,7 +7,7 @@ set. The multiplier of a row is that of its bound, where the bound is its own an
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping
+from collections.abc import Hashable, Mapping, Set
 from dataclasses import replace
 from typing import Any
 
@@ -19,6 +19,7 @@ from hcmodel.expressions.leaves import Apply, Expression, Variable
 from hcmodel.expressions.model import Model
 from hcmodel.expressions.variable_sets import VariableSet, make_domain
 from hcmodel.reductions.bound_rows import BoundRow, Marks, Tightened, sides, tightened
+from hcmodel.reductions.matrix_bounds import MatrixRow
 from hcmodel.reductions.reduction import BoundOrigin, Duals, ModelReduction, Origin
 
 FloatArray = NDArray[np.float64]
@@ -40,22 +41,22 @@ class Bounds(ModelReduction):
         self._renewed = dict(renewed)
         self._new = dict(sources)  # of expressions before, by identity, where they are others after
         self._old = {id(self._new[id(each)]): each for each in _changed(before, self._new)}
-        taken = {row.position for row in found.rows}
+        taken = set(found.positions)
         self._kept = [i for i in range(len(before.constraints)) if i not in taken]
 
     @staticmethod
     def of(model: Model) -> Bounds:
         """The reduction of a minimisation; `rows` is empty where no row is a bound."""
         found = tightened(model)
-        renewed = {variable: _renewed(variable, found) for variable in found.lower}
+        renewed = {variable: _renewed(variable, found) for variable in found.variables}
         new: dict[int, Expression] = {id(old): each for old, each in renewed.items()}
-        after = model if not found.rows else _rewritten(model, found, new)
+        after = model if not found.positions else _rewritten(model, found, new)
         return Bounds(model, after, found, renewed, new)
 
     @property
     def rows(self) -> tuple[int, ...]:
         """The positions of the constraints that are bounds, or implied by others."""
-        return tuple(row.position for row in self._found.rows)
+        return self._found.positions
 
     def renewed(self, variable: Variable) -> Variable:
         """The variable of `after` that stands for one of `before`."""
@@ -72,9 +73,9 @@ class Bounds(ModelReduction):
         if not self._found.parameters:
             return True
         found = tightened(self.before)
-        if not found.same_rows(self._found) or found.lower.keys() != self._found.lower.keys():
+        if found.positions != self._found.positions or found.variables != self._found.variables:
             return False
-        sets = {old: found.set_of(old) for old in found.lower}
+        sets = {old: found.set_of(old) for old in found.variables}
         if any(_kind(sets[old]) != _kind(self._renewed[old].set) for old in sets):
             return False
         for old, each in sets.items():
@@ -89,12 +90,12 @@ class Bounds(ModelReduction):
         return bool(np.array_equal(self.point_back(self.point(x)), x))
 
     def point(self, x: FloatArray) -> FloatArray:
-        """The same point, moved into the boxes."""
+        """The same point, moved into the sets."""
         u = self._moved(x, back=False)
         for old, new in self._renewed.items():
             if self.after.layout.holds(new):
-                place = self.after.layout.slice(new)
-                u[place] = np.clip(x[self.before.layout.slice(old)], *_ends(new))
+                stored = x[self.before.layout.slice(old)]
+                u[self.after.layout.slice(new)] = make_domain([new]).project(stored)
         return u
 
     def point_back(self, u: FloatArray) -> FloatArray:
@@ -103,13 +104,26 @@ class Bounds(ModelReduction):
             new = self.renewed(old)
             if not self.after.layout.holds(new):  # it was in rows alone that are bounds
                 x[self.before.layout.slice(old)] = make_domain([new]).middle()
+        for row, matrix, slack in self._slacks():
+            x[slack] = row.slack_of(x[matrix])
         return x
 
     def tangent_back(self, u: FloatArray, direction: FloatArray) -> FloatArray:
-        return self._moved(direction, back=True)
+        moved = self._moved(direction, back=True)
+        for row, matrix, slack in self._slacks():
+            moved[slack] = row.factor * moved[matrix]
+        return moved
 
     def cotangent(self, u: FloatArray, weights: FloatArray) -> FloatArray:
-        return self._moved(weights, back=False)
+        whole = weights.copy()
+        for row, matrix, slack in self._slacks():
+            whole[matrix] += row.factor * whole[slack]
+        return self._moved(whole, back=False)
+
+    def _slacks(self) -> list[tuple[MatrixRow, slice, slice]]:
+        """Rows of eigenvalues, and where the matrix and the slack stand before."""
+        place = self.before.layout.slice
+        return [(row, place(row.variable), place(row.slack)) for row in self._found.matrices]
 
     def _moved(self, vector: FloatArray, *, back: bool) -> FloatArray:
         """A vector in the order of the other model; 0 for variables that this one lacks."""
@@ -137,6 +151,9 @@ class Bounds(ModelReduction):
             slopes = self._moved(duals.sets, back=True)
             for row, own in zip(self._found.rows, self._found.own, strict=True):
                 rows[row.position] = self._dual(row, own, slopes)
+            for matrix_row, matrix, _ in self._slacks():
+                held = matrix_row.slack_slope(slopes[matrix])
+                rows[matrix_row.position] = -matrix_row.slack.set.expand(np, held)
         return replace(duals, rows=tuple(rows), added=_translated(duals.added, self._old))
 
     def _dual(self, row: BoundRow, own: Marks, slopes: FloatArray) -> FloatArray:
@@ -155,6 +172,10 @@ class Bounds(ModelReduction):
             places = start + row.places[own]
             taken = np.maximum(slopes[places] * np.where(row.lower[own], 1.0, -1.0), 0.0)
             slopes[places] -= np.where(row.lower[own], taken, -taken)
+        for matrix_row, matrix, slack in self._slacks():
+            slopes[slack] = matrix_row.slack_slope(slopes[matrix])
+        for matrix_row, matrix, slack in self._slacks():
+            slopes[matrix] -= matrix_row.factor * slopes[slack]
         return slopes
 
     def bound_origin(self, origin: BoundOrigin) -> Origin | BoundOrigin:
@@ -168,6 +189,10 @@ class Bounds(ModelReduction):
                 shape = self.before.constraints[row.position].shape
                 entry = tuple(int(i) for i in np.unravel_index(hits[0], shape))
                 return Origin(row.position, entry)
+        if origin.side == "set":
+            for matrix_row in self._found.matrices:
+                if matrix_row.variable is variable and matrix_row.own:
+                    return Origin(matrix_row.position)
         return replace(origin, variable=variable)
 
     def contradiction(self) -> tuple[Origin | BoundOrigin, ...]:
@@ -196,7 +221,7 @@ def _rewritten(model: Model, found: Tightened, new: dict[int, Expression]) -> Mo
         if isinstance(node, Apply) and any(id(argument) in new for argument in node.args):
             arguments = tuple(new.get(id(argument), argument) for argument in node.args)
             new[id(node)] = Apply(node.atom, arguments, node.params, node.shape)
-    taken = {row.position for row in found.rows}
+    taken, slacks = set(found.positions), {row.slack for row in found.matrices}
     constraints = []
     for position, constraint in enumerate(model.constraints):
         if position not in taken:
@@ -208,9 +233,18 @@ def _rewritten(model: Model, found: Tightened, new: dict[int, Expression]) -> Mo
         model,
         objective=type(model.objective)(new.get(id(objective), objective)),
         constraints=tuple(constraints),
-        hidden=tuple(new.get(id(each), each) for each in hidden) if model.hidden else None,
+        hidden=_hidden(model, slacks, new),
         source=_with_places(model.source, new),
     )
+
+
+def _hidden(
+    model: Model, slacks: Set[Expression], new: Mapping[int, Expression]
+) -> tuple[Expression, ...] | None:
+    """The declared coordinates; slacks that are gone are none of them."""
+    if not model.hidden:
+        return None
+    return tuple(new.get(id(each), each) for each in model.hidden if each not in slacks)
 
 
 def _with_places(source: Any, new: Mapping[int, Expression]) -> Any:
@@ -252,12 +286,10 @@ def _kind(values: VariableSet) -> tuple[bool, ...]:
         bool((values.lower >= 0).all()),
         bool((values.upper <= 0).all()),
         bool((values.lower == values.upper).any()),
+        values.eigenvalue_bounds is not None and values.eigenvalue_bounds[0] > 0,
     )
 
 
 def _same_box(one: VariableSet, other: VariableSet) -> bool:
-    return np.array_equal(one.lower, other.lower) and np.array_equal(one.upper, other.upper)
-
-
-def _ends(variable: Variable) -> tuple[FloatArray, FloatArray]:
-    return np.ravel(variable.lower), np.ravel(variable.upper)
+    same = np.array_equal(one.lower, other.lower) and np.array_equal(one.upper, other.upper)
+    return same and one.eigenvalue_bounds == other.eigenvalue_bounds

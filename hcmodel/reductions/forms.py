@@ -45,6 +45,7 @@ from hcmodel.reductions.triangle import Triangle
 from hcmodel.solvers.coordinates.general import MapCoordinates
 from hcmodel.solvers.coordinates.protocol import Coordinates
 from hcmodel.solvers.loop import RelaxedProgram, WholeProgram
+from hcmodel.solvers.numerics import DATA_ROUNDING
 from hcmodel.solvers.oracle import Evaluation, Oracle, Stack
 from hcmodel.solvers.sets.domain import Domain
 
@@ -78,6 +79,8 @@ class Form:
     """The variables of the model that the user did not write, and that only bound something."""
     texts: Mapping[Variable, str] = field(default_factory=dict)
     """New variables in the terms of the user's (`Substitution`)."""
+    implied: Mapping[str, tuple[FloatArray, FloatArray]] = field(default_factory=dict)
+    """Ranges of new variables beyond their sets (`Substitution`)."""
 
     @functools.cached_property
     def last(self) -> Proof | None:
@@ -158,6 +161,18 @@ class Form:
         Sums of exponentials with positive weights are, and so are their logarithms.
         """
         return self.arrays is not None or self.is_structured
+
+    def implied_ends(self) -> tuple[FloatArray, FloatArray]:
+        """Lower and upper ends of the unknowns, infinite but for ranges that a map implies."""
+        model = self.chain.end.before
+        lower, upper = np.full(model.layout.size, -np.inf), np.full(model.layout.size, np.inf)
+        for variable in model.variables:
+            if variable.name in self.implied:
+                own = model.layout.slice(variable)
+                low, high = (np.ravel(end) for end in self.implied[variable.name])
+                lower[own] = low - DATA_ROUNDING * np.abs(low)
+                upper[own] = high + DATA_ROUNDING * np.abs(high)
+        return lower, upper
 
     def _relaxed(self) -> RelaxedProgram | None:
         """The program of the least relaxation; None where there is none."""
@@ -482,7 +497,8 @@ class Forms:
         steps = [*self._first(), substitution]
         form = self._normal_form(steps, substitution.after, discovery.proof, True)
         slacks = form.slacks | substitution.auxiliary
-        return replace(form, slacks=slacks, texts=substitution.texts)
+        texts, implied = substitution.texts, substitution.implied
+        return replace(form, slacks=slacks, texts=texts, implied=implied)
 
     def _normal_form(
         self, first: Sequence[ModelReduction], model: Model, proof: Proof, kinks: bool

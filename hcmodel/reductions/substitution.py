@@ -14,6 +14,7 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
+from hcmodel.atoms.matrix_equations import formally
 from hcmodel.expressions.constraint import Constraint
 from hcmodel.expressions.graph import values_at
 from hcmodel.expressions.leaves import Constant, Expression, Variable
@@ -31,6 +32,7 @@ FloatArray = NDArray[np.float64]
 # the terms: far above rounding, far below what a wrong rule makes.
 TRIALS = 60
 AGREEMENT = 1e-7
+NO_POINT = "no point was found at which the models can be compared"
 # Points more than an affine function has unknowns, to tell it from others.
 SPARE_POINTS = 5
 
@@ -72,6 +74,13 @@ class Substitution(ModelReduction):
         return frozenset(new for step in self.steps for new in step.new if new not in step.texts)
 
     @property
+    def implied(self) -> dict[str, tuple[FloatArray, FloatArray]]:
+        """What is known of the ranges of new variables beyond their sets, by name."""
+        left = set(self.after.variables)
+        found = [(each, ends) for step in self.steps for each, ends in step.implied.items()]
+        return {each.name: ends for each, ends in found if each in left}
+
+    @property
     def injective(self) -> bool:
         """Whether different points have different images, so that the model is hidden convex."""
         return all(step.injective for step in self.steps)
@@ -83,6 +92,13 @@ class Substitution(ModelReduction):
 
     def disagreement(self) -> str | None:
         """What differs before and after at a point of the model; None where nothing does."""
+        wrong = self._difference()
+        if wrong == NO_POINT:
+            with formally():  # the functions are defined at few points
+                return self._difference()
+        return wrong
+
+    def _difference(self) -> str | None:
         domain = make_domain(self.before.variables)
         generator = np.random.default_rng(0)
         compared = 0
@@ -98,7 +114,7 @@ class Substitution(ModelReduction):
                     return f"the rewriting changed {name}"
             if compared == 2:
                 return None
-        return None if compared else "no point was found at which the models can be compared"
+        return None if compared else NO_POINT
 
     def _functions(
         self, x: FloatArray
@@ -106,7 +122,9 @@ class Substitution(ModelReduction):
         """Objective and rows before and after at a point, where all are defined."""
         point = self._arrays(self.before, x)
         for step in self.steps:
+            step.settle(point)
             step.forward(point)
+        x = self._vector(self.before, point)
         if not all(np.isfinite(point[each]).all() for each in self.after.variables):
             return None
         u = self._vector(self.after, point)
@@ -152,6 +170,14 @@ class Substitution(ModelReduction):
         return bool((left <= AGREEMENT * np.abs(wanted).max(axis=0)).all())
 
     # ---- points
+
+    def has_image(self, x: FloatArray) -> bool:
+        """A point that violates rows which a map takes out of the model has none."""
+        point = self._arrays(self.before, x)
+        for step in self.steps:
+            step.settle(point)
+            step.forward(point)
+        return np.array_equal(self._vector(self.before, point), x)
 
     def point(self, x: FloatArray) -> FloatArray:
         point = self._arrays(self.before, x)

@@ -60,6 +60,9 @@ class Answer:
 
 # The share of the tolerance under which a point is exact enough: two more digits than are asked for.
 EXACT = 1e-2
+# How far a point of the boundary moves to the middle of the domain where a function is not defined at it:
+# by as little as helps, and by less than the tolerance (matrix fractions of a singular matrix).
+RETREATS = (1e-12, 1e-10, 1e-8)
 # The name of the only phase in the trace.
 PHASE = "convex program"
 
@@ -114,8 +117,8 @@ def _state(task: Task, answer: Answer) -> tuple[State | None, Termination]:
     """
     if answer.point is None or not np.isfinite(answer.point).all():
         return None, answer.termination
-    current = task.oracle.at(task.domain.project(task.settled(answer.point)))
-    if not (current.finite and current.differentiable):
+    current = _evaluated(task, task.domain.project(task.settled(answer.point)))
+    if current is None:
         return None, answer.termination
     multipliers = answer.multipliers
     if multipliers is None:
@@ -135,6 +138,16 @@ def _state(task: Task, answer: Answer) -> tuple[State | None, Termination]:
         done = certified or state.residual <= task.tolerance
         return state, Termination.CONVERGED if done else Termination.STALLED
     return state, answer.termination
+
+
+def _evaluated(task: Task, point: FloatArray) -> Evaluation | None:
+    """The point, or one next to it where the functions are defined: a singular matrix has no inverse."""
+    for share in (0.0, *RETREATS):
+        there = point if not share else point + share * (task.domain.middle() - point)
+        current = task.oracle.at(there)
+        if current.finite and current.differentiable:
+            return current
+    return None
 
 
 def _certified(

@@ -84,12 +84,44 @@ def expected() -> Model:
     return reward, [hc.sum(COST * pi, axis=1) @ visits(pi) <= CAP]
 
 
+def by_value() -> Model:
+    """The value of the policy by a linear system, and that of the cost."""
+    pi = policy()
+    matrix = np.eye(S) - GAMMA * hc.einsum("sa,sat->st", pi, MOVES)
+    value = hc.solve(matrix, hc.sum(REWARD * pi, axis=1))
+    cost = hc.solve(matrix, hc.sum(COST * pi, axis=1))
+    return START @ value, [2 * (START @ cost) <= 2 * CAP]
+
+
+def by_inverse() -> Model:
+    """Both values at once, by an inverse."""
+    pi = policy()
+    matrix = hc.inv(np.eye(S) - GAMMA * hc.einsum("sa,sat->st", pi, MOVES))
+    rates = hc.einsum("sa,sak->sk", pi, np.stack([REWARD, COST], axis=2))
+    both = START @ matrix @ rates
+    return both[0], [both[1] <= CAP]
+
+
+def bellman() -> Model:
+    """The values as unknowns, Bellman's equations as rows, one a state and turned around."""
+    pi, cost, value = policy(), hc.Variable(S, name="cost"), hc.Variable(S, name="value")
+    rows = [
+        each[s] == sum(pi[s, a] * (rate[s, a] + GAMMA * MOVES[s, a] @ each) for a in range(ACTIONS))
+        for each, rate in ((value, REWARD), (cost, COST))
+        for s in reversed(range(S))
+    ]
+    return START @ value, [*rows, START @ cost <= CAP]
+
+
 WAYS: dict[str, Callable[[], Model]] = {
     "a linear system": system,
     "normalised": normalised,
     "indexed sums": indexed,
     "visits as variables": rows,
     "rewards of states": expected,
+    "values": by_value,
+    "an inverse": by_inverse,
+    "Bellman's equations": bellman,
 }
 
 
@@ -166,6 +198,50 @@ def test_visits_that_may_be_negative_are_not_claimed() -> None:
     discovery = Forms(problem.model).discovery
     assert discovery.substitution is None
     assert discovery.near_misses == ("occupancy map: the visits are not known to be nonnegative",)
+
+
+def test_values_of_two_starts_are_not_claimed() -> None:
+    """Each start has visits of its own, and a policy that serves both is not convex in either."""
+    pi = policy()
+    matrix = np.eye(S) - GAMMA * hc.einsum("sa,sat->st", pi, MOVES)
+    value = hc.solve(matrix, hc.sum(REWARD * pi, axis=1))
+    problem = hc.Problem(hc.Maximize(START @ value), [value[3] >= 5.0])
+    discovery = Forms(problem.model).discovery
+    assert discovery.substitution is None
+    assert "weighted in more than one proportion" in " ".join(discovery.near_misses)
+
+
+@pytest.mark.parametrize("discount", [1.0, 1.3])
+def test_equations_without_a_discount_do_not_determine_values(discount: float) -> None:
+    """At 1 the system is singular for every policy: the values are no function of it."""
+    pi, value = policy(), hc.Variable(S, name="value")
+    steps = hc.einsum("sa,sat->st", pi, MOVES)
+    rows = [value == hc.sum(REWARD * pi, axis=1) + discount * steps @ value]
+    problem = hc.Problem(hc.Maximize(START @ value), rows)
+    assert Forms(problem.model).discovery.substitution is None
+
+
+def test_values_with_bounds_are_left_alone() -> None:
+    """Bounds of values are rows of their own, from which nothing follows by the visits of one start."""
+    pi, value = policy(), hc.Variable(S, name="value", bounds=(0, 6))
+    steps = hc.einsum("sa,sat->st", pi, MOVES)
+    rows = [value == hc.sum(REWARD * pi, axis=1) + GAMMA * steps @ value]
+    problem = hc.Problem(hc.Maximize(START @ value), rows)
+    assert Forms(problem.model).discovery.substitution is None
+
+
+def test_values_and_duals_of_bellmans_equations() -> None:
+    """The values satisfy them at the policy that comes back; their multipliers are the visits."""
+    pi, value = policy(), hc.Variable(S, name="value")
+    steps = hc.einsum("sa,sat->st", pi, MOVES)
+    row = value == hc.sum(REWARD * pi, axis=1) + GAMMA * steps @ value
+    problem = hc.Problem(hc.Maximize(START @ value), [row])
+    problem.solve()
+    moves = np.einsum("sa,sat->st", pi.value, MOVES)
+    expected = np.linalg.solve(np.eye(S) - GAMMA * moves, (REWARD * pi.value).sum(axis=1))
+    assert value.value == pytest.approx(expected, rel=1e-9)
+    visited = np.linalg.solve(np.eye(S) - GAMMA * moves.T, START)
+    assert np.abs(row.dual_value) == pytest.approx(visited, rel=1e-5)
 
 
 def test_a_broken_rule_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:

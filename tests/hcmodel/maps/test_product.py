@@ -54,6 +54,12 @@ def scaled() -> Model:
     return cost(5 * P, 0.5 * K), [loop(5 * P, 0.5 * K)]
 
 
+def by_rows() -> Model:
+    """A symmetric P that a row makes definite."""
+    P, K = hc.Variable((N, N), name="P", symmetric=True), hc.Variable((M, N), name="K")
+    return cost(P, K), [loop(P, K), P >> 1e-6 * np.eye(N)]
+
+
 def given() -> Model:
     """Data as parameters."""
     P, K = variables()
@@ -102,6 +108,7 @@ WAYS: dict[str, Callable[[], Model]] = {
     "einsum": written(lambda P, K: (hc.einsum("ij,ij->", Q + K.T @ R @ K, P), [loop(P, K)])),
     "other units": scaled,
     "parameters": given,
+    "a definite matrix by a row": by_rows,
     "transposed gain": turned,
     "a variable for the cost": written(
         lambda P, K: _bounded(P, K),
@@ -224,6 +231,31 @@ def test_the_cost_as_a_function_of_the_gain(atom: Any) -> None:
     assert problem.solve() == pytest.approx(np.trace(are(plant, B, Q, R)), rel=1e-7)
     assert problem.status == "optimal"
     assert "proven convex" in problem.solution.method
+
+
+@pytest.mark.parametrize("atom", [hc.lyap, hc.dlyap])
+def test_the_cost_to_go(atom: Any) -> None:
+    """trace(X W) for X from lyap(Fᵀ, Q + Kᵀ R K) is the cost by the covariance."""
+    K = hc.Variable((M, N), name="K")
+    closed = (A + B @ K) if atom is hc.lyap else 0.3 * A + B @ K
+    problem = hc.Problem(hc.Minimize(hc.trace(W @ atom(closed.T, Q + K.T @ R @ K))))
+    riccati = scipy.linalg.solve_discrete_are(0.3 * A, B, Q, R)
+    expected = RICCATI if atom is hc.lyap else float(np.trace(riccati @ W))
+    plant = -B.T @ scipy.linalg.solve_continuous_are(A, B, Q, R) if atom is hc.lyap else 0 * B.T
+    K.value = 2 * plant
+    assert problem.solve() == pytest.approx(expected, rel=1e-7)
+    assert problem.status == "optimal"
+
+
+def test_a_gain_without_cost_needs_bounds_for_a_certificate() -> None:
+    """What K P may be follows from bounds of both."""
+    P, K = hc.Variable((N, N), name="P", PSD=(1, 100)), hc.Variable((M, N), name="K")
+    closed = A + B @ K
+    rows = [closed @ P + P @ closed.T << -np.eye(N), K <= 50, K >= -50]
+    problem = hc.Problem(hc.Minimize(hc.trace(P)), rows)
+    problem.solve()
+    assert problem.status == "optimal"
+    assert problem.solution.gap <= 1e-5 * problem.value
 
 
 def test_a_decentralised_gain_is_a_near_miss() -> None:

@@ -10,6 +10,7 @@ import pytest
 import hcmodel as hc
 from hcmodel.expressions.model import Model
 from hcmodel.reductions.bounds import Bounds
+from hcmodel.reductions.semidefinite import Semidefinite
 from hcmodel.testing import check_reduction
 
 
@@ -229,3 +230,60 @@ def test_bounds_that_contradict_each_other_need_no_proof_of_the_model() -> None:
         assert problem.status == "infeasible"
         assert problem.solution is not None
         assert problem.solution.conflict == names
+
+
+def matrix_bounds(rows: list[hc.Constraint], objective: Any) -> Bounds:
+    """The reduction of a model with matrix inequalities, whose slacks are there already."""
+    return Bounds.of(Semidefinite.of(Model.checked(hc.Minimize(objective), rows)).after)
+
+
+def test_matrix_inequalities_that_bound_eigenvalues_are_sets() -> None:
+    X = hc.Variable((2, 2), symmetric=True, name="X")
+    Y = hc.Variable((2, 2), PSD=(0.5, 9), name="Y")
+    identity = np.eye(2)
+    cases: list[tuple[list[hc.Constraint], tuple[float, float]]] = [
+        ([X >> 0], (0.0, INF)),
+        ([0 << X], (0.0, INF)),
+        ([2 * X >> identity], (0.5, INF)),
+        ([X - 3 * identity >> 0], (3.0, INF)),
+        ([X >> identity, X << 4 * identity], (1.0, 4.0)),
+        ([5 * identity - X >> 0, X.T >> 0], (0.0, 5.0)),
+        ([Y >> identity], (1.0, 9.0)),
+    ]
+    for rows, expected in cases:
+        found = matrix_bounds(rows, hc.trace(rows[0].lhs + rows[0].rhs))
+        assert found.rows == tuple(range(len(rows))), rows
+        (variable,) = found.after.variables
+        assert variable.set.eigenvalue_bounds == expected, rows
+        check_reduction(found)
+
+
+def test_other_matrix_inequalities_stay_rows() -> None:
+    X, Y = (hc.Variable((2, 2), symmetric=True, name=name) for name in "XY")
+    identity = np.eye(2)
+    for rows in (
+        [X >> -identity],
+        [X << identity],
+        [X >> np.diag([1.0, 2.0])],
+        [X >> Y],
+        [X >> identity, X << 0.5 * identity],
+        [X[::-1] + X[::-1].T >> 0],
+    ):
+        assert matrix_bounds(rows, hc.trace(X + Y)).rows == (), rows
+
+
+def test_duals_and_conflicts_of_matrix_inequalities_are_those_of_the_rows() -> None:
+    """minimise <C, X> over X >> c I has the dual C, for each value of a parameter."""
+    X, least = hc.Variable((2, 2), symmetric=True, name="X"), hc.Parameter(value=1.0)
+    weights = np.array([[2.0, 1.0], [1.0, 3.0]])
+    row = X >> least * np.eye(2)
+    problem = hc.Problem(hc.Minimize(hc.trace(weights @ X)), [row])
+    for value in (1.0, 2.0, -1.0):  # the last one is no set of semidefinite matrices
+        least.value = value
+        assert problem.solve() == pytest.approx(5 * value, rel=1e-6)
+        assert problem.status == "optimal"
+        assert row.dual_value == pytest.approx(weights, abs=1e-5)
+    contradicted = hc.Problem(hc.Minimize(X[0, 0]), [X >> np.eye(2), hc.trace(X) <= 1])
+    contradicted.solve()
+    assert contradicted.status == "infeasible"
+    assert contradicted.solution.conflict == ("c1", "c2")

@@ -1,0 +1,172 @@
+"""Variables that a linear system determines, as functions of the others.
+
+The values of a policy are often written as unknowns with Bellman's equations as rows,
+
+    V[s] = Σ_a π[s,a] (r[s,a] + γ Σ_t P[s,a,t] V[t]),   that is   N(π) V = r(π)
+
+Where every row of N has a positive diagonal that outweighs the rest of the row, whatever the policy, N
+has an inverse and V is `solve(N, r)`. The rows are satisfied by that alone and leave the model; `adjoint`
+and `occupancy` do the rest. A variable with bounds is left alone: these would be rows of the solution.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hcmodel.expressions.leaves import Variable
+from hcmodel.expressions.table import ATOMS
+from hcmodel.facts.polynomials import Sums, stacked
+from hcmodel.maps.expanded import Evaluation, Expanded, Row
+from hcmodel.maps.map import Map, Obstacle, Points, Step, symbol_sums
+from hcmodel.maps.occupancy import columns_by_action
+from hcmodel.maps.rewriting import Rewriting, applied, substituted
+from hcmodel.records import dataclass
+from hcmodel.solvers.numerics import DATA_ROUNDING
+
+FloatArray = NDArray[np.float64]
+Numbers = NDArray[np.int64]
+
+
+class Determined(Map):
+    """V = solve(N, r) for a variable with the rows N V = r; see the module."""
+
+    name = "determined"
+    summary = "solve(N, r) in place of a variable V with the rows N V = r"
+    literature = "Puterman 1994, chapter 6"
+    example = "bellman.hc"
+    large = True
+
+    def propose(self, model: Expanded) -> Iterator[Step | Obstacle]:
+        policies = [each for each in model.variables if each.set.is_distribution and each.size]
+        found = [_system(model, each) for each in model.variables if policies]
+        systems = [
+            each
+            for each in found
+            if each is not None and any(_invertible(model, each.matrix, pi) for pi in policies)
+        ]
+        if systems:
+            yield _substituted(model, systems)
+
+
+@dataclass(frozen=True, eq=False)
+class _System:
+    """A variable and the rows that determine it: matrix @ variable == right."""
+
+    variable: Variable
+    rows: list[Row]
+    matrix: Sums
+    right: Sums
+
+
+def _rows(model: Expanded, values: Variable) -> list[Row]:
+    """The equalities in which a variable stands, where these are as many as it has entries."""
+    own = model.symbols.of_variable(values)
+    rows = [row for row in model.rows if row.sense == "==" and row.sums.holding(own).any()]
+    whole = all(row.entries is None and row.factor is None for row in rows)
+    return rows if whole and sum(row.sums.size for row in rows) == values.size else []
+
+
+def _system(model: Expanded, values: Variable) -> _System | None:
+    """N and r of the rows N V − r = 0, the row with the entry V[s] on the diagonal as row s."""
+    coding, size = model.symbols.coding, values.size
+    if (
+        values.has_bounds
+        or values.set.is_symmetric
+        or not size
+        or not (rows := _rows(model, values))
+    ):
+        return None
+    sums = stacked([row.sums for row in rows], coding)
+    own = model.symbols.of_variable(values).reshape(-1)
+    digits = sums.digits
+    inside = (digits > own[0]) & (digits <= own[-1] + 1)
+    count = inside.sum(axis=1)
+    if (count > 1).any():
+        return None
+    hit = count == 1
+    column = digits[hit][inside[hit]] - 1 - own[0]
+    key = coding.keys(np.where(inside[hit], 0, digits[hit]))
+    weights = np.zeros((size, size))
+    plain = key == 0
+    np.add.at(weights, (sums.entry[hit][plain], column[plain]), sums.weight[hit][plain])
+    diagonal = np.abs(weights).argmax(axis=1)
+    scale = weights[np.arange(size), diagonal]
+    if np.unique(diagonal).size < size or not scale.all():
+        return None
+    place, signs = diagonal[sums.entry], np.sign(scale)[sums.entry]
+    matrix = Sums.merged(
+        (size, size), place[hit] * size + column, key, (sums.weight * signs)[hit], coding
+    )
+    rest = Sums.merged((size,), place[~hit], sums.key[~hit], -(sums.weight * signs)[~hit], coding)
+    return _System(values, rows, matrix, rest)
+
+
+def _invertible(model: Expanded, matrix: Sums, policy: Variable) -> bool:
+    """Whether every row has a diagonal that outweighs the rest of it, for every policy."""
+    columns = columns_by_action(model, matrix.transposed(), policy)
+    if columns is None:
+        return False
+    places = np.arange(matrix.shape[0])
+    diagonal = columns[places, places]
+    others = np.abs(columns).sum(axis=0) - np.abs(diagonal)
+    return bool((diagonal - others > DATA_ROUNDING * np.abs(diagonal)).all())
+
+
+def _substituted(model: Expanded, systems: list[_System]) -> Step | Obstacle:
+    symbols, changes, taken = model.symbols, dict[int, Sums](), list[Row]()
+    functions = []
+    for each in systems:
+        arguments, shape = (each.matrix, each.right), (each.variable.size,)
+        functions.append(symbols.of_function(ATOMS["solve"], {}, arguments, shape))
+        own = symbols.of_variable(each.variable).reshape(-1)
+        new = symbol_sums(symbols, functions[-1])
+        changes |= dict(zip(own.tolist(), new.entries(), strict=True))
+        taken += each.rows
+    rewriting = _Solved(model, changes)
+    kept = tuple(row for row in model.rows if row not in taken)
+    rest = Expanded(symbols, model.objective, kept, model.variables)
+    gone = tuple(each.variable for each in systems)
+    after = applied(rest, rewriting, gone=gone, new=[])
+    if isinstance(after, np.ndarray):
+        return Obstacle("determined", f"{gone[0].name} stands inside of its own equation")
+    return _Values(gone, functions, after)
+
+
+class _Solved(Rewriting):
+    """The entries of variables replaced by those of the functions."""
+
+    def __init__(self, model: Expanded, changes: dict[int, Sums]) -> None:
+        super().__init__(model.symbols, np.array(list(changes), dtype=np.int64))
+        self._changes = changes
+
+    def terms(self, sums: Sums) -> Sums:
+        return substituted(sums, self._changes)
+
+
+class _Values(Step):
+    """The variable is the function evaluated."""
+
+    name = "determined"
+
+    def __init__(
+        self, gone: tuple[Variable, ...], functions: list[Numbers], after: Expanded
+    ) -> None:
+        self.gone = gone
+        self.new = ()
+        self.after = after
+        self._functions = functions
+
+    def forward(self, point: Points) -> None:
+        """Nothing is new."""
+
+    def settle(self, point: Points) -> None:
+        self.back(point)
+
+    def back(self, point: Points) -> None:
+        for variable, numbers in zip(self.gone, self._functions, strict=True):
+            evaluation = Evaluation(self.after.symbols, point)
+            values = evaluation.of(symbol_sums(self.after.symbols, numbers))
+            point[variable] = values.reshape(variable.shape)
