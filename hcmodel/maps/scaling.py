@@ -272,9 +272,12 @@ class Scaling(Rewriting):
         digits = sums.digits
         count = int(digits.max(initial=0)) + 1
         degree, scale = np.zeros(count), np.zeros(count, dtype=np.int64)
+        of_reciprocal = {reciprocal: each for each, reciprocal in self.reciprocals.items()}
+        known = of_reciprocal | self.owner
+        of_function: dict[int, int] = {}
         for symbol in sums.symbols_used().tolist():
             degree[symbol + 1] = self._degree(symbol)
-            scale[symbol + 1] = self._scale_of(symbol)
+            scale[symbol + 1] = self._scale_of(symbol, known, of_function)
         linked = scale[digits].max(axis=1, initial=0)
         low = (linked > 0) & (degree[digits].sum(axis=1) <= DATA_ROUNDING)
         needed = np.zeros(sums.size, dtype=np.int64)
@@ -296,19 +299,20 @@ class Scaling(Rewriting):
     def _term_degree(self, digits: Sequence[int]) -> float:
         return sum(self._degree(digit - 1) for digit in digits if digit)
 
-    def _scale_of(self, symbol: int) -> int:
-        """The digit of the s that a symbol in u and 1/s goes with; 0 for others."""
-        digit = symbol + 1
-        if digit in self.owner:
-            return self.owner[digit]
-        for scale, reciprocal in self.reciprocals.items():
-            if digit == reciprocal:
-                return scale
+    def _scale_of(self, symbol: int, known: dict[int, int], of_function: dict[int, int]) -> int:
+        """The digit of the s that a symbol in u and 1/s goes with; 0 for others.
+
+        `known` has it for the digits of u and 1/s. `of_function` collects it for functions, by their first
+        symbol: it is the same for all entries, and a solution of equations has thousands of them.
+        """
+        found = known.get(symbol + 1)
+        if found is not None:
+            return found
         source, _ = self.symbols.source(symbol)
-        if isinstance(source, Opaque):
-            for argument in source.arguments:
-                for each in argument.symbols_used().tolist():
-                    found = self._scale_of(each)
-                    if found:
-                        return found
-        return 0
+        if not isinstance(source, Opaque):
+            return 0
+        if source.start not in of_function:
+            inside = (each for part in source.arguments for each in part.symbols_used().tolist())
+            scales = (self._scale_of(each, known, of_function) for each in inside)
+            of_function[source.start] = next(filter(None, scales), 0)
+        return of_function[source.start]

@@ -116,6 +116,14 @@ class Form:
         convex = self.convex
         return not isinstance(convex, Refusal) and not convex.program.smooth
 
+    @property
+    def linear_density(self) -> float | None:
+        """The share of entries that are not 0 in the rows of a linear program; None for other models."""
+        convex = self.convex
+        if isinstance(convex, Refusal) or not convex.program.is_linear:
+            return None
+        return convex.program.density
+
     @functools.cached_property
     def _whole_smooth(self) -> WholeProgram | Refusal:
         convex = self.convex

@@ -90,6 +90,8 @@ def _run(
     while left and not (best is not None and request.is_spent(history.calls)):
         stage = left.pop(0)
         try:
+            if stage.affordable is not None and not stage.affordable():
+                continue
             whole = None if stage.whole is None else stage.whole()
         except TimeExhausted:
             stage, whole = start_only(forms), None

@@ -34,6 +34,11 @@ class StageLimits:
     """Without the bounds that bend there may be no minimiser; runs that succeed take under 100 calls."""
     few: int = 30
     """Unknowns up to which the cone program is faster than the interior-point method (speed.py)."""
+    sparse: float = 0.1
+    """Density up to which the cone program is faster for linear models: processes with 100 and 300 states
+    and 8 or all successors (tests/benchmarks/large.py)."""
+    large_array: int = 5000
+    """Unknowns up to which the interior-point method takes arrays (LARGEST_ORDER)."""
     bundle: int = 100
     """Unknowns up to which black boxes go to the bundle at once (tests/benchmarks/black_boxes.py)."""
     fallback: int = 2000
@@ -56,6 +61,8 @@ class Stage:
     """Makes the convex program of a direct method, when the stage is run."""
     follows: bool = False
     """Whether it continues the run before it whatever that has shown, as a polish does."""
+    affordable: Callable[[], bool] | None = None
+    """Asked when it is its turn; a run that is not affordable is left out."""
     ends_at_kinks: bool = False
     """Whether gradients that jump end it: another method follows that takes kinks."""
 
@@ -88,6 +95,8 @@ def _automatic(forms: Forms, hidden: Form | None) -> list[Stage]:
     if forms.written.compiled.has_black_boxes:
         return _black_boxes(forms, hidden)
     found = _whole(hidden)
+    if found:
+        return found + _after_whole(forms, hidden)
     if hidden is not None and hidden.affords_hessian:
         found += _newton(hidden, max_calls=LIMITS.second_order)
     if forms.lifted.affords_hessian:
@@ -101,6 +110,28 @@ def _automatic(forms: Forms, hidden: Form | None) -> list[Stage]:
         Stage(find_method("sbl-adals"), forms.lifted, "first-order method", max_calls=limit)
     )
     return found
+
+
+def _after_whole(forms: Forms, hidden: Form | None) -> list[Stage]:
+    """What follows a convex program that was not solved.
+
+    The pattern of second derivatives, which a large model as written may take minutes for, is found when
+    a run needs it.
+    """
+    assert hidden is not None
+    newton = _newton(hidden, max_calls=LIMITS.second_order)
+    found = [replace(stage, affordable=lambda: hidden.affords_hessian) for stage in newton]
+    found.append(
+        Stage(
+            find_method("prox-linear"),
+            forms.lifted,
+            "as the run before it stalled",
+            max_calls=LIMITS.second_order,
+            affordable=lambda: forms.lifted.affords_hessian,
+        )
+    )
+    last = find_method("sbl-adals")
+    return [*found, Stage(last, forms.lifted, "first-order method", max_calls=LIMITS.fallback)]
 
 
 def _black_boxes(forms: Forms, hidden: Form | None) -> list[Stage]:
@@ -137,18 +168,24 @@ def _whole(hidden: Form | None) -> list[Stage]:
     """The model as one convex program, where it is proven and has such a form.
 
     The interior-point method on the smooth form comes first where all functions are affine or sums of
-    exponentials in the coordinates and the unknowns are not few; the cone program elsewhere.
+    exponentials in the coordinates and the unknowns are not few; the cone program elsewhere, and for linear
+    models whose rows are sparse, as Clarabel's factorisation is by blocks.
     """
     if hidden is None or hidden.proof is None:
         return []
     cone, smooth = find_method("cone"), find_method("interior-point")
     entries = [cone, smooth]
     if hidden.canonical.layout.size > LIMITS.few and hidden.is_structured:
-        entries = [smooth, cone]
+        entries = [cone, smooth] if _is_sparse_linear(hidden) else [smooth, cone]
     found = [_stage_of(entry, hidden, known_coordinates(hidden)) for entry in entries]
     while found and found[0].whole is not None and isinstance(found[0].whole(), Refusal):
         found = found[1:]  # the others are made when it is their turn
     return found
+
+
+def _is_sparse_linear(hidden: Form) -> bool:
+    density, size = hidden.linear_density, hidden.canonical.layout.size
+    return density is not None and (density <= LIMITS.sparse or size > LIMITS.large_array)
 
 
 def _stage_of(entry: MethodEntry, hidden: Form, why: str, options: Any = None) -> Stage:

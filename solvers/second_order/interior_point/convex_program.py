@@ -124,6 +124,17 @@ class SmoothConvexProgram:
             raise ValueError(f"equalities need {size} columns, one per variable")
 
     @property
+    def is_linear(self) -> bool:
+        return self.log_sums is None and self.sums is None and not self.smooth
+
+    @property
+    def density(self) -> float:
+        """The share of entries that are not 0 in the affine rows and the equalities."""
+        parts = [part for part in (self.affine, self.equality) if part is not None]
+        cells = sum(part.shape[0] * part.shape[1] for part in parts)
+        return sum(_count_of_nonzeros(part) for part in parts) / max(cells, 1)
+
+    @property
     def dimension(self) -> int:
         return int(self.affine.shape[1])
 
@@ -251,3 +262,7 @@ class Groups:
         terms = np.exp(exponents - self.spread(top))
         sums = self.sums(terms)
         return top + np.log(sums), terms / self.spread(sums)
+
+
+def _count_of_nonzeros(matrix: Matrix) -> int:
+    return int(np.count_nonzero(matrix) if isinstance(matrix, np.ndarray) else matrix.nnz)

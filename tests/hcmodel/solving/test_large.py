@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+import scipy.optimize
 
 import hcmodel as hc
 from hcmodel.engines import autograd_, forward
+from hcmodel.facts.expansion import Symbols
 from hcmodel.reductions import smooth
-from tests.problems.large import chained_program
+from tests.problems.large import chained_program, sparse_process
 
 
 def test_sparse_and_dense_solves_agree(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -33,6 +35,49 @@ def test_thousands_of_unknowns_are_solved_by_newtons_method_where_they_meet_in_f
     assert solution.status == "optimal"
     assert solution.oracle_calls.points <= 15
     assert solution.certificate.gap <= 1e-5 * problem.value
+
+
+def test_a_process_with_few_successors_is_a_sparse_cone_program() -> None:
+    problem, program = sparse_process(120)
+    problem.solve()
+    assert problem.status == "optimal"
+    assert problem.solution.method.startswith("auto: cone")
+    assert problem.value == pytest.approx(scipy.optimize.linprog(**program).fun, rel=1e-7)
+
+
+def test_second_derivatives_of_the_model_as_written_are_not_looked_for_without_need(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The pattern of a solution of equations has as many entries as pairs of its unknowns."""
+
+    def pattern(_: object) -> None:
+        raise AssertionError("the Hessian of the model as written is not needed")
+
+    problem, _ = sparse_process(30)
+    monkeypatch.setattr(smooth, "DENSE_LIMIT", 10)
+    monkeypatch.setattr(autograd_.AutogradStack, "hessian_plan", property(pattern))
+    problem.solve()
+    assert problem.status == "optimal"
+
+
+def test_the_map_of_a_process_takes_time_in_proportion_to_its_states(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    calls = 0
+    source = Symbols.source
+
+    def counted(self: Symbols, symbol: int) -> object:
+        nonlocal calls
+        calls += 1
+        return source(self, symbol)
+
+    monkeypatch.setattr(Symbols, "source", counted)
+    counts = []
+    for states in (15, 60):
+        calls = 0
+        sparse_process(states)[0].is_hidden_convex()
+        counts.append(calls)
+    assert counts[1] <= 5 * counts[0]
 
 
 def crowded_problem(size: int, rows: str) -> tuple[hc.Problem, hc.Variable]:
