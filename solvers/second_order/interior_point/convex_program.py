@@ -215,6 +215,10 @@ def log_sums(part: LogSums, u: FloatArray) -> tuple[FloatArray, FloatArray]:
     return Groups(part.groups, len(part.rows)).log_sums(part.exponents @ u + part.offsets)
 
 
+# Columns up to which a table is added up column by column.
+WIDEST_TABLE = 8
+
+
 class Groups:
     """Consecutive entries of a vector that belong together."""
 
@@ -222,39 +226,40 @@ class Groups:
         self.of = groups
         self.count = count
         self.starts = np.searchsorted(groups, np.arange(count))
-        # groups of one size are columns of a matrix, whose sums are ten times faster
-        self._size = len(groups) // count if count else 0
-        even = np.arange(count) * self._size
-        if len(groups) != count * self._size or not np.array_equal(self.starts, even):
-            self._size = 0
+        # Groups of one size are rows of a table, whose sums are ten times faster. The first group, which
+        # is often the objective's, may have another size.
+        self._first = int(self.starts[1]) if count > 1 else len(groups)
+        sizes = np.diff(self.starts[1:], append=len(groups))
+        even = sizes.size > 0 and 0 < sizes[0] <= WIDEST_TABLE and bool((sizes == sizes[0]).all())
+        self._size = int(sizes[0]) if even else 0
 
     def sums(self, entries: FloatArray) -> FloatArray:
-        if not self.count:
-            return np.zeros(0)
-        if 0 < self._size <= 8:
-            table = entries.reshape(self.count, self._size)
-            total = table[:, 0].copy()
-            for column in range(1, self._size):
-                total += table[:, column]
-            return total
-        return np.add.reduceat(entries, self.starts)
+        return self._reduced(np.add, entries)
 
     def largest(self, entries: FloatArray) -> FloatArray:
+        return self._reduced(np.maximum, entries)
+
+    def _reduced(self, operation: np.ufunc, entries: FloatArray) -> FloatArray:
         if not self.count:
             return np.zeros(0)
-        if 0 < self._size <= 8:
-            table = entries.reshape(self.count, self._size)
-            top = table[:, 0].copy()
-            for column in range(1, self._size):
-                np.maximum(top, table[:, column], out=top)
-            return top
-        return np.maximum.reduceat(entries, self.starts)
+        if not self._size:
+            return np.asarray(operation.reduceat(entries, self.starts))
+        found = np.empty(self.count)
+        found[0] = operation.reduce(entries[: self._first])
+        table, rest = entries[self._first :].reshape(-1, self._size), found[1:]
+        rest[:] = table[:, 0]
+        for column in range(1, self._size):
+            operation(rest, table[:, column], out=rest)
+        return found
 
     def spread(self, values: NDArray[Any]) -> NDArray[Any]:
         """Each group's value for each of its entries."""
-        if 0 < self._size <= 8:
-            return np.repeat(values, self._size)
-        return np.asarray(values[self.of])
+        if not self._size:
+            return np.asarray(values[self.of])
+        found = np.empty(self.of.size, dtype=values.dtype)
+        found[: self._first] = values[0]
+        found[self._first :].reshape(-1, self._size)[:] = values[1:, None]
+        return found
 
     def log_sums(self, exponents: FloatArray) -> tuple[FloatArray, FloatArray]:
         """log Σ exp of each group, and each term's share of its group's sum."""
