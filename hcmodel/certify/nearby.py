@@ -98,8 +98,9 @@ def _along_curvature(
 ) -> Iterator[FloatArray]:
     """Both ways along the direction of most negative curvature that the active rows allow."""
     point, domain = evaluation.point, form.domain
-    usable = evaluation.finite and evaluation.differentiable and form.affords_hessian
-    if not usable or max(point.size, evaluation.rows.size) > RULES.largest:
+    if max(point.size, evaluation.rows.size) > RULES.largest:
+        return  # before second derivatives are asked for: compiling large ones takes minutes
+    if not (evaluation.finite and evaluation.differentiable and form.affords_hessian):
         return
     basis = _free_directions(domain, evaluation)
     if basis.shape[1] == 0:

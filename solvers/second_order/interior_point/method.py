@@ -398,7 +398,7 @@ class _Run:
             return self._stopped(InteriorPointStatus.FAILED)
         close = max(dual, relative_gap)
         best = np.inf if self.best is None else self.best.residuals.largest
-        if close < options.near * options.tolerance or close < min(options.acceptable, 0.5 * best):
+        if close < options.near * options.tolerance or close < min(options.acceptable, options.nearer * best):
             found = self._answer(InteriorPointStatus.SOLVED)
             if found.residuals.largest <= options.tolerance:
                 return found
