@@ -46,7 +46,8 @@ class DeferredStack(ProgramStack):
         super().__init__(program)
         self.engine = engines.name
         self._engines = engines
-        self._stack: CompiledStack = engines.reference.compile(program)
+        self._reference: CompiledStack = engines.reference.compile(program)
+        self._stack = self._reference
         self._left = PATIENCE
 
     def refresh(self) -> None:
@@ -60,7 +61,8 @@ class DeferredStack(ProgramStack):
 
     @property
     def sparse_hessian(self) -> bool:
-        return self._stack.sparse_hessian
+        """From the pattern of the reference engine: the other one compiles the Hessian to find it."""
+        return self._reference.sparse_hessian
 
     def _current(self) -> CompiledStack:
         """The stack for one more evaluation."""

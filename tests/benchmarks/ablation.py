@@ -106,12 +106,12 @@ def solved_by(method: str, names: tuple[str, ...], seeds: int) -> dict[str, Run]
         if case.name in names:
             found[case.name] = partial(run, case.make(), case.optimum)
     for seed in range(seeds):
-        for kind in ("separable", "triangular"):
+        for kind in ("mixed", "triangular"):
             known = random_problem(kind, seed)
             found[known.name] = partial(run, known.problem, known.optimum)
         program = random_geometric_program(seed)
         found[program.name] = partial(run, program.problem, program.optimum)
-    found["infeasible"] = partial(run, infeasible_problem("separable", 0), None)
+    found["infeasible"] = partial(run, infeasible_problem("convex", 1), None)
     return found
 
 

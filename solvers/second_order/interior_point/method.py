@@ -397,8 +397,7 @@ class _Run:
         if not np.isfinite(error):
             return self._stopped(InteriorPointStatus.FAILED)
         close = max(dual, relative_gap)
-        best = np.inf if self.best is None else self.best.residuals.largest
-        if close < options.near * options.tolerance or close < min(options.acceptable, options.nearer * best):
+        if close < options.acceptable:
             found = self._answer(InteriorPointStatus.SOLVED)
             if found.residuals.largest <= options.tolerance:
                 return found
@@ -419,18 +418,17 @@ class _Run:
             if certificate.proves:
                 return self._answer(InteriorPointStatus.INFEASIBLE, certificate=certificate)
         if largest(iterate.u) > self.far:
-            self.far *= self.options.farther
+            self.far *= self.options.far
             direction = recession_direction(program, min(self.deadline(), A_WEEK))
             if direction is not None:
                 return self._answer(InteriorPointStatus.UNBOUNDED, direction=direction)
         return None
 
     def _impatient(self, errors: tuple[float, float, float]) -> InteriorPointResult | None:
-        """Give up when no residual has become smaller for a while, down to rounding."""
-        floor = self.options.progress_floor * self.options.tolerance
+        """Give up when no residual has become smaller for a while."""
         self.waited += 1
         for number, error in enumerate(errors):
-            if floor < error < self.options.progress * self.least_errors[number]:
+            if error < self.options.progress * self.least_errors[number]:
                 self.least_errors[number], self.waited = error, 0
         if self.waited > self.options.patience:
             return self._stopped(InteriorPointStatus.FAILED)

@@ -77,6 +77,17 @@ def test_auto_compiles_after_a_number_of_evaluations() -> None:
     assert stack.engine == "casadi"
 
 
+def test_no_hessian_is_compiled_to_find_out_whether_it_is_sparse() -> None:
+    """That of 1,500 unknowns that all meet took casadi a minute."""
+    x = hc.Variable(150, name="x")
+    stack = compile_stack([hc.sum(hc.sin(x)) * hc.sum(x)], Layout([x]), 1, structured=False)
+    assert isinstance(stack, DeferredStack)
+    for _ in range(PATIENCE + 1):
+        stack.evaluate(np.ones(150), "all")
+    assert not stack.sparse_hessian
+    assert not any(kind == "hessian" for kind, _ in stack._stack._functions)
+
+
 def test_a_small_sum_that_is_evaluated_often_is_compiled_as_a_whole() -> None:
     x, scale = hc.Variable(2, name="x", bounds=(0.4, 3)), hc.Parameter(name="s", value=4.0)
     tank = x[0] * x[1] + scale / x[0] + 1 / x[1]

@@ -7,6 +7,7 @@ import pytest
 
 import hcmodel as hc
 from hcmodel.expressions.leaves import Expression
+from hcmodel.facts import polynomials
 from hcmodel.facts.expansion import expand
 from hcmodel.facts.polynomials import Coding, Sums, TooLargeError
 
@@ -96,3 +97,15 @@ def test_what_cancels_to_rounding_is_gone() -> None:
     """0.1 + 0.2 - 0.3 is no term."""
     (sums,), _ = expand([0.1 * x + 0.2 * x - 0.3 * x])
     assert sums.key.size == 0
+
+
+def test_large_sums_are_compared_though_their_difference_would_be_too_large(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    numbers = np.arange(9).reshape(3, 3)
+    one = Sums.symbols(numbers, Coding.of(2**20))
+    other = Sums.symbols(numbers + (numbers == 4), Coding.of(2**20))
+    symmetric = one + one.transposed()
+    monkeypatch.setattr(polynomials, "MOST_TERMS", 20)
+    assert symmetric.equals(symmetric.transposed())
+    assert not one.equals(other)

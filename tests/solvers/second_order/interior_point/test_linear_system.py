@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from hcmodel.solvers.second_order.interior_point import LogSums, SmoothConvexProgram, Sums
 from hcmodel.solvers.second_order.interior_point import factorisation as factorisations
+from hcmodel.solvers.second_order.interior_point.convex_program import Groups
 from hcmodel.solvers.second_order.interior_point.dense_equations import (
     DenseEquations,
     LowRankEquations,
@@ -240,3 +241,15 @@ class TestFactorisations:
             factor.factorise(scale * upper.data)
             solution = factor.solve(np.ones(23))
             np.testing.assert_allclose(scale * matrix @ solution, np.ones(23), atol=1e-9)
+
+
+@pytest.mark.parametrize("sizes", [(3, 2, 2), (2, 2), (5,), (1, 4, 3), (2, 9, 9)])
+def test_groups_of_one_size_and_a_first_one_of_another(sizes: tuple[int, ...]) -> None:
+    groups = np.repeat(np.arange(len(sizes)), sizes)
+    entries = np.random.default_rng(1).normal(size=groups.size)
+    table, parts = Groups(groups, len(sizes)), np.split(entries, np.cumsum(sizes)[:-1])
+    np.testing.assert_allclose(table.sums(entries), [part.sum() for part in parts])
+    np.testing.assert_array_equal(table.largest(entries), [part.max() for part in parts])
+    values = np.arange(len(sizes)) + 0.5
+    np.testing.assert_array_equal(table.spread(values), np.repeat(values, sizes))
+    np.testing.assert_array_equal(table.spread(values > 1), np.repeat(values > 1, sizes))
