@@ -302,8 +302,8 @@ class Scaling(Rewriting):
     def _scale_of(self, symbol: int, known: dict[int, int], of_function: dict[int, int]) -> int:
         """The digit of the s that a symbol in u and 1/s goes with; 0 for others.
 
-        `known` has it for the digits of u and 1/s. `of_function` collects it for functions, by their first
-        symbol: it is the same for all entries, and a solution of equations has thousands of them.
+        `known` has it for the digits of u and 1/s. `of_function` collects it for functions, by their
+        first symbol: it is the same for all entries, and a solution of equations has thousands of them.
         """
         found = known.get(symbol + 1)
         if found is not None:

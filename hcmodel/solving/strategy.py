@@ -168,8 +168,8 @@ def _whole(hidden: Form | None) -> list[Stage]:
     """The model as one convex program, where it is proven and has such a form.
 
     The interior-point method on the smooth form comes first where all functions are affine or sums of
-    exponentials in the coordinates and the unknowns are not few; the cone program elsewhere, and for linear
-    models whose rows are sparse, as Clarabel's factorisation is by blocks.
+    exponentials in the coordinates and the unknowns are not few; the cone program elsewhere, and for
+    linear models whose rows are sparse, as Clarabel's factorisation is by blocks.
     """
     if hidden is None or hidden.proof is None:
         return []
