@@ -132,7 +132,7 @@ class SmoothConvexProgram:
         """The share of entries that are not 0 in the affine rows and the equalities."""
         parts = [part for part in (self.affine, self.equality) if part is not None]
         cells = sum(part.shape[0] * part.shape[1] for part in parts)
-        return sum(_count_of_nonzeros(part) for part in parts) / max(cells, 1)
+        return float(sum(map(_count_of_nonzeros, parts)) / max(cells, 1))
 
     @property
     def dimension(self) -> int:
