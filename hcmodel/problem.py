@@ -480,7 +480,7 @@ class Problem:
 
     def sweep(
         self,
-        grid: Any,
+        grid: Any = None,
         executor: Any = None,
         warm_start: bool = True,
         progress: bool = True,
@@ -502,10 +502,11 @@ class Problem:
         """Solve for every point of a grid `{parameter: values}`, or of a list of scenarios.
 
         Keys are parameters or their names; a variable as a key gives starts, and `starts=20` solves each
-        point from 20 random ones. `executor` is anything with `submit`, or a number of processes. A point
-        that fails is a row with its error. `file` keeps the rows as they arrive, and `resume=True` solves
-        only those that it lacks. `adaptive=True` chooses the points of one parameter itself, until the
-        certified curves of the value are within ±`accuracy`. The problem itself stays as it is.
+        point from 20 random ones, with or without a grid. `executor` has `submit`, or is a number of
+        processes. A point that fails is a row with its error. `file` keeps the rows as they arrive, and
+        `resume=True` solves only those that it lacks. `adaptive=True` chooses the points of one parameter
+        itself, until the certified curves of the value are within ±`accuracy`. The problem itself stays
+        as it is.
         """
         from hcmodel.studies.sweep import SweepRequest, sweep
 

@@ -47,7 +47,11 @@ def _matmul_shape(name: str, shapes: Sequence[Shape], params: dict[str, Any]) ->
         raise ModelError(f"'@' needs vectors or matrices, not shapes {left} and {right}; use *")
     inner = right[0] if len(right) == 1 else right[-2]
     if left[-1] != inner:
-        raise ModelError(f"shapes {left} and {right} do not fit in '@': {left[-1]} against {inner}")
+        column = f"; as a column the vector needs the shape ({left[0]}, 1): use reshape"
+        hint = column if len(left) == 1 else ""
+        raise ModelError(
+            f"shapes {left} and {right} do not fit in '@': {left[-1]} against {inner}{hint}"
+        )
     batch = broadcast(name, (left[:-2], right[:-2]))
     return (*batch, *left[-2:-1], *(right[-1:] if len(right) > 1 else ()))
 

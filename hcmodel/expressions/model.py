@@ -92,6 +92,11 @@ class Model:
             raise ModelError(f"constraints are a list of constraints, not {constraints!r}")
         listed = tuple(constraints)
         for constraint in listed:
+            if isinstance(constraint, (list, tuple)):
+                raise ModelError(
+                    "constraints are one flat list; a list inside of it is written with a star: "
+                    "[*rows, another]"
+                )
             if not isinstance(constraint, Constraint):
                 raise ModelError(
                     f"{constraint!r} is not a constraint; write expression <= expression, or with >=, "

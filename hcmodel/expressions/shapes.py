@@ -53,8 +53,17 @@ def broadcast(operation: str, shapes: Sequence[Shape]) -> Shape:
         symbol = SYMBOLS.get(operation, operation)
         raise ModelError(
             f"shapes {listed} do not broadcast in '{symbol}': sizes must agree from the last axis "
-            "backwards, or be 1"
+            f"backwards, or be 1{_hint(shapes)}"
         ) from None
+
+
+def _hint(shapes: Sequence[Shape]) -> str:
+    """What to write where one array has a number for each row of the other."""
+    few, many = sorted(shapes, key=len)[0], sorted(shapes, key=len)[-1]
+    if not few or len(few) >= len(many) or many[: len(few)] != few:
+        return ""
+    wanted = few + (1,) * (len(many) - len(few))
+    return f"; one number for each row needs the shape {wanted}: use reshape"
 
 
 def normalized_axes(axis: Any, ndim: int, operation: str) -> tuple[int, ...] | None:

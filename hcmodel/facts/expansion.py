@@ -69,6 +69,8 @@ class Symbols:
     roles: dict[Variable, str] = field(default_factory=dict)
     """What maps have put variables in place of: a "reciprocal" or a "product"."""
     count: int = 0
+    first_index: int = 0
+    """How people count the entries of this model: from 0 in Python, from 1 in the language."""
     undoing: set[int] = field(default_factory=set)
     """Functions of a map's new variables that stand for the old ones: to take them back is no map."""
     _known: dict[Hashable, int] = field(default_factory=dict)

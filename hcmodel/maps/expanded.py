@@ -58,6 +58,7 @@ class Expanded:
     def of(model: Model) -> Expanded:
         """A minimisation multiplied out."""
         sums, symbols = expand(model.roots, spare=SPARE * (model.layout.size + 8))
+        symbols.first_index = 0 if model.source is None else 1
         rows = []
         for position, constraint in enumerate(model.constraints):
             left, right = sums[1 + 2 * position], sums[2 + 2 * position]

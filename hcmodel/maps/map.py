@@ -131,7 +131,8 @@ def described(symbols: Symbols, symbol: int) -> str:
     if not source.shape:
         return source.name
     entry = np.unravel_index(place, source.shape)
-    return f"{source.name}[{', '.join(str(int(i) + 1) for i in entry)}]"
+    places = ", ".join(str(int(place) + symbols.first_index) for place in entry)
+    return f"{source.name}[{places}]"
 
 
 def symbol_sums(symbols: Symbols, numbers: NDArray[np.int64]) -> Sums:

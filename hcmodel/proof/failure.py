@@ -285,7 +285,11 @@ class _Reason:
         assert node.atom is not None
         assert rule is not None
         if not rule.plain:
-            return f"{self.name}: no curvature is known of `{node.atom.name}` for such arguments"
+            if node.atom.black_box:
+                return f"{self.name} is a program: nothing is known about its curvature"
+            return (
+                f"{self.name}: the curvature of `{node.atom.name}` is not known for such arguments"
+            )
         for i, passing in zip(rule.arguments, rule.passing, strict=True):
             plain = self.channels[i][0]
             if not rule.plain & passing[plain]:

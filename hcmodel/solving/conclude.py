@@ -169,6 +169,8 @@ def _message(status: Status, evidence: Evidence, forms: Forms, *, proven: bool) 
         return f"{reason}{_path_in_words(evidence.descent, forms)}"
     if status is Status.LOCALLY_OPTIMAL and not proven and forms.failure is not None:
         return f"{reason}; not proven to be a global minimum: {forms.failure}"
+    if status is Status.INFEASIBLE_INACCURATE and not proven:
+        return f"{reason}; this is not a proof: try another start"
     return reason
 
 

@@ -82,6 +82,10 @@ class SweepRequest:
 
 def sweep(problem: Problem, given: Any, request: SweepRequest) -> SweepTable:
     """The table of a grid, of scenarios, or of starts."""
+    if given is None:
+        if not request.starts:
+            raise ModelError("a sweep needs {parameter: values}, or starts=20 for random starts")
+        given = {}
     grid = Grid.of(problem.model, given)
     request.checked(problem.model)
     if request.adaptive:

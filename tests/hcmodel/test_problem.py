@@ -418,3 +418,22 @@ def test_a_callable_that_cannot_be_traced_asks_for_its_gradient() -> None:
         hc.Problem(hc.Minimize(plain)).solve()
     given = hc.function(lambda a: float(np.sum((a - 1) ** 2)), x, grad=lambda a: 2 * (a - 1))
     assert hc.Problem(hc.Minimize(given)).solve() == pytest.approx(0, abs=1e-9)
+
+
+@pytest.mark.parametrize(
+    ("write", "hint"),
+    [
+        (lambda: hc.Variable(4) * hc.Variable((4, 2)), r"each row needs the shape \(4, 1\)"),
+        (lambda: hc.Variable((4, 2)) - hc.Variable(3), "or be 1$"),
+        (lambda: np.ones(2) @ hc.Variable((1, 2)), r"as a column the vector needs .* \(2, 1\)"),
+    ],
+)
+def test_shapes_that_do_not_fit_come_with_a_hint(write: Any, hint: str) -> None:
+    with pytest.raises(hc.ModelError, match=hint):
+        write()
+
+
+def test_a_list_in_the_list_of_constraints_is_answered() -> None:
+    x = hc.Variable(name="x")
+    with pytest.raises(hc.ModelError, match=r"\[\*rows, another\]"):
+        hc.Problem(hc.Minimize(x), [[x >= 1], x <= 2])

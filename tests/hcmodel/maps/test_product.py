@@ -264,7 +264,7 @@ def test_a_decentralised_gain_is_a_near_miss() -> None:
     problem = hc.Problem(hc.Minimize(cost(P, K)), [loop(P, K), K[0, 1] == 0])
     discovery = Forms(problem.model).discovery
     assert discovery.substitution is None
-    assert discovery.near_misses == ("product map: K[1, 2] is not affine in (P, K @ P)",)
+    assert discovery.near_misses == ("product map: K[0, 1] is not affine in (P, K @ P)",)
 
 
 UNSTABILISABLE: dict[str, tuple[list[list[float]], list[list[float]]]] = {

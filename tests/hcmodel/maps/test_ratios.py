@@ -352,3 +352,12 @@ def test_a_wrong_tie_of_t_is_caught(monkeypatch):
     true = fractional._tie
     monkeypatch.setattr(fractional, "_tie", lambda *arguments: shifted(true(*arguments)))
     assert not claims(as_written())
+
+
+def test_entries_are_counted_as_in_the_front_end() -> None:
+    text = "var x[2] in [0, 5]\nmaximize (3*x[1] + 1) / (x[1] + 2*x[2] + 2)"
+    x = hc.Variable(2, name="x", bounds=(0, 5))
+    written = hc.Problem(hc.Maximize((3 * x[0] + 1) / (x[0] + 2 * x[1] + 2)))
+    for problem, names in ((hc.parse(text), ("x[1]", "x[2]")), (written, ("x[0]", "x[1]"))):
+        told = problem.analyze(samples=None).coordinates["t"]
+        assert all(name in told for name in names)

@@ -65,19 +65,19 @@ TABLE: list[tuple[Any, list[Any], str, str]] = [
         hc.Minimize(hc.exp(z) + hc.sin(z)),
         [],
         "sin(z)",
-        "sin(z): no curvature is known of `sin` for such arguments",
+        "sin(z): the curvature of `sin` is not known for such arguments",
     ),
     (
         hc.Minimize(hc.function(black_box, z)),
         [],
         "black_box(z)",
-        "black_box(z): no curvature is known of `function` for such arguments",
+        "black_box(z) is a program: nothing is known about its curvature",
     ),
     (
         hc.Minimize(t + z**3),
         [],
         "z**3",
-        "z**3: no curvature is known of `power` for such arguments",
+        "z**3: the curvature of `power` is not known for such arguments",
     ),
     (
         hc.Minimize(x / z),

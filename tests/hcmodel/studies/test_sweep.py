@@ -123,8 +123,10 @@ def test_starts_come_from_the_user_or_from_the_sets_of_the_variables() -> None:
     assert sampled.best().value == pytest.approx(-0.1006, abs=1e-4)
     starts = [float(row.start["x"]) for row in sampled]
     assert len(set(starts)) == 4
-    again = problem.sweep({}, starts=4, seed=1, progress=False, max_calls=2)
+    again = problem.sweep(starts=4, seed=1, progress=False, max_calls=2)  # a grid is not needed
     assert [float(row.start["x"]) for row in again] == starts
+    with pytest.raises(hc.ModelError, match="starts=20"):
+        problem.sweep()
 
 
 # ---- executors
