@@ -44,10 +44,16 @@ ACCURACY = 1e-5
 SAMPLES = 150
 PAIRS = 40
 # Seconds, and oracle calls, for a model of a dozen unknowns.
-LIMIT, CALLS = 10.0, 4000
-# Numbers of a small run, each with about the same time, and how many times more the full one does.
-TRIALS = {"models": 4, "proofs": 30, "duals": 2, "faults": 12, "texts": 60, "memory": 12}
-FULL = 250
+LIMIT, CALLS = 10.0, 2000
+# Numbers of the small run of the tests and of the full one, which takes about two hours of one core.
+TRIALS = {
+    "models": (4, 10_000),
+    "proofs": (30, 50_000),
+    "duals": (2, 1_000),
+    "faults": (12, 10_000),
+    "texts": (60, 1_000_000),
+    "memory": (12, 10_000),
+}
 
 
 @dataclass
@@ -416,19 +422,48 @@ def failing_files(at: At) -> Iterator[None]:
 # ---- (e) mutations of texts and data
 
 
+# Models of two or three lines, so that an input takes less than a millisecond and the mutation strikes
+# what matters. Together they have every statement, set, operator and kind of index.
+SHORT = tuple(
+    text.strip().replace(" | ", "\n") + "\n"
+    for text in """
+    var x in [0.4, 3] | minimize x + 1/x
+    set T = {"a", "b"} | var q[T] in [0, 1] | minimize q["a"] + sum(q)
+    var x[2] in [0.4, 3] | minimize x[1]*x[2] + 4/x[1] | subject to | area: x[1]*x[2] <= 1
+    param r > 0 = 2 | var x > 0 | minimize r*x + 1/x | hidden log(x)
+    var x[3] >= 0 | minimize sum(x[i]^2 for i in 1..3 if i != 2)
+    param n = 3 | var x[n] in simplex | maximize sum(entr(x))
+    var P[2,2] symmetric in psd(1e-3, 1e3) | minimize trace(P) - logdet(P)
+    set S = [1, 3] | var x[3] | minimize sum(x[i] for i in S) + norm(x) | subject to | 0 <= x <= 1
+    var v[0..2] in [0, 1] | let w = v[0] + v[1..2] | minimize max(w) - min(v)
+    var x[2,2] in [-1, 1] | minimize sum(abs(x - x.T)) | subject to | p[i in 1..2]: x[i,:] @ x[:,i] <= 2
+    param A[2,2] = eye(2) | var x[2] in [-1, 1] | minimize x @ A @ x | subject to | A >> 0
+    var x, y in [1, 2]; minimize max(x, y) ^ 2; start x = 1.5
+    let c = [1, 2, 3] | var z[3] in [0, pi] | maximize dot(c, sin(z)) # a comment
+    var x in [1, 1e3] | minimize -x^-2**1.5 + e*log(x)/sqrt(x) | subject to | x <= 3
+    var x[2] in [1, 2] | minimize prod(x[i] for i in 1..2, j in i..2) | subject to | c: x[1] == x[2]
+    """.strip().splitlines()
+)
+# A whole example takes ten times as long as a short model, and the slowest text is a random one.
+WHOLE_EVERY, DATA_EVERY, RANDOM_EVERY = 200, 20, 40
+
+
 def texts(count: int, seed: int, tally: Tally) -> None:
     chance = random.Random(seed)
     examples = [path.read_text() for path in sorted((ROOT / "examples").glob("*.hc"))]
-    data = [path.read_bytes() for path in sorted((ROOT / "examples").glob("*.json"))]
     with tempfile.TemporaryDirectory() as folder:
+        files = data_files(Path(folder))
         for number in range(count):
             tally.trials += 1
             try:
-                if number % 5 == 0 and data:
-                    read_mutated(chance, chance.choice(data), Path(folder))
+                if number % DATA_EVERY == 0:
+                    read_mutated(chance, Path(folder), files)
+                elif number % RANDOM_EVERY == 1:
+                    hc.parse(random_text(chance), {})
                 else:
-                    text = random_text(chance)
-                    hc.parse(mutated(chance.choice(examples), chance) if number % 4 else text, {})
+                    whole = number % WHOLE_EVERY == 2
+                    text = chance.choice(examples if whole else SHORT)
+                    hc.parse(mutated(text, chance, 6 if whole else 2), {})
                 tally.ends["loaded"] += 1
             except hc.HCError as error:
                 tally.ends[type(error).__name__] += 1
@@ -436,17 +471,23 @@ def texts(count: int, seed: int, tally: Tally) -> None:
                 tally.defects.append(f"{type(error).__name__}: {error} (input {number})")
 
 
-def read_mutated(chance: random.Random, content: bytes, folder: Path) -> None:
+def data_files(folder: Path) -> dict[str, bytes]:
+    """One valid file of each format, by its suffix."""
+    np.savez(folder / "data.npz", A=np.eye(2), b=np.ones(3))
+    return {
+        "json": b'{"A": [[1, 2.5], [3e-1, null]], "b": {"x": 1, "y": [2, 3]}}',
+        "npz": (folder / "data.npz").read_bytes(),
+        "csv": b"name,first,second\na,1,2.5\nb,-3e4,nan\n",
+    }
+
+
+def read_mutated(chance: random.Random, folder: Path, files: dict[str, bytes]) -> None:
     """A data file with some of its bytes changed, as JSON, NPZ or CSV."""
-    suffix = chance.choice(["json", "npz", "csv"])
-    path = folder / f"data.{suffix}"
-    if suffix == "npz":
-        np.savez(path, A=np.eye(2), b=np.ones(3))
-        content = path.read_bytes()
-    changed = bytearray(content[:20_000])
+    suffix, content = chance.choice(list(files.items()))
+    path, changed = folder / f"data.{suffix}", bytearray(content)
     for _ in range(chance.randint(0, 8)):
         changed[chance.randrange(len(changed))] = chance.randrange(256)
-    path.write_bytes(bytes(changed))
+    path.write_bytes(bytes(changed[: chance.randrange(1, 2 * len(changed))]))
     given = {"A": str(path)} if suffix == "csv" else str(path)
     hc.parse("param A[2,2], b[3]\nvar x in [0, 1]\nminimize x + A[1,1] + b[1]\n", given)
 
@@ -514,7 +555,8 @@ def main() -> int:
         parser.error(f"there is no class {sorted(unknown)}; there are: {', '.join(CLASSES)}")
     found = 0
     for name in given.classes or CLASSES:
-        count = TRIALS[name] if given.quick else int(TRIALS[name] * FULL * given.scale)
+        small, full = TRIALS[name]
+        count = small if given.quick else int(full * given.scale)
         tally = run(name, max(count, 1), given.seed)
         found += len(tally.defects)
         ends = ", ".join(f"{end} {times}" for end, times in tally.ends.most_common(8))

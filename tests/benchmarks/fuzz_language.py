@@ -26,8 +26,8 @@ WORDS = [
 ]
 
 
-def mutated(text: str, chance: random.Random) -> str:
-    for _ in range(chance.randint(1, 6)):
+def mutated(text: str, chance: random.Random, most: int = 6) -> str:
+    for _ in range(chance.randint(1, most)):
         place = chance.randrange(len(text) + 1)
         kind = chance.randrange(6)
         if kind == 0:
