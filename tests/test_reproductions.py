@@ -65,9 +65,20 @@ def test_a_narrow_well_is_never_proven_away() -> None:
     x = hc.Variable(name="x", bounds=(-1, 1))
     declared = hc.Problem(hc.Minimize(well(x)), hidden=[x])
     declared.solve()
+    assert declared.status == "locally_optimal"
     assert declared.solution is not None
-    assert "if the declared coordinates" in declared.solution.message
-    assert "not proven" in str(declared.solution.certificate.conditions)
+    assert "not convex in the declared coordinates" in declared.solution.message
+    assert declared.solution.certificate.lower_bound is None
+
+
+def test_a_constant_that_is_subtracted_bends_a_root() -> None:
+    # √(x² − 1) is concave, and (x² − 1)/y is not convex: both were proven convex, as if 1 were added
+    x = hc.Variable(name="x", bounds=(1.4, 3))
+    y = hc.Variable(name="y", bounds=(1, 2))
+    for expression in (hc.sqrt(x**2 - 1), (x**2 - 1) / y, hc.sqrt(x**2.5 - 2), (hc.exp(x) - 1) / y):
+        assert hc.Problem(hc.Minimize(expression)).is_hidden_convex() is not True, str(expression)
+    for expression in (hc.sqrt(x**2 + 1), (x**2 + 1) / y):
+        assert hc.Problem(hc.Minimize(expression)).is_hidden_convex() is True, str(expression)
 
 
 @pytest.mark.parametrize(

@@ -138,6 +138,23 @@ class MapTestOptions:
 
 
 @dataclass(frozen=True)
+class BoxOptions:
+    """How far enclosures of second derivatives settle declared coordinates (`curvature_boxes`)."""
+
+    # Unknowns beyond which boxes are too many: halving each side once makes 2^n of them.
+    most_unknowns: int = 4  # sixteen boxes, about 10 ms
+    # Boxes in all, and halvings one after the other.
+    most_boxes: int = 2000  # about 0.2 s for a model of twenty operations
+    most_halvings: int = 40  # the side of a box is 1e-12 of the domain's in one dimension
+    # The curvature, relative to the size of the derivatives, that refutes: data may be rounded.
+    bent: float = 1e-6  # as in MapTestOptions.curved
+    # Halvings after the first point that refutes, to find lower points than the one at hand.
+    further: int = 12  # a box becomes 4,000 times as short in one dimension
+    # Middles of boxes that are kept as better points.
+    kept: int = 8  # one of them is in the lowest well
+
+
+@dataclass(frozen=True)
 class ConeDualityOptions:
     """Bounds from the dual of a cone program (`cone_duality`, `cone_ranges`)."""
 
@@ -176,4 +193,5 @@ SEARCH = SearchOptions()
 NEWTON = NewtonOptions()
 ENCLOSURE = EnclosureOptions()
 MAP_TEST = MapTestOptions()
+BOXES = BoxOptions()
 CONE_DUALITY = ConeDualityOptions()

@@ -167,11 +167,20 @@ def _message(status: Status, evidence: Evidence, forms: Forms, *, proven: bool) 
     reason = evidence.termination.value
     if evidence.descent is not None and evidence.feasible:
         return f"{reason}{_path_in_words(evidence.descent, forms)}"
+    if status is Status.LOCALLY_OPTIMAL and evidence.bends_at is not None:
+        return f"{reason}; {_bends_in_words(evidence.bends_at, forms)}"
     if status is Status.LOCALLY_OPTIMAL and not proven and forms.failure is not None:
         return f"{reason}; not proven to be a global minimum: {forms.failure}"
     if status is Status.INFEASIBLE_INACCURATE and not proven:
         return f"{reason}; this is not a proof: try another start"
     return reason
+
+
+def _bends_in_words(point: FloatArray, forms: Forms) -> str:
+    """Where the model is not convex in the declared coordinates."""
+    named = user_point(forms, point).items()
+    shown = ", ".join(f"{name} = {np.array2string(array, precision=6)}" for name, array in named)
+    return f"not convex in the declared coordinates, as at {shown}: there may be better minima"
 
 
 def _path_in_words(descent: Descent, forms: Forms) -> str:

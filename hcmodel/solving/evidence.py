@@ -7,6 +7,9 @@ method's word.
 
 from __future__ import annotations
 
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -33,6 +36,9 @@ from hcmodel.solvers.second_order.promise import promised_decrease
 from hcmodel.solving.certifier import Certifier
 from hcmodel.solving.judge import FINEST, LIMITS, gap_allowed
 from hcmodel.solving.request import SolveRequest
+
+if TYPE_CHECKING:
+    from hcmodel.certify.curvature_boxes import Settlement
 
 FloatArray = NDArray[np.float64]
 
@@ -107,6 +113,8 @@ class Evidence:
     """Whether the coordinates behind the bound are proven."""
     relaxed: bool = False
     """Whether the bound is one of the model without some of its bounds, so that a gap shows nothing."""
+    bends_at: FloatArray | None = None
+    """A point of the model at which it is shown not to be convex in the declared coordinates."""
     undefined: str | None = None
     """Why the model has no value at the point, although its formula gives one."""
 
@@ -160,10 +168,11 @@ def gather(
     pair = _Pair(lifted, smooth, multipliers)
     stationary = certified or _stationary(forms, outcome, evaluation, pair, residual, tolerance)
     late = result.termination in OUT_OF_TIME
-    bound = None
+    bound, settled = None, None
     expensive = hidden is not None and hidden.map_geometry is not None and late
     if hidden is not None and evaluation.finite and not expensive:
         bound = _bound(hidden, outcome, evaluation, pair, request, certifier)
+        settled, bound = _settled(hidden, bound, late)
     violation = evaluation.violation_in_units(forms.written.domain.metric(evaluation.point))
     violated = violation > tolerance
     conflict, parts = None, None
@@ -180,7 +189,8 @@ def gather(
         counted = (
             result.termination is Termination.CALL_LIMIT and forms.lifted.compiled.has_black_boxes
         )
-        if (hidden is None or hidden.proof is None) and not counted:
+        better = _lowest(forms, hidden, evaluation, settled, tolerance)
+        if better is None and (hidden is None or hidden.proof is None) and not counted:
             better = _better(forms, evaluation, descent, pair, tolerance)
         stationary = (
             stationary
@@ -207,9 +217,65 @@ def gather(
         descent=descent,
         better=better,
         violation=violation,
-        proven=hidden is not None and hidden.proof is not None,
+        proven=hidden is not None and (hidden.proof is not None or _shown(settled)),
+        bends_at=_bends_at(forms, hidden, settled),
         relaxed=hidden is not None and Claim.UNBOUNDED not in hidden.chain.keeps,
     )
+
+
+def _settled(
+    hidden: Form, bound: LowerBound | None, late: bool
+) -> tuple[Settlement | None, LowerBound | None]:
+    """What enclosures of second derivatives say of declared coordinates, and what is left of a bound."""
+    if bound is None or bound.search is None or hidden.proof is not None:
+        return None, bound
+    if late or hidden.compiled.has_black_boxes:
+        return None, bound
+    from hcmodel.certify.curvature_boxes import settle  # of declared coordinates only
+
+    with np.errstate(all="ignore"):
+        found = settle(bound.search)
+    if found.bends_at is not None:
+        return found, None
+    if not found.convex:
+        return found, bound
+    # the first condition is settled, and the image of a box entry by entry is a box
+    rest = bound.conditions[1 if hidden.map_geometry is None else 2 :]
+    shown = "convex in the declared coordinates, shown by enclosures of second derivatives"
+    return found, replace(bound, conditions=(shown, *rest))
+
+
+def _shown(settled: Settlement | None) -> bool:
+    return settled is not None and settled.convex
+
+
+def _bends_at(forms: Forms, hidden: Form | None, settled: Settlement | None) -> FloatArray | None:
+    if hidden is None or settled is None or settled.bends_at is None:
+        return None
+    return forms.written.domain.project(hidden.chain.point_back(settled.bends_at))
+
+
+def _lowest(
+    forms: Forms,
+    hidden: Form | None,
+    evaluation: Evaluation,
+    settled: Settlement | None,
+    tolerance: float,
+) -> FloatArray | None:
+    """The best of the points at which enclosures were taken, where it is better than the one found."""
+    if hidden is None or settled is None:
+        return None
+    best: Evaluation | None = None
+    for point in settled.lowest:
+        there = forms.written.oracle().at(
+            forms.written.domain.project(hidden.chain.point_back(point))
+        )
+        units = forms.written.domain.metric(there.point)
+        inside = there.finite and there.violation_in_units(units) <= tolerance
+        if inside and (best is None or there.objective < best.objective):
+            best = there
+    lower = best is not None and _is_lower(best, evaluation, tolerance)
+    return best.point if best is not None and lower else None
 
 
 def at_first_sight(forms: Forms, outcome: Outcome, tolerance: float) -> Evidence:
