@@ -154,7 +154,12 @@ class CasadiStack(ProgramStack):
     def sparse_hessian(self) -> bool:
         if self.dimension < SPARSE_ROWS:
             return False
-        return _is_sparse(self.function("hessian", "whole").pattern(0))
+        return self._hessian_is_sparse(self._weighted("whole")[2])
+
+    def _hessian_is_sparse(self, gradient: Any) -> bool:
+        """Whether few unknowns meet; all that is computed is which."""
+        pattern = casadi().jacobian_sparsity(gradient, self._traced.x)
+        return bool(pattern.nnz() <= SPARSE_DENSITY * self.dimension**2)
 
     @property
     def _given(self) -> FloatArray:
@@ -174,20 +179,31 @@ class CasadiStack(ProgramStack):
             found.give(given)
         return found
 
+    def _weighted(self, part: Any) -> tuple[Any, Any, Any]:
+        """Weights, the weighted sum of the roots, all or those with these numbers, and its gradient."""
+        traced, ca = self._traced, casadi()
+        weights = traced.symbol("w", self.size + self.map_size)
+        numbers = range(len(traced.roots)) if part == "whole" else part
+        starts = np.cumsum([0, *self.program.root_sizes])
+        share = [
+            ca.dot(weights[int(starts[i]) : int(starts[i + 1])], traced.roots[i])
+            for i in numbers
+            if self.program.root_sizes[i]
+        ]
+        total = sum(share, traced.nothing)
+        return weights, total, ca.gradient(total, traced.x)
+
     def _made(self, kind: str, part: Any) -> _Function:
         """Compile one function; derivatives are casadi's, with the sparsity that it finds."""
         traced, ca = self._traced, casadi()
         x, given = traced.x, traced.given
         if kind == "hessian":
-            weights = traced.symbol("w", self.size + self.map_size)
-            numbers = range(len(traced.roots)) if part == "whole" else part
-            starts = np.cumsum([0, *self.program.root_sizes])
-            share = [
-                ca.dot(weights[int(starts[i]) : int(starts[i + 1])], traced.roots[i])
-                for i in numbers
-                if self.program.root_sizes[i]
-            ]
-            found = ca.hessian(sum(share, traced.nothing), x)[0]
+            weights, total, gradient = self._weighted(part)
+            # casadi's colouring of a symmetric matrix takes cubic time where most unknowns meet
+            if self._hessian_is_sparse(gradient):
+                found = ca.hessian(total, x)[0]
+            else:
+                found = ca.jacobian(gradient, x)
             if found.nnz() == self.dimension**2:
                 check_dense("the Hessian", self.dimension, self.dimension)
             if part != "whole":
