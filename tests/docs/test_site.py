@@ -65,6 +65,18 @@ def test_links_and_pictures_of_the_readme_lead_somewhere():
     assert [each for each in targets if not (ROOT / each).exists()] == []
 
 
+def test_times_of_the_readme_are_those_of_the_benchmarks():
+    readme = (ROOT / "README.md").read_text("utf-8")
+    times = re.findall(r"[\d.]+ ms", readme)
+    measured = (ROOT / "docs" / "benchmarks.md").read_text("utf-8")
+    assert len(times) >= 8
+    assert [each for each in times if each not in measured] == []
+    rows = re.findall(r"^\|[^|]*\| ([\d.]+) ms \|(.*)\|$", readme, re.MULTILINE)
+    for own, others in rows:
+        for time, multiple in re.findall(r"([\d.]+) ms \(([\d.]+)×\)", others):
+            assert f"{float(time) / float(own):.1f}" == multiple
+
+
 @pytest.mark.parametrize("page", sorted((ROOT / "docs").glob("*.md")), ids=lambda page: page.name)
 def test_models_of_the_pages_can_be_highlighted(page):
     """What the lexer does not know is a warning of the build, and so an error."""
