@@ -170,6 +170,8 @@ class ConeDualityOptions:
     largest_correction: int = 300_000  # about 50 ms
     # … and up to which a dual inside the cone is looked for, which takes them too.
     largest_inner: int = 100_000  # about 15 ms
+    # Unknowns without a range up to which a dual is looked for that is exact in them.
+    most_exact: int = 200  # a square matrix of that order is inverted in a millisecond or two
     # What rounding may contribute to a limit before it counts as not found.
     largest_share: float = 0.5  # the limit is divided by one minus this
     # The relative rounding of the powers in the test of a power cone.

@@ -7,10 +7,10 @@ For every z in the dual cone, every x̄, and every feasible x with an objective 
     ½ xᵀP x + qᵀx + c  >=  c − ½ x̄ᵀP x̄ − bᵀz + Σ_j min r_j x_j,        r = q + P x̄ + Aᵀz,
 
 the minimum over the range of x_j at such points (`cone_ranges`). With a dual solution r is about 0, so
-that hardly anything is lost. No x is worse than min(level, that). This is the rigorous bound of
-C. Jansson, D. Chaykin and C. Keil, *Rigorous error bounds for the optimal value in semidefinite
-programming*, SIAM Journal on Numerical Analysis 46 (2007), with other ranges of x. Rounding of the
-evaluation is bounded and taken off.
+that hardly anything is lost; where x_j has no range, r_j has to be exactly 0 (`exact_duals`). No x is
+worse than min(level, that). This is the rigorous bound of C. Jansson, D. Chaykin and C. Keil, *Rigorous
+error bounds for the optimal value in semidefinite programming*, SIAM Journal on Numerical Analysis 46
+(2007), with other ranges of x. Rounding of the evaluation is bounded and taken off.
 """
 
 from __future__ import annotations
@@ -23,6 +23,7 @@ from numpy.typing import NDArray
 
 from hcmodel.certify.certificate_options import CONE_DUALITY, SEARCH
 from hcmodel.certify.cone_ranges import ConePlaces, Range, ranges
+from hcmodel.certify.exact_duals import exact_shift
 from hcmodel.records import dataclass
 from hcmodel.solvers.algebra.symmetric import to_matrix, to_vector
 from hcmodel.solvers.numerics import OPERATION_ROUNDING, PRODUCT_ROUNDING, SUM_ROUNDING
@@ -61,7 +62,8 @@ def cone_bound(
         best = dual.value(into_dual_cone(places, solution.dual))
         if np.isfinite(best) and not enough(best):
             dual.known = ranges(program, places, level, first)
-            best = _best(dual, solution.dual, enough)
+        if not enough(best) and (np.isfinite(best) or dual.may_be_exact):
+            best = max(best, _best(dual, solution.dual, enough))
         among_doubles = False
         if not np.isfinite(best) and dual.limit_logarithms(logs):
             best, among_doubles = _best(dual, solution.dual, enough), True
@@ -133,12 +135,46 @@ class _Dual:
         ]
         products = np.where(np.isnan(ends), 0.0, ends)  # 0 times infinity
         least = products.min(axis=0)
+        shifted: list[float] = []
+        if not np.isfinite(least).all() and self.may_be_exact:
+            found = self._shifted(z, rest, error)
+            if found is not None:
+                least, shifted = found
         assert self.program.constant is not None
-        terms = [self.program.constant, *self.curved, *(-self.program.offset * z), *least]
+        terms = [self.program.constant, *self.curved, *(-self.program.offset * z), *least, *shifted]
         if not np.isfinite(terms).all():
             return -np.inf
         size = float(np.abs(terms).sum()) + self.curved_size
         return math.fsum(terms) - (SUM_ROUNDING + OPERATION_ROUNDING * self._deepest) * size
+
+    @property
+    def may_be_exact(self) -> bool:
+        """Whether there are few enough unknowns without a range to solve for exact duals."""
+        known = np.isfinite(self.known.lower) & np.isfinite(self.known.upper)
+        return bool(np.count_nonzero(~known) <= CONE_DUALITY.most_exact)
+
+    def _shifted(
+        self, z: FloatArray, rest: FloatArray, error: FloatArray
+    ) -> tuple[FloatArray, list[float]] | None:
+        """The least terms of the unknowns, and the costs, of a dual that is exact where ranges lack."""
+        matrix, size = self.program.matrix, np.abs(rest) + error
+        known = np.isfinite(self.known.lower) & np.isfinite(self.known.upper)
+        columns = np.flatnonzero(~known & (size > 0))
+        residual = size[columns]
+        shift = exact_shift(matrix, self.places, z, columns, residual)
+        if shift is None:
+            return None
+        moved = np.zeros(z.size)
+        moved[shift.rows] = shift.size * (1.0 + SUM_ROUNDING)
+        error = error + (self.sizes @ moved) * (1.0 + self.rounding)
+        ends = [
+            slope * end
+            for slope in (rest - error, rest + error)
+            for end in (self.known.lower, self.known.upper)
+        ]
+        least = np.where(np.isnan(ends), 0.0, ends).min(axis=0)
+        least[columns] = 0.0
+        return least, (-np.abs(self.program.offset) * moved).tolist()
 
     @property
     def _deepest(self) -> int:

@@ -1,7 +1,8 @@
 """Reading MathOptFormat (`.mof.json`, versions 0.6 to 1.x) as a model.
 
-Variables `x[1]`, `x[2]`, … that fill a grid become one array; others stay single. Constraints on one
-variable are its bounds. Functions and sets that hcmodel cannot express are named in the error.
+Variables `x[1]`, `x[2]`, … that fill a grid become one array, and so do rows; others stay single.
+Constraints on one variable are its bounds. Functions and sets that hcmodel cannot express are named in
+the error.
 """
 
 from __future__ import annotations
@@ -20,8 +21,10 @@ from hcmodel.expressions.constraint import Constraint
 from hcmodel.expressions.leaves import Expression, Variable
 from hcmodel.expressions.model import Maximize, Minimize, Model
 from hcmodel.expressions.node import as_expression
+from hcmodel.records import dataclass
 
 ENTRY = re.compile(r"(.+)\[(\d+(?:, ?\d+)*)\]")
+SENSES = {"LessThan": "<=", "GreaterThan": ">=", "EqualTo": "=="}
 INTEGERS = ("Integer", "ZeroOne", "Semicontinuous", "Semiinteger", "SOS1", "SOS2", "Indicator")
 # Operators with one argument, by the atom that they are.
 FUNCTIONS: dict[str, Callable[[Any], Expression]] = {
@@ -61,6 +64,30 @@ def read_mof(path: Path, text: str) -> Model:
         raise ModelError(
             f"{path}: a part of the file is not as MathOptFormat has it ({type(error).__name__}: {error})"
         ) from None
+
+
+@dataclass(frozen=True)
+class _Grid:
+    """Rows of the file that are the entries of one constraint, in C order."""
+
+    name: str
+    shape: tuple[int, ...]
+    rows: tuple[dict[str, Any], ...]
+
+    @staticmethod
+    def of(name: str, members: list[tuple[tuple[int, ...], dict[str, Any]]]) -> _Grid | None:
+        """The grid of rows that fill one and have one kind of set; None for others."""
+        kinds = {constraint["set"]["type"] for _, constraint in members}
+        if len(kinds) != 1 or not kinds <= SENSES.keys():
+            return None
+        if len({len(index) for index, _ in members}) != 1:
+            return None
+        by_index = dict(members)
+        shape = tuple(int(size) for size in np.max(list(by_index), axis=0))
+        wanted = [tuple(i + 1 for i in entry) for entry in np.ndindex(*shape)]
+        if len(members) != len(wanted) or set(by_index) != set(wanted):
+            return None
+        return _Grid(name, shape, tuple(by_index[index] for index in wanted))
 
 
 class _Reader:
@@ -192,11 +219,36 @@ class _Reader:
             total: Expression = 0.0 * next(iter(self.scalars.values()))
         else:
             total = self._scalar(objective["function"])
-        rows = [each for constraint in self.rest for each in self._constraint(constraint)]
+        rows = [each for constraint in self._grouped() for each in self._constraint(constraint)]
         kind = Maximize if sense == "max" else Minimize
         return Model.checked(kind(total), rows)
 
-    def _constraint(self, constraint: dict[str, Any]) -> Iterator[Constraint]:
+    def _grouped(self) -> list[Any]:
+        """The constraints; rows `c[1]`, `c[2]`, … with one kind of set that fill a grid are one."""
+        groups: dict[str, list[tuple[tuple[int, ...], dict[str, Any]]]] = {}
+        for constraint in self.rest:
+            found = ENTRY.fullmatch(str(constraint.get("name")))
+            if found and not constraint["function"]["type"].startswith("Vector"):
+                index = tuple(int(word) for word in found.group(2).split(","))
+                groups.setdefault(found.group(1), []).append((index, constraint))
+        names = {str(each.get("name")) for each in self.rest}
+        whole: dict[int, _Grid | None] = {}
+        for base, members in groups.items():
+            grid = None if base in names else _Grid.of(base, members)
+            if grid is not None:
+                whole |= dict.fromkeys((id(constraint) for _, constraint in members), None)
+                whole[id(members[0][1])] = grid
+        listed = [whole.get(id(each), each) for each in self.rest]
+        return [each for each in listed if each is not None]
+
+    def _constraint(self, constraint: Any) -> Iterator[Constraint]:
+        if isinstance(constraint, _Grid):
+            sides = [self._scalar(row["function"]) for row in constraint.rows]
+            limits = np.reshape([_limit(row["set"]) for row in constraint.rows], constraint.shape)
+            stacked = atoms.reshape(atoms.hstack(sides), constraint.shape)
+            sense = SENSES[constraint.rows[0]["set"]["type"]]
+            yield Constraint(stacked, sense, as_expression(limits)).named(constraint.name)
+            return
         function, own = constraint["function"], constraint["set"]
         name = constraint.get("name")
         if function["type"].startswith("Vector"):
@@ -375,6 +427,12 @@ def _summed(parts: Sequence[Expression]) -> Expression:
     for each in parts[1:]:
         total = total + each
     return total
+
+
+def _limit(own: dict[str, Any]) -> float:
+    """The only end of a set of numbers."""
+    low, high = _limits(own)
+    return float(high if low is None else low)  # type: ignore[arg-type]
 
 
 def _limits(own: dict[str, Any]) -> tuple[float | None, float | None]:

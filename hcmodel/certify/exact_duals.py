@@ -1,0 +1,126 @@
+"""Duals of a cone program that satisfy some equations exactly, though nobody knows their last digits.
+
+An unknown x_j without any range has to have the residual r_j = 0 in the bound of `cone_duality`, and in
+floating point it has not. With as many entries of z as there are such unknowns, the equations
+
+    A_BJᵀ δ = −r_J
+
+have an exact solution δ, and an approximate inverse R of the matrix M = A_BJᵀ bounds it:
+|δ| <= |R| |r_J| / (1 − γ) with γ = ‖I − R M‖ < 1 (Rump 2010, *Verification methods*, Acta Numerica 19).
+Where z is farther inside the dual cone than that, z + δ is in it. Only the size of δ is needed.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import scipy
+from numpy.typing import NDArray
+
+from hcmodel.certify.cone_ranges import ConePlaces
+from hcmodel.records import dataclass
+from hcmodel.solvers.algebra.symmetric import to_matrix
+from hcmodel.solvers.numerics import OPERATION_ROUNDING, SUM_ROUNDING
+
+FloatArray = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Shift:
+    """Entries of z that move, and by how much at most."""
+
+    rows: NDArray[np.intp]
+    size: float
+
+
+def exact_shift(
+    matrix: scipy.sparse.csc_array,
+    places: ConePlaces,
+    z: FloatArray,
+    columns: NDArray[np.intp],
+    residual: FloatArray,
+) -> Shift | None:
+    """The shift of z after which the residuals of these columns are 0; None where none is shown.
+
+    `residual` bounds what they are, rounding included.
+    """
+    margins = _margins(places, z)
+    own = np.asarray(matrix[:, columns].toarray(), dtype=float)
+    if columns.size > own.shape[0]:
+        return None
+    # rows that are far inside first: pivots of M with its columns weighed by the margins
+    rows = scipy.linalg.qr((own * margins[:, None]).T, mode="r", pivoting=True)[1]
+    rows = np.sort(rows[: columns.size])
+    square = own[rows].T
+    try:
+        inverse = np.linalg.inv(square)
+    except np.linalg.LinAlgError:
+        return None
+    rounding = SUM_ROUNDING + OPERATION_ROUNDING * columns.size
+    rest = np.abs(np.eye(columns.size) - inverse @ square)
+    rest += rounding * (np.abs(inverse) @ np.abs(square) + np.eye(columns.size))
+    largest = float(rest.sum(axis=1).max()) * (1.0 + rounding)
+    if not largest < 1.0:
+        return None
+    reach = float((np.abs(inverse) @ residual).max()) / (1.0 - largest) * (1.0 + 3.0 * rounding)
+    return Shift(rows, reach) if _stays_inside(places, z, rows, reach) else None
+
+
+def _margins(places: ConePlaces, z: FloatArray) -> FloatArray:
+    """About how far each entry of z may move."""
+    margins = np.abs(z)
+    margins[places.zero] = max(float(margins.max(initial=0.0)), 1.0)
+    margins[places.power] = 0.0
+    for order, start in places.blocks:
+        own = slice(start, start + order * (order + 1) // 2)
+        margins[own] = max(float(np.linalg.eigvalsh(to_matrix(z[own]))[0]), 0.0)
+    return margins
+
+
+def _stays_inside(places: ConePlaces, z: FloatArray, rows: NDArray[np.intp], reach: float) -> bool:
+    """Whether z is in the dual cone wherever its entries `rows` move by up to `reach`."""
+    moved = np.zeros(z.size)
+    moved[rows] = reach
+    if (z - moved)[places.nonnegative].min(initial=0.0) < 0.0:
+        return False
+    return (
+        _second_order(places, z, moved)
+        and _exponential(z[places.exponential], moved[places.exponential])
+        and not moved[places.power].any()  # such rows are rarely needed
+        and all(_block(z, moved, order, first) for order, first in places.blocks)
+    )
+
+
+def _second_order(places: ConePlaces, z: FloatArray, moved: FloatArray) -> bool:
+    own = places.first_tops
+    if not own.size or not moved[[*own, *places.members]].any():
+        return True
+    largest = (np.abs(z) + moved)[places.members] ** 2
+    squares = np.bincount(places.tops, largest, minlength=z.size)
+    counts = np.bincount(places.tops, minlength=z.size)
+    reach = np.sqrt(squares) * (1.0 + SUM_ROUNDING + OPERATION_ROUNDING * counts)
+    touched = np.bincount(places.tops, moved[places.members], minlength=z.size) + moved > 0
+    inside = (z - moved) >= reach
+    return bool(inside[own][touched[own]].all())
+
+
+def _exponential(z: FloatArray, moved: FloatArray) -> bool:
+    """−u·exp(v/u − 1) <= w with u < 0, for the triples that move."""
+    triples, ends = z.reshape(-1, 3), moved.reshape(-1, 3)
+    own = ends.any(axis=1)
+    (u, v, w), (du, dv, dw) = triples[own].T, ends[own].T
+    if (u + du >= 0).any():
+        return False
+    ratio = np.max([(v + a * dv) / (u + b * du) for a in (-1, 1) for b in (-1, 1)], axis=0)
+    reach = (du - u) * np.exp(ratio - 1.0) * (1.0 + 2.0 * SUM_ROUNDING * (2.0 + np.abs(ratio)))
+    return bool((reach <= w - dw).all())
+
+
+def _block(z: FloatArray, moved: FloatArray, order: int, first: int) -> bool:
+    """The least eigenvalue is at least the Frobenius norm of the move, which storage keeps."""
+    own = slice(first, first + order * (order + 1) // 2)
+    size = float(np.linalg.norm(moved[own])) * (1.0 + SUM_ROUNDING)
+    if size == 0.0:
+        return True
+    eigenvalues = np.linalg.eigvalsh(to_matrix(z[own]))
+    rounding = SUM_ROUNDING * order * float(np.abs(eigenvalues).max())
+    return bool(eigenvalues[0] - rounding >= size)
