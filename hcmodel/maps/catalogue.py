@@ -7,6 +7,7 @@ from hcmodel.maps.denominators import Denominators
 from hcmodel.maps.determined import Determined
 from hcmodel.maps.fractional import Fractional
 from hcmodel.maps.homogeneous import Homogeneous
+from hcmodel.maps.identity import Identity
 from hcmodel.maps.implicit import Implicit
 from hcmodel.maps.inverse import Inverse
 from hcmodel.maps.map import Map
@@ -18,6 +19,7 @@ from hcmodel.maps.shares import Shares
 from hcmodel.maps.triangular import Triangular
 
 MAPS: tuple[Map, ...] = (
+    Identity(),
     Product(),
     Occupancy(),
     Adjoint(),

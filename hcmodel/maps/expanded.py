@@ -53,6 +53,8 @@ class Expanded:
     objective: Sums
     rows: tuple[Row, ...]
     variables: tuple[Variable, ...]
+    is_original: bool = False
+    """Whether no map has rewritten it yet."""
 
     @staticmethod
     def of(model: Model) -> Expanded:
@@ -67,7 +69,7 @@ class Expanded:
             difference = (left - right).broadcast(constraint.shape)
             sense = "==" if constraint.sense == "==" else "<="
             rows.append(Row(difference, sense, position, entries=_entries(constraint, difference)))
-        return Expanded(symbols, sums[0], tuple(rows), model.variables)
+        return Expanded(symbols, sums[0], tuple(rows), model.variables, is_original=True)
 
     @property
     def arrays(self) -> list[Sums]:

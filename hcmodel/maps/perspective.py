@@ -43,14 +43,16 @@ class Perspective(Map):
             if held.is_symmetric or held.is_distribution or not scale.size or (low < 0).any():
                 continue
             partners = _partners(model, pairs, scale)
-            if partners and not any(each in model.symbols.roles for each in (scale, *partners)):
+            roles = model.symbols.roles
+            made = roles.get(scale) == "product" or any(each in roles for each in partners)
+            if partners and not made:
                 yield _substituted(model, scale, partners)
 
 
 def _products(model: Expanded) -> Numbers:
-    """All pairs of symbols of variables that stand in a product, the objective's and the rows'."""
+    """All pairs of symbols that stand in a product, those inside of functions among them."""
     found = [np.zeros((0, 2), dtype=np.int64)]
-    for sums in model.arrays:
+    for sums in model.everywhere():
         digits = sums.digits
         several = digits[(digits > 0).sum(axis=1) > 1]
         for column in range(1, digits.shape[1]):

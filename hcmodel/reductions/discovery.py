@@ -78,7 +78,7 @@ def discover(model: Model) -> Discovery:
             trials += 1
             if _settle(model, chain, found) or trials >= LIMITS.trials:
                 return found
-            if len(chain) < LIMITS.depth:
+            if len(chain) < LIMITS.depth and proposed.after is not current:
                 pending.append((proposed.after, chain))
     return found
 

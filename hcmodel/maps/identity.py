@@ -1,0 +1,75 @@
+"""The variables themselves, after the model was multiplied out.
+
+Some models are convex as they stand, and no rule sees it because of how they are written: revenue
+p @ (a − B p) is a concave quadratic where B + Bᵀ ⪰ 0, and n·log(n / Σ n) a relative entropy. Multiplied
+out and gathered again (`gather`) they are sums of functions that the proof knows.
+
+Products of two variables can only be convex beside the squares of both, and never in an equality; models
+that have others are not tried.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from hcmodel.expressions.leaves import Variable
+from hcmodel.facts.polynomials import Sums
+from hcmodel.maps.expanded import Expanded
+from hcmodel.maps.map import Map, Obstacle, Points, Step
+
+
+class Identity(Map):
+    """The model multiplied out; see the module."""
+
+    name = "identity"
+    summary = "the variables themselves; the model is multiplied out and gathered again"
+    literature = "Boyd, Vandenberghe 2004, section 3.2"
+    example = "linear_demand.hc"
+
+    def propose(self, model: Expanded) -> Iterator[Step | Obstacle]:
+        if model.is_original and _may_be_convex(model):
+            yield _Same(model)
+
+
+def _may_be_convex(model: Expanded) -> bool:
+    """Whether something can be gathered, and no product is in the way."""
+    if any(function.atom.equation is not None for function in model.functions()):
+        return False
+    if any(row.sense == "==" and (row.sums.degrees > 1).any() for row in model.rows):
+        return False
+    products = [sums for sums in model.arrays if (sums.degrees > 1).any()]
+    return bool(products) and all(_beside_squares(model, sums) for sums in products)
+
+
+def _beside_squares(model: Expanded, sums: Sums) -> bool:
+    """Whether each product of two variables stands in a sum with the squares of both."""
+    digits, entry = sums.digits, sums.entry
+    owned = np.zeros(model.symbols.count + 1, dtype=bool)
+    for source, _, symbols in model.symbols.grouped(sums.symbols_used()):
+        owned[symbols + 1] = isinstance(source, Variable)
+    both = (sums.degrees == 2) & (owned[digits].sum(axis=1) == 2)
+    pairs = np.sort(digits[both], axis=1)[:, -2:]
+    places = entry[both][:, None] * (model.symbols.count + 1) + pairs
+    squared = places[pairs[:, 0] == pairs[:, 1]]
+    return bool(np.isin(places, squared).all())
+
+
+class _Same(Step):
+    """The same variables."""
+
+    name = "identity"
+
+    def __init__(self, model: Expanded) -> None:
+        self.gone = self.new = ()
+        self.after = model
+
+    def forward(self, point: Points) -> None:
+        """Nothing is new."""
+
+    def back(self, point: Points) -> None:
+        """Nothing is gone."""
+
+    def tangent_back(self, point: Points, moves: Points) -> None:
+        """Nothing is gone."""
