@@ -2,8 +2,8 @@
 
 The standard decorator compiles up to six functions for each class when its module is imported, which was
 half of what `hcmodel solve` took beyond the import of numpy, scipy and Clarabel. Here the methods are
-closures over the names of the fields, and `__init__` is compiled when the first instance is made. Fields,
-`replace`, `asdict` and type checkers see what the standard decorator makes.
+closures over the names of the fields, and `__init__` is compiled once a class turns out to have more than
+a few instances. Fields, `replace`, `asdict` and type checkers see what the standard decorator makes.
 """
 
 from __future__ import annotations
@@ -96,8 +96,14 @@ def _with_fields(cls: type, frozen: bool, slots: bool) -> type:
     return cls
 
 
+# Instances until `__init__` is compiled, which takes as long as fifty of them without it.
+FEW = 30
+
+
 def _first_init(cls: type, frozen: bool) -> Callable[..., None]:
-    """An `__init__` that puts the compiled one into its place and calls it."""
+    """An `__init__` for the first few instances, which then puts the compiled one into its place."""
+    left = FEW
+    assign: Callable[..., bool] | None = None
 
     def compiled() -> Callable[..., None]:
         if vars(cls)["__init__"] is __init__:
@@ -105,10 +111,47 @@ def _first_init(cls: type, frozen: bool) -> Callable[..., None]:
         return cls.__init__  # type: ignore[misc, no-any-return]
 
     def __init__(self: Any, *args: Any, **keywords: Any) -> None:  # noqa: N807 (its name in tracebacks)
-        compiled()(self, *args, **keywords)
+        nonlocal left, assign
+        if assign is None:
+            assign = _assigning(cls)
+        left -= 1
+        if left < 0 or not assign(self, args, keywords):
+            compiled()(self, *args, **keywords)
 
     __init__.compile = compiled  # type: ignore[attr-defined]
     return __init__
+
+
+def _assigning(cls: type) -> Callable[..., bool]:
+    """A function that sets the fields, or says that the arguments do not fit."""
+    fields = dataclasses.fields(cls)
+    positional = [field.name for field in fields if field.init and not field.kw_only]
+    finish = getattr(cls, "__post_init__", None)
+
+    def assign(self: Any, args: tuple[Any, ...], keywords: dict[str, Any]) -> bool:
+        values = {**dict(zip(positional, args, strict=False)), **keywords}
+        if len(args) > len(positional) or len(values) < len(args) + len(keywords):
+            return False
+        for field in fields:
+            name = field.name
+            if not field.init and name in values:
+                return False
+            if name not in values:
+                if field.default_factory is not dataclasses.MISSING:
+                    values[name] = field.default_factory()
+                elif field.init and field.default is not dataclasses.MISSING:
+                    values[name] = field.default
+                elif field.init:
+                    return False
+        if not values.keys() <= cls.__dataclass_fields__.keys():  # type: ignore[attr-defined]
+            return False
+        for name, value in values.items():
+            object.__setattr__(self, name, value)
+        if finish is not None:
+            finish(self)
+        return True
+
+    return assign
 
 
 def _compiled_init(cls: type, frozen: bool) -> Callable[..., None]:

@@ -66,6 +66,8 @@ def errors(dataclass: Callable[..., Any]) -> list[tuple[type, str]]:
         lambda: point(),
         lambda: point(1.0, [], "", 4),
         lambda: point(1.0, z=2),
+        lambda: point(1.0, x=2),
+        lambda: weighted(1.0, made=[2]),
         lambda: point(1.0) < point(2.0),
     ]
     found = []
@@ -76,11 +78,15 @@ def errors(dataclass: Callable[..., Any]) -> list[tuple[type, str]]:
     return found
 
 
-def test_what_classes_show_is_the_same():
+@pytest.mark.parametrize("few", [0, 100])
+def test_what_classes_show_is_the_same(few, monkeypatch):
+    monkeypatch.setattr(records, "FEW", few)
     assert observed(records.dataclass) == observed(dataclasses.dataclass)
 
 
-def test_misuse_has_the_same_errors():
+@pytest.mark.parametrize("few", [0, 100])
+def test_misuse_has_the_same_errors(few, monkeypatch):
+    monkeypatch.setattr(records, "FEW", few)
     assert errors(records.dataclass) == errors(dataclasses.dataclass)
 
 
@@ -120,10 +126,12 @@ def test_classes_of_both_kinds_inherit_from_each_other(base, derived):
         DECORATORS[derived](type("Loose", (Base,), {}))
 
 
-def test_init_is_compiled_once_for_the_first_instance():
+def test_init_is_compiled_once_after_a_few_instances():
     point = classes(records.dataclass)[0]
-    before = point.__init__
-    point(1.0)
-    compiled = point.__init__
-    point(2.0)
-    assert before is not compiled is point.__init__
+    first = point.__init__
+    made = [point(float(number), span=3) for number in range(records.FEW)]
+    assert point.__init__ is first
+    more = [point(float(number), span=3) for number in range(records.FEW)]
+    assert point.__init__ is not first
+    assert made == more
+    assert [vars(each) for each in made] == [vars(each) for each in more]
