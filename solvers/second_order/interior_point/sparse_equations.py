@@ -9,6 +9,7 @@ import scipy.sparse as sparse
 from numpy.typing import NDArray
 
 from hcmodel.solvers.numerics import PRODUCT_ROUNDING, TINY
+from hcmodel.solvers.second_order.interior_point.block_factor import block_factor
 from hcmodel.solvers.second_order.interior_point.convex_program import FloatArray, IndexArray
 from hcmodel.solvers.second_order.interior_point.factorisation import (
     ATTEMPTS,
@@ -217,7 +218,10 @@ class SparseEquations:
         self._template[at_equality] = equality.data
         self._template[at_long] = long_rows.data
         starts = np.searchsorted(unique, np.arange(self._order + 1) * np.int64(self._order))
-        self._factor = SparseFactor(unique % self._order, starts, self._order)
+        indices = unique % self._order
+        self._factor = block_factor(indices, starts, size) or SparseFactor(
+            indices, starts, self._order
+        )
 
     def factorise(self, weights: Weights) -> None:
         self._weights, varying = weights, self._varying

@@ -10,6 +10,7 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from hcmodel.solvers.second_order.interior_point import LogSums, SmoothConvexProgram, Sums
+from hcmodel.solvers.second_order.interior_point import block_factor as block_factors
 from hcmodel.solvers.second_order.interior_point import factorisation as factorisations
 from hcmodel.solvers.second_order.interior_point.convex_program import Groups
 from hcmodel.solvers.second_order.interior_point.dense_equations import (
@@ -17,7 +18,11 @@ from hcmodel.solvers.second_order.interior_point.dense_equations import (
     LowRankEquations,
     OrthogonalEquations,
 )
-from hcmodel.solvers.second_order.interior_point.factorisation import DenseCholesky, SparseFactor
+from hcmodel.solvers.second_order.interior_point.factorisation import (
+    DenseCholesky,
+    FactorisationError,
+    SparseFactor,
+)
 from hcmodel.solvers.second_order.interior_point.linear_system import Weights
 from hcmodel.solvers.second_order.interior_point.normal_equations import normal_equations
 from hcmodel.solvers.second_order.interior_point.operators import Operators
@@ -253,3 +258,43 @@ def test_groups_of_one_size_and_a_first_one_of_another(sizes: tuple[int, ...]) -
     values = np.arange(len(sizes)) + 0.5
     np.testing.assert_array_equal(table.spread(values), np.repeat(values, sizes))
     np.testing.assert_array_equal(table.spread(values > 1), np.repeat(values > 1, sizes))
+
+
+def filled(size: int, border: int) -> tuple[Any, Any]:
+    """A sparse definite matrix whose factor fills up, with a border, and its upper triangle."""
+    rng = np.random.default_rng(3)
+    ends = rng.integers(size, size=(2, 3 * size))
+    links = sp.csr_array((rng.normal(size=3 * size), ends), shape=(size, size))
+    inner = links @ links.T + sp.diags_array(np.full(size, 0.1))
+    sides = sp.csr_array(rng.normal(size=(size, border)))
+    whole = sp.csc_matrix(
+        sp.block_array([[inner, sides], [sides.T, -sp.eye_array(border)]] if border else [[inner]])
+    )
+    upper = sp.csc_matrix(sp.triu(whole, format="csc"))
+    upper.sort_indices()
+    return whole, upper
+
+
+@pytest.mark.parametrize("border", [0, 3])
+def test_a_factorisation_by_blocks(border: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name, value in (("LEAST_WORK", 0.0), ("OPERATIONS_PER_BLOCK", 0.0)):
+        monkeypatch.setattr(block_factors, name, value)
+    whole, upper = filled(150, border)
+    factor = block_factors.block_factor(upper.indices, upper.indptr, 150)
+    assert factor is not None
+    right = np.random.default_rng(4).normal(size=150 + border)
+    for entries in (upper.data, 2 * upper.data):
+        factor.factorise(entries)
+        expected = np.linalg.solve(entries[0] / upper.data[0] * whole.toarray(), right)
+        np.testing.assert_allclose(factor.solve(right), expected, rtol=1e-8, atol=1e-9)
+    with pytest.raises(FactorisationError):
+        factor.factorise(-upper.data)
+
+
+def test_blocks_are_taken_where_the_factor_fills_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    _, upper = filled(300, 0)
+    chain_like = sp.csc_matrix(sp.diags_array([np.ones(299), np.ones(300)], offsets=[1, 0]))
+    monkeypatch.setattr(block_factors, "LEAST_WORK", 1e5)
+    monkeypatch.setattr(block_factors, "OPERATIONS_PER_BLOCK", 1e3)
+    assert block_factors.block_factor(upper.indices, upper.indptr, 300) is not None
+    assert block_factors.block_factor(chain_like.indices, chain_like.indptr, 300) is None
