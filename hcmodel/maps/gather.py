@@ -29,7 +29,6 @@ import numpy as np
 import scipy
 from numpy.typing import NDArray
 from scipy.sparse import coo_array
-from scipy.sparse.csgraph import connected_components
 
 from hcmodel.expressions.table import ATOMS
 from hcmodel.facts.expansion import Symbols
@@ -175,7 +174,7 @@ class _Pieces:
         pair, weight = self.kinds.pair[terms[own]], self.sums.weight[terms[own]]
         used, places = np.unique(pair, return_inverse=True)
         places = places.reshape(pair.shape)
-        _, group = connected_components(
+        _, group = scipy.sparse.csgraph.connected_components(
             coo_array((np.ones(own.size), (places[:, 0], places[:, 1])), shape=(used.size,) * 2),
             directed=False,
         )
@@ -440,5 +439,5 @@ def _groups(
     count = len(arguments)
     shape = (count + used.size,) * 2
     graph = coo_array((np.ones(places.size), (owner[kept], count + places)), shape=shape)
-    _, group = connected_components(graph, directed=False)
+    _, group = scipy.sparse.csgraph.connected_components(graph, directed=False)
     return [np.flatnonzero(group[:count] == each) for each in np.unique(group[:count])]

@@ -8,8 +8,8 @@ distributions and the affine rows; rows that are not affine are left out, so tha
 from __future__ import annotations
 
 import numpy as np
+import scipy
 from numpy.typing import NDArray
-from scipy.optimize import linprog
 from scipy.sparse import csr_array, vstack
 
 from hcmodel.expressions.leaves import Variable
@@ -57,7 +57,9 @@ def affine_range(model: Expanded, sums: Sums) -> tuple[float, float]:
     size = float(np.abs(sums.weight).max(initial=0.0))
     ends = []
     for sign in (1.0, -1.0):
-        found = linprog(sign * cost, *program[:-2], bounds=program[-2], method="highs")
+        found = scipy.optimize.linprog(
+            sign * cost, *program[:-2], bounds=program[-2], method="highs"
+        )
         if found.status == INFEASIBLE:
             return 0.0, 0.0
         end = sign * float(found.fun) + shift if found.status == 0 else -sign * np.inf

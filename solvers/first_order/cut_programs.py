@@ -146,10 +146,15 @@ def _lengths(matrix: FloatArray) -> FloatArray:
 
 
 class CutPrograms:
-    """Solves the two programs, with backends that are kept for the run."""
+    """Solves the two programs, with backends that are kept for the run.
 
-    def __init__(self, qp: QPBackend, tolerance: float) -> None:
+    HiGHS finds vertices, which the method needs with more than a few unknowns. With `few` of them any
+    solution will do, and scipy.optimize, which takes longer to import than such a run, is left out.
+    """
+
+    def __init__(self, qp: QPBackend, tolerance: float, few: int = 0) -> None:
         self._qp = qp
+        self._few = few
         self._options = ConeOptions(tolerance=tolerance)
         self._linear: ConeBackend = make_cone_backend("highs")
         self._general: ConeBackend = make_cone_backend()
@@ -163,7 +168,29 @@ class CutPrograms:
         height = np.where(objective, -unit / rows.sizes, 0.0)
         offset = rows.offset + np.where(objective, reference / rows.sizes, 0.0)
         program = _linear_program(rows, height, offset, region)
-        backend = self._linear if self._linear.fits(program) else self._general
+        backends = [self._general]
+        if self._linear.fits(program):
+            backends.append(self._linear)
+            if region.center.size > self._few:
+                backends.reverse()
+        found: Bound | None = None
+        for backend in backends:
+            found = self._found(backend, program, bundle, rows, region, unit, reference) or found
+            good = found is not None and found.whole and not found.conflict
+            if good or (found is not None and backend is self._linear):
+                break
+        return found
+
+    def _found(
+        self,
+        backend: ConeBackend,
+        program: ConeProgram,
+        bundle: Bundle,
+        rows: _Rows,
+        region: Region,
+        unit: float,
+        reference: float,
+    ) -> Bound | None:
         answer = backend.solve(program, self._options)
         conflict = answer.status is ConeStatus.INFEASIBLE
         if not (answer.usable or conflict):

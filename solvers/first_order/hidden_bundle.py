@@ -64,6 +64,8 @@ class BundleLimits:
     youth: int = 10  # black boxes
     # A multiplier from which a cut counts as used.
     used: float = 10 * BACKEND_ROUNDING  # ten times the accuracy of the backend
+    # Unknowns up to which any solution of the linear programs serves, and not only a vertex.
+    few: int = 4  # black boxes (Chebyshev–Rosenbrock n = 10 needs vertices)
     # Attempts to shorten a step until it ends where all functions are defined; their factor.
     shortenings: int = 40  # 0.5⁴⁰ is rounding
     shortening: float = 0.5  # black boxes
@@ -119,7 +121,9 @@ class HiddenBundle:
 
     def __init__(self, options: HiddenBundleOptions | None = None) -> None:
         self.options = options or HiddenBundleOptions()
-        self._programs = CutPrograms(make_backend(self.options.backend), BACKEND_ROUNDING)
+        self._programs = CutPrograms(
+            make_backend(self.options.backend), BACKEND_ROUNDING, self.options.limits.few
+        )
 
     def init(self, task: Task, start: Evaluation) -> HiddenBundleState:
         where = _hidden_set(task, start)

@@ -10,6 +10,7 @@ must not lie above them. The numbers of the method were chosen with this run.
 from __future__ import annotations
 
 import argparse
+import time
 
 import hcmodel as hc
 from tests.problems.black_boxes import (
@@ -45,16 +46,23 @@ def main() -> int:
     for seed in range(arguments.family):
         box = geometric_box(seed)
         print(line(f"{box.kind} {seed}", box.problem()), flush=True)
-    above = bounds = 0
+    above = bounds = certified = 0
+    seconds = []
     for seed in range(arguments.bounds):
         problem, optimum = random_box(seed)
+        clock = time.process_time()
         problem.solve(max_calls=2000)
+        seconds.append(time.process_time() - clock)
         assert problem.solution is not None
+        certified += problem.status == "optimal"
         bound = problem.solution.certificate.lower_bound
         if bound is not None:
             bounds += 1
             above += bound > optimum + ROUNDING * max(1.0, abs(optimum))
     print(f"{arguments.bounds} random boxes: {bounds} bounds, {above} above the optimum")
+    print(
+        f"{certified} optimal, {sum(seconds):.0f} s in all, {max(seconds, default=0.0):.1f} s at most"
+    )
     return int(above > 0)
 
 

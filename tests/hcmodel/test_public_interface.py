@@ -173,6 +173,12 @@ def test_the_page_lists_what_is_public() -> None:
             "import hcmodel as hc; hc.parse('var x >= 0.4\\nminimize x + 1/x').solve()",
             ["autograd", "matplotlib"],
         ),
+        (  # takes as long to import as hcmodel takes for this run
+            "import hcmodel as hc; x = hc.Variable(2, bounds=(0.4, 3)); "
+            "code = hc.function(lambda x: max(x[0] + x[1], 1 / x[0] / x[1]), x, grad='2-point'); "
+            "hc.Problem(hc.Minimize(code), hidden=[hc.log(x)]).solve()",
+            ["scipy.optimize", "scipy.linalg", "lark", "matplotlib"],
+        ),
     ],
 )
 def test_what_is_not_needed_is_not_imported(program: str, absent: list[str]) -> None:
