@@ -172,6 +172,8 @@ class ConeDualityOptions:
     largest_inner: int = 100_000  # about 15 ms
     # Unknowns without a range up to which a dual is looked for that is exact in them.
     most_exact: int = 200  # a square matrix of that order is inverted in a millisecond or two
+    # Entries of dense equations up to which the least singular value is looked for.
+    largest_equations: int = 6_000_000  # 2,000 × 1,600 takes about as long as solving the program
     # What rounding may contribute to a limit before it counts as not found.
     largest_share: float = 0.5  # the limit is divided by one minus this
     # The relative rounding of the powers in the test of a power cone.

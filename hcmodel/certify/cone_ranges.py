@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hcmodel.certify.certificate_options import CONE_DUALITY
+from hcmodel.certify.cone_squares import by_equations, by_squares
 from hcmodel.records import dataclass
 from hcmodel.solvers.algebra.symmetric import ROOT_TWO, to_matrix, triangle
 from hcmodel.solvers.numerics import DATA_ROUNDING
@@ -304,6 +305,11 @@ def ranges(
             count = first.lower.size
             sweep.x.lower[:count], sweep.x.upper[:count] = first.lower, first.upper
         sweep.run(narrow)
+        if not sweep.finite and program.quadratic.nnz:
+            sweep.x = by_squares(program, level, sweep.x)
+            sweep.run(narrow)
+        if not sweep.finite and places.zero.size:
+            sweep.x = by_equations(program, places.zero, sweep.x)
         if not sweep.finite and np.prod(program.matrix.shape) <= CONE_DUALITY.largest_inner:
             limit_by_inner_dual(sweep)
             sweep.run(narrow)

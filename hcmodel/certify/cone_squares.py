@@ -1,0 +1,76 @@
+"""Ranges of unknowns that a sum of squares in the objective holds, and those that equations tie to them.
+
+    Σ_j ½ p_j x_j² + qᵀx + c <= level   bounds every x_j with p_j > 0, where the other terms are bounded;
+    E y = b − F x                       bounds |y| by |b − F x| / σ, σ the least singular value of E.
+
+Least squares without bounds are such programs: min ½ rᵀP r, r = A x − b. Ends are widened by rounding.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+import scipy
+from numpy.typing import NDArray
+
+from hcmodel.certify.certificate_options import CONE_DUALITY
+from hcmodel.solvers.numerics import DATA_ROUNDING
+
+if TYPE_CHECKING:
+    from hcmodel.certify.cone_ranges import Range
+    from hcmodel.solvers.qp.cone_program import ConeProgram
+
+FloatArray = NDArray[np.float64]
+
+
+def by_squares(program: ConeProgram, level: float, x: Range) -> Range:
+    """Ranges of the unknowns that the objective squares; as they were where other terms are unbounded.
+
+    Only for objectives whose matrix is diagonal.
+    """
+    weights, linear = program.quadratic.diagonal(), program.linear
+    squared = weights > 0
+    if program.constant is None or program.quadratic.nnz > np.count_nonzero(weights):
+        return x
+    others = np.flatnonzero(~squared & (linear != 0))
+    least = (linear * np.where(linear > 0, x.lower, x.upper))[others]
+    if not squared.any() or not np.isfinite(least).all():
+        return x
+    p, q = weights[squared], linear[squared]
+    completed = q**2 / (2.0 * p)
+    sizes = abs(level) + abs(program.constant) + np.abs(least).sum() + completed.sum()
+    total = level - program.constant - least.sum() + completed.sum() + DATA_ROUNDING * sizes
+    reach = np.sqrt(2.0 * max(float(total), 0.0) / p) * (1.0 + DATA_ROUNDING)
+    middle = -q / p
+    wide = reach + DATA_ROUNDING * np.abs(middle)
+    lower, upper = np.full((2, linear.size), np.nan)
+    lower[squared], upper[squared] = middle - wide, middle + wide
+    return x.cut(lower, upper)
+
+
+def by_equations(program: ConeProgram, zero: NDArray[np.intp], x: Range) -> Range:
+    """Ranges of the unknowns without one, where equations determine them by unknowns with ranges.
+
+    `zero` are the rows of the equations.
+    """
+    reach = np.maximum(np.abs(x.lower), np.abs(x.upper))
+    free = np.flatnonzero(~np.isfinite(reach))
+    equations = scipy.sparse.csr_array(program.matrix)[zero]
+    own = equations[:, free]
+    used = np.flatnonzero(np.diff(own.indptr))
+    if free.size > used.size or used.size * free.size > CONE_DUALITY.largest_equations:
+        return x
+    dense = own[used].toarray()
+    eigenvalues = np.linalg.eigvalsh(dense.T @ dense)
+    least = eigenvalues[0] - DATA_ROUNDING * free.size * np.abs(eigenvalues).max()
+    if not least > 0:
+        return x
+    known = np.where(np.isfinite(reach), reach, 0.0)  # those of `free` are on the other side
+    terms = np.abs(program.offset[zero][used]) + abs(equations[used]) @ known
+    radius = (
+        float(np.linalg.norm(terms)) / float(np.sqrt(least)) * (1.0 + DATA_ROUNDING * used.size)
+    )
+    lower, upper = np.full((2, reach.size), np.nan)
+    lower[free], upper[free] = -radius, radius
+    return x.cut(lower, upper)
