@@ -161,7 +161,14 @@ def mdp_grid() -> Figure:
             if letter == "#":
                 corner = column - 0.5, row - 0.5
                 hatched = Rectangle(
-                    corner, 1, 1, fill=False, edgecolor="C3", hatch="//", linewidth=0, alpha=0.5
+                    corner,
+                    1,
+                    1,
+                    fill=False,
+                    edgecolor="#D55E00",
+                    hatch="//",
+                    linewidth=0,
+                    alpha=0.6,
                 )
                 axes.add_patch(hatched)
             if letter in "sg":

@@ -377,7 +377,7 @@ def _check_chain(operators: list[Token]) -> None:
                 span_of(operator),
             )
         if operator == "!=":
-            reject("`!=` is no constraint", "use `<=`, `>=` or `==`", span_of(operator))
+            reject("`!=` is not a constraint", "use `<=`, `>=` or `==`", span_of(operator))
     if len(operators) > 2:
         reject(
             "a chain has three terms at most",

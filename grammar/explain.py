@@ -142,7 +142,7 @@ def _membership(at: Failure) -> Diagnostic | None:
         return None
     if at.is_constraint and at.enclosing() is None:
         return at.say(
-            "`in` is no constraint", "domains stand in the declaration: `var x in [0, 1]`"
+            "`in` is not a constraint", "domains stand in the declaration: `var x in [0, 1]`"
         )
     if at.statement == "PARAM" and at.enclosing() is None:
         return at.say("bounds come before the default", "write `param p in [0, 1] = 0.5`")

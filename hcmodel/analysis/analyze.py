@@ -208,8 +208,8 @@ def _mapped(forms: Forms, conditions: tuple[str, ...]) -> Analysis:
             own = texts[variable.name]
             texts[variable.name] = own.replace(variable.name, text)
     released = tuple(
-        f"the bounds of {name} bend in these coordinates: the verdict is for points that do not touch "
-        "them"
+        f"the bounds of {name} are not convex in these coordinates: the verdict is for points where "
+        "none is active"
         for name in substitution.released
     )
     return Analysis(

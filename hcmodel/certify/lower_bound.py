@@ -224,7 +224,9 @@ def bound_conditions(form: Form, chart: Chart, point: FloatArray) -> tuple[str, 
     bent = form.program.bending
     if bent:
         listed = ", ".join(variable.name for variable in bent)
-        conditions.append(f"bounds of {listed} dropped, since they bend in hidden coordinates")
+        conditions.append(
+            f"bounds of {listed} left out, since they are not convex in hidden coordinates"
+        )
     pushes = (np.ones(point.size), -np.ones(point.size))
     held = sum(np.abs(form.domain.bound_multipliers(point, p, BOUND.active)) for p in pushes)
     active = [v for v in bent if (held * bending)[layout.slice(v)].any()]

@@ -130,7 +130,7 @@ class Expression:
         return ATOMS["abs"].apply((self,))
 
     def __xor__(self, other: Any) -> NoReturn:
-        raise ModelError("^ is no power in Python; write x ** p")
+        raise ModelError("^ is not a power in Python; write x ** p")
 
     __rxor__ = __xor__
 
@@ -158,7 +158,7 @@ class Expression:
         return Constraint(as_expression(other), "<<", self)
 
     def __ne__(self, other: Any) -> NoReturn:
-        raise ModelError("!= is no constraint of an optimisation problem; use <=, >= or ==")
+        raise ModelError("!= is not a constraint of an optimisation problem; use <=, >= or ==")
 
     def __lt__(self, other: Any) -> NoReturn:
         raise ModelError(
@@ -179,7 +179,7 @@ class Expression:
 
     def __float__(self) -> NoReturn:
         raise ModelError(
-            f"the expression {self} is no number; use .value for its number, and hc.exp, hc.log … in "
+            f"the expression {self} is not a number; use .value for its number, and hc.exp, hc.log … in "
             "place of the functions of math"
         )
 
@@ -208,7 +208,7 @@ class Expression:
 
     def __array__(self, dtype: Any = None, copy: Any = None) -> NoReturn:
         raise ModelError(
-            f"the expression {self} is no array; use .value for its number, or hc.hstack, "
+            f"the expression {self} is not an array; use .value for its number, or hc.hstack, "
             "hc.vstack or hc.concatenate to put expressions together; before an operator @, write "
             "S.to_numpy() for an object S of pandas"
         )
@@ -350,7 +350,7 @@ def _stacked(entries: Sequence[Any]) -> Expression:
     found = [as_expression(entry) for entry in entries]
     if any(entry.shape != () for entry in found):
         raise ModelError(
-            "a list with arrays of expressions in it is no array; put them together with hc.hstack, "
+            "a list with arrays of expressions in it is not an array; put them together with hc.hstack, "
             "hc.vstack or hc.concatenate, or add them with Python's sum(…)"
         )
     return ATOMS["hstack"](found)
@@ -365,7 +365,7 @@ def as_data(value: Any, what: str, *, infinite: bool = False, sparse: bool = Fal
         raise ModelError("a constraint cannot stand inside an expression")
     if isinstance(value, (list, tuple)) and _holds_expression(value):
         raise ModelError(
-            "a list with expressions in it is no array; put them together with hc.hstack, "
+            "a list with expressions in it is not an array; put them together with hc.hstack, "
             "hc.vstack or hc.concatenate"
         )
     if sparse_data.is_sparse(value):

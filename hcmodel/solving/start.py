@@ -63,7 +63,7 @@ def _given(variables: tuple[Variable, ...], given: Mapping[Any, Any]) -> dict[Va
         variable = by_name.get(key) if isinstance(key, str) else key
         if not isinstance(variable, Variable) or variable not in known:
             raise ModelError(
-                f"start names {key!r}, which is no variable of the problem; there are: "
+                f"start names {key!r}, which is not a variable of the problem; there are: "
                 + ", ".join(by_name)
             )
         try:
@@ -71,7 +71,7 @@ def _given(variables: tuple[Variable, ...], given: Mapping[Any, Any]) -> dict[Va
             array = np.asarray(in_order(value, variable.labels, what), dtype=float)
         except (TypeError, ValueError):
             raise DataError(
-                f"the start of variable '{variable.name}' is no array of numbers: {value!r}"
+                f"the start of variable '{variable.name}' is not an array of numbers: {value!r}"
             ) from None
         if not np.isfinite(array).all():
             raise DataError(f"the start of variable '{variable.name}' is not finite")
