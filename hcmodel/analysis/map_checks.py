@@ -121,8 +121,8 @@ class Middles:
             share = f"{max(self.outside.values())} of {self.pairs}"
             found.append(
                 f"the bounds of {names} are not convex in the hidden coordinates ({share} middles lie "
-                "outside them): they can be left out where the solution does not touch them, and void the "
-                "guarantee where it does"
+                "outside them): they can be left out where the solution does not touch them, and void "
+                "the guarantee where it does"
             )
         if self.lost:
             found.append(
