@@ -1,12 +1,16 @@
-"""Draw the pictures of `docs/pictures.md` with `hc.plot`.
+"""Draw the pictures of `docs/pictures.md` with `hc.plot`, and that of a report.
 
 `python docs/generate_plot_pictures.py` writes `docs/pictures/landscape.png`, `run.png`,
-`compare.png` and `tradeoff.png`. Needs matplotlib, from the extra `plot`. Run by hand.
+`compare.png` and `tradeoff.png`, and `report.png` where there is a Chromium; with `report` as argument
+only that. Needs matplotlib, from the extra `plot`. Run by hand.
 """
 
 from __future__ import annotations
 
+import shutil
+import subprocess
 import sys
+import tempfile
 from pathlib import Path
 
 DOCS = Path(__file__).resolve().parent
@@ -35,5 +39,21 @@ def main() -> None:
     hc.plot.tradeoff(limited.sweep({cap: values}, progress=False), PICTURES / "tradeoff.png")
 
 
+def report() -> None:
+    """The upper part of the report of the tank, as a browser shows it."""
+    browser = shutil.which("chromium")
+    if browser is None:
+        return
+    with tempfile.TemporaryDirectory() as folder:
+        page = Path(folder) / "tank.html"
+        hc.load(DOCS.parent / "examples" / "tank.hc").report(page)
+        options = ["--headless", "--no-sandbox", "--hide-scrollbars", f"--user-data-dir={folder}"]
+        look = ["--window-size=960,2040", "--force-device-scale-factor=1.25"]
+        target = f"--screenshot={PICTURES / 'report.png'}"
+        subprocess.run([browser, *options, *look, target, page.as_uri()], check=True)
+
+
 if __name__ == "__main__":
-    main()
+    if sys.argv[1:] != ["report"]:
+        main()
+    report()

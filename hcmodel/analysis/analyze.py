@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import field
+from dataclasses import field, replace
 from typing import Any
 
 from hcmodel.analysis.analysis_options import CONSTANTS, SAMPLE
@@ -63,6 +63,8 @@ class Analysis:
     near_misses: tuple[str, ...] = ()
     """What was in the way of maps of the catalogue, where there is no proof."""
     source: str | None = field(default=None, repr=False)
+    written: Model | None = field(default=None, repr=False, compare=False)
+    """The model that was analysed."""
 
     def __str__(self) -> str:
         return analysis_text(self)
@@ -94,7 +96,8 @@ def analyze(
     check_number("time_limit", time_limit, positive=True)
     try:
         with until(None if time_limit is None else time.monotonic() + time_limit):
-            return analyzed(forms(), samples, seed)
+            own = forms()
+            return replace(analyzed(own, samples, seed), written=own.sign.before)
     except TimeExhausted:
         return Analysis(NOT_REFUTED, {}, conditions=(OUT_OF_TIME,))
 

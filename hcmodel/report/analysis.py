@@ -12,6 +12,7 @@ from hcmodel.expressions.model import Model
 from hcmodel.expressions.sparse_data import any_nonzero
 from hcmodel.grammar.diagnostics import Diagnostic, render
 from hcmodel.report.json import plain
+from hcmodel.report.mathml import model_mathml
 from hcmodel.report.text import short_array
 
 if TYPE_CHECKING:
@@ -77,6 +78,7 @@ def analysis_html(analysis: Analysis) -> str:
         rows.append(("what keeps it from a proof", str(analysis.failure)))
     if analysis.near_misses:
         rows.append(("coordinates that were tried", "\n".join(analysis.near_misses)))
+    formula = _formula(analysis)
     if analysis.model is not None:
         rows.append(("model in these coordinates", analysis.model))
     if analysis.derivation is not None:
@@ -88,7 +90,21 @@ def analysis_html(analysis: Analysis) -> str:
         f'<td style="text-align:left">{_folded(key, text)}</td></tr>'
         for key, text in rows
     )
-    return f"<table>{cells}</table>"
+    return f"<table>{cells}</table>{formula}"
+
+
+def _formula(analysis: Analysis) -> str:
+    """The model in logarithms, typeset, where some coordinates are logarithms."""
+    names = logarithms(analysis)
+    if not names or analysis.written is None or analysis.model is not None:
+        return ""
+    return f"<p>In these coordinates:</p>{model_mathml(analysis.written, names)}"
+
+
+def logarithms(analysis: Analysis) -> list[str]:
+    """The variables whose logarithms are coordinates of a proof."""
+    found = analysis.coordinates.items() if analysis.verdict == "proven" else ()
+    return [name for name, text in found if text == f"log({name})"]
 
 
 def _folded(key: str, text: str) -> str:

@@ -18,7 +18,7 @@ SIGNS = {
     "⊤": r"\top ", "…": r"\ldots ", "·": r"\cdot", "×": r" \times ", "⊙": r"\odot", "∈": r"\in",
     "∩": r"\cap", "⪯": r"\preceq", "∞": r"\infty ", "≥": r"\ge ", "..": r"{:}",
 }  # fmt: skip
-SYMBOLS = {"ℝ": r"\mathbb{R}", "𝕊": r"\mathbb{S}", "Δ": r"\Delta"}
+SYMBOLS = {"e": r"\mathrm{e}", "ℝ": r"\mathbb{R}", "𝕊": r"\mathbb{S}", "Δ": r"\Delta"}
 FENCES = {
     "‖‖": (r"\|", r"\|"),
     **{both: (both[0], both[1]) for both in ("()", "||", "[]", "[)", "(]")},

@@ -2,10 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from html import escape
 from typing import TYPE_CHECKING
 
-from hcmodel.report.typeset import Layout, layout, membership
+from hcmodel.report.typeset import (
+    Layout,
+    layout,
+    logarithm_names,
+    logarithm_set,
+    logarithmic,
+    membership,
+)
 
 if TYPE_CHECKING:
     from hcmodel.expressions.leaves import Constraint, Expression
@@ -32,18 +40,30 @@ def constraint_mathml(constraint: Constraint, *, block: bool = False) -> str:
     return _math(_relation(constraint), block)
 
 
-def model_mathml(model: Model) -> str:
-    """A `math` element that states the model: objective, rows, sets of the variables."""
+def model_mathml(model: Model, logarithms: Sequence[str] = ()) -> str:
+    """A `math` element that states the model: objective, rows, sets of the variables.
+
+    With `logarithms` of variables, by name, the model is stated in these.
+    """
+    names = logarithm_names(logarithms)
+
+    def written(part: Layout) -> str:
+        return _written(logarithmic(part, names) if names else part)
+
     word = {"minimize": "minimise", "maximize": "maximise"}.get(
         model.objective.word, model.objective.word
     )
-    rows = [(word, _written(layout(model.objective.expression)), "")]
+    rows = [(word, written(layout(model.objective.expression)), "")]
     for number, constraint in enumerate(model.constraints):
         lead = "subject to" if number == 0 else ""
-        rows.append((lead, _relation(constraint), constraint.name or ""))
+        left, right = written(layout(constraint.lhs)), written(layout(constraint.rhs))
+        sense = f"<mo>{SENSES[constraint.sense]}</mo>"
+        rows.append((lead, f"{left}{sense}{right}", constraint.name or ""))
     for number, variable in enumerate(model.variables):
         lead = "where" if number == 0 else ""
-        rows.append((lead, _written(membership(variable)), ""))
+        own = names.get(variable.name)
+        inside = membership(variable) if own is None else logarithm_set(variable, own)
+        rows.append((lead, _written(inside), ""))
     cells = "".join(
         f'<mtr><mtd style="text-align:left; white-space:nowrap">{_text(lead)}</mtd>'
         f'<mtd style="text-align:left"><mstyle displaystyle="true"><mrow>{body}</mrow></mstyle></mtd>'

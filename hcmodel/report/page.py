@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from hcmodel.records import dataclass
+from hcmodel.report.analysis import logarithms
 from hcmodel.report.canvas import matplotlib_installed
 from hcmodel.report.convergence import convergence, shown_gap
 from hcmodel.report.elasticities import Elasticity
@@ -185,12 +186,10 @@ def _analysis(page: Page) -> str:
             parts += f'<div class="formula">{model_mathml(page.hidden_model)}</div>'
         parts += f"<pre>{_highlighted(analysis.model)}</pre>"
     elif analysis.coordinates and analysis.verdict == "proven":
-        changed = [text for name, text in analysis.coordinates.items() if text != name]
-        if changed:
-            where = ", ".join(f"<code>{escape(text)}</code>" for text in changed)
-            parts += (
-                f"<p>In hidden coordinates the model is the same, as a function of {where}.</p>"
-            )
+        names = logarithms(analysis)
+        if names:
+            parts += "<h3>The model in hidden coordinates</h3>"
+            parts += f'<div class="formula">{model_mathml(page.model, names)}</div>'
     if analysis.derivation is not None:
         parts += (
             '<h3>Derivation</h3><p class="tools"><button type="button" data-tree="open">open all</button>'

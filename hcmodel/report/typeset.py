@@ -6,7 +6,7 @@ expression is deep. Indices are shown from 1, as in the language.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -24,6 +24,8 @@ BIG = {"sum", "prod"}
 NORMS = {1.0: "1", 2.0: "2", np.inf: "∞", "fro": "F"}
 # Indices of sums over products of arrays.
 LETTERS = "ijklmnpqrstuvw"
+# The text of layouts that are powers of e.
+EXPONENTIAL = "exp"
 # Entries of an index array that are written out.
 MOST_ENTRIES = 4
 
@@ -70,6 +72,44 @@ def membership(variable: Variable) -> Layout:
     if domain.eigenvalue_bounds is not None:
         parts += [sign(","), *_between(name, *domain.eigenvalue_bounds)]
     return _row(*parts, strength=SUM)
+
+
+def logarithmic(part: Layout, logarithms: Mapping[str, Layout]) -> Layout:
+    """A layout with exp(u) in place of the variables whose logarithms u are given by name."""
+    if part.kind == "name" and part.text in logarithms:
+        return _exponential(logarithms[part.text])
+    if part.kind == "sub" and part.parts[0].kind == "name" and part.parts[0].text in logarithms:
+        inner = logarithms[part.parts[0].text]
+        return _exponential(Layout("sub", parts=(inner, part.parts[1])))
+    parts = tuple(logarithmic(each, logarithms) for each in part.parts)
+    if part.kind == "sup" and parts[0] is not part.parts[0] and parts[0].text == EXPONENTIAL:
+        if parts[1].kind != "number":
+            return _raised(Layout("fence", "()", (parts[0],)), parts[1])
+        return _exponential(_row(parts[1], Layout("space"), parts[0].parts[1], strength=PRODUCT))
+    return Layout(part.kind, part.text, parts, part.strength)
+
+
+def logarithm_names(names: Sequence[str]) -> dict[str, Layout]:
+    """What the logarithms of variables are called: u, or u with the name as its index."""
+    plain = Layout("name", "u")
+    if len(names) == 1 and names[0] != "u":
+        return {names[0]: plain}
+    return {name: Layout("sub", parts=(plain, Layout("name", name))) for name in names}
+
+
+def logarithm_set(variable: Variable, name: Layout) -> Layout:
+    """u = log x and its bounds."""
+    with np.errstate(divide="ignore"):
+        ends = [np.log(each) for each in (variable.set.lower, variable.set.upper)]
+    texts = [f"{np.min(ends[0]):.4g}", f"{np.max(ends[1]):.4g}"]
+    lower, upper = (each.replace("inf", "∞") for each in texts)
+    head = _row(Layout("function", "log"), _write(variable, MAX_DEPTH), strength=ATOMIC)
+    inside = _within(lower, upper, False, variable.shape)
+    return _row(name, sign("="), head, sign("∈"), inside, strength=SUM)
+
+
+def _exponential(exponent: Layout) -> Layout:
+    return Layout("sup", EXPONENTIAL, (symbol("e"), exponent), POWER)
 
 
 def _within(lower: str, upper: str, positive: bool, shape: tuple[int, ...]) -> Layout:

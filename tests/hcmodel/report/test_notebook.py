@@ -119,3 +119,18 @@ def test_results_of_studies_and_matrices_are_shown_line_by_line():
     for shown in (problem.derivative(cap), problem.elasticities(), problem.relax()):
         assert shown._repr_html_().startswith("<pre>")
         assert "cap<" not in shown._repr_html_()
+
+
+def test_analyses_typeset_the_model_in_logarithms():
+    z = hc.Variable(name="z", bounds=(-1, 1))
+    problem = hc.Problem(hc.Minimize(4 / x[0] ** 2 + x[1] + z**2), [x[0] * x[1] <= 1])
+    table, _, formula = problem.analyze(samples=None)._repr_html_().partition("</table>")
+    assert "coordinates" in table
+    tree = ElementTree.fromstring(formula[formula.index("<math") :])
+    rows = ["".join(row.itertext()) for row in tree.findall(".//{*}mtr")]
+    assert rows == [
+        "minimise4e2u1+eu2+z2",
+        "subject toeu1eu2≤1",
+        "whereu=log\u2061x∈[−0.9163,1.099]2",
+        "z∈[−1,1]",
+    ]
