@@ -28,6 +28,9 @@ OPERATORS = {"SIGN", "MULTIPLY", "POWER", "COMPARE", "RANGE", "AND", "OR"}
 CONTINUES = {*KEYWORDS, *OPERATORS, "COMMA", "COLON", "EQUAL", "IN", "FOR", "IF", "NOT"}
 CLOSING = {"(": ")", "[": "]", "{": "}"}
 
+# Commands of AMPL, GAMS and JuMP, which people write into the model.
+COMMANDS = ("solve", "display", "option", "options", "print", "printf", "end", "optimize", "reset")
+
 Report = Callable[[Diagnostic], None]
 
 
@@ -289,6 +292,9 @@ class _Cutter:
         elif types[:2] == ["NAME", "EQUAL"]:
             message = "a statement begins with a keyword"
             hint = f"write `let {first} = …` to name an expression"
+        elif first.value in COMMANDS:
+            message = f"a model has no command {quote(first)}"
+            hint = "a file says what the model is; `hcmodel solve FILE` solves it and prints the result"
         elif any(each in ("UNKNOWN", "FOREIGN", "LBRACE", "RBRACE") for each in types):
             return  # the parser explains the character, which is the likelier mistake
         else:

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,11 +21,12 @@ from hcmodel.expressions.by_name import ByName
 from hcmodel.expressions.foreign_habits import (
     PROBLEM,
     SOLVE,
+    SWEEP,
     missing_attribute,
     refuse_arguments,
 )
 from hcmodel.expressions.leaves import Constraint, Expression, Parameter, Variable
-from hcmodel.expressions.model import Maximize, Minimize, Model
+from hcmodel.expressions.model import Constraints, Maximize, Minimize, Model
 from hcmodel.expressions.sparse_data import fingerprint
 from hcmodel.expressions.variable_sets import make_domain
 from hcmodel.reductions.canonical import CanonicalProblem
@@ -68,6 +69,9 @@ HALF_MADE = (Termination.TIME_LIMIT, Termination.INTERRUPTED, Termination.OUT_OF
 SOLVING = threading.Lock()
 
 
+FIXED = "the {} of a problem cannot be set; make a new one: hc.Problem(objective, constraints)"
+
+
 class _Prepared(NamedTuple):
     """The forms with the parameters read, the one in hidden coordinates, the start, and the runs."""
 
@@ -106,6 +110,7 @@ class Problem:
     def _adopt(self, model: Model) -> None:
         check_symmetric(model.constraints)
         self.model = model
+        self._constraints = Constraints(model.constraints)
         self.solution: Solution | None = None
         self.analysis: Analysis | None = None
         self._forms: Forms | None = None
@@ -120,7 +125,18 @@ class Problem:
     if not TYPE_CHECKING:  # which would take every name for an attribute
 
         def __getattr__(self, name: str) -> Any:
+            model = self.__dict__.get("model")
+            leaves = () if model is None else (*model.variables, *model.parameters)
+            if any(each.name == name for each in leaves):
+                raise AttributeError(
+                    f"a problem has no attribute {name!r}; write problem[{name!r}]"
+                )
             raise missing_attribute(PROBLEM, name, "Problem")
+
+    def __add__(self, other: Any) -> NoReturn:
+        raise ModelError(
+            "problems are not added; make one: hc.Problem(hc.Minimize(f + g), [*rows, *others])"
+        )
 
     def __getstate__(self) -> dict[str, Any]:
         # compiled functions are made again
@@ -130,9 +146,17 @@ class Problem:
     def objective(self) -> Minimize | Maximize:
         return self.model.objective
 
+    @objective.setter
+    def objective(self, objective: Any) -> NoReturn:
+        raise ModelError(FIXED.format("objective"))
+
     @property
-    def constraints(self) -> tuple[Constraint, ...]:
-        return self.model.constraints
+    def constraints(self) -> Constraints:
+        return self._constraints
+
+    @constraints.setter
+    def constraints(self, constraints: Any) -> NoReturn:
+        raise ModelError(FIXED.format("constraints"))
 
     @property
     def hidden(self) -> tuple[Expression, ...] | None:
@@ -498,6 +522,7 @@ class Problem:
         time_limit: float | None = None,
         engine: str = AUTO,
         options: Any = None,
+        **foreign: Any,
     ) -> SweepTable:
         """Solve for every point of a grid `{parameter: values}`, or of a list of scenarios.
 
@@ -510,6 +535,12 @@ class Problem:
         """
         from hcmodel.studies.sweep import SweepRequest, sweep
 
+        for name in foreign:
+            if name in self.parameters:
+                raise ModelError(
+                    f"a sweep takes one dictionary: problem.sweep({{{name!r}: values}})"
+                )
+        refuse_arguments(SWEEP, foreign, "sweep")
         solve = {"method": method, "tol": tol, "max_calls": max_calls, "time_limit": time_limit}
         solve |= {"engine": check_name(engine), "options": options}
         request = SweepRequest(

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Iterable
-from typing import Any, TypeVar, overload
+from typing import TYPE_CHECKING, Any, NoReturn, TypeVar, overload
 
 from hcmodel.errors import ModelError
 from hcmodel.expressions.leaves import Parameter, Variable
@@ -44,6 +44,17 @@ class ByName(tuple[Named, ...]):
             )
         raise UnknownNameError(unknown_name(key, self.kind, self.names))
 
+    def __setitem__(self, key: Any, value: Any) -> NoReturn:
+        raise ModelError(f"a value is set by problem.{self.kind}s[{key!r}].value = {value!r}")
+
+    if not TYPE_CHECKING:  # which would take every name for an attribute
+
+        def __getattr__(self, name: str) -> Any:
+            hint = ""
+            if any(leaf.name == name for leaf in self):
+                hint = f"; write problem.{self.kind}s[{name!r}]"
+            raise AttributeError(f"'ByName' object has no attribute {name!r}{hint}")
+
     def __contains__(self, key: object) -> bool:
         if isinstance(key, str):
             return key in self.names
@@ -59,6 +70,21 @@ class ByName(tuple[Named, ...]):
     def keys(self) -> tuple[str, ...]:
         """The names, as of a dictionary."""
         return self.names
+
+
+class Values(dict[str, Any]):
+    """A dictionary by names, which says what there is where a name is not."""
+
+    kind = "entry"
+
+    def __missing__(self, name: Any) -> NoReturn:
+        raise UnknownNameError(unknown_name(name, self.kind, self))
+
+
+class Duals(Values):
+    """Multipliers by the names of constraints."""
+
+    kind = "dual"
 
 
 class UnknownNameError(ModelError, KeyError):

@@ -7,11 +7,12 @@ entries that repeat others; a solve writes the multiplier of the constraint as w
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import numpy as np
 
 from hcmodel.errors import ModelError
+from hcmodel.expressions.foreign_habits import CONSTRAINT, missing_attribute
 from hcmodel.expressions.printing import rich
 from hcmodel.expressions.shapes import broadcast
 from hcmodel.expressions.sparse_data import dense
@@ -118,6 +119,16 @@ class Constraint:
         else:
             violation = np.maximum(difference if self.sense == "<=" else -difference, 0.0)
         return np.asarray(violation)
+
+    if not TYPE_CHECKING:  # which would take every name for an attribute
+
+        def __getattr__(self, name: str) -> Any:
+            raise missing_attribute(CONSTRAINT, name, "Constraint")
+
+    def __and__(self, other: Any) -> NoReturn:
+        raise ModelError("constraints are not joined by & or |: list them, [first, second]")
+
+    __rand__ = __or__ = __ror__ = __and__
 
     def __bool__(self) -> NoReturn:
         raise ModelError(

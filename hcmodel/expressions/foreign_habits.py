@@ -36,6 +36,8 @@ SOLVE: dict[str, str] = {
     "x0": "is start={x: values}",
     "timeout": "is time_limit=… in seconds",
     "bounds": "belong to the variables: hc.Variable(n, bounds=(lower, upper))",
+    "solver_opts": "is options={…} of a method that method=… names",
+    "solver_options": "is options={…} of a method that method=… names",
     "jac": "is not needed: derivatives come from the expressions, or from hc.function(…, grad=…)",
 }
 
@@ -56,6 +58,17 @@ VARIABLE: dict[str, str] = {
     "lower_bound": "is bounds=(lower, upper)",
     "upper_bound": "is bounds=(lower, upper)",
     "sparsity": "is a smaller variable put into place: A @ x, or hc.bmat",
+}
+
+_WHOLE = "is hc.Problem(objective, constraints): a problem is made with its constraints"
+
+# Arguments of `Problem.sweep`.
+SWEEP: dict[str, str] = {
+    **dict.fromkeys(
+        ("n_jobs", "workers", "processes", "jobs", "parallel"),
+        "is executor=…: a number of processes, or anything with `submit`",
+    ),
+    **dict.fromkeys(("n", "num", "points"), "is a list of values: {cap: np.linspace(1, 2, 20)}"),
 }
 
 # Attributes of `Problem`.
@@ -90,8 +103,19 @@ PROBLEM: dict[str, str] = {
     "primal_status": "is problem.status",
     "set_optimizer": "is problem.solve(method=…)",
     "minimize": "is hc.Problem(hc.Minimize(…), constraints)",
-    "subject_to": "is hc.Problem(objective, constraints): a problem is made with its constraints",
-    "add_constraints": "is hc.Problem(objective, constraints): a problem is made with its constraints",
+    **dict.fromkeys(("subject_to", "add_constraints", "add_constraint", "add"), _WHOLE),
+    "set_objective": "is hc.Problem(hc.Minimize(…), problem.constraints): make a new problem",
+    "set_value": "is problem.parameters['cap'].value = 3",
+    "set_parameter": "is problem.parameters['cap'].value = 3",
+    "dual_value": "belongs to constraints: constraint.dual_value, or problem.solution.duals['name']",
+    "duals": "are problem.solution.duals, by the names of the constraints",
+    "constants": "are numbers in expressions; data that change are hc.Parameter, problem.parameters",
+    "atoms": "are listed for all models in the docs (docs/atoms.md)",
+    "compilation_time": "is problem.solution.compile_seconds",
+    "solve_time": "is problem.solution.solve_seconds",
+    "copy": "is copy.deepcopy(problem), or hc.Problem(problem.objective, problem.constraints)",
+    "display": "is print(problem.solution), and `hcmodel show` for the model",
+    "infeasibilities": "are problem.relax() and problem.solution.conflict",
 }
 
 # Attributes of `Solution`.
@@ -110,6 +134,35 @@ SOLUTION: dict[str, str] = {
     "cost": "is solution.value",
     "objective_value": "is solution.value",
     "objective": "is solution.value",
+    "dual": "is solution.duals['name'], by the name of the constraint",
+    "info": "is print(solution), or solution.to_json()",
+    "summary": "is print(solution)",
+    "to_dataframe": "is solution.to_pandas()",
+    "to_df": "is solution.to_pandas()",
+    "to_dict": "is solution.to_json()",
+    "save": "is json.dump(solution.to_json(), file), or solution.to_csv(path)",
+    "get": "is solution['x']",
+}
+
+# Attributes of constraints.
+CONSTRAINT: dict[str, str] = {
+    "dual_variables": "are constraint.dual_value after a solve",
+    "dual": "is constraint.dual_value after a solve",
+    "value": "is constraint.violation(), 0 where the constraint holds",
+    "residual": "is constraint.violation()",
+    "expr": "is constraint.lhs - constraint.rhs",
+    "args": "are constraint.lhs and constraint.rhs",
+    "is_dcp": "is asked of a whole problem: problem.is_hidden_convex()",
+    "is_dgp": "is asked of a whole problem: problem.is_hidden_convex()",
+    "id": "is constraint.name, which .named('area') sets",
+}
+
+# Attributes of objectives.
+OBJECTIVE: dict[str, str] = {
+    "args": "are objective.expression",
+    "expr": "is objective.expression",
+    "is_dcp": "is asked of a whole problem: problem.is_hidden_convex()",
+    "is_dgp": "is asked of a whole problem: problem.is_hidden_convex()",
 }
 
 # Attributes of expressions: methods of numpy's arrays, and CVXPY's questions.
@@ -132,6 +185,18 @@ EXPRESSION: dict[str, str] = {
     "curvature": "is asked of a whole problem: problem.analyze() shows the proof",
     "log_log_curvature": "is asked of a whole problem: problem.analyze() shows the proof",
     "sub": "is parameter.value = …",
+    "id": "is x.name",
+    "attributes": "are x.lower, x.upper and x.set",
+    **dict.fromkeys(("lb", "ub"), "are x.lower and x.upper"),
+    **dict.fromkeys(
+        ("is_nonneg", "is_nonpos", "is_pos", "is_neg", "sign"),
+        "is asked of a whole problem: problem.analyze() shows signs in its derivation",
+    ),
+    "is_constant": "is not expression.variables()",
+    "save_value": "is x.value = …",
+    "set_value": "is x.value = …",
+    "project": "is not needed: a start outside the set of a variable is projected",
+    "fix": "is bounds=(value, value), or a constraint x == value",
     "dual_value": "belongs to constraints, and to bounds: problem.solution.bound_duals['x']",
 }
 
@@ -155,6 +220,31 @@ MODULE: dict[str, str] = {
     "floor": "nothing: " + _CONTINUOUS,
     "sign": "nothing: steps are not there, as " + _CONTINUOUS,
     "SignomialsEnabled": "the signomial as it is: nothing has to be enabled",
+    **dict.fromkeys(("Signomial", "Posynomial", "Monomial"), "the expression as it is"),
+    "units": "numbers in units of your choice: units are not there",
+    **dict.fromkeys(
+        ("OPTIMAL", "INFEASIBLE", "UNBOUNDED", "OPTIMAL_INACCURATE", "USER_LIMIT", "SOLVER_ERROR"),
+        "the status as a word: problem.status == 'optimal' (docs/statuses.md)",
+    ),
+    "settings": "problem.status == 'optimal', and the arguments of solve",
+    **dict.fromkeys(("error", "DCPError", "DGPError"), "hc.HCError, and those below it"),
+    "transforms": "the constraints and expressions as they are",
+    "indicator": "the constraints in the list of the problem",
+    "loads": "hc.parse(text)",
+    "norm2": "hc.norm(a)",
+    "sum_entries": "hc.sum(a)",
+    "max_entries": "hc.max(a)",
+    "mul_elemwise": "a * b, which is entry by entry",
+    "mul": "a * b, which is entry by entry, or a @ b",
+    "lambda_sum_largest": "a variable with a matrix inequality; hc.lambda_max(A) is the largest one",
+    "xexp": "a * hc.exp(a)",
+    "partial_trace": "hc.trace of blocks of the matrix",
+    **dict.fromkeys(("conv", "convolve"), "T @ a with T = scipy.linalg.convolution_matrix(c, n)"),
+    "perspective": "t * f(x / t) as it is: perspectives are recognised",
+    "FiniteSet": "nothing: " + _CONTINUOUS,
+    "fmin": "hc.Problem(hc.Minimize(cost), constraints).solve()",
+    "Opti": "hc.Problem(hc.Minimize(cost), constraints)",
+    "Optimizer": "problem.solve(method=…); see `hcmodel methods`",
     **dict.fromkeys(
         ("CLARABEL", "ECOS", "SCS", "OSQP", "MOSEK", "GUROBI", "CVXOPT", "IPOPT", "HIGHS"),
         "method=… of solve, or nothing: `auto` chooses (see `hcmodel methods`)",

@@ -9,12 +9,13 @@ from __future__ import annotations
 import functools
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import field
-from typing import Any
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import numpy as np
 
 from hcmodel.errors import ModelError
 from hcmodel.expressions.constraint import Constraint
+from hcmodel.expressions.foreign_habits import OBJECTIVE, missing_attribute
 from hcmodel.expressions.graph import topological_order
 from hcmodel.expressions.layout import Layout
 from hcmodel.expressions.leaves import Parameter, Variable
@@ -44,6 +45,18 @@ class Objective:
         found = self.expression.value
         return None if found is None else float(np.asarray(found).reshape(()))
 
+    if not TYPE_CHECKING:  # which would take every name for an attribute
+
+        def __getattr__(self, name: str) -> Any:
+            raise missing_attribute(OBJECTIVE, name, type(self).__name__)
+
+    def __add__(self, other: Any) -> NoReturn:
+        raise ModelError(
+            "objectives are not added or scaled; do that inside: hc.Minimize(a + 2 * b)"
+        )
+
+    __radd__ = __sub__ = __rsub__ = __mul__ = __rmul__ = __truediv__ = __neg__ = __add__
+
     def __repr__(self) -> str:
         return f"{self.word} {self.expression}"
 
@@ -52,6 +65,24 @@ class Objective:
 
     def _repr_html_(self) -> str | None:
         return rich("html", self)
+
+
+class Constraints(tuple[Constraint, ...]):
+    """The constraints of a problem, in order. A list can be added to them, for another problem."""
+
+    def __add__(self, other: Any) -> Any:
+        return [*self, *other] if isinstance(other, list) else super().__add__(other)
+
+    def __radd__(self, other: Any) -> Any:
+        return [*other, *self] if isinstance(other, list) else NotImplemented
+
+    def append(self, *_: Any) -> NoReturn:
+        raise ModelError(
+            "the constraints of a problem are fixed; make a new one: hc.Problem(problem.objective, "
+            "problem.constraints + [another])"
+        )
+
+    extend = insert = remove = pop = clear = append
 
 
 class Minimize(Objective):

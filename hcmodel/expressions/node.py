@@ -134,6 +134,26 @@ class Expression:
 
     __rxor__ = __xor__
 
+    def __mod__(self, other: Any) -> NoReturn:
+        raise ModelError(
+            "expressions have no //, % or rounding: all variables are continuous; division is /"
+        )
+
+    __rmod__ = __floordiv__ = __rfloordiv__ = __divmod__ = __rdivmod__ = __mod__
+
+    def __round__(self, digits: Any = None) -> NoReturn:
+        self.__mod__(digits)
+
+    def __and__(self, other: Any) -> NoReturn:
+        raise ModelError(
+            "expressions have no &, | or ~; conditions are constraints of the problem, in a list"
+        )
+
+    __rand__ = __or__ = __ror__ = __and__
+
+    def __invert__(self) -> NoReturn:
+        self.__and__(None)
+
     # comparisons
 
     def __le__(self, other: Any) -> Constraint:
@@ -182,6 +202,9 @@ class Expression:
             f"the expression {self} is not a number; use .value for its number, and hc.exp, hc.log … in "
             "place of the functions of math"
         )
+
+    def __int__(self) -> NoReturn:
+        self.__float__()
 
     # containers
 

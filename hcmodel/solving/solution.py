@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hcmodel.atoms.user_code import FunctionCalls
-from hcmodel.expressions.by_name import UnknownNameError, unknown_name
+from hcmodel.expressions.by_name import Duals, UnknownNameError, unknown_name
 from hcmodel.expressions.foreign_habits import SOLUTION, missing_attribute
 from hcmodel.records import dataclass
 from hcmodel.solvers.oracle import OracleCalls
@@ -91,6 +91,7 @@ class Solution:
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "trace", Trace(self.trace))
+        object.__setattr__(self, "duals", Duals(self.duals))
 
     function_calls: FunctionCalls = field(default_factory=FunctionCalls)
     """Calls of the functions in `hc.function` and `hc.Map`, wherever in the solve they were made."""
