@@ -4,9 +4,9 @@ The size of a value shows nothing: x² − 10¹² x is below −10²⁰ near its
 model is a path on which each further factor of ten lowers the objective by as much as the last one
 did, or more. Where the decreases shrink along the whole path, the infimum is not attained.
 
-There are three kinds of paths: a ray x + t·d; factors x·e^(t·d), for positive entries; and the way to
-an edge of the domain at which a function has a pole. All are followed by evaluating the model as
-written.
+There are four kinds of paths: a ray x + t·d; factors x·e^(t·d), for positive entries; the way to an edge
+of the domain at which a function has a pole; and the way to a pole inside of it, behind which the next
+number has no value or one that is not negative. All are followed by evaluating the model as written.
 """
 
 from __future__ import annotations
@@ -59,6 +59,8 @@ class DescentRules:
     """The share of the fastest entry from which an entry is said to move."""
     shortest: float = 20.0
     """The least change of a logarithm along a path of powers: eight decades."""
+    steep: float = 1e6
+    """The length of a way over the distance at which the slope expects a pole, at the least."""
     large: float = 1e6
     """Entries from this size on are taken to move out; used where no other direction is known."""
 
@@ -80,6 +82,8 @@ class Descent:
     lowest: Evaluation
     moves: FloatArray
     vanishing: NDArray[np.bool_]
+    pole: FloatArray | None = None
+    """The point inside of the domain that the path approaches, where the objective has no value."""
 
 
 @dataclass(frozen=True)
@@ -105,7 +109,7 @@ def falling_path(
     """
     oracle, found = form.oracle(), None
     with np.errstate(all="ignore"):
-        for way in _ways(form, evaluation, run):
+        for way in (*_ways(form, evaluation, run), *_to_pole(form, oracle, evaluation)):
             descent = _followed(_Followed(oracle, form.domain, tolerance), way, evaluation, slack)
             if descent is not None and descent.endless:
                 return descent
@@ -131,6 +135,8 @@ class _Way:
     from_here: bool = False
     """Whether it continues from the point that was found, where its values may not rise."""
     edge: FloatArray | None = None
+    inside: bool = False
+    """Whether the edge is a pole inside of the domain, behind which the values are others."""
 
 
 def _ways(form: Form, evaluation: Evaluation, run: Run) -> Iterator[_Way]:
@@ -232,6 +238,59 @@ def _to_edge(form: Form, first: FloatArray, unit: FloatArray) -> Iterator[_Way]:
     yield _Way(points, np.zeros(first.size), held, edge=edge)
 
 
+def _to_pole(form: Form, oracle: Oracle, evaluation: Evaluation) -> Iterator[_Way]:
+    """Down the slope towards a pole next to the point: behind it the objective is not negative."""
+    point, value = evaluation.point, evaluation.objective
+    unit = _unit(-evaluation.gradient) if evaluation.differentiable else None
+    length = RULES.first * max(1.0, float(np.max(np.abs(point), initial=0.0)))
+    if unit is None or not value < 0:
+        return
+    ahead = -value / float(np.max(np.abs(evaluation.gradient)))  # the distance of a simple pole
+    if not RULES.steep * ahead < length:
+        return
+
+    def behind(there: FloatArray) -> bool:
+        found = oracle.at(there).objective
+        return not (np.isfinite(found) and found < 0)
+
+    beyond = _crossed(behind, point, unit, ahead, length)
+    if beyond is None or not form.domain.contains(beyond):
+        return  # a pole outside is none of the model's
+
+    def points() -> Iterator[FloatArray]:
+        left = length
+        while left >= RULES.nearest:
+            there = beyond - left * unit
+            left /= RULES.decade
+            if np.array_equal(there, beyond) or behind(there):
+                return
+            if form.domain.contains(there):
+                yield there
+
+    yield _Way(points, np.zeros(point.size), unit != 0, edge=beyond, inside=True)
+
+
+def _crossed(
+    behind: Callable[[FloatArray], bool],
+    point: FloatArray,
+    unit: FloatArray,
+    ahead: float,
+    length: float,
+) -> FloatArray | None:
+    """The first number behind the pole; None where there is none within the length."""
+    last, beyond = point, point + 2.0 * ahead * unit
+    while not behind(beyond):
+        ahead *= RULES.decade
+        if ahead > length:
+            return None
+        last, beyond = beyond, point + ahead * unit
+    while True:  # halved until no number lies between the two
+        middle = 0.5 * (last + beyond)
+        if np.array_equal(middle, last) or np.array_equal(middle, beyond):
+            return beyond
+        last, beyond = (last, middle) if behind(middle) else (middle, beyond)
+
+
 def _powers(form: Form, point: FloatArray, first: FloatArray) -> Iterator[_Way]:
     """From the start to the point and on by powers, on which equations between monomials hold throughout.
 
@@ -278,7 +337,7 @@ def _followed(model: _Followed, way: _Way, evaluation: Evaluation, slack: float)
     if not (way.moves.any() or way.vanishing.any()):
         return None
     oracle = model.oracle
-    if way.edge is not None and np.isfinite(oracle.at(way.edge).objective):
+    if way.edge is not None and not way.inside and np.isfinite(oracle.at(way.edge).objective):
         return None  # the edge has a value: there is no pole
     values, lowest = [evaluation.objective] if way.from_here else list[float](), evaluation
     fewest = RULES.fewest
@@ -301,7 +360,8 @@ def _followed(model: _Followed, way: _Way, evaluation: Evaluation, slack: float)
     endless = _steady(np.diff(values))
     if way.edge is not None and not endless:
         return None
-    return Descent(endless, values[-1], lowest, way.moves, way.vanishing)
+    pole = way.edge if way.inside else None
+    return Descent(endless, values[-1], lowest, way.moves, way.vanishing, pole)
 
 
 def _is_lower(model: _Followed, there: Evaluation, values: list[float]) -> bool:

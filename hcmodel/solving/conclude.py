@@ -186,6 +186,13 @@ def _bends_in_words(point: FloatArray, forms: Forms) -> str:
 def _path_in_words(descent: Descent, forms: Forms) -> str:
     """Where the objective falls to the end of the numbers, and what to do about it."""
     naming = Naming.of(forms.user)
+    if descent.pole is not None:
+        named = user_point(forms, descent.pole).items()
+        places = [f"{name} = {np.array2string(array, precision=6)}" for name, array in named]
+        return (
+            f": it has a pole at {', '.join(places[:LONGEST_PATH])}, next to which it passes all "
+            "numbers; keep what it divides by away from 0 with a constraint"
+        )
     entries = [
         f"{naming.entry(name, index)} -> {end}"
         for marks, end in (

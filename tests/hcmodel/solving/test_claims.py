@@ -660,3 +660,38 @@ def test_constants_of_the_user_run_or_are_named(rho: float, fits: bool) -> None:
         solve()
         assert problem.solution is not None
         assert problem.solution.termination is hc.Termination.CALL_LIMIT
+
+
+POLES: dict[str, Callable[[hc.Variable], hc.Problem]] = {
+    "a simple pole": lambda x: hc.Problem(hc.Minimize(1 / (x[0] - 0.25))),
+    "upwards": lambda x: hc.Problem(hc.Maximize(1 / (x[0] + x[1]))),
+    "a double pole": lambda x: hc.Problem(hc.Minimize(-1 / hc.square(x[0] - 0.3) + x[1])),
+    "a ratio": lambda x: hc.Problem(hc.Minimize((x[0] - 2) / (x[0] + x[1])), [x[0] >= -0.5]),
+}
+
+
+@pytest.mark.parametrize("name", POLES)
+def test_a_pole_inside_of_the_domain_is_unbounded(name: str) -> None:
+    """Values pass all numbers on the way to it, and the next number has another sign or no value."""
+    problem = POLES[name](hc.Variable(2, name="x", bounds=(-1, 1)))
+    problem.solve()
+    assert problem.status == "unbounded"
+    assert "pole at x" in problem.solution.message
+
+
+WELLS: dict[str, tuple[Callable[[hc.Expression], hc.Expression], float]] = {
+    "a kink": (lambda d: -1 / (hc.abs(d) + 1e-9), -1e9),
+    "a change of sign": (lambda d: d / (hc.square(d) + 1e-16), -0.5e8),
+    "a step": (lambda d: -1e6 * hc.tanh(1e7 * d), -1e6),
+}
+
+
+@pytest.mark.parametrize("name", WELLS)
+def test_a_well_is_no_pole(name: str) -> None:
+    """Steep and deep as they are, they have a bottom."""
+    well, depth = WELLS[name]
+    x = hc.Variable(name="x", bounds=(-1, 1))
+    problem = hc.Problem(hc.Minimize(well(x - 0.3)))
+    problem.solve()
+    assert problem.status != "unbounded"
+    assert problem.value >= depth * (1 + 1e-9)
