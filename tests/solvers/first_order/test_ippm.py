@@ -291,7 +291,7 @@ class SparseStack:
 
 def test_sparse_jacobians() -> None:
     """x = ½: then λ = (½, 0, ½, …, ½) solves x − 1 + Aᵀλ = 0, an even size given, and F1* = n·½·¼."""
-    size = 40
+    size = 20
     oracle = Oracle(SparseStack(size), Outer.of_rows(size - 1, 0))
     model = Model(oracle, Box.of(size, -2.0, 2.0), np.zeros(size), size / 8)
     result, error = solve(model, AcceleratedGradient(), 2000)
