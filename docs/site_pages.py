@@ -33,8 +33,12 @@ GROUPS = {
     "Regulators": (
         "lqr", "lqr_energy", "lqr_direct", "lqr_discrete", "hinf", "lqr_decentralised",
     ),
-    "Decision processes": ("cmdp", "exploration", "apprenticeship", "near_expert"),
-    "Prices, portfolios, ratios": ("pricing", "logit", "sharpe", "kelly", "linear_fractional"),
+    "Decision processes": (
+        "cmdp", "exploration", "apprenticeship", "near_expert", "policy_value", "bellman",
+    ),
+    "Prices, portfolios, ratios": (
+        "pricing", "logit", "linear_demand", "sharpe", "kelly", "linear_fractional",
+    ),
     "Other models": (),
 }  # fmt: skip
 # Python examples have the pictures of the pages that explain them.
