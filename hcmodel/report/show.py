@@ -19,7 +19,7 @@ WORDS = {"minimize": "minimise", "maximize": "maximise"}
 # The default is a choice among the methods of the table rather than one of them.
 AUTO = (
     "auto",
-    "hidden-newton where coordinates are known, else prox-linear, else sbl-adals",
+    "one convex program where the model is proven, else hidden-newton, prox-linear, sbl-adals",
     "nothing",
     "those of the methods it runs",
 )
