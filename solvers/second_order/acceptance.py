@@ -109,7 +109,7 @@ def rejected_region(
     """The trust region after a step that was rejected; a wide reach is taken back first."""
     if region.reach > options.reach and trial.finite and proposal.model.steps.cones:
         return replace(region, reach=options.reach)
-    factor = options.rejected_decrease if trial.finite else options.undefined_decrease
+    factor = options.rejected_decrease if trial.finite else options.failed_decrease
     return replace(region, radius=factor * min(proposal.step.length, region.radius))
 
 

@@ -64,8 +64,8 @@ class AcceptanceOptions:
     growth: float = 4.0  # development set (N&W and CGT: 2)
     poor_decrease: float = 0.5  # CGT, algorithm 6.1.1: between 0.25 and 0.5
     rejected_decrease: float = 0.25  # N&W, algorithm 4.1
-    undefined_decrease: float = 0.1  # development set: after a point outside a function's domain
-    failed_decrease: float = 0.1  # development set: after a program without an answer
+    # After a point outside a function's domain, or a program without an answer.
+    failed_decrease: float = 0.1  # development set
     # An accepted step never leaves a smaller radius than this, in natural units.
     radius_after_acceptance: float = 1e-6  # development set
     smallest_radius: float = 1e-11  # development set: a smaller step does not show in the merit

@@ -3,13 +3,14 @@
     python -m tests.benchmarks ablation [--group interior-point,…] [--only NAME] [--quick] [--json FILE]
 
 Each group runs a sample that its numbers could matter to: problems of the development set, the random
-family with known optima, programs of other suites and two infeasible models. A number is *missed* where a
+family with known optima, programs of other suites and infeasible models. A number is *missed* where a
 change loses a problem (a status is worse or a value is wrong) or takes a tenth more work in total: points
 of methods that ask for them, iterations of the interior-point method. It has *effect* where only the work
 changes by less, and *no effect* where every run is the same: then no problem of the sample reads it, or
-it may be deleted. "Off" is 0 for shares, tolerances and counts, and 1 for factors above 1. With
-`--quick` the sample is smaller, and a number that is missed or has no effect when it is off is not
-halved and doubled.
+it may be deleted. "Off" is 0 for shares, tolerances and counts, and 1 for factors above 1.
+
+With `--quick` the sample is smaller, and a number that is missed or has no effect when it is off is not
+halved and doubled. `--again FILE` takes those without effect in a former run to the whole sample.
 """
 
 from __future__ import annotations
@@ -311,8 +312,10 @@ def main() -> None:
     parser.add_argument("--group", default=",".join(GROUPS), help=f"some of {', '.join(GROUPS)}")
     parser.add_argument("--only", default="", help="part of the names")
     parser.add_argument("--quick", action="store_true", help="a small sample, fewer changes")
+    parser.add_argument("--again", type=Path, help="what had no effect in this file, off only")
     parser.add_argument("--json", type=Path)
     chosen = parser.parse_args()
+    few = chosen.quick or chosen.again is not None
     modules, found = all_modules(), list[Verdict]()
     for group in chosen.group.split(","):
         paths, make = GROUPS[group]
@@ -323,9 +326,16 @@ def main() -> None:
             outcomes(runs)
         before = outcomes(runs)
         own = [each for each in of_group(paths) if chosen.only in each.name]
+        if chosen.again is not None:
+            without = {
+                (row["path"], row["name"])
+                for row in json.loads(chosen.again.read_text())
+                if row["verdict"] == "none"
+            }
+            own = [each for each in own if (each.path, each.name) in without]
         print(f"{group}: {len(own)} numbers, {len(runs)} runs: {before}", flush=True)
         for number in own:
-            found.append(examined(number, runs, before, modules, chosen.quick))
+            found.append(examined(number, runs, before, modules, few))
             print(found[-1].line(), flush=True)
     for verdict in ("missed", "effect", "none"):
         print(f"{verdict}: {sum(each.verdict == verdict for each in found)}")
