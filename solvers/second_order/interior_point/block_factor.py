@@ -20,13 +20,16 @@ from hcmodel.solvers.second_order.interior_point.convex_program import FloatArra
 from hcmodel.solvers.second_order.interior_point.factorisation import FactorisationError
 
 # Entries that are 0 and are stored so that a column can join the block before it: at most this many, or
-# this share of the block. Blocks of few columns take as long as those of many.
+# this multiple of the block's entries. A block that is narrow and long has to be added to the next one
+# (3,000 gates with long wires, 2,000 random unknowns: 0.3 takes two to three times as long, 10 is equal).
 FEW_ZEROS = 64
-SHARE_OF_ZEROS = 0.3
+MULTIPLE_OF_ZEROS = 2.0
 # Operations of a factorisation entry by entry in the time that a block takes, whatever its size, and in
 # the time of one operation within blocks (circuits of 1,000 and 3,000 gates with long wires).
 OPERATIONS_PER_BLOCK = 4e5
-SPEEDUP = 8.0
+SPEEDUP = 10.0
+# Rows up to which a block is added to the next at once: a call per column costs as much as 100 entries.
+NARROW = 100
 # Rows and columns that may be added as a border, each of which takes a solution of the whole system.
 MOST_BORDER = 20
 # Below this bound of the operations (columns times bandwidth squared) blocks are not considered: a second
@@ -148,7 +151,7 @@ class BlockFactor:
             front = np.zeros((count, count), order="F")
             front.ravel(order="K")[block.places] = entries[block.entries]
             for inside, rest in left.pop(number, ()):
-                front[inside[:, None], inside] += rest
+                _add(front, inside, rest)
             corner, failed = lapack.dpotrf(front[:width, :width], lower=1, clean=1)
             if failed:
                 raise FactorisationError
@@ -176,6 +179,15 @@ class BlockFactor:
         found = np.empty_like(x)
         found[self.order] = x
         return found
+
+
+def _add(front: FloatArray, inside: IndexArray, rest: FloatArray) -> None:
+    """Add the lower triangle of what a block leaves; wide ones by columns, which are contiguous."""
+    if inside.size <= NARROW:
+        front[inside[:, None], inside] += rest
+        return
+    for column, place in enumerate(inside.tolist()):
+        front[inside[column:], place] += rest[column:, column]
 
 
 # ---- analysis
@@ -264,7 +276,7 @@ def _blocks(low: IndexArray, high: IndexArray, parent: list[int]) -> list[_Block
         width = column - first
         if rows.size > width and rows[width] == column:
             more = np.unique(own[~present[own]])
-            if more.size * width <= max(FEW_ZEROS, SHARE_OF_ZEROS * rows.size * width):
+            if more.size * width <= max(FEW_ZEROS, MULTIPLE_OF_ZEROS * rows.size * width):
                 if more.size:
                     rows = np.union1d(rows, more)
                     present[more] = True
