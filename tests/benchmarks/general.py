@@ -18,6 +18,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
+import cvxpy as cp
 import numpy as np
 import scipy.linalg
 import scipy.optimize
@@ -26,7 +27,16 @@ from numpy.typing import NDArray
 import hcmodel as hc
 from hcmodel.engines.registry import ENGINES, compile_stack
 from hcmodel.expressions.layout import Layout
-from tests.benchmarks.speed import Job, Work, measured
+from tests.benchmarks.speed import (
+    HAS_UNO,
+    LEFT_OUT,
+    Job,
+    Work,
+    by_scipy,
+    dnlp,
+    measured,
+    with_uno,
+)
 
 FloatArray = NDArray[np.float64]
 QUIET = {"print_time": 0, "ipopt.print_level": 0, "ipopt.sb": "yes", "ipopt.tol": 1e-8}
@@ -36,16 +46,14 @@ CALLS = 100
 MODEL = Path(__file__).parents[2] / "examples" / "large" / "gate_sizing.hc"
 
 
-def slsqp(function: Callable[[FloatArray], Any], start: FloatArray, **keywords: Any) -> float:
-    found = scipy.optimize.minimize(
-        function,
-        start,
-        jac=True,
-        method="SLSQP",
-        options={"ftol": 1e-12, "maxiter": 500},
-        **keywords,
-    )
-    return float(found.fun)
+def both_of_scipy(
+    function: Callable[[FloatArray], Any], start: FloatArray, **keywords: Any
+) -> dict[str, Job]:
+    """SLSQP and trust-constr, with values and gradients by hand."""
+    return {
+        f"scipy {method}": functools.partial(by_scipy, method, function, start, **keywords)
+        for method in ("SLSQP", "trust-constr")
+    }
 
 
 # ---- general models
@@ -83,8 +91,8 @@ def direct_regulator(states: int = 4, inputs: int = 2) -> Work:
 
     hand = functools.partial(cost_by_hand, A, B)
     bounds = [(-50, 50)] * (inputs * states)
-    peers: dict[str, Job] = {"SLSQP": lambda: slsqp(hand, np.zeros(inputs * states), bounds=bounds)}
-    return Work(f"J(K) n = {states}", mine, peers, {"SLSQP": 5.0})
+    peers = both_of_scipy(hand, np.zeros(inputs * states), bounds=bounds)
+    return Work(f"J(K) n = {states}", mine, peers, {"scipy SLSQP": 5.0})
 
 
 def rosenbrock(size: int = 4) -> Work:
@@ -112,9 +120,15 @@ def rosenbrock(size: int = 4) -> Work:
         found = casadi.nlpsol("r", "ipopt", program, QUIET)(x0=-1.0, lbx=-2, ubx=2)
         return float(found["f"])
 
-    bounds = [(-2, 2)] * size
-    peers: dict[str, Job] = {"SLSQP": lambda: slsqp(hand, np.full(size, -1.0), bounds=bounds)}
-    most = {"SLSQP": 5.0}
+    def nonlinear() -> float:
+        x = cp.Variable(size, bounds=[-2, 2])
+        rest = x[1:] - cp.square(x[:-1])
+        cost = 1 + cp.square(x[0] - 1) + cp.sum(cp.square(rest))
+        return with_uno(cp.Problem(cp.Minimize(cost)), {x: np.full(size, -1.0)})
+
+    peers = both_of_scipy(hand, np.full(size, -1.0), bounds=[(-2, 2)] * size)
+    peers.update(dnlp(nonlinear))
+    most = {"scipy SLSQP": 5.0}
     if HAS_CASADI:
         peers["CasADi + IPOPT"], most["CasADi + IPOPT"] = with_ipopt, 5.0
     return Work(f"Rosenbrock n = {size}, map declared", mine, peers, most)
@@ -135,16 +149,14 @@ def black_box() -> Work:
         area = hc.function(lambda z: z[0] * z[1], x, grad=lambda z: np.array([z[1], z[0]]))
         return hc.Problem(hc.Minimize(cost), [area <= 1], hidden=[hc.log(x)])
 
-    row = {"type": "ineq", "fun": lambda z: 1 - z[0] * z[1], "jac": lambda z: [-z[1], -z[0]]}
-    peers: dict[str, Job] = {
-        "SLSQP": lambda: slsqp(
-            lambda z: (value(z), slope(z)),
-            np.array([0.6, 1.6]),
-            bounds=[(0.4, 3)] * 2,
-            constraints=[row],
-        )
-    }
-    return Work("black-box tank, map declared", mine, peers, {"SLSQP": 5.0})
+    row = scipy.optimize.NonlinearConstraint(
+        lambda z: z[0] * z[1], -np.inf, 1.0, jac=lambda z: np.array([[z[1], z[0]]])
+    )
+    bounds = [(0.4, 3)] * 2
+    peers = both_of_scipy(
+        lambda z: (value(z), slope(z)), np.array([0.6, 1.6]), bounds=bounds, constraints=[row]
+    )
+    return Work("black-box tank, map declared", mine, peers, {"scipy SLSQP": 5.0})
 
 
 # ---- circuits
@@ -299,6 +311,8 @@ def show(works: dict[str, Callable[[], Work]], repeat: int) -> list[tuple[str, s
             goal = f"{work.most[peer]:.2g}" if peer in work.most else ""
             times = f"{1e3 * own:.1f} ms | {peer} | {1e3 * took:.1f} ms | {own / took:.2f}"
             print(f"| {work.name} | {times} | {goal} | {apart:.0e} |", flush=True)
+    if not HAS_UNO:
+        print(f"\n{LEFT_OUT}")
     return found
 
 
