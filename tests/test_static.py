@@ -112,6 +112,15 @@ def test_few_modules_stand_at_the_root() -> None:
     assert len(modules) <= 5, modules
 
 
+def test_dataclasses_are_those_that_start_quickly() -> None:
+    """`from hcmodel.records import dataclass`: the standard one compiles code for each class."""
+    standard = re.compile(
+        r"^from dataclasses import .*\bdataclass\b|^import dataclasses", re.MULTILINE
+    )
+    users = [str(path) for path in sources() if standard.search(path.read_text("utf-8"))]
+    assert [path for path in users if not path.endswith("records/__init__.py")] == []
+
+
 def test_no_two_modules_share_a_name_without_need() -> None:
     places = defaultdict(list)
     for path in sources():

@@ -9,12 +9,12 @@ needs no correction gives the solution. The method does not always settle; then 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from hcmodel.records import dataclass
 from hcmodel.solvers.limits import check_time
 from hcmodel.solvers.numerics import PRODUCT_ROUNDING
 from hcmodel.solvers.qp.clarabel_ import ClarabelBackend

@@ -232,12 +232,12 @@ def check_promise(name: str, member: Member, epsilon: float, label: str = "") ->
 @pytest.mark.parametrize(
     ("name", "epsilon", "seed"),
     first(
-        4,
+        3,  # ippm-swsg takes longest, and has its promise on this family below, from another start
         [
-            ("ippm-swsg", 0.25, 0),
             ("ippm-acgd", 0.1, 0),
             ("sbl-star", 0.001, 0),
             ("sbl-adals", 0.05, 1),
+            ("ippm-swsg", 0.25, 0),
             ("ippm-acgd", 0.1, 1),
             ("sbl-star", 0.001, 1),
             ("sbl-adals", 0.02, 0),
