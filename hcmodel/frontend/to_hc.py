@@ -32,6 +32,7 @@ INLINE_ENTRIES = 64  # larger arrays are data, not text
 LONG_TEXT = 300  # characters of a sub-expression that becomes a `let`
 DEEP_TEXT = 12  # brackets inside brackets
 NAME = re.compile(r"[^\W\d][\w\u0300-\u036f]*")
+PART = re.compile(r"[^\W\d]\w*(\.\w+|\[\w+(, ?\w+)*\])+")
 RESERVED = {*" ".join(KEYWORDS.values()).split(), "for", "in", "if", "and", "or", "not"}
 
 Written = tuple[str, int]  # text and binding strength
@@ -158,11 +159,14 @@ class _Writer:
                 continue
             text = f"{self._text(first.lhs)} {first.sense} {self._text(first.rhs)}"
             if first.name is not None:
-                if not NAME.fullmatch(first.name) or first.name in RESERVED:
+                name = first.name
+                if PART.fullmatch(name):  # of a chain or of a family, in a file of another format
+                    name = re.sub(r"\W+", "_", name).strip("_")
+                if not NAME.fullmatch(name) or name in RESERVED:
                     raise ModelError(
                         f"the name '{first.name}' of a constraint cannot stand in a model file"
                     )
-                text = f"{first.name}: {text}"
+                text = f"{name}: {text}"
             elif text.startswith("-"):  # a line cannot begin with an operator
                 text = f"({self._text(first.lhs)}) {first.sense} {self._text(first.rhs)}"
             yield text
