@@ -18,7 +18,7 @@ from hcmodel.solvers.second_order.interior_point.operators import Operators
 COMPLEMENT_RIDGE = 1e-11
 EQUALITY_RIDGE = 1e-8
 # Curvature that is added for directions without any, as in a proximal-point method; its error
-# vanishes with the step.
+# vanishes with the step (ablation: without it varun fails).
 PROXIMAL = 1e-10
 
 
