@@ -34,6 +34,8 @@ def coefficients(
     if dependence is Dependence.REDUCTION and len(expression.args) == 1:
         found = _reduction(expression, params)
         return _probed(expression, place, constants) if found is None else found
+    if dependence is Dependence.MOVEMENT and len(expression.args) == 1:
+        return _movement(expression, params)
     if isinstance(dependence, Contraction) and len(expression.args) <= 2:
         other = next((each for each in constants if each is not None), None)
         return _contraction(dependence.subscripts, place, shape, other, expression.shape)
@@ -71,6 +73,17 @@ def _reduction(expression: Apply, params: dict[str, Any]) -> Rows | None:
     total = float(np.sum(expression.atom.function(np, np.ones(shape), **params)))
     weights = np.full(count, total / max(count, 1))
     return Rows.of_entries(weights, rows, np.arange(count), (expression.size, count))
+
+
+def _movement(expression: Apply, params: dict[str, Any]) -> Rows:
+    """The matrix that moves entries: the atom applied to their numbers, with 0 for a zero."""
+    shape, count = expression.args[0].shape, expression.args[0].size
+    numbers = np.arange(1, count + 1).reshape(shape)
+    moved = expression.atom.function(np, numbers, **params)
+    found = np.asarray(moved).reshape(-1).astype(np.intp)
+    rows = np.flatnonzero(found)
+    size = (expression.size, count)
+    return Rows.of_entries(np.ones(rows.size), rows, found[rows] - 1, size)
 
 
 def _probed(expression: Apply, place: int, constants: Sequence[FloatArray | None]) -> Rows:
