@@ -426,14 +426,21 @@ class Expansion:
         if power == 2 and (single or base.degrees.max(initial=0) <= 1):
             return base.times(base)
         whole = power == round(power)
-        low, _ = self.symbols.interval(base)
-        if not (single and (whole or (low > 0).all()) and base.counts.all()):
+        splits = whole or self._splits(base, power)
+        if not (single and splits and base.counts.all()):
             scale, core = self._normalised(base)
             if scale is None:
                 return None
             numbers = self._single(ATOMS["power"], {}, [core], [np.asarray(power)])
             return Sums.symbols(numbers, self.coding).scaled(scale**power)
         return self._monomial_power(base, power)
+
+    def _splits(self, base: Sums, power: float) -> bool:
+        """Whether a power of products is the product of the powers: none of the factors is negative."""
+        if (self.symbols.interval(base)[0] > 0).all():
+            return True
+        least = min((self.symbols.lower_of(int(each)) for each in base.symbols_used()), default=0.0)
+        return power > 0 and least >= 0 and bool((base.weight > 0).all())
 
     def _monomial_power(self, base: Sums, power: float) -> Sums:
         """(w · a · b)^p as w^p · a^p · b^p, symbol by symbol."""

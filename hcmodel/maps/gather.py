@@ -15,7 +15,7 @@ again, entry by entry, by algebra alone:
       c_b  =  Σ_a k_ba·b + k_b·b − Σ_a k_ab·a − g_b,
 
   linear equations for nonnegative unknowns (`rel_entr`, `entr`);
-- a^p·b^q with p + q = 1 and p, q > 0 is a geometric mean;
+- a^p·b^q·… with p, q, … > 0 and a sum of at most 1 is a geometric mean, of 1 too where the sum is less;
 - the square root of a quadratic form with Q ⪰ 0 is a norm.
 
 What is none of these stays as it is.
@@ -97,7 +97,11 @@ class _Kinds:
         wide = np.zeros((digits.shape[0], 2), dtype=np.int64)
         wide[:, : min(2, others.shape[1])] = others[:, :2]
         self.pair = wide
-        self.any = bool(single_log.any() or single.any() or self.square.any())
+        fractional = np.zeros(count, dtype=bool)
+        fractional[list(self.exponents)] = True
+        self.mean = (fractional[digits] | (digits == 0)).all(axis=1) & (sums.degrees > 1)
+        kinds = (single_log, single, self.square, self.mean)
+        self.any = any(bool(each.any()) for each in kinds)
 
 
 class _Pieces:
@@ -131,10 +135,10 @@ class _Pieces:
             own = (kinds.reciprocal[terms] == digit) & ~taken
             if digit and (kinds.pair[terms[own], 0] > 0).any():
                 taken |= self._fraction(terms, own, digit)
-        square = kinds.square[terms]
-        if kinds.exponents and square.any():
-            taken |= self._means(terms, square)
-            square = square & ~taken
+        mean = kinds.mean[terms] & ~taken
+        if mean.any():
+            taken |= self._means(terms, mean)
+        square = kinds.square[terms] & ~taken
         if square.any():
             taken |= self._squares(terms, square)
         rest = terms[~taken]
@@ -152,15 +156,20 @@ class _Pieces:
     # ---- means
 
     def _means(self, terms: NDArray[np.intp], marks: Marks) -> Marks:
-        """Products of two powers of which the exponents sum to 1."""
-        kinds = self.kinds
+        """Products of powers of which the exponents sum to at most 1."""
+        kinds, digits = self.kinds, self.sums.digits
         taken = np.zeros(terms.size, dtype=bool)
         for place in np.flatnonzero(marks).tolist():
-            pair = kinds.pair[terms[place]].tolist()
-            powers = tuple(kinds.exponents.get(digit, 0.0) for digit in pair)
-            if min(powers) > 0 and abs(sum(powers) - 1.0) <= PRODUCT_ROUNDING:
-                inside = stacked([kinds.arguments[digit] for digit in pair], self.coding)
-                params = {"axis": None, "p": powers}
+            factors = [digit for digit in digits[terms[place]].tolist() if digit]
+            powers = [kinds.exponents[digit] for digit in factors]
+            left = 1.0 - sum(powers)
+            if left >= -PRODUCT_ROUNDING:
+                arguments = [kinds.arguments[digit] for digit in factors]
+                if left > PRODUCT_ROUNDING:
+                    arguments.append(Sums.constant(1.0, self.coding))
+                    powers.append(left)
+                inside = stacked(arguments, self.coding)
+                params = {"axis": None, "p": tuple(powers)}
                 numbers = self.symbols.of_function(ATOMS["geo_mean"], params, (inside,), ())
                 self._emit(numbers, float(self.sums.weight[terms[place]]))
                 taken[place] = True

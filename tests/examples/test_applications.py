@@ -168,17 +168,19 @@ def test_the_worst_disturbance_is_held_at_the_closed_form() -> None:
 
 
 def test_decentralised_regulation_has_two_minima_and_is_therefore_not_hidden_convex() -> None:
+    """Each of two boxes of the gains has a minimum inside of it."""
     data = data_of("lqr_decentralised")
-    problem = example("lqr_decentralised", **data)
     values = []
-    for gains in ([0.0, -1.0], [-6.0, -1.5]):
-        K = np.zeros((2, 3))
-        K[0, 0], K[1, 1] = gains
-        P = scipy.linalg.solve_continuous_lyapunov(data["A"] + data["B"] @ K, -np.eye(3))
-        # with another engine's rounding the run from the second start leaves the valley
-        solution = solved(problem, "sbl-adals", start={"P": P, "K": K}, engine="autograd")
-        assert solution.status in ("locally_optimal", "optimal")
-        values.append(solution.value)
+    for low, high in ((-1.0, 1.0), (-8.0, -4.0)):
+        box = np.array([low, -3.0]), np.array([high, 0.0])
+        seen = hc.Variable(2, name="seen", bounds=box)
+        gain = hc.diag(seen) @ np.eye(2, 3)
+        covariance = hc.lyap(np.asarray(data["A"]) + np.asarray(data["B"]) @ gain, np.eye(3))
+        cost = hc.trace((np.eye(3) + gain.T @ gain) @ covariance)
+        problem = hc.Problem(hc.Minimize(cost))
+        values.append(problem.solve("sbl-adals"))
+        assert (seen.value > box[0] + 0.05).all()
+        assert (seen.value < box[1] - 0.05).all()
     assert values == pytest.approx([6.50299, 20.56254], rel=1e-4)  # by Nelder–Mead on J(K)
 
 
@@ -332,3 +334,28 @@ def test_prices_under_a_logit_reach_the_optimum_over_shares_from_far_starts() ->
         solution = solved(problem, start={"price": start})
         assert solution.value == pytest.approx(reference, rel=1e-6)
     np.testing.assert_allclose(solution.duals["part"], stock.dual_value, rtol=1e-3, atol=1e-3)
+
+
+# ---- values of policies
+
+
+REPAIR = np.array(
+    [
+        [[0.7, 0.25, 0.05], [0.9, 0.1, 0.0], [0.95, 0.05, 0.0]],
+        [[0.0, 0.6, 0.4], [0.7, 0.25, 0.05], [0.95, 0.05, 0.0]],
+        [[0.0, 0.0, 1.0], [0.4, 0.4, 0.2], [0.95, 0.05, 0.0]],
+    ]
+)
+REWARD = np.array([[8.0, 5, 2], [5, 3, 1], [0, -2, -1]])
+DOWNTIME = np.array([[0.0, 1, 0.2], [0.3, 1, 0.2], [1, 1.5, 0.4]])
+
+
+@pytest.mark.parametrize(("name", "cap"), [("policy_value", 1.6), ("bellman", 1e9)])
+def test_values_of_policies_are_those_of_the_linear_program(name: str, cap: float) -> None:
+    balance = np.kron(np.eye(3), np.ones((1, 3))) - 0.9 * REPAIR.reshape(9, 3).T
+    found = scipy.optimize.linprog(
+        -REWARD.ravel(), A_ub=[DOWNTIME.ravel()], b_ub=[cap], A_eq=balance, b_eq=[1, 0, 0]
+    )
+    problem = example(name)
+    assert problem.solve() == pytest.approx(-found.fun, rel=1e-7)
+    assert problem.status == "optimal"

@@ -40,6 +40,7 @@ def _sharpe():
 
 OPTIMA = {
     "tank": 5.0,
+    "linear_demand": 328.678571428571,
     "cnls": 0.15,
     "posynomial": 0.07113650673303368,
     "box_volume": math.sqrt(6000),
@@ -70,7 +71,7 @@ CLOSE = {"rosenbrock": 1e-6}
 # The other examples, which test_applications.py solves.
 APPLICATIONS = {
     *("lqr", "lqr_direct", "lqr_energy", "lqr_discrete", "lqr_decentralised", "hinf"),
-    *("cmdp", "exploration", "near_expert", "apprenticeship"),
+    *("cmdp", "exploration", "near_expert", "apprenticeship", "policy_value", "bellman"),
     *("pricing", "logit"),
 }
 
@@ -264,6 +265,13 @@ def transformer():
         0.00062 * core * x[4] ** 2 + 0.00058 * coil * x[5] ** 2 <= 1,
     ]
     return hc.Problem(hc.Minimize(objective), constraints, [hc.log(x)])
+
+
+def linear_demand():
+    price, base = hc.Variable(2, name="price", nonneg=True), np.array([50, 40])
+    demand = base - np.array([[4, -1], [-1.5, 3]]) @ price
+    margin = (price - np.array([2, 3])) @ demand
+    return hc.Problem(hc.Maximize(margin), [demand >= 0, hc.sum(demand) <= 30])
 
 
 def linear_fractional():
