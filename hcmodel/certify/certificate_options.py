@@ -174,6 +174,10 @@ class ConeDualityOptions:
     most_exact: int = 200  # a square matrix of that order is inverted in a millisecond or two
     # Entries of dense equations up to which the least singular value is looked for.
     largest_equations: int = 6_000_000  # 2,000 × 1,600 takes about as long as solving the program
+    # The largest denominator of weights that are tried as simple fractions, …
+    denominator: int = 64  # exponents of models are halves, thirds, fifths
+    # … and how far the dual may be from them, relative to its largest weight.
+    rounded: float = 1e-6  # solvers end with about 1e-8
     # What rounding may contribute to a limit before it counts as not found.
     largest_share: float = 0.5  # the limit is divided by one minus this
     # The relative rounding of the powers in the test of a power cone.

@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 
 from hcmodel.certify.certificate_options import CONE_DUALITY, SEARCH
 from hcmodel.certify.cone_ranges import ConePlaces, Range, ranges
-from hcmodel.certify.exact_duals import exact_shift
+from hcmodel.certify.exact_duals import exact_shift, has_no_residual, simple_dual
 from hcmodel.records import dataclass
 from hcmodel.solvers.algebra.symmetric import to_matrix, to_vector
 from hcmodel.solvers.numerics import OPERATION_ROUNDING, PRODUCT_ROUNDING, SUM_ROUNDING
@@ -64,6 +64,11 @@ def cone_bound(
             dual.known = ranges(program, places, level, first)
         if not enough(best) and (np.isfinite(best) or dual.may_be_exact):
             best = max(best, _best(dual, solution.dual, enough))
+        if not np.isfinite(best) and dual.may_be_exact and not program.quadratic.nnz:
+            free = np.flatnonzero(~(np.isfinite(known.lower) & np.isfinite(known.upper)))
+            simple = simple_dual(program, free, solution.dual)
+            if simple is not None:
+                best = dual.value(into_dual_cone(places, simple), exact=free)
         among_doubles = False
         if not np.isfinite(best) and dual.limit_logarithms(logs):
             best, among_doubles = _best(dual, solution.dual, enough), True
@@ -124,10 +129,15 @@ class _Dual:
     def residual(self, z: FloatArray) -> FloatArray:
         return np.asarray(self.slope + self.program.matrix.T @ z)
 
-    def value(self, z: FloatArray) -> float:
-        """What z proves; −∞ where an unknown without a range has a residual."""
+    def value(self, z: FloatArray, exact: NDArray[np.intp] | None = None) -> float:
+        """What z proves; −∞ where an unknown without a range has a residual.
+
+        Those of the unknowns `exact` are computed without rounding: they count where they are not 0.
+        """
         rest = self.residual(z)
         error = self.rounding * (self.terms + self.sizes @ np.abs(z))
+        if exact is not None and has_no_residual(self.program, exact, z):
+            rest[exact] = error[exact] = 0.0
         ends = [
             slope * end
             for slope in (rest - error, rest + error)

@@ -8,18 +8,26 @@ floating point it has not. With as many entries of z as there are such unknowns,
 have an exact solution δ, and an approximate inverse R of the matrix M = A_BJᵀ bounds it:
 |δ| <= |R| |r_J| / (1 − γ) with γ = ‖I − R M‖ < 1 (Rump 2010, *Verification methods*, Acta Numerica 19).
 Where z is farther inside the dual cone than that, z + δ is in it. Only the size of δ is needed.
+
+Where weights have to be exactly 0, or the equations depend on each other, there is no such inside. Then
+the weights in these equations may be simple fractions, as they are in models with small exponents;
+whether they fit is computed with fractions.
 """
 
 from __future__ import annotations
+
+from fractions import Fraction
 
 import numpy as np
 import scipy
 from numpy.typing import NDArray
 
+from hcmodel.certify.certificate_options import CONE_DUALITY
 from hcmodel.certify.cone_ranges import ConePlaces
 from hcmodel.records import dataclass
 from hcmodel.solvers.algebra.symmetric import to_matrix
 from hcmodel.solvers.numerics import OPERATION_ROUNDING, SUM_ROUNDING
+from hcmodel.solvers.qp.cone_program import ConeProgram
 
 FloatArray = NDArray[np.float64]
 
@@ -63,6 +71,34 @@ def exact_shift(
         return None
     reach = float((np.abs(inverse) @ residual).max()) / (1.0 - largest) * (1.0 + 3.0 * rounding)
     return Shift(rows, reach) if _stays_inside(places, z, rows, reach) else None
+
+
+def simple_dual(
+    program: ConeProgram, columns: NDArray[np.intp], z: FloatArray
+) -> FloatArray | None:
+    """z with simple fractions as weights of the rows that have these unknowns; None if far from it."""
+    rows = np.unique(program.matrix[:, columns].tocoo().row)
+    if rows.size * columns.size > CONE_DUALITY.most_exact**2:
+        return None
+    size = max(float(np.abs(z).max(initial=0.0)), 1.0)
+    rounded = z.copy()
+    for row in rows:
+        near = Fraction(float(z[row])).limit_denominator(CONE_DUALITY.denominator)
+        rounded[row] = float(near)
+    moved = float(np.abs(rounded - z).max(initial=0.0))
+    return rounded if moved <= CONE_DUALITY.rounded * size else None
+
+
+def has_no_residual(program: ConeProgram, columns: NDArray[np.intp], z: FloatArray) -> bool:
+    """Whether q + Aᵀz is exactly 0 for these unknowns, of a program without a quadratic part."""
+    for column in columns:
+        own = slice(*program.matrix.indptr[column : column + 2])
+        total = Fraction(float(program.linear[column]))
+        entries = zip(program.matrix.indices[own], program.matrix.data[own], strict=True)
+        total += sum(Fraction(float(number)) * Fraction(float(z[row])) for row, number in entries)
+        if total:
+            return False
+    return True
 
 
 def _margins(places: ConePlaces, z: FloatArray) -> FloatArray:

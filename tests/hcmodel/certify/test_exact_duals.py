@@ -9,7 +9,7 @@ import pytest
 import scipy.sparse
 
 from hcmodel.certify.cone_ranges import ConePlaces
-from hcmodel.certify.exact_duals import exact_shift
+from hcmodel.certify.exact_duals import exact_shift, has_no_residual, simple_dual
 from hcmodel.solvers.qp.cone_program import ConeBlock, ConeKind, ConeProgram
 
 
@@ -75,3 +75,22 @@ def test_equations_that_no_row_can_solve_are_not() -> None:
     own = places(ConeBlock(ConeKind.NONNEGATIVE, 2))
     twice = scipy.sparse.csc_array(np.array([[1.0, 2.0], [2.0, 4.0]]))
     assert exact_shift(twice, own, np.ones(2), np.arange(2), np.full(2, 1e-9)) is None
+
+
+def test_simple_fractions_are_taken_where_they_solve_the_equations_exactly() -> None:
+    # q + Aᵀz with z = (1/2, 1/2, 0): the last row holds an unknown that no other has
+    matrix = scipy.sparse.csc_matrix(np.array([[-1.0, -1.0], [1.0, -1.0], [2.0, 0.0]]))
+    program = ConeProgram(
+        scipy.sparse.csc_matrix((2, 2)),
+        np.array([0.0, 1.0]),
+        matrix,
+        np.zeros(3),
+        (ConeBlock(ConeKind.NONNEGATIVE, 3),),
+    )
+    columns = np.arange(2)
+    found = simple_dual(program, columns, np.array([0.5 + 2e-9, 0.5 - 1e-9, 3e-11]))
+    assert found is not None
+    assert found.tolist() == [0.5, 0.5, 0.0]
+    assert has_no_residual(program, columns, found)
+    assert not has_no_residual(program, columns, np.array([0.5, np.nextafter(0.5, 1), 0.0]))
+    assert simple_dual(program, columns, np.array([0.5, 0.123456, 0.0])) is None

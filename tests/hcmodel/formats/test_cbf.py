@@ -15,8 +15,8 @@ from tests.problems.examples import ALL, loaded
 # The decentralised regulator is not proven convex, and has no cone form.
 EXPRESSIBLE = [name for name in ALL if name != "lqr_decentralised"]
 FEW = ["tank", "lqr_discrete", "hinf", "sharpe", "mixed"]
-# Files whose optimal points are not bounded: the dual has no interior in which rounding could be bounded.
-NOT_CERTIFIED = {"demb782": "locally_optimal", "varun": "locally_optimal"}
+# Its optimal points are not bounded: the dual has no interior in which rounding could be bounded.
+NOT_CERTIFIED = {"varun": "locally_optimal"}
 SMALL = ["demb782", "bss2", "rijc787", "beck752"]
 # Written by JuMP, with / for ends of lines: minimise the sum of a semidefinite matrix under sum(X) >= 1.
 JUMP = (
