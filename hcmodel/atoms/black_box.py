@@ -132,6 +132,10 @@ def _prepare(name: str, shapes: Sequence[Shape], params: dict[str, Any]) -> dict
     return {**made, "shape": as_shape(params["shape"], "hc.function")}
 
 
+# What numpy says of an array of traced numbers.
+NOT_AN_ARRAY = "setting an array element with a sequence"
+
+
 @atom(
     shape=lambda name, shapes, params: params["shape"],
     prepare=_prepare,
@@ -161,8 +165,9 @@ def function(
         return _opaque(callable, grad, shape, *arrays)
     try:
         value = callable(*arrays)
-    except (TypeError, AttributeError) as error:
-        if not any(is_traced(array) for array in arrays):
+    except (TypeError, AttributeError, ValueError) as error:
+        traced = any(is_traced(array) for array in arrays)
+        if not traced or (isinstance(error, ValueError) and NOT_AN_ARRAY not in str(error)):
             raise
         name = getattr(callable, "__name__", "the callable")
         raise ModelError(

@@ -82,12 +82,22 @@ class Map:
         """Raise where Jacobian or inverse contradict `forward` at a point; looked at once."""
         if self._checked:
             return
+        with np.errstate(all="ignore"):  # what is not finite is an error in words
+            self._check(arrays)
+        self._checked["done"] = True
+
+    def _check(self, arrays: Sequence[FloatArray]) -> None:
         image = np.asarray(self.forward(*arrays), dtype=float)
         size = sum(array.size for array in arrays)
         if image.shape != (size,):
             raise ModelError(
                 f"hc.Map: '{name_of(self.forward)}' returned shape {image.shape}, but the variables "
                 f"have {size} entries, so that u needs shape ({size},)"
+            )
+        if not np.isfinite(image).all():
+            raise ModelError(
+                f"hc.Map: '{name_of(self.forward)}' is not finite at the start: u is {image}; give "
+                "another start or tighter bounds"
             )
         if callable(self.jacobian):
             self._check_jacobian(arrays)
@@ -98,17 +108,22 @@ class Map:
             raise ModelError(
                 f"hc.Map: u at the start is {image}, outside of image = ({low}, {high})"
             )
-        self._checked["done"] = True
 
     def _check_jacobian(self, arrays: Sequence[FloatArray]) -> None:
         assert callable(self.jacobian)
         given = self.jacobian(*arrays)
         parts = given if isinstance(given, (tuple, list)) else (given,)
         expected = differences_of(self.forward, "3-point")(*arrays)
+        shapes = [np.shape(part) for part in parts]
+        if shapes != [wanted.shape for wanted in expected]:
+            raise ModelError(
+                f"hc.Map: jacobian returned the shapes {shapes}, but "
+                f"{[wanted.shape for wanted in expected]} are needed, one array for each variable; entry "
+                "[i, j] is the derivative of u[i] by x[j]"
+            )
         for number, (part, wanted) in enumerate(zip(parts, expected, strict=True)):
-            own = np.asarray(part, dtype=float)
-            miss = np.inf if own.shape != wanted.shape else float(np.max(np.abs(own - wanted)))
-            if miss > JACOBIAN_TOLERANCE * max(1.0, float(np.max(np.abs(wanted)))):
+            miss = float(np.max(np.abs(np.asarray(part, dtype=float) - wanted)))
+            if not miss <= JACOBIAN_TOLERANCE * max(1.0, float(np.max(np.abs(wanted)))):
                 raise ModelError(
                     f"hc.Map: the Jacobian by argument {number} differs from differences of "
                     f"'{name_of(self.forward)}' by {miss:.1e} at the start; its entry [i, j] is the "

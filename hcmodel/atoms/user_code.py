@@ -41,6 +41,8 @@ class KinkRules:
     tries: int = 3
     # ... unless this failed as often before: then the program is noisy, and nothing helps.
     failures: int = 5
+    # The share of such points from which gradients count as noise.
+    noisy: float = 0.5
     seed: int = 0
 
 
@@ -236,6 +238,14 @@ class Differences:
     def __name__(self) -> str:
         return name_of(self.program)
 
+    @property
+    def noise(self) -> str | None:
+        """In words, if differences contradict each other so often that they are noise."""
+        failures, taken = self._last.get("failures", 0), self._last.get("taken", 0)
+        if failures < KINKS.failures or failures < KINKS.noisy * taken:
+            return None
+        return f"{failures} of {taken} gradients"
+
     def value(self, *arrays: Any) -> Any:
         """The function itself; the last value is kept for the differences."""
         plain = [np.asarray(array, dtype=float) for array in arrays]
@@ -252,6 +262,7 @@ class Differences:
         taken = self._both_sides if self.scheme == "3-point" else self._one_side
         columns, mixed = taken(plain, here)
         failures = self._last.setdefault("failures", 0)
+        self._last["taken"] = self._last.get("taken", 0) + 1
         generator = np.random.default_rng(KINKS.seed)
         for _ in range(KINKS.tries if mixed and failures < KINKS.failures else 0):
             beside = [_beside(array, generator) for array in plain]

@@ -211,7 +211,10 @@ def _as_parts(hidden: Any) -> tuple[Expression, ...] | None:
         return None
     parts: Sequence[Any] = hidden if isinstance(hidden, (list, tuple)) else [hidden]
     if not all(isinstance(part, Expression) for part in parts):
-        raise ModelError("hidden is an expression or a list of them, such as [hc.log(x)]")
+        raise ModelError(
+            "hidden is an expression or a list of them, such as [hc.log(x)] or, for a map that is code, "
+            "[hc.Map(forward)(x)]"
+        )
     return tuple(parts)
 
 

@@ -36,6 +36,7 @@ from hcmodel.solvers.second_order.promise import promised_decrease
 from hcmodel.solving.certifier import Certifier
 from hcmodel.solving.judge import FINEST, LIMITS, gap_allowed
 from hcmodel.solving.request import SolveRequest
+from hcmodel.solving.user_functions import is_noisy
 
 if TYPE_CHECKING:
     from hcmodel.certify.curvature_boxes import Settlement
@@ -189,8 +190,10 @@ def gather(
         counted = (
             result.termination is Termination.CALL_LIMIT and forms.lifted.compiled.has_black_boxes
         )
-        better = _lowest(forms, hidden, evaluation, settled, tolerance)
-        if better is None and (hidden is None or hidden.proof is None) and not counted:
+        noisy = is_noisy(forms.sign.before)  # then values close to each other cannot be compared
+        better = None if noisy else _lowest(forms, hidden, evaluation, settled, tolerance)
+        unknown = better is None and (hidden is None or hidden.proof is None)
+        if unknown and not (counted or noisy):
             better = _better(forms, evaluation, descent, pair, tolerance)
         stationary = (
             stationary
@@ -300,7 +303,9 @@ def _stationary(
     """Whether the point is stationary, by its multipliers or by gradients close to it."""
     result, form, evaluation = outcome.result, pair.form, pair.evaluation
     if result.termination is Termination.HULL_STATIONARY and outcome.form is forms.written:
-        return is_hull_stationary(forms.written, written, result.weighted)
+        return is_hull_stationary(forms.written, written, result.weighted) and not is_noisy(
+            forms.sign.before
+        )  # a hull of noise contains 0
     return (
         bool(np.isfinite(residual))
         and kkt.is_stationary(evaluation, form.domain, pair.multipliers, tolerance, residual)

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hcmodel.atoms.code_map import map_of
-from hcmodel.atoms.user_code import FunctionCalls, Program, program_of
+from hcmodel.atoms.user_code import Differences, FunctionCalls, Program, program_of
 from hcmodel.errors import HCWarning, ModelError
 from hcmodel.expressions.graph import topological_order
 from hcmodel.expressions.leaves import Apply, Expression, Variable
@@ -69,6 +69,20 @@ def warn_about_gradients(model: Model, start: Mapping[str, FloatArray]) -> None:
         gradient = dict(node.params)["grad"]
         if isinstance(gradient, Program):
             _warn_about_slope(node, gradient, start)
+        elif isinstance(gradient, Differences) and gradient.noise is not None:
+            warnings.warn(
+                f"the values of '{gradient.__name__}' have noise: differences contradict each other for "
+                f"{gradient.noise}, so that no status rests on them. Ask the program for more accuracy "
+                "(tighter tolerances of its solvers, fixed seeds), or give its gradient as grad=…",
+                HCWarning,
+                stacklevel=3,
+            )
+
+
+def is_noisy(model: Model) -> bool:
+    """Whether gradients by differences are noise."""
+    gradients = [dict(node.params)["grad"] for node in black_boxes(model)]
+    return any(isinstance(each, Differences) and each.noise is not None for each in gradients)
 
 
 def _calls(node: Apply) -> FunctionCalls:

@@ -58,7 +58,7 @@ class SamplingRules:
     # How often more points are sampled in the smallest ball before a run counts as stalled.
     tries: int = 5  # black boxes
     # The decrease of P that a model has to predict, relative to its size.
-    model_progress: float = 1e-9  # black boxes
+    model_progress: float = 1e-8  # black boxes
     # The decrease of P, relative to its size, below which an iteration is idle, and how many end BFGS.
     progress: float = 1e-8  # black boxes
     idle: int = 8  # black boxes
@@ -73,6 +73,9 @@ class SamplingRules:
     trapezoid: float = 0.25  # black boxes
     searches: int = 8  # black boxes
     kinks: int = 3  # black boxes
+    # Steps for each unknown within which the value has to decrease.
+    patience: int = 20  # black boxes
+    stalled: float = 1e-5  # by this share of its size; noise decreases slower
     # The share of a predicted decrease that makes a step long, and steps in a row that fail.
     good: float = 0.5  # Conn, Gould and Toint 2000, section 6.1
     # A step of this share of the trust region ends at its edge; how the region grows and shrinks.
@@ -138,6 +141,8 @@ class SamplingState(State):
     failures: int = 0
     kinks: int = 0
     concave: bool = False
+    modelled: int = 0
+    mark: float = np.inf
 
 
 class GradientSampling:
@@ -170,7 +175,7 @@ class GradientSampling:
 
     def step(self, task: Task, state: SamplingState) -> SamplingState:
         if state.phase == "pieces":
-            return self._modelled(task, state)
+            return self._modelled(task, self._watched(state))
         here, rules = state.here, self.options.rules
         assert here is not None
         assert state.weights is not None
@@ -262,6 +267,16 @@ class GradientSampling:
 
     # ---- steps by models of the smooth pieces
 
+    def _watched(self, state: SamplingState) -> SamplingState:
+        """Whether many steps have brought nothing, as with values that are noisy."""
+        here, rules = state.here, self.options.rules
+        assert here is not None
+        if state.modelled % (rules.patience * (here.y.size + 1)):
+            return replace(state, modelled=state.modelled + 1)
+        idle = not state.mark - here.value > rules.stalled * self._size(here)
+        stop = Termination.STALLED if idle else None
+        return replace(state, modelled=state.modelled + 1, mark=here.value, stop=stop)
+
     def _begun(self, state: SamplingState, found: Trial | None = None) -> SamplingState:
         """Models of the pieces that the trials of the past have shown, from a better one of them."""
         here, rules = found or state.here, self.options.rules
@@ -299,6 +314,8 @@ class GradientSampling:
         assert here is not None
         assert pieces is not None
         assert weights is not None
+        if state.stop is not None:
+            return state
         pieces = pieces.below(here.y, here.value)
         found = pieces.least(here.y, state.reach, self._limits(task), self._backend)
         if found is None:

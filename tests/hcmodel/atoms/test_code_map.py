@@ -65,6 +65,9 @@ def test_a_map_that_is_code_certifies_the_minimum(mapping: hc.Map) -> None:
         (hc.Map(forward, inverse=lambda u: u[:2]), "shapes"),
         (hc.Map(lambda x: x[:2], "2-point"), "entries"),
         (hc.Map(forward, image=(0.0, 1.0)), "outside of image"),
+        (hc.Map(forward, lambda x: 1 / x), "jacobian returned the shapes"),
+        (hc.Map(forward, lambda x: np.nan * jacobian(x)), "derivative of u"),
+        (hc.Map(lambda x: np.log(-x), "2-point"), "is not finite at the start"),
     ],
 )
 def test_a_map_that_contradicts_itself_is_refused_at_the_start(

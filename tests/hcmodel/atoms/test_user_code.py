@@ -12,6 +12,7 @@ import pytest
 import hcmodel as hc
 from hcmodel.atoms.autodiff import detached
 from hcmodel.atoms.user_code import differences_of
+from tests.extent import ALL
 
 CUBE_ROOT = 4 ** (1 / 3)  # of the maximum of x + y and 1/(x y), at x = y and 2x = 1/x²
 
@@ -177,3 +178,37 @@ def test_a_function_may_change_its_arguments() -> None:
     problem = hc.Problem(hc.Minimize(hc.function(careless, x, grad="2-point")))
     problem.solve()
     assert np.allclose(x.value, 1.0, atol=1e-5)
+
+
+def test_noise_is_told_apart_from_kinks() -> None:
+    generator = np.random.default_rng(0)
+
+    def noisy(x):
+        return float(np.sum(x**2)) * (1 + 1e-5 * generator.normal())
+
+    for code, found in ((noisy, True), (lambda x: float(np.max(np.abs(x))), False)):
+        gradient = differences_of(code, "2-point")
+        for _ in range(20):
+            gradient(generator.choice([1.0, 2.0], 3))  # the second is often on a kink
+        assert (gradient.noise is not None) == found
+
+
+@pytest.mark.skipif(not ALL, reason="a long run: noise does not end a method early")
+def test_no_status_rests_on_gradients_that_are_noise() -> None:
+    generator = np.random.default_rng(0)
+    x = hc.Variable(name="x", bounds=(0.1, 10), start=3)
+
+    def noisy(x):
+        return float(max(x, 1 / x)) * (1 + 1e-7 * generator.normal())
+
+    problem = hc.Problem(hc.Minimize(hc.function(noisy, x, grad="2-point")))
+    with pytest.warns(hc.HCWarning, match="have noise"):
+        problem.solve()
+    assert problem.status == "optimal_inaccurate"
+
+
+def test_code_that_autograd_cannot_trace_is_explained() -> None:
+    x = hc.Variable(2, name="x", bounds=(0.1, 10), start=1)
+    code = hc.function(lambda x: np.linalg.norm(np.asarray(x, dtype=float)), x)
+    with pytest.raises(hc.ModelError, match="autograd cannot differentiate"):
+        hc.Problem(hc.Minimize(code)).solve()
