@@ -184,19 +184,22 @@ def best_multipliers(
     A candidate far below the tolerance, or with a residual that is `enough`, needs no fit.
     """
     pool = list(candidates)
+    values: list[float] = []
     for each in pool:
         value = residual(evaluation, domain, each)
+        values.append(value)
         if enough is not None and value <= enough:
             return each, value
         if is_stationary(evaluation, domain, each, RULES.exact * tolerance, value):
             return each, value
     for width in RULES.fit_widths:
         fitted = least_squares_multipliers(evaluation, domain, width * tolerance)
-        if fitted is not None:
+        if fitted is not None and not (pool and np.array_equal(fitted, pool[-1])):
             pool.append(fitted)
     if not pool:
         pool.append(np.zeros(evaluation.rows.size))
-    scored = [(residual(evaluation, domain, multipliers), multipliers) for multipliers in pool]
+    values += [residual(evaluation, domain, multipliers) for multipliers in pool[len(values) :]]
+    scored = list(zip(values, pool, strict=True))
     passing = [
         (value, multipliers)
         for value, multipliers in scored

@@ -45,6 +45,7 @@ def together(arguments: list[str]) -> int:
         **{n: general.WORKS[n] for n in (general.QUICK if chosen.quick else general.WORKS)},
     }
     general.show_evaluations()
+    general.show_resolves()
     found = general.show(works, repeat=3)
     if chosen.plot is not None:
         _plot(found, chosen.plot)
@@ -59,7 +60,8 @@ def _plot(found: list[tuple[str, str, float]], path: Path) -> None:
     lines: dict[tuple[str, str], list[tuple[float, float]]] = {}
     for work, tool, seconds in found:
         digits = "".join(c for c in work if c.isdigit() or c == " ").split()
-        family = "".join(c for c in work if not c.isdigit()).replace(",", "").strip(" =")
+        letters = "".join(c for c in work if not c.isdigit()).replace(",", "")
+        family = " ".join(word for word in letters.split() if len(word) > 1)
         if digits:
             size = float("".join(digits[:1])) if "gates" not in work else float("".join(digits))
             lines.setdefault((family, tool), []).append((size, seconds))
