@@ -203,7 +203,8 @@ class CasadiStack(ProgramStack):
             if self._hessian_is_sparse(gradient):
                 found = ca.hessian(total, x)[0]
             else:
-                found = ca.jacobian(gradient, x)
+                # both triangles are the same, to the last digit
+                found = ca.triu2symm(ca.triu(ca.jacobian(gradient, x)))
             if found.nnz() == self.dimension**2:
                 check_dense("the Hessian", self.dimension, self.dimension)
             if part != "whole":
