@@ -40,7 +40,7 @@ from hcmodel.solvers.result import Termination
 from hcmodel.solvers.theory.budget import budget
 from hcmodel.solvers.theory.theorems import Constants
 from hcmodel.solving.conclude import user_point, without_time
-from hcmodel.solving.data_checks import outside_domain_message, warn_about_data
+from hcmodel.solving.data_checks import outside_domain_message, warn_about_data, warn_about_map
 from hcmodel.solving.naming import Naming, axes_of, find_named
 from hcmodel.solving.request import Callback, SolveRequest, check_constants, check_number
 from hcmodel.solving.run import UNSETTLED, run
@@ -366,6 +366,7 @@ class Problem:
                 forms.refresh()
                 if self.solution is None:
                     warn_about_data(self.model)
+                    warn_about_map(self.model)
                     check_functions(self.model, user_point(forms, first))
                 hidden = None if self._warn_if_refuted() else forms.hidden(self.source)
                 plan = stages(request, forms, hidden)

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from hcmodel.atoms.rules import Argument, Domain
 from hcmodel.errors import HCWarning
-from hcmodel.expressions.graph import topological_order
+from hcmodel.expressions.graph import topological_order, values_at
 from hcmodel.expressions.leaves import Apply, Constant, Expression, Parameter, Variable
 from hcmodel.expressions.model import Model
 from hcmodel.expressions.sparse_data import all_finite, is_sparse
@@ -20,6 +20,8 @@ FloatArray = NDArray[np.float64]
 
 # A row whose sum is nearer to one than this is a distribution.
 SUM_TOLERANCE = 1e-6
+# Shares of the way from lower to upper bounds at which declared coordinates are evaluated.
+INSIDE = (0.5, 0.01, 0.99)
 # Arrays up to this size are printed in a message.
 SHOWN_ENTRIES = 12
 
@@ -62,6 +64,46 @@ def warn_about_data(model: Model) -> None:
             HCWarning,
             stacklevel=3,
         )
+
+
+def warn_about_map(model: Model) -> None:
+    """Warn where declared coordinates have no value at points inside of the variables' bounds."""
+    if model.hidden is None or not all(variable.set.is_box for variable in model.variables):
+        return
+    if any(
+        isinstance(each, Apply) and each.atom.black_box for each in topological_order(model.hidden)
+    ):
+        return  # evaluations of the user's code are counted
+    for place in INSIDE:
+        point = np.concatenate([_inside(variable, place) for variable in model.variables])
+        try:
+            values = values_at(model.layout, point, model.hidden)
+        except (ArithmeticError, ValueError):  # a matrix that cannot be inverted, for example
+            continue
+        for part, value in zip(model.hidden, values, strict=True):
+            if np.isnan(value).any():
+                warnings.warn(
+                    f"hidden: {part} is not defined everywhere inside of the bounds, as coordinates have "
+                    f"to be: {_where(part, place)}; give bounds where it is, or leave `hidden` out",
+                    HCWarning,
+                    stacklevel=4,
+                )
+                return
+
+
+def _inside(variable: Variable, place: float) -> FloatArray:
+    """A point that lies between the bounds at this share of the way; bounds at infinity count as ±1."""
+    low, high = np.ravel(variable.lower), np.ravel(variable.upper)
+    low = np.where(np.isfinite(low), low, np.where(np.isfinite(high), high - 2.0, -1.0))
+    high = np.where(np.isfinite(high), high, low + 2.0)
+    return np.asarray(low + place * (high - low), dtype=float)
+
+
+def _where(part: Expression, place: float) -> str:
+    """The values of the variables of an expression at such a point."""
+    inside = [each for each in topological_order([part]) if isinstance(each, Variable)]
+    shown = [f"{each.name} = {_inside(each, place)[0]:.3g}" for each in inside if each.size]
+    return "not at " + ", ".join(shown)
 
 
 def _transitions(model: Model) -> Iterator[Parameter | Constant]:

@@ -437,3 +437,14 @@ def test_a_list_in_the_list_of_constraints_is_answered() -> None:
     x = hc.Variable(name="x")
     with pytest.raises(hc.ModelError, match=r"\[\*rows, another\]"):
         hc.Problem(hc.Minimize(x), [[x >= 1], x <= 2])
+
+
+def test_declared_coordinates_without_a_value_inside_of_the_bounds_are_a_warning() -> None:
+    x = hc.Variable(2, name="x", bounds=(-3, 3))
+    problem = hc.Problem(hc.Minimize(hc.sum(x**2)), hidden=[hc.log(x)])
+    with pytest.warns(hc.HCWarning, match=r"log\(x\) is not defined .* not at x = -2\.94"):
+        problem.solve()
+    y = hc.Variable(2, name="y", nonneg=True)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        hc.Problem(hc.Minimize(hc.sum(y) + 1 / y[0]), hidden=[hc.log(y)]).solve()
