@@ -296,6 +296,7 @@ def infimum_at_infinity() -> Model:
 
 
 # Local minima by scipy's bounded scalar search and by SLSQP, started beside them.
+@pytest.mark.filterwarnings("ignore:hidden. .* is not defined")
 @pytest.mark.parametrize(
     ("make", "local"),
     [
