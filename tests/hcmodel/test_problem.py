@@ -306,7 +306,7 @@ def test_kinks_that_rows_can_express_are_no_reason_to_warn() -> None:
         ({"max_calls": 0}, "max_calls must be a positive number"),
         ({"time_limit": -1}, "time_limit must be a positive number"),
         ({"engine": "jax"}, "unknown engine 'jax'"),
-        ({"start": {"y": 1.0}}, "no variable of the problem; there are: x"),
+        ({"start": {"y": 1.0}}, "not a variable of the problem; there are: x"),
         ({"tol": "a"}, "tol must be a positive number"),
         ({"callback": 3}, "callback is a function"),
         ({"method": "sbl-adals", "options": {"memory": 0}}, "memory must be at least 1"),
@@ -326,7 +326,7 @@ def test_wrong_data_say_what_is_wrong() -> None:
     problem, _, _ = tank()
     with pytest.raises(hc.DataError, match=r"shape \(3,\), but \(2,\) is needed"):
         problem.solve(start={"x": [1.0, 2.0, 3.0]})
-    with pytest.raises(hc.DataError, match="no array of numbers"):
+    with pytest.raises(hc.DataError, match="not an array of numbers"):
         problem.solve(start={"x": "abc"})
     with pytest.raises(hc.DataError, match="not finite"):
         problem.solve(start={"x": [1.0, np.nan]})
