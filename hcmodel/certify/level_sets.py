@@ -21,6 +21,7 @@ from hcmodel.solvers import kkt
 from hcmodel.solvers.algebra.hessians import as_dense
 from hcmodel.solvers.numerics import TINY
 from hcmodel.solvers.oracle import Evaluation, Oracle
+from hcmodel.solvers.sets.domain import Domain
 from hcmodel.solvers.sets.half_spaces import HalfSpaces
 
 FloatArray = NDArray[np.float64]
@@ -72,6 +73,8 @@ def level_ball(
         above = evaluation.objective + ENCLOSURE.margin if in_logs else level
         radius = term_radius(form.arrays, evaluation, multipliers, above)
         return None if radius is None else Ball(above, center, radius, None, None)
+    if _too_many(chart.bounds):
+        return None
     known = [chart.bounds.half_spaces(center)]
     cuts = [_minorants(chart, evaluation, multipliers, center, level, rows=True)]
     if probing == "zero":
@@ -88,6 +91,12 @@ def level_ball(
     halves = HalfSpaces.joined(known)
     radius = ball(halves, unit, chart.hull)
     return None if radius is None else Ball(level, center, radius, halves, chart.hull)
+
+
+def _too_many(bounds: Domain) -> bool:
+    """Whether the bounds of single entries alone are more half-spaces than a ball is looked for from."""
+    finite = sum(int(np.count_nonzero(np.isfinite(end))) for end in bounds.entry_bounds())
+    return max(finite, bounds.dimension) > ENCLOSURE.most_half_spaces
 
 
 def level_above(evaluation: Evaluation) -> float:

@@ -6,6 +6,7 @@ multipliers, and on the Lagrangian alone, which refine the point.
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable, Sequence
 
 import numpy as np
@@ -24,6 +25,7 @@ from hcmodel.records import dataclass
 from hcmodel.reductions.forms import Form
 from hcmodel.solvers import kkt
 from hcmodel.solvers.coordinates.logarithmic import LogStack
+from hcmodel.solvers.limits import TimeExhausted, check_time
 from hcmodel.solvers.numerics import SUM_ROUNDING, TINY
 from hcmodel.solvers.oracle import Evaluation, Oracle
 from hcmodel.solvers.sets.domain import Domain
@@ -160,8 +162,12 @@ class Search:
         """Look for a better pair until the bound is good enough or no longer gets better.
 
         `begin` has taken the first pair. What costs many evaluations is left out once the bound is
-        `fair`.
+        `fair`. At the deadline the best bound so far stands.
         """
+        with contextlib.suppress(TimeExhausted):
+            self._improve(enough, fair)
+
+    def _improve(self, enough: Enough, fair: Enough) -> None:
         if not self.minorants or enough(self.value):
             return
         here = self.minorants[0].evaluation
@@ -225,6 +231,7 @@ class Search:
     def _move(self, step: Step, enough: Enough) -> None:
         """Consider where a step from the best pair leads."""
         evaluation, multipliers = self.pair
+        check_time()
         moved = step(self.form, self.oracle, evaluation, multipliers)
         if moved is None:
             return
@@ -240,6 +247,7 @@ class Search:
     def _fit(self, evaluation: Evaluation) -> None:
         """Consider multipliers fitted to the point by least squares."""
         for width in SEARCH.active:
+            check_time()
             fitted = kkt.least_squares_multipliers(evaluation, self.form.domain, width)
             if fitted is not None:
                 self.consider(evaluation, fitted)
@@ -278,6 +286,7 @@ class Search:
 
     def enclose(self, probing: str) -> None:
         """Look for a set that holds every feasible point of low value, and use it."""
+        check_time()
         found = level_ball(self.form, self.oracle, self.chart, self.pair, probing)
         if found is None:
             return

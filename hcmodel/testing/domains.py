@@ -249,6 +249,11 @@ def _faces(cases: _Cases) -> None:
         assert (lengths > 0).all(), "a direction of length 0"
         rank = int(np.linalg.matrix_rank(both / lengths, tol=ROUGH)) if both.size else 0
         assert rank == face.shape[1], "the span is not the default's"
+        columns = np.cos(np.arange(3 * x.size)).reshape(x.size, 3)
+        along, wanted = domain.along_face(x, ON_FACE, columns), face.T @ columns
+        size = ROUGH * (1 + float(np.max(np.abs(wanted), initial=0.0)))
+        same = along.shape == wanted.shape and (np.abs(along - wanted) <= size).all()
+        assert same, "along the face: not the basis times the columns"
         flat = domain.flat_face(x, ON_FACE)
         assert flat is None or flat.shape == face.shape, "flat_face is not the face"
         for column in face.T:

@@ -124,13 +124,25 @@ class SymmetricMatrices(Domain):
 
     def face_basis(self, x: FloatArray, share: float) -> scipy.sparse.csr_array:
         """All symmetric directions but those within the eigenspace of a bound."""
+        length, vectors, free = self._face(x, share)
+        return scipy.sparse.csr_array(length * rotated_basis(vectors)[:, free])
+
+    def along_face(self, x: FloatArray, share: float, vectors: FloatArray) -> FloatArray:
+        """The columns as matrices in the basis of the eigenvectors: n³ operations each, and not n⁴."""
+        length, own, free = self._face(x, share)
+        columns = vectors.reshape(self.dimension, -1).T
+        turned = [to_vector(own.T @ to_matrix(column) @ own)[free] for column in columns]
+        found = length * np.array(turned).reshape(len(columns), -1).T
+        return np.asarray(found.reshape(-1, *vectors.shape[1:]))
+
+    def _face(self, x: FloatArray, share: float) -> tuple[float, FloatArray, NDArray[np.bool_]]:
+        """The natural length, the eigenvectors, and which pairs of them no bound holds."""
         values, vectors = np.linalg.eigh(to_matrix(x))
         length = float(self.metric(x)[0])
         bound = np.where(values - self.smallest <= share * length, -1, 0)
         bound = np.where(self.largest - values <= share * length, 1, bound)
         rows, columns = triangle(self.order)
-        free = (bound[rows] == 0) | (bound[rows] != bound[columns])
-        return scipy.sparse.csr_array(length * rotated_basis(vectors)[:, free])
+        return length, vectors, (bound[rows] == 0) | (bound[rows] != bound[columns])
 
     def entry_bounds(self) -> tuple[FloatArray, FloatArray]:
         rows, columns = triangle(self.order)

@@ -106,6 +106,14 @@ class Product(Domain):
         pairs = zip(self.factors, self._parts(x), strict=True)
         return _block_diagonal([factor.face_basis(part, share) for factor, part in pairs])
 
+    def along_face(self, x: FloatArray, share: float, vectors: FloatArray) -> FloatArray:
+        found, start = [], 0
+        for factor, part in zip(self.factors, self._parts(x), strict=True):
+            own = vectors[start : start + part.size]
+            found.append(factor.along_face(part, share, own))
+            start += part.size
+        return np.concatenate([np.zeros((0, *vectors.shape[1:])), *found])
+
     def flat_face(self, x: FloatArray, share: float) -> FloatArray | None:
         bases = []
         for factor, part in zip(self.factors, self._parts(x), strict=True):

@@ -226,3 +226,19 @@ def test_a_row_is_active_within_the_tolerance_of_its_sides(
     evaluation.magnitudes = np.array([magnitude])
     fitted = kkt.least_squares_multipliers(evaluation, Box.of(1), 1e-6)
     assert fitted == pytest.approx([expected])
+
+
+def test_a_tall_fit_finds_the_same_multipliers() -> None:
+    # ∇F = −Aᵀλ over 1,200 unknowns, which is more than the fit is made of directly
+    rng, size = np.random.default_rng(3), kkt.RULES.tall + 200
+    matrix, multipliers = rng.normal(size=(3, size)), np.array([0.5, 2.0, -1.0])
+    oracle = function_oracle(
+        size,
+        lambda x: (float(-(matrix.T @ multipliers) @ x), -(matrix.T @ multipliers)),
+        inequalities=lambda x: (matrix[:2] @ x, matrix[:2].copy()),
+        equalities=lambda x: (matrix[2:] @ x, matrix[2:].copy()),
+        sizes=(2, 1),
+    )
+    domain = Box.of(size, -1.0, 1.0)
+    found = kkt.least_squares_multipliers(oracle.at(np.zeros(size)), domain, 1e-6)
+    assert found == pytest.approx(multipliers, abs=1e-9)

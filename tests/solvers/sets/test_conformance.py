@@ -191,6 +191,7 @@ BROKEN: dict[str, tuple[Domain, str, Callable[..., Any]]] = {
         lambda self, x, direction, tolerance: 0 * x,
     ),
     "faces": (PSD, "face_basis", lambda self, x, share: self.tangent_basis()),
+    "along the face": (PSD, "along_face", lambda self, x, share, vectors: 2 * vectors),
     "left along a face": (
         PSD,
         "flat_face",

@@ -205,6 +205,13 @@ def test_budget_counts_the_phase_on_the_rows() -> None:
     assert budget("ippm-acgd", 0.6, CONSTANTS, delta0=2.0).feasibility is None
 
 
+def test_sbl_adals_asks_for_a_start_that_satisfies_a_part_of_the_tolerance() -> None:
+    # the start has to be feasible to ε/(2λ) = 0.6/8 with λ = 4: 0.1 is not, 0.07 is
+    constants = replace(CONSTANTS, multiplier=4.0)
+    assert budget("sbl-adals", 0.6, constants, delta0=2.0, violation0=0.1).feasibility is not None
+    assert budget("sbl-adals", 0.6, constants, delta0=2.0, violation0=0.07).feasibility is None
+
+
 def test_budget_refuses_what_has_no_theorem() -> None:
     with pytest.raises(ValueError, match="no theory rule"):
         budget("prox-linear", 0.1, CONSTANTS, delta0=1.0)
