@@ -144,7 +144,7 @@ class Domain(ABC):
         return scipy.sparse.csr_array(basis)
 
     def along_face(self, x: FloatArray, share: float, vectors: FloatArray) -> FloatArray:
-        """`face_basis` transposed times the columns of an array; a domain may know it without the basis."""
+        """The transposed `face_basis` times the columns of an array, without the basis where known."""
         return np.asarray(self.face_basis(x, share).T @ vectors)
 
     def step_rows(self, x: FloatArray, metric: FloatArray) -> StepRows:
