@@ -26,7 +26,7 @@ from hcmodel.certify.certificate_options import CONE_DUALITY
 from hcmodel.certify.cone_ranges import ConePlaces
 from hcmodel.records import dataclass
 from hcmodel.solvers.algebra.symmetric import to_matrix
-from hcmodel.solvers.numerics import OPERATION_ROUNDING, SUM_ROUNDING
+from hcmodel.solvers.numerics import OPERATION_ROUNDING, PRODUCT_ROUNDING, SUM_ROUNDING
 from hcmodel.solvers.qp.cone_program import ConeProgram
 
 FloatArray = NDArray[np.float64]
@@ -69,7 +69,7 @@ def exact_shift(
     largest = float(rest.sum(axis=1).max()) * (1.0 + rounding)
     if not largest < 1.0:
         return None
-    reach = float((np.abs(inverse) @ residual).max()) / (1.0 - largest) * (1.0 + 3.0 * rounding)
+    reach = float((np.abs(inverse) @ residual).max()) / (1.0 - largest) * (1.0 + PRODUCT_ROUNDING)
     return Shift(rows, reach) if _stays_inside(places, z, rows, reach) else None
 
 
