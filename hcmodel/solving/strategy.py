@@ -35,8 +35,8 @@ class StageLimits:
     few: int = 30
     """Unknowns up to which the cone program is faster than the interior-point method (speed.py)."""
     sparse: float = 0.1
-    """Density up to which the cone program is faster for linear models: processes with 100 and 300 states
-    and 8 or all successors (tests/benchmarks/large.py)."""
+    """Density up to which the cone program is faster for linear models: single runs of processes with 100
+    and 200 states and 8 successors, and with 20 to 300 states and all successors, on a loaded machine."""
     large_array: int = 5000
     """Unknowns up to which the interior-point method takes arrays (LARGEST_ORDER)."""
     bundle: int = 100

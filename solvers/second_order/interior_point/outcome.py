@@ -48,7 +48,7 @@ class InteriorPointOptions:
     step_ratio: float = 10.0
     """Largest ratio of primal and dual step length."""
     # Operations that an iteration may spend on orthogonal transformations where Cholesky is not
-    # accurate: 0.1 s (ablation: without it demb761 and another program are solved to reduced accuracy).
+    # accurate: 0.1 s (ablation: without it two programs are not solved, demb761 to reduced accuracy).
     orthogonal_work: float = 3e8
     """Operations for orthogonal transformations in one iteration."""
     # Iterations without any smaller residual before the method gives up (benchmark: 30 solves no more,
