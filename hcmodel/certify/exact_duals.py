@@ -69,7 +69,8 @@ def exact_shift(
     largest = float(rest.sum(axis=1).max()) * (1.0 + rounding)
     if not largest < 1.0:
         return None
-    reach = float((np.abs(inverse) @ residual).max()) / (1.0 - largest) * (1.0 + PRODUCT_ROUNDING)
+    reach = float((np.abs(inverse) @ residual).max()) * (1.0 + rounding)
+    reach = reach / (1.0 - largest) * (1.0 + PRODUCT_ROUNDING)
     return Shift(rows, reach) if _stays_inside(places, z, rows, reach) else None
 
 
