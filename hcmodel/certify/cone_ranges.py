@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hcmodel.certify.certificate_options import CONE_DUALITY
-from hcmodel.certify.cone_squares import by_equations, by_squares
+from hcmodel.certify.square_ranges import by_equations, by_squares
 from hcmodel.records import dataclass
 from hcmodel.solvers.algebra.symmetric import ROOT_TWO, to_matrix, triangle
 from hcmodel.solvers.numerics import DATA_ROUNDING
