@@ -19,7 +19,6 @@ from hcmodel.maps.shares import Shares
 from hcmodel.maps.triangular import Triangular
 
 MAPS: tuple[Map, ...] = (
-    Identity(),
     Product(),
     Occupancy(),
     Adjoint(),
@@ -33,4 +32,5 @@ MAPS: tuple[Map, ...] = (
     Denominators(),
     Perspective(),
     Monotone(),
+    Identity(),
 )

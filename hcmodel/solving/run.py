@@ -157,10 +157,13 @@ def _looked_at(
 
 
 def _unless_undefined(forms: Forms, evidence: Evidence) -> Evidence:
-    """A value that was computed through a pole is not a value."""
+    """A value that was computed through a pole is not a value; a run without any found no point."""
     here = evidence.evaluation
-    if here is None or not here.finite:
+    if here is None:
         return evidence
+    if not here.finite:
+        limited = evidence.termination in LIMITS
+        return evidence if limited else replace(evidence, termination=Termination.OUTSIDE_DOMAIN)
     reason = undefined_at(forms.sign.before, here.point)
     if reason is None:
         return evidence
