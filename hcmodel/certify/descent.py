@@ -119,10 +119,14 @@ def falling_path(
 
 def runs_away(form: Form, evaluation: Evaluation) -> bool:
     """Whether a point is far out in an entry that no bound holds: perhaps nothing attains its value."""
-    point = evaluation.point
-    lower, upper = form.domain.entry_bounds()
+    return bool(_far_out(form.domain, evaluation.point).any())
+
+
+def _far_out(domain: Domain, point: FloatArray) -> FloatArray:
+    """The signs of the entries that are far out and that no bound holds, else 0."""
+    lower, upper = domain.entry_bounds()
     free = np.where(point > 0, ~np.isfinite(upper), ~np.isfinite(lower))
-    return bool((free & (np.abs(point) >= RULES.large)).any())
+    return np.where(free & (np.abs(point) >= RULES.large), np.sign(point), 0.0)
 
 
 @dataclass(frozen=True)
@@ -327,6 +331,9 @@ class _Followed:
     domain: Domain
     tolerance: float
 
+    def far_out(self, there: Evaluation) -> FloatArray:
+        return _far_out(self.domain, there.point)
+
     def inside(self, there: Evaluation) -> bool:
         units = self.domain.metric(there.point)
         return there.violation_in_units(units) <= self.tolerance
@@ -361,7 +368,8 @@ def _followed(model: _Followed, way: _Way, evaluation: Evaluation, slack: float)
     if way.edge is not None and not endless:
         return None
     pole = way.edge if way.inside else None
-    return Descent(endless, values[-1], lowest, way.moves, way.vanishing, pole)
+    moves = way.moves if endless else np.where(way.moves == 0, model.far_out(lowest), way.moves)
+    return Descent(endless, values[-1], lowest, moves, way.vanishing, pole)
 
 
 def _is_lower(model: _Followed, there: Evaluation, values: list[float]) -> bool:

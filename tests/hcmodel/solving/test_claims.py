@@ -256,7 +256,7 @@ def top_of_a_cone() -> Model:
 
 def exponents_of_two_kinds() -> Model:
     x = hc.Variable(2, name="x", bounds=(-3, 1))
-    q = x ** np.array([2, 1.5])
+    q = x ** np.array([2, 2.5])
     return hc.Problem(hc.Maximize(hc.abs(2 - q[0]) - q[1])), 7.0
 
 
