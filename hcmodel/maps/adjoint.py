@@ -27,7 +27,7 @@ from hcmodel.expressions.table import ATOMS
 from hcmodel.facts.expansion import Opaque
 from hcmodel.facts.polynomials import Sums
 from hcmodel.maps.expanded import Expanded
-from hcmodel.maps.map import Map, Obstacle, Points, Step, described, symbol_sums
+from hcmodel.maps.map import Map, Obstacle, SameVariables, Step, described, symbol_sums
 from hcmodel.maps.rewriting import Rewriting, applied, substituted
 from hcmodel.records import dataclass
 from hcmodel.solvers.numerics import DATA_ROUNDING
@@ -167,21 +167,11 @@ class _Values(Rewriting):
         return substituted(sums.chosen(~sums.holding(self._dropped)), self._changes)
 
 
-class _Transposed(Step):
-    """The same variables; see the module."""
+class _Transposed(SameVariables):
+    """Visits in the place of values; see the module."""
 
     name = "adjoint"
 
     def __init__(self, systems: list[_System], after: Expanded) -> None:
-        self.gone = self.new = ()
         self.after = after
         self.choice = tuple(each.function.start for each in systems)
-
-    def forward(self, point: Points) -> None:
-        """Nothing is new."""
-
-    def back(self, point: Points) -> None:
-        """Nothing is gone."""
-
-    def tangent_back(self, point: Points, moves: Points) -> None:
-        """Nothing is gone."""

@@ -22,7 +22,7 @@ from hcmodel.facts.polynomials import Sums, stacked
 from hcmodel.maps.expanded import Evaluation, Expanded, Row
 from hcmodel.maps.map import Map, Obstacle, Points, Step, symbol_sums
 from hcmodel.maps.occupancy import columns_by_action
-from hcmodel.maps.rewriting import Rewriting, applied, substituted
+from hcmodel.maps.rewriting import Exchange, applied
 from hcmodel.records import dataclass
 from hcmodel.solvers.numerics import DATA_ROUNDING
 
@@ -125,7 +125,7 @@ def _substituted(model: Expanded, systems: list[_System]) -> Step | Obstacle:
         new = symbol_sums(symbols, functions[-1])
         changes |= dict(zip(own.tolist(), new.entries(), strict=True))
         taken += each.rows
-    rewriting = _Solved(model, changes)
+    rewriting = Exchange(symbols, changes)
     kept = tuple(row for row in model.rows if row not in taken)
     rest = Expanded(symbols, model.objective, kept, model.variables)
     gone = tuple(each.variable for each in systems)
@@ -133,17 +133,6 @@ def _substituted(model: Expanded, systems: list[_System]) -> Step | Obstacle:
     if isinstance(after, np.ndarray):
         return Obstacle("determined", f"{gone[0].name} stands inside of its own equation")
     return _Values(gone, functions, after)
-
-
-class _Solved(Rewriting):
-    """The entries of variables replaced by those of the functions."""
-
-    def __init__(self, model: Expanded, changes: dict[int, Sums]) -> None:
-        super().__init__(model.symbols, np.array(list(changes), dtype=np.int64))
-        self._changes = changes
-
-    def terms(self, sums: Sums) -> Sums:
-        return substituted(sums, self._changes)
 
 
 class _Values(Step):

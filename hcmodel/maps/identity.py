@@ -17,7 +17,7 @@ import numpy as np
 from hcmodel.expressions.leaves import Variable
 from hcmodel.facts.polynomials import Sums
 from hcmodel.maps.expanded import Expanded
-from hcmodel.maps.map import Map, Obstacle, Points, Step
+from hcmodel.maps.map import Map, Obstacle, SameVariables, Step
 
 
 class Identity(Map):
@@ -30,7 +30,7 @@ class Identity(Map):
 
     def propose(self, model: Expanded) -> Iterator[Step | Obstacle]:
         if model.is_original and _may_be_convex(model):
-            yield _Same(model)
+            yield _MultipliedOut(model)
 
 
 def _may_be_convex(model: Expanded) -> bool:
@@ -56,20 +56,10 @@ def _beside_squares(model: Expanded, sums: Sums) -> bool:
     return bool(np.isin(places, squared).all())
 
 
-class _Same(Step):
-    """The same variables."""
+class _MultipliedOut(SameVariables):
+    """The model as it was multiplied out."""
 
     name = "identity"
 
     def __init__(self, model: Expanded) -> None:
-        self.gone = self.new = ()
         self.after = model
-
-    def forward(self, point: Points) -> None:
-        """Nothing is new."""
-
-    def back(self, point: Points) -> None:
-        """Nothing is gone."""
-
-    def tangent_back(self, point: Points, moves: Points) -> None:
-        """Nothing is gone."""

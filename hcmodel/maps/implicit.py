@@ -19,7 +19,7 @@ from hcmodel.facts.expansion import Opaque
 from hcmodel.facts.polynomials import Sums
 from hcmodel.maps.expanded import Evaluation, Expanded, Row
 from hcmodel.maps.map import Map, Obstacle, Points, Step, fresh_name, symbol_sums
-from hcmodel.maps.rewriting import Rewriting, applied, substituted
+from hcmodel.maps.rewriting import Exchange, applied
 
 
 class Implicit(Map):
@@ -51,7 +51,7 @@ def _facts(argument: Sums) -> Argument:
 def _substituted(model: Expanded, function: Opaque) -> Step | Obstacle:
     new = Variable(function.shape, name=fresh_name(model, "P"), PSD=True)
     numbers = model.symbols.of_variable(new)
-    rewriting = _Cut(model, function, numbers)
+    rewriting = Exchange.of(model.symbols, function.numbers, numbers)
     assert function.atom.equation is not None
     unknown = symbol_sums(model.symbols, numbers)
     equation = function.atom.equation([rewriting(each) for each in function.arguments], unknown)
@@ -61,20 +61,6 @@ def _substituted(model: Expanded, function: Opaque) -> Step | Obstacle:
     if isinstance(after, np.ndarray):
         return Obstacle("implicit", f"{function.atom.name} depends on itself")
     return _Solution(function, new, after)
-
-
-class _Cut(Rewriting):
-    """The entries of a function replaced by those of a variable."""
-
-    def __init__(self, model: Expanded, function: Opaque, numbers: np.ndarray) -> None:
-        super().__init__(model.symbols, function.numbers.reshape(-1))
-        self._changes = {
-            int(old): Sums.symbols(np.array(new), self.coding)
-            for old, new in zip(function.numbers.reshape(-1), numbers.reshape(-1), strict=True)
-        }
-
-    def terms(self, sums: Sums) -> Sums:
-        return substituted(sums, self._changes)
 
 
 class _Solution(Step):

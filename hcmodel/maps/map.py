@@ -96,6 +96,21 @@ class Step(ABC):
         return moved
 
 
+class SameVariables(Step):
+    """A step that writes the model in another way: no variable is new, and none is gone."""
+
+    new = gone = ()
+
+    def forward(self, point: Points) -> None:
+        """Nothing is new."""
+
+    def back(self, point: Points) -> None:
+        """Nothing is gone."""
+
+    def tangent_back(self, point: Points, moves: Points) -> None:
+        """Nothing is gone."""
+
+
 class Map(ABC):
     """An entry of the catalogue: one file each, with its derivation in words at the top."""
 

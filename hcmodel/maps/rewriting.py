@@ -82,6 +82,23 @@ class Rewriting:
         return found
 
 
+class Exchange(Rewriting):
+    """Symbols exchanged for sums, by number; functions of them are the same functions of the sums."""
+
+    def __init__(self, symbols: Symbols, changes: Mapping[int, Sums]) -> None:
+        super().__init__(symbols, np.array(sorted(changes), dtype=np.int64))
+        self._changes = changes
+
+    @staticmethod
+    def of(symbols: Symbols, old: NDArray[np.int64], new: NDArray[np.int64]) -> Exchange:
+        """Symbols for symbols, entry by entry."""
+        entries = Sums.symbols(np.ravel(new), symbols.coding).entries()
+        return Exchange(symbols, dict(zip(np.ravel(old).tolist(), entries, strict=True)))
+
+    def terms(self, sums: Sums) -> Sums:
+        return substituted(sums, self._changes)
+
+
 def rewritten(
     model: Expanded,
     rewriting: Rewriting,
