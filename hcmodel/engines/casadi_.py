@@ -22,7 +22,7 @@ from hcmodel.atoms.atom import Atom
 from hcmodel.engines.batches import batched
 from hcmodel.engines.casadi_arrays import Array, Namespace, as_array, casadi, dense
 from hcmodel.engines.casadi_atoms import RULES
-from hcmodel.engines.engine import ProgramStack
+from hcmodel.engines.engine import EngineUnavailable, ProgramStack
 from hcmodel.engines.forward import SPARSE_DENSITY, SPARSE_ROWS
 from hcmodel.engines.graph_program import Program
 from hcmodel.errors import ModelError
@@ -49,15 +49,16 @@ class CasadiEngine:
 
     @property
     def missing(self) -> str | None:
-        if _installed():
-            return None
-        return "casadi, which is not installed: pip install 'hcmodel[fast]'"
+        if not _installed():
+            return "casadi, which is not installed: pip install 'hcmodel[fast]'"
+        return _Import.failure
 
     def expresses(self, atom: Atom, shapes: Sequence[Shape], params: dict[str, Any]) -> bool:
         rule = RULES.get(atom)
         return rule is not None and rule.able(shapes, params)
 
     def compile(self, program: Program) -> CasadiStack:
+        _Import.check()
         joined, split, stop = batched(program.graph, program.split, program.stop, FEWEST_JOINED)
         return CasadiStack(Program(joined, program.layout, split, stop))
 
@@ -65,6 +66,23 @@ class CasadiEngine:
 @functools.cache
 def _installed() -> bool:
     return importlib.util.find_spec("casadi") is not None
+
+
+class _Import:
+    """How importing casadi failed; it is tried when the first stack is compiled, as it takes long."""
+
+    failure: str | None = None
+
+    @classmethod
+    def check(cls) -> None:
+        try:
+            casadi()
+        except Exception as error:  # a damaged package raises anything
+            cls.failure = (
+                f"casadi, which is installed and cannot be imported ({type(error).__name__}: "
+                f"{error}): pip install --force-reinstall casadi"
+            )
+            raise EngineUnavailable(f"engine 'casadi' needs {cls.failure}") from error
 
 
 class CasadiStack(ProgramStack):

@@ -18,6 +18,7 @@ from hcmodel.engines.engine import (
     Forward,
     ProgramStack,
     WrappedEngine,
+    compiled_if_possible,
 )
 from hcmodel.engines.graph_program import Program
 from hcmodel.records import dataclass
@@ -35,6 +36,10 @@ class DeferredEngine(WrappedEngine):
 
     reference: Engine
 
+    @property
+    def name(self) -> str:
+        return (self.reference if self.inner.missing else self.inner).name
+
     def compile(self, program: Program) -> DeferredStack:
         return DeferredStack(program, self)
 
@@ -44,11 +49,14 @@ class DeferredStack(ProgramStack):
 
     def __init__(self, program: Program, engines: DeferredEngine) -> None:
         super().__init__(program)
-        self.engine = engines.name
         self._engines = engines
         self._reference: CompiledStack = engines.reference.compile(program)
         self._stack = self._reference
         self._left = PATIENCE
+
+    @property
+    def engine(self) -> str:
+        return self._engines.name
 
     def refresh(self) -> None:
         self._stack.refresh()
@@ -69,5 +77,6 @@ class DeferredStack(ProgramStack):
         if self._left > 0:
             self._left -= 1
             if self._left == 0:
-                self._stack = self._engines.inner.compile(self.program)
+                compiled = compiled_if_possible(self._engines.inner, self.program)
+                self._stack = compiled or self._reference
         return self._stack

@@ -6,6 +6,7 @@ atom and every example model, from the value to the second derivative.
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Sequence
 from typing import Any, Protocol, TypeAlias
 
@@ -14,7 +15,7 @@ from numpy.typing import NDArray
 
 from hcmodel.atoms.atom import Atom
 from hcmodel.engines.graph_program import Program
-from hcmodel.errors import ModelError
+from hcmodel.errors import HCWarning, ModelError
 from hcmodel.expressions.layout import Layout
 from hcmodel.expressions.shapes import Shape
 from hcmodel.records import dataclass
@@ -22,7 +23,20 @@ from hcmodel.solvers.oracle import Forward, Matrix, Stack
 
 FloatArray: TypeAlias = NDArray[np.float64]
 
-__all__ = ["CompiledStack", "Engine", "Forward", "Matrix", "ProgramStack", "WrappedEngine"]
+__all__ = [
+    "CompiledStack",
+    "Engine",
+    "EngineUnavailable",
+    "Forward",
+    "Matrix",
+    "ProgramStack",
+    "WrappedEngine",
+    "compiled_if_possible",
+]
+
+
+class EngineUnavailable(ModelError):  # noqa: N818  (what it says of the engine)
+    """An engine is installed and cannot run on this machine."""
 
 
 class CompiledStack(Stack, Protocol):
@@ -71,6 +85,15 @@ class Engine(Protocol):
     def compile(self, program: Program) -> CompiledStack: ...
 
 
+def compiled_if_possible(engine: Engine, program: Program) -> CompiledStack | None:
+    """The compiled stack; None, with a warning, where the engine turns out not to run here."""
+    try:
+        return engine.compile(program)
+    except EngineUnavailable as error:
+        warnings.warn(f"{error}; autograd is used instead", HCWarning, stacklevel=2)
+        return None
+
+
 @dataclass(frozen=True)
 class WrappedEngine:
     """An engine around another one, with its name and its limits; a base class."""
@@ -90,9 +113,10 @@ class WrappedEngine:
 
 
 class ProgramStack:
-    """What every compiled stack knows from its program; a base class for those of the engines."""
+    """What every compiled stack knows from its program; a base class for those of the engines.
 
-    engine: str
+    Each of these has the name of its engine, too.
+    """
 
     def __init__(self, program: Program) -> None:
         self.program = program

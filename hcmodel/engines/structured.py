@@ -23,6 +23,7 @@ from hcmodel.engines.engine import (
     Forward,
     ProgramStack,
     WrappedEngine,
+    compiled_if_possible,
 )
 from hcmodel.engines.graph_program import PARTS, Program
 from hcmodel.engines.recognition import recognised
@@ -63,7 +64,6 @@ class StructuredStack(ProgramStack):
 
     def __init__(self, program: Program, engine: Engine, whole: Engine | None = None) -> None:
         super().__init__(program)
-        self.engine = engine.name
         self._engine = engine
         self._whole_engine = whole
         self._compiled: CompiledStack | None = None  # the whole stack, once it was evaluated often
@@ -80,6 +80,10 @@ class StructuredStack(ProgramStack):
         self.sums: SumData | None = None
         if all(parameter.value is not None for parameter in self._parameters):
             self._recognise()
+
+    @property
+    def engine(self) -> str:
+        return self._engine.name
 
     # ---- structure
 
@@ -170,7 +174,9 @@ class StructuredStack(ProgramStack):
         self._left -= 1
         if self._left == 0 and self._whole_engine is not None and self._is_small:
             if self._compiled is None:
-                self._compiled = self._whole_engine.compile(self.program)
+                self._compiled = compiled_if_possible(self._whole_engine, self.program)
+                if self._compiled is None:
+                    self._whole_engine = None
             self._in_use = self._compiled
         if part == "all" and self._last is not None and np.array_equal(self._last.x, x):
             return self._last

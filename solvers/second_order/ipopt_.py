@@ -296,7 +296,14 @@ def _dense(hessian: Any) -> Any:
 
 
 def missing() -> str | None:
-    """What has to be installed; None where casadi is there."""
-    if importlib.util.find_spec("casadi") is not None:
-        return None
-    return "casadi, which is not installed: pip install 'hcmodel[fast]'"
+    """What has to be installed; None where casadi is there and can be imported."""
+    if importlib.util.find_spec("casadi") is None:
+        return "casadi, which is not installed: pip install 'hcmodel[fast]'"
+    try:
+        importlib.import_module("casadi")
+    except Exception as error:  # a damaged package raises anything
+        return (
+            f"casadi, which is installed and cannot be imported ({type(error).__name__}: {error}): "
+            "pip install --force-reinstall casadi"
+        )
+    return None

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import importlib
 import pickle
+import warnings
 
 import numpy as np
 import pytest
 
 import hcmodel as hc
+from hcmodel.engines import casadi_
 from hcmodel.engines.autograd_ import AutogradEngine
 from hcmodel.engines.casadi_ import MOST_SCALARS, CasadiEngine, CasadiPass
 from hcmodel.engines.deferred import PATIENCE, DeferredStack
@@ -253,3 +256,45 @@ def test_orders_that_casadi_cannot_expand_are_refused() -> None:
     matrix = hc.Variable((8, 8), name="A")
     program = Program.of([hc.det(matrix), hc.lambda_max(matrix)], Layout([matrix]), 1)
     assert unable(CasadiEngine(), program) == ("det", "lambda_max")
+
+
+def test_a_casadi_that_cannot_be_imported_is_replaced_with_words(monkeypatch) -> None:
+    """Installed for another processor, say: it was an ImportError after eight evaluations."""
+
+    def damaged() -> None:
+        raise ImportError("libcasadi.so: wrong ELF class")
+
+    monkeypatch.setattr(casadi_, "casadi", damaged)
+    monkeypatch.setattr(casadi_._Import, "failure", None)
+    x = hc.Variable(2, name="x", bounds=(-2, 2))
+    problem = hc.Problem(hc.Minimize(hc.sum(hc.sin(x) * hc.exp(x)) + x[0] * x[1]))
+    with pytest.warns(hc.HCWarning, match="wrong ELF class.*reinstall casadi; autograd is used"):
+        found = problem.solve()
+    assert problem.solution.engine == "autograd"
+    with pytest.raises(hc.ModelError, match=r"cannot be imported.*use another engine"):
+        problem.solve(engine="casadi")
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")  # it is said once
+        assert problem.solve() == pytest.approx(found)
+
+
+def test_a_small_stack_that_cannot_be_compiled_stays_as_it_is(monkeypatch) -> None:
+    monkeypatch.setattr(casadi_, "casadi", lambda: importlib.import_module("no such module"))
+    monkeypatch.setattr(casadi_._Import, "failure", None)
+    x = hc.Variable(2, name="x", bounds=(0.4, 3))
+    stack = compile_stack([x[0] * x[1] + 4 / x[0] + 1 / x[1]], Layout([x]), 1)
+    for _ in range(EVALUATIONS_BEFORE - 1):
+        stack.evaluate(np.ones(2), "all")
+    with pytest.warns(hc.HCWarning, match="autograd is used"):
+        forward = stack.evaluate(np.ones(2), "all")
+    assert forward.values == pytest.approx([6.0])
+    assert stack.engine == "autograd"
+
+
+def test_a_singular_matrix_prints_nothing(capfd) -> None:
+    x = hc.Variable((2, 2), name="x")
+    stack, _ = both([hc.sum(hc.inv(x))], [x])
+    for entries in ([0.0, 0.0, 1.0, 2.0], [1.0, 2.0, 2.0, 4.0], [0.0] * 4, [1.0, 0.0, 2.0, 0.0]):
+        assert not np.isfinite(stack.evaluate(np.array(entries), "all").values).any()
+    assert stack.evaluate(np.array([2.0, 0.0, 0.0, 4.0]), "all").values == pytest.approx([0.75])
+    assert capfd.readouterr() == ("", "")  # once "LapackLu::prepare: 0-th row is exactly zero"

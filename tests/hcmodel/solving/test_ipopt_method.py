@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sys
+
 import numpy as np
 import pytest
 
@@ -94,6 +96,14 @@ class TestInstalled:
         with pytest.raises(hc.NotHiddenConvexError, match="coordinates='own'"):
             problem.solve("ipopt", options={"coordinates": "hidden"})
         assert METHODS["ipopt"].missing() is None
+
+    def test_a_casadi_that_cannot_be_imported_is_named(self, monkeypatch, tmp_path) -> None:
+        (tmp_path / "casadi.py").write_text("raise ImportError('wrong ELF class')")
+        monkeypatch.syspath_prepend(tmp_path)
+        monkeypatch.delitem(sys.modules, "casadi", raising=False)
+        x = hc.Variable(name="x", bounds=(-1, 1))
+        with pytest.raises(hc.HCError, match=r"ipopt needs casadi.*cannot be imported"):
+            hc.Problem(hc.Minimize(hc.sin(x))).solve("ipopt")
 
     def test_functions_of_the_user(self) -> None:
         x = hc.Variable(2, name="x", bounds=(0.4, 3))
