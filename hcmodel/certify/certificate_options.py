@@ -17,8 +17,8 @@ from hcmodel.records import dataclass
 class BoundOptions:
     """When a bound is good enough (`lower_bound`)."""
 
-    # The gap, relative to the value, that is aimed at where no target is given.
-    finest: float = 1e-11  # a hundred times MERIT_ROUNDING
+    # The gap, relative to the value, that is aimed at where no target is given, and at most elsewhere.
+    finest: float = 1e-10  # a thousand times MERIT_ROUNDING: the next Newton step may be rounding
     # A relative violation below which a contradiction of the rows may be rounding.
     conflict: float = 1e-9  # ten times the accuracy of the backend
     # A bound within this of the point, in its units, is named among the conditions as active.
@@ -44,7 +44,7 @@ class SearchOptions:
     patience: int = 3  # certificates
     worth: float = 0.1  # certificates
     # Unknowns up to which a bound that is good enough is made better still.
-    refined: int = 200  # a Newton step there takes milliseconds
+    refined: int = 100  # a Newton step there takes milliseconds
     # Newton steps on the Lagrangian alone.
     rounds: int = 3  # certificates
     # Weights of rows that contradict each other are rounded to multiples of 1/denominator of the largest,

@@ -73,47 +73,56 @@ def lower_bound(
         return None
     plain = form.chain.value_back
     value = plain(evaluation.objective)
-    wanted = BOUND.finest * abs(value) if target is None else target
+    least = BOUND.finest * abs(value)
+    wanted = least if target is None else target
+    aim = wanted if finest is None else min(wanted, max(finest, least))
 
     def fair(bound: float) -> bool:
         return value - plain(bound) <= wanted
 
     def enough(bound: float) -> bool:
-        return value - plain(bound) <= (wanted if finest is None else finest)
+        return value - plain(bound) <= aim
 
     with np.errstate(all="ignore"):
         search.begin(evaluation, multipliers)
         pair = evaluation, multipliers
-        if solution is not None and not fair(search.value):
+        # the terms of posynomials enclose the points of low value in less time than a dual is checked
+        posynomials = isinstance(form.stack, LogStack) and form.arrays is not None
+        if not posynomials and not fair(search.value):
             dual = _dual_bound(search, solution, pair, fair, among_doubles=False)
             if dual is not None and value - dual.value <= wanted:
                 return dual
         search.improve(enough, fair)
+        if posynomials and (search.among_doubles or not fair(search.value)):
+            dual = _dual_bound(search, solution, pair, fair, among_doubles=False)
+            if dual is not None and value - dual.value <= wanted:
+                return dual
         if not fair(search.value):
             search.take_doubles()
         found = _result(search, plain, assume_convex)
-        if solution is not None and not fair(search.value):
-            dual = _dual_bound(search, solution, pair, fair, among_doubles=True)
-            if found is None or (dual is not None and dual.value > found.value):
-                return dual
-        return found
+        if fair(search.value):
+            return found
+        dual = _dual_bound(search, solution, pair, fair, among_doubles=True)
+        return dual if found is None or (dual is not None and dual.value > found.value) else found
 
 
 def _dual_bound(
     search: Search,
-    solution: ConeSolution,
+    solution: ConeSolution | None,
     pair: Pair,
     fair: Callable[[float], bool],
     *,
     among_doubles: bool,
 ) -> LowerBound | None:
-    """The bound from the dual of the cone program of a proven form (`cone_duality`).
+    """The bound from the dual of the cone program of a proven form (`cone_duality`), if there is one.
 
     `among_doubles` allows one for variables without bounds that are doubles.
     """
     form, (evaluation, multipliers) = search.form, pair
+    if solution is None or form.proof is None:
+        return None
     whole = form.whole("cone")
-    if form.proof is None or isinstance(whole, Refusal):
+    if isinstance(whole, Refusal):
         return None
     level = evaluation.objective + CONE_DUALITY.margin * abs(evaluation.objective)
     stack, logs = form.stack, np.zeros(0, dtype=bool)

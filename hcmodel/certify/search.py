@@ -173,15 +173,13 @@ class Search:
         here = self.minorants[0].evaluation
         if not np.isfinite(self.value):
             self.enclose("")
-        if not np.isfinite(self.value) and self.form.arrays is not None:
+        if self.form.arrays is not None and (not np.isfinite(self.value) or self._hopeless):
             self.take_doubles()  # the points of low value are not bounded, or too many to look at
         if enough(self.value):
             return
         if not fair(self.value):
             self._fit(here)
-        elif self.form.domain.dimension > SEARCH.refined:
-            return
-        self._walk(POLISHING, enough)
+        self._walk(POLISHING, enough if self.form.domain.dimension <= SEARCH.refined else fair)
         if not fair(self.value):
             self._search_on(enough, fair)
 
@@ -217,6 +215,12 @@ class Search:
             self._move(step, enough)
             gained = self.value - before > SEARCH.worth * (self._ceiling - before)
             idle = 0 if gained or not np.isfinite(before) else idle + 1
+
+    @property
+    def _hopeless(self) -> bool:
+        """Whether the points of low value reach beyond all doubles, so that a bound is far away."""
+        far = self._ball is not None and self._ball.radius > SEARCH.largest_logarithm
+        return far and not self._near
 
     @property
     def _near(self) -> bool:

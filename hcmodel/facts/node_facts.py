@@ -110,6 +110,8 @@ class Facts:
         self._of_key: dict[Hashable, int] = {}
         self._kept: list[Expression] = []  # so that identities stay taken
         self._asked: dict[Hashable, Answers] = {}
+        self.loggable = 0
+        """The variables that can be in logarithmic coordinates, as bits."""
 
     def __getitem__(self, expression: Expression) -> Node:
         return self.nodes[self.add(expression)]
@@ -156,7 +158,10 @@ class Facts:
         return number
 
     def _variable(self, number: int, variable: Variable) -> Node:
+        bit = 1 << len(self.variables)
         self.variables.append(variable)
+        if variable.set.has_logarithm:
+            self.loggable |= bit
         interval, sign = _domain_of(variable)
         return Node(
             number=number,
@@ -169,7 +174,7 @@ class Facts:
             sign=sign,
             range=Range(functools.partial(intervals.collapsed, interval)),
             supported=sign.is_strict,
-            variables=1 << (len(self.variables) - 1),
+            variables=bit,
             definiteness=definiteness(variable),
         )
 

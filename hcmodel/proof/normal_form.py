@@ -37,13 +37,16 @@ class NormalRow:
     form: str
 
 
-def candidates(facts: Facts, constraint: Constraint) -> tuple[NormalRow, ...]:
-    """The forms to try, the preferred one first."""
+def candidates(curvatures: Curvatures, constraint: Constraint) -> tuple[NormalRow, ...]:
+    """The forms to try, the preferred one first; `curvatures` are those without logarithms."""
+    facts = curvatures.facts
     left, right = constraint.lhs, constraint.rhs
     if constraint.sense == ">=":
         left, right = right, left
     equality = constraint.sense == "=="
     written = NormalRow(left, right, equality, "difference")
+    if _is_straight(curvatures, written):
+        return (written,)
     arrangements = [(left, right)]
     moved = _moved(facts, left, right)
     if moved is not None:
@@ -54,6 +57,17 @@ def candidates(facts: Facts, constraint: Constraint) -> tuple[NormalRow, ...]:
         if all(facts[side].sign is Sign.POSITIVE for side in sides)
     ]
     return (*rows, written)
+
+
+def _is_straight(curvatures: Curvatures, row: NormalRow) -> bool:
+    """Whether the row is affine whatever the coordinates are, so that nothing else need be tried."""
+    facts = curvatures.facts
+    nodes = facts[row.left], facts[row.right]
+    curvatures.extend()
+    variables = nodes[0].variables | nodes[1].variables
+    return not variables & facts.loggable and all(
+        curvatures.channels[node.number][0] == AFFINE for node in nodes
+    )
 
 
 def holds(row: NormalRow, curvatures: Curvatures) -> bool:

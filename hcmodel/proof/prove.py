@@ -76,9 +76,12 @@ def prove(
     """
     facts = Facts()
     facts.add(objective)
-    task = Task(objective, sign, [candidates(facts, constraint) for constraint in constraints])
+    curvatures = Curvatures(facts, logs=0)
+    rows_to_try = [candidates(curvatures, constraint) for constraint in constraints]
+    task = Task(objective, sign, rows_to_try)
+    curvatures.extend()
     logs, free = _pinned(facts.variables, fixed or {})
-    curvatures = Curvatures(facts, logs)
+    curvatures.assign(logs)
     curvatures.assign(search(task, curvatures, free))
     failed = failing(task, curvatures)
     form = objective_form(task, curvatures) or "plain"

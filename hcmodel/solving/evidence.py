@@ -169,16 +169,16 @@ def gather(
     pair = _Pair(lifted, smooth, multipliers)
     stationary = certified or _stationary(forms, outcome, evaluation, pair, residual, tolerance)
     late = result.termination in OUT_OF_TIME
-    bound, settled = None, None
-    expensive = hidden is not None and hidden.map_geometry is not None and late
-    if hidden is not None and evaluation.finite and not expensive:
-        bound = _bound(hidden, outcome, evaluation, pair, request, certifier)
-        settled, bound = _settled(hidden, bound, late)
     violation = evaluation.violation_in_units(forms.written.domain.metric(evaluation.point))
     violated = violation > tolerance
     conflict, parts = None, None
     if violated:
         conflict, parts = _contradiction(forms, hidden, outcome, evaluation, request)
+    bound, settled = None, None
+    expensive = hidden is not None and hidden.map_geometry is not None and late
+    if hidden is not None and evaluation.finite and conflict is None and not expensive:
+        bound = _bound(hidden, outcome, evaluation, pair, request, certifier)
+        settled, bound = _settled(hidden, bound, late)
     domination = None
     if bound is None and stationary:
         domination = _domination(pair, request)
