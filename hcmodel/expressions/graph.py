@@ -170,7 +170,11 @@ def evaluate(root: Expression) -> Numbers | None:
 
 def values_at(layout: Layout, x: np.ndarray, roots: Sequence[Expression]) -> list[np.ndarray]:
     """The values of `roots` at a point, parameters at their current values."""
-    graph = join_sums(merge(roots))
+    return graph_values(join_sums(merge(roots)), layout, x)
+
+
+def graph_values(graph: Graph, layout: Layout, x: np.ndarray) -> list[np.ndarray]:
+    """The values of the roots of a graph at a point, parameters at their current values."""
     arrays = layout.unpack(np, x)
     values: list[Any] = []
     with np.errstate(all="ignore"):

@@ -16,7 +16,7 @@ import numpy as np
 from hcmodel.errors import ModelError
 from hcmodel.expressions.constraint import Constraint
 from hcmodel.expressions.foreign_habits import OBJECTIVE, missing_attribute
-from hcmodel.expressions.graph import topological_order
+from hcmodel.expressions.graph import Graph, graph_values, join_sums, merge, topological_order
 from hcmodel.expressions.layout import Layout
 from hcmodel.expressions.leaves import Parameter, Variable
 from hcmodel.expressions.node import Expression, as_expression
@@ -166,6 +166,15 @@ class Model:
     def nodes(self) -> tuple[Expression, ...]:
         """All nodes of objective and constraints, every node after its arguments."""
         return tuple(topological_order(self.roots))
+
+    @functools.cached_property
+    def graph(self) -> Graph:
+        """The steps that compute objective and constraints."""
+        return join_sums(merge(self.roots))
+
+    def values_at(self, x: np.ndarray) -> list[np.ndarray]:
+        """The values of the roots at a point, parameters at their current values."""
+        return graph_values(self.graph, self.layout, x)
 
     @functools.cached_property
     def nodes_and_hidden(self) -> tuple[Expression, ...]:

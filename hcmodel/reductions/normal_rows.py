@@ -72,7 +72,7 @@ class NormalRows(ModelReduction):
         if plain and all(each.form == "difference" for each in self.after.constraints):
             return duals
         with np.errstate(all="ignore"):
-            value, *sides = values_at(self.after.layout, u, self.after.roots)
+            value, *sides = self.after.values_at(u)
             slope = self._objective.slope(float(np.sum(value)))
             rows = [
                 None if dual is None else operation(dual, factor / slope)

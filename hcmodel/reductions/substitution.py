@@ -128,8 +128,8 @@ class Substitution(ModelReduction):
         if not all(np.isfinite(point[each]).all() for each in self.after.variables):
             return None
         u = self._vector(self.after, point)
-        before = values_at(self.before.layout, x, self.before.roots)
-        after = values_at(self.after.layout, u, self.after.roots)
+        before = self.before.values_at(x)
+        after = self.after.values_at(u)
         numbers = Evaluation(self.steps[-1].after.symbols, point)
         found = [("the objective", before[0], after[0], np.abs(before[0]))]
         for place, row in enumerate(self._rows):
