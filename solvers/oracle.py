@@ -224,7 +224,7 @@ class Evaluation:
         """Weights on φ of the Lagrangian, and the squares that the normal forms add to its Hessian."""
         empty = np.zeros((0, self.point.size))
         top, slopes = np.zeros(self._outer.objective.size), (empty, empty)
-        values = np.zeros(self._outer.left.shape[1])
+        values = np.zeros(self._outer.left.width)
         if self._objective_pass is not None:
             top, slopes = self._objective_pass.values, (self._objective_pass.jacobian(), empty)
         if self._rows_pass is not None:

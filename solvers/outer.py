@@ -26,6 +26,68 @@ IndexArray = NDArray[np.intp]
 
 
 @dataclass(frozen=True)
+class Side:
+    """One side of the rows as a function of φ: an entry of φ for each row, or a combination of entries.
+
+    In canonical problems each side is an entry (`places`). Choosing entries is faster than a product
+    with a sparse matrix, which small problems would notice.
+    """
+
+    width: int
+    places: IndexArray | None
+    combination: scipy.sparse.csr_array | None = None
+
+    @staticmethod
+    def of(matrix: scipy.sparse.csr_array) -> Side:
+        """The combinations that the rows of a matrix are."""
+        chooses = (np.diff(matrix.indptr) == 1).all() and (matrix.data == 1).all()
+        return Side(matrix.shape[1], matrix.indices if chooses else None, matrix)
+
+    @functools.cached_property
+    def matrix(self) -> scipy.sparse.csr_array:
+        """∂side/∂φ."""
+        if self.combination is not None:
+            return self.combination
+        places = self.entries
+        parts = (np.ones(places.size), places, np.arange(places.size + 1))
+        return scipy.sparse.csr_array(parts, shape=(places.size, self.width))
+
+    @property
+    def entries(self) -> IndexArray:
+        """The entry of φ that each row is."""
+        if self.places is None:
+            raise ValueError("the sides of these rows are combinations of several entries")
+        return self.places
+
+    @property
+    def size(self) -> int:
+        """How many rows there are."""
+        return int(self.matrix.shape[0]) if self.places is None else self.places.size
+
+    def values(self, values: FloatArray) -> FloatArray:
+        return np.asarray(self.matrix @ values if self.places is None else values[self.places])
+
+    def rows(self, jacobian: Any) -> Any:
+        """The derivatives, from those of φ."""
+        if self.places is None or scipy.sparse.issparse(jacobian):
+            return self.matrix @ jacobian
+        return jacobian[self.places]
+
+    def spread(self, weights: FloatArray) -> FloatArray:
+        """Weights on φ, from those on the rows."""
+        if self.places is None:
+            return np.asarray(self.matrix.T @ weights)
+        found = np.bincount(self.places, weights=weights, minlength=self.width)
+        return np.asarray(found, dtype=float)
+
+    def between(self, rows: IndexArray) -> Side:
+        """Some of the rows."""
+        if self.places is None:
+            return Side(self.width, None, self.matrix[rows])
+        return self if rows.size == self.places.size else Side(self.width, self.places[rows])
+
+
+@dataclass(frozen=True)
 class Outer:
     """`objective` weighs the objective part of φ; `left` and `right` the constraint part.
 
@@ -35,8 +97,8 @@ class Outer:
     """
 
     objective: FloatArray
-    left: scipy.sparse.csr_array
-    right: scipy.sparse.csr_array
+    left: Side
+    right: Side
     inequalities: int
     objective_form: str = "plain"
     forms: IndexArray = field(default_factory=lambda: np.zeros(0, dtype=np.intp))
@@ -51,14 +113,16 @@ class Outer:
     def of_rows(inequalities: int, equalities: int) -> Outer:
         """Rows that are entries of φ themselves, against zero."""
         count = inequalities + equalities
-        left = scipy.sparse.csr_array(scipy.sparse.eye_array(count))
-        return Outer(np.ones(1), left, scipy.sparse.csr_array((count, count)), inequalities)
+        zero = Side(count, None, scipy.sparse.csr_array((count, count)))
+        return Outer(np.ones(1), Side(count, np.arange(count)), zero, inequalities)
 
     @functools.cached_property
     def _groups(self) -> tuple[tuple[RowForm, IndexArray], ...]:
         """The forms in use and the rows of each."""
-        table = tuple(ROW_FORMS.values())
-        numbers = self.forms if self.forms.size else np.zeros(self.size, dtype=np.intp)
+        table, numbers = tuple(ROW_FORMS.values()), self.forms
+        first = int(numbers[0]) if numbers.size else 0
+        if not numbers.size or (numbers == first).all():
+            return ((table[first], np.arange(self.size)),)
         return tuple((table[i], np.flatnonzero(numbers == i)) for i in np.unique(numbers))
 
     @functools.cached_property
@@ -66,11 +130,16 @@ class Outer:
         """∂rows/∂φ where it is constant: all rows are differences."""
         if self.forms.any():
             return None
-        return scipy.sparse.csr_array(self.left - self.right)
+        return self.difference
 
     @functools.cached_property
-    def _sides(self) -> tuple[_Side, _Side]:
-        return _Side.of(self.left), _Side.of(self.right)
+    def difference(self) -> scipy.sparse.csr_array:
+        """The derivatives of left − right by φ."""
+        return scipy.sparse.csr_array(self.left.matrix - self.right.matrix)
+
+    @property
+    def _sides(self) -> tuple[Side, Side]:
+        return self.left, self.right
 
     @functools.cached_property
     def _objective_form(self) -> ObjectiveForm:
@@ -78,7 +147,7 @@ class Outer:
 
     @property
     def size(self) -> int:
-        return int(self.left.shape[0])
+        return self.left.size
 
     @property
     def is_written(self) -> bool:
@@ -155,7 +224,9 @@ class Outer:
         if self._difference is not None:
             return self._difference
         left, right = self._slopes(values)
-        return scipy.sparse.csr_array(_scaled(self.left, left) + _scaled(self.right, right))
+        return scipy.sparse.csr_array(
+            _scaled(self.left.matrix, left) + _scaled(self.right.matrix, right)
+        )
 
     def lagrangian_weights(
         self, top: FloatArray, values: FloatArray, multipliers: FloatArray
@@ -214,47 +285,6 @@ def row_floors(jacobian: Any, units: FloatArray) -> FloatArray:
     dense = largest.toarray() if scipy.sparse.issparse(largest) else largest
     floors = np.asarray(dense).reshape(-1)
     return np.where(np.isfinite(floors), np.clip(floors, TINY, 1.0), 1.0)
-
-
-@dataclass(frozen=True)
-class _Side:
-    """One side of the rows as a function of φ; `places` has the entry of φ that each row is, if any.
-
-    In canonical problems each side is an entry of φ. Choosing entries is faster than a product with a
-    sparse matrix, which small problems would notice.
-    """
-
-    matrix: scipy.sparse.csr_array
-    places: IndexArray | None
-
-    @staticmethod
-    def of(matrix: scipy.sparse.csr_array) -> _Side:
-        chooses = (np.diff(matrix.indptr) == 1).all() and (matrix.data == 1).all()
-        return _Side(matrix, matrix.indices if chooses else None)
-
-    def values(self, values: FloatArray) -> FloatArray:
-        return np.asarray(self.matrix @ values if self.places is None else values[self.places])
-
-    def rows(self, jacobian: Any) -> Any:
-        """The derivatives, from those of φ."""
-        if self.places is None or scipy.sparse.issparse(jacobian):
-            return self.matrix @ jacobian
-        return jacobian[self.places]
-
-    def spread(self, weights: FloatArray) -> FloatArray:
-        """Weights on φ, from those on the rows."""
-        if self.places is None:
-            return np.asarray(self.matrix.T @ weights)
-        found = np.bincount(self.places, weights=weights, minlength=self.matrix.shape[1])
-        return np.asarray(found, dtype=float)
-
-    def between(self, rows: IndexArray) -> _Side:
-        """Some of the rows."""
-        if self.places is None:
-            return _Side(self.matrix[rows], None)
-        if rows.size == self.places.size:
-            return self
-        return _Side(self.matrix[rows], self.places[rows])
 
 
 def form_numbers(names: Sequence[str]) -> IndexArray:

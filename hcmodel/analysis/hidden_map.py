@@ -58,9 +58,9 @@ class HiddenMap:
         self.coordinates = MapCoordinates(self.stack, self.domain, straight)
         outer = canonical.outer
         self.objective_weights = np.asarray(outer.objective, dtype=float)
-        self.left, self.right = outer.left, outer.right
-        self.difference = scipy.sparse.csr_array(outer.left - outer.right)
-        self.rows = int(outer.left.shape[0])
+        self.left, self.right = outer.left.matrix, outer.right.matrix
+        self.difference = outer.difference
+        self.rows = outer.size
         self.inequalities = int(outer.inequalities)
 
     @functools.cached_property

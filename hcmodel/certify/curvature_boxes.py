@@ -69,7 +69,7 @@ class _Functions:
             self.logs = stack.logs
         outer = form.canonical.outer
         self.objective = outer.objective
-        self.rows = (outer.left - outer.right).toarray()
+        self.rows = outer.difference.toarray()
         self.multipliers = best.multipliers
         used = np.any([minorant.multipliers != 0 for minorant in search.minorants], axis=0)
         self.used = np.flatnonzero(used)

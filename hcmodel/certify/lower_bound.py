@@ -87,13 +87,12 @@ def lower_bound(
         search.begin(evaluation, multipliers)
         pair = evaluation, multipliers
         # the terms of posynomials enclose the points of low value in less time than a dual is checked
-        posynomials = isinstance(form.stack, LogStack) and form.arrays is not None
-        if not posynomials and not fair(search.value):
+        if not form.has_posynomials and not fair(search.value):
             dual = _dual_bound(search, solution, pair, fair, among_doubles=False)
             if dual is not None and value - dual.value <= wanted:
                 return dual
         search.improve(enough, fair)
-        if posynomials and (search.among_doubles or not fair(search.value)):
+        if form.has_posynomials and (search.among_doubles or not fair(search.value)):
             dual = _dual_bound(search, solution, pair, fair, among_doubles=False)
             if dual is not None and value - dual.value <= wanted:
                 return dual

@@ -12,7 +12,6 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
-import scipy
 from numpy.typing import NDArray
 
 from hcmodel.expressions.constraint import Constraint
@@ -24,7 +23,7 @@ from hcmodel.records import dataclass
 from hcmodel.reductions.reduction import Duals, Origin, same_objects
 from hcmodel.reductions.sign import signed_objective
 from hcmodel.reductions.steepness import steep_entries
-from hcmodel.solvers.outer import Outer, form_numbers
+from hcmodel.solvers.outer import Outer, Side, form_numbers
 from hcmodel.solvers.sets.domain import Domain
 
 FloatArray = NDArray[np.float64]
@@ -125,8 +124,8 @@ def canonicalize(model: Model) -> CanonicalProblem:
         start += kept.size
     outer = Outer(
         objective=np.array([sign]),
-        left=_selection(lefts, int(offsets[-1])),
-        right=_selection(rights, int(offsets[-1])),
+        left=_chosen(lefts, int(offsets[-1])),
+        right=_chosen(rights, int(offsets[-1])),
         inequalities=sum(c.rows.size for c in constraints if c.sense != "=="),
         objective_form=model.objective_form,
         forms=_forms(blocks),
@@ -152,8 +151,6 @@ def _entries(side: Expression, offset: int, shape: tuple[int, ...]) -> NDArray[n
     return np.broadcast_to(own, shape).reshape(-1)
 
 
-def _selection(indices: Sequence[NDArray[np.intp]], width: int) -> scipy.sparse.csr_array:
-    """One entry of 1 in each row."""
-    columns = np.concatenate(indices) if indices else np.zeros(0, dtype=int)
-    parts = (np.ones(columns.size), columns, np.arange(columns.size + 1))
-    return scipy.sparse.csr_array(parts, shape=(columns.size, width))
+def _chosen(indices: Sequence[NDArray[np.intp]], width: int) -> Side:
+    """One entry of φ in each row."""
+    return Side(width, np.concatenate(indices) if indices else np.zeros(0, dtype=np.intp))

@@ -43,6 +43,7 @@ from hcmodel.reductions.smooth_convex import SmoothConvex, smooth_convex
 from hcmodel.reductions.sum_arrays import SumArrays, arrays_of_sums, multiplies_variables
 from hcmodel.reductions.triangle import Triangle
 from hcmodel.solvers.coordinates.general import MapCoordinates
+from hcmodel.solvers.coordinates.logarithmic import LogStack
 from hcmodel.solvers.coordinates.protocol import Coordinates
 from hcmodel.solvers.loop import RelaxedProgram, WholeProgram
 from hcmodel.solvers.numerics import DATA_ROUNDING
@@ -161,6 +162,11 @@ class Form:
     def arrays(self) -> SumArrays | None:
         """The functions of a proven form where all are affine or sums of exponentials."""
         return None if self.proof is None else arrays_of_sums(self.program)
+
+    @property
+    def has_posynomials(self) -> bool:
+        """Whether every function of a proven form is a posynomial or a sum of logarithms."""
+        return isinstance(self.stack, LogStack) and self.arrays is not None
 
     @property
     def is_visibly_convex(self) -> bool:

@@ -184,8 +184,8 @@ class _Builder:
         self.count = outer.inequalities
         self.exponents, self.logs, self.owner, posynomial, monomial = entries.logarithmic()
         # the entries of φ on both sides of every row; the objective has no right side
-        self.left = np.concatenate([[0], self.split + outer.left.indices]).astype(np.intp)
-        self.right = np.concatenate([[0], self.split + outer.right.indices]).astype(np.intp)
+        self.left = np.concatenate([[0], self.split + outer.left.entries]).astype(np.intp)
+        self.right = np.concatenate([[0], self.split + outer.right.entries]).astype(np.intp)
         forms = outer.forms if outer.forms.size else np.zeros(outer.size, dtype=np.intp)
         self.in_logs = np.concatenate([[outer.objective_form != "plain"], forms != 0])
         self.sign = float(outer.objective[0])
@@ -326,7 +326,7 @@ class _Builder:
         others = others[others <= self.count]
         found = []
         if others.size and others[0] == 0:
-            none = Sparse((0, outer.left.shape[1]))
+            none = outer.left.between(np.zeros(0, dtype=np.intp))
             alone = replace(outer, left=none, right=none, inequalities=0, forms=outer.forms[:0])
             found.append(RowFunctions(passes, alone, np.zeros(1, dtype=np.intp)))
             others = others[1:]
@@ -334,8 +334,8 @@ class _Builder:
             own = others - 1
             rows = Outer(
                 np.zeros(outer.objective.size),
-                outer.left[own],
-                outer.right[own],
+                outer.left.between(own),
+                outer.right.between(own),
                 own.size,
                 forms=outer.forms[own] if outer.forms.size else outer.forms,
             )

@@ -23,8 +23,8 @@ NOWHERE: Always[tuple[int, ...]] = Always(())
 def steep_entries(
     roots: Sequence[Expression], variables: Sequence[Variable]
 ) -> dict[Variable, NDArray[np.bool_]]:
-    """Of each variable the entries with a bound at 0 and an infinite slope there; {} if no bound is 0."""
-    if not any(np.any(variable.lower == 0.0) for variable in variables):
+    """Of each variable the entries with a bound at 0 and an infinite slope there; {} if there is none."""
+    if not any(_may_be_0(variable) for variable in variables):
         return {}
     nodes = topological_order(roots)
     known: dict[Hashable, tuple[int, ...]] = {}
@@ -35,6 +35,11 @@ def steep_entries(
         & (variable.lower == 0.0)
         for variable, start in entry_offsets(variables).items()
     }
+
+
+def _may_be_0(variable: Variable) -> bool:
+    """Whether an entry has the bound 0; those of positive variables move by factors anyway."""
+    return not variable.set.positive and bool(np.any(variable.lower == 0.0))
 
 
 def _steep_arguments(

@@ -61,7 +61,7 @@ def multiplies_variables(compiled: CompiledStack, outer: Outer) -> bool:
     )
     lesser = np.zeros(data.size, dtype=bool)
     lesser[0] = outer.objective[0] > 0
-    lesser[compiled.objective_size + outer.left.indices[: outer.inequalities]] = True
+    lesser[compiled.objective_size + outer.left.entries[: outer.inequalities]] = True
     return bool((lesser[data.rows] & (rising > 1) & (data.weights > 0)).any())
 
 
@@ -160,7 +160,7 @@ class Places:
     def of(program: SmoothProgram, entries: Entries) -> Places | None:
         """None where a row or the objective has no such form."""
         outer, split = program.outer, program.compiled.objective_size
-        left, right = split + outer.left.indices, split + outer.right.indices
+        left, right = split + outer.left.entries, split + outer.right.entries
         equality = np.arange(outer.size) >= outer.inequalities
         logs = outer.forms != 0 if outer.forms.size else np.zeros(outer.size, dtype=bool)
         plain = ~logs & entries.is_affine[left] & entries.is_affine[right]

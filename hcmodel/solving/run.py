@@ -148,7 +148,7 @@ def _looked_at(
     try:
         with beyond(request.last_moment):
             found = gather(forms, hidden, outcome, request, certifier)
-            return outcome, _unless_undefined(forms, found)
+            return outcome, _unless_undefined(forms, hidden, found)
     except ENDINGS as error:
         ended, cause = ending(error)
     outcome = replace(outcome, result=replace(outcome.result, termination=ended, cause=cause))
@@ -156,7 +156,7 @@ def _looked_at(
         return outcome, at_first_sight(forms, outcome, request.tolerance)
 
 
-def _unless_undefined(forms: Forms, evidence: Evidence) -> Evidence:
+def _unless_undefined(forms: Forms, hidden: Form | None, evidence: Evidence) -> Evidence:
     """A value that was computed through a pole is not a value; a run without any found no point."""
     here = evidence.evaluation
     if here is None:
@@ -164,6 +164,8 @@ def _unless_undefined(forms: Forms, evidence: Evidence) -> Evidence:
     if not here.finite:
         limited = evidence.termination in LIMITS
         return evidence if limited else replace(evidence, termination=Termination.OUTSIDE_DOMAIN)
+    if hidden is not None and hidden.has_posynomials:
+        return evidence  # without poles at positive points
     reason = undefined_at(forms.sign.before, here.point)
     if reason is None:
         return evidence

@@ -98,13 +98,13 @@ class Functions:
         """Objective, rows, gradient and Jacobian by (x, p)."""
         forward = self.stack.evaluate(np.concatenate([x, self.parameters]), "all")
         values, jacobian = np.asarray(forward.values), _dense(forward.jacobian())
-        sign, select = float(self.outer.objective[0]), self.outer.left - self.outer.right
+        sign, select = float(self.outer.objective[0]), self.outer.difference
         rows = np.asarray(select @ values[1:])
         return sign * values[0], rows, sign * jacobian[0], np.asarray(select @ jacobian[1:])
 
     def hessian(self, x: FloatArray, multipliers: FloatArray) -> FloatArray:
         """Of the Lagrangian by (x, p)."""
-        inner = (self.outer.left - self.outer.right).T @ multipliers
+        inner = self.outer.difference.T @ multipliers
         weights = np.concatenate([self.outer.objective, inner])
         return _dense(self.stack.hessian(np.concatenate([x, self.parameters]), weights))
 

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from hcmodel.solvers import Box, Oracle, OracleCalls, function_oracle, minimize
 from hcmodel.solvers.limits import TimeExhausted, beyond, check_time, seconds_left, until
 from hcmodel.solvers.oracle import Budget, CallsExhausted
-from hcmodel.solvers.outer import Outer
+from hcmodel.solvers.outer import Outer, Side
 from tests.solvers.models import tank
 
 FloatArray = NDArray[np.float64]
@@ -188,8 +188,8 @@ def test_derivatives_are_computed_when_asked_for_and_once() -> None:
 
 def test_violation_is_relative_to_the_sides() -> None:
     stack = Watched()
-    left = Outer.of_rows(1, 1).left
-    oracle = Oracle(stack, Outer(np.ones(1), 100 * left, 0 * left, 1))
+    left = Outer.of_rows(1, 1).left.matrix
+    oracle = Oracle(stack, Outer(np.ones(1), Side.of(100 * left), Side.of(0 * left), 1))
     evaluation = oracle.at(np.array([3.0, 1.0]))
     np.testing.assert_allclose(evaluation.rows, [200.0, -100.0])
     np.testing.assert_allclose(evaluation.violations, [200.0, 100.0])

@@ -8,19 +8,23 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from hcmodel.solvers.algebra.hessians import as_dense, with_squares
-from hcmodel.solvers.outer import Outer, form_numbers
+from hcmodel.solvers.outer import Outer, Side, form_numbers
 
 FloatArray = NDArray[np.float64]
 
 
 def random_outer(generator: np.random.Generator) -> Outer:
     left, right = generator.standard_normal((2, 4, 5))
-    return Outer(generator.standard_normal(3), sp.csr_array(left), sp.csr_array(right), 2)
+    left, right = Side.of(sp.csr_array(left)), Side.of(sp.csr_array(right))
+    return Outer(generator.standard_normal(3), left, right, 2)
 
 
 def test_rows_are_left_minus_right_and_magnitudes_the_larger_side() -> None:
     outer = Outer(
-        np.ones(1), sp.csr_array([[2.0, 0.0], [1.0, 0.0]]), sp.csr_array([[0.0, 1.0]] * 2), 1
+        np.ones(1),
+        Side.of(sp.csr_array([[2.0, 0.0], [1.0, 0.0]])),
+        Side.of(sp.csr_array([[0.0, 1.0]] * 2)),
+        1,
     )
     rows, magnitudes = outer.row_values(np.array([3.0, -10.0]))
     np.testing.assert_array_equal(rows, [16.0, 13.0])
@@ -80,7 +84,7 @@ def test_log_forms_have_the_derivatives_of_their_values(sign: float) -> None:
     # φ = exp(B x) is positive, and its derivatives are known
     generator = np.random.default_rng(2)
     inner, top = generator.standard_normal((4, 3)), generator.standard_normal((1, 3))
-    left, right = sp.csr_array(np.eye(4)[:2]), sp.csr_array(np.eye(4)[2:])
+    left, right = Side(4, np.arange(2)), Side(4, np.arange(2, 4))
     objective_form = "log" if sign > 0 else "negative log"
     forms = form_numbers(["log", "difference"])
     outer = Outer(np.array([sign]), left, right, 1, objective_form, forms)
@@ -117,8 +121,8 @@ def test_log_forms_have_the_derivatives_of_their_values(sign: float) -> None:
 def test_log_rows_are_relative_violations() -> None:
     outer = Outer(
         np.ones(1),
-        sp.csr_array([[1.0, 0.0]]),
-        sp.csr_array([[0.0, 1.0]]),
+        Side(2, np.array([0])),
+        Side(2, np.array([1])),
         1,
         "plain",
         form_numbers(["log"]),

@@ -12,7 +12,7 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from hcmodel.solvers.algebra.hessians import as_dense, with_squares
-from hcmodel.solvers.outer import Outer, form_numbers
+from hcmodel.solvers.outer import Outer, Side, form_numbers
 from hcmodel.solvers.row_forms import OBJECTIVE_FORMS, ROW_FORMS, LogDifference, Square
 
 FloatArray = NDArray[np.float64]
@@ -81,8 +81,8 @@ def exponentials(name: str, size: int = 5) -> tuple[Outer, FloatArray, FloatArra
     names = [name if i % 2 == 0 else "difference" for i in range(size)]
     outer = Outer(
         np.ones(1),
-        sp.csr_array(eye[:size]),
-        sp.csr_array(eye[size:]),
+        Side.of(sp.csr_array(eye[:size])),
+        Side.of(sp.csr_array(eye[size:])),
         2,
         "plain",
         form_numbers(names),
@@ -126,7 +126,7 @@ def test_derivatives_in_the_outer_part_are_those_of_its_values(name: str, sparse
 def test_multipliers_lead_to_those_of_the_row_as_written(name: str, objective: str) -> None:
     # at left = right: ∇F + λ(∇l − ∇r) = 0 exactly where slope·∇F + μ∇f = 0
     sides, slopes = np.array([3.0, 3.0]), np.array([[1.0, -2.0], [0.5, 1.0]])
-    one = sp.csr_array([[1.0, 0.0]]), sp.csr_array([[0.0, 1.0]])
+    one = Side(2, np.array([0])), Side(2, np.array([1]))
     outer = Outer(np.ones(1), *one, 1, objective, form_numbers([name]))
     top, gradient = np.array([4.0]), np.array([[0.3, -0.7]])
     seen = outer.objective_gradient(top, gradient)
@@ -162,6 +162,6 @@ def test_every_objective_form_is_tested_above() -> None:
 def test_an_unknown_form_and_a_wrong_number_of_forms_are_errors() -> None:
     with pytest.raises(KeyError, match="quotient"):
         form_numbers(["quotient"])
-    eye = sp.csr_array(np.eye(2))
+    eye = Side(2, np.arange(2))
     with pytest.raises(ValueError, match="1 forms for 2 rows"):
         Outer(np.ones(1), eye, eye, 2, "plain", form_numbers(["log"]))
