@@ -108,20 +108,26 @@ class Box(Domain):
         return scipy.sparse.csr_array(identity[:, movable])
 
     def face_basis(self, x: FloatArray, share: float) -> scipy.sparse.csr_array:
-        metric = self.metric(x)
-        reach = share * metric
-        free = np.flatnonzero((x - self.lower > reach) & (self.upper - x > reach))
+        metric, free = self._face(x, share)
         starts = np.searchsorted(free, np.arange(self.dimension + 1))  # a row has one entry or none
         parts = (metric[free], np.arange(free.size), starts)
         return scipy.sparse.csr_array(parts, shape=(self.dimension, free.size))
 
+    def along_face(self, x: FloatArray, share: float, vectors: FloatArray) -> FloatArray:
+        metric, free = self._face(x, share)
+        return metric[free, None] * vectors[free]
+
     def flat_face(self, x: FloatArray, share: float) -> FloatArray | None:
-        metric = self.metric(x)
-        reach = share * metric
-        free = np.flatnonzero((x - self.lower > reach) & (self.upper - x > reach))
+        metric, free = self._face(x, share)
         basis = np.zeros((self.dimension, free.size))
         basis[free, np.arange(free.size)] = metric[free]
         return basis
+
+    def _face(self, x: FloatArray, share: float) -> tuple[FloatArray, NDArray[np.intp]]:
+        """The metric, and the entries that are on no bound."""
+        metric = self.metric(x)
+        reach = share * metric
+        return metric, np.flatnonzero((x - self.lower > reach) & (self.upper - x > reach))
 
     def snapped(self, x: FloatArray, share: float) -> FloatArray:
         reach = share * self.metric(x)
