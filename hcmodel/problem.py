@@ -35,6 +35,7 @@ from hcmodel.reductions.semidefinite import check_symmetric
 from hcmodel.report.printers import Heading, Reporter
 from hcmodel.report.text import counted
 from hcmodel.solvers.limits import TimeExhausted, until
+from hcmodel.solvers.memory import collection_paused
 from hcmodel.solvers.methods import find_method
 from hcmodel.solvers.result import Termination
 from hcmodel.solvers.theory.budget import budget
@@ -361,15 +362,17 @@ class Problem:
         forms, first, hidden, known = None, None, None, None
         try:
             with until(request.deadline):
-                forms = self.forms(request.engine)
-                first = start_point(forms, request.start, request.warm_start)
-                forms.refresh()
+                with collection_paused():
+                    forms = self.forms(request.engine)
+                    first = start_point(forms, request.start, request.warm_start)
+                    forms.refresh()
                 if self.solution is None:
                     warn_about_data(self.model)
                     warn_about_map(self.model)
                     check_functions(self.model, user_point(forms, first))
-                hidden = None if self._warn_if_refuted() else forms.hidden(self.source)
-                plan = stages(request, forms, hidden)
+                with collection_paused():
+                    hidden = None if self._warn_if_refuted() else forms.hidden(self.source)
+                    plan = stages(request, forms, hidden)
                 known = self._constants(request)
         except TimeExhausted:
             self._drop_forms()

@@ -1,4 +1,5 @@
-"""How much memory a program or a matrix needs, estimated before it is taken.
+"""How much memory a program or a matrix needs, estimated before it is taken; and a pause for the
+collector of garbage.
 
 The kernel ends a process that takes too much, and everything it has found is lost. The limit is half of
 the machine's memory; the environment variable `HCMODEL_MEMORY_LIMIT`, in gigabytes, sets another.
@@ -6,8 +7,10 @@ the machine's memory; the environment variable `HCMODEL_MEMORY_LIMIT`, in gigaby
 
 from __future__ import annotations
 
+import contextlib
+import gc
 import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 
 LIMIT_VARIABLE = "HCMODEL_MEMORY_LIMIT"
 BYTES_OF_A_NUMBER = 8  # double precision
@@ -72,3 +75,20 @@ def check_factors(entries: float) -> None:
             f"the limit is {memory_limit() / GIGABYTE:.3g} GB; make the model smaller or sparser, use a "
             f"first-order method, or {HOW_TO_RAISE}"
         )
+
+
+@contextlib.contextmanager
+def collection_paused() -> Iterator[None]:
+    """No search for cyclic garbage inside of it, as in Pyomo (`PauseGC`).
+
+    While a model of many terms is walked through, everything that is made stays: of the time that models
+    written in loops took, a quarter went into looking at it again and again (tests/benchmarks/cblib.py).
+    """
+    if not gc.isenabled():
+        yield
+        return
+    gc.disable()
+    try:
+        yield
+    finally:
+        gc.enable()

@@ -23,6 +23,7 @@ from hcmodel.expressions.node import Expression, as_expression
 from hcmodel.expressions.posynomials import Posynomials, posynomials
 from hcmodel.expressions.printing import rich
 from hcmodel.records import dataclass
+from hcmodel.solvers.memory import collection_paused
 
 
 class Objective:
@@ -188,7 +189,8 @@ class Model:
         """The terms of a larger geometric program that is written term by term; None of other models."""
         if isinstance(self.objective, Maximize):
             return None
-        return posynomials(self.objective.expression, self.constraints)
+        with collection_paused():
+            return posynomials(self.objective.expression, self.constraints)
 
     @functools.cached_property
     def unexplained(self) -> tuple[Expression, ...]:
