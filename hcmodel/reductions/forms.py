@@ -40,7 +40,7 @@ from hcmodel.reductions.semidefinite import Semidefinite
 from hcmodel.reductions.sign import Sign, signed_objective
 from hcmodel.reductions.smooth import Compiler, Smooth, SmoothProgram
 from hcmodel.reductions.smooth_convex import SmoothConvex, smooth_convex
-from hcmodel.reductions.sum_arrays import SumArrays, arrays_of_sums, multiplies_variables
+from hcmodel.reductions.sum_arrays import SumArrays, arrays_of_sums, needs_logarithms
 from hcmodel.reductions.triangle import Triangle
 from hcmodel.solvers.coordinates.general import MapCoordinates
 from hcmodel.solvers.coordinates.logarithmic import LogStack
@@ -437,7 +437,7 @@ class Forms:
         Only where the variables themselves are no coordinates, which come first where both are.
         """
         compiled, outer = self.written.compiled, self.written.canonical.outer
-        if self.lift.has_kinks or not multiplies_variables(compiled, outer):
+        if self.lift.has_kinks or not needs_logarithms(compiled, outer):
             return None
         bounds = self.bounds.after
         if not all(can_be_log(variable) for variable in bounds.variables):

@@ -22,6 +22,7 @@ from hcmodel.records import dataclass
 from hcmodel.reductions.rows import Rows
 from hcmodel.reductions.smooth import SmoothProgram
 from hcmodel.solvers.coordinates.logarithmic import LogStack
+from hcmodel.solvers.numerics import DATA_ROUNDING
 from hcmodel.solvers.outer import Outer
 
 FloatArray = NDArray[np.float64]
@@ -46,23 +47,25 @@ def arrays_of_sums(program: SmoothProgram) -> SumArrays | None:
     return SumArrays(entries, places, domain.lower, domain.upper)
 
 
-def multiplies_variables(compiled: CompiledStack, outer: Outer) -> bool:
-    """Whether a term of a minimised objective, or of the lesser side of a row, has two rising factors.
+def needs_logarithms(compiled: CompiledStack, outer: Outer) -> bool:
+    """Whether a term of a minimised objective, or of the lesser side of a row, is not convex as it is.
 
-    Such a term is convex in no coordinates but logarithms, as far as a proof can tell.
+    A product of powers of positive numbers is convex if no exponent is positive, or one is and all add up
+    to at least 1. Other terms are convex in no coordinates but logarithms, as far as a proof can tell.
     """
     if not isinstance(compiled, StructuredStack) or compiled.kinked:
         return False
     if not all(compiled.structured[: compiled.program.stop]):
         return False
     data, _ = compiled.terms
-    rising = np.bincount(
-        data.exponents.rows, data.exponents.values > 0, minlength=data.weights.size
-    )
+    count, owner, exponents = data.weights.size, data.exponents.rows, data.exponents.values
+    rising = np.bincount(owner, exponents > 0, minlength=count)
+    total = np.bincount(owner, exponents, minlength=count)
     lesser = np.zeros(data.size, dtype=bool)
     lesser[0] = outer.objective[0] > 0
     lesser[compiled.objective_size + outer.left.entries[: outer.inequalities]] = True
-    return bool((lesser[data.rows] & (rising > 1) & (data.weights > 0)).any())
+    bent = (rising > 1) | ((rising == 1) & (total < 1.0 - DATA_ROUNDING))
+    return bool((lesser[data.rows] & bent & (data.weights > 0)).any())
 
 
 @dataclass(frozen=True, eq=False)

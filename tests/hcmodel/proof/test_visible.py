@@ -27,6 +27,18 @@ def with_rows_that_are_bounds() -> hc.Problem:
     return hc.Problem(hc.Minimize(x[0] * x[1] + 1 / x[0]), [x[0] <= 3, x[1] >= 0.5])
 
 
+def concave_terms() -> hc.Problem:
+    """√x and x/y are convex in logarithms alone: their exponents add up to less than 1."""
+    x = hc.Variable(2, name="x", pos=True)
+    return hc.Problem(hc.Minimize(x[0] ** 0.5 + x[1] / x[0]), [1 / x[1] <= 3])
+
+
+def convex_power() -> hc.Problem:
+    """x²/y, whose exponents add up to 1, is convex in the variables themselves."""
+    x = hc.Variable(2, name="x", pos=True)
+    return hc.Problem(hc.Minimize(x[0] ** 2 / x[1] + x[1] + 1 / x[0]))
+
+
 def linear() -> hc.Problem:
     """Convex in the variables themselves, which come first."""
     x = hc.Variable(2, name="x", pos=True)
@@ -54,7 +66,7 @@ def mixed() -> hc.Problem:
     return hc.Problem(hc.Minimize(x[0] * x[1] + 1 / x[0] + hc.exp(z)), [x[1] >= 0.5])
 
 
-@pytest.mark.parametrize("model", [tank, box, with_rows_that_are_bounds])
+@pytest.mark.parametrize("model", [tank, box, with_rows_that_are_bounds, concave_terms])
 def test_a_geometric_program_is_seen_and_a_proof_finds_the_same(
     model: Callable[[], hc.Problem],
 ) -> None:
@@ -77,7 +89,9 @@ def test_a_geometric_program_is_seen_and_a_proof_finds_the_same(
     assert problem.status == "optimal"
 
 
-@pytest.mark.parametrize("model", [linear, maximised_product, with_a_term_to_move, mixed])
+@pytest.mark.parametrize(
+    "model", [linear, convex_power, maximised_product, with_a_term_to_move, mixed]
+)
 def test_other_models_are_proven_as_before(model: Callable[[], hc.Problem]) -> None:
     form = model().forms().hidden()
     assert form is not None
