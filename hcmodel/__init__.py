@@ -100,10 +100,10 @@ from hcmodel.expressions.model import Maximize, Minimize
 if _TYPE_CHECKING:
     from hcmodel.problem import Problem, load, parse, read
     from hcmodel.report.versions import show_versions
-    from hcmodel.solvers.methods import register_method
     from hcmodel.solvers.result import Record, Termination
     from hcmodel.solvers.theory.theorems import Constants
     from hcmodel.solving.judge import Status
+    from hcmodel.solving.registration import register_method
     from hcmodel.solving.solution import Certificate, Solution
 
 __version__ = "0.2.0"
@@ -236,7 +236,7 @@ _MODULES = {
     "Termination": "solvers.result",
     "load": "problem",
     "parse": "problem",
-    "register_method": "solvers.methods",
+    "register_method": "solving.registration",
     "read": "problem",
     "show_versions": "report.versions",
 }

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from hcmodel.engines.engine import CompiledStack
 from hcmodel.engines.registry import AUTO, check_name
 from hcmodel.errors import HCError, HCWarning, ModelError, SolverError
+from hcmodel.expressions.arguments import as_flag
 from hcmodel.expressions.by_name import ByName
 from hcmodel.expressions.foreign_habits import (
     PROBLEM,
@@ -27,6 +28,7 @@ from hcmodel.expressions.foreign_habits import (
 )
 from hcmodel.expressions.leaves import Constraint, Expression, Parameter, Variable
 from hcmodel.expressions.model import Constraints, Maximize, Minimize, Model
+from hcmodel.expressions.output_files import as_path
 from hcmodel.expressions.sparse_data import fingerprint
 from hcmodel.expressions.variable_sets import make_domain
 from hcmodel.reductions.canonical import CanonicalProblem
@@ -218,7 +220,7 @@ class Problem:
 
     def forms(self, engine: str = AUTO) -> Forms:
         """The forms in which methods see the model."""
-        wanted = self._engine if engine == AUTO else engine
+        wanted = self._engine if check_name(engine) == AUTO else engine
         if self._forms is None or self._forms.compiler.engine != wanted:
             self._compiled_before = self.compilations
             self._forms = Forms(self.model, wanted)
@@ -290,17 +292,19 @@ class Problem:
             tol=tol,
             optimal_value=optimal_value,
             start=start,
-            warm_start=warm_start,
+            warm_start=as_flag(warm_start, "warm_start"),
             rule=rule,
             constants=constants,
             max_calls=max_calls,
             time_limit=time_limit,
-            polish=polish,
+            polish=as_flag(polish, "polish"),
             callback=callback,
             engine=check_name(engine),
             options=options,
-            trace_points=bool(trace_points),
+            trace_points=as_flag(trace_points, "trace_points"),
         )
+        verbose = as_flag(verbose, "verbose")
+        progress = progress if isinstance(progress, str) else as_flag(progress, "progress")
         with self._alone():
             self._asked = request
             self._solved_for = self._versions()
@@ -676,7 +680,7 @@ class Problem:
         """
         from hcmodel.formats.file_types import file_type, write_packed
 
-        target = Path(path)
+        target = as_path(path)
         if target.suffix == ".hc":
             from hcmodel.frontend.to_hc import write_hc
 
@@ -691,7 +695,7 @@ class Problem:
         """
         from hcmodel.studies.dump import dump
 
-        dump(Path(path), self.model, self._asked, self.solution)
+        dump(as_path(path), self.model, self._asked, self.solution)
 
     def to_hc(self) -> str:
         """The model as text in the `.hc` language, which loads back to an equal problem.
@@ -744,9 +748,7 @@ def read(path: str | Path) -> Problem:
     """The problem of a file in another format: CBF (`.cbf`), MathOptFormat (`.mof.json`), also `.gz`."""
     from hcmodel.formats.file_types import file_type, read_text
 
-    if not isinstance(path, (str, Path)):
-        raise ModelError(f"a file is named by a string or a path, not {path!r}")
-    source = Path(path)
+    source = as_path(path)
     if source.suffix == ".hc":
         return load(source)
     return Problem.of(file_type(source).read(source, read_text(source)))

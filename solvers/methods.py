@@ -301,6 +301,11 @@ def register_method(
     """
     if not isinstance(name, str) or not name or name == "auto":
         raise ValueError(f"a method is registered by a name other than 'auto', not {name!r}")
+    flags = {"needs_optimal_value": needs_optimal_value, "needs_smooth": needs_smooth}
+    flags |= {"needs_no_rows": needs_no_rows, "needs_coordinates": needs_coordinates}
+    for flag, given in {**flags, "replace": replace}.items():
+        if not isinstance(given, bool):
+            raise ValueError(f"{flag} is True or False, not {given!r}")
     if name in METHODS and not replace:
         raise ValueError(
             f"there is a method {name!r} already; replace=True puts this one in its place"
@@ -327,7 +332,7 @@ def register_method(
 
 
 def find_method(name: str) -> MethodEntry:
-    if name not in METHODS:
+    if not isinstance(name, str) or name not in METHODS:
         known = ", ".join(["auto", *METHODS])
         raise ValueError(f"unknown method {name!r}; there are: {known}")
     missing = METHODS[name].missing()

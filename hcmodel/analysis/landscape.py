@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hcmodel.errors import ModelError
+from hcmodel.expressions.arguments import as_count
 from hcmodel.expressions.model import Model
 from hcmodel.maps.separable import LOG
 from hcmodel.records import dataclass
@@ -32,6 +33,8 @@ Image = Callable[[FloatArray], FloatArray]
 
 # Unknowns of a model that can be drawn.
 PLANE = 2
+# Along an axis; a million evaluations.
+MOST_POINTS = 1_000
 # A window shows this many times the extent of the path where the bounds are further away than that, so
 # that the level sets around it can be seen.
 ROOM = 3.0
@@ -77,6 +80,9 @@ def survey(
     forms: Forms, solution: Solution, start: FloatArray, points: int, method: str | None
 ) -> Landscape:
     """The landscape of a model of two unknowns around the path from `start` to the solution."""
+    as_count(points, "points", least=2, most=MOST_POINTS)
+    if not isinstance(method, (str, type(None))):
+        raise ModelError(f"method is the name of a method, not {method!r}")
     model = forms.user
     size = model.layout.size
     if size != PLANE or forms.written.canonical.layout.size != PLANE:

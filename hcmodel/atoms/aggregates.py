@@ -175,7 +175,10 @@ def _prepare_geo_mean(name: str, shapes: Sequence[Shape], params: dict[str, Any]
     length = line_length(shapes[0], params["axis"])
     if params["p"] is None:
         return params
-    weights = np.asarray(params["p"], dtype=float)
+    try:
+        weights = np.asarray(params["p"], dtype=float)
+    except (TypeError, ValueError, OverflowError):
+        weights = np.zeros(0)
     if weights.shape != (length,) or not np.all(weights >= 0) or not 0 < weights.sum() < np.inf:
         raise ModelError(
             f"the weights p of '{name}' are {length} numbers >= 0, not all 0, one for each entry "

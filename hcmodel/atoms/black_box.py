@@ -16,6 +16,7 @@ from hcmodel.atoms.autodiff import xp as traced_numpy
 from hcmodel.atoms.gradient_check import CheckedGradient
 from hcmodel.atoms.user_code import Program, prepared, program_of
 from hcmodel.errors import ModelError
+from hcmodel.expressions.arguments import as_flag
 from hcmodel.expressions.shapes import Shape, as_shape
 
 STEP = 6e-6  # near the cube root of the rounding unit, best for central differences
@@ -123,7 +124,7 @@ def _prepare(name: str, shapes: Sequence[Shape], params: dict[str, Any]) -> dict
             "grad of hc.function is a callable that takes the same arguments, or the name of a scheme"
         )
     made = prepared(params)
-    if params.get("check"):
+    if as_flag(params.get("check", False), "check of hc.function"):
         if not isinstance(made["grad"], Program):
             raise ModelError(
                 "check=True of hc.function compares a gradient that is given as grad=…; there is none"

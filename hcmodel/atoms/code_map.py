@@ -49,7 +49,10 @@ class Map:
             given = getattr(self, name)
             if not (callable(given) or (name == "inverse" and given is None)):
                 raise ModelError(f"{name} of hc.Map is a callable, not {given!r}")
-        if self.image is not None and len(self.image) != 2:
+        pair = self.image is None or (
+            isinstance(self.image, (tuple, list)) and len(self.image) == 2
+        )
+        if not pair:
             raise ModelError("image of hc.Map is a pair (lower, upper) of numbers or arrays")
 
     @property

@@ -11,6 +11,8 @@ import inspect
 from collections.abc import Callable, Sequence
 from typing import Any
 
+import numpy as np
+
 from hcmodel.errors import ModelError
 from hcmodel.expressions.node import Expression, as_expression
 from hcmodel.expressions.table import ATOMS
@@ -181,7 +183,10 @@ def log_det(call: Call, A: Any) -> Any:
 
 def bmat(blocks: Sequence[Sequence[Any]]) -> Expression:
     """A matrix of blocks, given as a list of rows: bmat([[A, B], [C, D]]); a number is a 1×1 block."""
-    wide = [[as_expression(block) for block in row] for row in blocks]
+    rows = list(blocks) if isinstance(blocks, (list, tuple, np.ndarray)) else []
+    if not rows or not all(isinstance(row, (list, tuple, np.ndarray)) for row in rows):
+        raise ModelError("bmat takes a list of rows of blocks: hc.bmat([[A, B], [C, D]])")
+    wide = [[as_expression(block) for block in row] for row in rows]
     if any(block.ndim == 2 for row in wide for block in row):
         wide = [
             [block if block.ndim else ATOMS["reshape"](block, (1, 1)) for block in row]

@@ -226,7 +226,7 @@ def softplus(xp: Any, a: Any) -> Any:
 def _prepare_huber(name: str, shapes: Sequence[Shape], params: dict[str, Any]) -> dict[str, Any]:
     try:
         width = float(params["M"])
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         width = np.nan
     if not 0 < width < np.inf:
         raise ModelError(f"the M of '{name}' is a positive number, not {params['M']!r}")

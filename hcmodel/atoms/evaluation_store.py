@@ -32,7 +32,7 @@ class EvaluationStore:
         """The store in a file, which is created if it does not exist."""
         try:
             path = Path(cache).expanduser().resolve()
-        except TypeError:
+        except (TypeError, ValueError):
             raise ModelError(f"cache of hc.function is the path of a file, not {cache!r}") from None
         if not path.parent.is_dir():
             raise ModelError(f"cache={str(cache)!r}: there is no folder {path.parent}")

@@ -109,7 +109,10 @@ def _frozen(entry: Any) -> Any:
     if isinstance(entry, slice):
         return Slice(*(_end(end) for end in (entry.start, entry.stop, entry.step)))
     if isinstance(entry, (list, np.ndarray)):
-        array = np.asarray(entry)
+        try:
+            array = np.asarray(entry)
+        except ValueError:
+            raise ModelError(f"an index has rows of different lengths: {entry!r}") from None
         if array.size == 0 and array.dtype.kind == "f":
             array = array.astype(int)
         if array.dtype.kind in "iu":

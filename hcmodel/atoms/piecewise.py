@@ -305,8 +305,10 @@ def _prepare_norm(name: str, shapes: Sequence[Shape], params: dict[str, Any]) ->
     whole_matrix = axis is None and len(shapes[0]) == 2
     if p is None:
         p = "fro" if whole_matrix else 2
-    if p == "inf":  # as CVXPY allows
+    if isinstance(p, str) and p == "inf":  # as CVXPY allows
         p = np.inf
+    if not isinstance(p, (str, int, float, np.number)) or isinstance(p, complex):
+        raise ModelError(f"norm takes p >= 1, inf, or 'fro' for matrices, not {p!r}")
     if (p == "fro") != whole_matrix:
         raise ModelError(
             f"norm with p={p!r} does not fit shape {shapes[0]} and axis={axis!r}: a whole matrix "
@@ -316,8 +318,15 @@ def _prepare_norm(name: str, shapes: Sequence[Shape], params: dict[str, Any]) ->
     if not whole_matrix:
         if isinstance(p, str) or not p >= 1:
             raise ModelError(f"norm takes p >= 1, inf, or 'fro' for matrices, not {p!r}")
-        p = float(p)
+        p = _finite_or_infinite(p)
     return {**with_axes(name, shapes, params), "p": p}
+
+
+def _finite_or_infinite(p: Any) -> float:
+    try:
+        return float(p)
+    except OverflowError:
+        raise ModelError("the p of a norm is larger than any float; write np.inf") from None
 
 
 def _norm_kind(arguments: Arguments, params: Params) -> Kind:

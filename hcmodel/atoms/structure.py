@@ -61,6 +61,10 @@ def _prepare_reshape(name: str, shapes: Sequence[Shape], params: dict[str, Any])
     """The one -1 of numpy's convention is filled in here, so that equal results merge."""
     wanted = params["shape"]
     entries = list(wanted) if isinstance(wanted, (tuple, list)) else [wanted]
+    if any(isinstance(entry, np.ndarray) and entry.ndim for entry in entries):
+        raise ModelError(
+            f"the shape of '{name}' is a whole number or a tuple of them, not {wanted!r}"
+        )
     size = math.prod(shapes[0])
     if entries.count(-1) == 1:
         place = entries.index(-1)

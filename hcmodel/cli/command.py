@@ -22,11 +22,12 @@ from typing import Any
 from hcmodel.cli import INTERRUPTED
 from hcmodel.cli.convert import add_convert, read_other
 from hcmodel.cli.lsp_command import add_lsp
-from hcmodel.cli.output_files import check_target, printable, replaced, write_text
 from hcmodel.cli.report_command import add_report
 from hcmodel.cli.sweep_command import add_sweep
+from hcmodel.cli.target_files import check_target, printable
 from hcmodel.errors import HCError, HCWarning
-from hcmodel.frontend.input_files import check_file
+from hcmodel.expressions.input_files import check_file
+from hcmodel.expressions.output_files import replaced, write_text
 from hcmodel.report.canvas import require_matplotlib
 from hcmodel.report.frames import trace_csv
 from hcmodel.solvers.result import Termination

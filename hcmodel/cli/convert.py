@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from typing import Any
 
-from hcmodel.cli.output_files import check_target
+from hcmodel.cli.target_files import check_target
 from hcmodel.errors import HCError
 
 

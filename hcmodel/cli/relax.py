@@ -6,7 +6,8 @@ import argparse
 import json
 from typing import Any
 
-from hcmodel.cli.output_files import check_target, write_text
+from hcmodel.cli.target_files import check_target
+from hcmodel.expressions.output_files import write_text
 
 FOUND, NOT_FOUND = 0, 3
 

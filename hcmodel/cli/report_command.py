@@ -7,7 +7,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from hcmodel.cli.output_files import check_target, write_text
+from hcmodel.cli.target_files import check_target
+from hcmodel.expressions.output_files import write_text
 
 
 def add_report(commands: Any, add_model: Callable[[argparse.ArgumentParser], None]) -> None:

@@ -11,8 +11,9 @@ from typing import Any
 import numpy as np
 
 from hcmodel.cli import INTERRUPTED
-from hcmodel.cli.output_files import check_target, replaced
+from hcmodel.cli.target_files import check_target
 from hcmodel.errors import HCError
+from hcmodel.expressions.output_files import replaced
 from hcmodel.report.canvas import require_matplotlib
 from hcmodel.solving.judge import Status
 

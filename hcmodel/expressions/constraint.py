@@ -46,8 +46,12 @@ class Constraint:
         form: str = "difference",
         entries: np.ndarray | None = None,
     ) -> None:
-        if sense not in ("<=", ">=", "==", *MATRIX_SENSES):
+        if not isinstance(sense, str) or sense not in ("<=", ">=", "==", *MATRIX_SENSES):
             raise ModelError(f"unknown relation {sense!r}; use <=, >=, ==, >> or <<")
+        if not (hasattr(lhs, "variables") and hasattr(rhs, "variables")):
+            raise ModelError(
+                "a constraint compares expressions; write x <= 1 instead of hc.Constraint"
+            )
         self.lhs = lhs
         self.sense = sense
         self.rhs = rhs

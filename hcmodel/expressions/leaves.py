@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from hcmodel.errors import DataError, ModelError
+from hcmodel.expressions.arguments import as_flag
 from hcmodel.expressions.constraint import Constraint
 from hcmodel.expressions.foreign_habits import VARIABLE, refuse_arguments
 from hcmodel.expressions.labels import Labels, in_order
@@ -84,7 +85,9 @@ class Variable(Leaf):
         self.name = _checked_name(name, "variable") or f"var{next(_unnamed)}"
         self._shape = as_shape(shape, f"variable '{self.name}'")
         self.labels: Labels | None = None
-        self.set = self._checked_set(bounds, nonneg, bool(pos), symmetric, PSD, simplex)
+        named = {"nonneg": nonneg, "pos": pos, "symmetric": symmetric, "simplex": simplex}
+        flags = {key: as_flag(given, key) for key, given in named.items()}
+        self.set = self._checked_set(bounds, psd=PSD, **flags)
         self.start = self._checked_start(start)
         self._value: np.ndarray | None = None
         self._value_origin: str | None = None
@@ -159,7 +162,7 @@ class Variable(Leaf):
         return self.set.fitting(array, what)
 
     def _checked_set(
-        self, bounds: Any, nonneg: bool, pos: bool, symmetric: bool, psd: Any, simplex: bool
+        self, bounds: Any, *, nonneg: bool, pos: bool, symmetric: bool, psd: Any, simplex: bool
     ) -> VariableSet:
         lower, upper = self._checked_bounds(bounds, nonneg or pos, pos)
         eigenvalues = self._checked_eigenvalue_bounds(psd)
@@ -246,8 +249,8 @@ class Parameter(Leaf):
         self.name = _checked_name(name, "parameter") or f"param{next(_unnamed)}"
         self._shape: Shape = as_shape(shape, f"parameter '{self.name}'", MOST_SPARSE)
         self.labels: Labels | None = None
-        self.pos = bool(pos)
-        self.nonneg = bool(nonneg)
+        self.pos = as_flag(pos, "pos")
+        self.nonneg = as_flag(nonneg, "nonneg")
         self.version = 0
         self._value: Numbers | None = None
         if value is not None:
@@ -280,7 +283,7 @@ def _as_number(value: Any) -> float:
     """The number that was given, NaN if it is none."""
     try:
         return float(value)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         return float("nan")
 
 

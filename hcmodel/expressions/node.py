@@ -394,7 +394,12 @@ def as_data(value: Any, what: str, *, infinite: bool = False, sparse: bool = Fal
     if sparse_data.is_sparse(value):
         compressed = sparse_data.as_compressed(value, what)
         return compressed if sparse else sparse_data.dense(compressed, what)
-    raw = np.asarray(value)
+    try:
+        raw = np.asarray(value)
+    except ValueError:
+        raise DataError(
+            f"{what} has rows of different lengths, and is no array: {value!r}"
+        ) from None
     if raw.dtype.kind not in "fiub":
         raise DataError(f"{what} must be a real number or an array of them, not {value!r}")
     array = np.array(raw, dtype=float)

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import gzip
 import json
+import zlib
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from hcmodel.errors import ModelError
+from hcmodel.expressions.input_files import read_packed
+from hcmodel.expressions.output_files import write_bytes
 from hcmodel.records import dataclass
 
 if TYPE_CHECKING:
@@ -73,11 +76,10 @@ def file_type(path: Path) -> FileType:
 def read_text(path: Path) -> str:
     """The text of a file, unpacked where its name ends in `.gz`."""
     try:
-        raw = path.read_bytes()
-        return (gzip.decompress(raw) if path.name.endswith(".gz") else raw).decode("utf-8")
+        return read_packed(path).decode("utf-8")
     except UnicodeDecodeError:
         raise ModelError(f"{path}: the file is not UTF-8 text") from None
-    except (OSError, EOFError) as error:
+    except (OSError, EOFError, zlib.error) as error:
         reason = getattr(error, "strerror", None) or str(error)
         raise ModelError(f"{path}: cannot be read: {reason}") from None
 
@@ -85,4 +87,4 @@ def read_text(path: Path) -> str:
 def write_packed(path: Path, text: str) -> None:
     """Write a text, packed where the name ends in `.gz`."""
     raw = text.encode("utf-8")
-    path.write_bytes(gzip.compress(raw, mtime=0) if path.name.endswith(".gz") else raw)
+    write_bytes(path, gzip.compress(raw, mtime=0) if path.name.endswith(".gz") else raw)

@@ -12,11 +12,11 @@ from typing import Any
 
 from hcmodel import grammar
 from hcmodel.errors import ModelError, ModelSyntaxError
+from hcmodel.expressions.input_files import check_file
 from hcmodel.expressions.model import Model
 from hcmodel.frontend.build import Builder
 from hcmodel.frontend.constraints import Family
 from hcmodel.frontend.data import Data, collect, read_data
-from hcmodel.frontend.input_files import check_file
 from hcmodel.frontend.mistakes import Collector, syntax_error
 from hcmodel.frontend.values import Dimension
 

@@ -19,10 +19,10 @@ import numpy as np
 import scipy
 
 from hcmodel.errors import DataError
+from hcmodel.expressions.input_files import check_archive, check_file
 from hcmodel.expressions.labels import labelled
 from hcmodel.expressions.node import as_data
 from hcmodel.expressions.sparse_data import Numbers
-from hcmodel.frontend.input_files import check_archive, check_file
 from hcmodel.records import dataclass
 
 Data: TypeAlias = "Mapping[str, Any] | str | Path | Sequence[Any] | None"
@@ -37,7 +37,7 @@ def collect(data: Data, settings: Mapping[str, Any] | None = None) -> Arrays:
     arrays: Arrays = {}
     for source in _sources(data):
         arrays.update(_arrays(source))
-    arrays.update(_arrays(settings or {}))
+    arrays.update(_arrays({} if settings is None else settings))
     return arrays
 
 

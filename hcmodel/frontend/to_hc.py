@@ -22,6 +22,7 @@ from hcmodel.errors import ModelError
 from hcmodel.expressions.graph import topological_order
 from hcmodel.expressions.leaves import Apply, Constant, Constraint, Expression, Parameter, Variable
 from hcmodel.expressions.model import Maximize, Model
+from hcmodel.expressions.output_files import write_text
 from hcmodel.expressions.printing import ATOMIC, INFIX, NEGATION, POSTFIX
 from hcmodel.expressions.sparse_data import Numbers, dense, equal
 from hcmodel.frontend.names import CONSTANTS, function_names
@@ -51,10 +52,10 @@ def hc_data(model: Model) -> dict[str, Numbers]:
 def write_hc(model: Model, path: Path) -> None:
     """Write the text to a file; arrays too large for it go to a JSON file of the same name."""
     text, data = _written(model)
-    path.write_text(text, "utf-8")
+    write_text(path, text)
     if data:
         lists = {name: np.asarray(dense(value)).tolist() for name, value in data.items()}
-        path.with_suffix(".json").write_text(json.dumps(lists) + "\n", "utf-8")
+        write_text(path.with_suffix(".json"), json.dumps(lists) + "\n")
 
 
 def _written(model: Model) -> tuple[str, dict[str, Numbers]]:

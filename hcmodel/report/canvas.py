@@ -10,7 +10,10 @@ import io
 from importlib.util import find_spec
 from typing import Any
 
-from hcmodel.errors import SolverError
+import numpy as np
+
+from hcmodel.errors import ModelError, SolverError
+from hcmodel.expressions.output_files import as_path, replaced
 
 BLUE, VERMILLION, GREEN, ORANGE = "#0072B2", "#D55E00", "#009E73", "#E69F00"
 PURPLE, SKY, BLACK, GREY = "#CC79A7", "#56B4E9", "#000000", "#777777"
@@ -54,12 +57,43 @@ def new_figure(width: float, height: float) -> Any:
 
 def saved(figure: Any, path: Any) -> Any:
     """The figure, written to a file where a path is given; its ending names the format."""
-    if path is not None:
-        try:
+    if path is None:
+        return figure
+    try:
+        if _is_open(path):
             figure.savefig(path, dpi=RESOLUTION)
-        except ValueError as error:  # matplotlib knows the format by the name's ending
-            raise SolverError(f"{path}: {error}") from None
+        else:
+            with replaced(path) as name:
+                figure.savefig(name, dpi=RESOLUTION)
+    except ValueError as error:  # matplotlib knows the format by the name's ending
+        raise SolverError(f"{path}: {error}") from None
     return figure
+
+
+def _is_open(path: Any) -> bool:
+    return callable(getattr(path, "write", None))
+
+
+def check_target(path: Any, ax: Any) -> None:
+    """Raise where a picture cannot be written or drawn, before work is done for it."""
+    if path is not None and not _is_open(path):
+        as_path(path)
+    if ax is not None:
+        axes_in(ax)
+
+
+def axes_in(ax: Any) -> list[Any]:
+    """The axes that a picture is drawn into: one, or several in a list or an array."""
+    axes = list(np.ravel(np.asarray(ax, dtype=object)))
+    if not axes or not all(hasattr(each, "plot") and hasattr(each, "figure") for each in axes):
+        raise ModelError(f"ax is axes of matplotlib, not {ax!r}")
+    return axes
+
+
+def check_solution(solution: Any) -> None:
+    """Raise unless this is a solution, which has a trace and a certificate."""
+    if not (hasattr(solution, "trace") and hasattr(solution, "certificate")):
+        raise ModelError(f"this picture shows a solution (problem.solution), not {solution!r}")
 
 
 def plain_frame(axes: Any) -> None:

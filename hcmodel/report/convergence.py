@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import textwrap
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -18,6 +18,9 @@ from hcmodel.report.canvas import (
     GREY,
     ORANGE,
     VERMILLION,
+    axes_in,
+    check_solution,
+    check_target,
     log_scale,
     new_figure,
     plain_frame,
@@ -86,8 +89,10 @@ def convergence(solution: Solution, path: Any = None, *, ax: Any = None) -> Any:
     three. Returns the figure. A model that was solved as one convex program has no run; the
     picture then shows how accurate the result is.
     """
+    check_solution(solution)
+    check_target(path, ax)
     if ax is not None:
-        axes = list(np.ravel(np.asarray(ax, dtype=object)))
+        axes = axes_in(ax)
         if len(axes) not in (1, PANELS):
             raise ModelError(f"ax is one axes or {PANELS} of them, not {len(axes)}")
         _draw(axes, solution)
@@ -273,9 +278,16 @@ def compare(
     Errors are relative to the best certified value among all. `labels` are the names of the methods by
     default. Returns the figure.
     """
+    if not isinstance(solutions, Iterable) or isinstance(solutions, (str, Mapping)):
+        raise ModelError(f"compare takes a list of solutions, not {solutions!r}")
     solutions = list(solutions)
     if not solutions:
         raise ModelError("compare needs at least one solution")
+    for each in solutions:
+        check_solution(each)
+    check_target(path, ax)
+    if labels is not None and not isinstance(labels, (list, tuple)):
+        raise ModelError(f"labels are a list of strings, not {labels!r}")
     names = list(labels) if labels is not None else _labels(solutions)
     if len(names) != len(solutions):
         raise ModelError(f"there are {len(solutions)} solutions and {len(names)} labels")
@@ -283,7 +295,8 @@ def compare(
         figure = new_figure(7.6, 4.2)
         axes = figure.subplots()
     else:
-        axes, figure = ax, ax.figure
+        axes = axes_in(ax)[0]
+        figure = axes.figure
     reference, certified = _best_known(solutions)
     most = 0.0
     for number, (name, solution) in enumerate(zip(names, solutions, strict=True)):

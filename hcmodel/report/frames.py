@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from hcmodel.errors import DataError
+from hcmodel.expressions.output_files import write_text
 from hcmodel.solvers.result import COLUMNS
 
 if TYPE_CHECKING:
@@ -108,5 +109,5 @@ def records_csv(records: Sequence[Mapping[str, Any]], path: str | Path | None) -
         writer.writerow({**numbers, "index": shown})
     if path is None:
         return text.getvalue()
-    Path(path).write_text(text.getvalue(), encoding="utf-8", newline="")
+    write_text(path, text.getvalue())
     return None

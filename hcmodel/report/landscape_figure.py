@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from hcmodel.report.canvas import VERMILLION, new_figure, saved
+from hcmodel.report.canvas import VERMILLION, axes_in, new_figure, saved
 
 if TYPE_CHECKING:
     from hcmodel.analysis.landscape import Landscape
@@ -30,7 +30,7 @@ def landscape_figure(land: Landscape, path: Any = None, *, ax: Any = None) -> An
         figure = new_figure(9.4 if both else 5.4, 4.5)
         axes = list(np.ravel(figure.subplots(1, 2 if both else 1)))
     else:
-        axes = list(np.ravel(np.asarray(ax, dtype=object)))
+        axes = axes_in(ax)
         figure = axes[0].figure
     first, second = np.meshgrid(land.first, land.second)
     levels = _levels(land)

@@ -7,7 +7,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from hcmodel.report.canvas import require_matplotlib
+from hcmodel.errors import ModelError
+from hcmodel.report.canvas import check_target, require_matplotlib
 from hcmodel.report.convergence import compare, convergence
 from hcmodel.report.landscape_figure import landscape_figure
 from hcmodel.report.tradeoff import tradeoff
@@ -34,4 +35,7 @@ def landscape(
     the figure.
     """
     require_matplotlib()
+    if not hasattr(problem, "landscape"):
+        raise ModelError(f"this picture shows a problem, not {problem!r}")
+    check_target(path, ax)
     return landscape_figure(problem.landscape(points=points, method=method), path, ax=ax)

@@ -8,7 +8,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hcmodel.errors import ModelError
-from hcmodel.report.canvas import BLUE, GREEN, GREY, VERMILLION, new_figure, plain_frame, saved
+from hcmodel.report.canvas import (
+    BLUE,
+    GREEN,
+    GREY,
+    VERMILLION,
+    axes_in,
+    check_target,
+    new_figure,
+    plain_frame,
+    saved,
+)
 
 if TYPE_CHECKING:
     from hcmodel.studies.sweep_table import SweepTable
@@ -33,6 +43,12 @@ def tradeoff(
     several, `column` another number than the value: a variable, a dual. `path` is a file to write; with
     `ax` the upper panel alone is drawn into these axes. Returns the figure.
     """
+    if not (hasattr(sweep, "rows") and hasattr(sweep, "column")):
+        raise ModelError(f"this picture shows a sweep (problem.sweep(…)), not {sweep!r}")
+    for each in (parameter, column):
+        if not isinstance(each, (str, type(None))):
+            raise ModelError(f"columns of a sweep are named by strings, not {each!r}")
+    check_target(path, ax)
     name = parameter or _only_parameter(sweep)
     across = np.asarray(sweep.column(name), dtype=float).reshape(len(sweep.rows), -1)
     values = np.asarray(sweep.column(column), dtype=float).reshape(len(sweep.rows), -1)
@@ -43,7 +59,8 @@ def tradeoff(
     places = across[order, 0][solved[order]]
     heights = values[order, 0][solved[order]]
     if ax is not None:
-        figure, axes = ax.figure, [ax]
+        axes = axes_in(ax)[:1]
+        figure = axes[0].figure
     else:
         figure = new_figure(7.2, 5.2)
         axes = list(figure.subplots(2, 1, sharex=True, height_ratios=[1.6, 1]))

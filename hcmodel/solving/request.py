@@ -135,6 +135,8 @@ def check_arguments(
     options: Any,
 ) -> MethodEntry | None:
     """Raise unless the arguments make sense for some model; the method's entry, None for `auto`."""
+    if not isinstance(method, str):
+        raise ModelError(f"method is the name of a method, not {method!r}")
     check_number("tol", tol, positive=True, needed=True)
     check_number("max_calls", max_calls, positive=True)
     check_number("time_limit", time_limit, positive=True)
@@ -144,7 +146,7 @@ def check_arguments(
 
 
 def _check_rule(method: str, rule: str, constants: Any, options: Any) -> None:
-    if rule not in RULES:
+    if not isinstance(rule, str) or rule not in RULES:
         raise ModelError(f"unknown rule {rule!r}; there are: {', '.join(RULES)}")
     estimated = isinstance(constants, str) and constants == "estimate"
     if constants is not None and not (estimated or isinstance(constants, Constants)):

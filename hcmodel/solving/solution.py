@@ -14,6 +14,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hcmodel.atoms.user_code import FunctionCalls
+from hcmodel.errors import ModelError
+from hcmodel.expressions.arguments import as_flag
 from hcmodel.expressions.by_name import Duals, UnknownNameError, unknown_name
 from hcmodel.expressions.foreign_habits import SOLUTION, missing_attribute
 from hcmodel.records import dataclass
@@ -112,6 +114,8 @@ class Solution:
         """
         if isinstance(name, tuple):
             return self._entry(*name)
+        if not isinstance(name, str):
+            raise ModelError(f"a solution is read by the names of variables, not by {name!r}")
         if name in self.point:
             return self.point[name]
         message = unknown_name(name, "variable", self.point)
@@ -165,7 +169,7 @@ class Solution:
         """What `print` shows; `full` leaves nothing out of long arrays and lists."""
         from hcmodel.report.text import solution_text
 
-        return solution_text(self, full)
+        return solution_text(self, as_flag(full, "full"))
 
     def _repr_html_(self) -> str:
         from hcmodel.report.notebook import solution_html

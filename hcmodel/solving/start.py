@@ -24,7 +24,7 @@ def start_vector(
 ) -> FloatArray:
     """The start as a flat vector; values that a solve wrote count only with `warm_start`."""
     variables = model.variables
-    chosen = _given(variables, given or {})
+    chosen = _given(variables, {} if given is None else given)
     vector = domain.middle()
     for variable in variables:
         value = chosen.get(variable)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import zipfile
 from pathlib import Path
@@ -10,7 +11,9 @@ from typing import Any
 import numpy as np
 
 from hcmodel.errors import HCError, ModelError
+from hcmodel.expressions.input_files import check_file, check_size
 from hcmodel.expressions.model import Model
+from hcmodel.expressions.output_files import write_bytes
 from hcmodel.expressions.sparse_data import dense
 from hcmodel.frontend import parse
 from hcmodel.frontend.to_hc import hc_data, to_hc
@@ -47,10 +50,12 @@ def dump(path: Path, model: Model, asked: SolveRequest | None, solution: Solutio
     if solution is not None:
         parts["solution.json"] = solution.to_json()
         parts["solution.txt"] = str(solution)
-    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
+    content = io.BytesIO()
+    with zipfile.ZipFile(content, "w", zipfile.ZIP_DEFLATED) as archive:
         for name, part in parts.items():
             text = part if isinstance(part, str) else json.dumps(part, indent=1)
             archive.writestr(name, text)
+    write_bytes(path, content.getvalue())
 
 
 def _described(model: Model) -> str:
@@ -62,7 +67,9 @@ def _described(model: Model) -> str:
 def load_dump(path: Path) -> Model:
     """The model of a file that `dump` wrote."""
     try:
+        check_file(path)
         with zipfile.ZipFile(path) as archive:
+            check_size(path, sum(member.file_size for member in archive.infolist()))
             names = archive.namelist()
             if MODEL not in names:
                 raise ModelError(

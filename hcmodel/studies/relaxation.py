@@ -311,6 +311,8 @@ def _cost(row: _Row) -> Expression:
 def _chosen(names: tuple[str, ...], only: Any, what: str) -> set[str] | None:
     if only is None:
         return None
+    if not isinstance(only, (str, Iterable)):
+        raise ModelError(f"{what} are names of constraints, not {only!r}")
     listed = [only] if isinstance(only, str) else list(only)
     wanted = {each if isinstance(each, str) else getattr(each, "name", None) for each in listed}
     _check_known(wanted, names, what)

@@ -5,7 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from hcmodel.errors import HCError
+from hcmodel.errors import HCError, ModelError
+from hcmodel.expressions.output_files import as_path, write_text
 from hcmodel.report.canvas import matplotlib_installed
 from hcmodel.report.elasticities import elasticities
 from hcmodel.report.page import Page, page_html
@@ -24,6 +25,10 @@ POINTS = 70
 
 def report(problem: Problem, path: str | Path | None, title: str | None) -> str:
     """The page as text, written to `path` if that is given."""
+    if path is not None:
+        as_path(path)  # an error before the work, not after it
+    if not isinstance(title, (str, type(None))):
+        raise ModelError(f"the title of a report is a string, not {title!r}")
     if problem.solution is None:
         problem.solve()
     solution = problem.solution
@@ -47,7 +52,7 @@ def report(problem: Problem, path: str | Path | None, title: str | None) -> str:
     )
     text = page_html(page)
     if path is not None:
-        Path(path).write_text(text, encoding="utf-8")
+        write_text(path, text)
     return text
 
 

@@ -16,14 +16,16 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from hcmodel.errors import DataError, ModelError
+from hcmodel.expressions.arguments import as_flag, shown
 from hcmodel.expressions.model import Model
+from hcmodel.expressions.output_files import as_path
 from hcmodel.expressions.variable_sets import make_domain
 from hcmodel.records import dataclass
 from hcmodel.report.sweeps import SweepProgress
 from hcmodel.solving.naming import Naming, axes_of, named_point
 from hcmodel.solving.request import SolveRequest, check_number
 from hcmodel.studies.executors import dispatch
-from hcmodel.studies.grid import Grid, Point
+from hcmodel.studies.grid import MOST_POINTS, Grid, Point
 from hcmodel.studies.journal import Journal, study_of
 from hcmodel.studies.sweep_table import NOT_RUN, Layout, SweepRow, SweepTable
 from hcmodel.studies.workers import Shipment, solve_points
@@ -53,7 +55,11 @@ class SweepRequest:
         for name, number, least in (("starts", self.starts, 0), ("chunk", self.chunk, 1)):
             is_count = isinstance(number, int) and not isinstance(number, bool) and number >= least
             if number is not None and not is_count:
-                raise ModelError(f"{name} is a whole number, at least {least}; not {number!r}")
+                raise ModelError(f"{name} is a whole number, at least {least}; not {shown(number)}")
+        if (self.starts or 0) > MOST_POINTS:
+            raise ModelError(f"starts is at most {MOST_POINTS}, not {shown(self.starts)}")
+        for name in ("warm_start", "progress", "adaptive", "resume"):
+            as_flag(getattr(self, name), name)
         if self.resume and self.file is None:
             raise ModelError("resume=True needs the file of the earlier sweep: file='runs.csv'")
         if self.adaptive:
@@ -82,12 +88,14 @@ class SweepRequest:
 
 def sweep(problem: Problem, given: Any, request: SweepRequest) -> SweepTable:
     """The table of a grid, of scenarios, or of starts."""
+    request.checked(problem.model)
     if given is None:
         if not request.starts:
             raise ModelError("a sweep needs {parameter: values}, or starts=20 for random starts")
         given = {}
     grid = Grid.of(problem.model, given)
-    request.checked(problem.model)
+    if not grid.points:
+        raise ModelError("a sweep needs at least one point")
     if request.adaptive:
         return _adaptive(problem, grid, request)
     if request.starts:
@@ -162,7 +170,7 @@ def sampled_starts(model: Model, count: int, seed: int) -> list[dict[str, Any]]:
 def _journal(model: Model, grid: Grid, layout: Layout, request: SweepRequest) -> Journal | None:
     if request.file is None:
         return None
-    path = Path(request.file)
+    path = as_path(request.file)
     if not path.parent.is_dir():
         raise DataError(f"{path}: there is no folder {path.parent}")
     options = {**request.options, "warm_start": request.warm_start, "chunk": request.chunk}

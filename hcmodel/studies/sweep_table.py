@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from hcmodel.errors import ModelError
 from hcmodel.expressions.by_name import UnknownNameError, unknown_name
+from hcmodel.expressions.output_files import write_text
 from hcmodel.records import dataclass
 from hcmodel.solving.judge import Status
 from hcmodel.solving.solution import Solution
@@ -289,7 +290,7 @@ class SweepTable:
         writer.writerows(text_cells(record) for record in self.records())
         if path is None:
             return file.getvalue()
-        Path(path).write_text(file.getvalue(), encoding="utf-8", newline="")
+        write_text(path, file.getvalue())
         return None
 
     def to_json(self) -> list[dict[str, Any]]:

@@ -12,7 +12,8 @@ import numpy as np
 import pytest
 
 import hcmodel as hc
-from hcmodel.cli import main, output_files
+from hcmodel.cli import main
+from hcmodel.expressions import output_files
 from hcmodel.frontend import read_data
 
 MODEL = "param a = 1\nvar x in [0.4, 3]\nminimize x + a/x\n"

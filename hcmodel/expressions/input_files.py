@@ -6,6 +6,8 @@ limit is one gigabyte; the environment variable `HCMODEL_FILE_LIMIT`, in megabyt
 
 from __future__ import annotations
 
+import gzip
+import io
 import os
 import stat
 import zipfile
@@ -34,7 +36,7 @@ def check_file(path: Path) -> None:
     if not stat.S_ISREG(status.st_mode):
         kind = "a folder" if stat.S_ISDIR(status.st_mode) else "a device or a pipe"
         raise DataError(f"{path}: this is {kind} and not a file; write the data to a file first")
-    _check_size(path, status.st_size)
+    check_size(path, status.st_size)
 
 
 def check_archive(path: Path) -> None:
@@ -42,7 +44,7 @@ def check_archive(path: Path) -> None:
     check_file(path)
     with zipfile.ZipFile(path) as archive:
         members = archive.infolist()
-        _check_size(path, sum(member.file_size for member in members))
+        check_size(path, sum(member.file_size for member in members))
         for member in members:
             with archive.open(member) as file:
                 version = np.lib.format.read_magic(file)
@@ -61,7 +63,21 @@ def check_archive(path: Path) -> None:
                 )
 
 
-def _check_size(path: Path, size: int) -> None:
+def read_packed(path: Path) -> bytes:
+    """The bytes of a file, unpacked where its name ends in `.gz`, as far as the limit allows."""
+    check_file(path)
+    if not path.name.endswith(".gz"):
+        return path.read_bytes()
+    content = io.BytesIO()
+    with gzip.open(path) as file:
+        while part := file.read(MEGABYTE):
+            content.write(part)
+            check_size(path, content.tell())
+    return content.getvalue()
+
+
+def check_size(path: Path, size: int) -> None:
+    """Raise where a file has more bytes, packed or unpacked, than the limit allows."""
     limit = file_limit()
     if size > limit:
         raise DataError(
