@@ -97,7 +97,6 @@ class BundleParameters:
     steps: int
     epochs: int = 1
     multiplier: float = 0.0
-    level: float = -math.inf
     calls_per_step: int = 2  # one of the objective, one of the rows
 
     @property

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from hcmodel.solvers import Box, Evaluation, function_oracle, kkt
 from hcmodel.solvers.sets.domain import roomy_metric
+from hcmodel.solvers.sets.simplices import Simplices
 from tests.solvers.models import linear_rows, quadratic, tank
 
 FloatArray = NDArray[np.float64]
@@ -242,3 +243,155 @@ def test_a_tall_fit_finds_the_same_multipliers() -> None:
     domain = Box.of(size, -1.0, 1.0)
     found = kkt.least_squares_multipliers(oracle.at(np.zeros(size)), domain, 1e-6)
     assert found == pytest.approx(multipliers, abs=1e-9)
+
+
+# ---- the numbers of the residual, each worked out by hand
+
+
+def straight(
+    slope: FloatArray, value: float, rows: FloatArray, at: FloatArray, offsets: FloatArray
+) -> Evaluation:
+    """A linear objective of this value, and inequalities of these slopes and values, at a point."""
+    oracle = function_oracle(
+        at.size,
+        lambda x: (value, slope.copy()),
+        inequalities=(lambda x: (offsets.copy(), rows.copy())) if offsets.size else None,
+        sizes=(offsets.size, 0),
+    )
+    return oracle.at(at)
+
+
+def test_a_step_is_divided_by_the_terms_that_cancel() -> None:
+    # ∇F1 = 3 and λ∇g = −2 leave 1 of 3 + 2; complementarity, 0.2·1/|F1|, is below that
+    evaluation = straight(np.array([3.0]), 10.0, -np.ones((1, 1)), np.zeros(1), np.zeros(1))
+    assert kkt.residual(evaluation, Box.of(1), np.array([2.0])) == pytest.approx(0.2)
+
+
+def test_terms_of_dependent_rows_count_by_their_rounding() -> None:
+    # x and −x with λ = 1e9 each cancel; of 2e9 the share 1e-8 counts: 1 + 20 beside the slope 1
+    rows = np.array([[1.0], [-1.0]])
+    evaluation = straight(np.ones(1), 10.0, rows, np.zeros(1), np.zeros(2))
+    assert kkt.residual(evaluation, Box.of(1), np.full(2, 1e9)) == pytest.approx(1 / 21)
+
+
+def test_a_bound_that_does_not_hold_a_point_back_counts_by_its_slope() -> None:
+    # −3x at the lower bound of [0, 1]: the step goes to 1, and 3·1 over max(1, |F1|) = 1 is the gap
+    evaluation = straight(np.array([-3.0]), 0.0, np.zeros((0, 1)), np.zeros(1), np.zeros(0))
+    assert kkt.residual(evaluation, Box.of(1, 0.0, 1.0), np.zeros(0)) == pytest.approx(3.0)
+    uphill = straight(np.array([3.0]), 0.0, np.zeros((0, 1)), np.zeros(1), np.zeros(0))
+    assert kkt.residual(uphill, Box.of(1, 0.0, 1.0), np.zeros(0)) == 0
+    assert kkt.scaled_residual(uphill, Box.of(1, 0.0, 1.0), np.zeros(0)) == 0
+
+
+@pytest.mark.parametrize(("large", "expected"), [(0.0, 0.2), (1e8, 0.1)])
+def test_entries_of_a_distribution_have_one_size(large: float, expected: float) -> None:
+    # at the middle of a simplex ∇F1 = (3, 0, 0) and λ∇g = (−2.4, 0, 0) are (2, −1, −1) and −(1.6, …)
+    # along it: the size is 2, and 0.6/2 of the first entry moves (−0.2, 0.1, 0.1). Two rows of 1e8 that
+    # cancel add 2 to the size.
+    middle, rows = np.full(3, 1 / 3), np.array([[1.0, 0, 0], [-1.0, 0, 0]])
+    evaluation = straight(np.array([3.0, 0, 0]), 10.0, rows, middle, np.zeros(2))
+    found = kkt.residual(evaluation, Simplices(1, 3), np.array([large, large + 2.4]))
+    assert found == pytest.approx(expected, rel=1e-6)
+
+
+def test_what_a_simplex_holds_back_has_no_size() -> None:
+    # at (½, ½, 0) the slope 3 of the last entry is held back, and λ∇g = (0.2, 0, 0) moves (−0.1, 0.1, 0):
+    # divided by 1, the least size. The slope's own size would be 2.
+    at, rows = np.array([0.5, 0.5, 0.0]), np.array([[0.2, 0.0, 0.0]])
+    evaluation = straight(np.array([0.0, 0, 3]), 10.0, rows, at, np.zeros(1))
+    assert kkt.residual(evaluation, Simplices(1, 3), np.ones(1)) == pytest.approx(0.1)
+
+
+def test_the_natural_unit_of_a_distribution_is_that_of_its_largest_entry() -> None:
+    at, slope = np.array([0.9, 0.05, 0.05]), np.array([0.001, 0.0, 0.0])
+    domain = Simplices(1, 3)
+    units = roomy_metric(domain, at)
+    assert units.min() < units.max()
+    # along the simplex the slope is 1e-3·(2, −1, −1)/3: over F1 = 1, in units u, a step of u²·1e-3
+    evaluation = straight(slope, 1.0, np.zeros((0, 3)), at, np.zeros(0))
+    expected = units.max() * 1e-3 * 2 / 3
+    assert kkt.scaled_residual(evaluation, domain, np.zeros(0)) == pytest.approx(expected)
+
+
+def test_complementarity_joins_the_scaled_residual_by_its_root() -> None:
+    # λ|g| = 0.04 beside |F1| = 1, and no slope at all
+    evaluation = straight(np.zeros(1), 1.0, np.zeros((1, 1)), np.zeros(1), np.array([-0.04]))
+    assert kkt.scaled_residual(evaluation, Box.of(1), np.ones(1)) == pytest.approx(0.2)
+
+
+def test_an_objective_that_vanishes_is_taken_to_have_a_small_size() -> None:
+    # the slope is worth half of 1e-5 in natural units
+    unit = float(roomy_metric(Box.of(1), np.zeros(1))[0])
+    slope = np.array([5e-6 / unit])
+    evaluation = straight(slope, 0.0, np.zeros((0, 1)), np.zeros(1), np.zeros(0))
+    assert kkt.scaled_residual(evaluation, Box.of(1), np.zeros(0)) == pytest.approx(0.5)
+
+
+@pytest.mark.parametrize(("share", "expected"), [(0.8, True), (1.5, False)])
+def test_stationary_asks_for_a_tenth_of_the_root_in_natural_units(
+    share: float, expected: bool
+) -> None:
+    # tolerance 1e-4: at most 1e-3 of F1 = 1 in natural units, however small the slope is in the user's
+    at = np.array([1e3])
+    unit = float(roomy_metric(Box.of(1), at)[0])
+    slope = np.array([share * 1e-3 / unit])
+    evaluation = straight(slope, 1.0, np.zeros((0, 1)), at, np.zeros(0))
+    assert kkt.residual(evaluation, Box.of(1), np.zeros(0)) < 1e-5
+    assert kkt.is_stationary(evaluation, Box.of(1), np.zeros(0), 1e-4) == expected
+    # a residual that is known is not computed again
+    assert not kkt.is_stationary(evaluation, Box.of(1), np.zeros(0), 1e-4, known=1e-3)
+
+
+def test_a_residual_above_the_tolerance_is_not_stationary() -> None:
+    evaluation = straight(np.array([2e-4]), 1e9, np.zeros((0, 1)), np.zeros(1), np.zeros(0))
+    assert not kkt.is_stationary(evaluation, Box.of(1), np.zeros(0), 1e-4)
+    assert kkt.is_stationary(evaluation, Box.of(1), np.zeros(0), 1e-3)
+
+
+def test_where_nothing_is_stationary_the_smallest_residual_is_taken() -> None:
+    # ∇F1 = 3 with the slack row −x − 1: λ = 2 has 2·1 of complementarity, λ = 0 and the fit a slope of 1
+    evaluation = straight(np.array([3.0]), 0.0, -np.ones((1, 1)), np.zeros(1), -np.ones(1))
+    multipliers, value = kkt.best_multipliers(
+        evaluation, Box.of(1, -1e3, 1e3), [np.array([5.0]), np.array([0.6])], 1e-6
+    )
+    expected = {
+        each: kkt.residual(evaluation, Box.of(1, -1e3, 1e3), np.array([each]))
+        for each in (5.0, 0.6, 0.0)
+    }
+    assert value == min(expected.values())
+    assert expected[multipliers[0]] == value
+
+
+@pytest.mark.parametrize(("share", "kept"), [(0.005, True), (0.015, False)])
+def test_multipliers_a_hundred_times_better_than_asked_for_are_kept(
+    share: float, kept: bool
+) -> None:
+    # ∇F1 + λ∇g = 1 − λ over 1 + λ: half of the distance to λ* = 1
+    evaluation = straight(np.ones(1), 10.0, -np.ones((1, 1)), np.zeros(1), np.zeros(1))
+    candidate = np.array([1.0 + 2 * share * 1e-4])
+    found, _ = kkt.best_multipliers(evaluation, Box.of(1), [candidate], 1e-4)
+    assert (found is candidate) == kept
+
+
+def test_rows_too_many_for_a_fit_leave_the_candidates() -> None:
+    count = kkt.RULES.largest_fit + 1
+    evaluation = straight(np.ones(1), 10.0, -np.ones((count, 1)), np.zeros(1), np.zeros(count))
+    assert kkt.least_squares_multipliers(evaluation, Box.of(1), 1e-6) is None
+    candidate = np.zeros(count)
+    assert kkt.best_multipliers(evaluation, Box.of(1), [candidate], 1e-6)[0] is candidate
+
+
+@pytest.mark.parametrize("of_rows", [True, False])
+def test_there_is_no_fit_where_a_derivative_is_not_a_number(of_rows: bool) -> None:
+    slope, rows = np.ones(1), np.ones((1, 1))
+    (rows if of_rows else slope)[0] = np.nan
+    evaluation = straight(slope, 0.0, rows, np.zeros(1), np.zeros(1))
+    assert kkt.least_squares_multipliers(evaluation, Box.of(1), 1e-6) is None
+
+
+def test_the_fit_does_not_depend_on_the_units_of_the_rows() -> None:
+    # −1e-12 x₁ and −1e9 x₂ against the slopes 1 and 2: λ = 1e12 and 2e-9
+    rows = np.array([[-1e-12, 0.0], [0.0, -1e9]])
+    evaluation = straight(np.array([1.0, 2.0]), 0.0, rows, np.zeros(2), np.zeros(2))
+    found = kkt.least_squares_multipliers(evaluation, Box.of(2), 1e-6)
+    assert found == pytest.approx([1e12, 2e-9])

@@ -13,7 +13,13 @@ from numpy.typing import NDArray
 
 from hcmodel.solvers.algebra.hessians import as_dense, with_squares
 from hcmodel.solvers.outer import Outer, Side, form_numbers
-from hcmodel.solvers.row_forms import OBJECTIVE_FORMS, ROW_FORMS, LogDifference, Square
+from hcmodel.solvers.row_forms import (
+    OBJECTIVE_FORMS,
+    ROW_FORMS,
+    Difference,
+    LogDifference,
+    Square,
+)
 
 FloatArray = NDArray[np.float64]
 
@@ -165,3 +171,9 @@ def test_an_unknown_form_and_a_wrong_number_of_forms_are_errors() -> None:
     eye = Side(2, np.arange(2))
     with pytest.raises(ValueError, match="1 forms for 2 rows"):
         Outer(np.ones(1), eye, eye, 2, "plain", form_numbers(["log"]))
+
+
+def test_a_difference_is_measured_against_its_larger_side_and_at_least_one() -> None:
+    left, right = np.array([0.3, -5.0, 2.0]), np.array([0.2, 3.0, -7.0])
+    assert Difference().magnitudes(left, right) == pytest.approx([1, 5, 7])
+    assert LogDifference().magnitudes(left, right) == pytest.approx(1.0)

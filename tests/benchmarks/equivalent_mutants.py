@@ -1,0 +1,47 @@
+"""Mutants that change no meaning, each with the reason; `mutations` does not count them.
+
+By module, function and change.
+"""
+
+from __future__ import annotations
+
+EQUIVALENT: dict[tuple[str, str, str], str] = {
+    # ---- theorems
+    (
+        "solvers/theory/theorems.py",
+        "",
+        "SMALLEST_RHO = 1e-06 -> SMALLEST_RHO = 2e-06",
+    ): "any small ρ > 0 is a valid bound of a convex problem",
+    (
+        "solvers/theory/theorems.py",
+        "",
+        "SMALLEST_MULTIPLIER = 1e-12 -> SMALLEST_MULTIPLIER = 2e-12",
+    ): "any small λ > 0 is a valid bound where no row is active",
+    (
+        "solvers/theory/theorems.py",
+        "theorem_3",
+        "max(8.0 * delta0 / tolerance, 1.0) -> max(8.0 * delta0 / tolerance, 2.0)",
+    ): "ℓ is at least 1, and the logarithm of 2 is below that",
+    # ---- KKT residual
+    (
+        "solvers/kkt.py",
+        "least_squares_multipliers",
+        "max(RULES.tall, columns.shape[1]) -> min(RULES.tall, columns.shape[1])",
+    ): "a QR factorisation leaves the fit as it is and saves time only",
+    (
+        "solvers/kkt.py",
+        "least_squares_multipliers",
+        "columns.shape[0] > max(RULES.tall, columns.shape[1])"
+        " -> columns.shape[0] < max(RULES.tall, columns.shape[1])",
+    ): "a QR factorisation leaves the fit as it is and saves time only",
+    (
+        "solvers/kkt.py",
+        "KktRules:",
+        "(1.0, 1000.0) -> (1.0, 2000.0)",
+    ): "widths of candidates, of which the best residual decides; chosen on the development set",
+    (
+        "solvers/kkt.py",
+        "KktRules:",
+        "(1.0, 1000.0) -> (2.0, 1000.0)",
+    ): "widths of candidates, of which the best residual decides; chosen on the development set",
+}
