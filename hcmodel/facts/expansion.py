@@ -121,8 +121,9 @@ class Symbols:
     def grouped(self, symbols: Numbers) -> Iterator[tuple[Variable | Opaque, Numbers, Numbers]]:
         """Sorted symbols by what they belong to, with the places of their entries."""
         owner = self._owners(symbols)
-        for each in np.unique(owner).tolist():
-            own = symbols[owner == each]
+        owners = sorted(set(owner.tolist()))
+        for each in owners:
+            own = symbols if len(owners) == 1 else symbols[owner == each]
             yield self._sources[each], own - self._starts[each], own
 
     def _owners(self, symbols: Numbers) -> Numbers:
@@ -132,8 +133,8 @@ class Symbols:
 
     def functions(self, symbols: Numbers) -> list[Opaque]:
         """The functions that some symbols belong to, each once."""
-        owner = self._owners(symbols)
-        sources = [self._sources[each] for each in np.unique(owner).tolist()]
+        owners = sorted(set(self._owners(symbols).tolist()))
+        sources = [self._sources[each] for each in owners]
         return [each for each in sources if isinstance(each, Opaque)]
 
     def lower_of(self, symbol: int) -> float:

@@ -12,7 +12,6 @@ from __future__ import annotations
 import functools
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -141,10 +140,12 @@ class Sums:
     def digits(self) -> Digits:
         return self.coding.digits(self.key)
 
-    @property
+    @functools.cached_property
     def degrees(self) -> IndexArray:
         """The number of factors of each term."""
-        return np.asarray((self.digits > 0).sum(axis=1))
+        found = np.asarray((self.digits > 0).sum(axis=1))
+        found.flags.writeable = False
+        return found
 
     @property
     def is_constant(self) -> bool:
@@ -171,25 +172,32 @@ class Sums:
 
     def holding(self, symbols: NDArray[np.int64]) -> NDArray[np.bool_]:
         """Which terms have one of some symbols as a factor."""
-        return np.asarray(np.isin(self.digits, np.ravel(symbols) + 1).any(axis=1))
+        return np.asarray(self.among(np.ravel(symbols) + 1).any(axis=1))
+
+    def among(self, wanted: NDArray[np.int64]) -> NDArray[np.bool_]:
+        """Which of the digits are among some others."""
+        digits = self.digits
+        marks = np.zeros(max(int(digits.max(initial=0)), int(wanted.max(initial=0))) + 1, bool)
+        marks[wanted] = True
+        return marks[digits]
 
     def chosen(self, marks: NDArray[np.bool_]) -> Sums:
         """Some of the terms."""
-        return replace(
-            self, entry=self.entry[marks], key=self.key[marks], weight=self.weight[marks]
+        return Sums(
+            self.shape, self.entry[marks], self.key[marks], self.weight[marks], self.coding
         )
 
     def reshaped(self, shape: Shape) -> Sums:
-        return self if shape == self.shape else replace(self, shape=shape)
+        if shape == self.shape:
+            return self
+        return Sums(shape, self.entry, self.key, self.weight, self.coding)
 
     def taken(self, places: IndexArray, shape: Shape) -> Sums:
         """The entries at `places`, counted in C order; a place of −1 is 0."""
         counts = np.append(self.counts, 0)  # the last one is what −1 finds
         entry = np.repeat(np.arange(places.size), counts[places])
         numbers = spans(counts, np.where(places < 0, self.size, places))
-        return replace(
-            self, shape=shape, entry=entry, key=self.key[numbers], weight=self.weight[numbers]
-        )
+        return Sums(shape, entry, self.key[numbers], self.weight[numbers], self.coding)
 
     def broadcast(self, shape: Shape) -> Sums:
         if self.shape == shape:
@@ -228,7 +236,7 @@ class Sums:
         return Sums.merged(shape, one.entry[first], key, weight, self.coding)
 
     def __neg__(self) -> Sums:
-        return replace(self, weight=-self.weight)
+        return Sums(self.shape, self.entry, self.key, -self.weight, self.coding)
 
     def __add__(self, other: Sums) -> Sums:
         return added([self, other])

@@ -139,7 +139,7 @@ def substituted(sums: Sums, changes: Mapping[int, Sums]) -> Sums:
     coding = sums.coding
     digits = sums.digits
     wanted = np.array(sorted(changes), dtype=np.int64) + 1
-    hit = np.isin(digits, wanted)
+    hit = sums.among(wanted)
     touched: NDArray[np.bool_] = np.asarray(hit.any(axis=1))
     if not touched.any():
         return sums

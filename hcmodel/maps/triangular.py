@@ -14,7 +14,7 @@ tested against them.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 import numpy as np
 from numpy.typing import NDArray
@@ -31,6 +31,7 @@ from hcmodel.solvers.numerics import PRODUCT_ROUNDING
 
 FloatArray = NDArray[np.float64]
 Numbers = NDArray[np.int64]
+Marks = NDArray[np.bool_]
 
 # Chains that are longer are not worked off: each link takes a pass over the model.
 LONGEST = 50
@@ -92,14 +93,16 @@ def _last_ones(model: Expanded, done: set[int]) -> dict[int, Sums]:
     } - done
     # an entry whose residual is a term of the objective itself has its optimum at a bound
     own -= set((model.objective.symbols_used()).tolist())
-    arrays = [(sums, _is_curved(sums, model)) for sums in model.everywhere()]
+    functions = _marked(model, [each.numbers for each in model.functions()])
+    arrays = [(sums, _is_curved(sums, functions)) for sums in model.everywhere()]
     for sums, curved in arrays:
         own -= _not_beside(sums, curved)
     if not own:
         return {}
     uses = {symbol: _Uses() for symbol in own}
+    wanted = _marked(model, [np.array(list(own))])
     for sums, curved in arrays:
-        _note(sums, curved, uses)
+        _note(sums, curved, wanted, uses)
     found: dict[int, Sums] = {}
     taken: set[int] = set()
     for symbol, use in uses.items():
@@ -113,19 +116,19 @@ def _last_ones(model: Expanded, done: set[int]) -> dict[int, Sums]:
     return found
 
 
-def _not_beside(sums: Sums, curved: NDArray[np.bool_]) -> set[int]:
+def _not_beside(sums: Sums, curved: Marks) -> set[int]:
     """The symbols in products, and those in entries that are affine."""
     affine = np.ones(sums.size, dtype=bool)
     affine[sums.entry[curved]] = False
     degrees = sums.degrees
-    products = np.unique(sums.digits[degrees > 1]) - 1
-    alone = np.unique(sums.key[(degrees == 1) & affine[sums.entry]]) - 1
+    products = sums.digits[degrees > 1].reshape(-1) - 1
+    alone = sums.key[(degrees == 1) & affine[sums.entry]] - 1
     return set(products.tolist()) | set(alone.tolist())
 
 
-def _note(sums: Sums, curved: NDArray[np.bool_], uses: dict[int, _Uses]) -> None:
-    """Enter what stands beside each entry in an array of sums."""
-    linear = (sums.degrees == 1) & np.isin(sums.key - 1, list(uses))
+def _note(sums: Sums, curved: Marks, wanted: Marks, uses: dict[int, _Uses]) -> None:
+    """Enter what stands beside each of the entries `wanted` in an array of sums."""
+    linear = (sums.degrees == 1) & wanted[sums.digits[:, 0]]
     ends = np.searchsorted(sums.entry, np.arange(sums.size + 1))
     for term in np.flatnonzero(linear).tolist():
         use = uses[int(sums.key[term]) - 1]
@@ -158,16 +161,17 @@ def _within(one: Sums, two: Sums) -> bool:
     return bool(same.all())
 
 
-def _is_curved(sums: Sums, model: Expanded) -> NDArray[np.bool_]:
+def _marked(model: Expanded, numbers: Iterable[Numbers]) -> Marks:
+    """Which digits stand for some symbols."""
+    marks = np.zeros(model.symbols.count + 1, dtype=bool)
+    for each in numbers:
+        marks[each.reshape(-1) + 1] = True
+    return marks
+
+
+def _is_curved(sums: Sums, functions: Marks) -> Marks:
     """The terms that are not an entry of a variable times a number, and not constant."""
-    curved = sums.degrees > 1
-    single = np.unique(sums.key[sums.degrees == 1]) - 1
-    functions = [
-        own for source, _, own in model.symbols.grouped(single) if not isinstance(source, Variable)
-    ]
-    if functions:
-        curved |= np.isin(sums.key - 1, np.concatenate(functions)) & (sums.degrees == 1)
-    return curved
+    return np.asarray((sums.degrees > 1) | functions[sums.digits[:, 0]])
 
 
 def _variables_in(model: Expanded, sums: Sums) -> set[int]:

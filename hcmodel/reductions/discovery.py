@@ -11,9 +11,13 @@ from collections import deque
 from collections.abc import Hashable, Iterator
 from dataclasses import field
 
-from hcmodel.expressions.leaves import Apply
+import numpy as np
+
+from hcmodel.expressions.leaves import Apply, Variable
 from hcmodel.expressions.model import Model
-from hcmodel.facts.polynomials import TooLargeError
+from hcmodel.facts.curvature import can_be_log
+from hcmodel.facts.expansion import Symbols
+from hcmodel.facts.polynomials import Sums, TooLargeError
 from hcmodel.maps.catalogue import MAPS
 from hcmodel.maps.expanded import Expanded
 from hcmodel.maps.map import Obstacle, Step
@@ -65,7 +69,8 @@ def discover(model: Model) -> Discovery:
         return found
     pending: deque[tuple[Expanded, tuple[Step, ...]]] = deque([(start, ())])
     trials, seen = 0, set[Hashable]()
-    while pending:
+    postponed: list[tuple[int, tuple[Step, ...]]] = []
+    while pending and trials < LIMITS.trials:
         current, steps = pending.popleft()
         for proposed in _proposals(current):
             if isinstance(proposed, Obstacle):
@@ -76,11 +81,49 @@ def discover(model: Model) -> Discovery:
                 continue
             seen.add(key)
             trials += 1
-            if _settle(model, chain, found) or trials >= LIMITS.trials:
+            if _multiplies_in_equality(proposed.after):
+                postponed.append((len(found.obstacles), chain))
+            elif _settle(model, chain, found):
                 return found
+            if trials >= LIMITS.trials:
+                break
             if len(chain) < LIMITS.depth and proposed.after is not current:
                 pending.append((proposed.after, chain))
+    _explain(model, postponed, found)
     return found
+
+
+def _explain(model: Model, postponed: list[tuple[int, tuple[Step, ...]]], found: Discovery) -> None:
+    """Enter what is in the way of models that were passed over, each at its place."""
+    for place, chain in reversed(postponed):
+        own = Discovery()
+        if _settle(model, chain, own):
+            found.substitution, found.proof = own.substitution, own.proof
+            return
+        found.obstacles[place:place] = own.obstacles
+
+
+def _multiplies_in_equality(model: Expanded) -> bool:
+    """Whether an equality has a product with a variable that stays as it is in all coordinates.
+
+    Equalities have to be affine in the coordinates, so that no proof can be found; to look for one takes
+    longer than the next map.
+    """
+    equalities = (row.sums for row in model.rows if row.sense == "==")
+    return any(_has_plain_product(sums, model.symbols) for sums in equalities)
+
+
+def _has_plain_product(sums: Sums, symbols: Symbols) -> bool:
+    digits = sums.digits[sums.degrees > 1]
+    if not digits.size:
+        return False
+    variable, plain = (np.zeros(int(digits.max()) + 1, dtype=bool) for _ in range(2))
+    variable[0] = True  # no factor
+    for source, _, own in symbols.grouped(np.unique(digits[digits > 0]) - 1):
+        if isinstance(source, Variable):
+            variable[own + 1] = True
+            plain[own + 1] = not can_be_log(source)
+    return bool((variable[digits].all(axis=1) & plain[digits].any(axis=1)).any())
 
 
 def _key(steps: tuple[Step, ...]) -> Hashable:

@@ -561,14 +561,16 @@ class Forms:
             plain = final
         sets = tuple(variable.set for variable in plain.variables)
         key = _Key(plain, (lifted, rows, final.objective_form, coordinates, proof.proven, sets))
-        if self._proven is None or not self._proven[0].fits(key):
+        kept = self._proven is not None and self._proven[0].fits(key)
+        if not kept:
             form = self._form(steps, coordinates=last.coordinates)
             self._proven = key, replace(form, hidden=True)
+        assert self._proven is not None
         form = self._proven[1]
         form.chain.end.refresh()
         if not proof.proven:
             return form
-        if lift is not None:  # the form at hand has variables of its own for the kinks
+        if lift is not None and kept:  # that form has variables of its own for the kinks
             last = proof_of_end(form, last)
         return replace(form, proof=proof, found_last=last)
 

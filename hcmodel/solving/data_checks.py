@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from hcmodel.atoms.rules import Argument, Domain
 from hcmodel.errors import HCWarning
-from hcmodel.expressions.graph import topological_order, values_at
+from hcmodel.expressions.graph import graph_values, join_sums, merge, topological_order
 from hcmodel.expressions.leaves import Apply, Constant, Expression, Parameter, Variable
 from hcmodel.expressions.model import Model
 from hcmodel.expressions.sparse_data import all_finite, is_sparse
@@ -74,10 +74,11 @@ def warn_about_map(model: Model) -> None:
         isinstance(each, Apply) and each.atom.black_box for each in topological_order(model.hidden)
     ):
         return  # evaluations of the user's code are counted
+    declared = join_sums(merge(model.hidden))
     for place in INSIDE:
         point = np.concatenate([_inside(variable, place) for variable in model.variables])
         try:
-            values = values_at(model.layout, point, model.hidden)
+            values = graph_values(declared, model.layout, point)
         except (ArithmeticError, ValueError):  # a matrix that cannot be inverted, for example
             continue
         for part, value in zip(model.hidden, values, strict=True):
