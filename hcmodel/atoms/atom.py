@@ -58,9 +58,15 @@ TakesSparse = Callable[[Sequence[Any]], bool]
 Definition = Callable[[Sequence[Expression], dict[str, Any]], Expression]
 # Of expressions, or of anything else with their operators.
 Equation = Callable[[Sequence[Any], Any], Any]
+Derivatives = Callable[[Sequence[Any], Sequence[int]], list[Any]]
+MakesDerivatives = Callable[[dict[str, Any]], Derivatives | None]
 UNKNOWN = Curvature.UNKNOWN
 NO_INVERSE: Always[Inverse | None] = Always(None)
 NO_PIECES: Always[Pieces | None] = Always(None)
+
+
+def no_derivatives(params: dict[str, Any]) -> Derivatives | None:
+    return None
 
 
 def never_sparse(values: Sequence[Any]) -> bool:
@@ -125,7 +131,9 @@ class Atom:
     Evaluation: `superlinear` atoms take more work than a multiple of the sizes of arguments and result;
     a `black_box` has no structure that could be looked at. `takes_sparse` says whether the function takes
     constants as scipy's sparse matrices, given the values of all arguments, None for those that depend on
-    variables; for other atoms they are made dense.
+    variables; for other atoms they are made dense. `derivatives` makes, of the parameters of a node, a
+    function of the arguments and of the places of some of them, which returns the derivatives by these as
+    arrays of the result's shape followed by the argument's; None where autograd has them.
     """
 
     name: str
@@ -164,6 +172,7 @@ class Atom:
     superlinear: bool
     black_box: bool
     takes_sparse: TakesSparse
+    derivatives: MakesDerivatives = no_derivatives
     definition: Definition | None = None
     equation: Equation | None = None
     adjoint: Adjoint | None = None
@@ -396,6 +405,7 @@ def atom(
     superlinear: bool = False,
     black_box: bool = False,
     takes_sparse: TakesSparse = never_sparse,
+    derivatives: MakesDerivatives = no_derivatives,
     definition: Definition | None = None,
     equation: Equation | None = None,
     adjoint: Adjoint | None = None,
@@ -450,6 +460,7 @@ def atom(
             superlinear=superlinear,
             black_box=black_box,
             takes_sparse=takes_sparse,
+            derivatives=derivatives,
             definition=definition,
             equation=equation,
             adjoint=adjoint,

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from hcmodel.atoms.atom import atom
+from hcmodel.atoms.atom import Derivatives, atom
 from hcmodel.atoms.autodiff import define_pullback, detached, is_traced, primitive
 from hcmodel.atoms.autodiff import xp as traced_numpy
 from hcmodel.atoms.gradient_check import CheckedGradient
@@ -24,14 +24,23 @@ STEP = 6e-6  # near the cube root of the rounding unit, best for central differe
 
 def _checked(value: Any, callable: Callable[..., Any], shape: Shape) -> Any:
     found = np.shape(value)
-    name = getattr(callable, "__name__", repr(callable))
-    _check_real(value, f"the function '{name}'")
+    if not _is_real(value):
+        _check_real(value, f"the function '{_name(callable)}'")
     if found != shape:
+        name = _name(callable)
         raise ModelError(
             f"the function '{name}' returned shape {found}, but was declared with shape={shape}; write "
             f"hc.function(…, shape={found}), or return a value of shape {shape}"
         )
     return value
+
+
+def _name(code: Callable[..., Any]) -> str:
+    return str(getattr(code, "__name__", code))
+
+
+def _is_real(value: Any) -> bool:
+    return isinstance(value, float) or np.asarray(detached(value)).dtype.kind in "biuf"
 
 
 def _check_real(value: Any, what: str) -> None:
@@ -58,7 +67,8 @@ def _jacobian(gradient: Any, number: int, shape: Shape, *arrays: Any) -> Any:
             f"grad returned {len(found)} arrays for {len(arrays)} arguments; it must return one "
             "for each"
         )
-    _check_real(found[number], f"grad '{getattr(gradient, '__name__', gradient)}'")
+    if not _is_real(found[number]):
+        _check_real(found[number], f"grad '{_name(gradient)}'")
     jacobian = np.asarray(found[number], dtype=float)
     wanted = shape + np.shape(arrays[number])
     if jacobian.shape != wanted:
@@ -133,6 +143,17 @@ def _prepare(name: str, shapes: Sequence[Shape], params: dict[str, Any]) -> dict
     return {**made, "shape": as_shape(params["shape"], "hc.function")}
 
 
+def _derivatives(params: dict[str, Any]) -> Derivatives | None:
+    gradient, shape = params["grad"], params["shape"]
+    if gradient is None:
+        return None
+
+    def found(arrays: Sequence[Any], places: Sequence[int]) -> list[Any]:
+        return [_jacobian.function(gradient, place, shape, *arrays) for place in places]
+
+    return found
+
+
 # What numpy says of an array of traced numbers.
 NOT_AN_ARRAY = "setting an array element with a sequence"
 
@@ -142,6 +163,7 @@ NOT_AN_ARRAY = "setting an array element with a sequence"
     prepare=_prepare,
     leading="callable",
     black_box=True,
+    derivatives=_derivatives,
 )
 def function(
     xp: Any,

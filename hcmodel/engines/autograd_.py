@@ -31,6 +31,7 @@ from hcmodel.engines.forward import (
 )
 from hcmodel.engines.graph_program import PARTS, Program
 from hcmodel.engines.interactions import HessianPlan, Interactions, TooDense, hessian_plan
+from hcmodel.engines.user_gradients import CalledForward, UserGradients
 from hcmodel.expressions.leaves import Variable
 from hcmodel.expressions.shapes import Shape
 from hcmodel.records import dataclass
@@ -80,6 +81,10 @@ class AutogradStack(ProgramStack):
         # used in the same way: sampling needs values only, and a tape takes several times as long.
         self._differentiated = dict.fromkeys(PARTS, True)
         self._swept: set[str] = set()  # parts that have had a Jacobian without a pattern
+        self._called: dict[str, UserGradients | None] = dict.fromkeys(PARTS)
+        if self.has_black_boxes:
+            parts = self._roots.items()
+            self._called = {part: UserGradients.of(program, roots) for part, roots in parts}
 
     def refresh(self) -> None:
         """Read the parameters and compute again what depends on them alone."""
@@ -91,9 +96,12 @@ class AutogradStack(ProgramStack):
             self.__dict__.pop("hessian_plan", None)
         self._zeros = zeros
 
-    def evaluate(self, x: FloatArray, part: str) -> Forward:
+    def evaluate(self, x: FloatArray, part: str) -> Forward | CalledForward:
         """One forward pass over the "objective", the "constraints", "all" of both, or the "map"."""
+        called = self._called[part]
         x = np.array(x, dtype=float)
+        if called is not None:
+            return called.at(x, self._constants)
         record = functools.partial(self._recorded, x, part, self._constants)
         # functions of the user may be expensive, and are called once
         tape = record() if self._differentiated[part] or self.has_black_boxes else None

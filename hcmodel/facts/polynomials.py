@@ -183,9 +183,7 @@ class Sums:
 
     def chosen(self, marks: NDArray[np.bool_]) -> Sums:
         """Some of the terms."""
-        return Sums(
-            self.shape, self.entry[marks], self.key[marks], self.weight[marks], self.coding
-        )
+        return Sums(self.shape, self.entry[marks], self.key[marks], self.weight[marks], self.coding)
 
     def reshaped(self, shape: Shape) -> Sums:
         if shape == self.shape:

@@ -18,6 +18,7 @@ from hcmodel.records import dataclass
 from hcmodel.solvers.limits import TimeExhausted, check_time, seconds_left
 from hcmodel.solvers.memory import check_factors, check_semidefinite
 from hcmodel.solvers.numerics import BACKEND_ROUNDING, INFINITE, TINY
+from hcmodel.solvers.qp.columns import above_bounds, diagonal
 from hcmodel.solvers.qp.cone_options import ConeOptions
 from hcmodel.solvers.qp.cone_program import (
     ConeBlock,
@@ -68,6 +69,13 @@ CONE_STATUSES = {
     "AlmostDualInfeasible": ConeStatus.ALMOST_UNBOUNDED,
     "MaxTime": ConeStatus.TIME_LIMIT,
     "MaxIterations": ConeStatus.ITERATION_LIMIT,
+}
+
+
+CONES = {
+    "zero": clarabel.ZeroConeT,
+    "nonnegative": clarabel.NonnegativeConeT,
+    "psd": clarabel.PSDTriangleConeT,
 }
 
 
@@ -201,6 +209,7 @@ class _Conic:
         self.program = program
         self.q = program.linear
         self.P = _upper_triangle(program.quadratic)
+        self.A: Any
         domain = program.domain
         self.finite_lower = np.flatnonzero(domain.lower > -INFINITE)
         self.finite_upper = np.flatnonzero(domain.upper < INFINITE)
@@ -208,7 +217,9 @@ class _Conic:
         if domain.cones or any(scipy.sparse.issparse(block) for block in rows):
             self.A = self._stacked()
         else:
-            self.A = self._dense_columns(np.vstack(rows))
+            self.A = above_bounds(np.vstack(rows), self.finite_upper, self.finite_lower)
+            if self.A.nnz > RULES.small:  # the effort is estimated
+                self.A = scipy.sparse.csc_matrix(self.A[:3], shape=self.A.shape)
         self.b = np.concatenate(
             [
                 program.equality_bound,
@@ -220,21 +231,22 @@ class _Conic:
         )
         equalities = program.equality_bound.size
         nonnegative = self.b.size - equalities - sum(cone.offset.size for cone in domain.cones)
-        self.cones: list[Any] = []
+        self.kinds: list[tuple[str, int]] = []
         if equalities:
-            self.cones.append(clarabel.ZeroConeT(equalities))
+            self.kinds.append(("zero", equalities))
         if nonnegative:
-            self.cones.append(clarabel.NonnegativeConeT(nonnegative))
+            self.kinds.append(("nonnegative", nonnegative))
         self.orders = [_order(cone) for cone in domain.cones if cone.kind == "psd"]
         check_semidefinite(self.orders)
         for cone in domain.cones:
-            if cone.kind == "psd":
-                order = _order(cone)
-                self.cones.append(clarabel.PSDTriangleConeT(order))
-            elif cone.kind == "zero":
-                self.cones.append(clarabel.ZeroConeT(cone.offset.size))
-            else:
+            if cone.kind not in ("psd", "zero"):
                 raise ValueError(f"unknown cone {cone.kind!r}; there are: psd, zero")
+            self.kinds.append((cone.kind, _order(cone) if cone.kind == "psd" else cone.offset.size))
+
+    @property
+    def cones(self) -> list[Any]:
+        """The cones as Clarabel takes them."""
+        return [CONES[kind](size) for kind, size in self.kinds]
 
     def _stacked(self) -> Any:
         program = self.program
@@ -248,34 +260,9 @@ class _Conic:
         ]
         return scipy.sparse.csc_matrix(scipy.sparse.vstack(blocks, format="csc"))
 
-    def _dense_columns(self, rows: FloatArray) -> Any:
-        """Column by column: the dense rows, then the entries of the bounds.
-
-        Written out because scipy's stacking takes many times longer than Clarabel's solve when
-        the program is small.
-        """
-        count, size = rows.shape
-        uppers, lowers = self.finite_upper.size, self.finite_lower.size
-        indices = np.empty((size, count + 2), dtype=np.int64)
-        entries = np.empty((size, count + 2))
-        present = np.ones((size, count + 2), dtype=bool)
-        indices[:, :count] = np.arange(count)
-        entries[:, :count] = rows.T
-        present[:, count:] = False
-        for column, held, first, sign in (
-            (count, self.finite_upper, count, 1.0),
-            (count + 1, self.finite_lower, count + uppers, -1.0),
-        ):
-            indices[held, column] = first + np.arange(held.size)
-            entries[held, column] = sign
-            present[held, column] = True
-        starts = np.concatenate([[0], np.cumsum(present.sum(axis=1))])
-        shape = (count + uppers + lowers, size)
-        return scipy.sparse.csc_matrix((entries[present], indices[present], starts), shape=shape)
-
     def pattern(self) -> tuple[Any, ...]:
-        cones = tuple(str(cone) for cone in self.cones)
-        return (cones, self.A.shape, self.A.indptr, self.A.indices, self.P.indptr, self.P.indices)
+        A, P = self.A, self.P
+        return (tuple(self.kinds), A.shape, A.indptr, A.indices, P.indptr, P.indices)
 
     def solution(self, answer: Any, status: QPStatus) -> QPSolution:
         step, multipliers = np.array(answer.x), np.array(answer.z)
@@ -306,9 +293,7 @@ def _upper_triangle(quadratic: Any) -> Any:
         return scipy.sparse.csc_matrix(scipy.sparse.triu(quadratic, format="csc"))
     if quadratic.ndim == 2:
         return scipy.sparse.csc_matrix(np.triu(quadratic))
-    size = quadratic.size
-    parts = (quadratic, np.arange(size), np.arange(size + 1))
-    return scipy.sparse.csc_matrix(parts, shape=(size, size))
+    return diagonal(quadratic)
 
 
 def _full_csr(matrix: Any) -> scipy.sparse.csr_array:

@@ -11,6 +11,7 @@ a symmetric matrix, column by column, with its off-diagonal entries multiplied b
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Iterable
 from enum import Enum
 from typing import Any
@@ -129,15 +130,27 @@ def cone_program(
     constant: float | None = None,
 ) -> ConeProgram:
     """A cone program from dense or sparse matrices; `quadratic` is the whole matrix P or None."""
-    size = len(linear)
     return ConeProgram(
-        scipy.sparse.csc_matrix((size, size) if quadratic is None else quadratic, dtype=float),
+        no_quadratic(len(linear)) if quadratic is None else _columns(quadratic),
         np.asarray(linear, dtype=float),
-        scipy.sparse.csc_matrix(matrix, dtype=float),
+        _columns(matrix),
         np.asarray(offset, dtype=float),
         tuple(cones),
         constant,
     )
+
+
+def _columns(matrix: Any) -> scipy.sparse.csc_matrix:
+    """The matrix in compressed columns; itself where it is, as nobody changes it."""
+    if type(matrix) is scipy.sparse.csc_matrix and matrix.dtype == float:
+        return matrix
+    return scipy.sparse.csc_matrix(matrix, dtype=float)
+
+
+@functools.lru_cache(maxsize=16)
+def no_quadratic(size: int) -> scipy.sparse.csc_matrix:
+    """P of a program without a quadratic part; series of small programs have many of them."""
+    return scipy.sparse.csc_matrix((size, size), dtype=float)
 
 
 class ConeStatus(Enum):

@@ -29,15 +29,19 @@ def shifted(rows: StepRows, x: FloatArray, metric: FloatArray) -> StepRows:
 
     Rounding in x must not leave the program without a step: s = 0 is always allowed.
     """
-    scale = scipy.sparse.diags_array(metric)
-    cones = tuple(
-        Cone(
-            cone.kind,
-            scipy.sparse.csr_array(cone.matrix @ scale),
-            np.zeros(cone.offset.size) if cone.kind == "zero" else cone.offset + cone.matrix @ x,
+    cones: tuple[Cone, ...] = ()
+    if rows.cones:
+        scale = scipy.sparse.diags_array(metric)
+        cones = tuple(
+            Cone(
+                cone.kind,
+                scipy.sparse.csr_array(cone.matrix @ scale),
+                np.zeros(cone.offset.size)
+                if cone.kind == "zero"
+                else cone.offset + cone.matrix @ x,
+            )
+            for cone in rows.cones
         )
-        for cone in rows.cones
-    )
     lower = np.minimum((rows.lower - x) / metric, 0.0)
     return StepRows(lower, np.maximum((rows.upper - x) / metric, 0.0), cones)
 

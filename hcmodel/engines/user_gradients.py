@@ -1,0 +1,115 @@
+"""Functions of the user with gradients of their own, evaluated without a tape.
+
+Where each root is such a function of variables and constants, its derivatives are rows of the Jacobian as
+they are. A tape for them takes several times as long as a small function itself.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hcmodel.engines.forward import SPARSE_ROWS
+from hcmodel.engines.graph_program import Program
+from hcmodel.errors import ModelError
+from hcmodel.expressions.graph import Step
+from hcmodel.expressions.leaves import Variable
+from hcmodel.records import dataclass
+from hcmodel.solvers.memory import check_dense
+
+FloatArray: TypeAlias = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class UserGradients:
+    """The steps of the roots of one part, and where the variables among their arguments are stored."""
+
+    program: Program
+    steps: tuple[Step, ...]
+    blocks: tuple[tuple[tuple[int, slice], ...], ...]
+    """For each root the places of arguments that are variables, with their entries of the vector."""
+
+    @staticmethod
+    def of(program: Program, roots: Sequence[int]) -> UserGradients | None:
+        """None where another atom stands between the functions and the variables or the roots.
+
+        A Jacobian of many rows may be sparse, which a tape finds out.
+        """
+        steps, live = program.graph.steps, program.live
+        if not roots or sum(math.prod(steps[root].shape) for root in roots) >= SPARSE_ROWS:
+            return None
+        blocks = []
+        for root in roots:
+            step = steps[root]
+            if step.atom is None or step.atom.derivatives(step.params) is None:
+                return None
+            own = []
+            for place, argument in enumerate(step.arguments):
+                leaf = steps[argument].leaf
+                if isinstance(leaf, Variable) and leaf.set.stored_size == leaf.size:
+                    own.append((place, program.layout.slice(leaf)))
+                elif live[argument]:
+                    return None
+            blocks.append(tuple(own))
+        return UserGradients(program, tuple(steps[root] for root in roots), tuple(blocks))
+
+    def at(self, x: FloatArray, constants: Sequence[Any]) -> CalledForward:
+        """The values at a point; `constants` has those of the steps without variables."""
+        values, layout = list(constants), self.program.layout
+        arrays = layout.unpack(np, x)
+        for number, step in enumerate(self.program.graph.steps):
+            if isinstance(step.leaf, Variable):
+                values[number] = arrays[layout.position(step.leaf)]
+        arguments = [[values[each] for each in step.arguments] for step in self.steps]
+        with np.errstate(all="ignore"):
+            found = [np.ravel(step.run(np, values)) for step in self.steps]
+        return CalledForward(self, arguments, np.concatenate(found))
+
+
+class CalledForward:
+    """One pass: the values, and derivatives when they are asked for."""
+
+    def __init__(
+        self, plan: UserGradients, arguments: Sequence[Sequence[Any]], values: FloatArray
+    ) -> None:
+        self.values = values
+        self._plan = plan
+        self._arguments = arguments
+        self._jacobian: FloatArray | None = None
+
+    def jacobian(self) -> FloatArray:
+        if self._jacobian is None:
+            self._jacobian = self._assembled()
+        return self._jacobian
+
+    def pullback(self, weights: Any) -> FloatArray:
+        """The gradient of weights·φ."""
+        weights = np.asarray(weights, dtype=float)
+        if weights.shape != self.values.shape:
+            raise ModelError(f"{self.values.size} weights are needed, not shape {weights.shape}")
+        return np.asarray(weights @ self.jacobian())
+
+    def _assembled(self) -> FloatArray:
+        plan, dimension = self._plan, self._plan.program.dimension
+        check_dense("a Jacobian", self.values.size, dimension)
+        found = np.zeros((self.values.size, dimension))
+        first = 0
+        for step, arguments, blocks in zip(plan.steps, self._arguments, plan.blocks, strict=True):
+            count = math.prod(step.shape)
+            rows = found[first : first + count]
+            assert step.atom is not None
+            derivatives = step.atom.derivatives(step.params)
+            assert derivatives is not None
+            try:
+                with np.errstate(all="ignore"):
+                    parts = derivatives(arguments, [place for place, _ in blocks])
+                for (_, block), part in zip(blocks, parts, strict=True):
+                    rows[:, block] += part.reshape(count, -1)
+            except np.linalg.LinAlgError:
+                rows[:] = np.nan
+            first += count
+        return found
