@@ -11,13 +11,17 @@ from collections.abc import Callable, Mapping
 from dataclasses import field, replace
 from typing import Any
 
+import numpy as np
+from numpy.typing import NDArray
+
 from hcmodel.analysis.analysis_options import CONSTANTS, SAMPLE
 from hcmodel.analysis.constants import constants_in
 from hcmodel.analysis.counterexample import Counterexample
 from hcmodel.analysis.hidden_map import HiddenMap
 from hcmodel.analysis.multistart import refute_by_kkt
 from hcmodel.analysis.refutation import NO_SAMPLE, refute
-from hcmodel.errors import ModelError
+from hcmodel.certify.curvature_boxes import OPEN, SHOWN, Settlement, settle_form
+from hcmodel.errors import HCError, ModelError
 from hcmodel.expressions.leaves import Variable
 from hcmodel.expressions.model import Model
 from hcmodel.grammar import syntax
@@ -32,6 +36,8 @@ from hcmodel.report.analysis import analysis_html, analysis_json, analysis_text,
 from hcmodel.solvers.limits import TimeExhausted, until
 from hcmodel.solvers.theory.theorems import Constants
 from hcmodel.solving.request import check_number
+
+FloatArray = NDArray[np.float64]
 
 OWN = "the proof uses coordinates of its own: the declared ones were not refuted, nor proven"
 OUT_OF_TIME = "the time limit ended the analysis before anything was shown"
@@ -122,7 +128,10 @@ def analyzed(forms: Forms, samples: int | None = None, seed: int = 0) -> Analysi
     if mapped is not None and mapped.explains(parts):
         return _mapped(forms, ())
     hidden = HiddenMap(forms, parts)
-    findings = refute(hidden, samples, seed)
+    settled = _settled(forms)
+    if settled.convex:
+        return _enclosed(forms, hidden)
+    findings = refute(hidden, samples, seed, _suspects(forms, settled))
     conditions = list(findings.conditions)
     if findings.counterexample is None and free.proven:
         return _proven(forms, free, samples, seed, (OWN,))
@@ -144,6 +153,40 @@ def analyzed(forms: Forms, samples: int | None = None, seed: int = 0) -> Analysi
         smallest_eigenvalue=findings.smallest_eigenvalue,
         conditions=(*conditions, *_data_condition(model)),
         near_misses=forms.discovery.near_misses,
+        source=_text(model),
+    )
+
+
+def _settled(forms: Forms) -> Settlement:
+    """What enclosures of second derivatives say of the declared coordinates."""
+    try:
+        form = forms.as_declared()
+        if form.compiled.has_black_boxes:
+            return OPEN
+        with np.errstate(all="ignore"):
+            return settle_form(form)
+    except HCError:  # coordinates that are singular are refuted below, with an example
+        return OPEN
+
+
+def _suspects(forms: Forms, settled: Settlement) -> list[FloatArray]:
+    """Points near which the objective bends down: samples miss a narrow well."""
+    found = [] if settled.bends_at is None else [settled.bends_at, *settled.lowest]
+    form = forms.as_declared() if found else forms.written
+    return [forms.written.domain.project(form.chain.point_back(point)) for point in found]
+
+
+def _enclosed(forms: Forms, hidden: HiddenMap) -> Analysis:
+    """A model whose declared coordinates enclosures have confirmed."""
+    model = forms.sign.before
+    constants, labels = constants_in(forms, None, 0, 0)
+    return Analysis(
+        verdict=PROVEN,
+        coordinates=_declared_texts(model, hidden),
+        derivation=SHOWN,
+        constants=constants,
+        labels=labels,
+        conditions=_data_condition(model),
         source=_text(model),
     )
 

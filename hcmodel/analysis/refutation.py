@@ -59,14 +59,22 @@ class Findings:
     conditions: tuple[str, ...]
 
 
-def refute(hidden: HiddenMap, samples: int, seed: int) -> Findings:
-    """Look for a counterexample to hidden convexity under the map."""
+def refute(
+    hidden: HiddenMap, samples: int, seed: int, suspects: Sequence[FloatArray] = ()
+) -> Findings:
+    """Look for a counterexample to hidden convexity under the map, also at points of suspicion."""
     with np.errstate(all="ignore"):  # what is not finite is skipped
-        return _search(hidden, samples, np.random.default_rng(seed))
+        return _search(hidden, samples, np.random.default_rng(seed), suspects)
 
 
-def _search(hidden: HiddenMap, samples: int, generator: np.random.Generator) -> Findings:
+def _search(
+    hidden: HiddenMap,
+    samples: int,
+    generator: np.random.Generator,
+    suspects: Sequence[FloatArray],
+) -> Findings:
     points = hidden.sample(samples, generator)
+    points += [at for each in suspects if (at := hidden.at(each)).finite and at.invertible]
     if not points:
         return Findings(None, None, 0, (NO_SAMPLE,))
     broken = refute_map(hidden, points)

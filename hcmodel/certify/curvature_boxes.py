@@ -16,9 +16,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hcmodel.certify.certificate_options import BOXES
+from hcmodel.certify.charts import Chart, chart_of
 from hcmodel.certify.search import Search
 from hcmodel.facts.interval_jets import JETS, Interval, Jet, NotEnclosed, enclosed, seeds
 from hcmodel.records import dataclass
+from hcmodel.reductions.forms import Form
 from hcmodel.solvers.coordinates.logarithmic import LogStack
 from hcmodel.solvers.limits import check_time
 from hcmodel.solvers.numerics import MERIT_ROUNDING
@@ -39,28 +41,55 @@ class Settlement:
 
 
 OPEN = Settlement()
+# What a solve and an analysis say of coordinates that were confirmed.
+SHOWN = "convex in the declared coordinates, shown by enclosures of second derivatives"
 
 
 def settle(search: Search) -> Settlement:
     """Whether the functions that a bound rests on are convex in the declared coordinates."""
-    form, domain = search.form, search.form.domain
-    if search.best is None or not form.canonical.outer.is_written or form.chain.adds_variables:
+    best = search.best
+    if best is None:
         return OPEN
-    if not domain.is_box or domain.dimension > BOXES.most_unknowns:
+    used = np.any([minorant.multipliers != 0 for minorant in search.minorants], axis=0)
+    return _settled(search.form, search.chart, best.multipliers, np.flatnonzero(used))
+
+
+def settle_form(form: Form) -> Settlement:
+    """Whether objective and rows, all of them, are convex in the declared coordinates of a form.
+
+    `bends_at` is a point at which the objective is not.
+    """
+    if not _is_small(form):
         return OPEN
-    low, high = domain.entry_bounds()
+    chart = chart_of(form, form.oracle().at(form.domain.middle()))
+    rows = int(form.canonical.outer.size)
+    return OPEN if chart is None else _settled(form, chart, np.zeros(rows), np.arange(rows))
+
+
+def _is_small(form: Form) -> bool:
+    if not form.canonical.outer.is_written or form.chain.adds_variables:
+        return False
+    return form.domain.is_box and form.domain.dimension <= BOXES.most_unknowns
+
+
+def _settled(
+    form: Form, chart: Chart, multipliers: FloatArray, used: NDArray[np.intp]
+) -> Settlement:
+    if not _is_small(form):
+        return OPEN
+    low, high = form.domain.entry_bounds()
     try:
-        return _Halving(_Functions(search)).run(low, high)
+        return _Halving(_Functions(form, chart, multipliers, used)).run(low, high)
     except NotEnclosed:
         return OPEN
 
 
 class _Functions:
-    """The functions of a bound over boxes: objective, rows with a multiplier, Lagrangian, map."""
+    """Functions over boxes: objective, the rows that are used, Lagrangian, map."""
 
-    def __init__(self, search: Search) -> None:
-        form, best = search.form, search.best
-        assert best is not None
+    def __init__(
+        self, form: Form, chart: Chart, multipliers: FloatArray, used: NDArray[np.intp]
+    ) -> None:
         self.layout, self.roots = form.canonical.layout, form.canonical.roots
         self.entries = form.entries
         stack = form.stack
@@ -70,12 +99,9 @@ class _Functions:
         outer = form.canonical.outer
         self.objective = outer.objective
         self.rows = outer.difference.toarray()
-        self.multipliers = best.multipliers
-        used = np.any([minorant.multipliers != 0 for minorant in search.minorants], axis=0)
-        self.used = np.flatnonzero(used)
+        self.multipliers, self.used = multipliers, used
         self.inequalities = outer.inequalities
         # a general map says nothing of the set of its images, unless it acts entry by entry
-        chart = search.chart
         self.plain = not (chart.notes or chart.curved or chart.normals.size or form.program.bending)
 
     def over(self, low: FloatArray, high: FloatArray) -> _Enclosed:

@@ -234,7 +234,7 @@ def _settled(
         return None, bound
     if late or hidden.compiled.has_black_boxes:
         return None, bound
-    from hcmodel.certify.curvature_boxes import settle  # of declared coordinates only
+    from hcmodel.certify.curvature_boxes import SHOWN, settle  # of declared coordinates only
 
     with np.errstate(all="ignore"):
         found = settle(bound.search)
@@ -244,8 +244,7 @@ def _settled(
         return found, bound
     # the first condition is settled, and the image of a box entry by entry is a box
     rest = bound.conditions[1 if hidden.map_geometry is None else 2 :]
-    shown = "convex in the declared coordinates, shown by enclosures of second derivatives"
-    return found, replace(bound, conditions=(shown, *rest))
+    return found, replace(bound, conditions=(SHOWN, *rest))
 
 
 def _shown(settled: Settlement | None) -> bool:

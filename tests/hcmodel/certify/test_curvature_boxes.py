@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 import hcmodel as hc
+from hcmodel.cli import main
 from tests.extent import first
 
 CONFIRMED = "convex in the declared coordinates, shown by enclosures of second derivatives"
@@ -83,6 +84,24 @@ def test_a_narrow_well_refutes_the_coordinates_and_is_found(name: str) -> None:
     assert problem.solution.certificate.lower_bound is None
 
 
+@pytest.mark.parametrize("name", first(1, WELLS))
+def test_the_analysis_finds_the_well_too(name: str) -> None:
+    """200 samples miss it; it was "not refuted" while the solve said that it is not convex."""
+    analysis = WELLS[name][0]().analyze()
+    assert analysis.verdict == "refuted"
+    example = analysis.counterexample
+    assert example is not None
+    assert example.kind == "objective"
+    assert example.left > example.right
+
+
+def test_the_command_says_the_same(tmp_path: Any, capsys: Any) -> None:
+    text = "var x in [-1, 1]\nminimize x^2 - 5*exp(-1e6*(x - 0.3)^2)\nhidden x\n"
+    (tmp_path / "well.hc").write_text(text)
+    assert main(["check", str(tmp_path / "well.hc")]) == 5
+    assert "refuted" in capsys.readouterr().out
+
+
 def test_a_bump_upwards_refutes_as_well() -> None:
     # 0 is the minimum, but nothing shows it: the function is not convex around 0.7
     x = variable()
@@ -103,6 +122,17 @@ def test_convex_functions_that_no_rule_knows_are_confirmed() -> None:
     assert problem.solution is not None
     assert problem.solution.message == "shown to be within the tolerance of the optimal value"
     assert problem.solution.certificate.conditions == (CONFIRMED,)
+    analysis = problem.analyze()
+    assert (analysis.verdict, analysis.derivation) == ("proven", CONFIRMED)
+    assert problem.is_hidden_convex()
+
+
+def test_a_row_that_bends_is_not_confirmed_by_the_analysis() -> None:
+    # convex objective; the row sin(3 x1) <= 0.9 + x2 bends both ways and may not be needed
+    x = variable(2)
+    row = hc.sin(3 * x[0]) <= 0.9 + x[1]
+    objective = hc.sum_squares(x) + 0.3 * hc.sin(hc.sum(x))
+    assert hc.Problem(hc.Minimize(objective), [row], hidden=[x]).analyze().verdict != "proven"
 
 
 def test_an_equality_that_bends_is_not_confirmed() -> None:
