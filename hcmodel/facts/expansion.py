@@ -147,6 +147,11 @@ class Symbols:
         place = bisect.bisect_right(self._starts, symbol) - 1
         return float(self.upper[place][symbol - self._starts[place]])
 
+    def ends(self) -> tuple[FloatArray, FloatArray]:
+        """Lower and upper bounds by digit, as copies; the digit 0 is 1."""
+        low, high = self._ends[:, : self.count + 1].copy()
+        return low, high
+
     def function(self, symbol: int) -> Opaque | None:
         """The function of a single entry that a symbol is; None for anything else."""
         source, _ = self.source(symbol)
@@ -364,10 +369,26 @@ class Expansion:
             return contracted(terms, dependence.subscripts, step.shape)
         if len(arguments) == 1 and 0 in atom.linear_in:
             return self._linear(step, arguments[0], dependence)
+        if atom.cone_form is cones.PRODUCT:
+            return self._multiplied(step, arguments[0])
         factors = atom.factors([Argument(shape) for shape in shapes], step.params)
         if factors and not any(factor.inverted for factor in factors):
             return self._product([self._factor(arguments, factor) for factor in factors])
         return None
+
+    def _multiplied(self, step: Step, argument: Sums) -> Sums | None:
+        """The product of the entries along axes, where each of them is one term."""
+        if argument.counts.max(initial=0) > 1 or not argument.size:
+            return None
+        lines = reduced_places(step, argument.shape)
+        if lines is None:
+            return None
+        order = np.argsort(lines, kind="stable")
+        factors = order.reshape(math.prod(step.shape), -1).T
+        product = argument.taken(factors[0], step.shape)
+        for places in factors[1:]:
+            product = product.times(argument.taken(places, step.shape))
+        return product
 
     def _moved(self, step: Step, arguments: Sequence[Any]) -> Sums:
         """Movements of entries, found by moving their numbers; 0 is a zero of the result."""

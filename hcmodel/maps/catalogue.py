@@ -5,6 +5,7 @@ from __future__ import annotations
 from hcmodel.maps.adjoint import Adjoint
 from hcmodel.maps.denominators import Denominators
 from hcmodel.maps.determined import Determined
+from hcmodel.maps.entries import Entries
 from hcmodel.maps.fractional import Fractional
 from hcmodel.maps.homogeneous import Homogeneous
 from hcmodel.maps.identity import Identity
@@ -15,10 +16,12 @@ from hcmodel.maps.matrix_product import Product
 from hcmodel.maps.monotone import Monotone
 from hcmodel.maps.occupancy import Occupancy
 from hcmodel.maps.perspective import Perspective
+from hcmodel.maps.positive import Positive
 from hcmodel.maps.shares import Shares
 from hcmodel.maps.triangular import Triangular
 
 MAPS: tuple[Map, ...] = (
+    Positive(),
     Product(),
     Occupancy(),
     Adjoint(),
@@ -33,4 +36,5 @@ MAPS: tuple[Map, ...] = (
     Perspective(),
     Monotone(),
     Identity(),
+    Entries(),
 )

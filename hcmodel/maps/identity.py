@@ -5,7 +5,8 @@ p @ (a − B p) is a concave quadratic where B + Bᵀ ⪰ 0, and n·log(n / Σ n
 out and gathered again (`gather`) they are sums of functions that the proof knows.
 
 Products of two variables can only be convex beside the squares of both, and never in an equality; models
-that have others are not tried.
+that have others are not tried. An exception is the objective: 7 − 2·x·y·z is least where the logarithm of
+the product is largest.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from hcmodel.expressions.leaves import Variable
-from hcmodel.facts.polynomials import Sums
+from hcmodel.facts.polynomials import ONE, Sums
 from hcmodel.maps.expanded import Expanded
 from hcmodel.maps.map import Map, Obstacle, SameVariables, Step
 
@@ -29,8 +30,24 @@ class Identity(Map):
     example = "linear_demand.hc"
 
     def propose(self, model: Expanded) -> Iterator[Step | Obstacle]:
-        if model.is_original and _may_be_convex(model):
+        if not model.is_original:
+            return
+        product = maximised_product(model.objective)
+        if _may_be_convex(model) or (product is not None and is_positive(model, product)):
             yield _MultipliedOut(model)
+
+
+def maximised_product(objective: Sums) -> Sums | None:
+    """The product −w·x·y·… with w > 0 that is minimised beside a constant; None for other objectives."""
+    product = objective.chosen(objective.key != ONE)
+    if product.key.size != 1 or product.weight[0] > 0 or product.degrees[0] < 2:
+        return None
+    return product
+
+
+def is_positive(model: Expanded, product: Sums) -> bool:
+    """Whether all factors of a product are positive."""
+    return all(model.symbols.lower_of(each) > 0 for each in product.symbols_used().tolist())
 
 
 def _may_be_convex(model: Expanded) -> bool:

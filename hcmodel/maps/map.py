@@ -59,6 +59,12 @@ class Step(ABC):
     """Ranges of new variables beyond their sets, which hold at the images of all points of the model."""
     choice: Hashable = None
     """What tells steps of one map with the same new variables apart."""
+    renamed: Mapping[Variable, Variable] = {}
+    """Of a step that only exchanges variables for others of the same shape: these, old and new."""
+    ceiling: float = np.inf
+    """The least value of the points of the model that have no image; no bound is above it."""
+    outside: tuple[str, ...] = ()
+    """The names of the variables that such points differ in from those that have an image."""
 
     @abstractmethod
     def forward(self, point: Points) -> None:

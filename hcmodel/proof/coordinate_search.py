@@ -2,7 +2,8 @@
 
 Three assignments are tried first: nothing in logarithms, everything that can be, and what the two
 imply function by function. From the best of them a local search flips the variables under the
-sub-expressions where curvature is lost, alone and together, while that helps.
+sub-expressions where curvature is lost, alone and together, while that helps; then from logarithms of
+everything, where that is another one.
 """
 
 from __future__ import annotations
@@ -100,8 +101,14 @@ def search(task: Task, curvatures: Curvatures, free: int) -> int:
             return logs
     implied = trials.implied(fixed, free)
     trials.take(implied)
-    while trials.best_score[0] and not trials.spent:
-        if not trials.improve(free):
+    starts = sorted({trials.best: None, fixed | free: None}, key=trials.scores.__getitem__)
+    for start in starts:  # one that is far from the best may be near to the coordinates
+        while trials.scores[start][0] and not trials.spent:
+            better = trials.improved(start, free)
+            if better is None:
+                break
+            start = better
+        if trials.best_score[0] == 0:
             break
     return trials.best
 
@@ -145,15 +152,14 @@ class _Trials:
                 plain |= facts[root].variables
         return fixed | (free & ~plain)
 
-    def improve(self, free: int) -> bool:
-        """Whether a move from the best assignment leads to a better one, which then is the best."""
-        start, score = self.best, self.best_score
+    def improved(self, start: int, free: int) -> int | None:
+        """An assignment that a move leads to and that is better than the start; None: there is none."""
         for logs in self._moves(start, free):
             if self.spent:
-                return False
-            if self.take(logs) < score:
-                return True
-        return False
+                return None
+            if self.take(logs) < self.scores[start]:
+                return logs
+        return None
 
     def _moves(self, start: int, free: int) -> Iterator[int]:
         self.curvatures.assign(start)

@@ -6,7 +6,7 @@ records of the trace, and the origin of a row.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -46,6 +46,27 @@ class Chain:
         for step in self.steps:
             kept &= step.keeps
         return kept
+
+    def excludes(self, parts: Iterable[Origin | BoundOrigin] | None) -> bool:
+        """Whether rows and bounds that contradict each other in the program do so in the model.
+
+        Where some points have no image, the rows must not have the variables that these differ in.
+        """
+        if Claim.INFEASIBLE in self.keeps:
+            return True
+        if parts is None:
+            return False
+        outside = {name for step in self.steps for name in step.outside}
+        for part in parts:
+            if isinstance(part, BoundOrigin):
+                own = {part.variable.name}
+            else:
+                constraint = self.before.constraints[part.position]
+                sides = (constraint.lhs, constraint.rhs)
+                own = {each.name for side in sides for each in side.variables()}
+            if own & outside:
+                return False
+        return True
 
     def fits(self) -> bool:
         """Whether the reductions fit the parameters' values; if not, they must be made again."""

@@ -23,6 +23,7 @@ from hcmodel.maps.expanded import Expanded
 from hcmodel.maps.map import Obstacle, Step
 from hcmodel.proof.prove import Proof, prove
 from hcmodel.records import dataclass
+from hcmodel.reductions.sign import signed_objective
 from hcmodel.reductions.substitution import Substitution
 
 
@@ -168,7 +169,8 @@ def _settle(model: Model, steps: tuple[Step, ...], found: Discovery) -> bool:
         found.obstacles.append(Obstacle(steps[-1].name, reason, rewritten=True))
         return False
     after = substitution.after
-    proof = prove(after.objective.expression, after.sign, after.constraints)
+    objective, sign = signed_objective(after)
+    proof = prove(objective, sign, after.constraints)
     if not proof.proven:
         found.obstacles.append(Obstacle(steps[-1].name, str(proof.failure), rewritten=True))
         return False

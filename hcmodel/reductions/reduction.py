@@ -98,6 +98,8 @@ class Reduction(Generic[Before, After]):
 
     keeps: frozenset[Claim] = EVERY_CLAIM
     conditions: tuple[str, ...] = ()
+    outside: tuple[str, ...] = ()
+    """Where INFEASIBLE is not kept: the variables that points without an image differ in from others."""
 
     def __init__(self, before: Before, after: After) -> None:
         self.before = before

@@ -16,12 +16,14 @@ from numpy.typing import NDArray
 
 from hcmodel.atoms.matrix_equations import formally
 from hcmodel.expressions.constraint import Constraint
-from hcmodel.expressions.graph import values_at
-from hcmodel.expressions.leaves import Constant, Expression, Variable
+from hcmodel.expressions.graph import topological_order, values_at
+from hcmodel.expressions.leaves import Apply, Constant, Expression, Variable
 from hcmodel.expressions.model import Minimize, Model
+from hcmodel.expressions.table import ATOMS
 from hcmodel.expressions.variable_sets import make_domain
 from hcmodel.maps.assembly import Assembly
 from hcmodel.maps.expanded import Evaluation, Row
+from hcmodel.maps.identity import maximised_product
 from hcmodel.maps.map import Points, Step
 from hcmodel.reductions.reduction import Claim, Duals, ModelReduction, Origin
 
@@ -41,18 +43,34 @@ class Substitution(ModelReduction):
     """Steps of maps, in order. Bounds that the maps lose are tested on the point that comes back."""
 
     keeps = frozenset({Claim.OPTIMAL, Claim.BOUND, Claim.INFEASIBLE})
+    """INFEASIBLE only where all points have an image."""
 
     def __init__(self, before: Model, after: Model, steps: Sequence[Step]) -> None:
         super().__init__(before, after)
         self.steps = tuple(steps)
-        self._rows = self.steps[-1].after.rows
+        last = self.steps[-1].after
+        self._rows = last.rows
+        product = maximised_product(last.objective) is not None
+        self._shift = float(last.objective.value) if product else 0.0
+        self._ceiling = min(step.ceiling for step in self.steps)
+        self.outside = tuple(name for step in self.steps for name in step.outside)
+        if self.outside:
+            self.keeps = self.keeps - {Claim.INFEASIBLE}
+            if any(row.position is None for row in self._rows):  # which tie variables to each other
+                self.outside = tuple(variable.name for variable in before.variables)
 
     @staticmethod
     def of(model: Model, steps: Sequence[Step]) -> Substitution:
         """The model after the last step, before its numbers are compared (`disagreement`)."""
+        if all(step.renamed for step in steps) and not steps[-1].after.objective.value:
+            return Substitution(model, _renewed(model, steps), steps)
         last = steps[-1].after
         assembly = Assembly(last.symbols)
-        objective = assembly.expression(last.objective)
+        product = maximised_product(last.objective)
+        if product is not None:  # its logarithm is maximised, which no constant is added to
+            objective = ATOMS["neg"].apply((assembly.expression(-product),))
+        else:
+            objective = assembly.expression(last.objective)
         constraints = tuple(_constraint(model, row, assembly) for row in last.rows)
         after = replace(
             model, objective=Minimize(objective), constraints=constraints, hidden=None, source=None
@@ -131,7 +149,7 @@ class Substitution(ModelReduction):
         before = self.before.values_at(x)
         after = self.after.values_at(u)
         numbers = Evaluation(self.steps[-1].after.symbols, point)
-        found = [("the objective", before[0], after[0], np.abs(before[0]))]
+        found = [("the objective", before[0], after[0] + self._shift, np.abs(before[0]))]
         for place, row in enumerate(self._rows):
             if row.position is None:
                 # a row that a map adds has to hold at all points of the model's sets
@@ -221,6 +239,13 @@ class Substitution(ModelReduction):
     def _vector(model: Model, point: Points) -> FloatArray:
         return model.layout.pack([_defined(variable, point) for variable in model.variables])
 
+    def value(self, value: float) -> float:
+        return value - self._shift
+
+    def value_back(self, value: float) -> float:
+        """Points without an image have at least the value of the ceiling, and those with one at most."""
+        return min(value, self._ceiling) + self._shift
+
     # ---- multipliers
 
     def duals(self, x: FloatArray, duals: Duals) -> Duals:
@@ -257,6 +282,38 @@ class Substitution(ModelReduction):
     def origin(self, origin: Origin) -> Origin | None:
         position = self._rows[origin.position].position
         return None if position is None else replace(origin, position=position)
+
+
+def _renewed(model: Model, steps: Sequence[Step]) -> Model:
+    """The model as it is written, in other variables; rows are turned to <= as in all models after."""
+    new: dict[int, Expression] = {}
+    for step in steps:
+        new.update({id(old): each for old, each in step.renamed.items()})
+    for node in topological_order(model.roots):
+        if isinstance(node, Variable):
+            while id(new.get(id(node), node)) in new:
+                new[id(node)] = new[id(new[id(node)])]
+        elif isinstance(node, Apply) and any(id(each) in new for each in node.args):
+            arguments = tuple(new.get(id(each), each) for each in node.args)
+            new[id(node)] = Apply(node.atom, arguments, node.params, node.shape)
+    constraints = []
+    rows = steps[-1].after.rows
+    for position, (constraint, row) in enumerate(zip(model.constraints, rows, strict=True)):
+        left, right = (new.get(id(side), side) for side in (constraint.lhs, constraint.rhs))
+        turned = constraint.sense == ">="
+        sides = (right, left) if turned else (left, right)
+        sense = "<=" if turned else constraint.sense
+        copy = constraint.like(*sides, sense=sense, entries=row.entries)
+        copy.name = constraint.name or f"c{position + 1}"
+        constraints.append(copy)
+    objective = model.objective.expression
+    return replace(
+        model,
+        objective=Minimize(new.get(id(objective), objective)),
+        constraints=tuple(constraints),
+        hidden=None,
+        source=None,
+    )
 
 
 def _defined(variable: Variable, point: Points) -> FloatArray:

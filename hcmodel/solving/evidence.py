@@ -171,9 +171,9 @@ def gather(
     late = result.termination in OUT_OF_TIME
     violation = evaluation.violation_in_units(forms.written.domain.metric(evaluation.point))
     violated = violation > tolerance
-    conflict, parts = None, None
+    conflict, parts, near = None, None, False
     if violated:
-        conflict, parts = _contradiction(forms, hidden, outcome, evaluation, request)
+        conflict, parts, near = _contradiction(forms, hidden, outcome, evaluation, request)
     bound, settled = None, None
     expensive = hidden is not None and hidden.map_geometry is not None and late
     if hidden is not None and evaluation.finite and conflict is None and not expensive:
@@ -206,7 +206,7 @@ def gather(
     elif late and not shown:
         stationary = False
     return Evidence(
-        termination=_termination(result.termination, descent),
+        termination=_termination(result.termination, descent, near),
         tolerance=tolerance,
         evaluation=evaluation,
         smooth=smooth,
@@ -331,17 +331,24 @@ def _contradiction(
     outcome: Outcome,
     evaluation: Evaluation,
     request: SolveRequest,
-) -> tuple[LowerBound | None, tuple[Origin | BoundOrigin, ...] | None]:
-    """A proof that no point satisfies the rows, and the rows and bounds that it cannot do without."""
+) -> tuple[LowerBound | None, tuple[Origin | BoundOrigin, ...] | None, bool]:
+    """A proof that no point satisfies the rows, and the rows and bounds that it cannot do without.
+
+    The last one says that no point with an image does, where the model has others.
+    """
+    near = False
     if hidden is not None and outcome.result.termination not in LIMITS:
         conflict = _conflict(forms, hidden, outcome)
         if conflict is not None:
-            return conflict, irreducible_conflict(hidden, request.deadline)
+            parts = irreducible_conflict(hidden, request.deadline)
+            if hidden.chain.excludes(parts):
+                return conflict, parts, False
+            near = True
     bounds = forms.bounds.contradiction()
     if not bounds:
-        return None, None
+        return None, None, near
     # two bounds contradict each other, whatever the other functions are
-    return LowerBound(np.inf, (), 0, evaluation.point, np.zeros(0)), bounds
+    return LowerBound(np.inf, (), 0, evaluation.point, np.zeros(0)), bounds, False
 
 
 def _unattained(
@@ -386,8 +393,15 @@ def _is_lower(there: Evaluation, here: Evaluation, tolerance: float) -> bool:
     return there.objective < here.objective - gap_allowed(here.objective, tolerance)
 
 
-def _termination(termination: Termination, descent: Descent | None) -> Termination:
-    """Why the run ended: an objective without a bound needs a path that shows it."""
+def _termination(
+    termination: Termination, descent: Descent | None, near: bool = False
+) -> Termination:
+    """Why the run ended: an objective without a bound needs a path that shows it.
+
+    `near` says that almost no point satisfies the rows (`_contradiction`).
+    """
+    if near:
+        return Termination.INFEASIBLE_STATIONARY
     if descent is not None and descent.endless:
         return Termination.UNBOUNDED
     return Termination.STALLED if termination is Termination.UNBOUNDED else termination

@@ -58,7 +58,7 @@ def with_a_term_to_move() -> hc.Problem:
 
 def signomial() -> hc.Problem:
     x = hc.Variable(2, name="x", bounds=(0.1, 5))
-    return hc.Problem(hc.Minimize(x[0] * x[1] - x[0] ** 0.5), [x[0] * x[1] >= 0.5])
+    return hc.Problem(hc.Minimize(x[0] * x[1] - x[0] ** 2 - x[1] ** 2), [x[0] * x[1] >= 0.5])
 
 
 def mixed() -> hc.Problem:
