@@ -60,13 +60,15 @@ def lower_bound(
     finest: float | None = None,
     assume_convex: bool = False,
     solution: ConeSolution | None = None,
+    thorough: bool = True,
 ) -> LowerBound | None:
     """The best bound found from a point and multipliers of the form, in units of the plain objective.
 
     Ends as soon as the gap to the point's own value is at most `target`, or, where it is given and as
     far as that is cheap, `finest`. None where the form has no hidden coordinates, where no finite bound
     is found, and where the form is visibly not convex; `assume_convex` skips that test (see `tested`).
-    With a solution of the form's cone program its dual gives a bound, before anything is searched.
+    With a solution of the form's cone program its dual gives a bound, before anything is searched. Unless
+    the search is to be `thorough`, it leaves out what costs programs or many evaluations.
     """
     search = Search.of(form, form.oracle(), evaluation)
     if search is None:
@@ -91,7 +93,7 @@ def lower_bound(
             dual = _dual_bound(search, solution, pair, fair, among_doubles=False)
             if dual is not None and value - dual.value <= wanted:
                 return dual
-        search.improve(enough, fair)
+        search.improve(enough, fair, thorough)
         if form.has_posynomials and (search.among_doubles or not fair(search.value)):
             dual = _dual_bound(search, solution, pair, fair, among_doubles=False)
             if dual is not None and value - dual.value <= wanted:

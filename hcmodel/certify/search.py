@@ -158,16 +158,16 @@ class Search:
         """Take the bound of the first pair, which costs next to nothing."""
         self.consider(self._off_kinks(evaluation), multipliers)
 
-    def improve(self, enough: Enough, fair: Enough) -> None:
+    def improve(self, enough: Enough, fair: Enough, thorough: bool = True) -> None:
         """Look for a better pair until the bound is good enough or no longer gets better.
 
         `begin` has taken the first pair. What costs many evaluations is left out once the bound is
-        `fair`. At the deadline the best bound so far stands.
+        `fair`, or unless the search is to be `thorough`. At the deadline the best bound so far stands.
         """
         with contextlib.suppress(TimeExhausted):
-            self._improve(enough, fair)
+            self._improve(enough, fair, thorough)
 
-    def _improve(self, enough: Enough, fair: Enough) -> None:
+    def _improve(self, enough: Enough, fair: Enough, thorough: bool) -> None:
         if not self.minorants or enough(self.value):
             return
         here = self.minorants[0].evaluation
@@ -180,7 +180,7 @@ class Search:
         if not fair(self.value):
             self._fit(here)
         self._walk(POLISHING, enough if self.form.domain.dimension <= SEARCH.refined else fair)
-        if not fair(self.value):
+        if thorough and not fair(self.value):
             self._search_on(enough, fair)
 
     def _search_on(self, enough: Enough, fair: Enough) -> None:

@@ -66,6 +66,7 @@ class Certifier:
             finest=FINEST * allowed,
             assume_convex=True,
             solution=solution,
+            thorough=self.form.proof is None,  # else the cone program is asked in the end
         )
         if bound is None:
             return None

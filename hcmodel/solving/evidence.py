@@ -7,6 +7,7 @@ method's word.
 
 from __future__ import annotations
 
+import functools
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -461,25 +462,33 @@ def _bound(
         shown = from_cuts is not None and evaluation.objective - from_cuts.value <= allowed
         if shown or hidden.compiled.has_black_boxes:
             return from_cuts
-    best = _searched_bound(hidden, outcome, evaluation, pair, request.tolerance, certifier)
     target = gap_allowed(evaluation.objective, request.tolerance)
-    if from_cuts is not None and (best is None or best.value <= from_cuts.value):
-        best = from_cuts
-    good = best is not None and evaluation.objective - best.value <= target
-    if good or outcome.result.termination in OUT_OF_TIME:
+    left = np.inf if request.seconds_left is None else max(request.seconds_left, 0.0)
+
+    def better(one: LowerBound | None, other: LowerBound | None) -> LowerBound | None:
+        if one is None or (other is not None and other.value > one.value):
+            return other
+        return one
+
+    def good(bound: LowerBound | None) -> bool:
+        return bound is not None and evaluation.objective - bound.value <= target
+
+    searched = functools.partial(
+        _searched_bound, hidden, outcome, evaluation, pair, request.tolerance, certifier
+    )
+    best = better(searched(thorough=hidden.proof is None), from_cuts)
+    if good(best) or outcome.result.termination in OUT_OF_TIME:
         return best
-    found = None
     if hidden.stack.kinked:
-        left = request.seconds_left
-        found = minorant_bound(hidden, target, np.inf if left is None else max(left, 0.0))
-    elif best is not None and outcome.result.termination in ENDED:
-        found = _cone_bound(hidden, target)
-    if found is None or (best is not None and best.value >= found.value):
-        return best
-    return found
+        best = better(best, minorant_bound(hidden, target, left))
+    elif outcome.result.termination in ENDED:
+        best = better(best, _cone_bound(hidden, target, left))
+    if hidden.proof is not None and not good(best):
+        best = better(best, searched(thorough=True))
+    return best
 
 
-def _cone_bound(hidden: Form, target: float) -> LowerBound | None:
+def _cone_bound(hidden: Form, target: float, left: float) -> LowerBound | None:
     """A bound from the cone program of a proven form, for points of methods that know no multipliers.
 
     At kinks that are lifted to rows the multipliers of a stationary point are seldom unique, and those
@@ -490,7 +499,7 @@ def _cone_bound(hidden: Form, target: float) -> LowerBound | None:
     whole = hidden.whole("cone")
     if isinstance(whole, Refusal):
         return None
-    solution = make_cone_backend().solve(whole.program, ConeOptions())
+    solution = make_cone_backend().solve(whole.program, ConeOptions(time_limit=left))
     if not solution.usable:
         return None
     there = hidden.oracle().at(
@@ -499,7 +508,7 @@ def _cone_bound(hidden: Form, target: float) -> LowerBound | None:
     if not (there.finite and there.differentiable):
         return None
     multipliers = whole.multipliers(solution.dual, there.point)
-    return lower_bound(hidden, there, multipliers, target=target, solution=solution)
+    return lower_bound(hidden, there, multipliers, target=target, solution=solution, thorough=False)
 
 
 def _searched_bound(
@@ -509,12 +518,17 @@ def _searched_bound(
     pair: _Pair,
     tolerance: float,
     certifier: Certifier | None,
+    *,
+    thorough: bool,
 ) -> LowerBound | None:
     """The best lower bound from the point: the one that ended the run, or a search from here."""
     result = outcome.result
     if certifier is not None and outcome.form in (hidden, hidden.released):
         known = certifier.bound_at(result.point)
-        if known is not None:
+        shown = known is not None and evaluation.objective - known.value <= gap_allowed(
+            evaluation.objective, tolerance
+        )
+        if known is not None and (shown or not thorough or hidden.proof is None):
             return tested(known)
     candidates = []
     if outcome.form is hidden:
@@ -532,7 +546,9 @@ def _searched_bound(
     finest = FINEST * target if np.isfinite(target) else None
     best: LowerBound | None = None
     for candidate in candidates:
-        found = lower_bound(hidden, there, candidate, target=target, finest=finest)
+        found = lower_bound(
+            hidden, there, candidate, target=target, finest=finest, thorough=thorough
+        )
         if found is not None and (best is None or found.value > best.value):
             best = found
         if best is not None and evaluation.objective - best.value <= target:

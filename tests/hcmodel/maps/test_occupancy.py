@@ -170,6 +170,23 @@ def test_states_that_are_never_visited() -> None:
     assert pi.value.sum(axis=1) == pytest.approx(np.ones(S))
 
 
+@pytest.mark.parametrize("method", ["interior-point", "hidden-newton"])
+def test_a_larger_process_is_certified_by_every_method(method: str) -> None:
+    """Occupancies have no bounds of their own; the dual of the cone program is what certifies them."""
+    states, actions = 52, 4
+    generator = np.random.default_rng(3)
+    moves = generator.dirichlet(np.ones(states), size=(states, actions))
+    reward, cost = generator.uniform(size=(2, states, actions))
+    pi = hc.Variable((states, actions), name="pi", simplex=True)
+    steps = hc.einsum("sa,sat->st", pi, moves)
+    often = hc.solve(np.eye(states) - GAMMA * steps.T, np.full(states, 1 / states))
+    occupancy = hc.reshape(often, (states, 1)) * pi
+    cap = 0.45 / (1 - GAMMA)
+    problem = hc.Problem(hc.Maximize(hc.sum(reward * occupancy)), [hc.sum(cost * occupancy) <= cap])
+    problem.solve(method)
+    assert problem.status == "optimal"
+
+
 def test_a_policy_that_two_processes_share_is_not_claimed() -> None:
     """Robust policies are not convex in the occupancies of one process."""
     pi = policy()
