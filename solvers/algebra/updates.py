@@ -7,6 +7,8 @@ y moved towards B s where sᵀy < 0.2 sᵀB s, so that B stays definite (Powell 
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg.blas import dger
@@ -27,18 +29,26 @@ RULES = UpdateRules()
 
 def updated(matrix: FloatArray, step: FloatArray, change: FloatArray) -> FloatArray:
     """B after one more step; as it was where the step tells nothing."""
+    found = np.array(matrix, order="F")
+    update(found, step, change)
+    return found
+
+
+def update(matrix: FloatArray, step: FloatArray, change: FloatArray) -> None:
+    """The same in the place of B, whose columns have to be contiguous."""
     product = matrix @ step
     curvature = float(step @ product)
     if not (curvature > 0 and np.isfinite(change).all()):
-        return matrix
+        return
     change = damped(step, change, product)
     inner = float(step @ change)
     if not inner > 0:  # it has underflowed
-        return matrix
-    found = np.array(matrix, order="F")
-    for sign, column in ((-1.0, product / np.sqrt(curvature)), (1.0, change / np.sqrt(inner))):
-        dger(sign, column, column, a=found, overwrite_a=1)
-    return found
+        return
+    for sign, column in (
+        (-1.0, product / math.sqrt(curvature)),
+        (1.0, change / math.sqrt(inner)),
+    ):
+        dger(sign, column, column, a=matrix, overwrite_a=1)
 
 
 def damped(step: FloatArray, change: FloatArray, product: FloatArray) -> FloatArray:

@@ -293,7 +293,10 @@ def _judge(
         )
         if fitted_residual <= task.tolerance or near:
             multipliers, residual = fitted, fitted_residual
-    converged = feasible and kkt.is_stationary(current, task.domain, multipliers, task.tolerance)
+    known = residual if np.isfinite(residual) else None
+    converged = feasible and kkt.is_stationary(
+        current, task.domain, multipliers, task.tolerance, known
+    )
     stop = Termination.CONVERGED if converged else None
     return replace(state, multipliers=multipliers, residual=residual, stop=stop)
 

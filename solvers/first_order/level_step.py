@@ -15,6 +15,7 @@ the quadratic model. A step that the rows' own curvature spoils is followed by o
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Sequence
 from dataclasses import field, replace
 from typing import Any, Protocol, TypeAlias
@@ -92,7 +93,7 @@ class LinearModel:
         """Whether the quadratic term knows more than the domain's metric."""
         return self.quadratic.ndim == 2
 
-    @property
+    @functools.cached_property
     def stiffness(self) -> float:
         """The size of the quadratic term, by which it is divided for the backend."""
         return float(np.max(np.abs(self.quadratic), initial=0.0)) or 1.0
@@ -101,8 +102,18 @@ class LinearModel:
     def inequalities(self) -> int:
         return self.evaluation.inequalities
 
-    def program(self, shift: float, decrease: float | None, unit: float) -> QuadraticProgram:
+    def program(
+        self,
+        shift: float,
+        decrease: float | None,
+        unit: float,
+        linear: FloatArray | None = None,
+        weight: float | None = None,
+    ) -> QuadraticProgram:
         """The QP for a shift α and a decrease δ (None: rows alone), with s measured in `unit`s.
+
+        It has a `linear` part if that is given; `weight` multiplies the quadratic one, which else is
+        divided by its own size.
 
         Near a solution all right-hand sides are tiny; dividing by `unit` keeps the backend's
         absolute tolerances from swallowing them.
@@ -115,21 +126,18 @@ class LinearModel:
             cut = (self.gradient / self.gradient_scale).reshape(1, -1)
             stack = scipy.sparse.vstack if scipy.sparse.issparse(inequality) else np.vstack
             inequality = stack([inequality, cut])
-            bound = np.append(bound, -decrease / self.gradient_scale)
-        dimension = self.gradient.size
-        steps = replace(
-            self.steps,
-            lower=self.steps.lower / unit,
-            upper=self.steps.upper / unit,
-            cones=tuple(
-                replace(cone, offset=cone.offset / unit)
-                for cone in self.steps.cones
-                if not _beyond_reach(cone, unit)
-            ),
+            bound = np.concatenate([bound, [-decrease / self.gradient_scale]])
+        cones = tuple(
+            replace(cone, offset=cone.offset / unit)
+            for cone in self.steps.cones
+            if not _beyond_reach(cone, unit)
         )
+        steps = StepRows(self.steps.lower / unit, self.steps.upper / unit, cones)
         return QuadraticProgram(
-            quadratic=self.quadratic / self.stiffness,
-            linear=np.zeros(dimension),
+            quadratic=self.quadratic / self.stiffness
+            if weight is None
+            else self.quadratic * weight,
+            linear=np.zeros(self.gradient.size) if linear is None else linear,
             inequality=inequality,
             inequality_bound=bound / unit,
             equality=self.jacobian[count:],
@@ -264,12 +272,8 @@ def _weighted(
     model: LinearModel, weight: float, unit: float, backend: QPBackend
 ) -> LevelStep | None:
     """minimise ∇F1·d/‖∇F1‖ + sᵀMs/(2 weight) over the linearised rows."""
-    program = replace(
-        model.program(1.0, None, unit),
-        quadratic=model.quadratic * (unit / weight),
-        linear=model.gradient / model.gradient_scale,
-    )
-    solution = backend.solve(program)
+    linear = model.gradient / model.gradient_scale
+    solution = backend.solve(model.program(1.0, None, unit, linear, unit / weight))
     if not solution.usable:
         return None
     rows = np.concatenate([solution.inequality_multipliers, solution.equality_multipliers])

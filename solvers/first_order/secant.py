@@ -19,7 +19,7 @@ import scipy
 from numpy.typing import NDArray
 from scipy.linalg.lapack import dpotrf
 
-from hcmodel.solvers.algebra.updates import updated
+from hcmodel.solvers.algebra.updates import update
 from hcmodel.solvers.kkt import lagrangian_gradient
 from hcmodel.solvers.numerics import DEPENDENT, TINY
 from hcmodel.solvers.oracle import Evaluation
@@ -74,21 +74,21 @@ def _joined(steps: FloatArray, changes: FloatArray, first: float, smallest: floa
 
 
 def _updates(steps: FloatArray, changes: FloatArray, first: float) -> FloatArray:
-    matrix = first * np.eye(steps.shape[1])
+    matrix = np.asfortranarray(first * np.eye(steps.shape[1]))
     for step, change in zip(steps, changes, strict=True):
-        matrix = updated(matrix, step, change)
+        update(matrix, step, change)
     return matrix
 
 
 def _gradients(bundle: Sequence[Evaluation], multipliers: FloatArray) -> FloatArray:
     """The gradients of the Lagrangian at the points, one in each row."""
-    if any(scipy.sparse.issparse(evaluation.jacobian) for evaluation in bundle):
-        return np.array([lagrangian_gradient(each, multipliers) for each in bundle])
     slopes = np.array([evaluation.gradient for evaluation in bundle])
     if not multipliers.size:
         return slopes
-    rows = np.array([evaluation.jacobian for evaluation in bundle])
-    return np.asarray(slopes + multipliers @ rows)
+    rows = [evaluation.jacobian for evaluation in bundle]
+    if any(scipy.sparse.issparse(each) for each in rows):
+        return np.array([lagrangian_gradient(each, multipliers) for each in bundle])
+    return np.asarray(slopes + multipliers @ np.array(rows))
 
 
 def _normals(current: Evaluation, metric: FloatArray) -> FloatArray:

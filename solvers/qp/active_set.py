@@ -77,21 +77,22 @@ class ActiveSetBackend:
     def _settled(self, program: QuadraticProgram) -> QPSolution | None:
         """The solution by active sets; None where these do not settle."""
         held, seen = self._guess(program), set[bytes]()
-        last: QPSolution | None = None
+        present = held.key()
+        last: tuple[_Held, _Trial] | None = None
         for _ in range(RULES.corrections):
             trial = _solved(program, held)
             if trial is None:
-                return last if last is not None and _impossible(program, last) else None
+                return None if last is None else _refused(program, *last)
             corrected = _corrected(program, held, trial)
             key = corrected.key()
-            if key == held.key():
+            if key == present:
                 self._last = held
                 return _solution(QPStatus.SOLVED, program, held, trial)
             if key in seen:
                 return None
             seen.add(key)
-            last = _solution(QPStatus.INFEASIBLE, program, held, trial)
-            held = corrected
+            last = held, trial
+            held, present = corrected, key
         return None
 
     def _guess(self, program: QuadraticProgram) -> _Held:
@@ -166,10 +167,11 @@ def _factor(quadratic: FloatArray, free: NDArray[np.intp]) -> Any:
         if not (own > 0).all():
             return None
         return lambda right: right / (own if right.ndim == 1 else own[:, None])
-    part = quadratic
-    if free.size < quadratic.shape[0]:
+    part, own_copy = quadratic, free.size < quadratic.shape[0]
+    if own_copy:
         part = quadratic.take(free, 0).take(free, 1)  # twice as fast as by both indices at once
-    factor, failed = dpotrf(part, lower=1, clean=0)
+    # symmetric, and column by column as LAPACK takes it
+    factor, failed = dpotrf(part.T, lower=1, clean=0, overwrite_a=own_copy)
     return None if failed else lambda right: dpotrs(factor, right, lower=1)[0]
 
 
@@ -188,7 +190,7 @@ def _corrected(program: QuadraticProgram, held: _Held, trial: _Trial) -> _Held:
     """What is violated is held next, what is held by a multiplier of the wrong sign is not."""
     step, pushes = trial.step, trial.bound_multipliers
     near = PRODUCT_ROUNDING * (1.0 + np.abs(step))
-    small = PRODUCT_ROUNDING * max(1.0, float(np.max(np.abs(pushes), initial=0.0)))
+    small = PRODUCT_ROUNDING * max(1.0, float(np.abs(pushes).max(initial=0.0)))
     fixed = held.lower | held.upper
     lower = (held.lower & (pushes <= small)) | (~fixed & (step < program.domain.lower - near))
     upper = (held.upper & (pushes >= -small)) | (~fixed & (step > program.domain.upper + near))
@@ -198,6 +200,12 @@ def _corrected(program: QuadraticProgram, held: _Held, trial: _Trial) -> _Held:
     rows = ~(program.inequality @ step <= bound + RULES.accuracy * sizes)
     rows[held.rows] = trial.row_multipliers[program.equality_bound.size :] >= 0
     return _Held(lower, upper, rows)
+
+
+def _refused(program: QuadraticProgram, held: _Held, trial: _Trial) -> QPSolution | None:
+    """The answer that there is no step, where the multipliers of a trial show it."""
+    found = _solution(QPStatus.INFEASIBLE, program, held, trial)
+    return found if _impossible(program, found) else None
 
 
 def _impossible(program: QuadraticProgram, found: QPSolution) -> bool:

@@ -260,7 +260,7 @@ class _Run:
         )
         centring = min(1.0, max(0.0, ahead / gap)) ** options.centring_power if gap > 0 else 0.0
         mean = gap / self.count
-        least = options.least_gap * options.tolerance * self.objective_weight
+        least = self._least_product(residuals)
         target = max(centring * mean, min(0.5 * mean, least))
         complementarity = products + predictor.slacks * predictor.multipliers - target
         complementarity[0] = 0.0
@@ -273,6 +273,15 @@ class _Run:
             newton = self._newton(residuals)
             direction = newton.direction(complementarity, deviations, enough)
         return self._accept(direction, residuals, gap)
+
+    def _least_product(self, residuals: Residuals) -> float:
+        """What the products of slacks and multipliers do not aim below, on average.
+
+        Their sum is the gap, which is judged relative to the objective.
+        """
+        options, objective = self.options, abs(float(residuals.model.rows[0]))
+        share = min(options.least_gap, options.least_sum * (1 + objective) / self.count)
+        return share * options.tolerance * self.objective_weight
 
     def _newton(self, residuals: Residuals) -> Newton:
         return Newton(self.operators, self.equations, self.smooth, self.iterate, residuals)
