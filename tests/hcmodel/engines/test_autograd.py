@@ -396,3 +396,38 @@ def test_functions_of_the_user_are_called_once_at_a_point() -> None:
     before = len(points)
     assert np.allclose(values_only.jacobian(), [[0.0, 2.0]])
     assert before == len(points)
+
+
+# functions with gradients of their own
+
+
+def pair_of_values(x: np.ndarray, c: np.ndarray) -> np.ndarray:
+    return np.array([x[0] * c[0] + x[1] ** 2, np.exp(x[0])])
+
+
+def slopes_of_pair(x: np.ndarray, c: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    by_x = np.array([[c[0], 2 * x[1]], [np.exp(x[0]), 0.0]])
+    return by_x, np.array([[x[0], 0.0], [0.0, 0.0]])
+
+
+def test_functions_with_gradients_need_no_tape_and_agree_with_one() -> None:
+    x, y = Variable(2, name="x"), Variable(name="y")
+    fixed = Parameter(2, name="c", value=[3.0, 1.0])
+    pair = hc.function(pair_of_values, x, fixed, shape=(2,), grad=slopes_of_pair)
+    single = hc.function(lambda a, b: b * a[1], x, y, grad=lambda a, b: ([0.0, b], a[1]))
+    point, weights = np.array([0.3, -0.7, 2.0]), np.array([1.0, -2.0, 0.5])
+    direct = compiled(pair, single, variables=[x, y], split=1).evaluate(point, "all")
+    taped = compiled(1.0 * pair, 1.0 * single, variables=[x, y], split=1).evaluate(point, "all")
+    assert type(direct) is not type(taped)
+    np.testing.assert_allclose(direct.values, taped.values, rtol=1e-14)
+    np.testing.assert_allclose(direct.jacobian(), dense(taped.jacobian()), rtol=1e-14)
+    np.testing.assert_allclose(direct.pullback(weights), taped.pullback(weights), rtol=1e-14)
+
+
+def test_a_gradient_that_linear_algebra_gives_up_on_is_not_finite() -> None:
+    def singular(x: np.ndarray) -> np.ndarray:
+        raise np.linalg.LinAlgError
+
+    x = Variable(2, name="x")
+    found = compiled(hc.function(lambda a: a[0], x, grad=singular)).evaluate(np.ones(2), "all")
+    assert np.isnan(found.jacobian()).all()

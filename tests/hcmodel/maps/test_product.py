@@ -362,3 +362,12 @@ def test_declared_coordinates_that_the_catalogue_explains_are_proven() -> None:
     analysis = wrong.analyze(samples=20)
     assert analysis.verdict == "refuted"
     assert any("without the declaration" in each for each in analysis.conditions)
+
+
+def test_models_that_are_passed_over_are_explained_where_nothing_is_proven() -> None:
+    """A Lyapunov solution as a variable alone proves nothing; what is in its way is still told."""
+    K = hc.Variable((M, N), name="K", bounds=(-5, 5))
+    P = hc.lyap(A - 5 * np.eye(N) + B @ K, W)
+    problem = hc.Problem(hc.Minimize(cost(P, K) + hc.sum(hc.sin(K))))
+    obstacles = Forms(problem.model).discovery.obstacles
+    assert [each for each in obstacles if each.rewritten and "implicit" in str(each)]

@@ -233,3 +233,18 @@ def test_models_that_do_not_fit_are_refused_with_the_reason() -> None:
     problem, _ = tank()
     with pytest.raises(hc.ModelError, match="has no option 'backend'"):
         problem.solve("interior-point", options={"backend": "clarabel"})
+
+
+def test_the_gap_of_many_rows_does_not_halve_to_its_end() -> None:
+    """A chain with 12,000 rows and bounds: 11 iterations, and 13 where each product is aimed at alone."""
+    size = 4000
+    weights = np.exp(0.3 * np.random.default_rng(size).normal(size=size))
+    x = hc.Variable(size, bounds=(0.1, 10))
+    rows = [x[1:] * x[:-1] + 0.1 * x[1:] <= 1]
+    problem = hc.Problem(hc.Minimize(hc.sum(weights / x)), rows)
+    problem.solve("interior-point")
+    assert problem.status == "optimal"
+    found = problem.solution.iterations
+    assert found <= 11
+    problem.solve("interior-point", options={"least_sum": np.inf})
+    assert problem.solution.iterations > found
