@@ -177,6 +177,7 @@ class State:
     conflict: FloatArray | None = None
     bound: float = -np.inf
     weighted: tuple[WeightedPoint, ...] = ()
+    surrounded: bool = False
 
 
 S = TypeVar("S", bound=State)
@@ -395,4 +396,5 @@ def result_of(
         tuple(trace),
         None if state is None else state.conflict,
         weighted=() if state is None else state.weighted,
+        surrounded=state is not None and state.surrounded,
     )

@@ -119,8 +119,8 @@ class Result:
     """`conflict` weighs the rows that keep the violation up when no feasible point was found.
 
     `direction` is one in which a convex program has no minimum. `weighted` are the points of a
-    bundle whose cuts show a lower bound or a contradiction. `cause` is the exception that ended the
-    run.
+    bundle whose cuts show a lower bound or a contradiction. `surrounded` says that the run has evaluated
+    points in all directions from its last one. `cause` is the exception that ended the run.
     """
 
     evaluation: Evaluation | None
@@ -132,6 +132,7 @@ class Result:
     conflict: FloatArray | None = None
     direction: FloatArray | None = None
     weighted: tuple[WeightedPoint, ...] = ()
+    surrounded: bool = False
     cause: BaseException | None = None
 
     @property

@@ -192,6 +192,8 @@ class HullOptions:
     reach: float = 1e-5  # ten times the default tolerance
     # The largest entry of their least combination, relative to the largest gradient.
     least: float = 1e-4  # tests/benchmarks/black_boxes.py
+    # Linearisations: how far their combination is looked at, in natural units.
+    promise: float = 1.0
 
 
 BOUND = BoundOptions()

@@ -98,6 +98,8 @@ class Run:
     start: FloatArray
     last: FloatArray
     direction: FloatArray | None = None
+    surrounded: bool = False
+    """Whether functions of the user were evaluated all around the last point: then few calls are made."""
 
 
 def falling_path(
@@ -149,6 +151,11 @@ def _ways(form: Form, evaluation: Evaluation, run: Run) -> Iterator[_Way]:
     if run.direction is not None:
         yield from _hidden_rays(form, point, run)
     directions = [point - first]
+    if run.surrounded:
+        unit = _unit(directions[0])
+        if unit is not None:
+            yield _ray(form, point, unit)
+        return
     if evaluation.differentiable:
         directions.append(domain.normal_cone_distance(point, -evaluation.gradient))
     directions.append(np.where(np.abs(point) >= RULES.large, point, 0.0))
@@ -354,7 +361,7 @@ def _followed(model: _Followed, way: _Way, evaluation: Evaluation, slack: float)
             fewest = 2  # it has passed all numbers, however soon
             break
         if not _is_lower(model, there, values):
-            if _is_computable(model, there, values):
+            if len(values) < fewest or _is_computable(model, there, values):
                 return None
             break
         values.append(there.objective)

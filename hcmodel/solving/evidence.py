@@ -154,7 +154,7 @@ def gather(
     result, tolerance, lifted = outcome.result, request.tolerance, forms.lifted
     if result.evaluation is None or result.cause is not None:
         return at_first_sight(forms, outcome, tolerance)
-    evaluation = forms.written.oracle().at(outcome.point(forms))
+    evaluation = _evaluated(forms, outcome)
     smooth = evaluation
     if lifted is not forms.written:
         smooth = lifted.oracle().at(lifted.chain.point(evaluation.point))
@@ -194,7 +194,7 @@ def gather(
         noisy = is_noisy(forms.sign.before)  # then values close to each other cannot be compared
         better = None if noisy else _lowest(forms, hidden, evaluation, settled, tolerance)
         unknown = better is None and (hidden is None or hidden.proof is None)
-        if unknown and not (counted or noisy):
+        if unknown and not (counted or noisy or _is_surrounded(outcome)):
             better = _better(forms, evaluation, descent, pair, tolerance)
         stationary = (
             stationary
@@ -225,6 +225,24 @@ def gather(
         bends_at=_bends_at(forms, hidden, settled),
         relaxed=hidden is not None and Claim.UNBOUNDED not in hidden.chain.keeps,
     )
+
+
+def _evaluated(forms: Forms, outcome: Outcome) -> Evaluation:
+    """The model at the point; functions of the user, which may be expensive, are not called again."""
+    known, point = outcome.result.evaluation, outcome.point(forms)
+    if (
+        known is not None
+        and outcome.form is forms.written
+        and forms.written.compiled.has_black_boxes
+        and np.array_equal(known.point, point)
+    ):
+        return known
+    return forms.written.oracle().at(point)
+
+
+def _is_surrounded(outcome: Outcome) -> bool:
+    """Whether the run itself has called functions of the user all around its point."""
+    return outcome.result.surrounded and outcome.form.compiled.has_black_boxes
 
 
 def _settled(
@@ -303,9 +321,9 @@ def _stationary(
     """Whether the point is stationary, by its multipliers or by gradients close to it."""
     result, form, evaluation = outcome.result, pair.form, pair.evaluation
     if result.termination is Termination.HULL_STATIONARY and outcome.form is forms.written:
-        return is_hull_stationary(forms.written, written, result.weighted) and not is_noisy(
-            forms.sign.before
-        )  # a hull of noise contains 0
+        allowed = tolerance * max(1.0, abs(written.objective))
+        shown = is_hull_stationary(forms.written, written, result.weighted, allowed)
+        return shown and not is_noisy(forms.sign.before)  # a hull of noise contains 0
     return (
         bool(np.isfinite(residual))
         and kkt.is_stationary(evaluation, form.domain, pair.multipliers, tolerance, residual)
@@ -320,7 +338,7 @@ def _descent(
     return falling_path(
         forms.written,
         evaluation,
-        Run(outcome.form, outcome.start, result.point, result.direction),
+        Run(outcome.form, outcome.start, result.point, result.direction, _is_surrounded(outcome)),
         tolerance,
         gap_allowed(evaluation.objective, tolerance),
     )

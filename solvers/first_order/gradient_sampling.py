@@ -1,8 +1,9 @@
 """gradient-sampling: kinks without coordinates, by BFGS, models of pieces, and sampled gradients.
 
 Lewis and Overton, Nonsmooth optimization via quasi-Newton methods, 2013: BFGS with a weak Wolfe line
-search converges at kinks too, although no theorem says so. With few unknowns the smooth pieces are
-modelled as soon as kinks are noticed (see `pieces`), which takes far fewer steps. Burke, Curtis, Lewis,
+search converges at kinks too, although no theorem says so. With few unknowns other steps are taken as
+soon as kinks are noticed, which need far fewer evaluations: a level method for as long as the function
+looks convex (see `minorants`), else models of the smooth pieces (see `pieces`). Burke, Curtis, Lewis,
 Overton and Simões, Gradient sampling methods for nonsmooth optimization, 2020: the element of least norm
 in the hull of gradients near a point is a descent direction there, or shows that the point is almost
 stationary. Kiwiel, Methods of descent for nondifferentiable optimization, 1985: a step along it that does
@@ -26,6 +27,7 @@ from numpy.typing import NDArray
 
 from hcmodel.records import dataclass
 from hcmodel.solvers import kkt
+from hcmodel.solvers.first_order.minorants import Minorants
 from hcmodel.solvers.first_order.pieces import ModelStep, Piece, Pieces
 from hcmodel.solvers.loop import State, Task
 from hcmodel.solvers.numerics import BACKEND_ROUNDING, BOTTOM, SUM_ROUNDING, TINY
@@ -73,6 +75,17 @@ class SamplingRules:
     trapezoid: float = 0.25  # black boxes
     searches: int = 8  # black boxes
     kinks: int = 3  # black boxes
+    # The same where the function looks convex; where the level lies, and the first box.
+    convex_searches: int = 3  # black boxes
+    convex_kinks: int = 2  # black boxes
+    level: float = 0.5  # Lemaréchal, Nemirovskii and Nesterov 1995: any number between 0 and 1
+    box: float = 1.0  # a natural unit
+    # How the box grows where one of its sides holds the bound.
+    wider: float = 10.0
+    # Linearisations that are kept, for each unknown.
+    linearisations: int = 20  # black boxes
+    # Trials lie all around a point where the least singular value of their directions is this large.
+    spread: float = 0.01  # black boxes
     # Steps for each unknown within which the value has to decrease.
     patience: int = 20  # black boxes
     stalled: float = 1e-5  # by this share of its size; noise decreases slower
@@ -141,6 +154,7 @@ class SamplingState(State):
     failures: int = 0
     kinks: int = 0
     concave: bool = False
+    trials: tuple[Trial, ...] = ()
     modelled: int = 0
     mark: float = np.inf
 
@@ -170,12 +184,22 @@ class GradientSampling:
             inverse=None,
             weights=weights,
             recent=(here,),
+            trials=(here,),
             phase="bfgs",
         )
 
     def step(self, task: Task, state: SamplingState) -> SamplingState:
         if state.phase == "pieces":
             return self._modelled(task, self._watched(state))
+        if state.phase == "level":
+            return self._levelled(task, self._watched(state))
+        return self._quasi_newton(task, state)
+
+    def terminate(self, task: Task, state: SamplingState) -> Termination | None:
+        return None
+
+    def _quasi_newton(self, task: Task, state: SamplingState) -> SamplingState:
+        """A step of BFGS; another kind of steps where it shows kinks."""
         here, rules = state.here, self.options.rules
         assert here is not None
         assert state.weights is not None
@@ -185,13 +209,16 @@ class GradientSampling:
             inverse = np.eye(here.y.size) / max(length, TINY)
         seen: list[Trial] = []
         modelled = here.y.size <= rules.modelled and state.pieces is None
-        trials = rules.searches if modelled else None
+        convex = modelled and not state.concave
+        trials = rules.convex_searches if convex else rules.searches if modelled else None
         direction = -inverse @ here.slope
         found, wolfe = self._search(task, here, direction, state.weights, seen, trials)
         state = self._remembered(state, seen)
         if found is not None:
             kink = self._shows_kink(here, found)
             state = replace(state, kinks=state.kinks + 1 if kink else max(state.kinks - 1, 0))
+        if convex and not state.concave and (not wolfe or state.kinks >= rules.convex_kinks):
+            return self._lowered(state)
         if modelled and (not wolfe or state.kinks >= rules.kinks):
             return self._begun(state, found)
         if found is None:
@@ -212,26 +239,27 @@ class GradientSampling:
         )
         if found.evaluation.objective < -BOTTOM:
             return replace(state, stop=Termination.UNBOUNDED)
-        if not found.evaluation.rows.size:
-            residual = kkt.residual(found.evaluation, task.domain, np.zeros(0))
+        return self._looked_at(task, state, length)
+
+    def _looked_at(self, task: Task, state: SamplingState, length: float) -> SamplingState:
+        """The end of BFGS: a gradient that vanishes, or steps that bring nothing more."""
+        here, rules, idle = state.here, self.options.rules, state.idle
+        assert here is not None
+        if not here.evaluation.rows.size:
+            none = np.zeros(0)
+            residual = kkt.residual(here.evaluation, task.domain, none)
             state = replace(state, residual=residual)
-            # near a minimum of value 0 only steps that bring nothing more end it
-            exact = residual <= rules.smooth * task.tolerance and (
-                idle >= rules.idle
-                or kkt.is_stationary(
-                    found.evaluation, task.domain, np.zeros(0), task.tolerance, residual
-                )
-            )
-            if exact:
-                return replace(state, stop=Termination.CONVERGED)
-            if residual <= rules.smooth * task.tolerance and idle < rules.idle:
+            if residual <= rules.smooth * task.tolerance:
+                # near a minimum of value 0 only steps that bring nothing more end it
+                if idle >= rules.idle or kkt.is_stationary(
+                    here.evaluation, task.domain, none, task.tolerance, residual
+                ):
+                    around = self._is_surrounded(state)
+                    return replace(state, stop=Termination.CONVERGED, surrounded=around)
                 return state
-        if idle >= rules.idle or float(np.max(np.abs(found.slope))) <= task.tolerance * length:
+        if idle >= rules.idle or float(np.max(np.abs(here.slope))) <= task.tolerance * length:
             return self._sampled(task, state)
         return state
-
-    def terminate(self, task: Task, state: SamplingState) -> Termination | None:
-        return None
 
     # ---- the penalty
 
@@ -247,6 +275,12 @@ class GradientSampling:
         evaluation = task.oracle.at(inner)
         if not (evaluation.finite and evaluation.differentiable):
             return None
+        return self._charged(task, y, evaluation, weights)
+
+    def _charged(
+        self, task: Task, y: FloatArray, evaluation: Evaluation, weights: FloatArray
+    ) -> Trial:
+        inner = evaluation.point
         away = y - inner / self._unit
         away = np.where(np.abs(away) > SUM_ROUNDING * np.abs(y), away, 0.0)
         charged = _prices(evaluation, weights)
@@ -264,6 +298,84 @@ class GradientSampling:
     def _along(self, task: Task, x: FloatArray, gradient: FloatArray) -> FloatArray:
         """The part of a gradient that X does not hold back at x, in place of that of F∘Π_X."""
         return -task.domain.normal_cone_distance(x, -gradient)
+
+    # ---- steps of a level method, while the function looks convex
+
+    def _lowered(self, state: SamplingState) -> SamplingState:
+        """The level method from the best trial."""
+        assert state.here is not None
+        best = min(state.trials, key=lambda trial: trial.value)
+        return replace(
+            state,
+            current=best.evaluation,
+            here=best,
+            step=float(np.linalg.norm(best.y - state.here.y)),
+            phase="level",
+            reach=self.options.rules.box,
+        )
+
+    def _levelled(self, task: Task, state: SamplingState) -> SamplingState:
+        """A step of the level method; the end where linearisations promise nothing more."""
+        here, rules, weights = state.here, self.options.rules, state.weights
+        assert here is not None
+        assert weights is not None
+        if state.stop is not None:
+            return state
+        limits, reach = self._limits(task), state.reach
+        known = Minorants(
+            np.array([trial.y for trial in state.trials]),
+            np.array([trial.value for trial in state.trials]),
+            np.array([trial.slope for trial in state.trials]),
+        )
+        allowed = task.tolerance * self._allowed_size(here)
+        bound = known.bound(here.y, here.value, reach, limits)
+        while bound is not None and bound.gap <= allowed and bound.held and reach < BOTTOM:
+            reach = rules.wider * reach
+            bound = known.bound(here.y, here.value, reach, limits)
+        if bound is None:
+            return self._begun(state)
+        if bound.gap <= allowed:
+            ended = self._stationary(task, state, list(state.trials), bound.weights)
+            return replace(ended, surrounded=self._is_surrounded(state))
+        fall = (1.0 - rules.level) * bound.gap
+        step = known.step(here.y, here.value, fall, reach, limits, self._backend)
+        if step is None:
+            return self._begun(state)
+        trial = self._trial(task, here.y + step, weights)
+        if trial is None:
+            return replace(state, reach=rules.shorter * float(np.max(np.abs(step))))
+        state = self._remembered(replace(state, reach=reach), [trial])
+        if trial.value < here.value:
+            long = float(np.max(np.abs(step))) >= rules.good * reach
+            good = here.value - trial.value >= rules.good * fall
+            state = replace(
+                state,
+                current=trial.evaluation,
+                here=trial,
+                step=float(np.linalg.norm(step)),
+                reach=rules.longer * reach if long and good else reach,
+                stop=Termination.UNBOUNDED if trial.evaluation.objective < -BOTTOM else None,
+            )
+        return self._begun(state) if state.concave and state.stop is None else state
+
+    def _allowed_size(self, here: Trial) -> float:
+        """What a gap is measured against: between the value and 1, as a large value may be an offset."""
+        slope = float(np.max(np.abs(here.slope), initial=0.0))
+        size = max(abs(here.value), min(slope, 1.0), TINY)
+        return min(size, float(np.sqrt(size)))
+
+    def _is_surrounded(self, state: SamplingState) -> bool:
+        """Whether trials lie in all directions from the point, so that no other has to be looked at."""
+        here = state.here
+        assert here is not None
+        moves = np.array([trial.y - here.y for trial in state.trials if trial is not here])
+        if moves.shape[0] < here.y.size:
+            return False
+        lengths = np.linalg.norm(moves, axis=1)
+        units = moves[lengths > 0] / lengths[lengths > 0, None]
+        if units.shape[0] < here.y.size:
+            return False
+        return float(np.linalg.svd(units, compute_uv=False)[-1]) > self.options.rules.spread
 
     # ---- steps by models of the smooth pieces
 
@@ -390,13 +502,19 @@ class GradientSampling:
         return rows.lower / self._unit, rows.upper / self._unit
 
     def _remembered(self, state: SamplingState, seen: list[Trial]) -> SamplingState:
-        most = self.options.rules.memory * (self._unit.size + 1)
+        rules, size = self.options.rules, self._unit.size + 1
+        known = state.trials if state.phase == "level" else state.recent
         concave = state.concave or any(
             max(_excess(old, new), _excess(new, old)) > BACKEND_ROUNDING * self._size(new)
-            for old in state.recent
+            for old in known
             for new in seen
         )
-        return replace(state, recent=(*state.recent, *seen)[-most:], concave=concave)
+        return replace(
+            state,
+            recent=(*state.recent, *seen)[-rules.memory * size :],
+            trials=(*state.trials, *seen)[-rules.linearisations * size :],
+            concave=concave,
+        )
 
     # ---- steps
 
@@ -607,16 +725,21 @@ class GradientSampling:
                 return replace(state, stop=Termination.INFEASIBLE_STATIONARY)
             violated = here.evaluation.violations > 0
             weights = np.where(violated, rules.penalty_growth * state.weights, state.weights)
-            fresh = self._trial(task, here.y, weights)
+            trials = tuple(
+                self._charged(task, trial.y, trial.evaluation, weights)
+                for trial in state.trials
+                if trial is not here
+            )
+            fresh = self._charged(task, here.y, here.evaluation, weights)
             return replace(
                 state,
                 here=fresh,
                 weights=weights,
                 inverse=None,
-                recent=() if fresh is None else (fresh,),
+                recent=(fresh,),
+                trials=(*trials, fresh),
                 rounds=state.rounds + 1,
                 idle=0,
-                stop=Termination.STALLED if fresh is None else None,
             )
         weighted = tuple(
             WeightedPoint(

@@ -1,0 +1,93 @@
+"""Linearisations of functions that look convex: their bound, the next point, and the runs they end."""
+
+from __future__ import annotations
+
+import autograd.numpy as anp
+import numpy as np
+import pytest
+
+import hcmodel as hc
+from hcmodel.certify.hulls import is_hull_stationary
+from hcmodel.solvers.first_order.minorants import Minorants
+from hcmodel.solvers.qp import DEFAULT_BACKEND, make_backend
+from hcmodel.solvers.result import WeightedPoint
+from tests.problems.kinks import eigenvalue, fit
+
+FREE = (np.full(2, -np.inf), np.full(2, np.inf))
+# |x₁| + 2|x₂| by one gradient in each quadrant; its minimum is 0 at 0.
+SIGNS = np.array([[1.0, 2.0], [1.0, -2.0], [-1.0, 2.0], [-1.0, -2.0]])
+CORNERS = Minorants(np.sign(SIGNS), np.full(4, 3.0), SIGNS)
+HERE = np.array([0.5, 0.25])
+
+
+def test_linearisations_bound_a_function_from_below() -> None:
+    bound = CORNERS.bound(HERE, 1.0, 1.0, FREE)
+    assert bound is not None
+    assert bound.gap == pytest.approx(1.0, abs=1e-7)
+    assert bound.weights @ SIGNS == pytest.approx(np.zeros(2), abs=1e-6)
+    assert not bound.held
+
+
+def test_a_side_of_the_box_that_holds_the_minimum_is_told_from_a_bound_of_the_domain() -> None:
+    slope = Minorants(np.zeros((1, 2)), np.zeros(1), np.array([[1.0, 0.0]]))
+    inside = slope.bound(np.zeros(2), 0.0, 1.0, FREE)
+    at_bound = slope.bound(np.zeros(2), 0.0, 1.0, (np.array([-0.5, -0.5]), FREE[1]))
+    assert inside is not None
+    assert at_bound is not None
+    assert (inside.held, at_bound.held) == (True, False)
+    assert (inside.gap, at_bound.gap) == pytest.approx((1.0, 0.5), abs=1e-7)
+
+
+def test_the_next_point_is_the_nearest_below_the_level() -> None:
+    step = CORNERS.step(HERE, 1.0, 0.5, 1.0, FREE, make_backend(DEFAULT_BACKEND))
+    assert step is not None
+    assert step == pytest.approx(np.array([-0.1, -0.2]), abs=1e-6)  # along (1, 2), by 0.5/√5
+
+
+# SLSQP's evaluations with exact gradients, from the same starts (scipy 1.17, default options):
+# 57, 60, 69 and, for the fits, no success.
+@pytest.mark.parametrize(
+    ("case", "most"),
+    [(eigenvalue(0), 57), (eigenvalue(1), 60), (eigenvalue(2), 69), (fit("max", 0), 50)],
+    ids=lambda value: getattr(value, "name", ""),
+)
+def test_a_solve_takes_no_more_evaluations_than_slsqp(case, most) -> None:
+    problem = case.problem()
+    problem.solve()
+    assert problem.status == "locally_optimal"
+    assert problem.value - case.optimum <= 1e-5
+    assert problem.solution.function_calls.values <= most
+    stationary = problem.solution.certificate.lower_bound
+    assert stationary is None  # nothing global is claimed
+
+
+def test_a_run_along_a_ridge_is_not_called_a_minimum() -> None:
+    """|x| + x² − y²/2 is stationary and looks convex on the line y = 0, from which it falls."""
+    x = hc.Variable(2, name="x", bounds=(-2, 2), start=[1.0, 0.0])
+    problem = hc.Problem(
+        hc.Minimize(hc.function(lambda z: anp.abs(z[0]) + z[0] ** 2 - z[1] ** 2 / 2, x))
+    )
+    problem.solve()
+    assert problem.value == pytest.approx(-2.0, abs=1e-5)
+
+
+def test_a_function_with_a_kink_and_without_a_bound_is_unbounded() -> None:
+    x = hc.Variable(1, name="x", start=[3.0])
+    problem = hc.Problem(
+        hc.Minimize(hc.function(lambda z: anp.abs(z[0] - 5) - 1.5 * z[0], x)),
+    )
+    problem.solve(max_calls=2000)
+    assert problem.status == "unbounded"
+
+
+@pytest.mark.parametrize(
+    ("function", "shown"),
+    [(lambda z: anp.abs(z[0]), True), (lambda z: z[0] ** 2 - 2 * z[0] ** 4, False)],
+)
+def test_only_linearisations_that_fit_together_show_a_stationary_point(function, shown) -> None:
+    """Those at −1 and 1 together are flat; of the second function they exceed its value at 0."""
+    x = hc.Variable(1, name="x", bounds=(-2, 2))
+    written = hc.Problem(hc.Minimize(hc.function(function, x))).forms().written
+    left, right, middle = (written.oracle().at(np.array([at])) for at in (-1.0, 1.0, 0.0))
+    half = [WeightedPoint(there, 0.5, np.zeros(0)) for there in (left, right)]
+    assert is_hull_stationary(written, middle, half, allowed=1e-6) is shown
