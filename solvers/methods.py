@@ -158,10 +158,11 @@ METHODS: dict[str, MethodEntry] = {
             name="gradient-sampling",
             make=Later("first_order.gradient_sampling", "GradientSampling"),
             options=Later("first_order.gradient_sampling", "SamplingOptions"),
-            summary="BFGS with a weak Wolfe line search, gradient sampling at the end",
+            summary="BFGS; at kinks a level method or models of the pieces, and gradient sampling",
             assumptions="none; kinks are welcome, a local minimum is found",
             complexity="not known; linear in practice",
-            reference="Lewis and Overton 2013; Burke, Curtis, Lewis, Overton and Simões 2020",
+            reference="Lewis and Overton 2013; Lemaréchal, Nemirovskii and Nesterov 1995; "
+            "Burke, Curtis, Lewis, Overton and Simões 2020",
             make_theory=None,
         ),
         MethodEntry(

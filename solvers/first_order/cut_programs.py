@@ -42,6 +42,10 @@ from hcmodel.solvers.sets.domain import FARTHEST, Domain
 FloatArray = NDArray[np.float64]
 Marks = NDArray[np.bool_]
 
+# Slopes of the objective that differ by more than this factor are too many for one linear program: they
+# leave two digits to a backend (geometric programs as black boxes).
+SPREAD = 1e8
+
 KINDS = {"zero": ConeKind.ZERO, "psd": ConeKind.PSD_TRIANGLE}
 
 
@@ -141,6 +145,28 @@ def _rows(bundle: Bundle, affine: CutPoint, region: Region, limits: FloatArray) 
     )
 
 
+def _scaled(rows: _Rows, objective: Marks, affine: CutPoint, region: Region) -> tuple[_Rows, float]:
+    """The rows, and the unit of the objective's values.
+
+    Where the objective's slopes differ by many orders of magnitude, as those of an exponential do, slopes
+    that are small beside that of the last point are not enlarged.
+    """
+    sizes = rows.sizes[objective]
+    if not sizes.size:
+        return rows, 1.0
+    if float(np.max(sizes)) <= SPREAD * float(np.min(sizes)):
+        return rows, _median(sizes)
+    unit = float(np.linalg.norm(affine.slope * region.metric)) or float(np.max(sizes))
+    shares = np.where(objective, np.minimum(rows.sizes / unit, 1.0), 1.0)
+    scaled = replace(
+        rows,
+        matrix=rows.matrix * shares[:, None],
+        offset=rows.offset * shares,
+        sizes=rows.sizes / shares,
+    )
+    return scaled, unit
+
+
 def _lengths(matrix: FloatArray) -> FloatArray:
     found = np.linalg.norm(matrix, axis=1)
     return np.asarray(np.where(found > 0, found, 1.0))
@@ -165,7 +191,7 @@ class CutPrograms:
         objective = bundle.owners == OBJECTIVE
         rows = _rows(bundle, affine, region, np.zeros(bundle.size))
         reference = float(affine.evaluation.objective)
-        unit = _median(rows.sizes[objective])
+        rows, unit = _scaled(rows, objective, affine, region)
         height = np.where(objective, -unit / rows.sizes, 0.0)
         offset = rows.offset + np.where(objective, reference / rows.sizes, 0.0)
         program = _linear_program(rows, height, offset, region)

@@ -78,3 +78,14 @@ def test_a_smooth_minimum_of_value_0_is_found_stationary() -> None:
     problem.solve()
     assert problem.status == "locally_optimal"
     assert problem.value <= 1e-9
+
+
+def test_an_objective_that_spans_many_orders_of_magnitude_is_certified() -> None:
+    """e^−80/(x₁²x₂³) with e^20·(x₁ + x₂) <= 1 is least at e^−20·(0.4, 0.6), far from the start."""
+    x = hc.Variable(2, name="x", pos=True, start=[1.0, 2.0])
+    cost = hc.function(lambda z: anp.exp(-2 * anp.log(z[0]) - 3 * anp.log(z[1]) - 80), x)
+    row = hc.function(lambda z: anp.exp(20) * anp.sum(z), x)
+    problem = hc.Problem(hc.Minimize(cost), [row <= 1], hidden=[hc.log(x)])
+    problem.solve(method="hidden-bundle")
+    assert problem.status == "optimal"
+    assert problem.value == pytest.approx(np.exp(20) / (0.4**2 * 0.6**3), rel=1e-5)

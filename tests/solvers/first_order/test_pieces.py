@@ -83,11 +83,11 @@ RUNS = [
     (rosenbrock(2, "square"), 150),
     (rosenbrock(3, "sharp"), 300),
     (rosenbrock(2, "folded"), 200),
-    (fit("max", 1), 60),
+    (fit("max", 1), 45),
 ]
 if ALL:
     RUNS += [(rosenbrock(4, kind), 2500) for kind in ("sharp", "square", "folded")]
-    RUNS += [(eigenvalue(1), 120), (fit("L1", 0), 150)]
+    RUNS += [(eigenvalue(1), 60), (fit("L1", 0), 70)]
 
 
 @pytest.mark.parametrize(("case", "most"), RUNS, ids=lambda value: getattr(value, "name", ""))
