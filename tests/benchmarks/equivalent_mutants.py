@@ -44,4 +44,11 @@ EQUIVALENT: dict[tuple[str, str, str], str] = {
         "KktRules:",
         "(1.0, 1000.0) -> (2.0, 1000.0)",
     ): "widths of candidates, of which the best residual decides; chosen on the development set",
+    # ---- level step
+    (
+        "solvers/first_order/level_step.py",
+        "_try_vertex",
+        "_weighted(model, rules.vertex_weight, 1.0, backend)"
+        " -> _weighted(model, rules.vertex_weight, 2.0, backend)",
+    ): "the unit in which the program is solved, not the step itself",
 }

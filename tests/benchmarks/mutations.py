@@ -16,6 +16,7 @@ import ast
 import copy
 import functools
 import gc
+import importlib
 import importlib.machinery
 import math
 import os
@@ -277,6 +278,7 @@ class Session:
 
     def pytest_runtestloop(self, session: pytest.Session) -> bool:
         tests = session.items
+        self.functions = functions_of(self.paths)
         measured = in_fork(lambda: self.measure(tests))
         if not measured or session.testsfailed:
             raise RuntimeError("a test fails without a change, or there are none")
@@ -344,7 +346,7 @@ class Session:
     def notices(self, codes: list[CodeType], tests: list[pytest.Item]) -> bool:
         """Whether one of the tests fails after the functions have been given this code."""
         for code in codes:
-            replace_code(code)
+            replace_code(code, self.functions)
         for i, test in enumerate(tests):
             self.run(test, tests[i + 1] if i + 1 < len(tests) else None)
             if self.failed:
@@ -355,8 +357,24 @@ class Session:
         test.config.hook.pytest_runtest_protocol(item=test, nextitem=after)
 
 
-def replace_code(module: CodeType) -> None:
-    """Gives every function of a module that exists by now its code from a new compilation."""
+def functions_of(paths: list[str]) -> list[FunctionType]:
+    """Every function of these modules, wherever it is kept."""
+    for path in paths:
+        parts = Path(path).with_suffix("").parts
+        importlib.import_module(".".join(parts if parts[0] == "hcmodel" else ("hcmodel", *parts)))
+    gc.unfreeze()
+    places = {str(ROOT / path) for path in paths}
+    found = [
+        each
+        for each in gc.get_objects()
+        if isinstance(each, FunctionType) and os.path.realpath(each.__code__.co_filename) in places
+    ]
+    gc.freeze()
+    return found
+
+
+def replace_code(module: CodeType, functions: list[FunctionType]) -> None:
+    """Gives every function of a module its code from a new compilation."""
     new: dict[tuple[str, int], CodeType] = {}
 
     def collect(code: CodeType) -> None:
@@ -366,13 +384,11 @@ def replace_code(module: CodeType) -> None:
                 collect(constant)
 
     collect(module)
-    gc.unfreeze()
-    for each in gc.get_objects():
-        if isinstance(each, FunctionType):
-            old = each.__code__
-            code = new.get((old.co_qualname, old.co_firstlineno))
-            if code is not None and os.path.realpath(old.co_filename) == module.co_filename:
-                each.__code__ = code
+    for each in functions:
+        old = each.__code__
+        code = new.get((old.co_qualname, old.co_firstlineno))
+        if code is not None and os.path.realpath(old.co_filename) == module.co_filename:
+            each.__code__ = code
 
 
 def warm(area: Area, chosen: list[Mutant], told: Callable[..., None]) -> None:
