@@ -198,9 +198,12 @@ def _hidden_rays(form: Form, point: FloatArray, run: Run) -> Iterator[_Way]:
         lengths = list(_decades(1.0))
         if powers:
             lengths = list(np.linspace(0, np.log(RULES.farthest), RULES.pieces))
-        far = at(LARGEST_LOG if powers else lengths[-1])
+        far = at(LARGEST_LOG - np.max(np.abs(run.last)) if powers else lengths[-1])
         change = np.clip(far, -LARGEST_NUMBER, LARGEST_NUMBER) - point
         moves = np.where(np.abs(change) > RULES.large, np.sign(change), 0.0)
+        if powers:  # slow ones among them
+            grows = (point > 0) & (far > RULES.decade * point)
+            moves = np.where(grows, 1.0, moves)
         vanishing = (change != 0) & (moves == 0)
         edge = None if moves.any() else far
         yield _Way(functools.partial(map, at, lengths), moves, vanishing, True, edge)

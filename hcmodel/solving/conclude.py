@@ -32,6 +32,8 @@ NOWHERE = (Status.INFEASIBLE, Status.INFEASIBLE_INACCURATE, Status.UNBOUNDED)
 INVOLVED = 1e-3
 # As many entries of a path are named.
 LONGEST_PATH = 4
+# An entry below this, on its way to a bound, is said to go to 0.
+SMALL = 1e-6
 
 
 @dataclass(frozen=True)
@@ -165,6 +167,8 @@ def _message(status: Status, evidence: Evidence, forms: Forms, *, proven: bool) 
     if evidence.undefined is not None:
         return evidence.undefined
     reason = evidence.termination.value
+    if evidence.infimum is not None:
+        reason = f"the infimum is {forms.sign.value_back(evidence.infimum):g}"
     if evidence.descent is not None and evidence.feasible:
         return f"{reason}{_path_in_words(evidence.descent, forms)}"
     if status is Status.LOCALLY_OPTIMAL and evidence.bends_at is not None:
@@ -193,12 +197,14 @@ def _path_in_words(descent: Descent, forms: Forms) -> str:
             f": it has a pole at {', '.join(places[:LONGEST_PATH])}, next to which it passes all "
             "numbers; keep what it divides by away from 0 with a constraint"
         )
+    small = descent.vanishing & (np.abs(descent.lowest.point) < SMALL)
     entries = [
         f"{naming.entry(name, index)} -> {end}"
         for marks, end in (
             (descent.moves > 0, "inf"),
             (descent.moves < 0, "-inf"),
-            (descent.vanishing, "its bound"),
+            (small, "0"),
+            (descent.vanishing & ~small, "its bound"),
         )
         for name, array in user_point(forms, marks.astype(float)).items()
         for index in np.argwhere(array != 0)

@@ -117,6 +117,8 @@ class Evidence:
     """Whether the bound is one of the model without some of its bounds, so that a gap shows nothing."""
     bends_at: FloatArray | None = None
     """A point of the model at which it is shown not to be convex in the declared coordinates."""
+    infimum: float | None = None
+    """What the objective comes as near to as one likes, where no point attains it."""
     undefined: str | None = None
     """Why the model has no value at the point, although its formula gives one."""
 
@@ -308,6 +310,29 @@ def at_first_sight(forms: Forms, outcome: Outcome, tolerance: float) -> Evidence
         except OracleFailed:
             spare = result.evaluation if outcome.form is forms.written else None
     return Evidence(result.termination, tolerance, evaluation=spare, cause=result.cause)
+
+
+def at_the_far_end(hidden: Form | None, outcome: Outcome, evidence: Evidence) -> Evidence | None:
+    """The farthest point of a path to an infimum that no point attains; None where there is no such path.
+
+    A positive objective whose logarithm falls for ever, along a direction of the convex program, has the
+    infimum 0: no method would find a minimum. The path was followed in the model as written.
+    """
+    descent, end = evidence.descent, None if hidden is None else hidden.canonical.outer
+    if end is None or end.objective_form != "log" or outcome.form is not hidden:
+        return None
+    if outcome.result.direction is None or descent is None or descent.endless:
+        return None
+    lowest, tolerance = descent.lowest, evidence.tolerance
+    near = lowest.objective <= gap_allowed(0.0, tolerance)
+    return Evidence(
+        evidence.termination,
+        tolerance,
+        evaluation=lowest,
+        stationary=near,
+        descent=descent,
+        infimum=0.0 if near else None,  # directions of a backend are exact to some digits
+    )
 
 
 def _stationary(

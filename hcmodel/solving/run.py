@@ -22,7 +22,7 @@ from hcmodel.solvers.theory.theorems import Constants
 from hcmodel.solving.certifier import Certifier
 from hcmodel.solving.conclude import History, conclude, signed
 from hcmodel.solving.data_checks import undefined_at
-from hcmodel.solving.evidence import Evidence, Outcome, at_first_sight, gather
+from hcmodel.solving.evidence import Evidence, Outcome, at_first_sight, at_the_far_end, gather
 from hcmodel.solving.judge import LIMITS, Status, gap_allowed
 from hcmodel.solving.request import SolveRequest
 from hcmodel.solving.solution import Solution
@@ -105,12 +105,14 @@ def _run(
             history = history.extended(result)
             outcome = Outcome(stage.form, result, first)
             outcome, evidence = _looked_at(forms, hidden, outcome, request, certifier)
+            unattained = at_the_far_end(hidden, outcome, evidence)
+            evidence = unattained or evidence
             done += [stage] if stage not in done else []
             method = describe(request.method, done)
             with beyond():  # one point, whose derivatives are known
                 solution = conclude(forms, hidden, outcome, evidence, history, method)
         best = _better(_Judged(solution, evidence), best)
-        if evidence.termination in STOPPED:
+        if evidence.termination in STOPPED or unattained is not None:
             break
         if evidence.in_small_units and solution.status is not Status.INFEASIBLE and not small:
             small, left = True, left if whole is not None else [stage, *left]

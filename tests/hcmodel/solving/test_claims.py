@@ -167,11 +167,11 @@ def concave_without_proof() -> hc.Problem:
 @pytest.mark.parametrize(
     ("make", "path"),
     [
-        (falling_logarithm, "x -> its bound"),
+        (falling_logarithm, "x -> 0"),
         (free_rest, "x[2] -> inf"),
         (flat_valley, "x[0] -> inf, x[1] -> inf, x[2] -> inf"),
         (growing_matrix, "X[0, 0] -> inf, X[1, 1] -> inf"),
-        (along_a_monomial, "x -> inf, y -> its bound"),
+        (along_a_monomial, "x -> inf, y -> 0"),
         (concave_without_proof, "x[1] -> -inf"),
     ],
 )
@@ -206,6 +206,33 @@ def test_an_infimum_that_is_not_attained_is_said_in_words(
     message = problem.solution.message
     assert "no point attains the best value: the objective still improves" in message
     assert message.endswith(f"along {names}; give these variables bounds")
+
+
+def product_of_powers() -> hc.Problem:
+    z = hc.Variable(3, name="z", pos=True)
+    rows = np.array([[-1.0, -1.0, 0.0], [0.0, -0.3, 1.0]])
+    offsets = np.array([0.1, 0.2])
+    objective = hc.exp(np.array([1.0, 0.5, -0.1]) @ hc.log(z))
+    return hc.Problem(hc.Minimize(objective), [hc.exp(rows @ hc.log(z) + offsets) <= 1])
+
+
+@pytest.mark.parametrize(
+    ("make", "names"),
+    [(quotients, "x -> inf, y -> inf"), (product_of_powers, "z[1] -> inf, z[2] -> inf, z[0] -> 0")],
+)
+def test_the_infimum_of_a_posynomial_is_seen_by_the_first_method(
+    make: Callable[[], hc.Problem], names: str
+) -> None:
+    """Its logarithm falls for ever along a direction of the cone program: no other method is asked."""
+    problem = make()
+    problem.solve()
+    assert problem.solution is not None
+    assert problem.status == "locally_optimal"
+    assert problem.value <= 1e-9
+    assert problem.solution.method.startswith("auto: cone")
+    assert "then" not in problem.solution.method
+    assert problem.solution.message.startswith("the infimum is 0; no point attains")
+    assert names in problem.solution.message
 
 
 def test_a_value_within_the_tolerance_of_an_infimum_is_said_to_be_attained_nowhere() -> None:
