@@ -91,10 +91,74 @@ def direct_regulator(states: int = 4, inputs: int = 2) -> Work:
         P = hc.lyap(A + B @ K, np.eye(states))
         return hc.Problem(hc.Minimize(hc.trace((np.eye(states) + K.T @ K) @ P)))
 
+    def with_ipopt() -> float:
+        """Lyapunov's equation as a linear system, which is the way to write it in CasADi."""
+        import casadi
+
+        gain = casadi.MX.sym("K", inputs * states)
+        K = casadi.reshape(gain, inputs, states)
+        closed, one = casadi.DM(A) + casadi.DM(B) @ K, casadi.DM.eye(states)
+        system = casadi.kron(one, closed) + casadi.kron(closed, one)
+        P = casadi.reshape(casadi.solve(system, -casadi.vec(one)), states, states)
+        program = {"x": gain, "f": casadi.trace((one + K.T @ K) @ P)}
+        found = casadi.nlpsol("gain", "ipopt", program, QUIET)(x0=0.0, lbx=-50, ubx=50)
+        return float(found["f"])
+
     hand = functools.partial(cost_by_hand, A, B)
     bounds = [(-50, 50)] * (inputs * states)
     peers = both_of_scipy(hand, np.zeros(inputs * states), bounds=bounds)
-    return Work(f"J(K) n = {states}", mine, peers, {"scipy SLSQP": 5.0})
+    most = {"scipy SLSQP": 5.0}
+    if HAS_CASADI:
+        peers["CasADi + IPOPT"], most["CasADi + IPOPT"] = with_ipopt, 5.0
+    return Work(f"J(K) n = {states}", mine, peers, most)
+
+
+def two_norms() -> Work:
+    """Ex-CNLS of the paper with its map declared; the others get a row for each side of a kink."""
+    target = np.array([-0.5, -0.6])
+
+    def mine() -> hc.Problem:
+        x = hc.Variable(2, name="x", bounds=(-1, 2.5), start=[0.5, 0.5])
+        c = hc.hstack([x[0] - 1, 2 * hc.abs(x[0]) - x[1] - 1])
+        near = hc.norm(c - target, 1) <= 0.8
+        return hc.Problem(hc.Minimize(hc.norm(c, np.inf)), [near], hidden=[c])
+
+    # (x, t, p): t >= |c|, p >= |c - target|, p_1 + p_2 <= 0.8; x_1 >= 0 at the start and at the optimum,
+    # and only there 2|x_1| is smooth
+    first = np.array([0.5, 0.5, 0.5, 0.0, 0.1])
+
+    def rows(z: Any) -> list[Any]:
+        c = (z[0] - 1, 2 * (z[0] ** 2) ** 0.5 - z[1] - 1)
+        sides = [sign * part - z[2] for part in c for sign in (1, -1)]
+        parts = zip(c, target, (z[3], z[4]), strict=True)
+        sides += [sign * (part - aim) - p for part, aim, p in parts for sign in (1, -1)]
+        return [*sides, z[3] + z[4] - 0.8]
+
+    def slopes(z: FloatArray) -> FloatArray:
+        c = np.array([[1.0, 0, 0, 0, 0], [2 * np.sign(z[0]), -1.0, 0, 0, 0]])
+        unit = np.eye(5)
+        found = [sign * part - unit[2] for part in c for sign in (1, -1)]
+        found += [sign * c[i] - unit[3 + i] for i in range(2) for sign in (1, -1)]
+        return np.array([*found, unit[3] + unit[4]])
+
+    def with_ipopt() -> float:
+        import casadi
+
+        z = casadi.SX.sym("z", 5)
+        program = {"x": z, "f": z[2], "g": casadi.vertcat(*rows(z))}
+        solver = casadi.nlpsol("norms", "ipopt", program, QUIET)
+        low, high = [-1, -1, 0, 0, 0], [2.5, 2.5, 10, 10, 10]
+        return float(solver(x0=first, lbx=low, ubx=high, lbg=-np.inf, ubg=0)["f"])
+
+    sides = scipy.optimize.NonlinearConstraint(
+        lambda z: np.array(rows(z)), -np.inf, 0.0, jac=slopes
+    )
+    bounds = [(-1, 2.5)] * 2 + [(0, 10)] * 3
+    peers = both_of_scipy(lambda z: (z[2], np.eye(5)[2]), first, bounds=bounds, constraints=[sides])
+    most = {"scipy SLSQP": 5.0}
+    if HAS_CASADI:
+        peers["CasADi + IPOPT"], most["CasADi + IPOPT"] = with_ipopt, 5.0
+    return Work("Ex-CNLS, map declared", mine, peers, most)
 
 
 def rosenbrock(size: int = 4) -> Work:
@@ -212,13 +276,15 @@ def gates(count: int, *, long: bool = False) -> Work:
 
 WORKS: dict[str, Callable[[], Work]] = {
     "direct4": direct_regulator,
+    "norms": two_norms,
     "rosenbrock4": rosenbrock,
     "blackbox": black_box,
     "gates1000": lambda: gates(1000),
     "gates1000long": lambda: gates(1000, long=True),
     "gates10000": lambda: gates(10_000),
+    "gates10000long": lambda: gates(10_000, long=True),
 }
-QUICK = ("direct4", "rosenbrock4", "blackbox", "gates1000")
+QUICK = ("direct4", "norms", "rosenbrock4", "blackbox", "gates1000")
 
 
 # ---- evaluations
