@@ -68,18 +68,22 @@ class ActiveSetBackend:
     def __init__(self) -> None:
         self._clarabel = ClarabelBackend()
         self._last: _Held | None = None
+        self.trials = 0
+        """Sets that were tried for the last program."""
 
     def solve(self, program: QuadraticProgram) -> QPSolution:
         check_time()
-        found = self._settled(program) if _fits(program) else None
+        found = self.settled(program) if _fits(program) else None
         return self._clarabel.solve(program) if found is None else found
 
-    def _settled(self, program: QuadraticProgram) -> QPSolution | None:
-        """The solution by active sets; None where these do not settle."""
+    def settled(self, program: QuadraticProgram) -> QPSolution | None:
+        """The solution of a dense program by active sets; None where these do not settle."""
         held, seen = self._guess(program), set[bytes]()
         present = held.key()
         last: tuple[_Held, _Trial] | None = None
-        for _ in range(RULES.corrections):
+        for number in range(RULES.corrections):
+            check_time()
+            self.trials = number + 1
             trial = _solved(program, held)
             if trial is None:
                 return None if last is None else _refused(program, *last)

@@ -26,6 +26,7 @@ from hcmodel.solvers.qp import (
 )
 from hcmodel.solvers.qp.cone_program import ConeKind, without_rows
 from hcmodel.solvers.qp.deferral import completed, deferred_rows
+from hcmodel.solvers.qp.dense_quadratic import solve_dense
 from hcmodel.solvers.result import Termination
 from hcmodel.solvers.second_order.direct import Answer
 
@@ -93,6 +94,10 @@ class ConeMethod:
 
     def _first_solved(self, task: Task, program: ConeProgram) -> ConeSolution:
         """The solution, found without bounds that seldom hold it where there are such."""
+        if self.options.backend == DEFAULT_BACKEND:
+            dense = solve_dense(program, self.options.tolerance)
+            if dense is not None:
+                return dense
         deferred = deferred_rows(program)
         spent = 0
         if deferred is not None:
