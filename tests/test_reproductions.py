@@ -286,3 +286,25 @@ def test_a_full_disk_names_the_file_and_leaves_the_old_one(
     assert capsys.readouterr().err == f"{output}: No space left on device\n"
     assert output.read_text() == "{}"
     assert sorted(path.name for path in tmp_path.iterdir()) == ["m.hc", "out.json"]
+
+
+# ---- starts that are too regular
+
+
+@pytest.mark.parametrize("bounds", [{"pos": True}, {"bounds": (0.01, 10)}], ids=["pos", "box"])
+def test_a_symmetric_start_does_not_end_a_feasible_model(bounds: dict[str, Any]) -> None:
+    """r h = 1, r² + h² = 4 is solved by r² = 2 ± √3; every step from (1, 1) keeps r = h."""
+    r, h = hc.Variable(name="r", **bounds), hc.Variable(name="h", **bounds)
+    problem = hc.Problem(hc.Minimize(r + h), [r * h == 1, r**2 + h**2 == 4])
+    problem.solve()
+    assert problem.status == "locally_optimal"
+    assert sorted([float(r.value), float(h.value)]) == pytest.approx(
+        [np.sqrt(2 - np.sqrt(3)), np.sqrt(2 + np.sqrt(3))], rel=1e-6
+    )
+
+
+def test_other_starts_do_not_make_an_infeasible_model_feasible() -> None:
+    r, h = hc.Variable(name="r", bounds=(0.1, 9)), hc.Variable(name="h", bounds=(0.1, 9))
+    problem = hc.Problem(hc.Minimize(r + h), [r * h == 1, r**2 + h**2 == 1])  # r² + h² >= 2 r h
+    problem.solve()
+    assert problem.status in ("infeasible", "infeasible_inaccurate")

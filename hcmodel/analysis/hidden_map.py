@@ -25,6 +25,7 @@ from hcmodel.reductions.forms import Forms
 from hcmodel.solvers.algebra.hessians import Hessian, as_dense
 from hcmodel.solvers.coordinates.general import MapCoordinates
 from hcmodel.solvers.coordinates.tangent import Tangent
+from hcmodel.solvers.limits import check_time
 from hcmodel.solving.naming import Naming, named_point
 
 FloatArray = NDArray[np.float64]
@@ -183,6 +184,7 @@ class MapPoint:
 
     def gradient(self, function: int) -> FloatArray:
         """The gradient of a function in x, by one sweep."""
+        check_time()  # one of thousands of rows, and each may be wide
         weights = self.map.weights(function)
         return self._functions.pullback(weights[: self._functions.values.size])
 

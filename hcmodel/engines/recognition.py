@@ -258,6 +258,8 @@ def _contracted(step: Step, arguments: Sequence[Value], subscripts: str) -> Term
     shapes = [each.shape for each in arguments]
     filled: tuple[IndexArray, ...] = ()
     if constant is not None and shapes[constant]:
+        if _are_too_many(terms, shapes, constant, arguments[constant]):
+            return None  # before their places are listed, which takes a second for 20 million
         filled = nonzero_places(arguments[constant])
     index = combinations(terms, shapes, constant, filled)
     if index is None:
@@ -278,6 +280,21 @@ def _contracted(step: Step, arguments: Sequence[Value], subscripts: str) -> Term
     assert product is not None
     groups = raveled([index[label] for label in output], step.shape, count)
     return product.grouped(groups, step.shape)
+
+
+def _are_too_many(
+    terms: Sequence[str], shapes: Sequence[Shape], constant: int, numbers: Any
+) -> bool:
+    """Whether the products of the numbers that are not 0 are too many, diagonals left aside."""
+    own = terms[constant]
+    if len(set(own)) < len(own):
+        return False
+    lengths: dict[str, int] = {}
+    for labels, shape in zip(terms, shapes, strict=True):
+        lengths.update(zip(labels, shape, strict=True))
+    filled = numbers.nnz if is_sparse(numbers) else np.count_nonzero(numbers)
+    wide = math.prod([length for label, length in lengths.items() if label not in own])
+    return bool(filled * wide > MOST_TERMS)
 
 
 def _nowhere_monomial(argument: Value) -> bool:
@@ -306,10 +323,11 @@ def combinations(
         lengths.update(zip(own, shape, strict=True))
     index: dict[str, IndexArray] = {}
     if constant is not None and filled:
-        kept = np.ones(filled[0].size, dtype=bool)
+        kept: Any = slice(None)
         for label, places in zip(terms[constant], filled, strict=True):
             if label in index:  # a diagonal
-                kept &= index[label] == places
+                here = index[label] == places
+                kept = here if isinstance(kept, slice) else kept & here
             index[label] = places
         index = {label: places[kept] for label, places in index.items()}
     count = next(iter(index.values())).size if index else 1

@@ -19,6 +19,9 @@ from hcmodel.expressions.layout import Layout
 from hcmodel.expressions.leaves import Expression
 
 AUTO = "auto"
+# Numbers in the data up to which functions are compiled. casadi copies them into its graph, which takes
+# five seconds for 18 million; no time limit holds meanwhile, and numpy's products take no longer.
+MOST_NUMBERS = 5_000_000
 
 # In the order in which `auto` tries them.
 ENGINES: dict[str, Engine] = {"casadi": CasadiEngine(), "autograd": AutogradEngine()}
@@ -40,6 +43,8 @@ def compile_stack(
     """
     program = Program.of(roots, layout, split, coordinates)
     chosen = choose(engine, program)
+    if engine == AUTO and program.numbers > MOST_NUMBERS:
+        chosen = AutogradEngine()
     compiling = chosen if isinstance(chosen, CasadiEngine) else None
     if engine == AUTO and compiling is not None:
         chosen = DeferredEngine(chosen, AutogradEngine())  # compiling has to pay

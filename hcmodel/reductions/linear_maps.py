@@ -14,6 +14,7 @@ from hcmodel.atoms.rules import Argument, Contraction, Dependence
 from hcmodel.expressions.leaves import Apply
 from hcmodel.expressions.sparse_data import Numbers, dense, is_sparse, nonzero_places
 from hcmodel.reductions.rows import Rows
+from hcmodel.solvers.limits import check_time
 
 FloatArray = NDArray[np.float64]
 
@@ -116,8 +117,11 @@ def _contraction(
         lengths |= dict(zip(known, other.shape, strict=True))
     index: dict[str, NDArray[np.intp]] = {}
     weights = np.ones(1)
-    if other is not None and is_sparse(other) and len(shape) == 1 and len(result) == 1:
-        return Rows.of(other if output == known[0] else other.T)
+    check_time()
+    product = len(shape) == 1 and len(result) == 1 and set(known) == {own, output} and own != output
+    if other is not None and product:  # a matrix times a vector, from either side
+        matrix = scipy.sparse.csr_array(other)
+        return Rows.of(matrix if output == known[0] else matrix.T)
     if other is not None:
         places = nonzero_places(other)
         weights = other.data if is_sparse(other) else np.asarray(other[places]).reshape(-1)

@@ -49,6 +49,10 @@ UNSETTLED = (Status.OPTIMAL_INACCURATE, Status.INFEASIBLE_INACCURATE, Status.SOL
 # How often a run is made again from a better point beside the one that it has found: the model may have
 # many local minima, and each restart lowers the value.
 MOST_RESTARTS = 5
+# Runs from points beside the start where no run has found a feasible point, and how far beside it they
+# begin, in units of the variables. Two rows of a rectangle need one; the numbers were not tuned.
+MOST_ELSEWHERE = 2
+ELSEWHERE = 0.5
 # Ends after which no other run is made.
 STOPPED = (
     Termination.CALLBACK,
@@ -86,6 +90,7 @@ def _run(
     history = History()
     best: _Judged | None = None
     point, done, left, restarts = first, list[Stage](), list(stages), 0
+    elsewhere = 0
     small = False  # whether rows are in units far below 1
     while left and not (best is not None and request.is_spent(history.calls)):
         stage = left.pop(0)
@@ -129,8 +134,34 @@ def _run(
             found = stage.form.chain.point_back(result.point)
             if forms.written.domain.contains(found, START_SLACK):  # else left-out bounds are broken
                 point = found
+        if not left and elsewhere < MOST_ELSEWHERE:
+            elsewhere += 1
+            again = _again(best, stages, request)
+            point = _beside(forms, first, elsewhere) if again else point
+            left = again
     assert best is not None
     return best.solution
+
+
+def _again(best: _Judged, stages: list[Stage], request: SolveRequest) -> list[Stage]:
+    """The run to be made from another start: none of all runs of `auto` has found a feasible point.
+
+    A start from which all steps keep a symmetry may lead to a stationary point of the violation.
+    """
+    stuck = best.solution.status in (Status.INFEASIBLE_INACCURATE, Status.SOLVER_ERROR)
+    if request.method != "auto" or not stuck or best.evidence.feasible:
+        return []
+    if best.evidence.evaluation is None or not best.evidence.evaluation.rows.size:
+        return []
+    return [stage for stage in stages if stage.whole is None and stage.entry.second_order][-1:]
+
+
+def _beside(forms: Forms, start: FloatArray, number: int) -> FloatArray:
+    """A point some units of the variables away from the start, the same one in every solve."""
+    domain, generator = forms.written.domain, np.random.default_rng(number)
+    inside = domain.project(start)
+    shift = generator.uniform(-1, 1, size=inside.size) * domain.metric(inside)
+    return domain.project(inside + shift * ELSEWHERE)
 
 
 def _is_worth_a_restart(evidence: Evidence, request: SolveRequest) -> bool:

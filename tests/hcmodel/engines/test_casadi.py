@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import hcmodel as hc
-from hcmodel.engines import casadi_
+from hcmodel.engines import casadi_, registry
 from hcmodel.engines.autograd_ import AutogradEngine
 from hcmodel.engines.casadi_ import MOST_SCALARS, CasadiEngine, CasadiPass
 from hcmodel.engines.deferred import PATIENCE, DeferredStack
@@ -298,3 +298,11 @@ def test_a_singular_matrix_prints_nothing(capfd) -> None:
         assert not np.isfinite(stack.evaluate(np.array(entries), "all").values).any()
     assert stack.evaluate(np.array([2.0, 0.0, 0.0, 4.0]), "all").values == pytest.approx([0.75])
     assert capfd.readouterr() == ("", "")  # once "LapackLu::prepare: 0-th row is exactly zero"
+
+
+def test_data_that_would_take_long_to_copy_are_left_to_numpy(monkeypatch) -> None:
+    monkeypatch.setattr(registry, "MOST_NUMBERS", 20)
+    x = hc.Variable(5, name="x")
+    for rows, engine in ((3, "casadi"), (4, "autograd")):
+        root = hc.sum(hc.sin(np.ones((rows, 5)) @ x)) + 1.0
+        assert compile_stack([root], Layout([x]), 1).engine == engine

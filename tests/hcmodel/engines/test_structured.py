@@ -12,6 +12,7 @@ import pytest
 import scipy.sparse as sp
 
 import hcmodel as hc
+from hcmodel.engines import recognition
 from hcmodel.engines.autograd_ import AutogradEngine
 from hcmodel.engines.graph_program import Program
 from hcmodel.engines.registry import compile_stack
@@ -259,3 +260,12 @@ def test_structured_stacks_pass_the_suite_of_engines() -> None:
     report = check_engine(StructuredEngine(AutogradEngine()), problems, samples=samples)
     assert report.models == len(problems)
     assert report.refused == ()
+
+
+def test_products_that_are_too_many_are_counted_before_they_are_listed(monkeypatch) -> None:
+    """Listing 18 million places took two seconds, in which no time limit holds."""
+    monkeypatch.setattr(recognition, "MOST_TERMS", 5)
+    monkeypatch.setattr(recognition, "nonzero_places", None)
+    x = hc.Variable(3, name="x")
+    stack = compiled([hc.sum(x), np.ones((2, 3)) @ x], [x])
+    np.testing.assert_allclose(stack.evaluate(np.arange(3.0), "all").values, [3.0, 3.0, 3.0])

@@ -77,3 +77,12 @@ def test_wider_matrices_give_the_width_of_a_sum() -> None:
     narrow, wide = Rows.of(np.eye(2)), Rows.of(np.ones((2, 3)))
     for total in (narrow + wide, wide + narrow):
         np.testing.assert_array_equal(dense(total), [[2, 1, 1], [1, 2, 1]])
+
+
+def test_a_product_with_single_entries_is_that_of_matrices() -> None:
+    """Entries of a variable, each row with one of them; their product is not made by taking rows."""
+    one, two = random_matrix(3, (4, 6)), np.zeros((6, 9))
+    two[np.arange(6), [8, 0, 3, 3, 1, 5]] = [1.0, -2.0, 1.0, 0.5, 1.0, 4.0]
+    product = Rows.of(one) @ Rows.of(two)
+    assert product.shape == (4, 9)
+    np.testing.assert_allclose(dense(product), one @ two, atol=1e-14)
