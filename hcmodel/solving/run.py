@@ -135,10 +135,8 @@ def _run(
             if forms.written.domain.contains(found, START_SLACK):  # else left-out bounds are broken
                 point = found
         if not left and elsewhere < MOST_ELSEWHERE:
-            elsewhere += 1
-            again = _again(best, stages, request)
-            point = _beside(forms, first, elsewhere) if again else point
-            left = again
+            left, elsewhere = _again(best, stages, request), elsewhere + 1
+            point = _beside(forms, first, elsewhere) if left else point
     assert best is not None
     return best.solution
 
