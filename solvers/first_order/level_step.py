@@ -239,7 +239,12 @@ def _usual_weight(model: LinearModel, found: float, last: float, rules: LevelRul
 
 
 def _try_vertex(model: LinearModel, backend: QPBackend, rules: LevelRules) -> LevelStep | None:
-    """The lowest point of the linear model, where that is near: at a sharp minimum it is the answer."""
+    """The lowest point of the linear model, where that is near: at a sharp minimum it is the answer.
+
+    The quadratic term only chooses among several such points, for which its diagonal is enough.
+    """
+    if model.curved:
+        model = replace(model, quadratic=np.diagonal(model.quadratic).copy())
     attempt = _weighted(model, rules.vertex_weight, 1.0, backend)
     if attempt is None or np.max(np.abs(attempt.s), initial=0.0) > rules.vertex_reach:
         return None

@@ -17,6 +17,8 @@ HERE = Path(__file__).parent
 # The jobs of `speed` that take less than a second each.
 QUICK = ("tank", "dense100", "chain1000", "regulator3", "regulator6", "process5", "process20")
 
+MARKERS = "osv^Dx"
+
 
 def names() -> dict[str, str]:
     """Each benchmark and the first line of what it says of itself."""
@@ -53,7 +55,7 @@ def together(arguments: list[str]) -> int:
 
 
 def _plot(found: list[tuple[str, str, float]], path: Path) -> None:
-    """Families whose names end in a size, one colour each, dashed for other tools."""
+    """Families whose names have a size: one colour each, one marker for each tool, dashed for others."""
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
 
@@ -68,12 +70,16 @@ def _plot(found: list[tuple[str, str, float]], path: Path) -> None:
     figure = Figure(figsize=(7.5, 4.5), layout="constrained")
     FigureCanvasAgg(figure)
     axes = figure.subplots()
-    for (family, tool), points in lines.items():
-        if len(points) > 1:
-            style = "-" if tool == "hcmodel" else "--"
-            axes.plot(
-                *zip(*sorted(points), strict=True), style, marker="o", label=f"{family}: {tool}"
-            )
+    shown = {each: points for each, points in lines.items() if len(points) > 1}
+    families, tools = (list(dict.fromkeys(names)) for names in zip(*shown, strict=True))
+    for (family, tool), points in shown.items():
+        axes.plot(
+            *zip(*sorted(points), strict=True),
+            "-" if tool == "hcmodel" else "--",
+            color=f"C{families.index(family)}",
+            marker=MARKERS[tools.index(tool) % len(MARKERS)],
+            label=f"{family}: {tool}",
+        )
     axes.set(xscale="log", yscale="log", xlabel="size", ylabel="seconds, whole job")
     axes.grid(alpha=0.3)
     axes.legend(fontsize=7)

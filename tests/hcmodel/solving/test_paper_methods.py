@@ -8,6 +8,8 @@ import numpy as np
 import pytest
 
 import hcmodel as hc
+from hcmodel.solvers.qp.clarabel_ import ClarabelBackend
+from hcmodel.solvers.qp.program import QPSolution, QuadraticProgram
 from tests.problems.library import geometric_program, tank
 
 CONSTANTS = hc.Constants(rho=1, L=126, mu_c=1 / 3, diameter_u=np.sqrt(2) * np.log(7.5))
@@ -117,3 +119,22 @@ def test_an_optimal_value_too_high_is_detected() -> None:
     assert problem.solution is not None
     assert problem.solution.termination is hc.Termination.LEVEL_PASSED
     assert problem.status == "optimal_inaccurate"
+
+
+def test_dense_programs_of_a_posynomial_settle_without_an_interior_point_method(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """100 unknowns: a program with a dense matrix takes Clarabel as long as two iterations."""
+    sent = []
+    solve = ClarabelBackend.solve
+
+    def counted(self: ClarabelBackend, program: QuadraticProgram) -> QPSolution:
+        sent.append(program.quadratic.ndim)
+        return solve(self, program)
+
+    monkeypatch.setattr(ClarabelBackend, "solve", counted)
+    problem, _ = geometric_program("fatkhullin_cgp100")
+    problem.solve("sbl-adals")
+    assert problem.status == "optimal"
+    assert 2 not in sent
+    assert len(sent) <= 5
