@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 from scipy.optimize import linprog
 
-from hcmodel.certify.balls import ball
+from hcmodel.certify import balls
+from hcmodel.certify.balls import ball, least_over
 from hcmodel.solvers.sets.half_spaces import HalfSpaces
 
 
@@ -40,3 +41,37 @@ def test_far_half_spaces_do_not_widen_a_ball() -> None:
     near = ball(HalfSpaces(cube, np.ones(4)), 1.0)
     far = HalfSpaces(np.vstack([cube, cube]), np.concatenate([np.ones(4), np.full(4, 1e8)]))
     assert ball(far, 1.0) == pytest.approx(near)
+
+
+def test_a_ball_does_not_depend_on_the_lengths_of_the_normals() -> None:
+    cube, lengths = np.vstack([np.eye(2), -np.eye(2)]), np.array([2.0, 0.1, 5.0, 30.0])
+    offsets = np.array([1.0, 2.0, 1.5, 0.5])
+    radius = ball(HalfSpaces(cube, offsets), 1.0)
+    scaled = HalfSpaces(cube * lengths[:, None], offsets * lengths)
+    assert ball(scaled, 1.0) == pytest.approx(radius)
+    assert least_over(scaled, np.array([3.0, -1.0]), 10.0) == pytest.approx(-3 * 1.5 - 2)
+
+
+def test_the_radius_of_an_interval_is_its_farther_end() -> None:
+    # v <= 2 and −v <= 1: the slacks add up to 3, so that each normal's product is at least b − 3
+    halves = HalfSpaces(np.array([[1.0], [-1.0]]), np.array([2.0, 1.0]))
+    radius = ball(halves, 1.0)
+    assert radius == pytest.approx(2.0)
+    assert radius >= 2.0
+    # 3v is at least −3 there, and what rounding leaves is taken off
+    assert least_over(halves, np.array([3.0]), 2.0) == pytest.approx(-3.0)
+    assert least_over(halves, np.array([3.0]), 2.0) < -3.0
+
+
+def test_weights_that_do_not_close_widen_the_ball(monkeypatch: pytest.MonkeyPatch) -> None:
+    # 1·(1) + 1.1·(−1) leaves 0.1, which adds 0.1|v| to the sum of the slacks, 2 + 1.1·1 = 3.1; each of
+    # them takes that over its weight, and the share of |v| in it goes to the other side
+    weights = np.array([1.0, 1.1])
+    monkeypatch.setattr(balls, "_closing_weights", lambda *a: weights)
+    extent = np.hypot(2.0, max(1.0, abs(1.0 - 3.1 / 1.1)))
+    share = np.hypot(1.0, 1 / 1.1) * 0.1 / np.sqrt(2)
+    radius = ball(HalfSpaces(np.array([[1.0], [-1.0]]), np.array([2.0, 1.0])), 1.0)
+    assert radius == pytest.approx(extent / np.sqrt(2) / (1 - share))
+    # a share above one half is not divided by
+    weights = np.array([1.0, 2.0])
+    assert ball(HalfSpaces(np.array([[1.0], [-1.0]]), np.array([2.0, 1.0])), 1.0) is None

@@ -389,3 +389,31 @@ def test_bounds_of_geometric_programs_hold_in_the_units_of_their_objective(name:
     assert bounded >= value - 1e-5 * abs(value)
     best = form.chain.value_back(there.objective)
     assert bounded <= best + 1e-9 * abs(best)
+
+
+@pytest.mark.parametrize("ends", [(0.0, 1e6), (-1e6, 0.0), (-1e6, 1e6)])
+def test_the_rounding_of_a_residual_counts_over_the_whole_range(ends: tuple[float, float]) -> None:
+    # q + Aᵀz = 1 − 1 is 0 but for rounding, and that times 1e6 is what z does not prove
+    inequality = [ConeBlock(ConeKind.NONNEGATIVE, 1)]
+    none = np.zeros((1, 1))
+    program = cone_program(np.ones(1), -np.ones((1, 1)), np.zeros(1), inequality, none, 0.0)
+    known = Range(np.array([ends[0]]), np.array([ends[1]]))
+    dual = cone_duality._Dual(program, ConePlaces.of(program), np.zeros(1), known)
+    error = float(dual.rounding[0]) * 2  # of |q| + |A||z|
+    assert error > 0
+    assert dual.value(np.ones(1)) == pytest.approx(-1e6 * error, rel=1e-3)
+
+
+def test_the_rounding_of_a_quadratic_part_is_that_of_its_terms() -> None:
+    # |q| + |P||x| = 1 + 2·1000
+    program = cone_program(
+        np.array([-1.0]),
+        -np.ones((1, 1)),
+        np.zeros(1),
+        [ConeBlock(ConeKind.NONNEGATIVE, 1)],
+        np.array([[2.0]]),
+    )
+    known = Range(np.array([-1e6]), np.array([1e6]))
+    dual = cone_duality._Dual(program, ConePlaces.of(program), np.array([-1e3]), known)
+    assert dual.terms == pytest.approx([2001])
+    assert dual.slope == pytest.approx([-2001])

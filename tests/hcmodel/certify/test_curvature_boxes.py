@@ -9,7 +9,9 @@ import numpy as np
 import pytest
 
 import hcmodel as hc
+from hcmodel.certify.curvature_boxes import _least
 from hcmodel.cli import main
+from hcmodel.facts.interval_jets import Interval
 from tests.extent import first
 
 CONFIRMED = "convex in the declared coordinates, shown by enclosures of second derivatives"
@@ -162,3 +164,15 @@ def test_a_map_entry_by_entry_is_confirmed() -> None:
     problem = hc.Problem(hc.Minimize(objective), hidden=[hc.exp(x)])
     problem.solve()
     assert problem.status == "optimal"
+
+
+def test_the_least_eigenvalue_of_matrices_in_an_interval_is_bounded_from_below() -> None:
+    # diag(2, 3) with every entry uncertain by 1/4: Gershgorin's ½ in each row
+    center = np.diag([2.0, 3.0])
+    assert _least(Interval(center - 0.25, center + 0.25)) == pytest.approx(1.5)
+    # rounding, which is relative to the size of the matrix, is taken off
+    large = np.diag([1e6, 2e6])
+    found = float(_least(Interval(large, large)))
+    assert found == pytest.approx(1e6 - 1e-13 * 2e6, abs=1e-8)
+    assert found < 1e6 - 1e-7
+    assert _least(Interval(center, np.full((2, 2), np.inf))) == -np.inf

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import hcmodel as hc
-from hcmodel.certify.cut_bounds import cut_bound
+from hcmodel.certify.cut_bounds import _Sum, cut_bound
 from tests.problems.black_boxes import (
     chebyshev_rosenbrock,
     least_squares_box,
@@ -90,3 +90,26 @@ def test_contradicting_rows_are_proven_infeasible_by_their_cuts() -> None:
     problem.solve("hidden-bundle")
     assert problem.status == "infeasible"
     assert problem.solution.conflict == ("low",)
+
+
+class Least:
+    """Stands for a set or an enclosure with a given answer."""
+
+    def __init__(self, least: float, level: float = 0.0) -> None:
+        self.answer, self.level, self.bounds = least, level, self
+
+    def least(self, *a: object) -> float:
+        return self.answer
+
+    def reach(self, center: object) -> float:
+        return np.inf
+
+
+def test_a_sum_of_cuts_takes_rounding_off_and_is_no_bound_where_it_is_no_number() -> None:
+    total = _Sum(1.0, np.ones(1), np.zeros(1), terms=1e6)
+    # 1 − 1 less 1e-14 of its terms, 1e6 + 1
+    assert total.least(Least(-1.0), None) == pytest.approx(-1e-14 * (1e6 + 1), rel=1e-6)
+    # of the set and of what an enclosure leaves of it the better one counts
+    assert total.least(Least(-np.inf), Least(-0.25)) == pytest.approx(0.75)
+    assert total.least(Least(-0.25), Least(-3.0)) == pytest.approx(0.75)
+    assert replace(total, value=np.inf).least(Least(-np.inf), None) == -np.inf  # ∞ − ∞

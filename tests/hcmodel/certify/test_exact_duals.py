@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 import scipy.sparse
 
-from hcmodel.certify.cone_ranges import ConePlaces
-from hcmodel.certify.exact_duals import exact_shift, has_no_residual, simple_dual
+from hcmodel.certify.cone_ranges import ConePlaces, _least_weights
+from hcmodel.certify.exact_duals import _margins, exact_shift, has_no_residual, simple_dual
 from hcmodel.solvers.qp.cone_program import ConeBlock, ConeKind, ConeProgram
 
 
@@ -94,3 +94,25 @@ def test_simple_fractions_are_taken_where_they_solve_the_equations_exactly() -> 
     assert has_no_residual(program, columns, found)
     assert not has_no_residual(program, columns, np.array([0.5, np.nextafter(0.5, 1), 0.0]))
     assert simple_dual(program, columns, np.array([0.5, 0.123456, 0.0])) is None
+
+
+def test_a_matrix_may_move_by_its_least_eigenvalue() -> None:
+    # diag(2, 3) after a row that is equal, which may move freely, and one of a power cone, which may not
+    own = places(
+        ConeBlock(ConeKind.ZERO, 1),
+        ConeBlock(ConeKind.NONNEGATIVE, 1),
+        ConeBlock(ConeKind.PSD_TRIANGLE, 3),
+        ConeBlock(ConeKind.PSD_TRIANGLE, 1),
+    )
+    z = np.array([0.5, 7.0, 2.0, 0.0, 3.0, 4.0])
+    assert _margins(own, z) == pytest.approx([7, 7, 2, 2, 2, 4])
+
+
+def test_a_weight_inside_a_matrix_cone_bounds_the_diagonal() -> None:
+    # <d, s> of d = diag(2, 3) and s ⪰ 0 is at least 2 times each entry of the diagonal
+    own = places(ConeBlock(ConeKind.NONNEGATIVE, 1), ConeBlock(ConeKind.PSD_TRIANGLE, 3))
+    weights = _least_weights(own, np.array([5.0, 2.0, 0.0, 3.0]))
+    assert weights == pytest.approx([5, 2, 0, 2])
+    assert (weights[[1, 3]] < 2).all()  # rounding is taken off
+    # outside of the dual cone nothing is known
+    assert _least_weights(own, np.array([5.0, -2.0, 0.0, 3.0])).size == 0

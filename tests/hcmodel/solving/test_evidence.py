@@ -1,0 +1,438 @@
+"""What is gathered about a point, and what is said of it, part by part with prepared answers.
+
+The prepared form has the value 5 + slope·x, or what a test gives it; nothing here runs a method.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+import hcmodel as hc
+from hcmodel.certify import cut_bounds
+from hcmodel.certify.descent import Descent
+from hcmodel.certify.lower_bound import LowerBound
+from hcmodel.solvers import Box, Evaluation, Termination, function_oracle
+from hcmodel.solving import certifier as certifying
+from hcmodel.solving import conclude as concluding
+from hcmodel.solving import evidence as gathering
+from hcmodel.solving.certifier import Certifier
+from hcmodel.solving.evidence import Evidence
+from hcmodel.solving.judge import Status, gap_allowed
+
+FloatArray = NDArray[np.float64]
+TOLERANCE = 1e-6
+ALLOWED = gap_allowed(5.0, TOLERANCE)
+
+
+def at(value: float = 5.0, row: float = -1.0, slope: float = 0.0) -> Evaluation:
+    return function_oracle(
+        1,
+        lambda x: (value, np.full(1, slope)),
+        inequalities=lambda x: (np.array([row]), np.zeros((1, 1))),
+        sizes=(1, 0),
+    ).at(np.zeros(1))
+
+
+def bound(value: float, kind: str = "minorant") -> LowerBound:
+    return LowerBound(value, ("a condition",), 0, np.zeros(1), np.zeros(1), kind=kind)
+
+
+def known(**changes: Any) -> Evidence:
+    return Evidence(
+        **{
+            "termination": Termination.CONVERGED,
+            "tolerance": TOLERANCE,
+            "evaluation": at(),
+            "residual": 1e-8,
+            **changes,
+        }
+    )
+
+
+# ---- properties of the record
+
+
+def test_the_violation_in_units_of_the_rows_decides_where_it_is_known() -> None:
+    assert known().feasible
+    assert not known(violation=2e-6).feasible
+    assert known(violation=2e-6).in_small_units  # the rows alone look satisfied
+    assert not known().in_small_units
+    assert not known(evaluation=at(row=1.0)).in_small_units  # they do not
+    assert not known(evaluation=None).feasible
+
+
+def test_the_gap_is_the_distance_to_the_bound_or_what_constants_say() -> None:
+    assert known(bound=bound(3.0)).gap == 2.0
+    assert known(bound=bound(3.0), domination=0.5).gap == 2.0
+    assert known(domination=0.5).gap == 0.5
+    assert known().gap is None
+
+
+def test_a_better_point_is_better_by_more_than_an_optimal_one_may_be_off() -> None:
+    assert gathering._is_lower(at(5 - 2 * ALLOWED), at(), TOLERANCE)
+    assert not gathering._is_lower(at(5 - 0.5 * ALLOWED), at(), TOLERANCE)
+    assert not gathering._is_lower(at(6.0), at(), TOLERANCE)
+
+
+def path(*, endless: bool) -> Descent:
+    return Descent(endless, 4.0, at(), np.zeros(1), np.zeros(1, dtype=bool))
+
+
+def test_unbounded_needs_a_path_whatever_the_method_says() -> None:
+    found = gathering._termination
+    assert found(Termination.CONVERGED, path(endless=True)) is Termination.UNBOUNDED
+    assert found(Termination.CONVERGED, path(endless=False)) is Termination.CONVERGED
+    assert found(Termination.UNBOUNDED, path(endless=False)) is Termination.STALLED
+    assert found(Termination.UNBOUNDED, None) is Termination.STALLED
+    assert found(Termination.CALL_LIMIT, None) is Termination.CALL_LIMIT
+
+
+# ---- bounds
+
+
+def outcome(form: object, **result: Any) -> Any:
+    own = {
+        "point": np.zeros(1),
+        "multipliers": np.array([7.0]),
+        "termination": Termination.CONVERGED,
+        "weighted": (),
+        "conflict": None,
+        **result,
+    }
+    return SimpleNamespace(
+        form=form, result=SimpleNamespace(**own), point=lambda forms: np.zeros(1)
+    )
+
+
+def form(**changes: Any) -> Any:
+    """A form that is its own model: points and values stay as they are."""
+    chain = SimpleNamespace(
+        point=lambda x: x,
+        point_back=lambda x: x,
+        value_back=lambda v: v,
+        keeps=(),
+        adds_variables=0,
+    )
+    return SimpleNamespace(
+        **{
+            "proof": "a proof",
+            "released": None,
+            "chain": chain,
+            "domain": Box.of(1, -10.0, 10.0),
+            "oracle": lambda: SimpleNamespace(at=lambda x: at()),
+            "stack": SimpleNamespace(kinked=False),
+            "compiled": SimpleNamespace(has_black_boxes=False),
+            "duals": lambda evaluation, multipliers: ("duals", multipliers),
+            "multipliers": lambda evaluation, duals: duals[1],
+            "affords_hessian": True,
+            "geometry": None,
+            **changes,
+        }
+    )
+
+
+def pair(own: Any, multiplier: float = 3.0) -> Any:
+    return gathering._Pair(own, at(), np.array([multiplier]))
+
+
+@pytest.mark.parametrize(
+    ("changes", "value", "expected"),
+    [
+        ({}, 5 - 0.5 * ALLOWED, True),
+        ({}, 5 + 0.5 * ALLOWED, True),
+        ({}, 5 - 2 * ALLOWED, False),
+        ({}, 5 + 2 * ALLOWED, False),  # a point below its bound shows that something is wrong
+        ({"proof": None}, 5.0, False),
+    ],
+)
+def test_a_run_has_certified_its_point_by_a_bound_in_proven_coordinates(
+    changes: dict[str, Any], value: float, expected: bool
+) -> None:
+    hidden, found = form(**changes), gathering._certified
+    asked = SimpleNamespace(bound_at=lambda point: bound(value))
+    assert found(hidden, outcome(hidden), at(), TOLERANCE, asked) == expected
+    # another form, another point, no certificate during the run, no hidden coordinates
+    assert not found(hidden, outcome(form()), at(), TOLERANCE, asked)
+    nothing = SimpleNamespace(bound_at=lambda point: None)
+    assert not found(hidden, outcome(hidden), at(), TOLERANCE, nothing)
+    assert not found(hidden, outcome(hidden), at(), TOLERANCE, None)
+    assert not found(None, outcome(hidden), at(), TOLERANCE, asked)
+
+
+class Bounds:
+    """Answers for `lower_bound`, by the multiplier that it is asked with."""
+
+    def __init__(self, **answers: float) -> None:
+        self.answers = {float(name[1:]): value for name, value in answers.items()}
+        self.asked: list[tuple[float, float, float | None]] = []
+
+    def __call__(
+        self,
+        form: object,
+        there: object,
+        multipliers: FloatArray,
+        *,
+        target: float,
+        finest: float | None,
+        **more: object,
+    ) -> LowerBound | None:
+        self.asked.append((float(multipliers[0]), target, finest))
+        value = self.answers.get(float(multipliers[0]))
+        return None if value is None else bound(value)
+
+
+def searched(hidden: Any, bounds: Bounds, monkeypatch: pytest.MonkeyPatch, **result: Any) -> Any:
+    monkeypatch.setattr(gathering, "lower_bound", bounds)
+    return gathering._searched_bound(
+        hidden, outcome(hidden, **result), at(), pair(form()), TOLERANCE, None, thorough=True
+    )
+
+
+def test_the_better_of_two_multipliers_gives_the_bound(monkeypatch: pytest.MonkeyPatch) -> None:
+    # 7 are the method's multipliers, 3 those of the point as written
+    for answers, best in (
+        ({"_7": 2.0, "_3": 3.0}, 3.0),
+        ({"_7": 3.0, "_3": 2.0}, 3.0),
+        ({"_3": 1.0}, 1.0),
+        ({"_7": 1.0}, 1.0),
+    ):
+        assert searched(form(), Bounds(**answers), monkeypatch).value == best
+    assert searched(form(), Bounds(), monkeypatch) is None
+
+
+def test_a_bound_that_is_good_enough_ends_the_search(monkeypatch: pytest.MonkeyPatch) -> None:
+    bounds = Bounds(_7=5 - 0.5 * ALLOWED, _3=5.0)
+    assert searched(form(), bounds, monkeypatch).value == 5 - 0.5 * ALLOWED
+    # refined to 1e-5 of the gap allowed
+    assert bounds.asked == [(7.0, ALLOWED, pytest.approx(1e-5 * ALLOWED))]
+
+
+def test_without_time_the_first_bound_is_taken(monkeypatch: pytest.MonkeyPatch) -> None:
+    bounds = Bounds(_7=1.0, _3=5.0)
+    found = searched(form(), bounds, monkeypatch, termination=Termination.TIME_LIMIT)
+    assert found.value == 1.0
+    assert bounds.asked == [(7.0, np.inf, None)]
+
+
+def best_bound(
+    monkeypatch: pytest.MonkeyPatch,
+    searched: float | None,
+    *,
+    cuts: float | None = None,
+    minorant: float | None = None,
+    cone: float | None = None,
+    hidden: Any = None,
+    **result: Any,
+) -> float | None:
+    """`_bound` with prepared answers of all that it asks."""
+
+    def told(value: float | None) -> Callable[..., LowerBound | None]:
+        return lambda *a, **k: None if value is None else bound(value)
+
+    hidden = hidden or form()
+    monkeypatch.setattr(gathering, "_searched_bound", told(searched))
+    monkeypatch.setattr(gathering, "minorant_bound", told(minorant))
+    monkeypatch.setattr(gathering, "_cone_bound", told(cone))
+    monkeypatch.setattr(cut_bounds, "cut_bound", told(cuts))
+    request = SimpleNamespace(tolerance=TOLERANCE, seconds_left=None)
+    own = outcome(hidden, weighted=("a cut",) if cuts is not None else (), **result)
+    found = gathering._bound(hidden, own, at(), pair(form()), request, None)
+    return None if found is None else found.value
+
+
+def test_the_best_of_all_bounds_is_taken(monkeypatch: pytest.MonkeyPatch) -> None:
+    kinked = form(stack=SimpleNamespace(kinked=True))
+    assert best_bound(monkeypatch, 5.0, cone=5.5) == 5.0  # good enough: nothing else is asked
+    assert best_bound(monkeypatch, 3.0, cone=4.0) == 4.0
+    assert best_bound(monkeypatch, 4.0, cone=3.0) == 4.0
+    assert best_bound(monkeypatch, 3.0, minorant=4.0) == 3.0  # without kinks, no norms
+    assert best_bound(monkeypatch, 3.0, minorant=4.0, hidden=kinked) == 4.0
+    assert best_bound(monkeypatch, 4.0, minorant=3.0, hidden=kinked) == 4.0
+    assert best_bound(monkeypatch, None, minorant=4.0, hidden=kinked) == 4.0
+    assert best_bound(monkeypatch, None, cone=4.0) == 4.0
+    for end in (Termination.TIME_LIMIT, Termination.CALL_LIMIT):  # not an end by a rule of its own
+        assert best_bound(monkeypatch, 3.0, cone=4.0, termination=end) == 3.0
+
+
+def test_cuts_come_first_and_stay_where_nothing_is_better(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert best_bound(monkeypatch, 4.0, cuts=5.0) == 5.0
+    assert best_bound(monkeypatch, 4.0, cuts=3.0) == 4.0
+    assert best_bound(monkeypatch, 2.0, cuts=3.0) == 3.0
+    assert best_bound(monkeypatch, None, cuts=3.0) == 3.0
+    black = form(compiled=SimpleNamespace(has_black_boxes=True))
+    assert best_bound(monkeypatch, 4.0, cuts=3.0, hidden=black) == 3.0  # no second derivatives
+
+
+# ---- looking closer
+
+
+def kink(x: FloatArray) -> tuple[float, FloatArray]:
+    return -abs(float(x[0])), -np.ones(1)
+
+
+@pytest.mark.parametrize(
+    ("objective", "falls"),
+    [
+        (kink, True),  # −|x|: the slope of its right piece says nothing of the left
+        (lambda x: (abs(float(x[0])), np.ones(1)), False),
+        (lambda x: (-float(x[0]), -np.ones(1)), False),  # as the slope says
+        (lambda x: (1e6 - abs(float(x[0])), -np.ones(1)), False),  # nothing, beside a value of 1e6
+    ],
+)
+def test_the_top_of_a_kink_is_not_stationary(
+    objective: Callable[[FloatArray], tuple[float, FloatArray]], falls: bool
+) -> None:
+    oracle = function_oracle(1, objective)
+    own = form(oracle=lambda: oracle)
+    assert gathering._falls_at_kink(own, oracle.at(np.zeros(1)), np.zeros(0)) == falls
+
+
+@pytest.mark.parametrize(
+    ("decrease", "expected"), [(20 * ALLOWED, True), (5 * ALLOWED, False), (None, False)]
+)
+def test_a_step_that_promises_ten_gaps_shows_that_a_point_is_not_a_minimum(
+    decrease: float | None, expected: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(gathering, "promised_decrease", lambda *a: decrease)
+    assert gathering._promises_more(None, pair(form()), TOLERANCE) == expected
+    assert not gathering._promises_more(None, pair(form(affords_hessian=False)), TOLERANCE)
+
+
+# ---- the certificate as a method asks for it
+
+
+def asked(gaps: list[float | None], monkeypatch: pytest.MonkeyPatch, **more: Any) -> list[Any]:
+    """What a run is told at points of value 5 whose bounds leave these gaps, in gaps allowed."""
+    answers = iter(gaps)
+
+    def lower(*a: object, **k: object) -> LowerBound | None:
+        gap = next(answers)
+        return None if gap is None else bound(5 - gap * ALLOWED)
+
+    monkeypatch.setattr(certifying, "lower_bound", lower)
+    own = Certifier(form(), TOLERANCE, **more)
+    return [own(at(), np.zeros(1)) for _ in gaps]
+
+
+def test_a_run_ends_at_a_hundredth_of_the_gap_or_where_it_shrinks_no_more(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    assert asked([0.009], monkeypatch) == [True]
+    assert asked([0.5], monkeypatch) == [False]  # one more step may halve it
+    assert asked([0.5, 0.4], monkeypatch) == [False, True]  # it does not, and 0.4 is allowed
+    assert asked([0.5, 0.2, 0.009], monkeypatch) == [False, False, True]
+    assert asked([8.0, 6.0], monkeypatch) == [False, None]  # too wide, and not much better
+    assert asked([8.0, 3.0, 2.0, 0.9], monkeypatch) == [False, False, None, False]
+    assert asked([None], monkeypatch) == [None]
+    assert asked([0.9], monkeypatch, once=True) == [True]  # a method with one point to show
+
+
+def test_a_certificate_remembers_its_last_point(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(certifying, "lower_bound", lambda *a, **k: bound(4.0))
+    own = Certifier(form(), TOLERANCE)
+    assert own.bound_at(np.zeros(1)) is None
+    own(at(), np.zeros(1))
+    assert own.bound_at(np.zeros(1)).value == 4.0  # type: ignore[union-attr]
+    assert own.bound_at(np.ones(1)) is None
+    outside = Certifier(form(domain=Box.of(1, 1.0, 2.0)), TOLERANCE)
+    assert outside(at(), np.zeros(1)) is None  # bounds that were left out are broken
+
+
+# ---- what is said
+
+
+MINIMISED: Any = SimpleNamespace(sign=SimpleNamespace(value_back=lambda v: v), failure="sin(x)")
+MAXIMISED: Any = SimpleNamespace(sign=SimpleNamespace(value_back=lambda v: -v), failure=None)
+
+
+def certificate(status: Status, forms: Any = MINIMISED, residual: bool = True, **found: Any) -> Any:
+    return concluding._certificate(status, forms, known(**found), residual)
+
+
+def test_the_strongest_evidence_is_the_certificate() -> None:
+    best = certificate(Status.OPTIMAL, bound=bound(3.0), domination=0.5)
+    assert (best.kind, best.lower_bound, best.gap) == ("minorant", 3.0, 2.0)
+    assert best.conditions == ("a condition",)
+    assert certificate(Status.OPTIMAL, MAXIMISED, bound=bound(3.0)).lower_bound == -3.0
+    given = certificate(Status.OPTIMAL, domination=0.5)
+    assert (given.kind, given.lower_bound, given.gap) == ("gradient-domination", 4.5, 0.5)
+    assert given.conditions == ("the constants mu_c and diameter_u are right",)
+    local = certificate(Status.LOCALLY_OPTIMAL)
+    assert (local.kind, local.lower_bound, local.gap) == ("stationarity", None, None)
+    assert local.conditions == ("global if the model is hidden convex",)
+    none = certificate(Status.OPTIMAL_INACCURATE)
+    assert (none.kind, none.conditions) == ("none", None)
+    conflict = certificate(Status.INFEASIBLE, conflict=bound(1.0, "farkas"), bound=bound(3.0))
+    assert (conflict.kind, conflict.conditions) == ("farkas", ("a condition",))
+    assert conflict.lower_bound is None
+    # a conflict that did not decide the status is not the certificate
+    assert certificate(Status.OPTIMAL, conflict=bound(1.0, "farkas")).kind == "none"
+
+
+def test_violation_and_stationarity_are_told_where_they_are_known() -> None:
+    found = certificate(Status.OPTIMAL_INACCURATE, evaluation=at(row=0.25))
+    assert (found.violation, found.stationarity) == (0.25, 1e-8)
+    assert certificate(Status.OPTIMAL, residual=False).stationarity is None
+    assert certificate(Status.USER_LIMIT, evaluation=None).violation is None
+
+
+def test_the_value_is_the_objective_or_an_infinity() -> None:
+    value = concluding._value
+    assert value(Status.OPTIMAL, MINIMISED, known()) == 5.0
+    assert value(Status.OPTIMAL, MAXIMISED, known()) == -5.0
+    assert value(Status.INFEASIBLE, MINIMISED, known()) == np.inf
+    assert value(Status.INFEASIBLE_INACCURATE, MAXIMISED, known()) == -np.inf
+    assert value(Status.UNBOUNDED, MINIMISED, known()) == -np.inf
+    assert value(Status.USER_LIMIT, MINIMISED, known(evaluation=None)) is None
+
+
+def test_the_message_says_what_the_status_rests_on() -> None:
+    def message(status: Status, proven: bool = False, **found: Any) -> str:
+        return concluding._message(status, known(**found), MINIMISED, proven=proven)
+
+    assert message(Status.OPTIMAL, bound=bound(5.0), proven=True) == concluding.DECLARED
+    declared = concluding._message(
+        Status.OPTIMAL, known(bound=bound(5.0), proven=True), MINIMISED, proven=True
+    )
+    assert declared == concluding.CERTIFIED
+    assert message(Status.OPTIMAL, domination=0.0) == concluding.CERTIFIED
+    assert message(Status.INFEASIBLE) == concluding.IMPOSSIBLE
+    reason = Termination.CONVERGED.value
+    assert message(Status.LOCALLY_OPTIMAL) == (
+        f"{reason}; not proven to be a global minimum: sin(x)"
+    )
+    assert message(Status.LOCALLY_OPTIMAL, proven=True) == reason
+    assert message(Status.OPTIMAL_INACCURATE) == reason
+    assert message(Status.INFEASIBLE_INACCURATE).endswith("this is not a proof: try another start")
+    assert message(Status.INFEASIBLE_INACCURATE, proven=True) == reason
+    assert message(Status.USER_LIMIT, undefined="b/inf") == "b/inf"
+
+
+@pytest.mark.parametrize(("at_upper", "expected"), [(5.0, (0.0, 6.0)), (-5.0, (10.0, 0.0))])
+def test_a_bound_has_the_slope_that_it_holds_back(
+    at_upper: float, expected: tuple[float, float]
+) -> None:
+    # (x − 5)² at 2 has the slope −6, (x + 5)² at 0 the slope 10
+    x = hc.Variable(name="x", bounds=(0, 2))
+    problem = hc.Problem(hc.Minimize((x - at_upper) ** 2))
+    problem.solve()
+    duals = problem.solution.bound_duals["x"]
+    assert (float(duals.lower), float(duals.upper)) == pytest.approx(expected, abs=1e-5)
+
+
+@pytest.mark.parametrize(("away", "held"), [(5e-4, True), (5e-3, False)])
+def test_a_bound_holds_within_the_tolerance_of_its_size(away: float, held: bool) -> None:
+    # 1e-6 of 1000
+    x = hc.Variable(name="x", bounds=(-1000, 1000))
+    forms = hc.Problem(hc.Minimize(-3 * x)).forms()
+    for side in (1.0, -1.0):
+        smooth = forms.lifted.oracle().at(np.array([side * (1000 - away)]))
+        smooth._gradient = np.array([-3.0 * side])
+        found = concluding._bound_duals(forms, known(smooth=smooth, multipliers=np.zeros(0)))["x"]
+        assert float(found.upper if side > 0 else found.lower) == (3.0 if held else 0.0)
