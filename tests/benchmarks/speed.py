@@ -65,21 +65,28 @@ def dnlp(job: Job) -> dict[str, Job]:
     return {DNLP: job} if HAS_UNO else {}
 
 
-def alone(problem: cp.Problem, **keywords: Any) -> Job:
-    """Clarabel on the cone program of a problem of CVXPY, with CVXPY's settings."""
-    data, chain, inverse = problem.get_problem_data("CLARABEL", solver_opts={}, **keywords)
-    size = data["c"].size
-    P = scipy.sparse.csc_matrix(scipy.sparse.triu(data.get("P", np.zeros((size, size)))))
-    A, cones = scipy.sparse.csc_matrix(data["A"]), dims_to_solver_cones(data["dims"])
-    settings = clarabel.DefaultSettings()
-    settings.verbose = False
+def alone(model: Callable[[], cp.Problem], **keywords: Any) -> Job:
+    """Clarabel on the cone program of a problem of CVXPY, with CVXPY's settings.
+
+    CVXPY makes the program in the first turn, which is not timed.
+    """
+    parts: list[Any] = []
     values: list[float] = []
 
     def job() -> float:
-        answer = clarabel.DefaultSolver(P, data["c"], A, data["b"], cones, settings).solve()
-        if not values:  # in the turn that is not timed
-            problem.unpack_results(answer, chain, inverse)
+        if not parts:
+            problem = model()
+            data, *way_back = problem.get_problem_data("CLARABEL", solver_opts={}, **keywords)
+            size = data["c"].size
+            P = data["P"] if "P" in data else scipy.sparse.csc_matrix((size, size))
+            settings = clarabel.DefaultSettings()
+            settings.verbose = False
+            matrices = [scipy.sparse.csc_matrix(each) for each in (scipy.sparse.triu(P), data["A"])]
+            cones = dims_to_solver_cones(data["dims"])
+            parts.extend([matrices[0], data["c"], matrices[1], data["b"], cones, settings])
+            problem.unpack_results(clarabel.DefaultSolver(*parts).solve(), *way_back)
             values.append(float(problem.value))
+        clarabel.DefaultSolver(*parts).solve()
         return values[0]
 
     return job
@@ -142,7 +149,7 @@ def tank() -> Work:
 
     peers: dict[str, Job] = {
         "CVXPY DGP": lambda: float(model().solve(gp=True, solver="CLARABEL")),
-        ALONE: alone(model(), gp=True),
+        ALONE: alone(model, gp=True),
         **dnlp(nonlinear),
         "scipy SLSQP": general("SLSQP"),
         "scipy trust-constr": general("trust-constr"),
@@ -173,7 +180,7 @@ def dense(size: int, terms: int) -> Work:
         left, right = (cp.log_sum_exp(A @ u + np.log(b)) for b, A in (cost, limit))
         return cp.Problem(cp.Minimize(left), [right <= 0, u >= np.log(0.1), u <= np.log(10)])
 
-    by_clarabel = alone(convex())
+    by_clarabel = alone(convex)
 
     def dgp() -> float:
         x = cp.Variable(size, pos=True)
@@ -214,7 +221,7 @@ def chain(size: int) -> Work:
 
     peers: dict[str, Job] = {
         "CVXPY in u": lambda: float(convex().solve(solver="CLARABEL")),
-        ALONE: alone(convex()),
+        ALONE: alone(convex),
     }
     most = {"CVXPY in u": 0.3}
     if importlib.util.find_spec("casadi") is not None:
@@ -264,7 +271,7 @@ def regulator(states: int, inputs: int) -> Work:
 
     peers: dict[str, Job] = {
         "CVXPY in (P, Y)": lambda: float(by_hand().solve(solver="CLARABEL")),
-        ALONE: alone(by_hand()),
+        ALONE: alone(by_hand),
     }
     return Work(f"regulator n = {states}", mine, peers, {"CVXPY in (P, Y)": 1.5})
 
