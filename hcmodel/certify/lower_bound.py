@@ -26,11 +26,13 @@ from hcmodel.solvers import kkt
 from hcmodel.solvers.coordinates.logarithmic import LogStack
 from hcmodel.solvers.numerics import BACKEND_ROUNDING, DATA_ROUNDING
 from hcmodel.solvers.oracle import Evaluation, Oracle
-from hcmodel.solvers.qp.cone_program import ConeSolution
+from hcmodel.solvers.qp import ConeOptions, make_cone_backend
+from hcmodel.solvers.qp.cone_program import ConeSolution, ConeStatus
 from hcmodel.solvers.sets.domain import Domain
 from hcmodel.solvers.theory.theorems import Constants
 
 FloatArray = NDArray[np.float64]
+NO_MARKS = np.zeros(0, dtype=bool)
 
 
 @dataclass(frozen=True)
@@ -126,9 +128,8 @@ def _dual_bound(
     if isinstance(whole, Refusal):
         return None
     level = evaluation.objective + CONE_DUALITY.margin * abs(evaluation.objective)
-    stack, logs = form.stack, np.zeros(0, dtype=bool)
-    if among_doubles and isinstance(stack, LogStack):
-        logs = stack.logs
+    stack = form.stack
+    logs = stack.logs if among_doubles and isinstance(stack, LogStack) else NO_MARKS
     known = Range(*form.implied_ends())
     found = cone_bound(whole.program, solution, level, logs, fair, known)
     if found is None:
@@ -139,6 +140,34 @@ def _dual_bound(
     conditions = bound_conditions(form, search.chart, evaluation.point)
     conditions += _among_doubles() if found.among_doubles else ()
     return LowerBound(value, conditions, 0, evaluation.point, multipliers)
+
+
+def dual_infeasibility(form: Form, evaluation: Evaluation, time_limit: float) -> LowerBound | None:
+    """A proof that no feasible point exists, from the dual of the cone program of a proven form.
+
+    On feasible points an objective that is 0 everywhere is not positive; where its cone program has a
+    positive lower bound, there are none. The dual that shows it is what a solver ends with when it finds
+    a program infeasible.
+    """
+    whole = Refusal(None, "not proven") if form.proof is None else form.whole("cone")
+    if isinstance(whole, Refusal):
+        return None
+    program = whole.program
+    solution = make_cone_backend().solve(program, ConeOptions(time_limit=time_limit))
+    if solution.status not in (ConeStatus.INFEASIBLE, ConeStatus.ALMOST_INFEASIBLE):
+        return None
+    rows = replace(
+        program, quadratic=0.0 * program.quadratic, linear=0.0 * program.linear, constant=0.0
+    )
+    ray = replace(solution, primal=np.zeros_like(solution.primal))
+    logs = form.stack.logs if isinstance(form.stack, LogStack) else NO_MARKS
+    found = cone_bound(rows, ray, 1.0, logs, _conflicting, Range(*form.implied_ends()))
+    if found is None or not _conflicting(found.value):
+        return None
+    proven = (f"proven hidden convex in {', '.join(form.coordinate_names())}",)
+    conditions = proven + (_among_doubles() if found.among_doubles else ())
+    weights = whole.multipliers(solution.dual, evaluation.point)
+    return LowerBound(found.value, conditions, 0, evaluation.point, weights)
 
 
 def infeasibility(

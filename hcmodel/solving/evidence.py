@@ -19,6 +19,7 @@ from hcmodel.certify.descent import Descent, Run, falling_path, runs_away
 from hcmodel.certify.hulls import is_hull_stationary
 from hcmodel.certify.lower_bound import (
     LowerBound,
+    dual_infeasibility,
     gradient_domination,
     infeasibility,
     lower_bound,
@@ -382,7 +383,7 @@ def _contradiction(
     """
     near = False
     if hidden is not None and outcome.result.termination not in LIMITS:
-        conflict = _conflict(forms, hidden, outcome)
+        conflict = _conflict(forms, hidden, outcome, request)
         if conflict is not None:
             parts = irreducible_conflict(hidden, request.deadline)
             if hidden.chain.excludes(parts):
@@ -599,7 +600,9 @@ def _searched_bound(
     return best
 
 
-def _conflict(forms: Forms, hidden: Form, outcome: Outcome) -> LowerBound | None:
+def _conflict(
+    forms: Forms, hidden: Form, outcome: Outcome, request: SolveRequest
+) -> LowerBound | None:
     """A proof in hidden coordinates that no feasible point exists."""
     if outcome.form is hidden and outcome.result.conflict is not None and outcome.result.weighted:
         from hcmodel.certify.cut_bounds import cut_conflict  # of a method of its own
@@ -611,8 +614,10 @@ def _conflict(forms: Forms, hidden: Form, outcome: Outcome) -> LowerBound | None
     else:
         there = hidden.oracle().at(hidden.chain.point(outcome.point(forms)))
         weights = None
-    if not there.finite or not there.differentiable:
-        return None
+    left = np.inf if request.seconds_left is None else max(request.seconds_left, 0.0)
+    found = dual_infeasibility(hidden, there, left)
+    if found is not None or not there.finite or not there.differentiable:
+        return found
     return infeasibility(hidden, there, weights)
 
 

@@ -81,7 +81,7 @@ def solve_dense(program: ConeProgram, tolerance: float) -> ConeSolution | None:
 def _reduced(program: ConeProgram) -> _Reduced | None:
     kinds = {cone.kind for cone in program.cones}
     matrix, quadratic = program.matrix, program.quadratic
-    if not quadratic.nnz or not kinds <= {ConeKind.ZERO, ConeKind.NONNEGATIVE}:
+    if not quadratic.nnz or not kinds or not kinds <= {ConeKind.ZERO, ConeKind.NONNEGATIVE}:
         return None
     columns = matrix.shape[1]
     zero = np.concatenate(

@@ -19,6 +19,7 @@ import hcmodel as hc
 from hcmodel.certify import cone_duality
 from hcmodel.certify.cone_duality import ConeBound, cone_bound, into_dual_cone
 from hcmodel.certify.cone_ranges import ConePlaces, Range, ranges
+from hcmodel.certify.lower_bound import dual_infeasibility
 from hcmodel.certify.search import Search
 from hcmodel.reductions.cone import Cone
 from hcmodel.reductions.reduction import Refusal
@@ -417,3 +418,40 @@ def test_the_rounding_of_a_quadratic_part_is_that_of_its_terms() -> None:
     dual = cone_duality._Dual(program, ConePlaces.of(program), np.array([-1e3]), known)
     assert dual.terms == pytest.approx([2001])
     assert dual.slope == pytest.approx([-2001])
+
+
+# ---- contradictions
+
+
+def opposed(total: float) -> hc.Problem:
+    """Three products of powers whose exponents cancel with irrational weights; e^total is their limit."""
+    x = hc.Variable(2, name="x", pos=True)
+    exponents = np.array([[1.3, 0.7], [-np.pi, np.sqrt(2)], [0.2, -1.9]])
+    weights = scipy.linalg.null_space(exponents.T)[:, 0]
+    weights /= weights.sum()
+    assert (weights > 0).all()
+    rows = hc.exp(exponents @ hc.log(x) - total) <= 1
+    return hc.Problem(hc.Minimize(x[0] + x[1]), [rows])
+
+
+@pytest.mark.parametrize(("total", "impossible"), [(-0.1, True), (0.1, False)])
+def test_the_dual_of_a_cone_program_shows_that_there_is_no_feasible_point(
+    total: float, impossible: bool
+) -> None:
+    """Σ w_i e_i·u = 0 has to be at most the sum of the limits; no range of u is known."""
+    form = opposed(total).forms().hidden()
+    assert form is not None
+    found = dual_infeasibility(form, form.oracle().at(form.domain.middle()), np.inf)
+    assert (found is not None) == impossible
+    if found is not None:
+        assert found.value > 0
+        assert found.conditions == ("proven hidden convex in log(x)",)
+
+
+def test_a_conflict_without_bounds_is_reported_at_once() -> None:
+    problem = opposed(-0.1)
+    problem.solve()
+    assert problem.status == "infeasible"
+    assert problem.solution is not None
+    assert problem.solution.conflict == ("c1[0]", "c1[1]", "c1[2]")
+    assert "then" not in problem.solution.method
