@@ -308,3 +308,40 @@ def test_other_starts_do_not_make_an_infeasible_model_feasible() -> None:
     problem = hc.Problem(hc.Minimize(r + h), [r * h == 1, r**2 + h**2 == 1])  # r² + h² >= 2 r h
     problem.solve()
     assert problem.status in ("infeasible", "infeasible_inaccurate")
+
+
+# ---- far out, and in small units
+
+
+def test_rounding_next_to_a_far_minimum_is_no_path_to_infinity() -> None:
+    """Values differ by their last digit there; it was said that no point attains the best one."""
+    x, y = hc.Variable(name="x"), hc.Variable(name="y")
+    problem = hc.Problem(hc.Minimize(x**2 + y**2 - 1e20 * (x + y)), [x + y >= 1])
+    problem.solve()
+    assert (problem.status, problem.value) == ("optimal", pytest.approx(-5e39))
+    assert "attains" not in problem.solution.message
+
+
+def test_a_least_square_in_tiny_units_without_rows() -> None:
+    """A cone program without a single row was a ModelError about arrays to concatenate."""
+    problem = line(lambda x: 1e-15 * (x - 1) ** 2 + 1e-15)
+    assert problem.status == "optimal"
+    assert problem.value == pytest.approx(1e-15)
+
+
+@pytest.mark.parametrize("low", [-2.0, -1.0])
+def test_a_pole_at_0_is_one_from_both_sides(low: float) -> None:
+    """There is always a number closer to 0: 1/x² ended `optimal_inaccurate` at 1e30."""
+    x = hc.Variable(name="x", bounds=(low, 2))
+    problem = hc.Problem(hc.Maximize(1 / x**2))
+    problem.solve()
+    assert problem.status == "unbounded"
+    assert "a pole at x = 0" in problem.solution.message
+
+
+def test_differences_lost_to_rounding_are_no_pole() -> None:
+    """(eˣ − 1 − x)/x² is 1/2 at 0, and computed as −1/x next to it."""
+    x = hc.Variable(name="x", bounds=(-0.9, 2), start=1e-17)
+    problem = hc.Problem(hc.Minimize((hc.exp(x) - 1 - x) / x**2))
+    problem.solve()
+    assert problem.status != "unbounded"

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from hcmodel.records import dataclass
 from hcmodel.reductions.forms import Form
 from hcmodel.reductions.reduction import Claim
-from hcmodel.solvers.numerics import LARGEST_LOG, LARGEST_NUMBER
+from hcmodel.solvers.numerics import LARGEST_LOG, LARGEST_NUMBER, MERIT_ROUNDING
 from hcmodel.solvers.oracle import Evaluation, Oracle
 from hcmodel.solvers.sets.domain import Domain
 
@@ -143,6 +143,8 @@ class _Way:
     edge: FloatArray | None = None
     inside: bool = False
     """Whether the edge is a pole inside of the domain, behind which the values are others."""
+    throughout: bool = False
+    """Whether no decrease may be smaller than the one before it, and not the last ones only."""
 
 
 def _ways(form: Form, evaluation: Evaluation, run: Run) -> Iterator[_Way]:
@@ -267,6 +269,7 @@ def _to_pole(form: Form, oracle: Oracle, evaluation: Evaluation) -> Iterator[_Wa
         found = oracle.at(there).objective
         return not (np.isfinite(found) and found < 0)
 
+    yield from _to_zero(form, oracle, point, length)
     beyond = _crossed(behind, point, unit, ahead, length)
     if beyond is None or not form.domain.contains(beyond):
         return  # a pole outside is none of the model's
@@ -282,6 +285,26 @@ def _to_pole(form: Form, oracle: Oracle, evaluation: Evaluation) -> Iterator[_Wa
                 yield there
 
     yield _Way(points, np.zeros(point.size), unit != 0, edge=beyond, inside=True)
+
+
+def _to_zero(form: Form, oracle: Oracle, point: FloatArray, length: float) -> Iterator[_Way]:
+    """To entries that are exactly 0, where numbers are so close that no next one lies behind a pole.
+
+    All decreases have to grow: far closer to 0 than to other points, differences are lost to rounding,
+    and what is left over a small number looks like a pole.
+    """
+    edge = np.where(np.abs(point) < length, 0.0, point)
+    away = _unit(point - edge)
+    if away is None or not form.domain.contains(edge) or np.isfinite(oracle.at(edge).objective):
+        return
+
+    def points() -> Iterator[FloatArray]:
+        left = length
+        while left >= RULES.nearest:
+            yield edge + left * away
+            left /= RULES.decade
+
+    yield _Way(points, np.zeros(point.size), away != 0, edge=edge, inside=True, throughout=True)
 
 
 def _crossed(
@@ -370,11 +393,12 @@ def _followed(model: _Followed, way: _Way, evaluation: Evaluation, slack: float)
         values.append(there.objective)
         if there.finite and there.objective <= lowest.objective:
             lowest = there
-    if len(values) < fewest or values[-1] >= values[0]:
+    least = MERIT_ROUNDING * abs(values[0]) if values else 0.0  # less is rounding next to a minimum
+    if len(values) < fewest or not values[-1] < values[0] - least:
         return None
     if values[-1] > evaluation.objective + slack:
         return None
-    endless = _steady(np.diff(values))
+    endless = _steady(np.diff(values), len(values) if way.throughout else RULES.tail)
     if way.edge is not None and not endless:
         return None
     pole = way.edge if way.inside else None
@@ -415,9 +439,9 @@ def _is_rounding(model: _Followed, there: Evaluation, before: float) -> bool:
     return False
 
 
-def _steady(changes: FloatArray) -> bool:
+def _steady(changes: FloatArray, tail: int) -> bool:
     """Whether the last decreases are at least as large as those before them."""
-    decreases = -changes[-RULES.tail :]
+    decreases = -changes[-tail:]
     if not (decreases > 0).all():
         return False
     return bool((decreases[1:] >= (1.0 - RULES.steady) * decreases[:-1]).all())

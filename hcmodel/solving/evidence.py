@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from hcmodel.certify.conflicts import irreducible_conflict
 from hcmodel.certify.descent import Descent, Run, falling_path, runs_away
 from hcmodel.certify.hulls import is_hull_stationary
+from hcmodel.certify.impossible_rows import impossible_row
 from hcmodel.certify.lower_bound import (
     LowerBound,
     dual_infeasibility,
@@ -389,11 +390,14 @@ def _contradiction(
             if hidden.chain.excludes(parts):
                 return conflict, parts, False
             near = True
-    bounds = forms.bounds.contradiction()
-    if not bounds:
+    parts = forms.bounds.contradiction()
+    if not parts and not any(parameter.value is None for parameter in forms.model.parameters):
+        row = impossible_row(forms.bounds.before)
+        parts = () if row is None else (row,)
+    if not parts:
         return None, None, near
-    # two bounds contradict each other, whatever the other functions are
-    return LowerBound(np.inf, (), 0, evaluation.point, np.zeros(0)), bounds, False
+    # two bounds, or a row and all values that it can have, whatever the other functions are
+    return LowerBound(np.inf, (), 0, evaluation.point, np.zeros(0)), parts, False
 
 
 def _unattained(

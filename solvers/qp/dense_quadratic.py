@@ -85,7 +85,10 @@ def _reduced(program: ConeProgram) -> _Reduced | None:
         return None
     columns = matrix.shape[1]
     zero = np.concatenate(
-        [np.full(each.size, each.kind is ConeKind.ZERO) for each in program.cones]
+        [
+            np.zeros(0, dtype=bool),  # a program without rows
+            *(np.full(each.size, each.kind is ConeKind.ZERO) for each in program.cones),
+        ]
     )
     residuals, defining, coefficients = _residuals(program, zero)
     kept = np.setdiff1d(np.arange(columns), residuals)
