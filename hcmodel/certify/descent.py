@@ -439,7 +439,7 @@ def _is_rounding(model: _Followed, there: Evaluation, before: float) -> bool:
     return False
 
 
-def _steady(changes: FloatArray, tail: int) -> bool:
+def _steady(changes: FloatArray, tail: int = RULES.tail) -> bool:
     """Whether the last decreases are at least as large as those before them."""
     decreases = -changes[-tail:]
     if not (decreases > 0).all():
