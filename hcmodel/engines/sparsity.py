@@ -7,6 +7,7 @@ that a sweep of their own costs nothing more, and long sums stay cheap to analys
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
@@ -317,5 +318,6 @@ def _compressed(pattern: Pattern, columns: int) -> tuple[np.ndarray, np.ndarray]
     everything = range(columns)
     rows = [everything if row is FULL else sorted(row) for row in pattern]
     indptr = np.cumsum([0, *(len(row) for row in rows)])
-    indices = np.fromiter((c for row in rows for c in row), dtype=int, count=int(indptr[-1]))
+    every = itertools.chain.from_iterable(rows)
+    indices = np.fromiter(every, dtype=int, count=int(indptr[-1]))
     return indptr, indices

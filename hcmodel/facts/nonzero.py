@@ -76,6 +76,8 @@ class Nonzero:
         if self._powers is None:
             self._powers = {}
             for symbol in range(self.symbols.count):
+                if self.symbols.function(symbol) is None:
+                    continue
                 base, power = self.symbols.power(symbol)
                 if power != 1 and base.key.size == 1 and base.weight[0] > 0:
                     self._powers.setdefault(int(base.key[0]), []).append(symbol + 1)
@@ -86,6 +88,8 @@ class Nonzero:
     def _functions(self, sums: Sums) -> None:
         """What is excluded where a function in a sum has no value."""
         for symbol in sums.symbols_used().tolist():
+            if self.symbols.function(symbol) is None:
+                continue
             inner = self.symbols.logarithm(symbol)
             base, power = self.symbols.power(symbol)
             if inner is not None:
@@ -133,6 +137,8 @@ class Nonzero:
             if self.candidate[digit]:
                 found.add(digit)
                 continue
+            if self.symbols.function(digit - 1) is None:
+                continue
             base, power = self.symbols.power(digit - 1)
             if power > 0 and power != 1 and base.key.size == 1:
                 found |= self._vanishing(base.digits[0].tolist())
@@ -142,17 +148,10 @@ class Nonzero:
 
     def _row(self, sums: Sums) -> None:
         """Rows sums <= 0: an entry that leaves something positive where it is 0 is not 0."""
-        low, positive = self._lows(sums)
-        owners = {digit: self._vanishing([digit]) for digit in (sums.symbols_used() + 1).tolist()}
-        pairs = [
-            (term, digit)
-            for term, digits in enumerate(sums.digits.tolist())
-            for digit in set[int]().union(*(owners[each] for each in digits if each))
-            if not self.found[digit] and self.lower[digit] >= 0
-        ]
-        if not pairs:
+        term, hit = self._vanishing_terms(sums)
+        if not term.size:
             return
-        term, hit = np.array(pairs).T
+        low, positive = self._lows(sums)
         entry = sums.entry
         infinite, size = np.isneginf(low), sums.size
         finite = np.where(infinite, 0.0, low)
@@ -168,6 +167,27 @@ class Nonzero:
         rounding = DATA_ROUNDING * sizes[joint // self.found.size]
         excluded = (unbounded == 0) & ((rest > rounding) | ((negative == 0) & (strict > 0)))
         self._mark(np.unique(joint[excluded] % self.found.size).tolist())
+
+    def _vanishing_terms(self, sums: Sums) -> tuple[Numbers, Numbers]:
+        """Pairs of a term and a candidate, not found yet, that makes it 0, each pair once."""
+        owners = {
+            digit: [
+                each
+                for each in self._vanishing([digit])
+                if not self.found[each] and self.lower[each] >= 0
+            ]
+            for digit in (sums.symbols_used() + 1).tolist()
+        }
+        most = max(map(len, owners.values()), default=0)
+        if not most:
+            return np.zeros(0, dtype=np.int64), np.zeros(0, dtype=np.int64)
+        table = np.zeros((max(owners) + 1, most), dtype=np.int64)
+        for digit, own in owners.items():
+            table[digit, : len(own)] = own
+        hits = table[sums.digits].reshape(sums.key.size, -1)
+        term, column = np.nonzero(hits)
+        joint = np.unique(term * self.found.size + hits[term, column])
+        return joint // self.found.size, joint % self.found.size
 
     def _lows(self, sums: Sums) -> tuple[NDArray[np.float64], Marks]:
         """The least value of each term, and whether it is positive everywhere."""

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import hcmodel as hc
+from hcmodel.facts.nonzero import Nonzero
 from hcmodel.maps.expanded import Expanded
 from hcmodel.maps.positive import positivity
 from hcmodel.reductions.forms import Forms
@@ -152,3 +153,23 @@ def test_multipliers_of_rows_and_bounds() -> None:
     assert float(row.dual_value) == pytest.approx(3 / 4, rel=1e-4)
     # F(x) = c²/x³: −dF/dx at x = 2 is 3·9/16
     assert float(cap.dual_value) == pytest.approx(27 / 16, rel=1e-4)
+
+
+def test_pairs_of_terms_and_candidates_are_those_of_the_definition() -> None:
+    """Each term with each candidate that makes it 0, powers and repeated factors among them, once."""
+    x, y = hc.Variable(3, name="x", nonneg=True), hc.Variable(name="y", bounds=(-1, 1))
+    rows = [x[0] * x[1] ** 1.5 + hc.square(x[2]) * y + x[0] * hc.sqrt(x[0]) + y <= 1]
+    model = hc.Problem(hc.Minimize(hc.sum(x)), rows).model
+    expanded = Expanded.of(model)
+    sums, symbols = expanded.rows[0].sums, expanded.symbols
+    own = symbols.of_variable(model.variables[0])
+    nonzero = Nonzero(symbols, np.ravel(own))
+    wanted = {
+        (term, each)
+        for term, digits in enumerate(sums.digits.tolist())
+        for each in nonzero._vanishing(digits)
+    }
+    found = list(zip(*(part.tolist() for part in nonzero._vanishing_terms(sums)), strict=True))
+    assert len(wanted) >= 4
+    assert len(found) == len(set(found))
+    assert set(found) == wanted
