@@ -430,14 +430,16 @@ class Expansion:
         return product
 
     def _power(self, base: Sums, exponent: Any) -> Sums | None:
-        """A power with one exponent for all entries.
+        """A power, entry by entry.
 
         Natural powers are multiplied out where the base is at most linear: what is squared is worth
         more whole. Others are symbols of single factors where these are positive, else of the base.
         """
-        powers = np.unique(np.asarray(exponent, dtype=float))
+        powers, group = np.unique(np.asarray(exponent, dtype=float), return_inverse=True)
         if powers.size != 1:
-            return None
+            return self._powers(
+                base, powers, np.broadcast_to(group.reshape(np.shape(exponent)), base.shape)
+            )
         power = float(powers[0])
         if base.is_constant:
             with np.errstate(all="ignore"):
@@ -456,6 +458,19 @@ class Expansion:
             numbers = self._single(ATOMS["power"], {}, [core], [np.asarray(power)])
             return Sums.symbols(numbers, self.coding).scaled(scale**power)
         return self._monomial_power(base, power)
+
+    def _powers(self, base: Sums, powers: FloatArray, group: NDArray[np.intp]) -> Sums | None:
+        """Powers with different exponents: `group` has the number of that of each entry."""
+        flat = group.reshape(-1)
+        places = [np.flatnonzero(flat == each) for each in range(powers.size)]
+        parts: list[Sums] = []
+        for own, power in zip(places, powers.tolist(), strict=True):
+            found = self._power(base.taken(own, (own.size,)), power)
+            if found is None:
+                return None
+            parts.append(found)
+        order = np.argsort(np.concatenate(places))
+        return stacked(parts, self.coding).taken(order, base.shape)
 
     def _splits(self, base: Sums, power: float) -> bool:
         """Whether a power of products is the product of the powers: none of the factors is negative."""
@@ -495,8 +510,12 @@ class Expansion:
             exponent = function.arguments[0].scaled(power)
             number = self._single(function.atom, function.params, [exponent], [])
             return Sums.symbols(number, self.coding)
-        base = Sums.symbols(np.array(symbol), self.coding)
-        return Sums.symbols(np.array(self.symbols.of_power(base, power)), self.coding)
+        base, inner = self.symbols.power(symbol)
+        if inner != 1 and not float(self.symbols.interval(base)[0]) >= 0:
+            base, inner = Sums.symbols(np.array(symbol), self.coding), 1.0
+        if inner * power == 1:
+            return base
+        return Sums.symbols(np.array(self.symbols.of_power(base, inner * power)), self.coding)
 
     def _normalised(self, base: Sums) -> tuple[FloatArray | None, Sums]:
         """Each entry as a positive number times a sum of which the first weight is 1 or −1."""

@@ -15,6 +15,7 @@ from hcmodel.maps.map import Map
 from hcmodel.maps.matrix_product import Product
 from hcmodel.maps.monotone import Monotone
 from hcmodel.maps.occupancy import Occupancy
+from hcmodel.maps.outer import Outer
 from hcmodel.maps.perspective import Perspective
 from hcmodel.maps.positive import Positive
 from hcmodel.maps.shares import Shares
@@ -30,6 +31,7 @@ MAPS: tuple[Map, ...] = (
     Shares(),
     Inverse(),
     Triangular(),
+    Outer(),
     Fractional(),
     Homogeneous(),
     Denominators(),

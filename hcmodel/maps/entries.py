@@ -44,4 +44,6 @@ class Entries(Map):
         if any(each.any() for each in marks.values()):
             parts = {variable: tuple(np.arange(variable.size)[:, None]) for variable in marks}
             by_objective = () if found is None else found.by_objective
-            yield Parted.of(model, parts, marks, self.name, by_objective=by_objective)
+            step = Parted.of(model, parts, marks, self.name, by_objective=by_objective)
+            step.splits = True
+            yield step

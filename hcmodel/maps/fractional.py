@@ -97,7 +97,7 @@ class Fractional(Map):
 
 def common_denominator(model: Expanded, name: str) -> Denominator | Obstacle | None:
     """The one denominator of the objective; an obstacle where there are several or its sign is open."""
-    below = denominators(model.symbols, model.objective)
+    below = denominators(model.symbols, model.objective) or _inside(model)
     if len(below) > 1:
         words = " and ".join(text_of(model.symbols, each) for each, _ in below[:2])
         return Obstacle(name, f"the objective has different denominators: {words}")
@@ -111,6 +111,17 @@ def common_denominator(model: Expanded, name: str) -> Denominator | Obstacle | N
             return Obstacle(name, f"the sign of the denominator {word} is not known")
         return Denominator(base if sign > 0 else -base, float(sign), powers)
     return None
+
+
+def _inside(model: Expanded) -> list[tuple[Sums, dict[int, int]]]:
+    """Affine denominators inside of the functions of the objective, such as the largest of ratios."""
+    found: dict[tuple[bytes, ...], tuple[Sums, dict[int, int]]] = {}
+    for function in model.symbols.functions(model.objective.symbols_used()):
+        for argument in function.arguments:
+            for base, powers in denominators(model.symbols, argument):
+                if is_affine(model, base):
+                    found.setdefault(base.content(), (base, {}))[1].update(powers)
+    return list(found.values())
 
 
 def numerator(model: Expanded, below: Denominator, name: str) -> Sums | Obstacle:
@@ -253,6 +264,8 @@ def _linked(model: Expanded, below: Denominator) -> set[Variable]:
     """The variables of the ratio, and those that share rows with them."""
     digits = np.array([symbol + 1 for symbol in below.powers])
     with_ratio = np.asarray(np.isin(model.objective.digits, digits).any(axis=1))
+    if not with_ratio.any():  # it is inside of functions
+        with_ratio[:] = True
     return linked_variables(model, variables_in(model.symbols, model.objective.chosen(with_ratio)))
 
 

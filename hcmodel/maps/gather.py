@@ -341,7 +341,7 @@ def _with_norms(sums: Sums, symbols: Symbols) -> Sums:
         base, power = symbols.power(symbol)
         if power != ROOT or int(base.degrees.max(initial=0)) != 2:
             continue
-        sign, factor, used = _quadratic(base)
+        sign, factor, used = quadratic(base)
         if factor is not None and factor.size and sign > 0:
             inside = combined(factor, used, sums.coding)
             params = {"axis": None, "p": 2.0}
@@ -354,11 +354,11 @@ def is_square_form(sums: Sums) -> bool:
     """Whether a scalar is a quadratic function that is nowhere negative."""
     if int(sums.degrees.max(initial=0)) > 2:
         return False
-    sign, factor = _quadratic(sums)[:2]
+    sign, factor = quadratic(sums)[:2]
     return factor is not None and sign > 0
 
 
-def _quadratic(sums: Sums) -> tuple[float, FloatArray | None, Numbers]:
+def quadratic(sums: Sums) -> tuple[float, FloatArray | None, Numbers]:
     """A quadratic function of one entry as sign·|L x|² with the digits of x, of which 0 is 1."""
     pair = np.zeros((sums.key.size, 2), dtype=np.int64)
     pair[:, : sums.digits.shape[1]] = sums.digits[:, :2]

@@ -61,10 +61,10 @@ class Step(ABC):
     """What tells steps of one map with the same new variables apart."""
     renamed: Mapping[Variable, Variable] = {}
     """Of a step that only exchanges variables for others of the same shape: these, old and new."""
-    ceiling: float = np.inf
-    """The least value of the points of the model that have no image; no bound is above it."""
+    splits: bool = False
+    """Whether each entry of an array has become a variable."""
     outside: tuple[str, ...] = ()
-    """The names of the variables that such points differ in from those that have an image."""
+    """The names of the variables that points without an image differ in from those that have one."""
 
     @abstractmethod
     def forward(self, point: Points) -> None:
@@ -73,6 +73,22 @@ class Step(ABC):
     @abstractmethod
     def back(self, point: Points) -> None:
         """Add the values of the variables that are gone."""
+
+    def value(self, value: float) -> float:
+        """The objective of the model after it where that of the model before is `value`; increasing."""
+        return value
+
+    def value_back(self, value: float) -> float:
+        """The inverse of `value`; of a bound, what it says of all points of the model."""
+        return value
+
+    def slope(self, value: float) -> float:
+        """The derivative of `value_back`."""
+        return 1.0
+
+    def fits(self, point: Points) -> bool:
+        """Whether a point is one for which the map is right, where rows say so that it may violate."""
+        return True
 
     def settle(self, point: Points) -> None:
         """Move a point onto the rows that the map takes out of the model: most take none."""

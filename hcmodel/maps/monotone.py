@@ -62,7 +62,7 @@ class Monotone(Map):
         for problem in found.problems:
             yield Obstacle("monotone", problem)
         seen: set[Hashable] = set()
-        for kind in found.kinds():
+        for kind in (*found.kinds(), *found.families()):
             chosen = found.chosen(kind)
             groups = [list(chosen)]
             if len(chosen) > 1:
@@ -88,6 +88,8 @@ class Function:
     inverse: Inverse
     kind: Hashable
     evaluate: Callable[[FloatArray], FloatArray]
+    family: Hashable = None
+    """The function whatever its other arguments are, such as exponents."""
     scale: float = 1.0
     folds: bool = False
     """Whether x and −x have the same u."""
@@ -133,8 +135,16 @@ class Functions:
                 counts[kind] = counts.get(kind, 0) + 1
         return sorted(counts, key=lambda kind: -counts[kind])
 
+    def families(self) -> list[Hashable]:
+        """The functions that entries have in different kinds, such as powers: one kind for each entry."""
+        kinds: dict[Hashable, set[Hashable]] = {}
+        for functions in self.functions.values():
+            for each in functions:
+                kinds.setdefault(each.family, set()).add(each.kind)
+        return [family for family, members in kinds.items() if len(members) > 1]
+
     def chosen(self, kind: Hashable) -> dict[Variable, dict[int, Function]]:
-        """For each variable its entries that stand in a function of a kind; the flattest one counts.
+        """For each variable its entries with a function of a kind or family; the flattest one counts.
 
         Of exp(−p) and exp(−2 p) the first one, so that the second is a square.
         """
@@ -142,7 +152,8 @@ class Functions:
         for variable in self.variables:
             own: dict[int, Function] = {}
             for symbol in np.ravel(self.symbols.of_variable(variable)).tolist():
-                alike = [each for each in self.functions.get(symbol, ()) if each.kind == kind]
+                every = self.functions.get(symbol, ())
+                alike = [each for each in every if kind in (each.kind, each.family)]
                 if alike:
                     own[symbol] = min(alike, key=lambda each: abs(each.weight))
             if own:
@@ -177,9 +188,8 @@ def functions_of(model: Expanded) -> Functions:
         sign = facts[place].sign
         kind = function.atom, tuple(sorted(function.params.items())), place, others, sign
         weight = float(argument.weight[argument.key != ONE][0])
-        made = Function(
-            symbol, weight, float(argument.value), inverse, kind, _numeric(function, place)
-        )
+        evaluate, family = _numeric(function, place), (*kind[:3], sign)
+        made = Function(symbol, weight, float(argument.value), inverse, kind, evaluate, family)
         found.functions.setdefault(x, []).append(made)
     for x, power in _natural_powers(model, own).items():
         made_of = _power(symbols, x, power)
@@ -227,6 +237,7 @@ def _power(symbols: Symbols, entry: int, power: int) -> Function | None:
         lambda xp, result: result ** (1.0 / power),
         ("power", power),
         lambda argument: np.asarray(argument**power),
+        "power",
         folds=low < 0 < high,
     )
 
@@ -390,8 +401,17 @@ def text_of(symbols: Symbols, name: str, functions: Mapping[int, Function]) -> s
     shift = number([each.shift for each in functions.values()], "c")
     inner = {"1": name, "-1": f"-{name}"}.get(weight, f"{weight}*{name}")
     inner += "" if shift == "0" else f" + {shift}"
-    others = [f"{float(each.value):.6g}" for each in source.arguments if each.is_constant]
+    columns = zip(*(_others(symbols, each) for each in functions.values()), strict=True)
+    others = [number(list(column), "k") for column in columns]
     return f"{source.atom.name}({', '.join([inner, *others])})"
+
+
+def _others(symbols: Symbols, function: Function) -> list[float]:
+    """The constant arguments of a function, such as exponents."""
+    assert function.symbol is not None
+    source, _ = symbols.source(function.symbol)
+    assert isinstance(source, Opaque)
+    return [float(each.value) for each in source.arguments if each.is_constant]
 
 
 def _solved(

@@ -54,7 +54,7 @@ class Positive(Map):
     large = True
 
     def propose(self, model: Expanded) -> Iterator[Step | Obstacle]:
-        found = positivity(model)
+        found = positivity(model) if model.is_original else None
         if found is None:
             return
         parts: dict[Variable, Parts] = {}
@@ -106,6 +106,9 @@ def _counting(row: Row) -> Sums:
 class Parted(Step):
     """Variables in place of parts of others, which are positive where all of their entries are."""
 
+    ceiling: float = np.inf
+    """The value of the points that have no image."""
+
     def __init__(
         self, name: str, parts: Mapping[Variable, tuple[tuple[Variable, NDArray[np.intp]], ...]]
     ) -> None:
@@ -154,7 +157,7 @@ class Parted(Step):
         step.texts = texts
         step.outside = by_objective
         if by_objective:
-            step.ceiling = 0.0
+            step.ceiling = float(model.objective.value)
         exchange = Exchange.of(symbols, np.concatenate(old), np.concatenate(new))
         step.after = rewritten(model, exchange, gone=step.gone, new=step.new)
         return step
@@ -174,6 +177,10 @@ class Parted(Step):
 
     def tangent_back(self, point: Points, moves: Points) -> None:
         self.back(moves)
+
+    def value_back(self, value: float) -> float:
+        """No point is above the ceiling, and all that have no image are on it."""
+        return min(value, self.ceiling)
 
 
 def _entries(variable: Variable, places: NDArray[np.intp], first: int) -> str:

@@ -35,6 +35,8 @@ class SearchLimits:
     """Maps one after the other."""
     trials: int = 40
     """Models in hidden coordinates that are looked at."""
+    split: int = 6
+    """Of these, models with a variable for each entry, which have many products to choose from."""
     unknowns: int = 20_000
     """Larger models are not multiplied out: it takes a second for this many."""
     many: int = 1_000
@@ -69,29 +71,49 @@ def discover(model: Model) -> Discovery:
     except TooLargeError:
         return found
     pending: deque[tuple[Expanded, tuple[Step, ...]]] = deque([(start, ())])
-    trials, seen = 0, set[Hashable]()
+    trials = _Trials()
     postponed: list[tuple[int, tuple[Step, ...]]] = []
-    while pending and trials < LIMITS.trials:
+    while pending and not trials.spent:
         current, steps = pending.popleft()
         for proposed in _proposals(current):
             if isinstance(proposed, Obstacle):
                 found.obstacles.append(proposed)
                 continue
             chain = (*steps, proposed)
-            if (key := _key(chain)) in seen:
+            if not trials.take(chain):
                 continue
-            seen.add(key)
-            trials += 1
             if _multiplies_in_equality(proposed.after):
                 postponed.append((len(found.obstacles), chain))
             elif _settle(model, chain, found):
                 return found
-            if trials >= LIMITS.trials:
+            if trials.spent:
                 break
             if len(chain) < LIMITS.depth and proposed.after is not current:
                 pending.append((proposed.after, chain))
     _explain(model, postponed, found)
     return found
+
+
+class _Trials:
+    """The chains of maps that were tried."""
+
+    def __init__(self) -> None:
+        self._seen = set[Hashable]()
+        self._split = 0
+
+    @property
+    def spent(self) -> bool:
+        return len(self._seen) >= LIMITS.trials
+
+    def take(self, chain: tuple[Step, ...]) -> bool:
+        """Whether a chain is new and may be tried; then it counts."""
+        key = _key(chain)
+        split = any(step.splits for step in chain)
+        if key in self._seen or (split and self._split >= LIMITS.split):
+            return False
+        self._seen.add(key)
+        self._split += split
+        return True
 
 
 def _explain(model: Model, postponed: list[tuple[int, tuple[Step, ...]]], found: Discovery) -> None:

@@ -52,7 +52,6 @@ class Substitution(ModelReduction):
         self._rows = last.rows
         product = maximised_product(last.objective) is not None
         self._shift = float(last.objective.value) if product else 0.0
-        self._ceiling = min(step.ceiling for step in self.steps)
         self.outside = tuple(name for step in self.steps for name in step.outside)
         if self.outside:
             self.keeps = self.keeps - {Claim.INFEASIBLE}
@@ -128,7 +127,7 @@ class Substitution(ModelReduction):
                 continue
             compared += 1
             for name, one, two, size in mine:
-                if (np.abs(one - two) > AGREEMENT * (size + np.abs(one))).any():
+                if _differ(one, two, size):
                     return f"the rewriting changed {name}"
             if compared == 2:
                 return None
@@ -142,14 +141,21 @@ class Substitution(ModelReduction):
         for step in self.steps:
             step.settle(point)
             step.forward(point)
+            if not step.fits(point):
+                return None
         x = self._vector(self.before, point)
         if not all(np.isfinite(point[each]).all() for each in self.after.variables):
             return None
         u = self._vector(self.after, point)
         before = self.before.values_at(x)
         after = self.after.values_at(u)
-        numbers = Evaluation(self.steps[-1].after.symbols, point)
-        found = [("the objective", before[0], after[0] + self._shift, np.abs(before[0]))]
+        last = self.steps[-1].after
+        numbers = Evaluation(last.symbols, point)
+        value = np.array(self.value_back(float(np.sum(after[0]))))
+        size = np.abs(before[0])
+        if not self._has_outer and _differ(before[0], value, size):  # terms may cancel
+            size = size + numbers.of(last.objective, sizes=True)
+        found = [("the objective", before[0], value, size)]
         for place, row in enumerate(self._rows):
             if row.position is None:
                 # a row that a map adds has to hold at all points of the model's sets
@@ -163,9 +169,10 @@ class Substitution(ModelReduction):
             size = np.abs(left) + np.abs(right)
             factor = np.ones(()) if row.factor is None else numbers.of(row.factor)
             two = _leading(after[1 + 2 * place] - after[2 + 2 * place], row)
-            found.append(
-                (f"constraint {row.position + 1}", one * factor, two, size * np.abs(factor))
-            )
+            one, size = one * factor, size * np.abs(factor)
+            if _differ(one, two, size):
+                size = size + _leading(numbers.of(row.sums, sizes=True), row)
+            found.append((f"constraint {row.position + 1}", one, two, size))
         finite = all(np.isfinite(each).all() for _, one, two, _ in found for each in (one, two))
         return found if finite else None
 
@@ -240,31 +247,53 @@ class Substitution(ModelReduction):
         return model.layout.pack([_defined(variable, point) for variable in model.variables])
 
     def value(self, value: float) -> float:
+        for step in self.steps:
+            value = step.value(value)
         return value - self._shift
 
     def value_back(self, value: float) -> float:
-        """Points without an image have at least the value of the ceiling, and those with one at most."""
-        return min(value, self._ceiling) + self._shift
+        value = value + self._shift
+        for step in reversed(self.steps):
+            value = step.value_back(value)
+        return value
+
+    @property
+    def _has_outer(self) -> bool:
+        """Whether the objective is not that of the model before it."""
+        return any(type(step).slope is not Step.slope for step in self.steps)
+
+    def _slope(self, u: FloatArray) -> float:
+        """The derivative of `value_back` at a point of the model after it."""
+        if not self._has_outer:
+            return 1.0
+        value = (
+            float(np.sum(values_at(self.after.layout, u, self.after.roots[:1])[0])) + self._shift
+        )
+        slope = 1.0
+        for step in reversed(self.steps):
+            slope, value = slope * step.slope(value), step.value_back(value)
+        return slope
 
     # ---- multipliers
 
     def duals(self, x: FloatArray, duals: Duals) -> Duals:
         """Rows that a map adds have no known multiplier."""
-        point = self._arrays(self.after, self.point(x))
+        u = self.point(x)
+        point, slope = self._arrays(self.after, u), self._slope(u)
         rows = [
             None
             if row.position is None
-            else _divided(duals.rows[row.position], self._factor(row, point), row)
+            else _divided(duals.rows[row.position], slope * self._factor(row, point), row)
             for row in self._rows
         ]
         return replace(duals, rows=tuple(rows))
 
     def duals_back(self, u: FloatArray, duals: Duals) -> Duals:
-        point = self._arrays(self.after, u)
+        point, slope = self._arrays(self.after, u), self._slope(u)
         rows: list[FloatArray | None] = [None] * len(self.before.constraints)
         for row, dual in zip(self._rows, duals.rows, strict=True):
             if row.position is not None and dual is not None:
-                found = _leading(dual, row) * self._factor(row, point)
+                found = _leading(dual, row) * (slope * self._factor(row, point))
                 whole = self.before.constraints[row.position].entries is None
                 if row.entries is not None and whole:
                     found = 0.5 * (found + found.T)  # of a triangle
@@ -331,6 +360,11 @@ def _renamed(text: str, texts: dict[str, str]) -> str:
         return text
     names = "|".join(map(re.escape, texts))
     return re.sub(rf"\b({names})\b", lambda match: texts[match.group()], text)
+
+
+def _differ(one: FloatArray, two: FloatArray, size: FloatArray) -> bool:
+    """Whether numbers differ by more than rounding."""
+    return bool((np.abs(one - two) > AGREEMENT * (size + np.abs(one))).any())
 
 
 def _divided(dual: FloatArray | None, factor: FloatArray, row: Row) -> FloatArray | None:

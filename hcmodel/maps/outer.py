@@ -1,0 +1,224 @@
+"""An increasing function around the objective is left out, and put around its value.
+
+The minimisers of φ(F) are those of F where φ increases, those of −F where it decreases: √trace(G P Gᵀ) is
+least where the trace is, and exp(−F) where F is largest. The value and the bounds of the model are φ of
+those that are found, and its multipliers are φ′ times theirs.
+
+A ratio of squares is the square of a ratio of norms. With M = |L x|² and a square D² in the denominator,
+
+    xᵀ S x / (μᵀ x)²  =  (|Lᵀ x| / μᵀ x)²,        (μᵀ x − r)² / xᵀ S x  =  ((μᵀ x − r) / |Lᵀ x|)²
+
+where μᵀ x, or μᵀ x − r, has one sign by the bounds and the affine rows. What is left is a ratio that
+other maps know (`fractional`, `homogeneous`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+
+import numpy as np
+
+from hcmodel.facts.expansion import Symbols, is_exponential, is_logarithm
+from hcmodel.facts.polynomials import ONE, Sums
+from hcmodel.maps.expanded import Evaluation, Expanded
+from hcmodel.maps.fractional import denominators
+from hcmodel.maps.gather import combined, is_square_form, quadratic
+from hcmodel.maps.map import (
+    ROOT,
+    Map,
+    Obstacle,
+    Points,
+    SameVariables,
+    Step,
+    symbol_sums,
+    text_of,
+)
+from hcmodel.maps.ranges import sign_of
+from hcmodel.maps.rewriting import without
+from hcmodel.records import dataclass
+
+Number = Callable[[float], float]
+
+
+class Outer(Map):
+    """F in place of φ(F); see the module."""
+
+    name = "outer"
+    summary = "F in place of an objective φ(F) with an increasing φ; the value is φ of that of F"
+    literature = "Boyd, Vandenberghe 2004, section 4.1.3; Schaible 1974"
+
+    def propose(self, model: Expanded) -> Iterator[Step | Obstacle]:
+        if not model.is_original:
+            return
+        objective = model.objective
+        rest = objective.chosen(objective.key != ONE)
+        shift = float(objective.value)
+        found: Found | Obstacle | None
+        if rest.key.size == 1 and int(rest.degrees[0]) == 1:
+            found = _function(model, rest, shift)
+        else:
+            found = _ratio_of_squares(model, rest, shift)
+        if isinstance(found, Obstacle):
+            yield found
+        elif found is not None:
+            yield _Inner(*found, model)
+
+
+@dataclass(frozen=True)
+class Around:
+    """φ, its inverse and its derivative; φ increases."""
+
+    value: Number
+    inverse: Number
+    slope: Number
+
+
+Found = tuple[Sums, Around, tuple[Sums, ...]]
+"""The inner function, what is around it, and what must not be negative."""
+
+
+def _function(model: Expanded, rest: Sums, shift: float) -> Found | None:
+    """The function that the objective is, times a weight and beside a constant."""
+    symbols, symbol, weight = model.symbols, int(rest.key[0]) - 1, float(rest.weight[0])
+    function = symbols.function(symbol)
+    if function is None:
+        return None
+    base, power = symbols.power(symbol)
+    # the sign s for which φ(s·g) increases in g
+    if power != 1:
+        if power == round(power) and float(symbols.interval(base)[0]) < 0:
+            return None  # other powers are defined where the base is not negative
+        sign = 1.0 if weight * power > 0 else -1.0
+        return (
+            base.scaled(sign),
+            Around(
+                lambda v: shift + weight * _raised(sign * v, power),
+                lambda v: sign * _raised(max((v - shift) / weight, 0.0), 1.0 / power),
+                lambda v: abs(weight * power) * _raised(sign * v, power - 1.0),
+            ),
+            (),
+        )
+    sign = 1.0 if weight > 0 else -1.0
+    if is_logarithm(function.atom):
+        return (
+            function.arguments[0].scaled(sign),
+            Around(
+                lambda v: shift + weight * _log(sign * v),
+                lambda v: sign * _exp((v - shift) / weight),
+                lambda v: weight / v if v else np.inf,
+            ),
+            (),
+        )
+    if is_exponential(function.atom):
+        return (
+            function.arguments[0].scaled(sign),
+            Around(
+                lambda v: shift + weight * _exp(sign * v),
+                lambda v: sign * _log((v - shift) / weight),
+                lambda v: abs(weight) * _exp(sign * v),
+            ),
+            (),
+        )
+    return None
+
+
+def _raised(base: float, power: float) -> float:
+    with np.errstate(all="ignore"):
+        return float(np.power(max(base, 0.0), power))
+
+
+def _log(value: float) -> float:
+    with np.errstate(all="ignore"):
+        return float(np.log(max(value, 0.0)))
+
+
+def _exp(value: float) -> float:
+    with np.errstate(all="ignore"):
+        return float(np.exp(value))
+
+
+# ---- squares
+
+
+def _ratio_of_squares(model: Expanded, rest: Sums, shift: float) -> Found | Obstacle | None:
+    """±M/D or ±M/d² with squares M and D."""
+    below = denominators(model.symbols, rest)
+    if len(below) != 1 or len(below[0][1]) != 1:
+        return None
+    base, powers = below[0]
+    ((symbol, times),) = powers.items()
+    digits = rest.digits == symbol + 1
+    if times > 2 or model.symbols.power(symbol)[1] != -times or (digits.sum(axis=1) != 1).any():
+        return None
+    above, sign = without(rest, symbol + 1), 1.0
+    if not is_square_form(above):
+        above, sign = -above, -1.0
+    if not is_square_form(above) or (times == 1 and not is_square_form(base)):
+        return None
+    numerator = _root(model, above)
+    denominator = _root(model, base) if times == 1 else _signed(model, base)
+    for part in (numerator, denominator):
+        if isinstance(part, Obstacle):
+            return part
+    assert isinstance(numerator, Sums)
+    assert isinstance(denominator, Sums)
+    whole = numerator.times(_reciprocal(model.symbols, denominator)).scaled(sign)
+    around = Around(
+        lambda v: shift + sign * _raised(sign * v, 2.0),
+        lambda v: sign * _raised(sign * (v - shift), ROOT),
+        lambda v: 2.0 * abs(v),
+    )
+    return whole, around, (numerator, denominator)
+
+
+def _root(model: Expanded, square: Sums) -> Sums | Obstacle:
+    """The root of a quadratic function that is nowhere negative: affine for one square, else a norm."""
+    _, factor, used = quadratic(square)
+    assert factor is not None
+    if factor.shape[0] == 1:
+        return _signed(model, combined(factor, used, square.coding).reshaped(()))
+    return symbol_sums(model.symbols, np.array(model.symbols.of_power(square, ROOT)))
+
+
+def _signed(model: Expanded, affine: Sums) -> Sums | Obstacle:
+    """The size of something that has one sign."""
+    sign = sign_of(model, affine)
+    if not sign:
+        word = text_of(model.symbols, affine)
+        return Obstacle("outer", f"the sign of {word}, which is squared, is not known")
+    return affine.scaled(float(sign))
+
+
+def _reciprocal(symbols: Symbols, sums: Sums) -> Sums:
+    """1/F; of a root the root of 1/F."""
+    alone = int(sums.key[0]) - 1 if sums.key.size == 1 and sums.degrees[0] == 1 else None
+    base, power = (sums, 1.0) if alone is None else symbols.power(alone)
+    size = float(np.abs(base.weight[0]))
+    number = symbols.of_power(base.scaled(1.0 / size), -power)
+    return symbol_sums(symbols, np.array(number)).scaled(size**-power)
+
+
+class _Inner(SameVariables):
+    """The inner function as the objective."""
+
+    name = "outer"
+
+    def __init__(
+        self, inner: Sums, around: Around, signed: tuple[Sums, ...], model: Expanded
+    ) -> None:
+        self.after = replace(model, objective=inner, is_original=False)
+        self.around, self._signed = around, signed
+
+    def fits(self, point: Points) -> bool:
+        evaluation = Evaluation(self.after.symbols, point)
+        return all(bool((evaluation.of(each) >= 0).all()) for each in self._signed)
+
+    def value(self, value: float) -> float:
+        return self.around.inverse(value)
+
+    def value_back(self, value: float) -> float:
+        return self.around.value(value)
+
+    def slope(self, value: float) -> float:
+        return self.around.slope(value)
