@@ -19,7 +19,8 @@ from collections.abc import Iterable, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from hcmodel.facts.expansion import Symbols
+from hcmodel.atoms import cones
+from hcmodel.facts.expansion import Opaque, Symbols
 from hcmodel.facts.polynomials import Sums
 from hcmodel.solvers.numerics import DATA_ROUNDING
 
@@ -142,6 +143,22 @@ class Nonzero:
             base, power = self.symbols.power(digit - 1)
             if power > 0 and power != 1 and base.key.size == 1:
                 found |= self._vanishing(base.digits[0].tolist())
+            elif power == 1:
+                found |= self._in_function(digit)
+        return found
+
+    def _in_function(self, digit: int) -> set[int]:
+        """The candidates that make a mean, or the least of nonnegative numbers, 0."""
+        function, _ = self.symbols.source(digit - 1)
+        if not isinstance(function, Opaque) or function.shape or self.lower[digit] < 0:
+            return set()
+        if function.atom.cone_form not in (cones.GEO_MEAN, cones.SMALLEST, cones.MINIMUM):
+            return set()
+        found: set[int] = set()
+        for argument in function.arguments:
+            for entry in argument.entries():
+                if entry.key.size == 1:
+                    found |= self._vanishing(entry.digits[0].tolist())
         return found
 
     # ---- rows

@@ -104,7 +104,10 @@ class Assembly:
             )
             shapes = tuple(each.shape for each in source.arguments)
             alone = None if not any(shapes) else source.start
-            groups.setdefault((source.atom, _frozen(source), constants, alone), []).append(source)
+            # a logarithm of one term is affine in logarithms, that of a sum is convex
+            single = tuple(each.key.size == 1 for each in source.arguments)
+            key = source.atom, _frozen(source), constants, alone, single
+            groups.setdefault(key, []).append(source)
         for members in groups.values():
             self._function(members)
 

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from hcmodel.maps.adjoint import Adjoint
+from hcmodel.maps.around import Outer
 from hcmodel.maps.denominators import Denominators
 from hcmodel.maps.determined import Determined
 from hcmodel.maps.entries import Entries
+from hcmodel.maps.factors import Factors
 from hcmodel.maps.fractional import Fractional
 from hcmodel.maps.homogeneous import Homogeneous
 from hcmodel.maps.identity import Identity
@@ -15,7 +17,6 @@ from hcmodel.maps.map import Map
 from hcmodel.maps.matrix_product import Product
 from hcmodel.maps.monotone import Monotone
 from hcmodel.maps.occupancy import Occupancy
-from hcmodel.maps.outer import Outer
 from hcmodel.maps.perspective import Perspective
 from hcmodel.maps.positive import Positive
 from hcmodel.maps.shares import Shares
@@ -37,6 +38,7 @@ MAPS: tuple[Map, ...] = (
     Denominators(),
     Perspective(),
     Monotone(),
+    Factors(),
     Identity(),
     Entries(),
 )

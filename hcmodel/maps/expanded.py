@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from hcmodel.expressions.leaves import Variable
+from hcmodel.expressions.leaves import Expression, Variable
 from hcmodel.expressions.model import Model
 from hcmodel.facts.expansion import Opaque, Symbols, expand
 from hcmodel.facts.polynomials import Sums
@@ -55,6 +55,8 @@ class Expanded:
     variables: tuple[Variable, ...]
     is_original: bool = False
     """Whether no map has rewritten it yet."""
+    written: Expression | None = None
+    """The objective as it is written, where no map has rewritten it."""
 
     @staticmethod
     def of(model: Model) -> Expanded:
@@ -69,7 +71,8 @@ class Expanded:
             difference = (left - right).broadcast(constraint.shape)
             sense = "==" if constraint.sense == "==" else "<="
             rows.append(Row(difference, sense, position, entries=_entries(constraint, difference)))
-        return Expanded(symbols, sums[0], tuple(rows), model.variables, is_original=True)
+        objective = model.objective.expression
+        return Expanded(symbols, sums[0], tuple(rows), model.variables, True, objective)
 
     @property
     def arrays(self) -> list[Sums]:

@@ -39,10 +39,14 @@ class Identity(Map):
 
 def maximised_product(objective: Sums) -> Sums | None:
     """The product −w·x·y·… with w > 0 that is minimised beside a constant; None for other objectives."""
+    product = maximised_term(objective)
+    return None if product is None or product.degrees[0] < 2 else product
+
+
+def maximised_term(objective: Sums) -> Sums | None:
+    """The same for a product of any number of factors, one among them."""
     product = objective.chosen(objective.key != ONE)
-    if product.key.size != 1 or product.weight[0] > 0 or product.degrees[0] < 2:
-        return None
-    return product
+    return None if product.key.size != 1 or product.weight[0] > 0 else product
 
 
 def is_positive(model: Expanded, product: Sums) -> bool:

@@ -27,7 +27,7 @@ from hcmodel.expressions.leaves import Variable
 from hcmodel.facts.nonzero import Nonzero
 from hcmodel.facts.polynomials import Sums
 from hcmodel.maps.expanded import Expanded, Row
-from hcmodel.maps.identity import maximised_product
+from hcmodel.maps.identity import maximised_term
 from hcmodel.maps.map import SHOWN, Map, Obstacle, Points, Step, fresh_name
 from hcmodel.maps.rewriting import Exchange, rewritten
 from hcmodel.records import dataclass
@@ -82,7 +82,7 @@ def positivity(model: Expanded) -> Positivity | None:
     rows = [(_counting(row), row.sense) for row in model.rows if row.sense in ("<=", "==")]
     nonzero.look(model.arrays, rows)
     before = nonzero.found.copy()
-    product = maximised_product(model.objective)
+    product = maximised_term(model.objective)
     if product is not None and nonzero.exclude_factors(product):
         nonzero.look(model.arrays, rows)
     marks = {}

@@ -61,11 +61,12 @@ class Substitution(ModelReduction):
     @staticmethod
     def of(model: Model, steps: Sequence[Step]) -> Substitution:
         """The model after the last step, before its numbers are compared (`disagreement`)."""
-        if all(step.renamed for step in steps) and not steps[-1].after.objective.value:
-            return Substitution(model, _renewed(model, steps), steps)
         last = steps[-1].after
-        assembly = Assembly(last.symbols)
         product = maximised_product(last.objective)
+        beside = product is not None and last.objective.value  # a constant
+        if all(step.renamed for step in steps) and not beside:
+            return Substitution(model, _renewed(model, steps), steps)
+        assembly = Assembly(last.symbols)
         if product is not None:  # its logarithm is maximised, which no constant is added to
             objective = ATOMS["neg"].apply((assembly.expression(-product),))
         else:

@@ -207,7 +207,7 @@ class _Inner(SameVariables):
     def __init__(
         self, inner: Sums, around: Around, signed: tuple[Sums, ...], model: Expanded
     ) -> None:
-        self.after = replace(model, objective=inner, is_original=False)
+        self.after = replace(model, objective=inner, is_original=False, written=None)
         self.around, self._signed = around, signed
 
     def fits(self, point: Points) -> bool:

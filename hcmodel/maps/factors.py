@@ -1,0 +1,151 @@
+"""A product of several functions that is maximised: a variable for each of them.
+
+The product of concave functions that are positive has a concave logarithm, as in Nash's problem,
+
+    maximise (x − a)·(y − b)   subject to   x + y <= c,  x >= a,  y >= b,
+
+but multiplied out it has none that is seen. With u_i for each factor f_i it reads: maximise the product
+of the u_i subject to 0 < u_i <= f_i(x). At the maximum u_i is f_i(x).
+
+No factor may be negative together with another one, which bounds and affine rows have to show for all
+factors but one. Where a factor is 0, or that one is negative, the product is at most 0: these points are
+not better than any others, and have no image (see `positive`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+import numpy as np
+
+from hcmodel.atoms.rules import Argument
+from hcmodel.expressions.leaves import Apply, Expression, Variable
+from hcmodel.expressions.sparse_data import dense
+from hcmodel.expressions.table import ATOMS
+from hcmodel.facts.expansion import expanded_with
+from hcmodel.facts.polynomials import Sums
+from hcmodel.maps.expanded import Evaluation, Expanded, Row
+from hcmodel.maps.fractional import variables_in
+from hcmodel.maps.map import Map, Obstacle, Points, Step, fresh_name, symbol_sums, text_of
+from hcmodel.maps.ranges import sign_of
+
+Powers = list[tuple[Expression, float]]
+
+
+class Factors(Map):
+    """u_i <= f_i(x) for the factors of an objective; see the module."""
+
+    name = "factors"
+    summary = "u <= f(x) for each factor f of a product that is maximised"
+    literature = "Nash 1950; Boyd, Vandenberghe 2004, section 3.5"
+
+    def propose(self, model: Expanded) -> Iterator[Step | Obstacle]:
+        if model.written is None:
+            return
+        found: Powers = []
+        weight = _collect(model.written, 1.0, found)
+        if len(found) < 2 or any(power <= 0 for _, power in found):
+            return
+        meaning = {
+            v: symbol_sums(model.symbols, model.symbols.of_variable(v)) for v in model.variables
+        }
+        factors = [
+            (expanded_with(model.symbols, each, meaning).reshaped(()), power)
+            for each, power in found
+        ]
+        if not all(each.key.size == 1 for each, _ in factors):
+            yield _substituted(model, weight, factors)
+
+
+def _collect(node: Expression, power: float, found: Powers) -> float:
+    """The factors of a scalar with their powers; what it returns is the product of the constants."""
+    if not node.variables():
+        value = dense(node.value)
+        return np.nan if value is None else float(np.asarray(value).sum()) ** power
+    if isinstance(node, Apply) and node.size == 1 and all(each.size == 1 for each in node.args):
+        if node.atom is ATOMS["neg"] and power == 1:
+            return -_collect(node.args[0], power, found)
+        facts = [
+            Argument(each.shape) if each.variables() else Argument.from_value(each.value)
+            for each in node.args
+        ]
+        exponents = node.atom.exponents(facts, dict(node.params))
+        if exponents is not None and not any(each is None for each in exponents):
+            powers = [float(np.asarray(each, dtype=float).sum()) * power for each in exponents]
+            parts = zip(node.args, powers, strict=False)
+            return float(np.prod([_collect(each, own, found) for each, own in parts]))
+    found.append((node, power))
+    return 1.0
+
+
+def _substituted(
+    model: Expanded, weight: float, factors: list[tuple[Sums, float]]
+) -> Step | Obstacle:
+    """The product of new variables; `weight` times the product of the factors is minimised."""
+    symbols, signed, unknown = model.symbols, [], 0
+    for sums, power in factors:
+        sign = sign_of(model, sums)
+        if not sign:
+            unknown += 1
+            if unknown > 1 or power != 1:
+                word = text_of(symbols, sums)
+                return Obstacle("factors", f"the sign of the factor {word} is not known")
+        if sign < 0:
+            if power != round(power):
+                return Obstacle("factors", f"the factor {text_of(symbols, sums)} is negative")
+            weight *= (-1.0) ** power
+        signed.append((sums if sign >= 0 else -sums, power))
+    if not weight < 0:
+        return Obstacle("factors", "the product is minimised")
+    objective, rows = Sums.constant(weight, symbols.coding), []
+    new: dict[Variable, Sums] = {}
+    for sums, power in signed:
+        u = Variable((), name=fresh_name(model, "u"), pos=True)
+        own = symbol_sums(symbols, symbols.of_variable(u))
+        new[u] = sums
+        rows.append(Row(own - sums, "<=", None))
+        times = int(power) if power == round(power) else 0
+        for _ in range(times):
+            objective = objective.times(own)
+        if not times:
+            objective = objective.times(
+                symbol_sums(symbols, np.array(symbols.of_power(own, power)))
+            )
+    after = replace(
+        model,
+        objective=objective,
+        rows=(*model.rows, *rows),
+        variables=(*model.variables, *new),
+        is_original=False,
+        written=None,
+    )
+    return _Factors(new, after)
+
+
+class _Factors(Step):
+    """Variables for the factors."""
+
+    name = "factors"
+    gone = ()
+
+    def __init__(self, new: dict[Variable, Sums], after: Expanded) -> None:
+        self.new, self.after, self._factors = tuple(new), after, new
+        inside = set().union(*(variables_in(after.symbols, sums) for sums in new.values()))
+        self.outside = tuple(sorted(variable.name for variable in inside))
+
+    def forward(self, point: Points) -> None:
+        evaluation = Evaluation(self.after.symbols, point)
+        for variable, sums in self._factors.items():
+            value = evaluation.of(sums)
+            point[variable] = np.where(value > 0, value, np.nan)
+
+    def back(self, point: Points) -> None:
+        """Nothing is gone."""
+
+    def value_back(self, value: float) -> float:
+        """Points without an image have at least the value 0, and those with one at most."""
+        return min(value, 0.0)
+
+    def tangent_back(self, point: Points, moves: Points) -> None:
+        """Nothing is gone."""
