@@ -1,6 +1,7 @@
 """Mutation testing of theorems, certificate, judge, KKT residual, reductions and level step.
 
-    python -m tests.benchmarks mutations [COUNT] [--seed N] [--only AREA …] [--module NAME …] [--list]
+    python -m tests.benchmarks mutations [COUNT] [--seed N] [--only AREA …] [--module NAME …]
+        [--tests PATH …] [--list]
 
 Changes one operator, comparison, sign or number at a time in the modules of an area, COUNT changes per
 area, and runs the tests that execute the changed line, the fastest first. A process that has collected
@@ -28,7 +29,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from types import CodeType, FrameType, FunctionType
 from typing import Any, NamedTuple
@@ -283,8 +284,14 @@ class Covered(NamedTuple):
 class Session:
     """A pytest plugin: instead of its loop over the tests, runs what a mutant asks for, in forks."""
 
-    def __init__(self, paths: list[str], chosen: list[Mutant], told: Callable[..., None]) -> None:
-        self.paths, self.chosen, self.told = paths, chosen, told
+    def __init__(
+        self,
+        paths: list[str],
+        chosen: list[Mutant],
+        told: Callable[..., None],
+        said: Callable[[str], None],
+    ) -> None:
+        self.paths, self.chosen, self.told, self.said = paths, chosen, told, said
         self.failed = False
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
@@ -295,8 +302,11 @@ class Session:
         self.functions = functions_of(self.paths)
         measured = in_fork(lambda: self.measure(tests))
         if not measured or session.testsfailed:
-            raise RuntimeError("a test fails without a change, or there are none")
+            raise RuntimeError("there are no tests, or they cannot be imported")
         covered = [Covered(*each) for each in measured]
+        for test, each in zip(tests, covered, strict=True):
+            if not each.seconds < math.inf:
+                self.said(f"left out, since it fails while it is traced: {test.nodeid}")
         codes = [compile(text(path), str(ROOT / path), "exec") for path in self.paths]
         some = sorted(range(len(tests)), key=lambda i: covered[i].seconds)[:20]
         if in_fork(lambda: self.notices(codes, [tests[i] for i in some])) is not False:
@@ -324,8 +334,8 @@ class Session:
             return False
         return in_fork(lambda: self.notices([mutant.code()], tests), limit) is not False
 
-    def measure(self, tests: list[pytest.Item]) -> list[tuple[float, dict[str, set[int]]]] | None:
-        """Seconds and lines of each test; None where one fails."""
+    def measure(self, tests: list[pytest.Item]) -> list[tuple[float, dict[str, set[int]]]]:
+        """Seconds and lines of each test; none of one that fails, as some do while they are traced."""
         real = {str(ROOT / path): path for path in self.paths}
         names: dict[str, str | None] = {}
         lines: dict[str, set[int]] = {}
@@ -352,9 +362,9 @@ class Session:
             sys.settrace(trace)
             self.run(test, tests[i + 1] if i + 1 < len(tests) else None)
             sys.settrace(None)
-            found.append((time.process_time() - before, lines))
-            if self.failed:
-                return None
+            seconds = time.process_time() - before
+            found.append((math.inf, {}) if self.failed else (seconds, lines))
+            self.failed = False
         return found
 
     def notices(self, codes: list[CodeType], tests: list[pytest.Item]) -> bool:
@@ -416,7 +426,8 @@ def warm(area: Area, chosen: list[Mutant], told: Callable[..., None]) -> None:
         def tell(mutant: Mutant, killed: bool, tests: int) -> None:
             os.write(writing, f"{chosen.index(mutant)} {int(killed)} {tests}\n".encode())
 
-        plugin = Session(area.paths(), chosen, tell)
+        error = os.dup(2)
+        plugin = Session(area.paths(), chosen, tell, lambda text: say(error, text))
         silently(lambda: pytest.main([*area.tests, *QUIET], plugins=[plugin]), str(log))()
         os._exit(0)
     os.close(writing)
@@ -430,6 +441,10 @@ def warm(area: Area, chosen: list[Mutant], told: Callable[..., None]) -> None:
     if count < len(chosen):
         raise RuntimeError(log.read_text("utf-8", "replace")[-3000:])
     shutil.rmtree(log.parent)
+
+
+def say(descriptor: int, words: str) -> None:
+    os.write(descriptor, f"{words}\n".encode())
 
 
 QUIET = ["-q", "-s", "-x", "-p", "no:cacheprovider"]
@@ -457,16 +472,18 @@ def main() -> int:
     parser.add_argument("--seed", type=int, default=2026)
     parser.add_argument("--only", action="append", default=[], metavar="AREA", choices=AREAS)
     parser.add_argument("--module", action="append", default=[], metavar="NAME")
+    parser.add_argument("--tests", action="append", metavar="PATH", help="instead of the area's")
     parser.add_argument("--list", action="store_true", help="show the mutants, run nothing")
     given = parser.parse_args()
     rows = []
     for name in given.only or AREAS:
-        chosen = sample(AREAS[name], given.count, given.seed, given.module)
+        area = AREAS[name] if not given.tests else replace(AREAS[name], tests=tuple(given.tests))
+        chosen = sample(area, given.count, given.seed, given.module)
         if given.list:
             for each in chosen:
                 print(f"{each.path}:{each.line}: {each.change}")
             continue
-        rows.append((name, *tried(AREAS[name], chosen)))
+        rows.append((name, *tried(area, chosen)))
     if given.list:
         return 0
     print(

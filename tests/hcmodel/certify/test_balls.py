@@ -75,3 +75,21 @@ def test_weights_that_do_not_close_widen_the_ball(monkeypatch: pytest.MonkeyPatc
     # a share above one half is not divided by
     weights = np.array([1.0, 2.0])
     assert ball(HalfSpaces(np.array([[1.0], [-1.0]]), np.array([2.0, 1.0])), 1.0) is None
+
+
+def test_rounding_is_counted_wherever_a_ball_rests_on_products(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    # the same with a rounding of 0.01, so that it shows: of Σ y_i a_i, of the least singular value √2 of
+    # two normals, and of y·b
+    monkeypatch.setattr(balls, "PRODUCT_ROUNDING", 0.01)
+    weights = np.array([0.8, 0.88])
+    monkeypatch.setattr(balls, "_closing_weights", lambda *a: weights)
+    halves = HalfSpaces(np.array([[1.0], [-1.0]]), np.array([2.0, 1.0]))
+    left, smallest = 0.08 + 0.01 * 1.68, np.sqrt(2) - 0.01 * 2
+    total = 2.48 * 1.01
+    extent = np.hypot(2.0, abs(1.0 - total / 0.88))
+    share = np.hypot(1 / 0.8, 1 / 0.88) * left / smallest
+    assert ball(halves, 1.0) == pytest.approx(extent / smallest / (1 - share))
+    # 3v >= −3 over v >= −1 with the weight 3: |3| + 3 times 0.01, times the radius
+    assert least_over(halves, np.array([3.0]), 2.0) == pytest.approx(-3 - 0.06 * 2)

@@ -19,6 +19,7 @@ import hcmodel as hc
 from hcmodel.certify import cone_duality
 from hcmodel.certify.cone_duality import ConeBound, cone_bound, into_dual_cone
 from hcmodel.certify.cone_ranges import ConePlaces, Range, ranges
+from hcmodel.certify.exact_duals import Shift
 from hcmodel.certify.lower_bound import dual_infeasibility
 from hcmodel.certify.search import Search
 from hcmodel.reductions.cone import Cone
@@ -455,3 +456,127 @@ def test_a_conflict_without_bounds_is_reported_at_once() -> None:
     assert problem.solution is not None
     assert problem.solution.conflict == ("c1[0]", "c1[1]", "c1[2]")
     assert "then" not in problem.solution.method
+
+
+def test_the_trace_of_a_block_counts_what_its_offset_adds() -> None:
+    # <Q, P> <= 10 with P + I >= 0 is <Q, S> <= 10 + tr Q for S = P + I: along the least eigenvector v the
+    # point S = 13/λ·vvᵀ attains it, and its P has to be in the ranges
+    weights = np.array([[2.0, -0.5], [-0.5, 1.0]])
+    program = cone_program(
+        to_vector(weights),
+        -np.eye(3),
+        to_vector(np.eye(2)),
+        [ConeBlock(ConeKind.PSD_TRIANGLE, 3)],
+        None,
+        0.0,
+    )
+    known = ranges(program, ConePlaces.of(program), 10.0)
+    values, vectors = np.linalg.eigh(weights)
+    farthest = to_vector(13 / values[0] * np.outer(vectors[:, 0], vectors[:, 0]) - np.eye(2))
+    assert to_vector(weights) @ farthest == pytest.approx(10)
+    assert np.isfinite(known.upper).all()
+    assert (farthest <= known.upper + 1e-9).all()
+    assert (farthest >= known.lower - 1e-9).all()
+    assert (known.upper[[0, 2]] <= 13 / values[0]).all()
+
+
+def test_rounding_is_counted_in_every_sum_of_the_bound(monkeypatch: pytest.MonkeyPatch) -> None:
+    # minimise 2x with x >= 3 and x in [1, 4]: z = 1.5 proves 4.5 + 0.5·1, less rounding of 0.01 a sum and
+    # 0.001 an operation, which are made so large that they show
+    monkeypatch.setattr(cone_duality, "SUM_ROUNDING", 0.01)
+    monkeypatch.setattr(cone_duality, "OPERATION_ROUNDING", 0.001)
+    program = cone_program(
+        np.array([2.0]),
+        -np.ones((1, 1)),
+        np.array([-3.0]),
+        [ConeBlock(ConeKind.NONNEGATIVE, 1)],
+        None,
+        0.25,
+    )
+    known = Range(np.array([1.0]), np.array([4.0]))
+    dual = cone_duality._Dual(program, ConePlaces.of(program), np.zeros(1), known)
+    error = (0.01 + 0.001 * 2) * (2 + 1.5)  # one entry of the column and the slope
+    least = 0.5 - error  # at the lower end, 1
+    terms = 0.25 + 4.5 + least
+    assert dual.value(np.array([1.5])) == pytest.approx(terms - 0.01 * terms)
+
+
+def rough(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(cone_duality, "SUM_ROUNDING", 0.1)
+    monkeypatch.setattr(cone_duality, "OPERATION_ROUNDING", 0.05)
+
+
+def test_vectors_enter_the_dual_cone_with_a_margin(monkeypatch: pytest.MonkeyPatch) -> None:
+    rough(monkeypatch)  # so large that each place where rounding counts shows
+    # −u·exp(v/u − 1) = exp(−2), times 1 + 0.1·(2 + 1); a u that is not negative is 0, with v, w >= 0
+    triples = np.array([[-1.0, 1.0, 0.0], [0.5, -1.0, -1.0], [-1.0, 1.0, 7.0]])
+    assert cone_duality._exponential(triples) == pytest.approx(
+        np.array([[-1.0, 1.0, 1.3 * np.exp(-2.0)], [0.0, 0.0, 0.0], [-1.0, 1.0, 7.0]])
+    )
+    # ‖(3, 4)‖ times 1 + 0.1 + 0.05·2
+    program = cone_program(
+        np.zeros(1), np.zeros((3, 1)), np.zeros(3), [ConeBlock(ConeKind.SECOND_ORDER, 3)]
+    )
+    for top, expected in ((1.0, 6.0), (6.5, 6.5)):
+        z = np.array([top, -3.0, 4.0])
+        cone_duality._second_order(ConePlaces.of(program), z)
+        assert z == pytest.approx([expected, -3, 4])
+    # (u/α)^α (v/(1−α))^(1−α) = (½/¼)^¼ (3/¾)^¾, and less by its own margin
+    margin = 1 - cone_duality.CONE_DUALITY.power_rounding
+    found = cone_duality._power(np.array([[0.5, 3.0, -9.0]]), np.array([0.25]))
+    assert found == pytest.approx(np.array([[0.5, 3.0, -margin * 2**0.25 * 4**0.75]]))
+
+
+def dual_of_two(lower: list[float], upper: list[float]) -> cone_duality._Dual:
+    """minimise x + y with −x + 3y <= −2."""
+    program = cone_program(
+        np.ones(2),
+        np.array([[-1.0, 3.0]]),
+        np.array([-2.0]),
+        [ConeBlock(ConeKind.NONNEGATIVE, 1)],
+        None,
+        0.0,
+    )
+    known = Range(np.array(lower), np.array(upper))
+    return cone_duality._Dual(program, ConePlaces.of(program), np.zeros(2), known)
+
+
+def test_logarithms_without_ends_are_those_of_doubles() -> None:
+    reach = cone_duality.SEARCH.largest_logarithm
+    dual = dual_of_two([-np.inf, -np.inf], [5.0, np.inf])
+    assert dual.limit_logarithms(np.array([True, False]))
+    assert dual.known.lower.tolist() == [-reach, -np.inf]
+    assert dual.known.upper.tolist() == [5.0, np.inf]
+    # those with ends are left alone
+    bounded = dual_of_two([-2 * reach, 0.0], [2 * reach, 1.0])
+    assert not bounded.limit_logarithms(np.array([True, True]))
+    assert bounded.known.lower.tolist() == [-2 * reach, 0.0]
+
+
+def test_a_dual_that_is_shifted_costs_what_the_shift_may_be(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    # the residual of x, which has no range, is taken away by moving z by at most ½, times 1.1: that costs
+    # 2·0.55 of the right-hand side, and 3·0.55 joins the error of the residual of y over [0, 10]
+    rough(monkeypatch)
+    dual = dual_of_two([-np.inf, 0.0], [np.inf, 10.0])
+    seen: list[FloatArray] = []
+
+    def shift(
+        matrix: object, places: object, z: object, columns: object, residual: FloatArray
+    ) -> Shift:
+        assert np.asarray(columns).tolist() == [0]
+        seen.append(residual)
+        return Shift(np.array([0]), 0.5)
+
+    monkeypatch.setattr(cone_duality, "exact_shift", shift)
+    rest, error = np.array([-0.25, 0.5]), np.array([0.01, 0.02])
+    found = dual._shifted(np.ones(1), rest, error)
+    assert found is not None
+    assert seen[0] == pytest.approx([0.26])  # |rest| and its error
+    moved = 0.02 + 3 * 0.55 * (1 + dual.rounding[1])
+    assert found[0] == pytest.approx([0.0, 10 * (0.5 - moved)])
+    assert found[1] == pytest.approx([-2 * 0.55])
+    monkeypatch.setattr(cone_duality, "exact_shift", lambda *a: None)
+    assert dual._shifted(np.ones(1), rest, error) is None
+    assert dual.value(np.array([2.0])) == -np.inf  # an unknown without a range has a residual

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from types import SimpleNamespace
+from typing import Any
 
 import autograd.numpy as anp
 import numpy as np
 import pytest
 
 import hcmodel as hc
-from hcmodel.certify.cut_bounds import _Sum, cut_bound
+from hcmodel.certify import cut_bounds
+from hcmodel.certify.cut_bounds import _Sum, cut_bound, cut_conflict
 from tests.problems.black_boxes import (
     chebyshev_rosenbrock,
     least_squares_box,
@@ -113,3 +116,29 @@ def test_a_sum_of_cuts_takes_rounding_off_and_is_no_bound_where_it_is_no_number(
     assert total.least(Least(-np.inf), Least(-0.25)) == pytest.approx(0.75)
     assert total.least(Least(-0.25), Least(-3.0)) == pytest.approx(0.75)
     assert replace(total, value=np.inf).least(Least(-np.inf), None) == -np.inf  # ∞ − ∞
+
+
+@pytest.mark.parametrize(
+    ("value", "consistent", "shown"),
+    [(0.5, True, True), (0.5, False, False), (-0.5, True, False), (-0.5, False, False)],
+)
+def test_cuts_show_something_in_coordinates_that_no_sample_contradicts(
+    value: float, consistent: bool, shown: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # a conflict needs a positive sum of the rows as well, a bound only a finite one
+    evaluation = SimpleNamespace(magnitudes=np.ones(1), objective=1.0)
+    point = SimpleNamespace(evaluation=evaluation, violation=0.0, image=np.zeros(1))
+    weighted: Any = [SimpleNamespace(rows=np.ones(1), objective=1.0)]
+    form: Any = SimpleNamespace(chain=SimpleNamespace(value_back=lambda v: v))
+    total = _Sum(value, np.zeros(1), np.zeros(1), 1.0)
+    monkeypatch.setattr(cut_bounds, "_prepared", lambda *a: (Least(0.0), [point]))
+    monkeypatch.setattr(cut_bounds, "_added", lambda *a, **k: total)
+    monkeypatch.setattr(cut_bounds, "_enclosure", lambda *a: None)
+    monkeypatch.setattr(cut_bounds, "_consistent", lambda *a: consistent)
+    monkeypatch.setattr(cut_bounds, "_result", lambda *a: a[-1])
+    conflict = cut_conflict(form, weighted)
+    assert conflict == (pytest.approx(value) if shown else None)
+    assert cut_bound(form, weighted) == (pytest.approx(value) if consistent else None)
+    assert cut_bound(form, weighted, assume_convex=True) == pytest.approx(value)
+    weighted[0].objective = 0.0  # cuts of rows alone say nothing of the objective
+    assert cut_bound(form, weighted) is None

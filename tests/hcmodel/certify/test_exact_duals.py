@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from fractions import Fraction
 
 import numpy as np
 import pytest
 import scipy.sparse
 
+from hcmodel.certify import cone_ranges, exact_duals
 from hcmodel.certify.cone_ranges import ConePlaces, _least_weights
 from hcmodel.certify.exact_duals import _margins, exact_shift, has_no_residual, simple_dual
 from hcmodel.solvers.qp.cone_program import ConeBlock, ConeKind, ConeProgram
@@ -97,22 +99,152 @@ def test_simple_fractions_are_taken_where_they_solve_the_equations_exactly() -> 
 
 
 def test_a_matrix_may_move_by_its_least_eigenvalue() -> None:
-    # diag(2, 3) after a row that is equal, which may move freely, and one of a power cone, which may not
+    # diag(3, 2) after a row that is equal, which may move as far as any, and one that is not
     own = places(
         ConeBlock(ConeKind.ZERO, 1),
         ConeBlock(ConeKind.NONNEGATIVE, 1),
         ConeBlock(ConeKind.PSD_TRIANGLE, 3),
         ConeBlock(ConeKind.PSD_TRIANGLE, 1),
     )
-    z = np.array([0.5, 7.0, 2.0, 0.0, 3.0, 4.0])
+    z = np.array([0.5, 7.0, 3.0, 0.0, 2.0, 4.0])
     assert _margins(own, z) == pytest.approx([7, 7, 2, 2, 2, 4])
 
 
-def test_a_weight_inside_a_matrix_cone_bounds_the_diagonal() -> None:
-    # <d, s> of d = diag(2, 3) and s ⪰ 0 is at least 2 times each entry of the diagonal
+def test_a_weight_inside_a_matrix_cone_bounds_the_diagonal(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    # <d, s> of d = diag(3, 2) and s ⪰ 0 is at least 2 times each entry of the diagonal
     own = places(ConeBlock(ConeKind.NONNEGATIVE, 1), ConeBlock(ConeKind.PSD_TRIANGLE, 3))
-    weights = _least_weights(own, np.array([5.0, 2.0, 0.0, 3.0]))
+    weights = _least_weights(own, np.array([5.0, 3.0, 0.0, 2.0]))
     assert weights == pytest.approx([5, 2, 0, 2])
     assert (weights[[1, 3]] < 2).all()  # rounding is taken off
     # outside of the dual cone nothing is known
     assert _least_weights(own, np.array([5.0, -2.0, 0.0, 3.0])).size == 0
+    # a rounding of 0.01: 2 − 0.01·2·3 of the eigenvalues, and 0.99 of that
+    monkeypatch.setattr(cone_ranges, "DATA_ROUNDING", 0.01)
+    rough = _least_weights(own, np.array([5.0, 3.0, 0.0, 2.0]))
+    assert rough == pytest.approx([5 * 0.99, 1.94 * 0.99, 0, 1.94 * 0.99])
+
+
+# ---- rounding, made so large that each place where it counts shows in the numbers
+
+
+@pytest.fixture
+def rough(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(exact_duals, "SUM_ROUNDING", 0.1)
+    monkeypatch.setattr(exact_duals, "OPERATION_ROUNDING", 0.05)
+    monkeypatch.setattr(exact_duals, "PRODUCT_ROUNDING", 0.02)
+
+
+@pytest.mark.parametrize(("move", "stays"), [(0.9, True), (0.95, False)])
+@pytest.mark.usefixtures("rough")
+def test_a_matrix_stays_inside_by_its_least_eigenvalue(move: float, stays: bool) -> None:
+    # diag(2, 5): 2 less 0.1·2·5 for the eigenvalues leaves 1, beside the norm of the move times 1.1
+    z, moved = np.array([0.0, 2.0, 0.0, 5.0]), np.array([9.0, 0.0, move, 0.0])
+    assert exact_duals._block(z, moved, 2, 1) == stays
+    # a block that does not move may be anywhere
+    assert exact_duals._block(-z, np.array([9.0, 0.0, 0.0, 0.0]), 2, 1)
+
+
+@pytest.mark.parametrize(
+    ("top", "moved", "stays"),
+    [
+        # ‖(3, 4)‖ = 5 times 1 + 0.1 + 0.05·2, and the top falls by ½
+        (6.6, [0.5, 0.0, 0.0], True),
+        (6.4, [0.5, 0.0, 0.0], False),
+        # ‖(4, 4)‖ where the first entry grows by 1: 5.657·1.2 = 6.788
+        (6.9, [0.0, 1.0, 0.0], True),
+        (6.7, [0.0, 1.0, 0.0], False),
+        (1.0, [0.0, 0.0, 0.0], True),
+    ],
+)
+@pytest.mark.usefixtures("rough")
+def test_a_second_order_cone_is_left_by_its_top_and_by_its_members(
+    top: float, moved: list[float], stays: bool
+) -> None:
+    own = places(ConeBlock(ConeKind.SECOND_ORDER, 3))
+    assert exact_duals._second_order(own, np.array([top, -3.0, 4.0]), np.array(moved)) == stays
+
+
+@pytest.mark.parametrize(
+    ("z", "moved", "stays"),
+    [
+        # v/u = −1: exp(−2)·(1 + 0.2·(2 + 1)) = 0.2165, and w falls by ¼
+        ([-1.0, 1.0, 0.47], [0.0, 0.0, 0.25], True),
+        ([-1.0, 1.0, 0.46], [0.0, 0.0, 0.25], False),
+        # u in [−1.5, −0.5]: v/u is at most −2/3, and 1.5·exp(−5/3)·(1 + 0.2·(2 + 2/3)) = 0.4344
+        ([-1.0, 1.0, 0.44], [0.5, 0.0, 0.0], True),
+        ([-1.0, 1.0, 0.43], [0.5, 0.0, 0.0], False),
+        # v in [0.5, 1.5]: v/u is at most −½, and exp(−1.5)·(1 + 0.2·2.5) = 0.3347
+        ([-1.0, 1.0, 0.34], [0.0, 0.5, 0.0], True),
+        ([-1.0, 1.0, 0.33], [0.0, 0.5, 0.0], False),
+        # u may become 0
+        ([-0.4, 1.0, 100.0], [0.5, 0.0, 0.0], False),
+    ],
+)
+@pytest.mark.usefixtures("rough")
+def test_an_exponential_cone_is_left_at_the_worst_corner(
+    z: list[float], moved: list[float], stays: bool
+) -> None:
+    assert exact_duals._exponential(np.array(z), np.array(moved)) == stays
+
+
+def rough_shift() -> exact_duals.Shift | None:
+    """Two equations with the matrix [[2, 0], [1, 4]], residuals of 1e-3."""
+    matrix = scipy.sparse.csc_array(np.array([[2.0, 1.0], [0.0, 4.0]]))
+    own = places(ConeBlock(ConeKind.NONNEGATIVE, 2))
+    return exact_shift(matrix, own, np.ones(2), np.arange(2), np.full(2, 1e-3))
+
+
+def test_a_shift_is_that_of_an_approximate_inverse_and_what_it_leaves(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    # the inverse [[½, 0], [−⅛, ¼]] takes 1e-3 to ½e-3 at most; its product with the matrix has terms of
+    # [[1, 0], [½, 1]], and with those of the identity rows of 2 and 2½
+    monkeypatch.setattr(exact_duals, "SUM_ROUNDING", 0.01)
+    monkeypatch.setattr(exact_duals, "OPERATION_ROUNDING", 0.005)
+    monkeypatch.setattr(exact_duals, "PRODUCT_ROUNDING", 0.02)
+    rounding = 0.01 + 2 * 0.005
+    left = rounding * 2.5 * (1 + rounding)
+    shift = rough_shift()
+    assert shift is not None
+    assert shift.size == pytest.approx(0.5e-3 * (1 + rounding) / (1 - left) * 1.02)
+    # 0.35·2.5·1.35 is above 1: the inverse shows nothing
+    monkeypatch.setattr(exact_duals, "SUM_ROUNDING", 0.25)
+    monkeypatch.setattr(exact_duals, "OPERATION_ROUNDING", 0.05)
+    assert rough_shift() is None
+
+
+@pytest.mark.parametrize(
+    ("z", "taken"),
+    [
+        ([10.0, 0.45], True),  # moved by 0.05, a two-hundredth of the largest
+        ([3.0, 0.45], False),  # more than a hundredth
+        ([0.5, 0.492], True),  # of 1 at least
+        ([0.5, 0.485], False),
+    ],
+)
+def test_simple_fractions_are_near_in_units_of_the_largest_weight(
+    z: list[float], taken: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rules = replace(exact_duals.CONE_DUALITY, denominator=2, rounded=0.01, most_exact=2)
+    monkeypatch.setattr(exact_duals, "CONE_DUALITY", rules)
+    program = ConeProgram(
+        scipy.sparse.csc_array((2, 2)),
+        np.zeros(2),
+        scipy.sparse.csc_array(np.ones((2, 2))),
+        np.zeros(2),
+        (ConeBlock(ConeKind.NONNEGATIVE, 2),),
+    )
+    found = simple_dual(program, np.arange(2), np.array(z))
+    assert (found is not None) == taken
+    if found is not None:
+        assert found.tolist() == [z[0], 0.5]
+    # two rows and two unknowns are too many for a limit of one
+    monkeypatch.setattr(exact_duals, "CONE_DUALITY", replace(rules, most_exact=1))
+    assert simple_dual(program, np.arange(2), np.array(z)) is None
+
+
+def test_an_equation_may_move_by_one_where_all_weights_are_small() -> None:
+    own = places(ConeBlock(ConeKind.ZERO, 1), ConeBlock(ConeKind.NONNEGATIVE, 1))
+    assert _margins(own, np.array([0.1, 0.2])) == pytest.approx([1.0, 0.2])

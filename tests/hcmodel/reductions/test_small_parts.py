@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from scipy.optimize import brentq
 
 import hcmodel as hc
+from hcmodel.reductions.cone import Cone
+from hcmodel.reductions.forms import _Key
 from hcmodel.reductions.matrix_bounds import MatrixRow
-from hcmodel.reductions.reduction import BoundOrigin
+from hcmodel.reductions.reduction import BoundOrigin, Duals
 from hcmodel.reductions.sum_arrays import needs_logarithms
-from hcmodel.reductions.triangle import square_parameters
+from hcmodel.reductions.triangle import Triangle, square_parameters
+from hcmodel.solvers.qp.cone_program import ConeSolution, ConeStatus
 
 
 def test_bounds_are_the_same_where_variable_side_and_entry_are() -> None:
@@ -74,3 +78,60 @@ def test_only_sums_of_products_of_powers_can_need_logarithms() -> None:
     ):
         form = hc.Problem(hc.Minimize(objective)).forms().written
         assert needs_logarithms(form.compiled, form.canonical.outer) == needed
+
+
+def test_multipliers_of_a_triangle_are_those_of_both_halves() -> None:
+    # the rows (0, 1) and (1, 0) of a symmetric equality say the same: the one that is kept has the sum
+    # of their multipliers, and each has half of it on the way back
+    p = hc.Variable((2, 2), name="P", symmetric=True)
+    model = hc.Problem(hc.Minimize(hc.trace(p)), [p == np.eye(2)]).model
+    triangle = Triangle.of(model)
+    written = np.array([[1.0, 2.0], [2.0, 3.0]])
+    (kept,) = triangle.duals(np.zeros(3), Duals((written,))).rows
+    assert kept == pytest.approx(np.array([[1.0, 4.0], [0.0, 3.0]]))
+    (back,) = triangle.duals_back(np.zeros(3), Duals((kept,))).rows
+    assert back == pytest.approx(written)
+
+
+@pytest.mark.parametrize("exponent", [-0.7, -2.5, 0.3, 1.7])
+def test_powers_are_rows_of_the_cone_program(exponent: float) -> None:
+    # ±x^p + (x − 2)² is convex: its slope vanishes at the root of ±p·x^(p−1) + 2(x − 2)
+    x = hc.Variable(name="x", bounds=(0.1, 5))
+    sign = -1.0 if 0 < exponent < 1 else 1.0
+    hc.Problem(hc.Minimize(sign * x**exponent + (x - 2) ** 2)).solve("cone")
+    root = brentq(lambda t: sign * exponent * t ** (exponent - 1) + 2 * (t - 2), 0.1, 5)
+    assert float(x.value) == pytest.approx(root, rel=1e-4)
+
+
+def test_the_slope_of_a_norm_is_no_longer_than_one() -> None:
+    # a multiplier (1, 1, 1, 1) outside of the dual cone, as rounding may leave one: y = −(1, 1, 1) is cut
+    x = hc.Variable(3, name="x", bounds=(-2, 2))
+    form = hc.Problem(hc.Minimize(hc.norm(x - 1) + hc.sum(x))).forms().hidden()
+    assert form is not None
+    assert isinstance(form.cone, Cone)
+    ones = np.ones(form.cone.after.offset.size)
+    solution = ConeSolution(ConeStatus.SOLVED, np.zeros(9), ones, ones)
+    (slope,) = form.cone.norm_slopes(solution)
+    found = np.ravel(slope.y)
+    assert found == pytest.approx(-np.full(3, 1 / np.sqrt(3)))
+    assert np.linalg.norm(found) <= 1
+
+
+def test_unknowns_have_no_ends_but_those_that_a_map_implies() -> None:
+    x = hc.Variable(2, name="x", bounds=(1, 3))
+    form = hc.Problem(hc.Minimize(hc.sum_squares(x))).forms().hidden()
+    assert form is not None
+    lower, upper = form.implied_ends()
+    assert lower.tolist() == [-np.inf, -np.inf]
+    assert upper.tolist() == [np.inf, np.inf]
+
+
+@pytest.mark.parametrize(
+    ("facts", "structure", "fits"), [(1, "a", True), (2, "a", False), (1, "b", False)]
+)
+def test_a_compiled_form_is_kept_where_facts_and_structure_are(
+    facts: int, structure: str, fits: bool
+) -> None:
+    one, other = _Key(None, (1,)), _Key(None, (facts,))  # type: ignore[arg-type]
+    one.__dict__["structure"], other.__dict__["structure"] = "a", structure
+    assert one.fits(other) == fits

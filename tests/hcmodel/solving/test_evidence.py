@@ -304,6 +304,63 @@ def test_a_step_that_promises_ten_gaps_shows_that_a_point_is_not_a_minimum(
     assert not gathering._promises_more(None, pair(form(affords_hessian=False)), TOLERANCE)
 
 
+def written(values: dict[float, tuple[float, float]]) -> Any:
+    """Forms whose model has these pairs of objective and row at these points."""
+
+    def evaluated(x: FloatArray) -> Evaluation:
+        value, row = values[float(x[0])]
+        found = at(value, row)
+        found.point = x
+        return found
+
+    own = form(oracle=lambda: SimpleNamespace(at=evaluated))
+    return SimpleNamespace(written=own)
+
+
+MUCH, LITTLE = 5 - 3 * ALLOWED, 5 - 0.5 * ALLOWED
+
+
+@pytest.mark.parametrize(
+    ("values", "best"),
+    [
+        ({1.0: (MUCH, -1.0), 2.0: (MUCH - 1, -1.0), 3.0: (MUCH, -1.0)}, 2.0),
+        ({1.0: (MUCH, -1.0), 2.0: (MUCH - 1, 1.0)}, 1.0),  # the lower one violates its row
+        ({1.0: (LITTLE, -1.0), 2.0: (6.0, -1.0)}, None),  # no better than an optimal point may be
+        ({1.0: (MUCH, 1.0)}, None),
+        ({}, None),
+    ],
+)
+def test_the_lowest_feasible_middle_of_a_box_is_a_better_point(
+    values: dict[float, tuple[float, float]], best: float | None
+) -> None:
+    settled: Any = SimpleNamespace(lowest=[np.array([x]) for x in values])
+    found = gathering._lowest(written(values), form(), at(), settled, TOLERANCE)
+    assert (None if found is None else float(found[0])) == best
+    assert gathering._lowest(written(values), None, at(), settled, TOLERANCE) is None
+
+
+@pytest.mark.parametrize(
+    ("there", "better"),
+    [
+        ((MUCH, -1.0), True),
+        ((LITTLE, -1.0), False),
+        ((MUCH, 1.0), False),  # lower, but outside of the rows as written
+        (None, False),
+    ],
+)
+def test_a_point_beside_another_one_is_better_as_the_model_is_written(
+    there: tuple[float, float] | None, better: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    found = None if there is None else SimpleNamespace(point=np.ones(1))
+    monkeypatch.setattr(gathering, "better_point", lambda *a: found)
+    forms = written({1.0: there or (0.0, 0.0)})
+    point = gathering._better(forms, at(), None, pair(form()), TOLERANCE)
+    assert (point is not None) == better
+    # a model without a bound has no better point to look for
+    endless = path(endless=True)
+    assert gathering._better(forms, at(), endless, pair(form()), TOLERANCE) is None
+
+
 # ---- the certificate as a method asks for it
 
 
