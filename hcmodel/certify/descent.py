@@ -207,7 +207,7 @@ def _hidden_rays(form: Form, point: FloatArray, run: Run) -> Iterator[_Way]:
             grows = (point > 0) & (far > RULES.decade * point)
             moves = np.where(grows, 1.0, moves)
         vanishing = (change != 0) & (moves == 0)
-        edge = None if moves.any() else far
+        edge = None if powers or moves.any() else far  # 0 is no value of a positive variable
         yield _Way(functools.partial(map, at, lengths), moves, vanishing, True, edge)
 
 

@@ -216,9 +216,18 @@ def product_of_powers() -> hc.Problem:
     return hc.Problem(hc.Minimize(objective), [hc.exp(rows @ hc.log(z) + offsets) <= 1])
 
 
+def falling_product() -> hc.Problem:
+    x, y = hc.Variable(name="x", bounds=(1, 2)), hc.Variable(name="y", pos=True)
+    return hc.Problem(hc.Minimize(x * y))
+
+
 @pytest.mark.parametrize(
     ("make", "names"),
-    [(quotients, "x -> inf, y -> inf"), (product_of_powers, "z[1] -> inf, z[2] -> inf, z[0] -> 0")],
+    [
+        (falling_product, "along y -> 0;"),
+        (quotients, "x -> inf, y -> inf"),
+        (product_of_powers, "z[1] -> inf, z[2] -> inf, z[0] -> 0"),
+    ],
 )
 def test_the_infimum_of_a_posynomial_is_seen_by_the_first_method(
     make: Callable[[], hc.Problem], names: str
