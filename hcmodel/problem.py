@@ -47,7 +47,7 @@ from hcmodel.solving.data_checks import outside_domain_message, warn_about_data,
 from hcmodel.solving.naming import Naming, axes_of, find_named
 from hcmodel.solving.request import Callback, SolveRequest, check_constants, check_number
 from hcmodel.solving.run import UNSETTLED, run
-from hcmodel.solving.solution import Solution
+from hcmodel.solving.solution import Solution, passed_on
 from hcmodel.solving.start import is_chosen, start_point, start_vector
 from hcmodel.solving.strategy import Stage, describe, solved_in, stages, start_only
 from hcmodel.solving.user_functions import check_functions, function_calls, warn_about_gradients
@@ -587,7 +587,8 @@ class Problem:
 
         if self.solution is None:
             self.solve()
-        assert self.solution is not None
+            assert self.solution is not None
+            passed_on(self.solution)
         forms = self.forms()
         return survey(forms, self.solution, start_point(forms, None, False), points, method)
 
@@ -630,7 +631,7 @@ class Problem:
         try:
             problem.solve(tol=tol, time_limit=time_limit)
             assert problem.solution is not None
-            return relaxed.found(problem.solution, tol)
+            return relaxed.found(passed_on(problem.solution), tol)
         finally:
             for variable, value, origin in values:
                 variable._write(value, origin or "user")

@@ -135,6 +135,14 @@ class Result:
     surrounded: bool = False
     cause: BaseException | None = None
 
+    def passed_on(self) -> Result:
+        """The result, or Ctrl-C and a lack of memory again, where what called the run must end too."""
+        if self.termination is Termination.INTERRUPTED:
+            raise KeyboardInterrupt
+        if isinstance(self.cause, MemoryError):
+            raise self.cause
+        return self
+
     @property
     def point(self) -> FloatArray:
         if self.evaluation is None:

@@ -149,7 +149,7 @@ def _path(forms: Forms, form: Form, name: str, start: FloatArray) -> FloatArray:
     recorder = Recorder(stepping_method)
     task = Task(oracle, form.domain, PATH_TOLERANCE, None, geometry, settle=form.settle)
     with np.errstate(all="ignore"):
-        run(recorder, task, form.chain.point(first))
+        run(recorder, task, form.chain.point(first)).passed_on()
         points = [first, *(form.chain.point_back(point) for point in recorder.points)]
     return np.array([point for point in points if np.isfinite(point).all()])
 

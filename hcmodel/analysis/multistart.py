@@ -18,6 +18,7 @@ from hcmodel.analysis.sharp import sharp_minimum
 from hcmodel.analysis.stationary import Stationary, is_clear, polish
 from hcmodel.reductions.forms import Forms
 from hcmodel.solvers import kkt
+from hcmodel.solvers.limits import check_time
 from hcmodel.solvers.methods import minimize
 from hcmodel.solvers.numerics import SUM_ROUNDING
 from hcmodel.solving.start import start_vector
@@ -82,7 +83,8 @@ def _runs(forms: Forms, starts: Sequence[FloatArray]) -> list[tuple[FloatArray, 
             method="sbl-adals",
             tolerance=MULTISTART.tolerance,
             max_calls=MULTISTART.calls_per_run,
-        )
+        ).passed_on()
+        check_time()
         if result.evaluation is None or not result.evaluation.differentiable:
             continue
         fitted = kkt.least_squares_multipliers(result.evaluation, written.domain, STATIONARY.near)

@@ -7,8 +7,10 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from hcmodel.cli import INTERRUPTED
 from hcmodel.cli.target_files import check_target
 from hcmodel.expressions.output_files import write_text
+from hcmodel.solvers.result import Termination
 
 
 def add_report(commands: Any, add_model: Callable[[argparse.ArgumentParser], None]) -> None:
@@ -51,4 +53,5 @@ def _report(given: argparse.Namespace) -> int:
     problem.solve(given.method, tol=given.tol, time_limit=given.time_limit, progress=True)
     write_text(target, problem.report(title=Path(given.model).name))
     print(f"{problem.status}: {target} written")
-    return EXIT_CODES[problem.solution.status]
+    stopped = problem.solution.termination is Termination.INTERRUPTED
+    return INTERRUPTED if stopped else EXIT_CODES[problem.solution.status]

@@ -209,3 +209,10 @@ class Solution:
         from hcmodel.report.json import solution_json
 
         return solution_json(self, model)
+
+
+def passed_on(solution: Solution) -> Solution:
+    """The solution of a solve that was a part of other work, or Ctrl-C again: that work ends too."""
+    if solution.termination is Termination.INTERRUPTED:
+        raise KeyboardInterrupt
+    return solution

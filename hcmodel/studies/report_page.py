@@ -11,6 +11,7 @@ from hcmodel.report.canvas import matplotlib_installed
 from hcmodel.report.elasticities import elasticities
 from hcmodel.report.page import Page, page_html
 from hcmodel.solving.naming import Naming
+from hcmodel.solving.solution import passed_on
 
 if TYPE_CHECKING:
     from hcmodel.analysis.landscape import Landscape
@@ -31,8 +32,9 @@ def report(problem: Problem, path: str | Path | None, title: str | None) -> str:
         raise ModelError(f"the title of a report is a string, not {title!r}")
     if problem.solution is None:
         problem.solve()
+        assert problem.solution is not None
+        passed_on(problem.solution)
     solution = problem.solution
-    assert solution is not None
     analysis = problem.analysis or problem.analyze(samples=None)
     naming = Naming.of(problem.model)
     source = problem.source

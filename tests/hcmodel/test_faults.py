@@ -258,3 +258,38 @@ def test_a_cone_program_without_time_for_its_iterations_is_not_begun(clock: Any)
     with until(-np.inf):
         assert cost.time_limit() is None
     assert cost.time_limit() == np.inf
+
+
+# ---- Ctrl-C inside of other work
+
+
+def interrupted_at(call: int) -> hc.Problem:
+    """A model without coordinates whose function is interrupted once, and then goes on as before."""
+    x, calls = hc.Variable(2, name="x", bounds=(-2, 2)), [0]
+
+    def value(z: Any) -> Any:
+        calls[0] += 1
+        if calls[0] == call:
+            raise KeyboardInterrupt
+        return np.sin(3 * z[0]) * z[1] + z[1] ** 2
+
+    def slope(z: Any) -> Any:
+        return np.array([3 * np.cos(3 * z[0]) * z[1], np.sin(3 * z[0]) + 2 * z[1]])
+
+    return hc.Problem(hc.Minimize(hc.function(value, x, grad=slope)), [x[0] * x[1] >= -1])
+
+
+@pytest.mark.parametrize("call", [2, 40, 130])
+def test_ctrl_c_ends_an_analysis(call: int) -> None:
+    """It ended one of its runs only, and the verdict came after all the others."""
+    with pytest.raises(KeyboardInterrupt):
+        interrupted_at(call).analyze(samples=20)
+
+
+@pytest.mark.parametrize("work", ["report", "landscape"])
+def test_ctrl_c_in_a_solve_ends_the_work_that_it_is_a_part_of(work: str) -> None:
+    problem = interrupted_at(8)
+    with pytest.raises(KeyboardInterrupt):
+        getattr(problem, work)()
+    assert problem.solution is not None  # the best point is kept
+    assert problem.solution.point
