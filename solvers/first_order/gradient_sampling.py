@@ -78,6 +78,7 @@ class SamplingRules:
     # The same where the function looks convex; where the level lies, and the first box.
     convex_searches: int = 3  # black boxes
     convex_kinks: int = 2  # black boxes
+    clear: float = 0.6  # one such step shows a kink: cubic terms make it fail by 1/3 at the most
     level: float = 0.5  # Lemaréchal, Nemirovskii and Nesterov 1995: any number between 0 and 1
     box: float = 1.0  # a natural unit
     # How the box grows where one of its sides holds the bound.
@@ -214,10 +215,13 @@ class GradientSampling:
         direction = -inverse @ here.slope
         found, wolfe = self._search(task, here, direction, state.weights, seen, trials)
         state = self._remembered(state, seen)
+        clear = False
         if found is not None:
-            kink = self._shows_kink(here, found)
+            missed = self._missed(here, found)
+            kink = missed > rules.trapezoid
             state = replace(state, kinks=state.kinks + 1 if kink else max(state.kinks - 1, 0))
-        if convex and not state.concave and (not wolfe or state.kinks >= rules.convex_kinks):
+            clear = missed > rules.clear
+        if convex and not state.concave and (clear or not wolfe or state.kinks >= rules.convex_kinks):
             return self._lowered(state)
         if modelled and (not wolfe or state.kinks >= rules.kinks):
             return self._begun(state, found)
@@ -413,12 +417,12 @@ class GradientSampling:
             failures=0,
         )
 
-    def _shows_kink(self, here: Trial, there: Trial) -> bool:
-        """Whether the trapezoidal rule between two points fails, as it does across a kink."""
+    def _missed(self, here: Trial, there: Trial) -> float:
+        """How far the trapezoidal rule between two points fails, as it does across a kink."""
         step = there.y - here.y
         change = float((there.slope - here.slope) @ step) / 2
         missed = abs(there.value - here.value - float(here.slope @ step) - change)
-        return missed > self.options.rules.trapezoid * abs(change)
+        return missed / max(abs(change), TINY)
 
     def _modelled(self, task: Task, state: SamplingState) -> SamplingState:
         """A step to the least value of the model, or an evaluation that checks a piece of it."""
