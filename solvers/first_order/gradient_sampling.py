@@ -67,7 +67,7 @@ class SamplingRules:
     # The least size that P is taken to have, in slopes.
     smallest: float = 1e-3  # black boxes (optima of 0)
     # The KKT residual, in tolerances, at which a smooth function without rows has its minimum.
-    smooth: float = 0.1  # an order more than is asked for
+    smooth: float = 1.0  # what is asked for
     # Unknowns up to which the smooth pieces are modelled, and the first trust region.
     modelled: int = 50  # each piece has a dense matrix
     reach: float = 0.1  # black boxes
@@ -229,8 +229,7 @@ class GradientSampling:
             return self._sampled(task, replace(state, inverse=None))
         updated = inverse
         if wolfe:
-            first = state.inverse is None
-            updated = _updated(inverse, found.y - here.y, found.slope - here.slope, first)
+            updated = _updated(inverse, found.y - here.y, found.slope - here.slope)
         small = rules.progress * self._size(here)
         idle = state.idle + 1 if here.value - found.value <= small else 0
         state = replace(
@@ -790,13 +789,11 @@ def _fitting(first: Trial, trials: list[Trial], margin: float) -> list[Trial]:
     return found
 
 
-def _updated(inverse: FloatArray, s: FloatArray, y: FloatArray, first: bool) -> FloatArray:
-    """BFGS for the inverse Hessian; the first one is scaled (Nocedal and Wright, (6.20))."""
+def _updated(inverse: FloatArray, s: FloatArray, y: FloatArray) -> FloatArray:
+    """BFGS for the inverse Hessian."""
     along = float(s @ y)
     if along <= SUM_ROUNDING * float(np.linalg.norm(s) * np.linalg.norm(y)):
         return inverse
-    if first:
-        inverse = np.eye(s.size) * along / float(y @ y)
     moved = inverse @ y
     grown = (1.0 + float(y @ moved) / along) / along
     return inverse + grown * np.outer(s, s) - (np.outer(moved, s) + np.outer(s, moved)) / along
