@@ -14,7 +14,7 @@ from hcmodel.atoms.atom import Derivatives, atom
 from hcmodel.atoms.autodiff import define_pullback, detached, is_traced, primitive
 from hcmodel.atoms.autodiff import xp as traced_numpy
 from hcmodel.atoms.gradient_check import CheckedGradient
-from hcmodel.atoms.user_code import Program, prepared, program_of
+from hcmodel.atoms.user_code import Differences, Program, prepared, program_of
 from hcmodel.errors import ModelError
 from hcmodel.expressions.arguments import as_flag
 from hcmodel.expressions.shapes import Shape, as_shape
@@ -108,16 +108,21 @@ def _difference(
 ) -> np.ndarray:
     """The derivative of weights·jacobian in the entries of the argument `moved`."""
     base = np.asarray(arrays[moved], dtype=float)
-    result = np.empty(base.shape)
+    low, high = np.full(base.shape, -np.inf), np.full(base.shape, np.inf)
+    if isinstance(gradient, Differences):
+        low, high = gradient.limits([np.asarray(array, dtype=float) for array in arrays])[moved]
+    result = np.zeros(base.shape)
     for entry in np.ndindex(base.shape):
         step = STEP * max(1.0, abs(float(base[entry])))
-        sides = []
+        sides, ends = [], []
         for sign in (1.0, -1.0):
             point = base.copy()
-            point[entry] += sign * step
+            point[entry] = np.clip(base[entry] + sign * step, low[entry], high[entry])
             others = [*arrays[:moved], point, *arrays[moved + 1 :]]
             sides.append(np.sum(weights * _jacobian(gradient, number, shape, *others)))
-        result[entry] = (sides[0] - sides[1]) / (2 * step)
+            ends.append(point[entry])
+        if ends[0] > ends[1]:  # else bounds fix the entry
+            result[entry] = (sides[0] - sides[1]) / (ends[0] - ends[1])
     return result
 
 

@@ -85,8 +85,16 @@ class Map:
         """Raise where Jacobian or inverse contradict `forward` at a point; looked at once."""
         if self._checked:
             return
-        with np.errstate(all="ignore"):  # what is not finite is an error in words
-            self._check(arrays)
+        try:
+            with np.errstate(all="ignore"):  # what is not finite is an error in words
+                self._check(arrays)
+        except ModelError:
+            raise
+        except Exception as error:
+            raise ModelError(
+                f"hc.Map: its code fails at the start: {type(error).__name__}: {error}. forward, "
+                "jacobian and inverse take and return arrays of numbers"
+            ) from error
         self._checked["done"] = True
 
     def _check(self, arrays: Sequence[FloatArray]) -> None:

@@ -19,6 +19,7 @@ from hcmodel.atoms.autodiff import xp as traced_numpy
 from hcmodel.atoms.evaluation_store import EvaluationStore, identity_of, key_of
 from hcmodel.errors import ModelError
 from hcmodel.records import dataclass
+from hcmodel.solvers.numerics import DATA_ROUNDING
 
 FloatArray = NDArray[np.float64]
 
@@ -226,7 +227,8 @@ class Differences:
     "2-point" takes one call for each entry of the arguments and one more that checks them, "3-point" two
     for each entry, and "complex-step" one with complex numbers, exact to rounding for functions that
     can take them. Differences across a kink mix the slopes of two pieces, and such a mixture is not a
-    slope of the function: they are noticed, and taken again beside the point.
+    slope of the function: they are noticed, and taken again beside the point. No point lies outside
+    of the bounds that `within` was told.
     """
 
     program: Program
@@ -246,15 +248,39 @@ class Differences:
             return None
         return f"{failures} of {taken} gradients"
 
+    def within(self, limits: Sequence[tuple[FloatArray, FloatArray] | None]) -> None:
+        """Keep the evaluations inside of bounds, one pair for each argument that has them."""
+        self._last["limits"] = tuple(limits)
+
+    def _inside(self, arrays: Sequence[Any]) -> list[FloatArray]:
+        """The arguments; entries that rounding has put outside of a bound, as exp(log 3), lie on it."""
+        plain = [np.asarray(array, dtype=float) for array in arrays]
+        known = self._last.get("limits") or [None] * len(plain)
+        for number, pair in enumerate(known):
+            if pair is not None:
+                held = np.clip(plain[number], *pair)
+                near = np.abs(plain[number] - held) <= DATA_ROUNDING * np.maximum(1.0, np.abs(held))
+                plain[number] = np.asarray(np.where(near, held, plain[number]))
+        return plain
+
+    def limits(self, plain: list[FloatArray]) -> list[tuple[FloatArray, FloatArray]]:
+        """Bounds of all entries, as far as the point keeps them itself."""
+        known = self._last.get("limits") or [(-np.inf, np.inf)] * len(plain)
+        free = (-np.inf, np.inf)
+        return [
+            (np.minimum((pair or free)[0], array), np.maximum((pair or free)[1], array))
+            for array, pair in zip(plain, known, strict=True)
+        ]
+
     def value(self, *arrays: Any) -> Any:
         """The function itself; the last value is kept for the differences."""
-        plain = [np.asarray(array, dtype=float) for array in arrays]
+        plain = self._inside(arrays)
         found = self._real(self.program(*plain))
         self._last.update(key=_bytes(plain), value=found)
         return found
 
     def __call__(self, *arrays: Any) -> tuple[FloatArray, ...]:
-        plain = [np.asarray(array, dtype=float) for array in arrays]
+        plain = self._inside(arrays)
         if self.scheme == "complex-step":
             return _assembled(plain, self._imaginary(plain))
         known = self._last.get("key") == _bytes(plain)
@@ -265,7 +291,11 @@ class Differences:
         self._last["taken"] = self._last.get("taken", 0) + 1
         generator = np.random.default_rng(KINKS.seed)
         for _ in range(KINKS.tries if mixed and failures < KINKS.failures else 0):
-            beside = [_beside(array, generator) for array in plain]
+            limits = self.limits(plain)
+            beside = [
+                np.asarray(np.clip(_beside(array, generator), *pair))
+                for array, pair in zip(plain, limits, strict=True)
+            ]
             found, mixed = self._one_side(beside, self._real(self.program(*beside)))
             if not mixed:
                 return _assembled(plain, found)
@@ -297,42 +327,65 @@ class Differences:
         return [np.imag(value) / move[2] for move, value in zip(moves, values, strict=True)]
 
     def _one_side(self, plain: list[FloatArray], here: Any) -> tuple[list[FloatArray], bool]:
-        """Forward differences, and whether a step back in all entries contradicts them."""
-        moves = _moves(plain, "2-point")
-        back = [array.copy() for array in plain]
+        """Differences to one side, and whether a step back in all entries contradicts them."""
+        limits = self.limits(plain)
+        moves = [_inward(plain, move, limits, 1) for move in _moves(plain, "2-point")]
+        back, undone = [array.copy() for array in plain], []
         for number, entry, step in moves:
-            back[number][entry] -= step
-        *values, check = self._all_of([*(_moved(plain, *move) for move in moves), back])
+            there = back[number][entry] - step
+            undone.append(bool(limits[number][0][entry] <= there <= limits[number][1][entry]))
+            back[number][entry] = there if undone[-1] else back[number][entry]
+        points = [_moved(plain, *move) for move in moves]
+        *values, check = (
+            self._all_of([*points, back]) if any(undone) else [*self._all_of(points), here]
+        )
         if not np.isfinite(here).all():
             return [
-                (value - here) / move[2] for move, value in zip(moves, values, strict=True)
+                _ratio(value - here, move[2]) for move, value in zip(moves, values, strict=True)
             ], False
         columns = []
-        for (number, entry, step), value in zip(moves, values, strict=True):
-            if np.isfinite(value).all():
-                columns.append(np.asarray((value - here) / step))
+        for (number, entry, step), value, behind in zip(moves, values, undone, strict=True):
+            if np.isfinite(value).all() or not behind:
+                columns.append(_ratio(value - here, step))
                 continue  # else the function ends here, and the other side is taken
             other = np.asarray(self.program(*_moved(plain, number, entry, -step)))
-            columns.append(np.asarray((here - other) / step))
-        steps = [step for _, _, step in moves]
+            columns.append(_ratio(here - other, step))
+        if not any(undone):
+            return columns, False
+        steps = [step * behind for (_, _, step), behind in zip(moves, undone, strict=True)]
         parts = [step * column for step, column in zip(steps, columns, strict=True)]
         miss = np.abs(check - here + np.sum(parts, axis=0))
-        return columns, self._is_mixed(columns, miss / max(steps))
+        return columns, self._is_mixed(columns, miss / max(np.abs(steps)))
 
     def _both_sides(self, plain: list[FloatArray], here: Any) -> tuple[list[FloatArray], bool]:
-        """Central differences, and whether those of the two sides contradict each other."""
-        moves = _moves(plain, self.scheme)
-        points = [_moved(plain, *move[:2], sign * move[2]) for move in moves for sign in (1, -1)]
+        """Central differences, and whether those of the two sides contradict each other.
+
+        Where a bound leaves no room on one side, two points on the other one take their place.
+        """
+        limits, moves, points = self.limits(plain), [], []
+        for move in _moves(plain, self.scheme):
+            number, entry, step = move
+            here_is = plain[number][entry]
+            low, high = limits[number][0][entry], limits[number][1][entry]
+            central = bool(low <= here_is - step and here_is + step <= high)
+            if not central:
+                step = _inward(plain, move, limits, 2)[2]
+            moves.append((step, central))
+            points += [_moved(plain, number, entry, step)]
+            points += [_moved(plain, number, entry, -step if central else 2 * step)]
         values = self._all_of(points)
         columns, miss = [], np.zeros(np.shape(here))
-        for (_, _, step), above, below in zip(moves, values[::2], values[1::2], strict=True):
-            after, before = (above - here) / step, (here - below) / step
-            finite = [bool(np.isfinite(side).all()) for side in (after, before)]
+        for (step, central), first, second in zip(moves, values[::2], values[1::2], strict=True):
+            after = _ratio(first - here, step)
+            other = _ratio(here - second, step) if central else _ratio(second - first, step)
+            finite = [bool(np.isfinite(side).all()) for side in (after, other)]
             if finite == [True, True]:
-                miss = np.maximum(miss, np.abs(after - before))
-                columns.append(np.asarray((above - below) / (2 * step)))
+                miss = np.maximum(miss, np.abs(after - other))
+                columns.append(
+                    np.asarray((after + other) / 2 if central else (3 * after - other) / 2)
+                )
             else:  # the function ends here
-                columns.append(np.asarray(after if finite[0] else before))
+                columns.append(np.asarray(after if finite[0] or not central else other))
         return columns, self._is_mixed(columns, miss)
 
     def _is_mixed(self, columns: list[FloatArray], miss: Any) -> bool:
@@ -353,6 +406,28 @@ def _moves(plain: list[FloatArray], scheme: str) -> list[tuple[int, Any, float]]
         for number, array in enumerate(plain)
         for entry in np.ndindex(array.shape)
     ]
+
+
+def _inward(
+    plain: list[FloatArray],
+    move: tuple[int, Any, float],
+    limits: list[tuple[FloatArray, FloatArray]],
+    times: int,
+) -> tuple[int, Any, float]:
+    """A step that stays inside of the bounds when it is taken so often; 0 where they leave no room."""
+    number, entry, step = move
+    here = float(plain[number][entry])
+    below, above = here - float(limits[number][0][entry]), float(limits[number][1][entry]) - here
+    if times * step <= above:
+        return move
+    if times * step <= below:
+        return number, entry, -step
+    return number, entry, above / times if above >= below else -below / times
+
+
+def _ratio(change: Any, step: float) -> FloatArray:
+    """A difference quotient; 0 for a variable that its bounds fix."""
+    return np.asarray(change / step if step else np.zeros(np.shape(change)))
 
 
 def _moved(plain: list[FloatArray], number: int, entry: Any, step: float) -> list[FloatArray]:

@@ -53,10 +53,16 @@ def function_calls(model: Model) -> FunctionCalls:
 
 
 def check_functions(model: Model, start: Mapping[str, FloatArray]) -> None:
-    """Compare maps that are code with their derivatives and inverses, and look at caches."""
+    """Compare maps that are code with their derivatives and inverses, and look at caches.
+
+    Differences learn the bounds of the variables, so that no program is called outside of them.
+    """
     nodes = black_boxes(model)
     _check_keys(nodes)
     for node in nodes:
+        gradient = dict(node.params).get("grad")
+        if isinstance(gradient, Differences):
+            gradient.within([_bounds(argument) for argument in node.args])
         code = map_of(node)
         if code is not None:
             names = [each.name for each in node.args if isinstance(each, Variable)]
@@ -83,6 +89,10 @@ def is_noisy(model: Model) -> bool:
     """Whether gradients by differences are noise."""
     gradients = [dict(node.params)["grad"] for node in black_boxes(model)]
     return any(isinstance(each, Differences) and each.noise is not None for each in gradients)
+
+
+def _bounds(argument: Expression) -> tuple[FloatArray, FloatArray] | None:
+    return (argument.lower, argument.upper) if isinstance(argument, Variable) else None
 
 
 def _calls(node: Apply) -> FunctionCalls:

@@ -221,7 +221,11 @@ class GradientSampling:
             kink = missed > rules.trapezoid
             state = replace(state, kinks=state.kinks + 1 if kink else max(state.kinks - 1, 0))
             clear = missed > rules.clear
-        if convex and not state.concave and (clear or not wolfe or state.kinks >= rules.convex_kinks):
+        if (
+            convex
+            and not state.concave
+            and (clear or not wolfe or state.kinks >= rules.convex_kinks)
+        ):
             return self._lowered(state)
         if modelled and (not wolfe or state.kinks >= rules.kinks):
             return self._begun(state, found)

@@ -68,6 +68,8 @@ def test_a_map_that_is_code_certifies_the_minimum(mapping: hc.Map) -> None:
         (hc.Map(forward, lambda x: 1 / x), "jacobian returned the shapes"),
         (hc.Map(forward, lambda x: np.nan * jacobian(x)), "derivative of u"),
         (hc.Map(lambda x: np.log(-x), "2-point"), "is not finite at the start"),
+        (hc.Map(lambda x: 1 // 0, "2-point"), "fails at the start: ZeroDivisionError"),
+        (hc.Map(lambda x: "u", "2-point"), "arrays of numbers"),
     ],
 )
 def test_a_map_that_contradicts_itself_is_refused_at_the_start(

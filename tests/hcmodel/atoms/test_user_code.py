@@ -212,3 +212,30 @@ def test_code_that_autograd_cannot_trace_is_explained() -> None:
     code = hc.function(lambda x: np.linalg.norm(np.asarray(x, dtype=float)), x)
     with pytest.raises(hc.ModelError, match="autograd cannot differentiate"):
         hc.Problem(hc.Minimize(code)).solve()
+
+
+@pytest.mark.parametrize("scheme", ["2-point", "3-point", "complex-step"])
+def test_no_evaluation_lies_outside_of_the_bounds(scheme) -> None:
+    """The start and the minimum (1/2, 3, 1) are on bounds; the third entry is fixed."""
+    outside = []
+
+    def careful(z):
+        low, high = np.array([0.5, 0.5, 1.0]), np.array([4.0, 3.0, 1.0])
+        outside.append(bool((np.real(z) < low).any() or (np.real(z) > high).any()))
+        return (z[0] - 0.4) ** 2 + (z[1] - 5) ** 2 * z[2]
+
+    x = hc.Variable(3, name="x", bounds=([0.5, 0.5, 1.0], [4.0, 3.0, 1.0]), start=[4.0, 0.5, 1.0])
+    for hidden in (None, [hc.log(x)]):
+        problem = hc.Problem(hc.Minimize(hc.function(careful, x, grad=scheme)), hidden=hidden)
+        problem.solve()
+        assert problem.value == pytest.approx(4.01, abs=1e-5)
+    assert not any(outside)
+
+
+def test_differences_at_a_bound_are_as_accurate_as_inside() -> None:
+    """Of x³ at the upper bound 2, where central differences would leave the bounds: 12."""
+    gradient = differences_of(lambda a: a**3, "3-point")
+    gradient.within([(np.array(0.0), np.array(2.0))])
+    assert gradient(np.array(2.0))[0] == pytest.approx(12.0, rel=1e-8)
+    gradient.within([(np.array(2.0), np.array(2.0))])
+    assert gradient(np.array(2.0))[0] == 0.0
