@@ -28,7 +28,16 @@ from hcmodel.expressions.leaves import Apply, Expression, Variable
 from hcmodel.expressions.shapes import Shape
 from hcmodel.expressions.sparse_data import dense
 from hcmodel.expressions.table import ATOMS
-from hcmodel.facts.polynomials import ONE, Coding, Sums, TooLargeError, added, contracted, stacked
+from hcmodel.facts.polynomials import (
+    MOST_TERMS,
+    ONE,
+    Coding,
+    Sums,
+    TooLargeError,
+    added,
+    contracted,
+    stacked,
+)
 from hcmodel.records import dataclass
 from hcmodel.solvers.limits import check_time
 from hcmodel.solvers.numerics import LARGEST_LOG
@@ -38,6 +47,8 @@ Numbers = NDArray[np.int64]
 
 # Functions of single entries are told apart one by one; arrays of more entries are taken whole.
 MOST_SINGLE = 20_000
+# Entries of the matrix of a linear function that is found by probing: 160 MB.
+MOST_PROBED = 20_000_000
 
 
 @dataclass(frozen=True, eq=False)
@@ -621,6 +632,8 @@ class Expansion:
                 weight = atom.function(np, np.ones(argument.shape), **step.params)
                 each = float(np.sum(weight)) / max(argument.size, 1)
                 return argument.grouped(groups, step.shape).scaled(each)
+        if argument.size * math.prod(step.shape) > MOST_PROBED:
+            raise TooLargeError
         units = np.eye(argument.size).reshape(argument.size, *argument.shape)
         columns = [np.ravel(atom.function(np, unit, **step.params)) for unit in units]
         return mapped(np.stack(columns, axis=1), argument, step.shape)
@@ -693,5 +706,7 @@ def _contraction(step: Step, shapes: Sequence[Shape]) -> str | None:
 def mapped(matrix: Any, sums: Sums, shape: Shape) -> Sums:
     """A constant matrix applied to the entries."""
     rows, columns = np.nonzero(matrix)
+    if int(sums.counts[columns].sum()) > MOST_TERMS:
+        raise TooLargeError  # before they are listed, which takes seconds for 20 million
     wide = sums.taken(columns, (columns.size,)).scaled(np.asarray(matrix)[rows, columns])
     return wide.grouped(rows, shape)

@@ -214,9 +214,19 @@ def _text(path: Path) -> str:
         raise DataError(f"{path}: {getattr(error, 'strerror', None) or error}") from None
 
 
+def _without_repetition(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """An object of JSON; a name that stands twice would silently lose its first value."""
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        names = [name for name, _ in pairs]
+        twice = next(name for name in names if names.count(name) > 1)
+        raise DataError(f"'{twice}' stands twice in one object of the JSON data; keep one of them")
+    return found
+
+
 def _read_json(path: Path) -> dict[str, Any]:
     try:
-        found = json.loads(_text(path))
+        found = json.loads(_text(path), object_pairs_hook=_without_repetition)
     except json.JSONDecodeError as error:
         place = f"line {error.lineno}, column {error.colno}"
         raise DataError(f"{path}: invalid JSON at {place}: {error.msg}") from None

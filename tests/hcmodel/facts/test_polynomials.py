@@ -7,7 +7,7 @@ import pytest
 
 import hcmodel as hc
 from hcmodel.expressions.leaves import Expression
-from hcmodel.facts import polynomials
+from hcmodel.facts import expansion, polynomials
 from hcmodel.facts.expansion import expand
 from hcmodel.facts.polynomials import Coding, Sums, TooLargeError
 
@@ -109,3 +109,12 @@ def test_large_sums_are_compared_though_their_difference_would_be_too_large(
     monkeypatch.setattr(polynomials, "MOST_TERMS", 20)
     assert symmetric.equals(symmetric.transposed())
     assert not one.equals(other)
+
+
+@pytest.mark.parametrize(("name", "limit"), [("MOST_PROBED", 8), ("MOST_TERMS", 5)])
+def test_long_cumulative_sums_are_not_multiplied_out(name, limit, monkeypatch) -> None:
+    """6,000 entries make 18 million terms, whose listing took five seconds; they stay one symbol each."""
+    monkeypatch.setattr(expansion, name, limit)
+    monkeypatch.setattr(polynomials.Sums, "taken", None)  # what lists them is not reached
+    (found,), _ = expansion.expand([hc.cumsum(x)])
+    assert found.counts.tolist() == [1, 1, 1]

@@ -30,6 +30,13 @@ def test_json_files(model, tmp_path):
     assert matrix_of(load(model, tmp_path / "model.json")) == MATRIX
 
 
+def test_a_name_that_stands_twice_in_json_is_an_error(model, tmp_path):
+    """The last one won, without a word."""
+    (tmp_path / "model.json").write_text('{"A": [[1, 2, 3], [4, 5, 6]], "c": [1, 2], "A": [[0]]}')
+    with pytest.raises(DataError, match="'A' stands twice"):
+        load(model, tmp_path / "model.json")
+
+
 def test_npz_files(model, tmp_path):
     np.savez(tmp_path / "data.npz", A=MATRIX, c=[1, 2])
     problem = load(model, str(tmp_path / "data.npz"))
