@@ -74,6 +74,9 @@ class BundleLimits:
     # Iterations in a row in which neither bound nor value improves by rounding, which end a run.
     patience: int = 30  # black boxes
     progress: float = DATA_ROUNDING
+    # A step as short as this, in tolerances and natural units, brings little new (at bounds of X that V
+    # does not know); as many in a row end a run too.
+    short: float = 1.0  # black boxes
 
 
 @dataclass(frozen=True)
@@ -114,6 +117,7 @@ class HiddenBundleState(State):
     reach: float = 1.0
     upper: float = np.inf
     idle: int = 0
+    short: int = 0
 
 
 class HiddenBundle:
@@ -167,12 +171,14 @@ class HiddenBundle:
         extended = bundle.aged(active).extended(point)
         excess = max(bundle.above([point]), Bundle.of(point).above(bundle.points))
         excess = max(excess, bent_equalities(last, point))
+        length = float(np.linalg.norm((point.image - last.image) / state.metric))
         state = replace(
             state,
             current=point.evaluation,
             bundle=extended,
             level=level,
-            step=float(np.linalg.norm((point.image - last.image) / state.metric)),
+            step=length,
+            short=state.short + 1 if length <= limits.short * task.tolerance else 0,
         )
         if excess > limits.contradiction:
             return replace(state, stop=Termination.CONTRADICTED, bound=-np.inf, weighted=())
@@ -304,7 +310,7 @@ class HiddenBundle:
                     state = replace(state, reach=limits.growth * state.reach, idle=0)
             if evaluation.objective < -BOTTOM and not np.isfinite(task.domain.diameter()):
                 stop = Termination.UNBOUNDED
-        if stop is None and state.idle >= limits.patience:
+        if stop is None and max(state.idle, state.short) >= limits.patience:
             stop = Termination.STALLED
         return state if stop is None else _finished(state, stop)
 

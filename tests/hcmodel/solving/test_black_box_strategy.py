@@ -7,7 +7,8 @@ import numpy as np
 import pytest
 
 import hcmodel as hc
-from tests.problems.black_boxes import geometric_box, geometric_program_box
+from tests.extent import ALL
+from tests.problems.black_boxes import geometric_box, geometric_program_box, random_box
 
 
 @pytest.mark.parametrize("name", ["gpkit_water_tank", "hs072", "fatkhullin_smooth"])
@@ -89,3 +90,13 @@ def test_an_objective_that_spans_many_orders_of_magnitude_is_certified() -> None
     problem.solve(method="hidden-bundle")
     assert problem.status == "optimal"
     assert problem.value == pytest.approx(np.exp(20) / (0.4**2 * 0.6**3), rel=1e-5)
+
+
+@pytest.mark.skipif(
+    not ALL, reason="a long run: the bundle gives up at bounds that V does not know"
+)
+def test_a_bundle_that_hardly_moves_leaves_the_rest_to_other_methods() -> None:
+    problem, optimum = random_box(7076)
+    problem.solve(max_calls=1000)
+    assert problem.status in ("optimal", "locally_optimal")
+    assert problem.value == pytest.approx(optimum, abs=1e-5)
