@@ -79,6 +79,9 @@ class Symbols:
     upper: list[FloatArray] = field(default_factory=list)
     roles: dict[Variable, str] = field(default_factory=dict)
     """What maps have put variables in place of: a "reciprocal" or a "product"."""
+    closed: set[Variable] = field(default_factory=set)
+    """Variables that are 0 at points of the model, though something may be divided by them: by the
+    closure of a function, such as u²/s at u = s = 0."""
     count: int = 0
     first_index: int = 0
     """How people count the entries of this model: from 0 in Python, from 1 in the language."""

@@ -12,7 +12,7 @@ from dataclasses import replace
 
 from hcmodel.facts.polynomials import Sums, added, stacked
 from hcmodel.maps.expanded import Expanded, Row
-from hcmodel.maps.fractional import denominators
+from hcmodel.maps.fractional import denominators, may_vanish
 from hcmodel.maps.gather import gathered
 from hcmodel.maps.map import Map, Obstacle, Points, Step
 from hcmodel.maps.ranges import sign_of
@@ -44,7 +44,7 @@ def _without_ratios(model: Expanded, row: Row) -> Row:
         bases = [base for base, powers in below if set(powers.values()) == {1}]
         factor = Sums.constant(1.0, coding)
         if len(below) == 1 and bases and int(gathered(entry, symbols).degrees.max()) > 1:
-            sign = sign_of(model, bases[0])
+            sign = 0 if may_vanish(model, bases[0]) else sign_of(model, bases[0])
             ((symbol, _),) = below[0][1].items()
             if sign and (entry.digits == symbol + 1).sum(axis=1).max() == 1:
                 factor = bases[0].scaled(float(sign))

@@ -106,11 +106,19 @@ def common_denominator(model: Expanded, name: str) -> Denominator | Obstacle | N
         if any(model.symbols.roles.get(each) == "reciprocal" for each in owners):
             continue  # 1/t for a t that is 1/D itself
         sign = sign_of(model, base)
-        if not sign:
+        if not sign or may_vanish(model, base):
             word = text_of(model.symbols, base)
             return Obstacle(name, f"the sign of the denominator {word} is not known")
         return Denominator(base if sign > 0 else -base, float(sign), powers)
     return None
+
+
+def may_vanish(model: Expanded, sums: Sums) -> bool:
+    """Whether a nonnegative scalar is 0 at points of the model that count (`Symbols.closed`)."""
+    symbols = model.symbols
+    if not symbols.closed or not symbols.closed & variables_in(symbols, sums):
+        return False
+    return not float(symbols.interval(sums)[0]) > 0
 
 
 def _inside(model: Expanded) -> list[tuple[Sums, dict[int, int]]]:

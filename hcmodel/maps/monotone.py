@@ -164,7 +164,7 @@ class Functions:
 def functions_of(model: Expanded) -> Functions:
     """All functions of single entries of variables that are boxes."""
     symbols = model.symbols
-    variables = [each for each in model.variables if each.set.is_box]
+    variables = [v for v in model.variables if v.set.is_box and v not in symbols.closed]
     own = {int(s) for each in variables for s in np.ravel(symbols.of_variable(each))}
     found = Functions(symbols, variables, {}, [])
     for symbol in model.used().tolist():

@@ -5,6 +5,9 @@ products linear: s·x_i is u_i, and s·f(x) is the perspective s·f(u/s), convex
 the factor is multiplied by it; bounds l <= x <= h become l·s <= u <= h·s, straight. Each entry of x may
 have an s of its own. The way back is x = u/s; where s = 0, bounds that are finite leave u = 0 only, and
 any x will do. What x has outside of products with s in the objective is not convex in u and s in general.
+
+Where s may be 0, all points with s = 0 have the image u = 0, whatever x is. So the objective must have x
+in products with s only, which are 0 there, and no other map may divide by u or s (`Symbols.closed`).
 """
 
 from __future__ import annotations
@@ -99,6 +102,9 @@ def _substituted(
 ) -> Step | Obstacle:
     symbols = model.symbols
     positive = bool(scale.set.positive or scale.pos or (np.asarray(scale.lower) > 0).all())
+    if not positive and (alone := _alone(model, scale, partners)):
+        reason = f"{alone} stands in the objective without {scale.name}, which may be 0"
+        return Obstacle("perspective", reason)
     sets: dict[Variable, ScaledSet] = {}
     products: dict[int, tuple[int, int]] = {}
     for variable, scales in partners.items():
@@ -110,6 +116,8 @@ def _substituted(
             strict=True,
         )
         products.update({x: (u, s) for x, u, s in triples})
+    if not positive:
+        symbols.closed.update([scale, *(each.new for each in sets.values())])
     own = np.ravel(symbols.of_variable(scale)).tolist()
     factors: dict[int, Sums] = {s: symbol_sums(symbols, np.array(s)) for s in own}
     rewriting = Scaling(symbols, products, factors, np.array([*products], dtype=np.int64))
@@ -121,6 +129,14 @@ def _substituted(
         word = described(symbols, int(after[0]))
         return Obstacle("perspective", f"{word} stands without {scale.name}")
     return _Scaled(scale, partners, sets, after)
+
+
+def _alone(model: Expanded, scale: Variable, partners: dict[Variable, Numbers]) -> str:
+    """A variable that the objective has in a term without the factor; empty where there is none."""
+    symbols, objective = model.symbols, model.objective
+    without = objective.chosen(~objective.holding(symbols.of_variable(scale)))
+    found = variables_in(symbols, without) & set(partners)
+    return min((each.name for each in found), default="")
 
 
 class _Scaled(Step):

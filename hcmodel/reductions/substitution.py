@@ -23,6 +23,7 @@ from hcmodel.expressions.table import ATOMS
 from hcmodel.expressions.variable_sets import make_domain
 from hcmodel.maps.assembly import Assembly
 from hcmodel.maps.expanded import Evaluation, Row
+from hcmodel.maps.fractional import variables_in
 from hcmodel.maps.identity import maximised_product
 from hcmodel.maps.map import Points, Step
 from hcmodel.reductions.reduction import Claim, Duals, ModelReduction, Origin
@@ -280,7 +281,7 @@ class Substitution(ModelReduction):
     def duals(self, x: FloatArray, duals: Duals) -> Duals:
         """Rows that a map adds have no known multiplier."""
         u = self.point(x)
-        point, slope = self._arrays(self.after, u), self._slope(u)
+        point, slope = self._with_factors(u), self._slope(u)
         rows = [
             None
             if row.position is None
@@ -290,7 +291,7 @@ class Substitution(ModelReduction):
         return replace(duals, rows=tuple(rows))
 
     def duals_back(self, u: FloatArray, duals: Duals) -> Duals:
-        point, slope = self._arrays(self.after, u), self._slope(u)
+        point, slope = self._with_factors(u), self._slope(u)
         rows: list[FloatArray | None] = [None] * len(self.before.constraints)
         for row, dual in zip(self._rows, duals.rows, strict=True):
             if row.position is not None and dual is not None:
@@ -303,6 +304,19 @@ class Substitution(ModelReduction):
 
     def set_duals_back(self, u: FloatArray, sets: FloatArray) -> FloatArray:
         return np.zeros(self.before.layout.size)
+
+    def _with_factors(self, u: FloatArray) -> Points:
+        """A point of the model after it, with variables that only rows are multiplied by."""
+        point = self._arrays(self.after, u)
+        symbols = self.steps[-1].after.symbols
+        factors = [row.factor for row in self._rows if row.factor is not None]
+        needed = set().union(*(variables_in(symbols, each) for each in factors))
+        if needed <= set(point):
+            return point
+        whole = self._arrays(self.before, self.point_back(u))
+        for step in self.steps:
+            step.forward(whole)
+        return {**whole, **point}
 
     def _factor(self, row: Row, point: Points) -> FloatArray:
         if row.factor is None:

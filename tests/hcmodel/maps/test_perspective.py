@@ -141,3 +141,23 @@ def test_a_wrong_product_is_caught(monkeypatch):
         scaling.Scaling, "_divided", lambda self, sums: true(self, sums).scaled(1.001)
     )
     assert not claims(as_written())
+
+
+@pytest.mark.parametrize("cost", [lambda y: -1 / y, lambda y: y, lambda y: (y - 0.05) ** 2])
+def test_a_factor_that_may_be_zero_leaves_the_rest_free(cost) -> None:
+    """With s = 0 the row holds for every y, so that y >= 0.2 must not be concluded from it."""
+    s, y = hc.Variable(name="s", bounds=(0, 2)), hc.Variable(name="y", bounds=(0.01, 2))
+    problem = hc.Problem(hc.Minimize(cost(y)), [s * (y - 0.2) >= 0])
+    problem.solve()
+    least = min(cost(0.01), cost(0.05), key=float)
+    assert problem.value == pytest.approx(least, abs=1e-6)
+
+
+def test_multipliers_where_a_factor_of_a_row_is_not_in_the_model() -> None:
+    """The row is multiplied by a variable that nothing else needs; its multiplier is found."""
+    s, y = hc.Variable(name="s", bounds=(0.1, 2)), hc.Variable(name="y", bounds=(0.01, 2))
+    row = s * (y - 0.2) >= 0
+    problem = hc.Problem(hc.Minimize((y - 0.05) ** 2), [row])
+    problem.solve()
+    assert problem.value == pytest.approx(0.0225, rel=1e-5)
+    assert float(s.value * row.dual_value) == pytest.approx(0.3, rel=1e-3)
