@@ -308,8 +308,8 @@ def ranges(
         if not sweep.finite and program.quadratic.nnz:
             sweep.x = by_squares(program, level, sweep.x)
             sweep.run(narrow)
-        if not sweep.finite and places.zero.size:
-            sweep.x = by_equations(program, places.zero, sweep.x)
+        if not sweep.finite:
+            sweep.x = by_equations(program, sweep.s, sweep.x)
         if not sweep.finite and np.prod(program.matrix.shape) <= CONE_DUALITY.largest_inner:
             limit_by_inner_dual(sweep)
             sweep.run(narrow)

@@ -1,7 +1,7 @@
-"""Ranges of unknowns that a sum of squares in the objective holds, and those that equations tie to them.
+"""Ranges of unknowns that a sum of squares in the objective holds, and those that rows tie to them.
 
     Σ_j ½ p_j x_j² + qᵀx + c <= level   bounds every x_j with p_j > 0, where the other terms are bounded;
-    E y = b − F x                       bounds |y| by |b − F x| / σ, σ the least singular value of E.
+    E y = b − F x − s                   bounds |y| by |b − F x − s| / σ, σ the least singular value of E.
 
 Least squares without bounds are such programs: min ½ rᵀP r, r = A x − b. Ends are widened by rounding.
 """
@@ -49,14 +49,17 @@ def by_squares(program: ConeProgram, level: float, x: Range) -> Range:
     return x.cut(lower, upper)
 
 
-def by_equations(program: ConeProgram, zero: NDArray[np.intp], x: Range) -> Range:
-    """Ranges of the unknowns without one, where equations determine them by unknowns with ranges.
+def by_equations(program: ConeProgram, s: Range, x: Range) -> Range:
+    """Ranges of the unknowns without one, where rows determine them by unknowns with ranges.
 
-    `zero` are the rows of the equations.
+    Such rows are equations, and those A x + s = b whose s has a range: entries of a semidefinite matrix
+    that is bounded, as Y in a regulator with a full matrix of weights.
     """
     reach = np.maximum(np.abs(x.lower), np.abs(x.upper))
+    slack = np.maximum(np.abs(s.lower), np.abs(s.upper))[: program.offset.size]
+    held = np.flatnonzero(np.isfinite(slack))
     free = np.flatnonzero(~np.isfinite(reach))
-    equations = scipy.sparse.csr_array(program.matrix)[zero]
+    equations = scipy.sparse.csr_array(program.matrix)[held]
     own = equations[:, free]
     used = np.flatnonzero(np.diff(own.indptr))
     if free.size > used.size or used.size * free.size > CONE_DUALITY.largest_equations:
@@ -67,7 +70,7 @@ def by_equations(program: ConeProgram, zero: NDArray[np.intp], x: Range) -> Rang
     if not least > 0:
         return x
     known = np.where(np.isfinite(reach), reach, 0.0)  # those of `free` are on the other side
-    terms = np.abs(program.offset[zero][used]) + abs(equations[used]) @ known
+    terms = (np.abs(program.offset) + slack)[held][used] + abs(equations[used]) @ known
     radius = (
         float(np.linalg.norm(terms)) / float(np.sqrt(least)) * (1.0 + DATA_ROUNDING * used.size)
     )

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+import scipy.linalg
 import scipy.sparse
 
 import hcmodel as hc
 from hcmodel.certify.cone_ranges import ConePlaces, ranges
+from hcmodel.solvers.loop import WholeProgram
 from hcmodel.solvers.qp.cone_program import ConeBlock, ConeKind, ConeProgram, cone_program
 
 rng = np.random.default_rng(4)
@@ -74,3 +76,41 @@ def test_least_squares_without_bounds_are_certified_without_a_search(
     residual = matrix @ np.linalg.lstsq(matrix, right)[0] - right
     assert problem.value == pytest.approx(1 + residual @ residual, rel=1e-9)
     assert problem.solution.certificate.lower_bound <= 1 + residual @ residual + 1e-12
+
+
+def test_entries_of_a_bounded_matrix_hold_the_unknowns_that_they_combine() -> None:
+    """[[X, R Y], [(R Y)ᵀ, P]] >> 0 with tr X + tr P <= level: no entry of the block has one y alone."""
+    weights = np.array([[2.0, 1.0], [1.0, 3.0]])
+    P, Y = hc.Variable((2, 2), name="P", PSD=True), hc.Variable((2, 2), name="Y")
+    cost = hc.trace(P) + hc.matrix_frac((weights @ Y).T, P)
+    form = hc.Problem(hc.Minimize(cost), [P[0, 0] + Y[0, 0] >= 3]).forms().hidden()
+    assert form is not None
+    whole = form.whole("cone")
+    assert isinstance(whole, WholeProgram)
+    found = ranges(whole.program, ConePlaces.of(whole.program), 10.0)
+    assert np.isfinite([found.lower, found.upper]).all()
+    layout = form.canonical.layout
+    own = layout.slice(next(each for each in layout.variables if each.name == "Y"))
+    # |R Y| <= tr X + tr P <= 10 in every entry, so that |Y| <= 10·‖R⁻¹‖·2
+    assert found.upper[own].max() <= 10 * np.linalg.norm(np.linalg.inv(weights), 2) * 4
+    assert found.upper[own].min() >= 10 / 3 / 2
+
+
+@pytest.mark.parametrize("seed", [59, 78])
+def test_a_regulator_with_full_weights_and_without_bounds_is_certified(seed: int) -> None:
+    generator = np.random.default_rng(seed)
+    plant, inputs = generator.normal(size=(4, 4)), generator.normal(size=(4, 2))
+    Q, R, W = (
+        (half @ half.T + 0.1 * np.eye(len(half)))
+        for half in (generator.normal(size=(size, size)) for size in (4, 2, 4))
+    )
+    P, K = hc.Variable((4, 4), name="P", PSD=True), hc.Variable((2, 4), name="K")
+    closed = plant + inputs @ K
+    rows = [closed @ P + P @ closed.T + W << 0, P >> 1e-6 * np.eye(4)]
+    problem = hc.Problem(hc.Minimize(hc.trace((Q + K.T @ R @ K) @ P)), rows)
+    problem.solve()
+    assert problem.status == "optimal"
+    best = np.trace(scipy.linalg.solve_continuous_are(plant, inputs, Q, R) @ W)
+    assert problem.value == pytest.approx(best, rel=1e-7)
+    assert problem.solution is not None
+    assert problem.solution.method == "auto: cone (proven convex in P, K @ P)"
