@@ -51,4 +51,38 @@ EQUIVALENT: dict[tuple[str, str, str], str] = {
         "_weighted(model, rules.vertex_weight, 1.0, backend)"
         " -> _weighted(model, rules.vertex_weight, 2.0, backend)",
     ): "the unit in which the program is solved, not the step itself",
+    # ---- judge
+    (
+        "hcmodel/solving/judge.py",
+        "",
+        "FINEST = 1e-05 -> FINEST = 2e-05",
+    ): "how far a bound is refined beyond what a status asks for",
+    # ---- certificate
+    (
+        "hcmodel/certify/search.py",
+        "Search._walk",
+        "enough(self.value) or idle == SEARCH.patience"
+        " -> enough(self.value) and idle == SEARCH.patience",
+    ): "when a search stops; the best bound found is kept",
+    (
+        "hcmodel/certify/newton_steps.py",
+        "_minimiser",
+        "(make_backend(), 1.0) -> (make_backend(), 2.0)",
+    ): "the unit in which the program is solved, not the step itself",
+    (
+        "hcmodel/certify/exact_duals.py",
+        "_second_order",
+        "not own.size or not moved[[*own, *places.members]].any()"
+        " -> not own.size and (not moved[[*own, *places.members]].any())",
+    ): "a shortcut: where nothing moves, the test that follows passes",
+    (
+        "hcmodel/certify/exact_duals.py",
+        "_exponential",
+        "u + b * du -> u - b * du",
+    ): "b takes both signs",
+    (
+        "hcmodel/certify/exact_duals.py",
+        "_exponential",
+        "v + a * dv -> v - a * dv",
+    ): "a takes both signs",
 }

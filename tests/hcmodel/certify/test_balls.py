@@ -8,6 +8,9 @@ from scipy.optimize import linprog
 
 from hcmodel.certify import balls
 from hcmodel.certify.balls import ball, least_over
+from hcmodel.certify.certificate_options import ENCLOSURE
+from hcmodel.certify.level_sets import Ball, level_above
+from hcmodel.solvers import function_oracle
 from hcmodel.solvers.sets.half_spaces import HalfSpaces
 
 
@@ -93,3 +96,22 @@ def test_rounding_is_counted_wherever_a_ball_rests_on_products(
     assert ball(halves, 1.0) == pytest.approx(extent / smallest / (1 - share))
     # 3v >= −3 over v >= −1 with the weight 3: |3| + 3 times 0.01, times the radius
     assert least_over(halves, np.array([3.0]), 2.0) == pytest.approx(-3 - 0.06 * 2)
+
+
+def test_a_ball_bounds_distances_and_slopes_from_any_point() -> None:
+    # around (1, 0) with radius 2: from (1, 3) at most 5, and the slope (3, 4) falls by 5·5 at most
+    around = Ball(7.0, np.array([1.0, 0.0]), 2.0, None, None)
+    assert around.reach(np.array([1.0, 3.0])) == 5.0
+    assert around.least(np.array([3.0, 4.0]), np.array([1.0, 3.0])) == -25.0
+    # with v₁ − 1 in [−1, 2]: 3·(v₁ − 1) is at least −3, and the center is 3·(1 − 5) from the point
+    halves = HalfSpaces(np.array([[1.0, 0.0], [-1.0, 0.0]]), np.array([2.0, 1.0]))
+    sharper = Ball(7.0, np.array([1.0, 0.0]), 2.0, halves, None)
+    assert sharper.least(np.array([3.0, 0.0]), np.array([5.0, 0.0])) == pytest.approx(-3 - 12)
+
+
+@pytest.mark.parametrize("value", [10.0, -10.0])
+def test_the_level_is_a_little_above_the_value(value: float) -> None:
+    evaluation = function_oracle(1, lambda x: (value, np.ones(1))).at(np.zeros(1))
+    assert level_above(evaluation) == pytest.approx(value + ENCLOSURE.margin * 10)
+    zero = function_oracle(1, lambda x: (0.0, np.ones(1))).at(np.zeros(1))
+    assert level_above(zero) == pytest.approx(ENCLOSURE.margin * ENCLOSURE.smallest_value)

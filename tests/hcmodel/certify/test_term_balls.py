@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from types import SimpleNamespace
+from typing import Any
 
 import numpy as np
 import pytest
 
 import hcmodel as hc
+from hcmodel.certify import term_balls
 from hcmodel.certify.term_balls import term_radius
+from hcmodel.reductions.rows import Rows
 from hcmodel.solvers.oracle import Evaluation
 
 
@@ -101,3 +105,54 @@ def test_bounds_without_a_box_are_certified_without_a_condition(
     assert problem.status == "optimal"
     assert certificate.conditions is not None
     assert not any("double" in each for each in certificate.conditions)
+
+
+# ---- the parts of a radius, worked out by hand
+
+
+def interval(weights: list[float], both: bool = False) -> float | None:
+    """A radius from v <= 2 and −v <= 1 around u = ½, with weights that leave 0.1."""
+    normals = Rows(np.array([1.0, -1.0]), np.array([0, 0]), np.array([0, 1, 2]), 1)
+    pair = np.full(2, both)
+    return term_balls._radius(
+        normals, np.array([2.0, 1.0]), np.array(weights), pair, np.array([0.1]), np.array([0.5])
+    )
+
+
+def test_a_radius_counts_rounding_in_offsets_sums_and_singular_values(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(term_balls, "PRODUCT_ROUNDING", 0.01)  # so large that it shows
+    offsets = np.array([2 + 0.01 * (0.5 + 2 + 1), 1 + 0.01 * (0.5 + 1 + 1)])
+    weights = np.array([2.0, 1.5])
+    rest = 0.1 + 0.01 * 3.5  # what the weights leave, and the rounding of their sum
+    total = float(weights @ offsets) * (1 + 0.01 * 2)
+    # a slack is at most total over its weight, so that each product lies between two ends
+    widths = np.maximum(offsets, np.abs(total / weights - offsets))
+    smallest = 0.99 * np.linalg.norm(1 / widths) - rest * np.linalg.norm(1 / (weights * widths))
+    assert interval([2.0, 1.5]) == pytest.approx(np.sqrt(2) / smallest)
+    # half-spaces that hold both ways need no weights
+    alone = 0.99 * np.linalg.norm(1 / offsets)
+    assert interval([2.0, 1.5], both=True) == pytest.approx(np.sqrt(2) / alone)
+
+
+def test_shares_are_those_of_the_terms_of_each_sum() -> None:
+    found = term_balls._shares(np.log([1.0, 3.0, 2.0]) + 800.0, np.array([0, 0, 1]), 2)
+    assert found == pytest.approx([0.25, 0.75, 1.0])
+
+
+def test_bounds_take_up_the_pull_towards_them() -> None:
+    # x >= 0, x <= 4, −2 <= x <= 5 and no bound, all at 1: a slope up is held by a lower bound
+    arrays: Any = SimpleNamespace(
+        lower=np.array([0, -np.inf, -2, -np.inf]), upper=np.array([np.inf, 4, 5, np.inf])
+    )
+    (low, high, pair), left = term_balls._bounds(arrays, np.ones(4), np.array([2, -3, 1.5, 0.7]))
+    assert left.tolist() == [0, 0, 0, 0.7]
+    assert (low.normals.data, low.offsets, low.weights) == (-1, 1, 2)
+    assert (high.normals.data, high.offsets, high.weights) == (1, 3, 3)
+    # of the pair the farther end counts, with the weight that the nearer one would have at its distance
+    assert (pair.offsets, pair.weights, pair.both) == (4, 3 * 1.5 / 4, True)
+    # away from its only bound nothing holds a pull
+    free = term_balls._bounds(arrays, np.ones(4), np.array([-2.0, 3, 0, 0]))
+    assert free[1].tolist() == [-2, 3, 0, 0]
+    assert (free[0][0].weights, free[0][1].weights) == (0, 0)

@@ -343,14 +343,16 @@ class Told:
         return self.promised
 
 
-def told_search(merit: Callable[[float], float], promised: float) -> tuple[Told, object]:
+def told_search(
+    merit: Callable[[float], float], promised: float, reference: float | None = None
+) -> tuple[Told, object]:
     """From 0 along s = 1 with the metric 1, so that a length is the point that it leads to."""
     oracle, domain = function_oracle(1, parabola, sizes=(0, 0)), Box.of(1)
     model = LinearModel.at(oracle.at(np.zeros(1)), domain)
     assert model.metric == 1
     told = Told(merit, promised)
-    start = merit(0.0)
-    return told, backtrack(oracle, domain, model, np.ones(1), told, start, SEARCH)
+    worst = merit(0.0) if reference is None else reference
+    return told, backtrack(oracle, domain, model, np.ones(1), told, worst, SEARCH)
 
 
 @pytest.mark.parametrize(("share", "taken"), [(1.1, True), (0.9, False)])
@@ -367,11 +369,23 @@ def test_the_share_is_one_of_the_promise_at_that_length() -> None:
     assert found.length == pytest.approx(0.1)
 
 
+def test_a_length_is_a_tenth_of_the_last_one_at_the_least() -> None:
+    told, found = told_search(lambda x: 50.0 if x > 0.05 else -x, 3.0)
+    assert found is not None
+    assert told.asked == pytest.approx([0.0, 1.0, 0.1, 0.01])
+
+
 def test_a_merit_that_is_equal_but_for_rounding_passes() -> None:
     # 1e-13 of a merit of 1e6 is 1e-7: half of that above the start passes, twice that does not
     for rise, taken in ((0.5e-7, True), (2e-7, False)):
         found = told_search(lambda x, rise=rise: 1e6 + rise * (x > 0), 1e-9)[1]  # type: ignore[misc]
         assert (found is not None) == taken
+
+
+def test_rounding_is_that_of_the_larger_merit() -> None:
+    # from a merit of 1, with a worst of 1e6 among the last points: 1e-7 of rounding again
+    found = told_search(lambda x: 1e6 + 0.5e-7 if x else 1.0, 1e-9, reference=1e6)[1]
+    assert found is not None
 
 
 def test_a_length_is_halved_where_the_parabola_has_its_bottom_further_on() -> None:
