@@ -580,3 +580,20 @@ def test_a_dual_that_is_shifted_costs_what_the_shift_may_be(
     monkeypatch.setattr(cone_duality, "exact_shift", lambda *a: None)
     assert dual._shifted(np.ones(1), rest, error) is None
     assert dual.value(np.array([2.0])) == -np.inf  # an unknown without a range has a residual
+
+
+def test_ranges_go_through_an_exponential_cone() -> None:
+    # 2·exp(x/2) <= z with z <= 2e² and x >= −2: x is at most 2·log(e²) = 4
+    program = cone_program(
+        np.zeros(2),
+        np.array([[-1.0, 0], [0, 0], [0, -1], [0, 1], [-1, 0]]),
+        np.array([0.0, 2.0, 0.0, 2 * np.exp(2.0), 2.0]),
+        [ConeBlock(ConeKind.EXPONENTIAL, 3), ConeBlock(ConeKind.NONNEGATIVE, 2)],
+        None,
+        0.0,
+    )
+    known = ranges(program, ConePlaces.of(program), 1.0)
+    assert known.upper == pytest.approx([4.0, 2 * np.exp(2.0)], rel=1e-6)
+    assert known.upper[0] >= 4.0
+    assert known.lower[0] == pytest.approx(-2.0)
+    assert 0 <= known.lower[1] <= 2 * np.exp(-1.0)

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import hcmodel as hc
-from hcmodel.certify.curvature_boxes import _least
+from hcmodel.certify.curvature_boxes import _halved, _least, _middle
 from hcmodel.cli import main
 from hcmodel.facts.interval_jets import Interval
 from tests.extent import first
@@ -176,3 +176,16 @@ def test_the_least_eigenvalue_of_matrices_in_an_interval_is_bounded_from_below()
     assert found == pytest.approx(1e6 - 1e-13 * 2e6, abs=1e-8)
     assert found < 1e6 - 1e-7
     assert _least(Interval(center, np.full((2, 2), np.inf))) == -np.inf
+
+
+def test_a_box_is_halved_across_its_longest_side_in_units_of_the_domain() -> None:
+    # 4 of 8 is less than 1 of 1
+    lows, highs = _halved(np.zeros((1, 2)), np.array([[4.0, 1.0]]), np.array([8.0, 1.0]))
+    assert lows.tolist() == [[0, 0], [0, 0.5]]
+    assert highs.tolist() == [[4, 0.5], [4, 1]]
+
+
+def test_the_middle_of_a_box_without_an_end_is_farther_out() -> None:
+    low = np.array([1.0, 3.0, -np.inf, -np.inf, -2.0, -np.inf])
+    high = np.array([5.0, np.inf, -3.0, np.inf, np.inf, 2.0])
+    assert _middle(low, high).tolist() == [3, 7, -7, 0, 0, 0]

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 import hcmodel as hc
 from hcmodel.certify import nearby
-from hcmodel.certify.descent import _Followed, _steady, _to_pole
+from hcmodel.certify.descent import _Followed, _steady, _to_edge, _to_pole
 from hcmodel.solvers import Box, function_oracle
 
 FloatArray = NDArray[np.float64]
@@ -53,6 +53,20 @@ def test_a_pole_is_looked_for_where_the_objective_is_negative_and_steep(
     oracle = function_oracle(1, reciprocal)
     form = SimpleNamespace(domain=Box.of(1, -5.0, 5.0))
     assert bool(list(_to_pole(form, oracle, oracle.at(np.array([at]))))) == found
+
+
+def test_a_path_runs_to_the_bounds_that_its_direction_points_to() -> None:
+    # down to 0, up to 9, and an entry that does not move stays
+    form = SimpleNamespace(domain=Box(np.array([0.0, 0.0, 0.0]), np.array([9.0, 9.0, np.inf])))
+    (way,) = _to_edge(form, np.ones(3), np.array([-1.0, 1.0, 0.0]))
+    assert way.edge is not None
+    assert way.edge.tolist() == [0, 9, 1]
+    assert way.vanishing.tolist() == [True, True, False]
+    points = list(way.points())
+    assert points[0].tolist() == [1, 1, 1]
+    assert points[1] == pytest.approx([0.1, 8.2, 1])  # a tenth of the way is left
+    # no bound that way
+    assert list(_to_edge(form, np.ones(3), np.array([0.0, 0.0, 1.0]))) == []
 
 
 def problem() -> hc.Problem:
