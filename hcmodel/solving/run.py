@@ -330,7 +330,10 @@ def _is_better(new: _Judged, old: _Judged) -> bool:
     if new.evidence.feasible != old.evidence.feasible:
         return new.evidence.feasible
     if not new.evidence.feasible:
-        return (new.evidence.violation or 0.0) <= (old.evidence.violation or 0.0)
+        mine, its = (each.evidence.violation or 0.0 for each in (new, old))
+        if abs(mine - its) <= old.evidence.tolerance * its and new.rank != old.rank:
+            return new.rank > old.rank  # as where another start leads to the same point
+        return mine <= its
     slack = gap_allowed(there.objective, old.evidence.tolerance)
     if abs(here.objective - there.objective) <= slack and new.rank != old.rank:
         return new.rank > old.rank

@@ -64,3 +64,11 @@ def test_the_dual_of_a_constraint_that_is_listed_twice_is_the_sum() -> None:
     assert sum(problem.solution.duals.values()) == pytest.approx(3.0)
     problem.solve()
     assert row.dual_value == pytest.approx(3.0)  # and not the sum of both solves
+
+
+def test_another_start_that_ends_at_the_same_violation_does_not_weaken_the_status() -> None:
+    """The row is at most 2.55, at x = ±1: both runs end there, and one of them says what it is."""
+    x = hc.Variable(name="x", bounds=(-1, 1), start=0.5)
+    problem = hc.Problem(hc.Minimize(x), [hc.sin(x) ** 2 + x**4 + x * hc.sin(x) >= 2.6])
+    problem.solve()
+    assert problem.status == "infeasible_inaccurate"
