@@ -111,10 +111,16 @@ def test_the_gap_of_a_tiny_optimum_is_small_beside_it(scale: float) -> None:
     "f", [lambda x: 1 / (1 / x), lambda x: 5 / (3 + 1 / x), lambda x: hc.exp(-1 / x)]
 )
 def test_a_value_through_a_pole_is_not_a_value(f: Any) -> None:
-    problem = line(f, 0, 0)
+    x = hc.Variable(name="x", bounds=(0, 0))
+    problem = hc.Problem(hc.Minimize(f(x)))
+    words = None
+    try:
+        problem.solve()
+    except hc.SolverError as error:  # where no method finds a point at all
+        words = str(error)
     assert problem.status == "solver_error"
     assert problem.value is None
-    assert "the argument of 'div', x, must be not 0" in problem.solution.message
+    assert "the argument of 'div', x, must be not 0" in (words or problem.solution.message)
 
 
 def test_the_dual_of_a_row_that_is_listed_twice_is_the_sum() -> None:

@@ -91,7 +91,7 @@ def _keys(dimension: Any) -> tuple[Any, ...]:
 def find_named(model: Model, name: str) -> Variable | Parameter | Constraint:
     """The variable, parameter or constraint with a name; unnamed constraints are c1, c2, …"""
     if not isinstance(name, str):
-        raise ModelError(f"parts of a problem are found by their names, not by {name!r}")
+        raise UnknownNameError(f"a part of a problem is found by its name, a string, not {name!r}")
     names = Naming.of(model).constraints
     leaves: list[Any] = [*model.variables, *model.parameters]
     known = [(leaf.name, leaf) for leaf in leaves]
