@@ -77,6 +77,8 @@ class AcceptanceOptions:
     reach_decrease: float = 0.3  # development set (regulators)
     # A relative decrease of the merit that counts as progress.
     progress: float = 1e-11  # development set
+    # A step that ends this near to a point left before, in its own length, is none.
+    circle: float = 1e-2  # rows in test_a_penalty_that_rises_and_falls_does_not_lead_in_circles
     # A relative change of the multipliers after which the Hessian is computed again.
     changed_multipliers: float = 0.1  # development set
 

@@ -36,6 +36,8 @@ class TrustRegionState(State):
     hessian: Hessian | None = None
     detour: Detour = field(default_factory=Detour)
     stagnant: int = 0
+    left: tuple[FloatArray, ...] = ()
+    """The points left last. A penalty that rises at one of them and falls at another leads in circles."""
     failures: int = 0
     near: bool = False
     converged: bool = False

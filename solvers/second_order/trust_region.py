@@ -134,7 +134,9 @@ class TrustRegion:
         found, own = proposal.step, self.options.acceptance
         there, before = trial.evaluation, state.current
         self.curvature.moved(before, there, found.multipliers)
-        progress = makes_progress(state.penalty, before, there, own)
+        near = own.circle * float(np.max(np.abs(there.point - before.point), initial=0.0))
+        returned = any(np.max(np.abs(there.point - each)) <= near for each in state.left)
+        progress = not returned and makes_progress(state.penalty, before, there, own)
         detour = state.detour.after_step(blocked=proposal.geometry.bends(there.point))
         moved = replace(
             state,
@@ -148,6 +150,7 @@ class TrustRegion:
             shift=trial.ratio,
             failures=0,
             stagnant=0 if progress else state.stagnant + 1,
+            left=(*state.left, before.point)[-self.options.patience :],
         )
         after = judged(task, moved, self.options.rest)
         if after.stagnant >= self.options.patience and not after.converged:

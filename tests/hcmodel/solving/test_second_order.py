@@ -595,3 +595,13 @@ def test_multipliers_of_a_geometric_program_with_kinks() -> None:
     for ours, their, right in zip(rows, theirs[:3], (2, 3, 2.5), strict=True):
         expected = other.value * float(their.dual_value) / right
         assert ours.dual_value == pytest.approx(expected, abs=1e-4)
+
+
+def test_a_penalty_that_rises_and_falls_does_not_lead_in_circles() -> None:
+    """Two points, each better than the other by the penalty that it has: the run ends between them."""
+    x = hc.Variable(name="x", bounds=(-1, 1), start=0.5)
+    problem = hc.Problem(hc.Minimize(x), [hc.sin(x) ** 2 - x**4 >= 0.5])
+    problem.solve("prox-linear")
+    assert problem.status in ("infeasible_inaccurate", "solver_error")
+    assert problem.solution is not None
+    assert problem.solution.iterations < 200
