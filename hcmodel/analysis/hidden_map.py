@@ -59,8 +59,7 @@ class HiddenMap:
         self.coordinates = MapCoordinates(self.stack, self.domain, straight)
         outer = canonical.outer
         self.objective_weights = np.asarray(outer.objective, dtype=float)
-        self.left, self.right = outer.left.matrix, outer.right.matrix
-        self.difference = outer.difference
+        self.left, self.right = outer.left, outer.right
         self.rows = outer.size
         self.inequalities = int(outer.inequalities)
 
@@ -95,7 +94,8 @@ class HiddenMap:
     ) -> FloatArray:
         """objective·F + rows·g − hidden·c as weights on the stack."""
         tail = np.zeros(self.size) if hidden is None else -hidden
-        return np.concatenate([objective * self.objective_weights, self.difference.T @ rows, tail])
+        inner = self.left.spread(rows) - self.right.spread(rows)
+        return np.concatenate([objective * self.objective_weights, inner, tail])
 
     def natural_basis(self, x: FloatArray) -> FloatArray:
         """The tangent basis with columns as long as a natural move at x."""
@@ -148,7 +148,7 @@ class MapPoint:
     def sides(self) -> tuple[FloatArray, FloatArray]:
         """Left and right side of each row."""
         inner = self._functions.values[1:]
-        return self.map.left @ inner, self.map.right @ inner
+        return self.map.left.values(inner), self.map.right.values(inner)
 
     @functools.cached_property
     def rows(self) -> FloatArray:
@@ -180,7 +180,8 @@ class MapPoint:
     @functools.cached_property
     def row_jacobian(self) -> FloatArray:
         """∂rows/∂x."""
-        return np.asarray(self.map.difference @ _dense(self._functions.jacobian())[1:])
+        inner = _dense(self._functions.jacobian())[1:]
+        return np.asarray(self.map.left.rows(inner) - self.map.right.rows(inner))
 
     def gradient(self, function: int) -> FloatArray:
         """The gradient of a function in x, by one sweep."""
