@@ -10,6 +10,7 @@ that is called infeasible by one and solved by another, an optimum above the val
 
 from __future__ import annotations
 
+import argparse
 import sys
 import warnings
 from collections import Counter
@@ -139,7 +140,11 @@ def agreement(count: int, seed: int) -> Tally:
 
 
 def main(arguments: list[str]) -> int:
-    count, seed = (int(each) for each in [*arguments, *("2000", "0")[len(arguments) :]])
+    parser = argparse.ArgumentParser(prog="agreement", description=__doc__)
+    parser.add_argument("count", type=int, nargs="?", default=2000, help="how many proven models")
+    parser.add_argument("seed", type=int, nargs="?", default=0)
+    chosen = parser.parse_args(arguments)
+    count, seed = chosen.count, chosen.seed
     tally = agreement(count, seed)
     for method, statuses in tally.statuses.items():
         listed = ", ".join(f"{number} {status}" for status, number in statuses.most_common())

@@ -10,6 +10,7 @@ has stopped too early; how many of these are proven is counted.
 
 from __future__ import annotations
 
+import argparse
 import sys
 import warnings
 from collections import Counter
@@ -253,7 +254,13 @@ def looked_at(problem: hc.Problem, rng: Generator, tally: Tally) -> None:
 
 
 def main(arguments: list[str]) -> int:
-    count, seed = (int(each) for each in [*arguments, *("2000", "0")[len(arguments) :]])
+    parser = argparse.ArgumentParser(prog="catalogue", description=__doc__)
+    parser.add_argument(
+        "count", type=int, nargs="?", default=2000, help="how many models near the maps"
+    )
+    parser.add_argument("seed", type=int, nargs="?", default=0)
+    chosen = parser.parse_args(arguments)
+    count, seed = chosen.count, chosen.seed
     rng = np.random.default_rng(seed)
     tallies = {name: Tally() for name in FAMILIES}
     for number in range(count):
