@@ -157,9 +157,68 @@ def inverses(rng: Generator) -> hc.Problem:
     return hc.Problem(hc.Minimize(value + rng.uniform(0, 2) * more[rng.integers(len(more))]))
 
 
+def possible_zeros(rng: Generator) -> hc.Problem:
+    """Geometric programs that exclude 0 by a row or a function; else nothing does, or a term bends."""
+    x = hc.Variable(3, name="x", bounds=(0, 4))
+    a = rng.uniform(0.3, 2, 3)
+    more: list[Any] = [1 / x[0], x[2] ** 0.5, -x[2], x[0] * x[2], -hc.log(x[1] + 0.1), 0.0]
+    rows = [
+        x[0] * x[1] >= rng.uniform(0.5, 3),
+        x[0] ** 2 * x[2] <= 2,
+        x[2] * (x[0] - 0.2) >= 0,
+        x[1] * x[2] >= 0.3,
+    ]
+    chosen = [row for row in rows if rng.uniform() < 0.5]
+    objective = a[0] * x[0] * x[1] + a[1] * x[2] + a[2] * more[rng.integers(len(more))]
+    return hc.Problem(hc.Minimize(objective), chosen)
+
+
+def outsides(rng: Generator) -> hc.Problem:
+    """Rising functions around convex ones, and squared ratios; else around others, or two of them."""
+    x = hc.Variable(3, name="x", bounds=(0.1, 2))
+    half = rng.normal(size=(3, 3))
+    inner = hc.quad_form(x, half @ half.T + 0.1 * np.eye(3)) + rng.uniform(0, 1, 3) @ x + 0.1
+    top = rng.uniform(0.2, 1, 3) @ x
+    others: list[Any] = [
+        hc.sqrt(inner),
+        hc.log(inner),
+        inner / hc.square(top),
+        -hc.square(top) / inner,
+        hc.sqrt(inner) + hc.log(top),
+        inner / hc.square(top) + x[0] * x[1],
+        hc.sqrt(x[0] * x[1] + inner),
+    ]
+    rows = [hc.sum(x) <= 3, x[0] * x[1] >= 0.2, top >= 0.5]
+    objective = others[rng.integers(len(others))]
+    return hc.Problem(hc.Minimize(objective), rows[: rng.integers(4)])
+
+
+def gains_of_many(rng: Generator) -> hc.Problem:
+    """Products of concave functions that are maximised; else one factor is convex or may be negative."""
+    x = hc.Variable(3, name="x", bounds=(0, 3))
+    factors: list[Any] = [
+        x[0],
+        rng.uniform(0, 1, 3) @ x + 0.1,
+        6 - hc.sum(x),
+        hc.sqrt(x[1] + 0.1),
+        hc.square(x[2]) + 0.1,
+        x[0] - x[1],
+        4 - hc.square(x[0]),
+    ]
+    chosen = rng.choice(len(factors), size=rng.integers(2, 4), replace=False)
+    product: Any = 1.0
+    for number in chosen:
+        product = product * factors[number]
+    rows = [hc.sum(x) <= 4, x[0] * x[2] <= 1, x[1] >= 0.5]
+    return hc.Problem(hc.Maximize(product), rows[: rng.integers(4)])
+
+
 FAMILIES: dict[str, Family] = {
     each.__name__: each
-    for each in (ratios, prices, shares, policies, gains, chains, products, inverses)
+    for each in (
+        *(ratios, prices, shares, policies, gains, chains, products, inverses),
+        *(possible_zeros, outsides, gains_of_many),
+    )
 }
 
 
@@ -271,7 +330,7 @@ def main(arguments: list[str]) -> int:
     for name, tally in tallies.items():
         listed = ", ".join(f"{number} {each}" for each, number in tally.verdicts.most_common())
         print(
-            f"{name:10} {listed}; several minima: {tally.several}, "
+            f"{name:14} {listed}; several minima: {tally.several}, "
             f"{tally.proven_with_several} of them proven; wrong: {len(tally.wrong)}"
         )
     wrong = [each for tally in tallies.values() for each in tally.wrong]
