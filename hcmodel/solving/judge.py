@@ -32,6 +32,11 @@ LIMITS = (
     Termination.CALLBACK,
 )
 
+# Ends of a method by a rule of its own.
+ENDED = (Termination.CONVERGED, Termination.STALLED)
+# Ends after which no time is left to look closer.
+OUT_OF_TIME = (Termination.TIME_LIMIT, Termination.INTERRUPTED)
+
 # A value below a certified bound by more than this, relatively, cannot come from rounding: it uses the
 # tolerance of the rows. One above it by more is not called a minimum, either. Between a thousandth and a
 # tenth the claims' tests (test_claims.py) pass.

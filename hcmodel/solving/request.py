@@ -117,6 +117,11 @@ class SolveRequest:
     def seconds_left(self) -> float | None:
         return None if self.deadline is None else self.deadline - time.monotonic()
 
+    @property
+    def time_left(self) -> float:
+        """Seconds that a part of the work may take: infinite without a limit, 0 after it."""
+        return np.inf if self.seconds_left is None else max(self.seconds_left, 0.0)
+
     def is_spent(self, calls: OracleCalls) -> bool:
         """Whether a limit was reached already."""
         by_calls = self.max_calls is not None and calls.total >= self.max_calls

@@ -65,7 +65,20 @@ AREAS = {
         ),
     ),
     "judge": Area(
-        tuple(f"hcmodel/solving/{n}.py" for n in ("judge", "evidence", "conclude", "certifier")),
+        tuple(
+            f"hcmodel/solving/{n}.py"
+            for n in (
+                "judge",
+                "evidence",
+                "gather",
+                "stationarity",
+                "better_points",
+                "bounding",
+                "contradiction",
+                "conclude",
+                "certifier",
+            )
+        ),
         tuple(
             f"tests/hcmodel/solving/test_{n}.py"
             for n in ("judge", "evidence", "conflicts", "claims")

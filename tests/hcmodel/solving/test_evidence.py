@@ -18,11 +18,12 @@ from hcmodel.certify import cut_bounds
 from hcmodel.certify.descent import Descent
 from hcmodel.certify.lower_bound import LowerBound
 from hcmodel.solvers import Box, Evaluation, Termination, function_oracle
+from hcmodel.solving import better_points, bounding, stationarity
 from hcmodel.solving import certifier as certifying
 from hcmodel.solving import conclude as concluding
-from hcmodel.solving import evidence as gathering
+from hcmodel.solving import gather as gathering
 from hcmodel.solving.certifier import Certifier
-from hcmodel.solving.evidence import Evidence
+from hcmodel.solving.evidence import Evidence, Pair
 from hcmodel.solving.judge import Status, gap_allowed
 
 FloatArray = NDArray[np.float64]
@@ -75,9 +76,9 @@ def test_the_gap_is_the_distance_to_the_bound_or_what_constants_say() -> None:
 
 
 def test_a_better_point_is_better_by_more_than_an_optimal_one_may_be_off() -> None:
-    assert gathering._is_lower(at(5 - 2 * ALLOWED), at(), TOLERANCE)
-    assert not gathering._is_lower(at(5 - 0.5 * ALLOWED), at(), TOLERANCE)
-    assert not gathering._is_lower(at(6.0), at(), TOLERANCE)
+    assert better_points.is_lower(at(5 - 2 * ALLOWED), at(), TOLERANCE)
+    assert not better_points.is_lower(at(5 - 0.5 * ALLOWED), at(), TOLERANCE)
+    assert not better_points.is_lower(at(6.0), at(), TOLERANCE)
 
 
 def path(*, endless: bool) -> Descent:
@@ -138,7 +139,7 @@ def form(**changes: Any) -> Any:
 
 
 def pair(own: Any, multiplier: float = 3.0) -> Any:
-    return gathering._Pair(own, at(), np.array([multiplier]))
+    return Pair(own, at(), np.array([multiplier]))
 
 
 @pytest.mark.parametrize(
@@ -154,7 +155,7 @@ def pair(own: Any, multiplier: float = 3.0) -> Any:
 def test_a_run_has_certified_its_point_by_a_bound_in_proven_coordinates(
     changes: dict[str, Any], value: float, expected: bool
 ) -> None:
-    hidden, found = form(**changes), gathering._certified
+    hidden, found = form(**changes), bounding.is_certified
     asked = SimpleNamespace(bound_at=lambda point: bound(value))
     assert found(hidden, outcome(hidden), at(), TOLERANCE, asked) == expected
     # another form, another point, no certificate during the run, no hidden coordinates
@@ -188,8 +189,8 @@ class Bounds:
 
 
 def searched(hidden: Any, bounds: Bounds, monkeypatch: pytest.MonkeyPatch, **result: Any) -> Any:
-    monkeypatch.setattr(gathering, "lower_bound", bounds)
-    return gathering._searched_bound(
+    monkeypatch.setattr(bounding, "lower_bound", bounds)
+    return bounding._searched_bound(
         hidden, outcome(hidden, **result), at(), pair(form()), TOLERANCE, None, thorough=True
     )
 
@@ -230,19 +231,19 @@ def best_bound(
     hidden: Any = None,
     **result: Any,
 ) -> float | None:
-    """`_bound` with prepared answers of all that it asks."""
+    """`best_bound` with prepared answers of all that it asks."""
 
     def told(value: float | None) -> Callable[..., LowerBound | None]:
         return lambda *a, **k: None if value is None else bound(value)
 
     hidden = hidden or form()
-    monkeypatch.setattr(gathering, "_searched_bound", told(searched))
-    monkeypatch.setattr(gathering, "minorant_bound", told(minorant))
-    monkeypatch.setattr(gathering, "_cone_bound", told(cone))
+    monkeypatch.setattr(bounding, "_searched_bound", told(searched))
+    monkeypatch.setattr(bounding, "minorant_bound", told(minorant))
+    monkeypatch.setattr(bounding, "_cone_bound", told(cone))
     monkeypatch.setattr(cut_bounds, "cut_bound", told(cuts))
-    request = SimpleNamespace(tolerance=TOLERANCE, seconds_left=None)
+    request = SimpleNamespace(tolerance=TOLERANCE, time_left=np.inf)
     own = outcome(hidden, weighted=("a cut",) if cuts is not None else (), **result)
-    found = gathering._bound(hidden, own, at(), pair(form()), request, None)
+    found = bounding.best_bound(hidden, own, at(), pair(form()), request, None)
     return None if found is None else found.value
 
 
@@ -290,7 +291,7 @@ def test_the_top_of_a_kink_is_not_stationary(
 ) -> None:
     oracle = function_oracle(1, objective)
     own = form(oracle=lambda: oracle)
-    assert gathering._falls_at_kink(own, oracle.at(np.zeros(1)), np.zeros(0)) == falls
+    assert stationarity._falls_at_kink(own, oracle.at(np.zeros(1)), np.zeros(0)) == falls
 
 
 @pytest.mark.parametrize(
@@ -299,9 +300,9 @@ def test_the_top_of_a_kink_is_not_stationary(
 def test_a_step_that_promises_ten_gaps_shows_that_a_point_is_not_a_minimum(
     decrease: float | None, expected: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(gathering, "promised_decrease", lambda *a: decrease)
-    assert gathering._promises_more(None, pair(form()), TOLERANCE) == expected
-    assert not gathering._promises_more(None, pair(form(affords_hessian=False)), TOLERANCE)
+    monkeypatch.setattr(stationarity, "promised_decrease", lambda *a: decrease)
+    assert stationarity.promises_more(None, pair(form()), TOLERANCE) == expected
+    assert not stationarity.promises_more(None, pair(form(affords_hessian=False)), TOLERANCE)
 
 
 def written(values: dict[float, tuple[float, float]]) -> Any:
@@ -334,9 +335,9 @@ def test_the_lowest_feasible_middle_of_a_box_is_a_better_point(
     values: dict[float, tuple[float, float]], best: float | None
 ) -> None:
     settled: Any = SimpleNamespace(lowest=[np.array([x]) for x in values])
-    found = gathering._lowest(written(values), form(), at(), settled, TOLERANCE)
+    found = better_points.lowest_enclosed(written(values), form(), at(), settled, TOLERANCE)
     assert (None if found is None else float(found[0])) == best
-    assert gathering._lowest(written(values), None, at(), settled, TOLERANCE) is None
+    assert better_points.lowest_enclosed(written(values), None, at(), settled, TOLERANCE) is None
 
 
 @pytest.mark.parametrize(
@@ -352,13 +353,13 @@ def test_a_point_beside_another_one_is_better_as_the_model_is_written(
     there: tuple[float, float] | None, better: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     found = None if there is None else SimpleNamespace(point=np.ones(1))
-    monkeypatch.setattr(gathering, "better_point", lambda *a: found)
+    monkeypatch.setattr(better_points, "better_point", lambda *a: found)
     forms = written({1.0: there or (0.0, 0.0)})
-    point = gathering._better(forms, at(), None, pair(form()), TOLERANCE)
+    point = better_points.better_beside(forms, at(), None, pair(form()), TOLERANCE)
     assert (point is not None) == better
     # a model without a bound has no better point to look for
     endless = path(endless=True)
-    assert gathering._better(forms, at(), endless, pair(form()), TOLERANCE) is None
+    assert better_points.better_beside(forms, at(), endless, pair(form()), TOLERANCE) is None
 
 
 # ---- the certificate as a method asks for it

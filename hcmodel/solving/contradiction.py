@@ -1,0 +1,65 @@
+"""Proofs that no point satisfies the rows, and the rows and bounds that they cannot do without."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from hcmodel.certify.conflicts import irreducible_conflict
+from hcmodel.certify.impossible_rows import impossible_row
+from hcmodel.certify.lower_bound import LowerBound, dual_infeasibility, infeasibility
+from hcmodel.reductions.forms import Form, Forms
+from hcmodel.reductions.reduction import BoundOrigin, Origin
+from hcmodel.solvers.oracle import Evaluation
+from hcmodel.solving.evidence import Outcome
+from hcmodel.solving.judge import LIMITS
+from hcmodel.solving.request import SolveRequest
+
+
+def contradiction(
+    forms: Forms,
+    hidden: Form | None,
+    outcome: Outcome,
+    evaluation: Evaluation,
+    request: SolveRequest,
+) -> tuple[LowerBound | None, tuple[Origin | BoundOrigin, ...] | None, bool]:
+    """A proof that no point satisfies the rows, and the rows and bounds that it cannot do without.
+
+    The last one says that no point with an image does, where the model has others.
+    """
+    near = False
+    if hidden is not None and outcome.result.termination not in LIMITS:
+        conflict = _conflict(forms, hidden, outcome, request)
+        if conflict is not None:
+            parts = irreducible_conflict(hidden, request.deadline)
+            if hidden.chain.excludes(parts):
+                return conflict, parts, False
+            near = True
+    parts = forms.bounds.contradiction()
+    if not parts and not any(parameter.value is None for parameter in forms.model.parameters):
+        row = impossible_row(forms.bounds.before)
+        parts = () if row is None else (row,)
+    if not parts:
+        return None, None, near
+    # two bounds, or a row and all values that it can have, whatever the other functions are
+    return LowerBound(np.inf, (), 0, evaluation.point, np.zeros(0)), parts, False
+
+
+def _conflict(
+    forms: Forms, hidden: Form, outcome: Outcome, request: SolveRequest
+) -> LowerBound | None:
+    """A proof in hidden coordinates that no feasible point exists."""
+    if outcome.form is hidden and outcome.result.conflict is not None and outcome.result.weighted:
+        from hcmodel.certify.cut_bounds import cut_conflict  # of a method of its own
+
+        return cut_conflict(hidden, outcome.result.weighted)
+    if outcome.form is hidden:
+        there = hidden.oracle().at(outcome.result.point)
+        weights = outcome.result.conflict
+    else:
+        there = hidden.oracle().at(hidden.chain.point(outcome.point(forms)))
+        weights = None
+    left = request.time_left
+    found = dual_infeasibility(hidden, there, left)
+    if found is not None or not there.finite or not there.differentiable:
+        return found
+    return infeasibility(hidden, there, weights)

@@ -1,0 +1,221 @@
+"""Look at the point that a run has found, by fresh evaluations.
+
+Value and violation are those of the model as written, stationarity is judged on the form with kinks
+lifted, and a lower bound comes from the hidden coordinates, where there are any. Nothing here trusts a
+method's word.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hcmodel.certify.descent import Descent, Run, falling_path, runs_away
+from hcmodel.reductions.forms import Form, Forms
+from hcmodel.reductions.reduction import Claim
+from hcmodel.solvers import kkt
+from hcmodel.solvers.oracle import Evaluation, OracleFailed
+from hcmodel.solvers.result import Termination
+from hcmodel.solving.better_points import better_beside, is_lower, lowest_enclosed
+from hcmodel.solving.bounding import best_bound, domination_gap, is_certified, settled_bound
+from hcmodel.solving.certifier import Certifier
+from hcmodel.solving.contradiction import contradiction
+from hcmodel.solving.evidence import Evidence, Outcome, Pair
+from hcmodel.solving.judge import OUT_OF_TIME, gap_allowed
+from hcmodel.solving.request import SolveRequest
+from hcmodel.solving.stationarity import is_stationary, promises_more
+from hcmodel.solving.user_functions import is_noisy
+
+if TYPE_CHECKING:
+    from hcmodel.certify.curvature_boxes import Settlement
+
+FloatArray = NDArray[np.float64]
+
+# Multipliers of a certified point are taken as they are with a residual of so many tolerances: those of
+# a regulator's cone program are exact to 1e-10 where a fit at the point is to 1e-6 (test_regulators.py).
+CERTIFIED_RESIDUAL = 1e2
+
+
+def gather(
+    forms: Forms,
+    hidden: Form | None,
+    outcome: Outcome,
+    request: SolveRequest,
+    certifier: Certifier | None,
+) -> Evidence:
+    """Look at the point of an outcome. These evaluations are not among the method's calls."""
+    result, tolerance, lifted = outcome.result, request.tolerance, forms.lifted
+    if result.evaluation is None or result.cause is not None:
+        return at_first_sight(forms, outcome, tolerance)
+    evaluation = _evaluated(forms, outcome)
+    smooth = evaluation
+    if lifted is not forms.written:
+        smooth = lifted.oracle().at(lifted.chain.point(evaluation.point))
+    multipliers, residual = np.zeros(lifted.canonical.outer.size), np.inf
+    certified = is_certified(hidden, outcome, evaluation, tolerance, certifier)
+    if smooth.finite and smooth.differentiable:
+        found = outcome.form.duals(result.evaluation, result.multipliers)
+        own = lifted.multipliers(smooth, found)
+        enough = CERTIFIED_RESIDUAL * tolerance if certified else None
+        multipliers, residual = kkt.best_multipliers(
+            smooth, lifted.domain, [own], tolerance, enough
+        )
+    pair = Pair(lifted, smooth, multipliers)
+    stationary = certified or is_stationary(forms, outcome, evaluation, pair, residual, tolerance)
+    late = result.termination in OUT_OF_TIME
+    violation = evaluation.violation_in_units(forms.written.domain.metric(evaluation.point))
+    violated = violation > tolerance
+    conflict, parts, near = None, None, False
+    if violated:
+        conflict, parts, near = contradiction(forms, hidden, outcome, evaluation, request)
+    bound, settled = None, None
+    expensive = hidden is not None and hidden.map_geometry is not None and late
+    if hidden is not None and evaluation.finite and conflict is None and not expensive:
+        bound = best_bound(hidden, outcome, evaluation, pair, request, certifier)
+        settled, bound = settled_bound(hidden, bound, late)
+    domination = None
+    if bound is None and stationary:
+        domination = domination_gap(pair, request)
+    found_gap = domination if bound is None else evaluation.objective - bound.value
+    shown = found_gap is not None and found_gap <= gap_allowed(smooth.objective, tolerance)
+    descent, better = None, None
+    if not shown and not violated and not late and evaluation.finite:
+        descent = _descent(forms, outcome, evaluation, tolerance)
+        counted = (
+            result.termination is Termination.CALL_LIMIT and forms.lifted.compiled.has_black_boxes
+        )
+        noisy = is_noisy(forms.sign.before)  # then values close to each other cannot be compared
+        better = None if noisy else lowest_enclosed(forms, hidden, evaluation, settled, tolerance)
+        unknown = better is None and (hidden is None or hidden.proof is None)
+        if unknown and not (counted or noisy or _is_surrounded(outcome)):
+            better = better_beside(forms, evaluation, descent, pair, tolerance)
+        stationary = (
+            stationary
+            and better is None
+            and not (descent is not None and is_lower(descent.lowest, evaluation, tolerance))
+            and not promises_more(hidden, pair, tolerance)
+        )
+    elif shown and not violated and not late:
+        descent = _unattained(forms, outcome, evaluation, tolerance)
+    elif late and not shown:
+        stationary = False
+    return Evidence(
+        termination=_termination(result.termination, descent, near),
+        tolerance=tolerance,
+        evaluation=evaluation,
+        smooth=smooth,
+        multipliers=multipliers,
+        residual=residual,
+        stationary=stationary,
+        bound=bound,
+        domination=domination,
+        conflict=conflict,
+        parts=parts,
+        descent=descent,
+        better=better,
+        violation=violation,
+        proven=hidden is not None and (hidden.proof is not None or _shown(settled)),
+        bends_at=_bends_at(forms, hidden, settled),
+        relaxed=hidden is not None and Claim.UNBOUNDED not in hidden.chain.keeps,
+    )
+
+
+def at_first_sight(forms: Forms, outcome: Outcome, tolerance: float) -> Evidence:
+    """The value of the point and nothing else: what is left where looking closer failed."""
+    result, spare = outcome.result, None
+    if result.evaluation is not None:
+        try:
+            spare = forms.written.oracle().at(outcome.point(forms))
+        except OracleFailed:
+            spare = result.evaluation if outcome.form is forms.written else None
+    return Evidence(result.termination, tolerance, evaluation=spare, cause=result.cause)
+
+
+def at_the_far_end(hidden: Form | None, outcome: Outcome, evidence: Evidence) -> Evidence | None:
+    """The farthest point of a path to an infimum that no point attains; None where there is no such path.
+
+    A positive objective whose logarithm falls for ever, along a direction of the convex program, has the
+    infimum 0: no method would find a minimum. The path was followed in the model as written.
+    """
+    descent, end = evidence.descent, None if hidden is None else hidden.canonical.outer
+    if end is None or end.objective_form != "log" or outcome.form is not hidden:
+        return None
+    if outcome.result.direction is None or descent is None or descent.endless:
+        return None
+    lowest, tolerance = descent.lowest, evidence.tolerance
+    near = lowest.objective <= gap_allowed(0.0, tolerance)
+    return Evidence(
+        evidence.termination,
+        tolerance,
+        evaluation=lowest,
+        stationary=near,
+        descent=descent,
+        infimum=0.0 if near else None,  # directions of a backend are exact to some digits
+    )
+
+
+def _evaluated(forms: Forms, outcome: Outcome) -> Evaluation:
+    """The model at the point; functions of the user, which may be expensive, are not called again."""
+    known, point = outcome.result.evaluation, outcome.point(forms)
+    if (
+        known is not None
+        and outcome.form is forms.written
+        and forms.written.compiled.has_black_boxes
+        and np.array_equal(known.point, point)
+    ):
+        return known
+    return forms.written.oracle().at(point)
+
+
+def _is_surrounded(outcome: Outcome) -> bool:
+    """Whether the run itself has called functions of the user all around its point."""
+    return outcome.result.surrounded and outcome.form.compiled.has_black_boxes
+
+
+def _shown(settled: Settlement | None) -> bool:
+    return settled is not None and settled.convex
+
+
+def _bends_at(forms: Forms, hidden: Form | None, settled: Settlement | None) -> FloatArray | None:
+    if hidden is None or settled is None or settled.bends_at is None:
+        return None
+    return forms.written.domain.project(hidden.chain.point_back(settled.bends_at))
+
+
+def _descent(
+    forms: Forms, outcome: Outcome, evaluation: Evaluation, tolerance: float
+) -> Descent | None:
+    result = outcome.result
+    return falling_path(
+        forms.written,
+        evaluation,
+        Run(outcome.form, outcome.start, result.point, result.direction, _is_surrounded(outcome)),
+        tolerance,
+        gap_allowed(evaluation.objective, tolerance),
+    )
+
+
+def _unattained(
+    forms: Forms, outcome: Outcome, evaluation: Evaluation, tolerance: float
+) -> Descent | None:
+    """A path to better points than one that is shown to be optimal within the tolerance."""
+    if not runs_away(forms.written, evaluation):
+        return None
+    path = _descent(forms, outcome, evaluation, tolerance)
+    return None if path is None or path.endless else path
+
+
+def _termination(
+    termination: Termination, descent: Descent | None, near: bool = False
+) -> Termination:
+    """Why the run ended: an objective without a bound needs a path that shows it.
+
+    `near` says that almost no point satisfies the rows (`contradiction`).
+    """
+    if near:
+        return Termination.INFEASIBLE_STATIONARY
+    if descent is not None and descent.endless:
+        return Termination.UNBOUNDED
+    return Termination.STALLED if termination is Termination.UNBOUNDED else termination
