@@ -23,7 +23,7 @@ from hcmodel.solving.certifier import Certifier
 from hcmodel.solving.conclude import History, conclude, signed
 from hcmodel.solving.data_checks import undefined_at
 from hcmodel.solving.evidence import Evidence, Outcome
-from hcmodel.solving.gather import at_first_sight, at_the_far_end, gather
+from hcmodel.solving.gathering import at_first_sight, at_the_far_end, gather
 from hcmodel.solving.judge import LIMITS, Status, gap_allowed
 from hcmodel.solving.request import SolveRequest
 from hcmodel.solving.solution import Solution

@@ -70,11 +70,11 @@ AREAS = {
             for n in (
                 "judge",
                 "evidence",
-                "gather",
-                "stationarity",
+                "gathering",
+                "stationary_points",
                 "better_points",
                 "bounding",
-                "contradiction",
+                "impossibility",
                 "conclude",
                 "certifier",
             )

@@ -16,7 +16,7 @@ from hcmodel.certify import lower_bound
 from hcmodel.cli import main
 from hcmodel.solvers.limits import until
 from hcmodel.solvers.qp.effort import effort
-from hcmodel.solving import bounding, gather
+from hcmodel.solving import bounding, gathering
 
 
 class BrokenError(RuntimeError):
@@ -93,7 +93,7 @@ def test_ctrl_c_while_a_point_is_judged_keeps_it(monkeypatch: pytest.MonkeyPatch
 
     for module, name in ((bounding, "lower_bound"), (lower_bound, "lower_bound")):
         monkeypatch.setattr(module, name, stopped)
-    monkeypatch.setattr(gather.kkt, "best_multipliers", stopped)
+    monkeypatch.setattr(gathering.kkt, "best_multipliers", stopped)
     x = hc.Variable(name="x", bounds=(0.4, 3))
     problem = hc.Problem(hc.Minimize(x + 1 / x))
     assert problem.solve() == pytest.approx(2.0, rel=1e-3)

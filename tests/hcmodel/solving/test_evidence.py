@@ -18,10 +18,9 @@ from hcmodel.certify import cut_bounds
 from hcmodel.certify.descent import Descent
 from hcmodel.certify.lower_bound import LowerBound
 from hcmodel.solvers import Box, Evaluation, Termination, function_oracle
-from hcmodel.solving import better_points, bounding, stationarity
+from hcmodel.solving import better_points, bounding, gathering, stationary_points
 from hcmodel.solving import certifier as certifying
 from hcmodel.solving import conclude as concluding
-from hcmodel.solving import gather as gathering
 from hcmodel.solving.certifier import Certifier
 from hcmodel.solving.evidence import Evidence, Pair
 from hcmodel.solving.judge import Status, gap_allowed
@@ -291,7 +290,7 @@ def test_the_top_of_a_kink_is_not_stationary(
 ) -> None:
     oracle = function_oracle(1, objective)
     own = form(oracle=lambda: oracle)
-    assert stationarity._falls_at_kink(own, oracle.at(np.zeros(1)), np.zeros(0)) == falls
+    assert stationary_points._falls_at_kink(own, oracle.at(np.zeros(1)), np.zeros(0)) == falls
 
 
 @pytest.mark.parametrize(
@@ -300,9 +299,9 @@ def test_the_top_of_a_kink_is_not_stationary(
 def test_a_step_that_promises_ten_gaps_shows_that_a_point_is_not_a_minimum(
     decrease: float | None, expected: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(stationarity, "promised_decrease", lambda *a: decrease)
-    assert stationarity.promises_more(None, pair(form()), TOLERANCE) == expected
-    assert not stationarity.promises_more(None, pair(form(affords_hessian=False)), TOLERANCE)
+    monkeypatch.setattr(stationary_points, "promised_decrease", lambda *a: decrease)
+    assert stationary_points.promises_more(None, pair(form()), TOLERANCE) == expected
+    assert not stationary_points.promises_more(None, pair(form(affords_hessian=False)), TOLERANCE)
 
 
 def written(values: dict[float, tuple[float, float]]) -> Any:

@@ -21,11 +21,11 @@ from hcmodel.solvers.result import Termination
 from hcmodel.solving.better_points import better_beside, is_lower, lowest_enclosed
 from hcmodel.solving.bounding import best_bound, domination_gap, is_certified, settled_bound
 from hcmodel.solving.certifier import Certifier
-from hcmodel.solving.contradiction import contradiction
 from hcmodel.solving.evidence import Evidence, Outcome, Pair
+from hcmodel.solving.impossibility import contradiction
 from hcmodel.solving.judge import OUT_OF_TIME, gap_allowed
 from hcmodel.solving.request import SolveRequest
-from hcmodel.solving.stationarity import is_stationary, promises_more
+from hcmodel.solving.stationary_points import is_stationary, promises_more
 from hcmodel.solving.user_functions import is_noisy
 
 if TYPE_CHECKING:
