@@ -27,19 +27,25 @@ def can_be_log(variable: Variable) -> bool:
 class Curvatures:
     """The channels of all nodes under one assignment of coordinates, kept up to date.
 
-    `logs` has a bit for each variable in logarithmic coordinates.
+    `logs` has a bit for each variable in logarithmic coordinates. With `either`, a variable that can be
+    is taken to be affine and log-affine at once. All rules are monotone, so that a function has more
+    channels then than in any coordinates: what it has not then, it has in none.
     """
 
-    def __init__(self, facts: Facts, logs: int) -> None:
+    def __init__(self, facts: Facts, logs: int, *, either: bool = False) -> None:
         self.facts = facts
         self.logs = logs
+        self.either = either
         self.channels: list[Channels] = []
         self.extend()
 
     def extend(self) -> None:
         """Take in the nodes that the facts have got since."""
-        for node in self.facts.nodes[len(self.channels) :]:
-            self.channels.append(channels_of(node, self.facts.nodes, self.channels, self.logs))
+        facts = self.facts
+        either = facts.loggable if self.either else 0
+        for node in facts.nodes[len(self.channels) :]:
+            found = channels_of(node, facts.nodes, self.channels, self.logs, either)
+            self.channels.append(found)
 
     def assign(self, logs: int) -> None:
         """Change the coordinates; only what depends on them is computed again."""
@@ -54,7 +60,7 @@ class Curvatures:
 
 
 def channels_of(
-    node: Node, nodes: Sequence[Node], known: Sequence[Channels], logs: int
+    node: Node, nodes: Sequence[Node], known: Sequence[Channels], logs: int, either: int = 0
 ) -> Channels:
     """The channels of one node from those of its arguments."""
     if node.constant:
@@ -62,6 +68,8 @@ def channels_of(
             return NOTHING
         return AFFINE, (AFFINE if node.supported else UNKNOWN), node.sign.is_nonnegative
     if isinstance(node.expression, Variable):
+        if either & node.variables:
+            return AFFINE, AFFINE, True
         if logs & node.variables:
             return CONVEX, AFFINE, True
         return _closed(node, AFFINE, UNKNOWN, False)

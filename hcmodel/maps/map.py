@@ -26,14 +26,10 @@ STEP = 6e-6
 
 @dataclass(frozen=True, eq=False)
 class Obstacle:
-    """Why a map does not fit: the expression that kept a variable, in words.
-
-    `rewritten` says that the map fits, and that the model in its coordinates was not proven convex.
-    """
+    """Why a map does not fit: the expression that kept a variable, in words."""
 
     map: str
     reason: str
-    rewritten: bool = False
 
     def __str__(self) -> str:
         return f"{self.map} map: {self.reason}"

@@ -17,7 +17,7 @@ from typing import Any
 from hcmodel.atoms.rules import sign_of
 from hcmodel.errors import ModelError
 from hcmodel.expressions.constraint import Constraint
-from hcmodel.expressions.leaves import Expression, Variable
+from hcmodel.expressions.leaves import Constant, Expression, Variable
 from hcmodel.facts.curvature import Curvatures, can_be_log
 from hcmodel.facts.node_facts import Facts, Node
 from hcmodel.proof.coordinate_search import Task, failing, objective_form, row_form, search
@@ -26,7 +26,7 @@ from hcmodel.proof.failure import Failure, Words, explain
 from hcmodel.proof.normal_form import NormalRow, candidates
 from hcmodel.records import dataclass
 
-__all__ = ["Failure", "NormalRow", "Proof", "prove"]
+__all__ = ["Attempt", "Failure", "NormalRow", "Proof", "prove"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -74,13 +74,70 @@ def prove(
     `sign` is 1 for a minimisation and -1 for a maximisation; `source` is the text that the model
     was loaded from, where failures get their place.
     """
-    facts = Facts()
-    facts.add(objective)
-    curvatures = Curvatures(facts, logs=0)
-    rows_to_try = [candidates(curvatures, constraint) for constraint in constraints]
-    task = Task(objective, sign, rows_to_try)
-    curvatures.extend()
-    logs, free = _pinned(facts.variables, fixed or {})
+    attempt = Attempt()
+    attempt.enter_objective(objective, sign)
+    for constraint in constraints:
+        attempt.enter(constraint)
+    return attempt.proof(fixed=fixed, source=source)
+
+
+class Attempt:
+    """A model entered function by function, and the search for a proof of it.
+
+    A search among many models (`discovery`) asks `may_be_convex` after each function, and ends where the
+    answer is no: that function is convex in no coordinates, and the rest of the model is not needed.
+    """
+
+    def __init__(self) -> None:
+        self._facts = Facts()
+        self._plain = Curvatures(self._facts, logs=0)
+        self._either = Curvatures(self._facts, logs=0, either=True)
+        self._constraints: list[Constraint] = []
+        self._rows: list[tuple[NormalRow, ...]] = []
+        self._objective: Expression = Constant(0.0)
+        self._sign = 1.0
+
+    def enter_objective(self, objective: Expression, sign: float) -> None:
+        """It is minimised where `sign` is 1, and maximised where it is -1."""
+        self._facts.add(objective)
+        self._objective, self._sign = objective, sign
+        self._plain.extend()
+
+    def enter(self, constraint: Constraint) -> None:
+        """A further row."""
+        self._constraints.append(constraint)
+        self._rows.append(candidates(self._plain, constraint))
+        self._plain.extend()
+
+    def may_be_convex(self) -> bool:
+        """Whether the function that was entered last is convex in coordinates that suit it alone.
+
+        Each of its variables is taken to be affine and log-affine at once, where it can be in logarithms.
+        """
+        self._either.extend()
+        if self._rows:
+            return row_form(self._rows[-1], self._either) is not None
+        return objective_form(self._task, self._either) is not None
+
+    @property
+    def _task(self) -> Task:
+        return Task(self._objective, self._sign, self._rows)
+
+    def proof(self, *, fixed: Mapping[Variable, str] | None = None, source: Any = None) -> Proof:
+        """The proof, or what is in its way: see `prove`."""
+        return _searched(self._task, self._plain, self._constraints, fixed or {}, source)
+
+
+def _searched(
+    task: Task,
+    curvatures: Curvatures,
+    constraints: Sequence[Constraint],
+    fixed: Mapping[Variable, str],
+    source: Any,
+) -> Proof:
+    """Search the coordinates, and derive the proof in those that were found."""
+    facts = curvatures.facts
+    logs, free = _pinned(facts.variables, fixed)
     curvatures.assign(logs)
     curvatures.assign(search(task, curvatures, free))
     failed = failing(task, curvatures)

@@ -7,13 +7,16 @@ which the models before and after are compared.
 
 from __future__ import annotations
 
+import functools
+import itertools
 from collections import deque
 from collections.abc import Hashable, Iterator
 from dataclasses import field
 
 import numpy as np
 
-from hcmodel.expressions.leaves import Apply, Variable
+from hcmodel.expressions.constraint import Constraint
+from hcmodel.expressions.leaves import Apply, Expression, Variable
 from hcmodel.expressions.model import Model
 from hcmodel.facts.curvature import can_be_log
 from hcmodel.facts.expansion import Symbols
@@ -21,10 +24,10 @@ from hcmodel.facts.polynomials import Sums, TooLargeError
 from hcmodel.maps.catalogue import MAPS
 from hcmodel.maps.expanded import Expanded
 from hcmodel.maps.map import Obstacle, Step
-from hcmodel.proof.prove import Proof, prove
+from hcmodel.proof.prove import Attempt, Proof
 from hcmodel.records import dataclass
-from hcmodel.reductions.sign import signed_objective
-from hcmodel.reductions.substitution import Substitution
+from hcmodel.reductions.sign import signed
+from hcmodel.reductions.substitution import Substitution, functions_after
 
 
 @dataclass(frozen=True)
@@ -33,9 +36,9 @@ class SearchLimits:
 
     depth: int = 4
     """Maps one after the other."""
-    trials: int = 40
-    """Models in hidden coordinates that are looked at."""
-    split: int = 6
+    trials: int = 12
+    """Models in hidden coordinates that are looked at: no model of the suite needs more than 6."""
+    split: int = 3
     """Of these, models with a variable for each entry, which have many products to choose from."""
     unknowns: int = 20_000
     """Larger models are not multiplied out: it takes a second for this many."""
@@ -53,12 +56,16 @@ class Discovery:
     substitution: Substitution | None = None
     proof: Proof | None = None
     obstacles: list[Obstacle] = field(default_factory=list)
+    unproven: list[tuple[Model, tuple[Step, ...]]] = field(default_factory=list)
+    """Maps that fit, and that the model was not proven in the coordinates of: why is found when asked."""
 
-    @property
+    @functools.cached_property
     def near_misses(self) -> tuple[str, ...]:
         """What was in the way of the maps that nearly fit, each once."""
-        own = [str(each) for each in self.obstacles if not each.rewritten]
-        return tuple(dict.fromkeys(own or [str(each) for each in self.obstacles[:1]]))
+        if self.obstacles:
+            return tuple(dict.fromkeys(map(str, self.obstacles)))
+        reasons = (_reason(model, steps) for model, steps in self.unproven)
+        return tuple(str(each) for each in itertools.islice(filter(None, reasons), 1))
 
 
 def discover(model: Model) -> Discovery:
@@ -72,9 +79,10 @@ def discover(model: Model) -> Discovery:
         return found
     pending: deque[tuple[Expanded, tuple[Step, ...]]] = deque([(start, ())])
     trials = _Trials()
-    postponed: list[tuple[int, tuple[Step, ...]]] = []
     while pending and not trials.spent:
         current, steps = pending.popleft()
+        if trials.refuses(steps):
+            continue
         for proposed in _proposals(current):
             if isinstance(proposed, Obstacle):
                 found.obstacles.append(proposed)
@@ -82,15 +90,12 @@ def discover(model: Model) -> Discovery:
             chain = (*steps, proposed)
             if not trials.take(chain):
                 continue
-            if _multiplies_in_equality(proposed.after):
-                postponed.append((len(found.obstacles), chain))
-            elif _settle(model, chain, found):
+            if _settle(model, chain, found):
                 return found
-            if trials.spent:
+            if trials.spent or trials.refuses(steps):
                 break
             if len(chain) < LIMITS.depth and proposed.after is not current:
                 pending.append((proposed.after, chain))
-    _explain(model, postponed, found)
     return found
 
 
@@ -105,25 +110,18 @@ class _Trials:
     def spent(self) -> bool:
         return len(self._seen) >= LIMITS.trials
 
+    def refuses(self, chain: tuple[Step, ...]) -> bool:
+        """Whether no chain that begins with this one may be tried any more."""
+        return self._split >= LIMITS.split and any(step.splits for step in chain)
+
     def take(self, chain: tuple[Step, ...]) -> bool:
         """Whether a chain is new and may be tried; then it counts."""
         key = _key(chain)
-        split = any(step.splits for step in chain)
-        if key in self._seen or (split and self._split >= LIMITS.split):
+        if key in self._seen or self.refuses(chain):
             return False
         self._seen.add(key)
-        self._split += split
+        self._split += any(step.splits for step in chain)
         return True
-
-
-def _explain(model: Model, postponed: list[tuple[int, tuple[Step, ...]]], found: Discovery) -> None:
-    """Enter what is in the way of models that were passed over, each at its place."""
-    for place, chain in reversed(postponed):
-        own = Discovery()
-        if _settle(model, chain, own):
-            found.substitution, found.proof = own.substitution, own.proof
-            return
-        found.obstacles[place:place] = own.obstacles
 
 
 def _multiplies_in_equality(model: Expanded) -> bool:
@@ -181,24 +179,62 @@ def _has_black_box(model: Model) -> bool:
 def _settle(model: Model, steps: tuple[Step, ...], found: Discovery) -> bool:
     """Whether the model after these steps is proven; then it is what was looked for."""
     try:
-        substitution = Substitution.of(model, steps)
+        attempted = _attempted(model, steps)
     except TooLargeError:
         return False
-    known = {variable.name for variable in model.variables}
-    lost = [name for name in substitution.released if name not in known]
-    if lost:  # what a map knows of its image, without which the model in u is another one
-        reason = f"the range of {lost[0]} is not convex in these coordinates"
-        found.obstacles.append(Obstacle(steps[-1].name, reason, rewritten=True))
+    proof = None if attempted is None else attempted[1].proof()
+    if attempted is None or proof is None or not proof.proven:
+        found.unproven.append((model, steps))
         return False
-    after = substitution.after
-    objective, sign = signed_objective(after)
-    proof = prove(objective, sign, after.constraints)
-    if not proof.proven:
-        found.obstacles.append(Obstacle(steps[-1].name, str(proof.failure), rewritten=True))
-        return False
+    substitution = attempted[0]
     wrong = substitution.disagreement()  # few models come so far
     if wrong is not None:
         found.obstacles.append(Obstacle(steps[-1].name, wrong))
         return False
     found.substitution, found.proof = substitution, proof
     return True
+
+
+def _attempted(model: Model, steps: tuple[Step, ...]) -> tuple[Substitution, Attempt] | None:
+    """The model after these steps; None where some function of it is convex in no coordinates.
+
+    Most models of a search end at one of their first functions, and the others are not made.
+    """
+    if _lost_range(model, steps) is not None or _multiplies_in_equality(steps[-1].after):
+        return None
+    attempt = Attempt()
+    functions = list[Expression | Constraint]()
+    for function in functions_after(model, steps):
+        functions.append(function)
+        _enter(attempt, function)
+        if not attempt.may_be_convex():
+            return None
+    return Substitution.of_functions(model, steps, functions), attempt
+
+
+def _enter(attempt: Attempt, function: Expression | Constraint) -> None:
+    if isinstance(function, Constraint):
+        attempt.enter(function)
+    else:
+        attempt.enter_objective(*signed(function))
+
+
+def _lost_range(model: Model, steps: tuple[Step, ...]) -> str | None:
+    """What a map knows of its image and has lost: without it the model in u is another one."""
+    known = {variable.name for variable in model.variables}
+    return next((name for step in steps for name in step.released if name not in known), None)
+
+
+def _reason(model: Model, steps: tuple[Step, ...]) -> Obstacle | None:
+    """What is in the way of a proof of the model after these steps."""
+    lost = _lost_range(model, steps)
+    if lost is not None:
+        reason = f"the range of {lost} is not convex in these coordinates"
+        return Obstacle(steps[-1].name, reason)
+    attempt = Attempt()
+    try:
+        for function in functions_after(model, steps):
+            _enter(attempt, function)
+    except TooLargeError:
+        return None
+    return Obstacle(steps[-1].name, str(attempt.proof().failure))

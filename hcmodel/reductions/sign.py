@@ -29,7 +29,11 @@ class Sign(ModelReduction):
 
 def signed_objective(model: Model) -> tuple[Expression, float]:
     """The objective of a minimisation as sign times an expression, a minus sign taken off."""
-    expression = model.objective.expression
+    return signed(model.objective.expression, model.sign)
+
+
+def signed(expression: Expression, sign: float = 1.0) -> tuple[Expression, float]:
+    """An expression, which is sign times what is minimised, with a minus sign taken off."""
     if isinstance(expression, Apply) and expression.atom is ATOMS["neg"]:
-        return expression.args[0], -model.sign
-    return expression, model.sign
+        return expression.args[0], -sign
+    return expression, sign

@@ -8,8 +8,9 @@ compared at points of the model, and a map that gets a single number wrong is re
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
+from typing import cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -62,19 +63,20 @@ class Substitution(ModelReduction):
     @staticmethod
     def of(model: Model, steps: Sequence[Step]) -> Substitution:
         """The model after the last step, before its numbers are compared (`disagreement`)."""
-        last = steps[-1].after
-        product = maximised_product(last.objective)
-        beside = product is not None and last.objective.value  # a constant
-        if all(step.renamed for step in steps) and not beside:
-            return Substitution(model, _renewed(model, steps), steps)
-        assembly = Assembly(last.symbols)
-        if product is not None:  # its logarithm is maximised, which no constant is added to
-            objective = ATOMS["neg"].apply((assembly.expression(-product),))
-        else:
-            objective = assembly.expression(last.objective)
-        constraints = tuple(_constraint(model, row, assembly) for row in last.rows)
+        return Substitution.of_functions(model, steps, functions_after(model, steps))
+
+    @staticmethod
+    def of_functions(
+        model: Model, steps: Sequence[Step], functions: Iterable[Expression | Constraint]
+    ) -> Substitution:
+        """The same from the objective and the rows after the last step (`functions_after`)."""
+        objective, *constraints = functions
         after = replace(
-            model, objective=Minimize(objective), constraints=constraints, hidden=None, source=None
+            model,
+            objective=Minimize(cast("Expression", objective)),
+            constraints=tuple(cast("list[Constraint]", constraints)),
+            hidden=None,
+            source=None,
         )
         return Substitution(model, after, steps)
 
@@ -326,6 +328,25 @@ class Substitution(ModelReduction):
     def origin(self, origin: Origin) -> Origin | None:
         position = self._rows[origin.position].position
         return None if position is None else replace(origin, position=position)
+
+
+def functions_after(model: Model, steps: Sequence[Step]) -> Iterator[Expression | Constraint]:
+    """The objective after the last step, to be minimised, and then its rows, each when it is asked."""
+    last = steps[-1].after
+    product = maximised_product(last.objective)
+    beside = product is not None and last.objective.value  # a constant
+    if all(step.renamed for step in steps) and not beside:
+        renewed = _renewed(model, steps)
+        yield renewed.objective.expression
+        yield from renewed.constraints
+        return
+    assembly = Assembly(last.symbols)
+    if product is not None:  # its logarithm is maximised, which no constant is added to
+        yield ATOMS["neg"].apply((assembly.expression(-product),))
+    else:
+        yield assembly.expression(last.objective)
+    for row in last.rows:
+        yield _constraint(model, row, assembly)
 
 
 def _renewed(model: Model, steps: Sequence[Step]) -> Model:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
@@ -11,7 +13,9 @@ from hcmodel.maps.expanded import Expanded
 from hcmodel.maps.map import symbol_sums
 from hcmodel.maps.replacing import Replacing
 from hcmodel.maps.rewriting import applied
+from hcmodel.reductions import discovery
 from hcmodel.reductions.forms import Forms
+from hcmodel.reductions.substitution import functions_after
 
 
 def test_a_circle_is_not_proven() -> None:
@@ -61,3 +65,27 @@ def test_what_a_row_is_multiplied_by_is_rewritten_too() -> None:
     )
     assert isinstance(after, Expanded)
     assert after.rows[0].factor.equals(u)
+
+
+def test_models_of_a_search_end_at_the_first_function_that_has_no_curvature(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Rows of a model are not made where its objective is convex in no coordinates."""
+    made = []
+
+    def watched(model: Any, steps: Any) -> Iterator[Any]:
+        for function in functions_after(model, steps):
+            made.append(function)
+            yield function
+
+    monkeypatch.setattr(discovery, "functions_after", watched)
+    x, y, z = (hc.Variable(name=name, bounds=(0.1, 2)) for name in "xyz")
+    rows = [x * y * z >= 0.5, x + y - z <= 1]
+    problem = hc.Problem(hc.Minimize(x * y - y * z + 1 / x), rows)
+    found = Forms(problem.model).discovery
+    assert found.proof is None
+    assert len(found.unproven) <= discovery.LIMITS.trials
+    assert len(made) < (1 + len(rows)) * len(found.unproven)
+    made.clear()
+    assert found.near_misses
+    assert len(made) > len(rows)

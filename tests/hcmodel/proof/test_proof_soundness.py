@@ -21,7 +21,12 @@ from hcmodel.problem import parse
 from hcmodel.proof.prove import Proof, prove
 from tests.extent import several
 from tests.hcmodel.frontend.random_models import TameModels
-from tests.hcmodel.proof.random_expressions import Generator, bends_at_midpoints, check
+from tests.hcmodel.proof.random_expressions import (
+    Generator,
+    bends_at_midpoints,
+    check,
+    random_coordinates,
+)
 
 AFFINE, CONVEX, CONCAVE = Curvature.AFFINE, Curvature.CONVEX, Curvature.CONCAVE
 
@@ -67,6 +72,21 @@ def test_what_is_proven_of_models_in_the_language_holds_at_midpoints() -> None:
         assert checked.broken == ()
         proven += checked.proven
     assert proven >= several(20, 60)
+
+
+def test_no_coordinates_give_more_than_all_coordinates_at_once() -> None:
+    """What `may_be_convex` refuses has no proof: the rules are monotone in what is known."""
+    rng = np.random.default_rng(7)
+    generator = Generator(rng)
+    refused = 0
+    for _ in range(several(100, 400)):
+        known = facts.Facts()
+        number = known.add(generator.expression())
+        best = curvature.Curvatures(known, 0, either=True).channels[number]
+        found = curvature.Curvatures(known, random_coordinates(known, rng)).channels[number]
+        assert all(one | two == one for one, two in zip(best, found, strict=True))
+        refused += not best[0]
+    assert refused >= several(20, 80)
 
 
 def test_every_proof_ends_with_forms_that_hold_or_with_a_reason() -> None:
