@@ -26,7 +26,7 @@ from hcmodel.proof.failure import Failure, Words, explain
 from hcmodel.proof.normal_form import NormalRow, candidates
 from hcmodel.records import dataclass
 
-__all__ = ["Attempt", "Failure", "NormalRow", "Proof", "prove"]
+__all__ = ["Attempt", "Failure", "NormalRow", "Proof", "attempt", "prove"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -81,6 +81,24 @@ def prove(
     return attempt.proof(fixed=fixed, source=source)
 
 
+def attempt(
+    objective: Expression, sign: float, constraints: Sequence[Constraint], *, source: Any = None
+) -> Proof | None:
+    """`prove`, but None at once where a function is convex in no coordinates.
+
+    Then a map has to be found, and nobody asks for the words of this failure.
+    """
+    made = Attempt()
+    made.enter_objective(objective, sign)
+    if not made.may_be_convex():
+        return None
+    for constraint in constraints:
+        made.enter(constraint)
+        if not made.may_be_convex():
+            return None
+    return made.proof(source=source)
+
+
 class Attempt:
     """A model entered function by function, and the search for a proof of it.
 
@@ -114,10 +132,11 @@ class Attempt:
 
         Each of its variables is taken to be affine and log-affine at once, where it can be in logarithms.
         """
-        self._either.extend()
+        curvatures = self._either if self._facts.loggable else self._plain
+        curvatures.extend()
         if self._rows:
-            return row_form(self._rows[-1], self._either) is not None
-        return objective_form(self._task, self._either) is not None
+            return row_form(self._rows[-1], curvatures) is not None
+        return objective_form(self._task, curvatures) is not None
 
     @property
     def _task(self) -> Task:

@@ -8,7 +8,7 @@ reason of a refusal.
 from __future__ import annotations
 
 import functools
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,6 +17,7 @@ from hcmodel.expressions.leaves import Apply
 from hcmodel.expressions.model import Model
 from hcmodel.proof.prove import Proof
 from hcmodel.records import dataclass
+from hcmodel.reductions.affine import Affine
 from hcmodel.reductions.cone_bounds import Bounds, Translation
 from hcmodel.reductions.cone_sides import NoConeForm
 from hcmodel.reductions.reduction import Duals, Reduction, Refusal
@@ -60,17 +61,20 @@ class Cone(Reduction[Model, ConeProgram]):
     def __init__(self, before: Model, after: ConeProgram, translation: Translation) -> None:
         super().__init__(before, after)
         self.logs = translation.logs
-        self._proof = translation.proof
+        self._proof, self._affine = translation.proof, translation.affine
         self._places = translation.places
         self._starts = translation.rows.starts()
         self._bounds = translation.bounds
         self._norms = [(node, *translation.rows.norms[i]) for i, node in translation.norms.items()]
 
     @staticmethod
-    def of(model: Model, proof: Proof) -> Cone | Refusal:
-        """The cone program of a model whose rows are in the forms of its proof (`NormalRows`)."""
+    def of(model: Model, proof: Proof, affine: Mapping[int, Affine]) -> Cone | Refusal:
+        """The cone program of a model whose rows are in the forms of its proof (`NormalRows`).
+
+        `affine` has roots that are known to be affine, by their identities.
+        """
         try:
-            translation = Translation(model, proof)
+            translation = Translation(model, proof, affine)
             objective = translation.objective()
         except NoConeForm as stop:
             return Refusal(stop.expression, stop.reason)
@@ -81,7 +85,7 @@ class Cone(Reduction[Model, ConeProgram]):
 
     def relaxed(self) -> RelaxedCone:
         """The program of the least relaxation of all constraints."""
-        translation = Translation(self.before, self._proof, relaxed=True)
+        translation = Translation(self.before, self._proof, self._affine, relaxed=True)
         assert translation.slack is not None
         starts, places = translation.rows.starts(), translation.places
         rows = [int(starts[place.block]) for place in places]

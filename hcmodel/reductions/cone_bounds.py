@@ -72,11 +72,19 @@ class Translation:
     """The proof's nodes as bounds; each is made once for each side that is wanted.
 
     `relaxed` adds an unknown after u by which all constraints are relaxed: rows between logarithms by a
-    factor, the others relative to the size of their numbers.
+    factor, the others relative to the size of their numbers. `affine` has roots of the model that are
+    known to be affine, by their identities; these are not taken apart again.
     """
 
-    def __init__(self, model: Model, proof: Proof, *, relaxed: bool = False) -> None:
-        self.model, self.proof = model, proof
+    def __init__(
+        self,
+        model: Model,
+        proof: Proof,
+        affine: Mapping[int, Affine],
+        *,
+        relaxed: bool = False,
+    ) -> None:
+        self.model, self.proof, self.affine = model, proof, affine
         self.curvatures = proof.curvatures
         self.rows = ConeRows(model.layout.size)
         self.slack = self.rows.unknown((1,)) if relaxed else None
@@ -188,6 +196,8 @@ class Translation:
         return self._bound(expression, "log", side)
 
     def _bound(self, expression: Expression, channel: str, side: Side) -> Affine:
+        if channel == "plain" and id(expression) in self.affine:
+            return self.affine[id(expression)]
         value = self.constant(expression)
         if value is not None:
             if channel == "plain":

@@ -22,7 +22,7 @@ from hcmodel.expressions.leaves import Apply, Expression, Variable
 from hcmodel.expressions.model import Model
 from hcmodel.facts.curvature import can_be_log
 from hcmodel.maps.separable import declared_coordinates
-from hcmodel.proof.prove import Failure, Proof, prove
+from hcmodel.proof.prove import Failure, Proof, attempt, prove
 from hcmodel.proof.visible import VisibleProof
 from hcmodel.records import dataclass
 from hcmodel.reductions.bounds import Bounds
@@ -40,7 +40,7 @@ from hcmodel.reductions.semidefinite import Semidefinite
 from hcmodel.reductions.sign import Sign, signed_objective
 from hcmodel.reductions.smooth import Compiler, Smooth, SmoothProgram
 from hcmodel.reductions.smooth_convex import SmoothConvex, smooth_convex
-from hcmodel.reductions.sum_arrays import SumArrays, arrays_of_sums, needs_logarithms
+from hcmodel.reductions.sum_arrays import SumArrays, affine_roots, arrays_of_sums, needs_logarithms
 from hcmodel.reductions.triangle import Triangle
 from hcmodel.solvers.coordinates.general import MapCoordinates
 from hcmodel.solvers.coordinates.logarithmic import LogStack
@@ -96,7 +96,7 @@ class Form:
         """The cone program of a proven form, in the same coordinates; a refusal where there is none."""
         if self.proof is None or self.last is None:
             return Refusal(None, "the model is not proven convex")
-        return Cone.of(self.chain.end.before, self.last)
+        return Cone.of(self.chain.end.before, self.last, affine_roots(self.program))
 
     def whole(self, kind: str) -> WholeProgram | Refusal:
         """The convex program of a proven form for methods of this kind (`MethodEntry.program`)."""
@@ -356,13 +356,18 @@ class Forms:
     def prove(self, fixed: Mapping[Variable, str] | None = None, source: Any = None) -> Proof:
         """The proof of the model, rows that are bounds counted as bounds."""
         bounds, sign = self.bounds, self.sign.before.sign
-        objective = bounds.after.objective.expression
-        if sign < 0:
-            assert isinstance(objective, Apply)
-            objective = objective.args[0]  # as the user wrote it
         pinned = {bounds.renewed(variable): kind for variable, kind in (fixed or {}).items()}
         text = bounds.after.source if source is not None else None
-        return prove(objective, sign, bounds.after.constraints, fixed=pinned, source=text)
+        return prove(self._goal, sign, bounds.after.constraints, fixed=pinned, source=text)
+
+    @property
+    def _goal(self) -> Expression:
+        """The objective with rows that are bounds counted as bounds, as the user wrote it."""
+        objective = self.bounds.after.objective.expression
+        if self.sign.before.sign < 0:
+            assert isinstance(objective, Apply)
+            return objective.args[0]
+        return objective
 
     def declared(self) -> dict[Variable, str] | None:
         """The declared coordinates where they are logarithms and the variables themselves."""
@@ -415,32 +420,45 @@ class Forms:
 
     def _found(self, source: Any) -> Form | None:
         """The form in hidden coordinates: proven, by a map of the catalogue, or as declared."""
-        has_map, declared = self.model.hidden is not None, self.declared()
-        proof = None
-        if declared is not None or not has_map:
+        if self.model.hidden is None:
+            return self._found_freely(source)
+        proof, declared = None, self.declared()
+        if declared is not None:
             proof = self.prove(declared, source)
             self.failure = proof.failure
             if proof.proven:
                 return self._proven_form(proof)
-        if has_map:
-            free = self.prove(source=source)
-            if free.proven:
-                return self._proven_form(free)
+        free = self.prove(source=source)
+        if free.proven:
+            return self._proven_form(free)
         found = self._discovered()
-        if found is not None or not has_map:
+        if found is not None:
             return found
         return self._mapped_form() if proof is None else self._separable_form(proof)
+
+    def _found_freely(self, source: Any) -> Form | None:
+        """The form in hidden coordinates of a model that declares none; None where there is none."""
+        rows, text = self.bounds.after.constraints, self.bounds.after.source
+        text = text if source is not None else None
+        proof = attempt(self._goal, self.sign.before.sign, rows, source=text)
+        if proof is not None and proof.proven:
+            self.failure = None
+            return self._proven_form(proof)
+        found = self._discovered()
+        if found is None:
+            self.failure = (proof or self.prove(source=source)).failure
+        return found
 
     def _visible_form(self) -> Form | None:
         """The form of a geometric program in the logarithms of all variables; None for other models.
 
         Only where the variables themselves are no coordinates, which come first where both are.
         """
-        compiled, outer = self.written.compiled, self.written.canonical.outer
-        if self.lift.has_kinks or not needs_logarithms(compiled, outer):
-            return None
         bounds = self.bounds.after
-        if not all(can_be_log(variable) for variable in bounds.variables):
+        if self.lift.has_kinks or not all(can_be_log(variable) for variable in bounds.variables):
+            return None
+        compiled, outer = self.written.compiled, self.written.canonical.outer
+        if not needs_logarithms(compiled, outer):
             return None
         proof, before = VisibleProof.of(bounds.variables, bounds.constraints), self._proven
         form = self._kept([*self._first(), NormalRows.of(bounds, proof)], None, proof, proof)

@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 from hcmodel.engines.engine import CompiledStack
 from hcmodel.engines.structured import StructuredStack
 from hcmodel.records import dataclass
+from hcmodel.reductions.affine import Affine
 from hcmodel.reductions.rows import Rows
 from hcmodel.reductions.smooth import SmoothProgram
 from hcmodel.solvers.coordinates.logarithmic import LogStack
@@ -45,6 +46,29 @@ def arrays_of_sums(program: SmoothProgram) -> SumArrays | None:
     if entries is None or places is None:
         return None
     return SumArrays(entries, places, domain.lower, domain.upper)
+
+
+def affine_roots(program: SmoothProgram) -> dict[int, Affine]:
+    """The roots that are affine in u = x, by their identities, read off the compiled stack."""
+    compiled = program.compiled
+    if not isinstance(compiled, StructuredStack) or program.stack is not compiled:
+        return {}
+    data, _ = compiled.terms
+    curved = np.zeros(data.size + 1, dtype=np.intp)
+    curved[data.rows + 1] = curved[data.logarithms.rows + 1] = 1
+    before = np.cumsum(curved)  # the rows that are not affine
+    found: dict[int, Affine] = {}
+    start = 0
+    for root, structured in zip(program.canonical.roots, compiled.structured, strict=False):
+        if not structured:
+            continue
+        stop = start + root.size
+        if before[stop] == before[start]:
+            own = data.linear.between(start, stop)
+            rows = Rows.of_entries(own.values, own.rows, own.columns, own.shape)
+            found[id(root)] = Affine(root.shape, data.offset[start:stop], rows)
+        start = stop
+    return found
 
 
 def needs_logarithms(compiled: CompiledStack, outer: Outer) -> bool:
