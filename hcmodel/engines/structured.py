@@ -5,7 +5,9 @@ roots are compiled by the engine as a program of their own. What is found depend
 parameters, so `refresh` finds it again when one of these has changed.
 
 A small stack that is evaluated often is compiled as a whole by an engine of compiled functions, where
-there is one: numpy's calls take longer than the arithmetic of a small sum.
+there is one: numpy's calls take longer than the arithmetic of a small sum. One of whose structure nobody
+has asked is first evaluated without it: a model that is solved in other coordinates is evaluated at one
+point as it was written.
 """
 
 from __future__ import annotations
@@ -44,6 +46,11 @@ EVALUATIONS_BEFORE = 100
 # Entries in the matrices of sums up to which a stack is small. With one row of 20 terms, values and
 # gradient take 8 µs by casadi and 20 from matrices for 2,000 entries.
 MOST_ENTRIES = 3_000
+# Evaluations before structure is looked for, and the steps and numbers up to which a stack is small
+# enough: a regulator with 3 states is proven and solved in 5 % fewer Python calls, a process in 6 %.
+GLANCES = 2
+FEW_STEPS = 100
+FEW_NUMBERS = 20_000
 
 
 @dataclass(frozen=True)
@@ -78,8 +85,21 @@ class StructuredStack(ProgramStack):
         self._parts: dict[str, _Part] = {}
         self._last: _Pass | None = None  # over all of φ, for the next question about the same point
         self.sums: SumData | None = None
-        if all(parameter.value is not None for parameter in self._parameters):
-            self._recognise()
+        self._unseen: CompiledStack | None = None  # all roots, without their structure
+        self._glances = GLANCES if self._is_quick else 0
+
+    @property
+    def _is_quick(self) -> bool:
+        """Whether a first look at a stack need not find its structure.
+
+        Products of powers, the structure that pays most, have positive variables; data that change
+        are read with the structure.
+        """
+        program, variables = self.program, self.layout.variables
+        if self._parameters or any(variable.set.has_logarithm for variable in variables):
+            return False
+        numbers = max(program.numbers, self.dimension * (self.size + self.map_size))
+        return len(program.graph.steps) <= FEW_STEPS and numbers <= FEW_NUMBERS
 
     @property
     def engine(self) -> str:
@@ -89,15 +109,21 @@ class StructuredStack(ProgramStack):
 
     def refresh(self) -> None:
         """Read the parameters; the structure is found again where their values have changed."""
+        if self._unseen is not None:
+            self._glances = GLANCES
+        if self._read is not None or not self._is_quick:
+            self._refresh_structure()
+        if self._compiled is not None:
+            self._compiled.refresh()
+        # Each solve begins the same way, so that its digits do not depend on those before it.
+        self._in_use, self._left = None, EVALUATIONS_BEFORE
+
+    def _refresh_structure(self) -> None:
         values = [parameter.value for parameter in self._parameters]
         if self._read is None or not _equal(values, self._read):
             self._recognise()
         if self._rest is not None:
             self._rest.refresh()
-        if self._compiled is not None:
-            self._compiled.refresh()
-        # Each solve begins the same way, so that its digits do not depend on those before it.
-        self._in_use, self._left = None, EVALUATIONS_BEFORE
         self._fresh = True
 
     def _recognise(self) -> None:
@@ -119,7 +145,7 @@ class StructuredStack(ProgramStack):
 
     def _part(self, name: str) -> _Part:
         if not self._fresh:
-            self.refresh()
+            self._refresh_structure()
         if name == "whole" and not self.map_size:
             name = "all"
         if name not in self._parts:
@@ -152,7 +178,7 @@ class StructuredStack(ProgramStack):
     def structured(self) -> tuple[bool, ...]:
         """Which roots are sums of terms, and are not compiled by the engine."""
         if self._rest_roots is None:
-            self.refresh()
+            self._refresh_structure()
         rest = set(self._rest_roots or ())
         return tuple(i not in rest for i in range(len(self.program.graph.roots)))
 
@@ -170,8 +196,13 @@ class StructuredStack(ProgramStack):
             return self._in_use.evaluate(x, part)
         if part not in PARTS:
             raise ModelError(f"there is no part {part!r}; the parts are {', '.join(PARTS)}")
-        own = self._part(part)
         self._left -= 1
+        if self._glances and (self._read is None or self._unseen is not None):
+            self._glances -= 1
+            if self._unseen is None:
+                self._unseen = self._engine.compile(self.program)
+            return self._unseen.evaluate(x, part)
+        own = self._part(part)
         if self._left == 0 and self._whole_engine is not None and self._is_small:
             if self._compiled is None:
                 self._compiled = compiled_if_possible(self._whole_engine, self.program)

@@ -16,7 +16,7 @@ from hcmodel.engines import recognition
 from hcmodel.engines.autograd_ import AutogradEngine
 from hcmodel.engines.graph_program import Program
 from hcmodel.engines.registry import compile_stack
-from hcmodel.engines.structured import StructuredEngine, StructuredStack
+from hcmodel.engines.structured import GLANCES, StructuredEngine, StructuredStack
 from hcmodel.expressions.layout import Layout
 from hcmodel.expressions.leaves import Expression, Variable
 from hcmodel.testing import check_engine
@@ -269,3 +269,23 @@ def test_products_that_are_too_many_are_counted_before_they_are_listed(monkeypat
     x = hc.Variable(3, name="x")
     stack = compiled([hc.sum(x), np.ones((2, 3)) @ x], [x])
     np.testing.assert_allclose(stack.evaluate(np.arange(3.0), "all").values, [3.0, 3.0, 3.0])
+
+
+def test_structure_is_looked_for_when_a_stack_is_evaluated_again() -> None:
+    """A model that is solved in other coordinates is evaluated once as it was written."""
+    x, matrix = Variable(3, name="x"), GENERATOR.normal(size=(2, 3))
+    stack = compiled([x[0] * x[1], matrix @ x], [x])
+    point = GENERATOR.normal(size=3)
+    for look in range(GLANCES + 1):
+        assert stack.sums is None
+        forward = stack.evaluate((look + 1) * point, "all")
+        expected = (look + 1) ** 2 * point[0] * point[1]
+        np.testing.assert_allclose(
+            forward.values, [expected, *(look + 1) * (matrix @ point)], rtol=1e-12
+        )
+        np.testing.assert_allclose(np.asarray(forward.jacobian())[1:], matrix)
+    assert stack.sums is not None
+    positive = Variable(3, name="x", pos=True)
+    stack = compiled([positive[0] * positive[1]], [positive])
+    stack.evaluate(np.ones(3), "all")
+    assert stack.sums is not None  # products of powers pay at once

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 
@@ -12,13 +14,15 @@ from hcmodel.reductions import forms as forms_module
 @pytest.fixture
 def proofs(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     """The number of proofs so far, in a list of one."""
-    count, original = [0], forms_module.prove
+    count = [0]
+    for name in ("attempt", "prove"):
+        original = getattr(forms_module, name)
 
-    def counted(*arguments: object, **options: object) -> object:
-        count[0] += 1
-        return original(*arguments, **options)  # type: ignore[arg-type]
+        def counted(*arguments: object, made: Any = original, **options: object) -> object:
+            count[0] += 1
+            return made(*arguments, **options)
 
-    monkeypatch.setattr(forms_module, "prove", counted)
+        monkeypatch.setattr(forms_module, name, counted)
     return count
 
 

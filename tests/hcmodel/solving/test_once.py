@@ -47,13 +47,14 @@ def test_a_solve_lifts_proves_canonicalises_compiles_and_searches_its_bound_once
 def proofs(monkeypatch: pytest.MonkeyPatch) -> list[None]:
     """One entry for every proof that is made."""
     made: list[None] = []
-    original = forms.prove
+    for name in ("attempt", "prove"):
+        original = getattr(forms, name)
 
-    def wrapper(*arguments: Any, **options: Any) -> Any:
-        made.append(None)
-        return original(*arguments, **options)
+        def wrapper(*arguments: Any, proved: Any = original, **options: Any) -> Any:
+            made.append(None)
+            return proved(*arguments, **options)
 
-    monkeypatch.setattr(forms, "prove", wrapper)
+        monkeypatch.setattr(forms, name, wrapper)
     return made
 
 
