@@ -231,9 +231,6 @@ class _Sweep:
             top = np.where(best > 0, best * np.log(upper[z] / best), 0.0)
             top = top + DATA_ROUNDING * (np.abs(top) + best)
             upper[x] = np.fmin(upper[x], np.where(np.isfinite(best), top, np.inf))
-            fixed = (lower[y] == upper[y]) & (lower[y] > 0)
-            least = lower[y] * np.exp(lower[x] / np.where(fixed, lower[y], 1.0))
-            lower[z] = np.fmax(lower[z], np.where(fixed, least * (1.0 - DATA_ROUNDING), 0.0))
         x, y, z = places.power.reshape(-1, 3).T
         share = places.exponents
         within(z, _product(upper[x], upper[y], share) * more)
@@ -250,7 +247,7 @@ class _Sweep:
         objective is a constant plus <C, S> plus the other terms; <C, S> >= λ tr S.
         """
         linear, x = self.program.linear, self.x
-        alone = self.single & (self.owner < self.count - 1)
+        alone = self.single
         rows, columns, values = self.owner[alone], self.columns[alone], self.values[alone]
         for order, first in self.places.blocks:
             size = order * (order + 1) // 2
@@ -339,12 +336,10 @@ def limit_by_inner_dual(sweep: _Sweep) -> None:
     # |x_j| <= reach + slope · <d, s>, by a row of its own or by its range
     reach = np.maximum(np.abs(sweep.x.lower), np.abs(sweep.x.upper))
     slope = np.where(np.isfinite(reach), 0.0, np.inf)
-    own = np.flatnonzero(sweep.single & (sweep.owner < sweep.count - 1))
+    own = np.flatnonzero(sweep.single & (weights[sweep.owner] > 0))
     rows, columns, values = sweep.owner[own], sweep.columns[own], np.abs(sweep.values[own])
-    held = weights[rows] > 0
-    steep = np.where(held, 1.0 / np.where(held, weights[rows] * values, 1.0), np.inf)
-    for place in np.argsort(-steep):  # the least steep comes last
-        j = columns[place]
+    steep = 1.0 / (weights[rows] * values)
+    for place, j in enumerate(columns):
         if steep[place] < slope[j]:
             slope[j] = steep[place]
             reach[j] = np.abs(program.offset[rows[place]]) / values[place]
