@@ -1,0 +1,506 @@
+"""Paths along which an objective falls: each kind of path and each verdict, worked out by hand."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+import hcmodel as hc
+from hcmodel.certify import descent
+from hcmodel.certify.descent import RULES, Run, _Followed, _Way
+from hcmodel.reductions.reduction import Claim
+from hcmodel.solvers import Box, function_oracle
+from hcmodel.solvers.numerics import LARGEST_LOG
+from hcmodel.solvers.oracle import Oracle
+
+FloatArray = NDArray[np.float64]
+INF = np.inf
+
+
+@pytest.fixture(autouse=True)
+def quiet() -> Iterator[None]:
+    with np.errstate(all="ignore"):  # as `falling_path` has it
+        yield
+
+
+def form_of(lower: Sequence[float], upper: Sequence[float]) -> Any:
+    return SimpleNamespace(domain=Box(np.array(lower, dtype=float), np.array(upper, dtype=float)))
+
+
+def of_value(function: Callable[[FloatArray], float], size: int = 1) -> Oracle:
+    return function_oracle(size, lambda x: (float(function(x)), np.zeros(size)))
+
+
+# ---- the paths
+
+
+def test_entries_are_far_out_where_no_bound_holds_them() -> None:
+    box = Box(
+        np.array([-INF, -INF, 0.0, -INF, -INF, -1e7]), np.array([INF, 5.0, INF, INF, 1e7, INF])
+    )
+    point = np.array([2e6, -3e6, RULES.large, 10.0, 2e6, -2e6])
+    assert descent._far_out(box, point).tolist() == [1, -1, 1, 0, 0, 0]
+    assert descent.runs_away(SimpleNamespace(domain=box), SimpleNamespace(point=point))  # type: ignore[arg-type]
+    near: Any = SimpleNamespace(point=np.zeros(6))
+    assert not descent.runs_away(SimpleNamespace(domain=box), near)  # type: ignore[arg-type]
+
+
+def test_directions_have_a_largest_entry_of_one() -> None:
+    assert descent._unit(np.array([2.0, -4.0])).tolist() == [0.5, -1.0]  # type: ignore[union-attr]
+    assert descent._unit(np.zeros(2)) is None
+    assert descent._unit(np.array([1.0, INF])) is None
+    lengths = list(descent._decades(2.0))
+    assert lengths[:2] == [2.0, 20.0]
+    assert len(lengths) == 300  # 2e299 is the last below 1e300
+
+
+def test_a_ray_begins_at_a_hundredth_of_its_point_and_goes_on_by_tens() -> None:
+    form = form_of([-INF, -INF, -INF, -INF], [INF, 7.0, INF, INF])
+    way = descent._ray(form, np.array([200.0, 0, 0, 0]), np.array([1.0, 1.0, -0.01, 1e-10]))
+    points = way.points()
+    # the first length is 0.01·200
+    assert next(points) == pytest.approx([202.0, 2, -0.02, 2e-10])
+    assert next(points) == pytest.approx([220.0, 7, -0.2, 2e-9])  # 7 is a bound
+    assert way.moves.tolist() == [1, 0, -1, 0]  # held by a bound; too slow to be said to move
+    assert not way.vanishing.any()
+    assert way.from_here
+    small = descent._ray(form, np.full(4, 0.5), np.array([1.0, 0, 0, 0]))
+    assert next(small.points())[0] == pytest.approx(0.51)  # relative to 1 at least
+
+
+def test_a_path_to_an_edge_comes_as_near_as_numbers_do() -> None:
+    form = form_of([0.0], [9.0])
+    (to_zero,) = descent._to_edge(form, np.ones(1), -np.ones(1))
+    assert len(list(to_zero.points())) == 301  # 1, 0.1, …, 1e-300
+    (to_nine,) = descent._to_edge(form, np.ones(1), np.ones(1))
+    assert len(list(to_nine.points())) < 20  # no number is nearer to 9
+    assert list(descent._to_edge(form, np.full(1, 9.0), np.ones(1))) == []  # it is there already
+
+
+def reciprocal_at(place: float) -> Oracle:
+    return function_oracle(1, lambda x: (float(1 / (x[0] - place)), -1 / (x - place) ** 2))
+
+
+def test_a_pole_inside_is_approached_from_where_the_objective_is_negative() -> None:
+    # 1/(x − 3) just below 3: the way begins 0.01·3 before the pole
+    oracle = reciprocal_at(3.0)
+    ways = list(
+        descent._to_pole(form_of([-5.0], [5.0]), oracle, oracle.at(np.array([3.0 - 2**-30])))
+    )
+    assert len(ways) == 1
+    (way,) = ways
+    assert way.edge is not None
+    assert way.edge.tolist() == [3.0]
+    assert (way.inside, way.throughout, way.from_here) == (True, False, False)
+    assert way.vanishing.tolist() == [True]
+    points = list(way.points())
+    assert points[0] == pytest.approx([2.97])
+    assert points[1] == pytest.approx([2.997])
+    assert all(point[0] < 3.0 for point in points)
+    # points outside of the domain are left out, and a pole outside is none of the model's
+    (held,) = descent._to_pole(form_of([2.99], [5.0]), oracle, oracle.at(np.array([3.0 - 2**-30])))
+    assert next(held.points()) == pytest.approx([2.997])
+    outside = form_of([-5.0], [3.0 - 2**-40])
+    assert list(descent._to_pole(outside, oracle, oracle.at(np.array([3.0 - 2**-30])))) == []
+
+
+def test_a_pole_is_approached_along_the_slope() -> None:
+    """1/(x + y/2 − 3), and 1/(x − 3) which does not depend on y."""
+    for share in (0.5, 0.0):
+        slope = np.array([1.0, share])
+        oracle = function_oracle(
+            2,
+            lambda x, s=slope: (float(1 / (s @ x - 3)), -s / (s @ x - 3) ** 2),  # type: ignore[misc]
+        )
+        here = oracle.at(np.array([3.0 - 2**-30, 0.0]))
+        (way,) = descent._to_pole(form_of([-5.0, -5.0], [5.0, 5.0]), oracle, here)
+        assert way.edge is not None
+        assert slope @ way.edge == pytest.approx(3.0, rel=1e-12)
+        assert next(way.points()) - way.edge == pytest.approx([-0.03, -0.03 * share])
+
+
+def test_entries_that_are_exactly_zero_are_a_pole_of_their_own() -> None:
+    oracle = reciprocal_at(0.0)
+    form = form_of([-5.0], [5.0])
+    ways = list(descent._to_pole(form, oracle, oracle.at(np.array([-1e-9]))))
+    assert [way.throughout for way in ways] == [True, False]
+    way = ways[0]
+    assert way.edge is not None
+    assert (way.edge.tolist(), way.vanishing.tolist(), way.inside) == ([0.0], [True], True)
+    points = list(way.points())
+    assert points[0] == pytest.approx([-0.01])  # from the side of the point
+    assert points[1] == pytest.approx([-0.001])
+    assert len(points) == 299  # down to 1e-300
+    # only where 0 is in the domain and has no value
+    assert list(descent._to_zero(form_of([-5.0], [-1.0]), oracle, np.array([-1e-9]), 0.01)) == []
+    defined = of_value(lambda x: float(x[0]))
+    assert list(descent._to_zero(form, defined, np.array([-1e-9]), 0.01)) == []
+    # entries that are not small stay where they are
+    pair = of_value(lambda x: 1 / x[0], 2)
+    two = form_of([-5.0, -5.0], [5.0, 5.0])
+    (mixed,) = descent._to_zero(two, pair, np.array([-1e-9, 2.0]), 0.01)
+    assert mixed.edge is not None
+    assert mixed.edge.tolist() == [0.0, 2.0]
+    assert mixed.vanishing.tolist() == [True, False]
+    assert next(mixed.points()).tolist() == [-0.01, 2.0]
+
+
+def test_the_first_number_behind_a_pole_is_found_by_tens_and_by_halves() -> None:
+    def behind(x: FloatArray) -> bool:
+        return bool(x[0] >= 5.0)
+
+    origin, unit = np.zeros(1), np.ones(1)
+    found = descent._crossed(behind, origin, unit, 0.1, 100.0)
+    assert found is not None
+    assert found.tolist() == [5.0]
+    assert descent._crossed(behind, origin, unit, 0.1, 2.0) is None  # it is farther than the length
+    # along a direction whose entries differ
+    slanted = np.array([1.0, 0.5])
+    found = descent._crossed(lambda x: bool(x[1] >= 5.0), np.zeros(2), slanted, 0.1, 100.0)
+    assert found is not None
+    assert found.tolist() == [10.0, 5.0]
+    found = descent._crossed(lambda x: bool(x[1] >= 0.1), np.zeros(2), slanted, 0.1, 100.0)
+    assert found is not None
+    assert found.tolist() == [0.2, 0.1]
+    # twice the expected distance is tried first
+    assert descent._crossed(lambda x: bool(0.15 <= x[0] <= 0.3), origin, unit, 0.1, 0.1) == pytest.approx(
+        0.15
+    )
+
+
+def test_a_path_of_powers_goes_on_from_the_start_through_the_point() -> None:
+    """The exponents 30, −15, log 2e6 and ½ are stretched until the first entry reaches 1e300."""
+    form = form_of([0.0, 0.0, -INF, -INF, 0.0], [INF] * 5)
+    first = np.array([1.0, np.e, 8.0, 3.0, 1.0])
+    point = np.array([np.exp(30.0), np.exp(1.0 - 15.0), -2e6, 3.0, np.exp(0.5)])
+    (way,) = descent._powers(form, point, first)
+    stretch = (np.log(1e300) - 1.0) / 30  # the largest logarithm of the start is 1
+    points = list(way.points())
+    assert len(points) == RULES.pieces
+    assert points[0] == pytest.approx([1, np.e, -1, 3, 1])
+    last = [30 * stretch, 1 - 15 * stretch, np.log(2e6) * stretch, 0.5 * stretch]
+    assert np.log(points[-1][[0, 1, 4]]) == pytest.approx([last[0], last[1], last[3]])
+    assert points[-1][2:4] == pytest.approx([-np.exp(last[2]), 3])
+    assert way.moves.tolist() == [1, 0, -1, 0, 0]  # ½·23 is below eight decades
+    assert way.vanishing.tolist() == [False, True, False, False, False]
+    # a point that is not far from the start shows nothing
+    near = np.array([np.exp(19.0), 1.0, 1.0, 3.0, 1.0])
+    assert list(descent._powers(form, near, np.array([1.0, 1, 1, 1, 1]))) == []
+    # entries that are 0 at the start, or at the point, do not move by powers
+    assert list(descent._powers(form_of([0.0], [INF]), np.exp([30.0]) * 0, np.ones(1))) == []
+    kept = descent._powers(form_of([0.0, 0.0], [INF, INF]), np.exp([30.0, 3.0]), np.array([1, 0.0]))
+    assert next(next(kept).points())[1] == pytest.approx(np.exp(3.0))
+
+
+def run_of(
+    back: Callable[[FloatArray], FloatArray], kind: str, direction: Sequence[float], last: FloatArray
+) -> Run:
+    variable = hc.Variable(name="x")
+    layout = SimpleNamespace(variables=[variable], slice=lambda _: slice(0, 1))
+    form: Any = SimpleNamespace(
+        chain=SimpleNamespace(keeps=frozenset([Claim.UNBOUNDED]), point_back=back),
+        canonical=SimpleNamespace(layout=layout),
+        last=SimpleNamespace(coordinates={variable: kind}),
+    )
+    return Run(form, last, last, np.array(direction))
+
+
+def test_rays_of_a_form_are_followed_with_rounded_and_with_exact_directions() -> None:
+    form = form_of([-INF, -INF, 0.0], [INF, INF, 4.0])
+    run = run_of(lambda u: u, "plain", [3.0, -1.0, 3.0], np.array([1.0, 2.0, 3.0]))
+    rounded, exact = descent._hidden_rays(form, np.array([1.0, 2.0, 3.0]), run)
+    assert list(rounded.points())[:2] == [
+        pytest.approx([2.0, 2 - 0.333333, 4.0], rel=1e-12),
+        pytest.approx([11.0, 2 - 3.33333, 4.0], rel=1e-12),
+    ]
+    assert next(exact.points()) == pytest.approx([2.0, 2 - 1 / 3, 4.0], rel=1e-12)
+    assert len(list(exact.points())) == 300  # up to about 1e299
+    assert exact.moves.tolist() == [1, -1, 0]
+    assert exact.vanishing.tolist() == [False, False, True]  # it moves to its bound
+    assert (exact.edge, exact.from_here) == (None, True)
+    # only to an edge: the far end is where a pole may be
+    only = run_of(lambda u: u, "plain", [0.0, 0.0, 3.0], np.array([1.0, 2.0, 3.0]))
+    way = next(descent._hidden_rays(form, np.array([1.0, 2.0, 3.0]), only))
+    assert way.edge is not None
+    assert way.edge.tolist() == [1.0, 2.0, 4.0]
+    assert way.vanishing.tolist() == [False, False, True]
+    # without some bounds nothing is said
+    relaxed: Any = SimpleNamespace(keeps=frozenset(), point_back=lambda u: u)
+    other: Any = SimpleNamespace(chain=relaxed)
+    none = Run(other, run.last, run.last, run.direction)
+    assert list(descent._hidden_rays(form, np.zeros(3), none)) == []
+    still = run_of(lambda u: u, "plain", [0.0, 0.0, 0.0], np.zeros(3))
+    assert list(descent._hidden_rays(form, np.zeros(3), still)) == []
+
+
+def test_rays_of_logarithms_end_with_the_range_of_doubles() -> None:
+    form = form_of([0.0, 0.0], [INF, INF])
+    last = np.array([2.0, 1.0])
+    run = run_of(np.exp, "log", [1.0, -1.0], last)
+    way = next(descent._hidden_rays(form, np.exp(last), run))
+    points = list(way.points())
+    assert len(points) == RULES.pieces
+    assert points[0] == pytest.approx(np.exp(last))
+    step = np.log(1e300) / (RULES.pieces - 1)
+    assert points[1] == pytest.approx([np.exp(2 + step), np.exp(1 - step)])
+    assert way.moves.tolist() == [1, 0]
+    assert way.vanishing.tolist() == [False, True]
+    assert way.edge is None
+    # an entry that only grows by more than ten times within the reach moves too
+    last = np.array([100.0, 1.0])
+    slow = run_of(np.exp, "log", [1.0, 3 / (LARGEST_LOG - 100)], last)
+    assert next(descent._hidden_rays(form, np.exp(last), slow)).moves.tolist() == [1, 1]
+    slower = run_of(np.exp, "log", [1.0, 2 / (LARGEST_LOG - 100)], last)
+    assert next(descent._hidden_rays(form, np.exp(last), slower)).moves.tolist() == [1, 0]
+    # 0 is no value of a positive variable: there is no edge
+    down = run_of(np.exp, "log", [-1.0, -1.0], last)
+    assert next(descent._hidden_rays(form, np.exp(last), down)).edge is None
+
+
+def test_only_logarithms_that_move_make_a_path_one_of_powers() -> None:
+    run = run_of(np.exp, "log", [1.0, 0.0], np.zeros(2))
+    assert descent._moves_logarithms(run.form, np.array([1.0, 0.0]))
+    assert not descent._moves_logarithms(run.form, np.array([0.0, 1.0]))
+    plain = run_of(np.exp, "plain", [1.0, 0.0], np.zeros(2))
+    assert not descent._moves_logarithms(plain.form, np.array([1.0, 0.0]))
+
+
+def test_which_paths_are_tried() -> None:
+    """From x₀ = 1 to x = 3 with a slope of 2: along x − x₀, down the slope, and no farther ones."""
+    form = form_of([-INF], [5.0])
+    oracle = function_oracle(1, lambda x: (2 * float(x[0]), np.full(1, 2.0)))
+    here = oracle.at(np.array([3.0]))
+    run: Any = SimpleNamespace(start=np.ones(1), direction=None, surrounded=False)
+    ways = list(descent._ways(form, here, run))
+    # towards 5: a ray and an edge; down: a ray without an edge
+    assert [way.from_here for way in ways] == [True, False, True]
+    assert [float(next(way.points())[0]) for way in ways] == pytest.approx([3.03, 1.0, 2.97])
+    surrounded: Any = SimpleNamespace(start=np.ones(1), direction=None, surrounded=True)
+    assert [way.from_here for way in descent._ways(form, here, surrounded)] == [True]
+    # large entries are followed outwards
+    far = oracle.at(np.array([-2e6]))
+    there: Any = SimpleNamespace(start=np.array([-2e6]), direction=None, surrounded=True)
+    assert list(descent._ways(form, far, there)) == []
+    open_run: Any = SimpleNamespace(start=np.array([-2e6]), direction=None, surrounded=False)
+    assert len(list(descent._ways(form, far, open_run))) == 2 + 0  # the slope and the point agree
+
+
+# ---- following a path
+
+
+def along(
+    function: Callable[[float], float],
+    lengths: Sequence[float],
+    at: float = 1.0,
+    *,
+    slack: float = 0.0,
+    rows: Callable[[FloatArray], Any] | None = None,
+    **kind: Any,
+) -> descent.Descent | None:
+    """The verdict on the points `lengths` of one entry, from the value at `at`."""
+    oracle = function_oracle(
+        1,
+        lambda x: (float(function(float(x[0]))), np.zeros(1)),
+        inequalities=rows,
+        sizes=(1, 0) if rows else (0, 0),
+    )
+    way = _Way(
+        lambda: (np.array([length]) for length in lengths),
+        np.array([kind.pop("moves", 1.0)]),
+        np.array([kind.pop("vanishing", False)]),
+        **kind,
+    )
+    model = _Followed(oracle, Box.of(1), 1e-6)
+    return descent._followed(model, way, oracle.at(np.array([at])), slack)
+
+
+DECADES = 10.0 ** np.arange(1, 10)
+
+
+def test_decreases_that_grow_show_that_there_is_no_bound() -> None:
+    found = along(lambda x: -x, DECADES)
+    assert found is not None
+    assert found.endless
+    assert found.limit == -1e9
+    assert found.lowest.point.tolist() == [1e9]
+    assert found.moves.tolist() == [1.0]
+    assert found.pole is None
+
+
+def test_decreases_that_shrink_show_a_limit() -> None:
+    found = along(lambda x: 2 + 1 / x, DECADES, 2.0)
+    assert found is not None
+    assert not found.endless
+    assert found.limit == pytest.approx(2.0)
+    assert found.moves.tolist() == [1.0]
+    # entries that are far out at the lowest point are said to move as well
+    still = along(lambda x: 2 + 1 / x, DECADES, 2.0, moves=0.0, vanishing=True)
+    assert still is not None
+    assert still.moves.tolist() == [1.0]
+    endless = along(lambda x: -x, DECADES, moves=0.0, vanishing=True)
+    assert endless is not None
+    assert endless.moves.tolist() == [0.0]
+
+
+def test_a_path_has_to_reach_the_value_at_hand() -> None:
+    # 2 + 1/x falls to 2 + 1e-9; the point has 1.5, then 2.5
+    def level(x: float) -> float:
+        return 1.5 if x == -1 else 2 + 1 / x
+
+    assert along(level, DECADES, -1.0, slack=0.4) is None
+    assert along(level, DECADES, -1.0, slack=0.6) is not None
+
+
+def test_a_path_that_goes_on_from_the_point_may_not_rise_from_there() -> None:
+    # −x from 10 on is −10, −100, …; the point has −1, and for the second test −50
+    assert along(lambda x: -x, DECADES, 1.0, from_here=True) is not None
+    assert along(lambda x: -x, DECADES, 50.0, from_here=True) is None
+    assert along(lambda x: -x, DECADES, 50.0) is not None
+
+
+def test_few_points_show_nothing() -> None:
+    assert along(lambda x: -x, DECADES[:7]) is None
+    assert along(lambda x: -x, DECADES[:8]) is not None
+    assert along(lambda x: -x, DECADES[:7], from_here=True) is not None  # with the point itself
+    # but for a value of −∞: it has passed all numbers
+    assert along(lambda x: -(x**2) if x < 1e3 else -INF, DECADES) is not None
+    assert along(lambda x: -(x**2) if x < 1e2 else -INF, DECADES) is None
+    assert along(lambda x: -x, DECADES, moves=0.0) is None  # nothing moves
+
+
+def test_a_path_without_a_decrease_shows_nothing() -> None:
+    assert along(lambda x: 1.0, DECADES) is None
+    # less than the rounding of its first value: 1e13·1e-13 = 1
+    assert along(lambda x: 1e13 - 0.05 * np.log10(x), DECADES, slack=1.0) is None
+    assert along(lambda x: 1e13 - 0.5 * np.log10(x), DECADES, slack=1.0) is not None
+
+
+def test_a_path_that_rises_ends_nowhere() -> None:
+    assert along(lambda x: -x if x < 1e5 else 0.0, DECADES) is None
+    assert along(lambda x: -x if x < 1e9 else 0.0, DECADES) is None  # also after eight points
+    # values that cannot be computed far out end the path where it is
+    far = 10.0 ** np.arange(20, 300, 20)
+    found = along(lambda x: -x if x < 1e200 else np.nan, far)
+    assert found is not None
+    assert found.limit == pytest.approx(-1e180)
+
+
+def test_the_rows_hold_along_the_path() -> None:
+    def until(limit: float) -> Callable[[FloatArray], Any]:
+        return lambda x: (x - limit, np.ones((1, 1)))
+
+    assert along(lambda x: -x, DECADES, rows=until(1e10)) is not None
+    assert along(lambda x: -x, DECADES, rows=until(1e4)) is None
+    undefined: Callable[[FloatArray], Any] = lambda x: (np.full(1, np.nan), np.ones((1, 1)))  # noqa: E731
+    assert along(lambda x: -x, DECADES, rows=undefined) is None
+
+
+def test_an_edge_with_a_value_is_no_pole() -> None:
+    shares = 10.0 ** -np.arange(0.0, 12.0)
+    edge = np.zeros(1)
+    kind: dict[str, Any] = {"moves": 0.0, "vanishing": True, "edge": edge}
+    poles = along(lambda x: -1 / x if x else np.nan, shares, **kind)
+    assert poles is not None
+    assert poles.endless
+    assert poles.pole is None
+    assert along(lambda x: -1 / x if x else 7.0, shares, **kind) is None
+    # an infimum next to an edge is no pole either
+    assert along(lambda x: x if x else np.nan, shares, **kind) is None
+    inside = along(lambda x: -1 / x if x else 7.0, shares, **kind, inside=True)
+    assert inside is not None
+    assert inside.pole is edge
+
+
+def test_next_to_zero_all_decreases_have_to_grow() -> None:
+    def first_fast(x: float) -> float:
+        return -100.0 - 1 / x if x < 0.5 else 0.0
+
+    shares = 10.0 ** -np.arange(0.0, 12.0)
+    kind: dict[str, Any] = {"moves": 0.0, "vanishing": True, "edge": np.zeros(1), "inside": True}
+    # 110, then 90, 900, …
+    assert along(first_fast, shares, **kind) is not None
+    assert along(first_fast, shares, **kind, throughout=True) is None
+
+
+def test_the_lowest_point_is_one_with_a_value_no_higher_than_before() -> None:
+    found = along(lambda x: -x, DECADES, 1e12, slack=1e13)
+    assert found is not None
+    assert found.lowest.point.tolist() == [1e12]  # the point itself is lower
+
+
+# ---- what a point that does not continue a path shows
+
+
+def model_of(
+    function: Callable[[float], float], row: Callable[[float], float] | None = None
+) -> _Followed:
+    def rows(x: FloatArray) -> tuple[FloatArray, FloatArray]:
+        assert row is not None
+        return np.array([row(float(x[0]))]), np.ones((1, 1))
+
+    oracle = function_oracle(
+        1,
+        lambda x: (float(function(float(x[0]))), np.zeros(1)),
+        inequalities=None if row is None else rows,
+        sizes=(0, 0) if row is None else (1, 0),
+    )
+    return _Followed(oracle, Box.of(1), 1e-6)
+
+
+@pytest.mark.parametrize(
+    ("at", "value", "shows"),
+    [
+        (1e150, np.nan, False),  # ∞ − ∞ far out
+        (1e50, np.nan, True),
+        (1e150, INF, True),
+        (1e50, INF, True),
+        (1e50, 3.0, True),
+    ],
+)
+def test_what_cannot_be_computed_far_out_shows_nothing(
+    at: float, value: float, shows: bool
+) -> None:
+    model = model_of(lambda x: value)
+    assert descent._is_computable(model, model.oracle.at(np.array([at])), [-1.0]) == shows
+    assert descent._is_computable(model, model.oracle.at(np.array([at])), []) == shows
+
+
+def test_points_that_are_no_numbers_show_nothing() -> None:
+    model = model_of(lambda x: 3.0)
+    there: Any = SimpleNamespace(point=np.array([INF]), objective=3.0)
+    assert not descent._is_computable(model, there, [-1.0])
+    # one entry far out is enough
+    pair: Any = SimpleNamespace(point=np.array([1e150, 1.0]), objective=np.nan)
+    assert not descent._is_computable(model, pair, [-1.0])
+
+
+def test_a_rise_that_the_last_digits_change_is_rounding() -> None:
+    # a factor of 1 ± 1e-15 moves 1e16 (x − 1) by 10, a tenth of 100
+    model = model_of(lambda x: 1e16 * (x - 1) + 7.0)
+    here = model.oracle.at(np.ones(1))
+    assert descent._is_rounding(model, here, 7.0 - 70.0)
+    assert not descent._is_rounding(model, here, 7.0 - 150.0)
+    assert not descent._is_rounding(model, here, 8.0)  # it does not rise
+    assert not descent._is_computable(model, here, [7.0 - 70.0])
+    assert descent._is_computable(model, here, [7.0 - 150.0])
+
+
+def test_a_row_that_the_last_digits_change_is_rounding() -> None:
+    # the row is broken by 70 and moves by 10, then by 150
+    for broken, rounding in ((70.0, True), (150.0, False)):
+        model = model_of(lambda x: 0.0, lambda x, b=broken: 1e16 * (x - 1) + b)  # type: ignore[misc]
+        assert descent._is_rounding(model, model.oracle.at(np.ones(1)), 1.0) == rounding
+    # a row that holds within the tolerance is not what fails
+    model = model_of(lambda x: 0.0, lambda x: 1e9 * (x - 1) + 1e-7)
+    assert not descent._is_rounding(model, model.oracle.at(np.ones(1)), 1.0)
+    # 1e-5 of a row of size 100 is within the tolerance of 1e-6
+    there: Any = SimpleNamespace(
+        point=np.ones(1), objective=0.0, violations=np.array([1e-5]), magnitudes=np.array([100.0])
+    )
+    model = model_of(lambda x: 0.0, lambda x: 1e16 * (x - 1))
+    assert not descent._is_rounding(model, there, 1.0)
