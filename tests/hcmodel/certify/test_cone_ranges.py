@@ -75,9 +75,7 @@ def test_rows_give_ranges_to_their_unknowns_one_pass_after_the_other() -> None:
     # s = 0 + x and 1 + y, with the rounding of both ends; the level − x − 2 y is known since before
     first, second = size + R * size, (7 + R * size) / 2
     close(own.s.lower, [0.0, 0.0, 0.0])
-    close(
-        own.s.upper[:2], [first + R * first, 1 + second + R * (1 + (1 + R) + second)]
-    )
+    close(own.s.upper[:2], [first + R * first, 1 + second + R * (1 + (1 + R) + second)])
     close(own.s.upper[2:], [size + R * size])
 
 
@@ -307,9 +305,7 @@ def test_a_dual_whose_rounding_outweighs_it_is_not_used(monkeypatch: pytest.Monk
     # the share 4/3·r·(3/2 + 3/2)/(1 − r) of the program above is above one half for r = 1/8
     monkeypatch.setattr(cone_ranges, "DATA_ROUNDING", 0.125)
     rows = [[1, 1], [-1, 0], [0, -2]]
-    own = sweep(
-        program([0, 0], rows, [2, 1, 0], [ConeBlock(ZERO, 1), ConeBlock(POSITIVE, 2)]), 3.0
-    )
+    own = sweep(program([0, 0], rows, [2, 1, 0], [ConeBlock(ZERO, 1), ConeBlock(POSITIVE, 2)]), 3.0)
     limit_by_inner_dual(own)
     assert own.s.upper[1:].tolist() == [INF, INF, INF]
 

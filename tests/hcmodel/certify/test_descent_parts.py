@@ -168,9 +168,9 @@ def test_the_first_number_behind_a_pole_is_found_by_tens_and_by_halves() -> None
     assert found is not None
     assert found.tolist() == [0.2, 0.1]
     # twice the expected distance is tried first
-    assert descent._crossed(lambda x: bool(0.15 <= x[0] <= 0.3), origin, unit, 0.1, 0.1) == pytest.approx(
-        0.15
-    )
+    assert descent._crossed(
+        lambda x: bool(0.15 <= x[0] <= 0.3), origin, unit, 0.1, 0.1
+    ) == pytest.approx(0.15)
 
 
 def test_a_path_of_powers_goes_on_from_the_start_through_the_point() -> None:
@@ -198,7 +198,10 @@ def test_a_path_of_powers_goes_on_from_the_start_through_the_point() -> None:
 
 
 def run_of(
-    back: Callable[[FloatArray], FloatArray], kind: str, direction: Sequence[float], last: FloatArray
+    back: Callable[[FloatArray], FloatArray],
+    kind: str,
+    direction: Sequence[float],
+    last: FloatArray,
 ) -> Run:
     variable = hc.Variable(name="x")
     layout = SimpleNamespace(variables=[variable], slice=lambda _: slice(0, 1))
