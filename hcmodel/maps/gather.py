@@ -91,9 +91,12 @@ class _Kinds:
         single = (reciprocals.sum(axis=1) == 1) & ~logs.any(axis=1) & (rest <= 2)
         self.log = np.where(single_log, (digits * logs).sum(axis=1), 0)
         self.reciprocal = np.where(single, (digits * reciprocals).sum(axis=1), 0)
-        self.square = ~logs.any(axis=1) & ~reciprocals.any(axis=1) & (rest == 2)
+        # Two logarithms are a square in logarithmic coordinates, as two other factors are.
+        both = (logs.sum(axis=1) == 2) & ~reciprocals.any(axis=1) & (rest == 0)
+        self.square = both | (~logs.any(axis=1) & ~reciprocals.any(axis=1) & (rest == 2))
         # The factors beside the logarithm or the reciprocal: at most two, as digits.
-        others = -np.sort(-np.where(logs | reciprocals, 0, digits), axis=1)
+        beside = np.where((logs & ~both[:, None]) | reciprocals, 0, digits)
+        others = -np.sort(-beside, axis=1)
         wide = np.zeros((digits.shape[0], 2), dtype=np.int64)
         wide[:, : min(2, others.shape[1])] = others[:, :2]
         self.pair = wide

@@ -85,7 +85,7 @@ class Substitution(ModelReduction):
         """The new variables of the model after it in the terms of those before."""
         found: dict[Variable, str] = {}
         for step in self.steps:
-            between = {each.name: f"({found[each]})" for each in step.gone if each in found}
+            between = {each.name: _in_brackets(found[each]) for each in step.gone if each in found}
             found.update({new: _renamed(text, between) for new, text in step.texts.items()})
         return found
 
@@ -142,11 +142,8 @@ class Substitution(ModelReduction):
     ) -> list[tuple[str, FloatArray, FloatArray, FloatArray]] | None:
         """Objective and rows before and after at a point, where all are defined."""
         point = self._arrays(self.before, x)
-        for step in self.steps:
-            step.settle(point)
-            step.forward(point)
-            if not step.fits(point):
-                return None
+        if not self._settled(point):
+            return None
         x = self._vector(self.before, point)
         if not all(np.isfinite(point[each]).all() for each in self.after.variables):
             return None
@@ -203,10 +200,20 @@ class Substitution(ModelReduction):
     def has_image(self, x: FloatArray) -> bool:
         """A point that violates rows which a map takes out of the model has none."""
         point = self._arrays(self.before, x)
-        for step in self.steps:
-            step.settle(point)
-            step.forward(point)
+        self._settled(point)
         return np.array_equal(self._vector(self.before, point), x)
+
+    def _settled(self, point: Points) -> bool:
+        """Move a point onto the rows that maps take out, and add its image; whether all maps fit it."""
+        fits = True
+        for place, step in enumerate(self.steps):
+            if type(step).settle is not Step.settle:
+                step.settle(point)
+                for earlier in reversed(self.steps[:place]):
+                    earlier.back(point)
+            step.forward(point)
+            fits = fits and step.fits(point)
+        return fits
 
     def point(self, x: FloatArray) -> FloatArray:
         point = self._arrays(self.before, x)
@@ -388,6 +395,10 @@ def _defined(variable: Variable, point: Points) -> FloatArray:
         middle = variable.set.domain().middle()
         return np.asarray(variable.set.expand(np, middle))
     return np.asarray(value, dtype=float).reshape(variable.shape)
+
+
+def _in_brackets(text: str) -> str:
+    return text if text.isidentifier() else f"({text})"
 
 
 def _renamed(text: str, texts: dict[str, str]) -> str:

@@ -213,11 +213,35 @@ def gains_of_many(rng: Generator) -> hc.Problem:
     return hc.Problem(hc.Maximize(product), rows[: rng.integers(4)])
 
 
+def comparisons(rng: Generator) -> hc.Problem:
+    """Likelihoods and rows of ratios with a normalisation; else terms or rows that depend on sizes."""
+    kinds: list[dict[str, Any]] = [{"bounds": (0.01, 1)}, {"bounds": (0, 1)}, {"simplex": True}]
+    w = hc.Variable(3, name="w", **kinds[rng.integers(3)])
+    value: Any = 0.0
+    for i, j in ((0, 1), (1, 0), (1, 2), (2, 1), (0, 2), (2, 0)):
+        value = value + rng.integers(1, 5) * (hc.log(w[i]) - hc.log(w[i] + w[j]))
+    more: list[Any] = [
+        0.0,
+        -hc.square(hc.log(w[0]) - hc.log(w[1])),
+        hc.log(w[0] + 2 * w[1]) - hc.log(w[2]),
+        w[0] * w[1] / w[2],
+        2 * hc.sin(6 * w[0]),
+        -hc.abs(hc.log(w[1]) - hc.log(w[2])),
+        2 * hc.log(w[2]),
+    ]
+    rows = [w[0] >= 2 * w[1], w[2] >= 0.2, w[1] <= 0.3, w[0] * w[1] <= 0.1 * w[2]]
+    norms = [hc.sum(w) == 1, hc.sum(w) == 1, hc.sum_squares(w) == 0.5, w[0] + 2 * w[1] + w[2] == 1]
+    chosen = [row for row in rows if rng.uniform() < 0.3]
+    if not w.set.is_distribution:
+        chosen.append(norms[rng.integers(4)])
+    return hc.Problem(hc.Maximize(value + more[rng.integers(len(more))]), chosen)
+
+
 FAMILIES: dict[str, Family] = {
     each.__name__: each
     for each in (
         *(ratios, prices, shares, policies, gains, chains, products, inverses),
-        *(possible_zeros, outsides, gains_of_many),
+        *(possible_zeros, outsides, gains_of_many, comparisons),
     )
 }
 

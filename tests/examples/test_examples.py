@@ -41,6 +41,7 @@ def _sharpe():
 OPTIMA = {
     "tank": 5.0,
     "linear_demand": 328.678571428571,
+    "bradley_terry": -172.248175994716,
     "cnls": 0.15,
     "posynomial": 0.07113650673303368,
     "box_volume": math.sqrt(6000),
@@ -56,7 +57,10 @@ OPTIMA = {
     "linear_fractional": 9 / 7,
     "sharpe": _sharpe()[1],
 }
+# Agresti, Categorical Data Analysis, table 10.11: logarithms, the last team's is 0.
+TEAMS = np.exp([1.581, 1.436, 1.294, 1.248, 1.108, 0.684, 0.0])
 POINTS = {
+    "bradley_terry": {"w": TEAMS / TEAMS.sum()},
     "tank": {"x": [2, 0.5]},
     "cnls": {"x": [0.85, 0.85]},
     "kelly": {"stake": 0.2},
@@ -265,6 +269,26 @@ def transformer():
         0.00062 * core * x[4] ** 2 + 0.00058 * coil * x[5] ** 2 <= 1,
     ]
     return hc.Problem(hc.Minimize(objective), constraints, [hc.log(x)])
+
+
+WINS = np.array(
+    [
+        [0, 7, 9, 7, 7, 9, 11],
+        [6, 0, 7, 5, 11, 9, 9],
+        [4, 6, 0, 7, 7, 8, 12],
+        [6, 8, 6, 0, 6, 7, 10],
+        [6, 2, 6, 7, 0, 7, 12],
+        [4, 4, 5, 6, 6, 0, 6],
+        [2, 4, 1, 3, 1, 7, 0],
+    ]
+)
+
+
+def bradley_terry():
+    w = hc.Variable(7, name="w", pos=True)
+    one, two = np.nonzero(~np.eye(7, dtype=bool))
+    likelihood = hc.sum(WINS[one, two] * (hc.log(w[one]) - hc.log(w[one] + w[two])))
+    return hc.Problem(hc.Maximize(likelihood), [hc.sum(w) == 1])
 
 
 def linear_demand():
