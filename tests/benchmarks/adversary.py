@@ -1,13 +1,14 @@
 """Try to break hcmodel: random models, proofs, duals, faults, hostile texts and data, re-solves.
 
-    python -m tests.benchmarks adversary [--quick] [--seed N] [--scale S] [--minutes M] [CLASS …]
+    python -m tests.benchmarks adversary [--quick] [--seed N] [--scale S] [--minutes M] [--rounds R] [CLASS …]
 
 Classes: `models` (random models against samples of their sets), `proofs` (claims at midpoints), `duals`
 (against differences of optimal values), `faults` (an exception, an interruption or NaN at every call of a
 function, of the callback, of a backend and of a file operation), `texts` (mutated models and data) and
 `memory` (many solves of one problem). Prints trials and defects by class and exits 1 if there is a
 defect. `--scale` multiplies the number of trials, and `--minutes` ends each class after some time with
-the trials that it has made.
+the trials that it has made. `--rounds` goes through the classes several times, with a part of the trials and
+another seed each time, and prints the totals after each round, so that a long run shows all classes early.
 """
 
 from __future__ import annotations
@@ -62,6 +63,7 @@ class Tally:
     """Trials and defects of a class, and how the trials ended."""
 
     trials: int = 0
+    seconds: float = 0.0  # of the processor
     deadline: float = np.inf
     defects: list[str] = field(default_factory=list)
     ends: Counter[str] = field(default_factory=Counter)
@@ -69,6 +71,17 @@ class Tally:
     def is_open(self, count: int) -> bool:
         """Whether trials are left, and time for them."""
         return self.trials < count and time.monotonic() < self.deadline
+
+    def add(self, other: Tally) -> None:
+        self.trials += other.trials
+        self.seconds += other.seconds
+        self.defects += other.defects
+        self.ends += other.ends
+
+    def line(self, name: str) -> str:
+        ends = ", ".join(f"{end} {times}" for end, times in self.ends.most_common(8))
+        counts = f"{self.trials:8} trials {len(self.defects):4} defects {self.seconds:7.0f} s"
+        return f"{name:8} {counts}   {ends}"
 
 
 # ---- (a) random models against samples of their sets
@@ -541,13 +554,36 @@ CLASSES = {
 }
 
 
+# What is allocated is compared over one run: these trials are not divided into rounds.
+UNDIVIDED = ("memory",)
+
+
 def run(name: str, count: int, seed: int, minutes: float = np.inf) -> Tally:
     """Trials of a class; warnings of odd models are not of interest."""
-    tally = Tally(deadline=time.monotonic() + 60 * minutes)
+    tally, begun = Tally(deadline=time.monotonic() + 60 * minutes), time.process_time()
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         CLASSES[name](count, seed, tally)
+    tally.seconds = time.process_time() - begun
     return tally
+
+
+def run_rounds(counts: dict[str, int], seed: int, minutes: float, rounds: int) -> dict[str, Tally]:
+    """All classes, a part of their trials in each round; the totals."""
+    totals = {name: Tally() for name in counts}
+    for number in range(rounds):
+        for name, count in counts.items():
+            if name in UNDIVIDED and number:
+                continue
+            parts = 1 if name in UNDIVIDED else rounds
+            tally = run(name, -(-count // parts), seed + number, minutes / parts)
+            totals[name].add(tally)
+            for defect in tally.defects:
+                print(f"    {name}, seed {seed + number}: {defect}", flush=True)
+        if rounds > 1:
+            print(f"round {number + 1} of {rounds}", flush=True)
+            print("\n".join(total.line(name) for name, total in totals.items()), flush=True)
+    return totals
 
 
 def main() -> int:
@@ -557,23 +593,21 @@ def main() -> int:
     parser.add_argument("--seed", type=int, default=2026)
     parser.add_argument("--scale", type=float, default=1.0)
     parser.add_argument("--minutes", type=float, default=np.inf, help="for each class")
+    parser.add_argument("--rounds", type=int, default=1, help="passes through the classes")
     given = parser.parse_args()
     unknown = set(given.classes) - set(CLASSES)
     if unknown:
         parser.error(f"there is no class {sorted(unknown)}; there are: {', '.join(CLASSES)}")
-    found = 0
-    for name in given.classes or CLASSES:
-        small, full = TRIALS[name]
-        count = small if given.quick else int(full * given.scale)
-        tally = run(name, max(count, 1), given.seed, given.minutes)
-        found += len(tally.defects)
-        ends = ", ".join(f"{end} {times}" for end, times in tally.ends.most_common(8))
-        print(
-            f"{name:8} {tally.trials:8} trials {len(tally.defects):4} defects   {ends}", flush=True
-        )
-        for defect in tally.defects[:20]:
-            print(f"    {defect}")
-    return 1 if found else 0
+    if given.rounds < 1:
+        parser.error("--rounds is a number of passes, 1 or more")
+    counts = {
+        name: TRIALS[name][0] if given.quick else max(int(TRIALS[name][1] * given.scale), 1)
+        for name in given.classes or CLASSES
+    }
+    totals = run_rounds(counts, given.seed, given.minutes, given.rounds)
+    if given.rounds == 1:
+        print("\n".join(total.line(name) for name, total in totals.items()), flush=True)
+    return 1 if any(total.defects for total in totals.values()) else 0
 
 
 if __name__ == "__main__":
