@@ -51,6 +51,38 @@ def test_a_slope_that_vanishes_far_out_is_no_minimum() -> None:
     assert "no point attains the best value" in problem.solution.message
 
 
+@pytest.mark.parametrize(
+    ("f", "low", "place"),
+    [
+        (lambda x: x + 1 / x - 1e-9 / x**2, 0, "x -> 0"),
+        (lambda x: (x - 0.5) ** 2 + 1e-3 * hc.log(x), 0, "x -> 0"),
+        (lambda x: x**4 - 1e-9 * x**5, None, "x -> inf"),
+    ],
+)
+def test_a_fall_behind_a_local_minimum_is_unbounded(f: Any, low: float | None, place: str) -> None:
+    """The runs end in the local minimum; enclosures of single entries show what lies behind it."""
+    problem = line(f, low, start=1.0)
+    assert problem.status == "unbounded"
+    assert problem.solution.message.endswith(f"along {place}")
+
+
+def test_rounding_next_to_an_edge_is_not_a_pole() -> None:
+    # (exp(x) − 1 − x)/x² approaches 1/2; below 1e-16 the computed value is −1/x
+    problem = line(lambda x: (x - 2) ** 2 + (hc.exp(x) - 1 - x) / x**2, 0, 3, start=1.0)
+    assert problem.status == "locally_optimal"
+
+
+def test_a_valley_to_infinity_ends_after_some_hundred_steps_with_the_way() -> None:
+    # 26 seconds and 11,000 iterations before
+    x, y = hc.Variable(name="x"), hc.Variable(name="y")
+    problem = hc.Problem(hc.Minimize(x**2 + (x * y - 1) ** 2))
+    problem.solve(start={x: 0.001, y: 999.0})
+    assert problem.solution.oracle_calls.points < 1000
+    assert problem.status == "optimal_inaccurate"
+    assert "no point attains the best value" in problem.solution.message
+    assert "x -> 0" in problem.solution.message
+
+
 def test_rows_in_small_units_are_measured_in_them() -> None:
     problem = line(lambda x: x, 0, 1e-8, rows=[lambda x: x >= 1.5e-8])
     assert problem.status == "infeasible"

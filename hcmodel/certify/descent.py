@@ -4,9 +4,10 @@ The size of a value shows nothing: x² − 10¹² x is below −10²⁰ near its
 model is a path on which each further factor of ten lowers the objective by as much as the last one
 did, or more. Where the decreases shrink along the whole path, the infimum is not attained.
 
-There are four kinds of paths: a ray x + t·d; factors x·e^(t·d), for positive entries; the way to an edge
-of the domain at which a function has a pole; and the way to a pole inside of it, behind which the next
-number has no value or one that is not negative. All are followed by evaluating the model as written.
+There are five kinds of paths: a ray x + t·d; factors x·e^(t·d), for entries that keep their signs; the
+way to an edge of the domain at which a function has a pole; the way to a pole inside of it, behind which
+the next number has no value or one that is not negative; and single entries behind a local minimum
+(`far_entries`). All are followed by evaluating the model as written.
 """
 
 from __future__ import annotations
@@ -17,9 +18,11 @@ from collections.abc import Callable, Iterator
 import numpy as np
 from numpy.typing import NDArray
 
+from hcmodel.certify.far_entries import falling_entries
 from hcmodel.records import dataclass
 from hcmodel.reductions.forms import Form
 from hcmodel.reductions.reduction import Claim
+from hcmodel.solvers.algebra.hessians import as_dense
 from hcmodel.solvers.numerics import LARGEST_LOG, LARGEST_NUMBER, MERIT_ROUNDING
 from hcmodel.solvers.oracle import Evaluation, Oracle
 from hcmodel.solvers.sets.domain import Domain
@@ -63,6 +66,16 @@ class DescentRules:
     """The length of a way over the distance at which the slope expects a pole, at the least."""
     large: float = 1e6
     """Entries from this size on are taken to move out; used where no other direction is known."""
+    flat: float = 1e-2
+    """The curvature along a path of factors, relative to the largest one, up to which it is a valley."""
+    unknowns: int = 50
+    """Unknowns up to which valleys are looked for, which takes the Hessian's eigenvectors."""
+    closest: float = 1e-4
+    """Where such a path begins, as a share of its length: it must not step over a minimum."""
+    level: float = 1e-9
+    """The share of its first value by which a path along a valley may rise, by rounding."""
+    simple: int = 2
+    """Digits of exponents that are simple numbers, as those of monomials are."""
 
 
 RULES = DescentRules()
@@ -84,6 +97,8 @@ class Descent:
     vanishing: NDArray[np.bool_]
     pole: FloatArray | None = None
     """The point inside of the domain that the path approaches, where the objective has no value."""
+    valley: bool = False
+    """Whether it continues a valley in which the run was: other methods would follow it more slowly."""
 
 
 @dataclass(frozen=True)
@@ -111,7 +126,7 @@ def falling_path(
     """
     oracle, found = form.oracle(), None
     with np.errstate(all="ignore"):
-        for way in (*_ways(form, evaluation, run), *_to_pole(form, oracle, evaluation)):
+        for way in _all_ways(form, oracle, evaluation, run):
             descent = _followed(_Followed(oracle, form.domain, tolerance), way, evaluation, slack)
             if descent is not None and descent.endless:
                 return descent
@@ -145,6 +160,18 @@ class _Way:
     """Whether the edge is a pole inside of the domain, behind which the values are others."""
     throughout: bool = False
     """Whether no decrease may be smaller than the one before it, and not the last ones only."""
+    valley: bool = False
+    """Whether it may end on a level: small rises by rounding show nothing."""
+    behind: bool = False
+    """Whether higher points may lie between it and the point found: then a limit shows nothing."""
+
+
+def _all_ways(form: Form, oracle: Oracle, evaluation: Evaluation, run: Run) -> Iterator[_Way]:
+    yield from _ways(form, evaluation, run)
+    yield from _to_pole(form, oracle, evaluation)
+    if not run.surrounded:
+        yield from _valleys(form, oracle, evaluation)
+        yield from _behind(form, evaluation)
 
 
 def _ways(form: Form, evaluation: Evaluation, run: Run) -> Iterator[_Way]:
@@ -356,6 +383,59 @@ def _powers(form: Form, point: FloatArray, first: FloatArray) -> Iterator[_Way]:
     yield _Way(points, moves, logs < -RULES.shortest)
 
 
+def _valleys(form: Form, oracle: Oracle, evaluation: Evaluation) -> Iterator[_Way]:
+    """By factors along the least curvature in logarithms, as x·y = 1 for (x·y − 1)² + x²."""
+    point = evaluation.point
+    moving = point != 0
+    if not moving.any() or point.size > RULES.unknowns or form.compiled.has_black_boxes:
+        return
+    if not (evaluation.differentiable and form.affords_hessian) or form.stack.kinked:
+        return
+    slopes = evaluation.gradient * point
+    hessian = as_dense(oracle.lagrangian_hessian(evaluation, np.zeros(evaluation.rows.size)))
+    curvature = hessian * np.outer(point, point) + np.diag(slopes)
+    if not np.isfinite(curvature).all():
+        return
+    values, vectors = np.linalg.eigh(curvature[np.ix_(moving, moving)])
+    if not abs(values[0]) <= RULES.flat * np.max(np.abs(values)):
+        return
+    exponents = np.zeros(point.size)
+    exponents[moving] = vectors[:, 0]
+    unit = _unit(-exponents if exponents @ slopes > 0 else exponents)
+    if unit is None:
+        return
+    for along in (np.round(unit, RULES.simple), unit):
+        yield _by_factors(form, point, along)
+
+
+def _by_factors(form: Form, point: FloatArray, along: FloatArray) -> _Way:
+    reach = np.log(RULES.farthest) - float(np.max(np.abs(np.log(np.abs(point[point != 0])))))
+
+    def points() -> Iterator[FloatArray]:
+        for length in reach * np.geomspace(RULES.closest, 1.0, RULES.pieces):
+            yield form.domain.project(point * np.exp(length * along))
+
+    moves = np.where(reach * along > RULES.shortest, np.sign(point), 0.0)
+    return _Way(points, moves, reach * along < -RULES.shortest, from_here=True, valley=True)
+
+
+def _behind(form: Form, evaluation: Evaluation) -> Iterator[_Way]:
+    """Along single entries, from where enclosures show that the objective falls."""
+    for path in falling_entries(form, evaluation):
+        moved = np.zeros(evaluation.point.size)
+        moved[path.entry] = path.outward
+        finite = bool(np.isfinite(path.edge))
+        edge = path.points[-1].copy()
+        edge[path.entry] = path.edge
+        yield _Way(
+            functools.partial(iter, path.points),
+            np.zeros(moved.size) if finite else moved,
+            (moved != 0) & finite,
+            edge=edge if finite else None,
+            behind=True,
+        )
+
+
 @dataclass(frozen=True)
 class _Followed:
     """What a path is followed with."""
@@ -386,12 +466,13 @@ def _followed(model: _Followed, way: _Way, evaluation: Evaluation, slack: float)
         if there.objective == -np.inf:
             fewest = 2  # it has passed all numbers, however soon
             break
-        if not _is_lower(model, there, values):
+        allowed = RULES.level * abs(values[0]) if way.valley and values else 0.0
+        if not _is_lower(model, there, values, allowed):
             if len(values) < fewest or _is_computable(model, there, values):
                 return None
             break
         values.append(there.objective)
-        if there.finite and there.objective <= lowest.objective:
+        if there.finite and there.objective <= lowest.objective + allowed:
             lowest = there
     least = MERIT_ROUNDING * abs(values[0]) if values else 0.0  # less is rounding next to a minimum
     if len(values) < fewest or not values[-1] < values[0] - least:
@@ -399,18 +480,21 @@ def _followed(model: _Followed, way: _Way, evaluation: Evaluation, slack: float)
     if values[-1] > evaluation.objective + slack:
         return None
     endless = _steady(np.diff(values), len(values) if way.throughout else RULES.tail)
-    if way.edge is not None and not endless:
+    endless &= not way.valley  # whose points are not equally spaced
+    if (way.edge is not None or way.behind) and not endless:
         return None
     pole = way.edge if way.inside else None
     moves = way.moves if endless else np.where(way.moves == 0, model.far_out(lowest), way.moves)
-    return Descent(endless, values[-1], lowest, moves, way.vanishing, pole)
+    return Descent(endless, values[-1], lowest, moves, way.vanishing, pole, way.valley)
 
 
-def _is_lower(model: _Followed, there: Evaluation, values: list[float]) -> bool:
+def _is_lower(
+    model: _Followed, there: Evaluation, values: list[float], allowed: float = 0.0
+) -> bool:
     """Whether a point continues a path: feasible, and not above the one before it."""
     if not np.isfinite(there.objective) or not np.isfinite(there.rows).all():
         return False
-    rises = bool(values) and there.objective > values[-1]
+    rises = bool(values) and there.objective > values[-1] + allowed
     return not rises and model.inside(there)
 
 

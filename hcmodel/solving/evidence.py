@@ -85,6 +85,12 @@ class Evidence:
         return loose and not self.feasible
 
     @property
+    def in_valley(self) -> bool:
+        """Whether the run stalled in a valley to infinity, where no point attains the infimum."""
+        stalled = self.termination is Termination.STALLED and not self.stationary
+        return stalled and self.descent is not None and self.descent.valley
+
+    @property
     def gap(self) -> float | None:
         """The certified distance to the minimum; None where nothing is certified."""
         if self.bound is None or self.evaluation is None:

@@ -118,7 +118,7 @@ def _run(
             with beyond():  # one point, whose derivatives are known
                 solution = conclude(forms, hidden, outcome, evidence, history, method)
         best = _better(_Judged(solution, evidence), best)
-        if evidence.termination in STOPPED or unattained is not None:
+        if evidence.termination in STOPPED or unattained is not None or evidence.in_valley:
             break
         if evidence.in_small_units and solution.status is not Status.INFEASIBLE and not small:
             small, left = True, left if whole is not None else [stage, *left]

@@ -114,11 +114,16 @@ def rejected_region(
 
 
 def makes_progress(
-    penalty: Penalty, before: Evaluation, after: Evaluation, options: AcceptanceOptions
+    penalty: Penalty,
+    before: Evaluation,
+    after: Evaluation,
+    options: AcceptanceOptions,
+    steps: int,
 ) -> bool:
-    """Whether the merit decreased by more than rounding and noise."""
+    """Whether the merit decreased by more than rounding and noise, after many steps by more than that."""
     start, end = penalty.merit(before), penalty.merit(after)
-    return start - end > options.progress * max(1.0, abs(start))
+    least = options.progress if steps < options.many else options.late_progress
+    return start - end > least * max(1.0, abs(start))
 
 
 def multipliers_changed(new: FloatArray, old: FloatArray, options: AcceptanceOptions) -> bool:

@@ -77,6 +77,9 @@ class AcceptanceOptions:
     reach_decrease: float = 0.3  # development set (regulators)
     # A relative decrease of the merit that counts as progress.
     progress: float = 1e-11  # development set
+    # The same after many steps: valleys to infinity, as of x² + (x·y − 1)², take thousands of small ones.
+    late_progress: float = 1e-9  # the absolute part of the gap that the contract allows by default
+    many: int = 500  # several times the steps of any model of the development set
     # A step that ends this near to a point left before, in its own length, is none.
     circle: float = 1e-2  # rows in test_a_penalty_that_rises_and_falls_does_not_lead_in_circles
     # A relative change of the multipliers after which the Hessian is computed again.

@@ -35,6 +35,7 @@ class TrustRegionState(State):
     penalty: Penalty = field(default_factory=lambda: Penalty(np.zeros(0)))
     hessian: Hessian | None = None
     detour: Detour = field(default_factory=Detour)
+    steps: int = 0
     stagnant: int = 0
     left: tuple[FloatArray, ...] = ()
     """The points left last. A penalty that rises at one of them and falls at another leads in circles."""

@@ -136,7 +136,7 @@ class TrustRegion:
         self.curvature.moved(before, there, found.multipliers)
         near = own.circle * float(np.max(np.abs(there.point - before.point), initial=0.0))
         returned = any(np.max(np.abs(there.point - each)) <= near for each in state.left)
-        progress = not returned and makes_progress(state.penalty, before, there, own)
+        progress = not returned and makes_progress(state.penalty, before, there, own, state.steps)
         detour = state.detour.after_step(blocked=proposal.geometry.bends(there.point))
         moved = replace(
             state,
@@ -149,6 +149,7 @@ class TrustRegion:
             step=found.length,
             shift=trial.ratio,
             failures=0,
+            steps=state.steps + 1,
             stagnant=0 if progress else state.stagnant + 1,
             left=(*state.left, before.point)[-self.options.patience :],
         )

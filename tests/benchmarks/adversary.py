@@ -1,14 +1,14 @@
 """Try to break hcmodel: random models, proofs, duals, faults, hostile texts and data, re-solves.
 
-    python -m tests.benchmarks adversary [--quick] [--seed N] [--scale S] [--minutes M] [--rounds R] [CLASS …]
+    python -m tests.benchmarks adversary [--quick] [--seed N] [--scale S] [--minutes M] [--rounds R] …
 
 Classes: `models` (random models against samples of their sets), `proofs` (claims at midpoints), `duals`
 (against differences of optimal values), `faults` (an exception, an interruption or NaN at every call of a
 function, of the callback, of a backend and of a file operation), `texts` (mutated models and data) and
 `memory` (many solves of one problem). Prints trials and defects by class and exits 1 if there is a
 defect. `--scale` multiplies the number of trials, and `--minutes` ends each class after some time with
-the trials that it has made. `--rounds` goes through the classes several times, with a part of the trials and
-another seed each time, and prints the totals after each round, so that a long run shows all classes early.
+the trials that it has made. `--rounds` goes through the classes several times, with a part of the trials
+and another seed each time, and prints the totals after each round.
 """
 
 from __future__ import annotations
