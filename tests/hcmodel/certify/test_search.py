@@ -14,6 +14,7 @@ from hcmodel.certify.charts import plain_chart
 from hcmodel.certify.level_sets import Ball, _from_zero, _minorants, _moves, _too_many, level_ball
 from hcmodel.certify.search import Minorant, Search, _simple_weights, signed
 from hcmodel.solvers import Box, function_oracle
+from hcmodel.solvers.coordinates.logarithmic import LogStack
 from hcmodel.solvers.oracle import Evaluation, Oracle
 
 
@@ -189,6 +190,98 @@ def test_weights_are_rounded_to_simple_fractions_of_the_largest() -> None:
     assert other.tolist() == [0.0, 840 / 2520, -1.2345 / 4]  # inequalities keep their sign
     assert _simple_weights(np.zeros(2), 1) == []
     assert _simple_weights(np.array([np.inf, 1.0]), 1) == []
+
+
+def test_a_bound_among_doubles_says_so() -> None:
+    """x without a lower bound: the slope (1, 0) proves nothing over the set, and −700 among doubles."""
+    bounds = Box(np.array([-np.inf, 1.0]), np.array([5.0, 10.0]))
+    logs = LogStack.__new__(LogStack)
+    object.__setattr__(logs, "logs", np.array([True, True]))
+    search = search_of(bounds)
+    search.form.stack = logs  # type: ignore[misc]
+    search.consider(here_of(), np.array([0.0, 2.0]))
+    search.take_doubles()
+    assert search.value == -np.inf  # not without a proof
+    search.form.proof = "a proof"  # type: ignore[misc, assignment]
+    search.take_doubles()
+    reach = SEARCH.largest_logarithm
+    assert search.value == pytest.approx(20 - (reach + 3))
+    assert search.among_doubles
+    # a bound that holds everywhere is better, and says no more than that: slope (0, 0)
+    search.consider(here_of(), np.array([0.0, 2.0]) * 0)  # (1, −2): 10 − 703 − 12
+    assert search.value == pytest.approx(20 - (reach + 3))
+    flat = oracle_of(11.0, [0.0, 0.0], [-2.0, 5.0], [[1.0, 0.0], [0.0, 1.0]], 1)
+    search.consider(flat.at(np.array([3.0, 4.0])), np.zeros(2))
+    assert search.value == pytest.approx(11.0)
+    assert not search.among_doubles
+
+
+def test_steps_go_on_until_several_of_them_were_in_vain() -> None:
+    """A step counts where it closes a tenth of the gap to the least value met, here 10."""
+    search = search_of()
+    search.consider(here_of(), np.zeros(2))
+    taken: list[float] = []
+
+    def walk(values: list[float], enough: float = np.inf) -> int:
+        taken.clear()
+        left = iter(values)
+
+        def move(step: object, stop: object) -> None:
+            search.value = max(search.value, next(left))
+            taken.append(search.value)
+
+        search._move = move  # type: ignore[assignment, method-assign]
+        search.value = -90.0
+        steps: Any = (None,) * len(values)
+        search._walk(steps, lambda value: value >= enough)
+        return len(taken)
+
+    assert SEARCH.patience == 3
+    assert walk([-90.0] * 6) == 3
+    assert walk([-81.0] * 6) == 3  # 9 of a gap of 100 is in vain
+    assert walk([-79.0] + [-79.0] * 6) == 4  # 11 is not
+    assert walk([-90.0, -90.0, -70.0, -70.0, -70.0, -70.0, -70.0]) == 6  # counted afresh
+    assert walk([-90.0, -20.0, 5.0], enough=-30.0) == 2
+    search.value = -np.inf
+
+
+def test_rows_that_contradict_each_other_are_weighed_by_what_they_are_off(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """g = −2 holds and h = 5 is broken; the weights are over |w|·magnitudes, and signed as h is."""
+    search = search_of()
+    seen: list[list[float]] = []
+    monkeypatch.setattr(Search, "consider", lambda self, here, w: seen.append(w.tolist()))
+    monkeypatch.setattr(module, "repair_weights", lambda form, here: np.array([0.0, 3.0]))
+    here = here_of()
+    assert here.magnitudes.tolist() == [2.0, 5.0]
+    search.contradict(here, np.array([4.0, -4.0]), lambda value: True)
+    assert seen == [
+        pytest.approx([0.0, 1 / 5]),  # what is violated
+        pytest.approx([4 / 28, 4 / 28]),  # the weights with these signs
+        pytest.approx([1 / 7, -1 / 7]),  # as simple fractions
+        pytest.approx([0.0, 1 / 5]),  # the other way, inequalities at least 0
+        pytest.approx([0.0, 1 / 5]),  # what repairs the rows
+    ]
+    seen.clear()
+    negative = here_of(rows=(1.0, -5.0))
+    monkeypatch.setattr(module, "repair_weights", lambda form, here: None)
+    search.contradict(negative, None, lambda value: True)
+    assert seen == [pytest.approx([1 / 6, -1 / 6])]
+
+
+def test_a_point_of_a_map_with_kinks_is_moved_off_them() -> None:
+    search = search_of()
+    here = here_of()
+    assert search._off_kinks(here) is here
+    for kinked, moved in ((False, False), (True, True)):
+        search.form.map_geometry = "a map"  # type: ignore[misc, assignment]
+        search.form.stack = SimpleNamespace(kinked=kinked)  # type: ignore[misc, assignment]
+        there = search._off_kinks(here)
+        assert (there is not here) == moved
+    away = np.abs(there.point - here.point)
+    assert (away > 0).all()
+    assert (away <= SEARCH.off_kinks * np.array([3.0, 4.0])).all()
 
 
 # ---- half-spaces of low value
