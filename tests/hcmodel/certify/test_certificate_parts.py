@@ -653,22 +653,115 @@ def test_equalities_have_to_be_affine_and_inequalities_convex() -> None:
 
 
 def map_test(value: Any, *, form: Any = None, slope: float = 1.0) -> contradiction._Test:
-    """The Lagrangian `value` of one unknown in [−4, 4], with its minorant at 0."""
+    """The Lagrangian `value` of one unknown in [−4, 4], with its minorant at 1."""
     oracle = function_oracle(1, lambda x: (float(value(float(x[0]))), np.full(1, slope)))
-    here = oracle.at(np.zeros(1))
-    best = Minorant(here, np.zeros(0), np.zeros(1), (np.full(1, slope),), 0.0)
+    here = oracle.at(np.ones(1))
+    best = Minorant(here, np.zeros(0), np.ones(1), (np.full(1, slope),), 0.0)
     domain = Box.of(1, -4.0, 4.0)
     own = form or SimpleNamespace(domain=domain, map_geometry=None)
     return contradiction._Test(own, oracle, plain_chart(domain), best)
 
 
 def test_a_function_below_its_minorant_contradicts_the_map() -> None:
-    assert not map_test(lambda x: 3 + x + x**2)._undercut()
-    assert map_test(lambda x: 3 + x - x**2)._undercut()
-    # the margin is 1e-7 of all terms: 1e6 here
-    large, margin = 1e6, 2 * MAP_TEST.undercut * 1e6
-    assert not map_test(lambda x: large + x - 0.1 * margin * (x != 0))._undercut()
-    assert map_test(lambda x: large + x - 3 * margin * (x != 0))._undercut()
+    assert not map_test(lambda x: 3 + x + (x - 1) ** 2)._undercut()
+    assert map_test(lambda x: 3 + x - (x - 1) ** 2)._undercut()
+    # the margin is 1e-7 of the value, of the start and of the minorant: 0.3 next to 1e6
+    assert not map_test(lambda x: 1e6 + x - 0.25 * (x != 1))._undercut()
+    assert map_test(lambda x: 1e6 + x - 0.35 * (x != 1))._undercut()
+
+
+def test_samples_are_drawn_from_all_of_the_domain_and_around_the_reference() -> None:
+    own = map_test(lambda x: 3 + x + (x - 1) ** 2)
+    seen: list[float] = []
+    oracle = own.oracle
+
+    def at_point(x: FloatArray) -> Evaluation:
+        seen.append(float(x[0]))
+        return oracle.at(x)
+
+    spied = contradiction._Test(own.form, SimpleNamespace(at=at_point), own.chart, own.best)  # type: ignore[arg-type]
+    assert not spied._undercut()
+    assert len(seen) == MAP_TEST.samples * MAP_TEST.more
+    generator = np.random.default_rng(0)
+    for number, point in enumerate(seen):
+        sample = float(own.form.domain.sample(generator)[0])
+        if number % 2:  # so many times nearer to 1
+            sample = 1 + (sample - 1) / 2 ** (number % 16)
+        assert point == pytest.approx(sample)
+    # of a general map with many unknowns, few
+    size = MAP_TEST.many + 1
+    calls: list[Any] = []
+    large = function_oracle(size, lambda x: (0.0, np.zeros(size)))
+    best = Minorant(large.at(np.zeros(size)), np.zeros(0), np.zeros(size), (np.zeros(size),), 0.0)
+    tangent = SimpleNamespace(orientation=True)
+    form: Any = SimpleNamespace(
+        domain=Box.of(size, -1.0, 1.0),
+        map_geometry=SimpleNamespace(tangent=lambda x: tangent),
+        stack=SimpleNamespace(kinked=False),
+    )
+    counted: Any = SimpleNamespace(at=lambda x: calls.append(x) or large.at(x))
+    chart = plain_chart(form.domain)
+    assert not contradiction._Test(form, counted, chart, best)._undercut()
+    assert len(calls) == MAP_TEST.fewest
+    form.map_geometry = None
+    calls.clear()
+    assert not contradiction._Test(form, counted, chart, best)._undercut()
+    assert len(calls) == MAP_TEST.samples
+
+
+def test_the_lagrangian_and_the_size_of_its_terms() -> None:
+    here = at([0.0], -10.0, [0.0], (2.0, -3.0), [[0.0], [0.0]], 1)
+    best = Minorant(here, np.array([0.5, 2.0]), np.zeros(1), (np.zeros(1),), 0.0)
+    own = contradiction._Test(None, None, None, best)  # type: ignore[arg-type]
+    assert own._lagrangian(here) == (-10 + 1 - 6, 10 + 1 + 6)
+
+
+def test_bulges_are_looked_for_along_the_most_negative_curvature(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Relative to the largest curvature and to the slope of the terms."""
+    own = map_test(lambda x: 3 + x)
+    frame = SimpleNamespace(hessian=lambda h: h)
+    own.form.geometry = SimpleNamespace(frame=lambda e: frame)
+    asked: list[Any] = []
+
+    def bulges(curvature: list[float], slope: float, *, above: bool = True) -> bool:
+        asked.clear()
+        monkeypatch.setattr(contradiction._Test, "_hessian", lambda *a: np.diag(curvature))
+        monkeypatch.setattr(contradiction._Test, "_slope", lambda *a: slope)
+        monkeypatch.setattr(
+            contradiction._Test, "_above_chord", lambda self, s, f, w: asked.append(w) or above
+        )
+        return own._bulges()
+
+    assert bulges([1.0, -1.0], 0.0)
+    assert np.abs(asked[0]).tolist() == [0.0, 1.0]
+    assert not bulges([1.0, -1.0], 0.0, above=False)
+    assert len(asked) == MAP_TEST.curvatures * MAP_TEST.more
+    assert not bulges([1.0, 2.0], 0.0)
+    tiny = MAP_TEST.curved * 1e3
+    for bend, found in ((-0.5 * tiny, False), (-2 * tiny, True)):
+        assert bulges([1e3, bend], 0.0) == found
+        assert bulges([0.0, bend], 1e3) == found
+    assert not bulges([np.nan, -1.0], 0.0)
+    assert not bulges([], 0.0)
+
+
+def test_one_of_three_tests_contradicts_the_map(monkeypatch: pytest.MonkeyPatch) -> None:
+    own = map_test(lambda x: 3 + x)
+    frame = SimpleNamespace(hessian=lambda h: h)
+    own.form.geometry = SimpleNamespace(frame=lambda e: frame)
+    monkeypatch.setattr(contradiction._Test, "_slope", lambda *a: 0.0)
+    for curved in (False, True):
+        for bulges in (False, True):
+            for undercut in (False, True):
+                sign = -1.0 if curved else 1.0
+                monkeypatch.setattr(
+                    contradiction._Test, "_hessian", lambda *a, s=sign: np.full((1, 1), s)
+                )
+                monkeypatch.setattr(contradiction._Test, "_bulges", lambda self, b=bulges: b)
+                monkeypatch.setattr(contradiction._Test, "_undercut", lambda self, u=undercut: u)
+                assert own.fails() == (curved or bulges or undercut)
 
 
 def test_a_map_that_turns_round_is_no_map() -> None:
@@ -681,7 +774,7 @@ def test_a_map_that_turns_round_is_no_map() -> None:
         form: Any = SimpleNamespace(
             domain=domain, map_geometry=geometry, stack=SimpleNamespace(kinked=kinked)
         )
-        return map_test(lambda x: 3 + x + x**2, form=form)._undercut()
+        return map_test(lambda x: 3 + x + (x - 1) ** 2, form=form)._undercut()
 
     assert not fails(lambda x: True)
     assert fails(lambda x: x > 0)
@@ -699,30 +792,38 @@ def test_the_terms_of_a_slope_are_added_by_size() -> None:
 
 
 def test_the_lagrangian_above_its_chord_contradicts_the_map() -> None:
-    """Around 1: L − the mean of L at 1 ± length, in units of twice the size of its terms."""
+    """Around (3, 1): L − the mean of L at 3 ± ½ length, beside the terms of all three."""
 
     def above(value: Any, image: Any = lambda x: x) -> bool:
-        oracle = function_oracle(1, lambda x: (float(value(float(x[0]))), np.zeros(1)))
-        middle = oracle.at(np.ones(1))
+        oracle = function_oracle(2, lambda x: (float(value(float(x[0]))), np.zeros(2)))
+        middle = oracle.at(np.array([3.0, 1.0]))
         geometry = SimpleNamespace(retract=lambda point, step: point + step)
         form: Any = SimpleNamespace(geometry=geometry, settled=lambda x: x)
         chart: Any = SimpleNamespace(image=lambda e: image(e.point))
-        best = Minorant(middle, np.zeros(0), np.zeros(1), (np.zeros(1),), 0.0)
+        best = Minorant(middle, np.zeros(0), np.zeros(2), (np.zeros(2),), 0.0)
         frame: Any = SimpleNamespace(step=lambda w: w)
         return contradiction._Test(form, oracle, chart, best)._above_chord(
-            middle, frame, np.ones(1)
+            middle, frame, np.array([0.5, 0.0])
         )
 
     assert above(lambda x: -(x**2))
     assert not above(lambda x: x**2)
     assert not above(lambda x: 5 * x)
-    # a bend that rounding may make, relative to the terms
-    assert not above(lambda x: 1e9 - 1e-3 * x**2)
-    # only undefined ends, or a segment that a bound has bent, show nothing
-    assert not above(lambda x: -(x**2) if x == 1 else np.nan)
-    assert not above(lambda x: -(x**2), lambda x: x**2)
+    # a bend that rounding may make: 1e-7 of twice 1e6 and of 1e6 at each end is 0.4
+    assert not above(lambda x: 1e6 - 0.18 * (x != 3))
+    assert above(lambda x: 1e6 - 0.22 * (x != 3))
+    # undefined ends show nothing
+    assert not above(lambda x: -(x**2) if x == 3 else np.nan)
+    # nor does a segment whose image is bent by more than 1e-6 of its length
+    bent = 1e-6 * 0.5 / 2 / 0.5**2
+    assert above(lambda x: -(x**2), lambda x: x + 0.9 * bent * (x - 3) ** 2 * [1, 0])
+    assert not above(
+        lambda x: -(x**2) if abs(x - 3) > 0.2 or x == 3 else np.nan,
+        lambda x: x + 1.2 * bent * (x - 3) ** 2 * [1, 0],
+    )
     # a shorter segment is tried after one whose end is not defined
-    assert above(lambda x: -(x**2) if abs(x - 1) < 0.5 else np.nan)
+    assert above(lambda x: -(x**2) if abs(x - 3) < 0.25 else np.nan)
+    assert not above(lambda x: -(x**2) if x == 3 or abs(x - 3) > 1 else np.nan)
 
 
 def test_few_unknowns_are_tested_more() -> None:

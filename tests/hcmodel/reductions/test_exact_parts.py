@@ -1,0 +1,359 @@
+"""Parts of the reductions against numbers that follow from a formula, worked out by hand."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+import hcmodel as hc
+from hcmodel.expressions.leaves import Expression
+from hcmodel.reductions import substitution
+from hcmodel.reductions.bounds import Bounds, _kind
+from hcmodel.reductions.chain import Chain
+from hcmodel.reductions.forms import Form
+from hcmodel.reductions.normal_rows import NormalRows
+from hcmodel.reductions.reduction import Duals, Refusal, same_objects
+from hcmodel.reductions.rows import Rows
+from hcmodel.reductions.semidefinite import Semidefinite, difference
+from hcmodel.reductions.smooth import Compiler, Smooth, curved_variables
+from hcmodel.reductions.smooth_convex import SmoothConvex, smooth_convex
+
+FloatArray = NDArray[np.float64]
+
+
+# ---- the smooth convex program
+
+
+def sums_beside_squares() -> hc.Problem:
+    """Exponentials, squares, affine rows, an equality and a simplex, all in plain coordinates."""
+    z, p = hc.Variable(3, name="z", bounds=(-4, 4)), hc.Variable(3, name="p", simplex=True)
+    cost = 2 * hc.exp(z[0]) + hc.sum_squares(z[1:]) + 3 * p[0] - hc.sum(hc.entr(p)) + 7
+    rows = [
+        hc.exp(z[0]) + 2 * z[1] <= 3 + p[1],
+        hc.sum_squares(z) <= 9,
+        z[2] - z[0] <= 2,
+        z[0] - 2 * z[1] + p[2] == 0.3,
+    ]
+    return hc.Problem(hc.Minimize(cost), rows)
+
+
+def affine_cost() -> hc.Problem:
+    z = hc.Variable(2, name="z", bounds=(-4, 4))
+    rows = [3 * hc.exp(z[0] - z[1]) + hc.exp(z[1]) <= 5, z[0] + z[1] == 1]
+    return hc.Problem(hc.Maximize(4 - z[0] - 2 * z[1]), rows)
+
+
+def logarithms() -> hc.Problem:
+    """A sum of powers with a number of its own, rows that are differences, an equality of powers."""
+    x = hc.Variable(3, name="x", bounds=(0.2, 5))
+    rows = [x[0] * x[1] + 2 * x[2] <= 3, 1 / x[0] <= 2 * x[1], x[0] * x[2] == 0.7]
+    return hc.Problem(hc.Minimize(x[0] + 5 / (x[1] * x[2]) + 2), rows)
+
+
+def monomial_cost() -> hc.Problem:
+    x = hc.Variable(2, name="x", bounds=(0.2, 5))
+    return hc.Problem(hc.Maximize(3 * x[0] * x[1] ** 2), [x[0] + 2 * x[1] <= 4])
+
+
+def logs_beside_plain() -> hc.Problem:
+    x, z = hc.Variable(2, name="x", bounds=(0.2, 5)), hc.Variable(name="z", bounds=(-2, 2))
+    rows = [x[0] * x[1] <= 2, x[0] ** 2 + 1 / x[1] + hc.square(z) <= 8 + z]
+    return hc.Problem(hc.Minimize(z + 1 / x[0] + x[0] * x[1] + hc.exp(z)), rows)
+
+
+CONVEX = [sums_beside_squares, affine_cost, logarithms, monomial_cost, logs_beside_plain]
+
+
+def made(model: Callable[[], hc.Problem]) -> tuple[Form, SmoothConvex]:
+    form = model().forms().hidden()
+    assert form is not None
+    found = smooth_convex(form.program)
+    assert isinstance(found, SmoothConvex)
+    return form, found
+
+
+@pytest.mark.parametrize("model", CONVEX)
+def test_the_smooth_program_has_the_values_and_slopes_of_the_form(
+    model: Callable[[], hc.Problem],
+) -> None:
+    form, found = made(model)
+    program, oracle = found.program, form.oracle()
+    generator = np.random.default_rng(0)
+    for _ in range(2):
+        u = form.domain.sample(generator)
+        here = oracle.at(u)
+        count = here.inequalities
+        expected, slopes = here.rows.copy(), np.asarray(here.jacobian @ np.eye(u.size))
+        # rows that are converted are log left − log right in the program, left − right in the form
+        for place, row in enumerate(found.converted):
+            right = np.exp(found.exponents[[place]] @ u + found.offsets[place])[0]
+            left = expected[row] + right
+            power = np.ravel(found.exponents[[place]] @ np.eye(u.size))
+            slopes[row] = (slopes[row] + right * power) / left - power
+            expected[row] = np.log(left / right)
+        values = program.values(u)
+        assert values == pytest.approx([here.objective, *expected[:count]])
+        weights = generator.uniform(0.5, 2.0, values.size)
+        gradient = weights[0] * here.gradient + weights[1:] @ slopes[:count]
+        assert program.gradient(u, weights) == pytest.approx(gradient)
+        if here.rows.size > count:
+            assert program.equality is not None
+            assert program.equality_bound is not None
+            left = program.equality @ u - program.equality_bound
+            assert left[: here.rows.size - count] == pytest.approx(here.rows[count:])
+            assert left[here.rows.size - count :] == pytest.approx(0, abs=1e-12)  # p adds up to 1
+        step = 1e-5 * generator.normal(size=u.size)
+        change = program.gradient(u + step, weights) - program.gradient(u - step, weights)
+        own = sum(
+            (each.hessian(u, weights[each.rows]) @ step for each in program.smooth),
+            np.zeros(u.size),
+        )
+        slopes = sum(
+            (
+                weights[each.rows] @ (each.jacobian(u + step) - each.jacobian(u - step))
+                for each in program.smooth
+            ),
+            np.zeros(u.size),
+        )
+        assert 2 * own == pytest.approx(np.ravel(slopes), rel=1e-4, abs=1e-9)
+        assert np.isfinite(change).all()
+
+
+def test_multipliers_of_converted_rows_are_divided_by_the_left_side() -> None:
+    """log l − log r has the slope of l − r over l: over r = exp(u₀ + 2 u₁ + ½) with room, else over l."""
+    u, right = np.array([0.25, -1.0]), 0.25 - 2.0 + 0.5
+    for excess, expected in ((-3.0, np.exp(-right)), (0.75, np.exp(-right - 0.75))):
+        values = np.array([9.0, 9.0, excess, 9.0])  # of the objective, then of three rows
+        program: Any = SimpleNamespace(values=lambda _, v=values: v)
+        found = SmoothConvex(
+            program, 3, np.array([1]), np.array([[1.0, 2.0]]), np.array([0.5])
+        ).factors(u)
+        assert found == pytest.approx([1.0, expected, 1.0])
+
+
+def test_equalities_that_bend_and_cones_are_refused() -> None:
+    # the equality of a sum of powers is no affine row, and a definite matrix is no box
+    form, _ = made(logarithms)
+    outer = form.canonical.outer
+    assert outer.size > outer.inequalities
+    p = hc.Variable((2, 2), PSD=True, name="P")
+    matrices = hc.Problem(hc.Minimize(hc.trace(p) + hc.sum_squares(p - 1))).forms().hidden()
+    assert matrices is not None
+    assert isinstance(smooth_convex(matrices.program), Refusal)
+    x = hc.Variable(2, name="x", bounds=(0.2, 5))
+    bent = hc.Problem(hc.Minimize(x[0]), [hc.exp(x[0]) + x[1] == 3]).forms().written
+    found = smooth_convex(bent.program)
+    assert isinstance(found, Refusal)
+    assert found.reason.startswith("1 equality")
+
+
+# ---- rows that are bounds
+
+
+def test_rows_that_are_bounds_hold_back_the_slope_that_points_at_them() -> None:
+    """x₁ <= 3 and −2 x₀ <= 4, beside y: the slope 6 of x₀ is held at its lower end, −5 of x₁ above."""
+    y, x = hc.Variable(2, name="y", bounds=(0, 1)), hc.Variable(2, name="x", bounds=(-9, 9))
+    rows = [x[1] <= 3, hc.sum(y) + x[0] <= 8, -2 * x[0] <= 4]
+    forms = hc.Problem(hc.Minimize(hc.sum_squares(x) + hc.sum(y)), rows).forms()
+    bounds = forms.bounds
+    assert isinstance(bounds, Bounds)
+    after = bounds.after
+    assert len(after.constraints) == 1
+    own = after.layout.slice(bounds.renewed(x))
+    other = after.layout.slice(bounds.renewed(y))
+
+    def back(first: float, second: float) -> tuple[list[Any], FloatArray]:
+        sets = np.zeros(after.layout.size)
+        sets[own], sets[other] = [first, second], [0.5, -0.25]
+        duals = Duals((np.array(7.0),), sets=sets)
+        found = bounds.duals_back(np.zeros(after.layout.size), duals).rows
+        return [float(each) for each in found], bounds.set_duals_back(np.zeros(4), sets)
+
+    before = bounds.before.layout
+    rest, slopes = back(6.0, -5.0)
+    assert rest == [5.0, 7.0, 3.0]  # 6 over the factor 2
+    assert slopes[before.slice(x)].tolist() == [0.0, 0.0]  # nothing is left for the box
+    assert slopes[before.slice(y)].tolist() == [0.5, -0.25]
+    rest, slopes = back(-6.0, 5.0)
+    assert rest == [0.0, 7.0, 0.0]  # these slopes point away from the rows
+    assert slopes[before.slice(x)].tolist() == [-6.0, 5.0]
+
+
+def test_what_a_form_rests_on_besides_numbers() -> None:
+    def kind(**given: Any) -> tuple[bool, ...]:
+        return _kind(hc.Variable(**given).set)[1:]
+
+    assert kind(bounds=(0, 2)) == (True, False, False, False)
+    assert kind(bounds=(-2, 0)) == (False, True, False, False)
+    assert kind(bounds=(-2, -2)) == (False, True, True, False)
+    assert kind(shape=(2, 2), PSD=True, symmetric=True)[-1] is False
+    assert kind(shape=(2, 2), PSD=0.5, symmetric=True)[-1] is True
+
+
+# ---- matrix inequalities
+
+
+def test_matrix_inequalities_are_differences_that_are_semidefinite() -> None:
+    p = hc.Variable((2, 2), symmetric=True, name="P")
+    zero, one = np.zeros((2, 2)), np.eye(2)
+
+    def value(constraint: Any) -> FloatArray:
+        p.value = np.array([[2.0, 1.0], [1.0, 5.0]])
+        return np.asarray(difference(constraint).value)
+
+    own = np.array([[2.0, 1.0], [1.0, 5.0]])
+    assert value(p >> one) == pytest.approx(own - one)
+    assert value(p << one) == pytest.approx(one - own)
+    assert value(p >> zero) == pytest.approx(own)
+    assert value(p << zero) == pytest.approx(-own)
+
+
+def test_multipliers_of_matrix_inequalities_change_their_sign() -> None:
+    p = hc.Variable((2, 2), symmetric=True, name="P", bounds=(-5, 5))
+    model = hc.Problem(hc.Minimize(hc.trace(p)), [p[0, 1] <= 1, 2 * p >> np.eye(2)]).model
+    own = Semidefinite.of(model)
+    dual = np.array([[1.0, 2.0], [2.0, 3.0]])
+    for walk in (own.duals, own.duals_back):
+        first, second = walk(np.zeros(1), Duals((np.array(4.0), dual))).rows
+        assert float(first) == 4.0
+        assert second == pytest.approx(-dual)
+        assert walk(np.zeros(1), Duals((np.array(4.0), None))).rows[1] is None
+    assert [each.name for each in own.slacks] == ["slack·c2"]
+    named = hc.Problem(hc.Minimize(hc.trace(p)), [(2 * p >> np.eye(2)).named("large")]).model
+    assert [each.name for each in Semidefinite.of(named).slacks] == ["slack·large"]
+
+
+# ---- forms of rows and of objectives
+
+
+def test_multipliers_follow_the_slopes_of_logarithms() -> None:
+    """log f and log l − log r: a multiplier of the form times (1/l)/(1/f) is one of left − right."""
+    x = hc.Variable(2, name="x", bounds=(0.2, 5))
+    problem = hc.Problem(hc.Minimize(x[0] + 3 / x[1]), [x[0] * x[1] <= 2, 1 / x[0] <= 4])
+    form = problem.forms().hidden()
+    assert form is not None
+    (own,) = [each for each in form.chain.steps if isinstance(each, NormalRows)]
+    assert own.after.objective_form == "log"
+    point = np.array([2.0, 0.5])
+    duals = Duals((np.array(5.0), np.array(7.0)))
+    value, left = 2 + 3 / 0.5, (1.0, 0.5)
+    there = own.duals_back(point, duals).rows
+    assert [float(each) for each in there] == pytest.approx(
+        [5 * value / left[0], 7 * value / left[1]]
+    )
+    again = own.duals(point, Duals(there)).rows
+    assert [float(each) for each in again] == pytest.approx([5.0, 7.0])
+    # multipliers of bounds belong to the objective itself: over the slope 1/f of its logarithm
+    sets = np.array([1.0, -2.0])
+    assert own.set_duals_back(point, sets) == pytest.approx(sets * value)
+
+
+def test_slopes_of_logarithmic_coordinates() -> None:
+    x, z = hc.Variable(name="x", bounds=(0.2, 5)), hc.Variable(name="z", bounds=(-2, 2))
+    model = hc.Problem(hc.Minimize(1 / x + x + z)).model
+    end = Smooth.of(model, Compiler(), coordinates={x: "log", z: "affine"})
+    u = np.zeros(2)
+    place = end.after.canonical.layout.slice
+    u[place(x)], u[place(z)] = np.log(4.0), 1.5
+    ones = np.ones(2)
+    assert end.tangent_back(u, ones)[place(x)] == pytest.approx(4.0)
+    assert end.tangent_back(u, ones)[place(z)] == pytest.approx(1.0)
+    assert end.cotangent(u, ones)[place(x)] == pytest.approx(4.0)
+    # ∂L/∂x = (∂L/∂u)/(∂x/∂u)
+    assert end.set_duals_back(u, ones)[place(x)] == pytest.approx(0.25)
+    assert end.set_duals_back(u, ones)[place(z)] == pytest.approx(1.0)
+
+
+def test_only_matrices_that_are_no_coordinates_themselves_are_curved() -> None:
+    p, q = (hc.Variable((2, 2), PSD=True, symmetric=True, name=name) for name in "PQ")
+    x = hc.Variable(2, name="x", bounds=(0, 1))
+    k: Expression = hc.sum(x)
+    assert curved_variables([p, k], [p, q, x]) == (q,)
+    assert curved_variables([k], [p, x]) == (p,)
+
+
+# ---- maps
+
+
+def test_numbers_differ_by_more_than_their_rounding() -> None:
+    agreement = substitution.AGREEMENT
+
+    def differ(difference: float, one: float, size: float) -> bool:
+        return substitution._differ(np.array(one), np.array(one + difference), np.array(size))
+
+    # relative to the value and to the size of the terms that were added
+    assert not differ(0.9 * agreement * 8, 3.0, 5.0)
+    assert differ(1.1 * agreement * 8, 3.0, 5.0)
+    assert not differ(0.9 * agreement * 8, -3.0, 5.0)
+
+
+def test_declared_coordinates_are_explained_by_affine_functions_of_the_new_ones() -> None:
+    x = hc.Variable(2, name="x", bounds=(0.5, 3))
+    problem = hc.Problem(hc.Minimize(x[0] * x[1] + 4 / x[0] + 1 / x[1]), [x[0] * x[1] <= 2])
+    model = problem.model
+    own: Any = SimpleNamespace(
+        before=model,
+        after=model,
+        point=np.log,  # as if the new variables were logarithms
+    )
+    explains = substitution.Substitution.explains
+    assert explains(own, [hc.log(x)])
+    assert explains(own, [hc.log(x[0]) - 3 * hc.log(x[1]) + 5, 1e-6 * hc.log(x[1])])
+    assert not explains(own, [hc.log(x), x[0]])
+    assert not explains(own, [hc.log(x[0] - 1)])  # not defined everywhere
+
+
+def test_multipliers_are_divided_by_factors_and_folded_to_a_triangle() -> None:
+    row: Any = SimpleNamespace(entries=None, leading=None)
+    dual = np.array([4.0, 6.0])
+    found = substitution._divided(dual, np.array(2.0), row)
+    assert found is not None
+    assert found.tolist() == [2.0, 3.0]
+    assert substitution._divided(None, np.array(2.0), row) is None
+    square = np.array([[1.0, 2.0], [3.0, 4.0]])
+    kept = substitution._divided(square, np.array(1.0), row)
+    assert kept is not None
+    assert kept.tolist() == square.tolist()
+
+
+# ---- small parts
+
+
+def test_objects_are_the_same_one_by_one() -> None:
+    one, two = object(), object()
+    assert same_objects([one, two], [one, two])
+    assert not same_objects([one, two], [one, one])
+    assert not same_objects([one], [one, two])
+
+
+def test_products_of_rows_with_single_entries_and_with_others() -> None:
+    single = Rows(np.array([2.0, 3.0]), np.array([1, 0]), np.array([0, 1, 2]), 2)
+    both = Rows(np.array([1.0, 4.0, 5.0]), np.array([0, 1, 1]), np.array([0, 2, 3]), 2)
+
+    def dense(rows: Rows) -> FloatArray:
+        found = np.zeros(rows.shape)
+        row, column, value = rows.entries()
+        np.add.at(found, (row, column), value)
+        return found
+
+    for left in (single, both):
+        for right in (single, both):
+            assert dense(left @ right) == pytest.approx(dense(left) @ dense(right))
+        assert left @ np.array([1.0, 10.0]) == pytest.approx(dense(left) @ [1.0, 10.0])
+
+
+def test_a_chain_knows_whether_rows_were_made_bounds() -> None:
+    x = hc.Variable(2, name="x", bounds=(-9, 9))
+    rows = [x[0] <= 3, hc.sum_squares(x) <= 20]
+    with_rows = hc.Problem(hc.Minimize(hc.sum(x)), rows).forms().hidden()
+    without = hc.Problem(hc.Minimize(hc.sum(x)), rows[1:]).forms().hidden()
+    assert with_rows is not None
+    assert without is not None
+    assert isinstance(with_rows.chain, Chain)
+    assert with_rows.chain.has_bound_rows
+    assert not without.chain.has_bound_rows
