@@ -35,6 +35,7 @@ GROUPS = {
     ),
     "Decision processes": (
         "cmdp", "exploration", "apprenticeship", "near_expert", "policy_value", "bellman",
+        "stages",
     ),
     "Prices, portfolios, ratios": (
         "pricing", "logit", "linear_demand", "sharpe", "kelly", "linear_fractional",

@@ -21,11 +21,13 @@ from hcmodel.maps.occupancy import Occupancy
 from hcmodel.maps.perspective import Perspective
 from hcmodel.maps.positive import Positive
 from hcmodel.maps.shares import Shares
+from hcmodel.maps.stages import Stages
 from hcmodel.maps.triangular import Triangular
 
 MAPS: tuple[Map, ...] = (
     Positive(),
     Product(),
+    Stages(),
     Occupancy(),
     Adjoint(),
     Determined(),

@@ -112,20 +112,20 @@ def _owners(matrix: Sums, states: Numbers) -> Numbers | None:
 
 def _partners(model: Expanded, states: Numbers) -> dict[int, list[int]]:
     """The symbols that stand in products with entries of each distribution, the most frequent first."""
-    pairs: list[Numbers] = []
+    pairs: list[Numbers] = [np.zeros(0, dtype=np.int64)]
+    count = model.symbols.count + 1
     for sums in model.everywhere():
         digits = sums.digits
         state = states[digits]
         rows = (state >= 0).sum(axis=1) == 1
-        own = np.repeat(state[rows].max(axis=1), digits.shape[1])
+        own = np.repeat(state[rows].max(axis=1, initial=-1), digits.shape[1])
         other = digits[rows].reshape(-1)
         kept = (other > 0) & (states[other] < 0)
-        pairs.append(np.column_stack([own[kept], other[kept] - 1]))
-    every, counts = np.unique(np.concatenate(pairs), axis=0, return_counts=True)
-    order = np.argsort(-counts, kind="stable")
+        pairs.append(own[kept] * count + other[kept] - 1)  # one number: rows take longer to sort
+    every, counts = np.unique(np.concatenate(pairs), return_counts=True)
     found: dict[int, list[int]] = {}
-    for state, symbol in every[order].tolist():
-        found.setdefault(state, []).append(symbol)
+    for pair in every[np.argsort(-counts, kind="stable")].tolist():
+        found.setdefault(pair // count, []).append(pair % count)
     return found
 
 

@@ -44,6 +44,10 @@ class SearchLimits:
     """Larger models are not multiplied out: it takes a second for this many."""
     many: int = 1_000
     """Unknowns from which only maps that work on whole arrays are tried: others take seconds."""
+    products: int = 100_000
+    """Products of three and more factors from which the same holds: n stages have n factors."""
+    most_products: int = 500_000
+    """Products of three and more factors from which no map is tried: each would take seconds."""
 
 
 LIMITS = SearchLimits()
@@ -160,7 +164,12 @@ def _key(steps: tuple[Step, ...]) -> Hashable:
 
 def _proposals(model: Expanded) -> Iterator[Step | Obstacle]:
     """What the maps make of a model; a map that multiplies too much out gives nothing."""
-    many = sum(variable.size for variable in model.variables) > LIMITS.many
+    products = sum(int((sums.degrees > 2).sum()) for sums in model.everywhere())
+    if products > LIMITS.most_products:
+        yield Obstacle("stages", "the visits are too long to multiply out: make them variables")
+        return
+    unknowns = sum(variable.size for variable in model.variables)
+    many = unknowns > LIMITS.many or products > LIMITS.products
     for each in MAPS:
         if many and not each.large:
             continue

@@ -237,11 +237,38 @@ def comparisons(rng: Generator) -> hc.Problem:
     return hc.Problem(hc.Maximize(value + more[rng.integers(len(more))]), chosen)
 
 
+def horizons(rng: Generator) -> hc.Problem:
+    """Two or three stages multiplied out; else a policy for two of them, or costs of a policy alone."""
+    moves = rng.dirichlet(np.ones(2), (2, 2)) * (rng.uniform(size=(2, 2, 1)) < 0.8)
+    several = [hc.Variable((2, 2), name=f"pi{stage}", simplex=True) for stage in range(3)]
+    if rng.uniform() < 0.2:
+        several[2] = several[rng.integers(2)]
+    often: Any = rng.dirichlet(np.ones(2))
+    cost: Any = 0.0
+    used: Any = 0.0
+    for policy in several[: rng.integers(2, 4)]:
+        both = hc.reshape(often, (2, 1)) * policy
+        cost = cost + hc.sum(both * rng.normal(size=(2, 2)).round(1))
+        used = used + hc.sum(both * np.array([[0.0, 1.0], [0.5, 0.0]]))
+        often = hc.einsum("sa,saz->z", both, moves)
+    more: list[Any] = [
+        0.0,
+        hc.sum_squares(often),
+        several[1][0, 0] * several[0][1, 0],
+        hc.square(several[1][0, 0]),
+        -hc.square(often[0]),
+        often[0] - often[1],
+    ]
+    rows = [used <= rng.uniform(0.5, 2), often[0] >= 0.2, several[1][1, 0] >= 0.3]
+    chosen = [row for row in rows if rng.uniform() < 0.3]
+    return hc.Problem(hc.Minimize(cost + more[rng.integers(len(more))]), chosen)
+
+
 FAMILIES: dict[str, Family] = {
     each.__name__: each
     for each in (
         *(ratios, prices, shares, policies, gains, chains, products, inverses),
-        *(possible_zeros, outsides, gains_of_many, comparisons),
+        *(possible_zeros, outsides, gains_of_many, comparisons, horizons),
     )
 }
 

@@ -42,6 +42,8 @@ OPTIMA = {
     "tank": 5.0,
     "linear_demand": 328.678571428571,
     "bradley_terry": -172.248175994716,
+    # the linear program in the visits; the budget buys at 1 for 1
+    "stages": 21.382,
     "cnls": 0.15,
     "posynomial": 0.07113650673303368,
     "box_volume": math.sqrt(6000),
@@ -289,6 +291,24 @@ def bradley_terry():
     one, two = np.nonzero(~np.eye(7, dtype=bool))
     likelihood = hc.sum(WINS[one, two] * (hc.log(w[one]) - hc.log(w[one] + w[two])))
     return hc.Problem(hc.Maximize(likelihood), [hc.sum(w) == 1])
+
+
+def stages():
+    move = np.array(
+        [
+            [[0.7, 0.3, 0.0], [1.0, 0.0, 0.0]],
+            [[0.0, 0.6, 0.4], [0.9, 0.1, 0.0]],
+            [[0.0, 0.0, 1.0], [0.6, 0.4, 0.0]],
+        ]
+    )
+    profit = np.array([[10, 7], [8, 4], [0, -2]])
+    policy = hc.Variable((3, 3, 2), name="policy", simplex=True)
+    visits, often = np.array([0.2, 0.5, 0.3]), 0.0
+    for week in range(3):
+        both = hc.reshape(visits, (3, 1)) * policy[week]
+        often = often + both
+        visits = hc.einsum("sa,saz->z", both, move)
+    return hc.Problem(hc.Maximize(hc.sum(profit * often)), [hc.sum(often[:, 1]) <= 0.9])
 
 
 def linear_demand():
