@@ -20,9 +20,11 @@ from hcmodel.solvers import Box, Evaluation, Termination, function_oracle
 from hcmodel.solvers.oracle import OracleCalls, OracleFailed
 from hcmodel.solvers.result import Record
 from hcmodel.solving import bounding, gathering, impossibility, stationary_points
+from hcmodel.solving import certifier as certifying
 from hcmodel.solving import conclude as concluding
+from hcmodel.solving.certifier import Certifier
 from hcmodel.solving.evidence import Evidence, Pair
-from hcmodel.solving.judge import Status, gap_allowed
+from hcmodel.solving.judge import FINEST, Status, gap_allowed
 
 TOLERANCE = 1e-6
 ALLOWED = gap_allowed(5.0, TOLERANCE)
@@ -643,6 +645,14 @@ def test_a_hull_is_asked_where_the_run_ended_with_one(monkeypatch: pytest.Monkey
     assert not stationary(same=False)
     by_multipliers = True
     assert stationary(same=False)
+    # at kinks the multipliers of one piece are not enough
+    for kinked, falls in ((True, False), (False, True), (True, True)):
+        monkeypatch.setattr(stationary_points, "_falls_at_kink", lambda *a, f=falls: f)
+        own = form(stack=SimpleNamespace(kinked=kinked))
+        run = SimpleNamespace(form=own, result=SimpleNamespace(termination=Termination.CONVERGED))
+        pair = Pair(own, at(), np.zeros(1))
+        found = stationary_points.is_stationary(forms, run, at(), pair, 1.0, TOLERANCE)  # type: ignore[arg-type]
+        assert found != (kinked and falls)
     assert not stationary(same=False, residual=np.inf)
     noisy = True
     assert not stationary()
@@ -660,7 +670,7 @@ def test_a_kink_falls_in_units_of_the_point_with_its_rows() -> None:
         oracle = function_oracle(
             1,
             objective,
-            inequalities=lambda x: (2 * (x - 100), np.full((1, 1), 2.0)),
+            inequalities=lambda x: (2 * (x - 100) - 5, np.full((1, 1), 2.0)),
             sizes=(1, 0),
         )
         own = form(oracle=lambda: oracle, domain=Box.of(1, -1e6, 1e6))
@@ -760,3 +770,60 @@ def test_weights_of_the_run_name_rows_where_there_is_no_proof(
             )
             assert found == (named,)
     assert concluding._conflict(Status.OPTIMAL, forms, None, outcome, evidence) == ()
+
+
+def test_a_method_asks_for_a_hundredth_of_the_gap_or_for_all_of_it(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    seen: dict[str, Any] = {}
+
+    def lower(*a: Any, **asked: Any) -> None:
+        seen.update(asked)
+
+    monkeypatch.setattr(certifying, "lower_bound", lower)
+    for own, once, target in ((form(), False, 0.01), (form(proof=None), True, 1.0)):
+        Certifier(own, TOLERANCE, once=once)(at(), np.zeros(1))
+        assert seen["target"] == pytest.approx(target * ALLOWED)
+        assert seen["finest"] == pytest.approx(FINEST * ALLOWED)
+        assert seen["thorough"] == (own.proof is None)  # else the cone program is asked in the end
+        assert seen["assume_convex"]
+    seen.clear()
+    Certifier(form(), TOLERANCE)(at(point=10.0 + 1e-6), np.zeros(1))
+    assert not seen  # outside of the domain
+
+
+def test_the_point_of_a_run_is_told_where_the_model_cannot_be_evaluated_again(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(concluding, "user_point", lambda forms, x: {"x": x})
+    run = SimpleNamespace(evaluation=at(point=3.0))
+    outcome: Any = SimpleNamespace(result=run, point=lambda forms: np.array([3.0]))
+    forms: Any = None
+    assert concluding._point(forms, outcome, at(point=2.0))["x"].tolist() == [2.0]
+    assert concluding._point(forms, outcome, None)["x"].tolist() == [3.0]
+    run.evaluation = None
+    assert concluding._point(forms, outcome, None) == {}
+
+
+def test_constraints_without_a_multiplier_have_no_dual() -> None:
+    naming: Any = SimpleNamespace(
+        constraints=("a", "b"), dual=lambda position, dual: dual + position
+    )
+    duals: Any = SimpleNamespace(rows=(None, np.array(3.0)))
+    assert concluding._duals(duals, naming) == {"b": 4.0}
+
+
+def test_nothing_is_certified_of_points_that_are_nowhere() -> None:
+    forms: Any = SimpleNamespace(sign=SimpleNamespace(value_back=lambda v: -v))
+    evidence: Any = SimpleNamespace(
+        evaluation=at(), bound=bound(3.0), conflict=None, domination=None, residual=0.5
+    )
+    found = concluding._certificate(Status.OPTIMAL, forms, evidence, True)
+    assert (found.lower_bound, found.gap, found.stationarity) == (-3.0, 2.0, 0.5)
+    for status in concluding.NOWHERE:
+        assert concluding._certificate(status, forms, evidence, False).gap is None
+    evidence.evaluation = None
+    assert concluding._certificate(Status.OPTIMAL, forms, evidence, False).gap is None
+    evidence.evaluation, evidence.bound, evidence.domination = at(), None, 0.25
+    found = concluding._certificate(Status.OPTIMAL, forms, evidence, True)
+    assert (found.kind, found.gap, found.lower_bound) == ("gradient-domination", 0.25, -4.75)
