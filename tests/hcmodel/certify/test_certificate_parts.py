@@ -16,6 +16,7 @@ import hcmodel as hc
 from hcmodel.certify import (
     balls,
     charts,
+    conflicts,
     contradiction,
     curvature_boxes,
     cut_bounds,
@@ -23,6 +24,7 @@ from hcmodel.certify import (
     lower_bound,
     map_ranges,
     nearby,
+    newton_steps,
     norm_minorants,
     term_balls,
 )
@@ -829,3 +831,68 @@ def test_the_lagrangian_above_its_chord_contradicts_the_map() -> None:
 def test_few_unknowns_are_tested_more() -> None:
     assert contradiction._effort(MAP_TEST.few) == MAP_TEST.more
     assert contradiction._effort(MAP_TEST.few + 1) == 1
+
+
+# ---- steps, norms, conflicts
+
+
+def test_a_newton_step_is_halved_until_the_lagrangian_falls() -> None:
+    """√(1 + x²) from 2: Newton's step leads to −8, half of it to −3, a quarter to −½, which is lower."""
+    x = hc.Variable(name="x", bounds=(-50, 50))
+    for cost, expected in ((hc.sqrt(1 + x**2), -0.5), ((x - 3) ** 2, 3.0)):
+        form = hc.Problem(hc.Minimize(cost)).forms().lifted
+        oracle = form.oracle()
+        found = newton_steps.lagrangian_step(form, oracle, oracle.at(np.array([2.0])), np.zeros(0))
+        assert found is not None
+        assert found.point == pytest.approx([expected], rel=1e-6)
+    # a step that does not change the value but for rounding is taken
+    flat = hc.Problem(hc.Minimize((x - 2) ** 2 + 1e9)).forms().lifted
+    oracle = flat.oracle()
+    assert newton_steps.lagrangian_step(flat, oracle, oracle.at(np.array([2.0])), np.zeros(0))
+
+
+def test_functions_rise_or_fall_with_a_norm_in_them() -> None:
+    x = hc.Variable(2, name="x", bounds=(0.5, 2))
+    norm = hc.norm(x)
+    proof: Any = SimpleNamespace(curvatures=SimpleNamespace(facts=Facts()))
+    placed = {id(norm): norm}
+
+    def ways(root: Any) -> set[float]:
+        return norm_minorants._directions(root, placed, proof)
+
+    assert ways(norm) == {1.0}
+    assert ways(hc.exp(norm) + x[0]) == {1.0}
+    assert ways(x[0] - 2 * norm) == {-1.0}
+    assert ways(-hc.exp(-norm)) == {1.0}
+    assert ways(hc.sin(norm)) == {0.0}
+    assert ways(norm - hc.exp(norm)) == {1.0, -1.0}
+    assert ways(hc.sum(x)) == set()
+
+
+def test_parts_of_a_conflict_weigh_a_share_of_the_largest() -> None:
+    parts = [conflicts.Part(None, np.array(rows)) for rows in ([0, 1], [2], [3])]  # type: ignore[arg-type]
+    least = conflicts.RULES.involved
+    weights = np.array([0.0, 8.0, 9 * least, 7 * least])
+    assert conflicts._weighted(parts, weights) == parts[:2]
+    assert conflicts._weighted([], weights) == []
+
+
+def test_a_deletion_keeps_what_the_contradiction_needs() -> None:
+    """Parts 1 and 3 contradict each other, whatever 0 and 2 say; the time may be over at once."""
+    parts = [conflicts.Part(None, np.array([i])) for i in range(4)]  # type: ignore[arg-type]
+    program = SimpleNamespace(offset=np.zeros(4))
+    relaxed: Any = SimpleNamespace(program=program, amount=0)
+
+    class Told(conflicts._Deletion):
+        def _weights(self, kept: Any) -> Any:
+            rows = {int(part.rows[0]) for part in kept}
+            if not {1, 3} <= rows:
+                return None
+            weights = np.zeros(4)
+            weights[sorted(rows)] = 1.0
+            return weights
+
+    for deadline in (None, np.inf):
+        assert Told(relaxed, parts, deadline).conflict() == [parts[1], parts[3]]
+    assert Told(relaxed, parts, -np.inf).conflict() is None
+    assert Told(relaxed, parts[:3], None).conflict() is None

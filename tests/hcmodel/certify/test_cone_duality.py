@@ -597,3 +597,62 @@ def test_ranges_go_through_an_exponential_cone() -> None:
     assert known.upper[0] >= 4.0
     assert known.lower[0] == pytest.approx(-2.0)
     assert 0 <= known.lower[1] <= 2 * np.exp(-1.0)
+
+
+def test_the_rounding_of_a_quadratic_part_is_counted_in_the_bound(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    # 2x² + 2x + ¼ with x >= 3 and x in [1, 4], at x̄ = ½: the slope is 4, and −½·4·¼ = −½ is added
+    monkeypatch.setattr(cone_duality, "SUM_ROUNDING", 0.01)
+    monkeypatch.setattr(cone_duality, "OPERATION_ROUNDING", 0.001)
+    program = cone_program(
+        np.array([2.0]),
+        -np.ones((1, 1)),
+        np.array([-3.0]),
+        [ConeBlock(ConeKind.NONNEGATIVE, 1)],
+        np.array([[4.0]]),
+        0.25,
+    )
+    known = Range(np.array([1.0]), np.array([4.0]))
+    dual = cone_duality._Dual(program, ConePlaces.of(program), np.array([0.5]), known)
+    error = (0.01 + 0.001 * 3) * (2 + 2 + 1.5)  # two entries of columns and the slope
+    least = 4 - 1.5 - error
+    size = 0.25 + 0.5 + 4.5 + least + 0.5 * 4 * 0.5  # and the terms of the product x̄ᵀPx̄
+    expected = 0.25 - 0.5 + 4.5 + least - (0.01 + 0.001) * size
+    assert dual.value(np.array([1.5])) == pytest.approx(expected)
+
+
+def test_corrections_are_weighed_by_how_far_a_dual_is_inside_its_cone() -> None:
+    blocks = [
+        ConeBlock(ConeKind.ZERO, 1),
+        ConeBlock(ConeKind.NONNEGATIVE, 1),
+        ConeBlock(ConeKind.PSD_TRIANGLE, 3),
+    ]
+    program = cone_program(np.zeros(1), np.zeros((5, 1)), np.zeros(5), blocks)
+    places = ConePlaces.of(program)
+    for free, expected in ((-5.0, 5.0), (0.1, 4.0)):  # the largest of all
+        z = np.concatenate([[free, 0.25], to_vector(np.diag([4.0, -9.0]))])
+        z[4] = -0.5
+        root = cone_duality._RootWeights(places, z)
+        assert root.weights[:2] == pytest.approx([expected, 0.25])
+        # √Z = diag(2, 0): an eigenvalue below 0 has no root
+        columns = np.zeros((5, 2))
+        columns[2:, 1] = to_vector(np.ones((2, 2)))
+        columns[1, 0] = 8.0
+        found = root.applied(columns)
+        assert found[1, 0] == 2.0
+        assert found[2:, 1] == pytest.approx(to_vector(np.diag([4.0, 0.0])))
+        assert not found[2:, 0].any()
+    small = cone_duality._RootWeights(places, np.full(5, 0.0))
+    assert small.weights[0] == 1.0  # at least 1
+
+
+def test_a_corrected_dual_leaves_no_residual() -> None:
+    program, solution, _ = made(linear, 2)
+    noise = 1e-4 * np.random.default_rng(3).normal(size=solution.dual.size)
+    known = Range(np.full(5, -REACH), np.full(5, REACH))
+    dual = cone_duality._Dual(program, ConePlaces.of(program), solution.primal, known)
+    corrected = dual.corrected(solution.dual + noise)
+    assert corrected is not None
+    assert np.abs(dual.residual(solution.dual + noise)).max() > 1e-5
+    assert dual.residual(corrected) == pytest.approx(np.zeros(5), abs=1e-12)
