@@ -178,6 +178,7 @@ class State:
     bound: float = -np.inf
     weighted: tuple[WeightedPoint, ...] = ()
     surrounded: bool = False
+    passed: bool = False
 
 
 S = TypeVar("S", bound=State)
@@ -397,4 +398,5 @@ def result_of(
         None if state is None else state.conflict,
         weighted=() if state is None else state.weighted,
         surrounded=state is not None and state.surrounded,
+        passed=state is not None and state.passed,
     )

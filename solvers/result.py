@@ -120,7 +120,8 @@ class Result:
 
     `direction` is one in which a convex program has no minimum. `weighted` are the points of a
     bundle whose cuts show a lower bound or a contradiction. `surrounded` says that the run has evaluated
-    points in all directions from its last one. `cause` is the exception that ended the run.
+    points in all directions from its last one, `passed` that one of them lies beyond it as seen from the
+    start. `cause` is the exception that ended the run.
     """
 
     evaluation: Evaluation | None
@@ -133,6 +134,7 @@ class Result:
     direction: FloatArray | None = None
     weighted: tuple[WeightedPoint, ...] = ()
     surrounded: bool = False
+    passed: bool = False
     cause: BaseException | None = None
 
     def passed_on(self) -> Result:

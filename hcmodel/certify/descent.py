@@ -115,6 +115,8 @@ class Run:
     direction: FloatArray | None = None
     surrounded: bool = False
     """Whether functions of the user were evaluated all around the last point: then few calls are made."""
+    passed: bool = False
+    """Whether they were evaluated beyond it too, as seen from the start: then none is made."""
 
 
 def falling_path(
@@ -181,6 +183,8 @@ def _ways(form: Form, evaluation: Evaluation, run: Run) -> Iterator[_Way]:
         yield from _hidden_rays(form, point, run)
     directions = [point - first]
     if run.surrounded:
+        if run.passed:
+            return
         unit = _unit(directions[0])
         if unit is not None:
             yield _ray(form, point, unit)

@@ -191,7 +191,14 @@ def _descent(
     return falling_path(
         forms.written,
         evaluation,
-        Run(outcome.form, outcome.start, result.point, result.direction, _is_surrounded(outcome)),
+        Run(
+            outcome.form,
+            outcome.start,
+            result.point,
+            result.direction,
+            _is_surrounded(outcome),
+            result.passed,
+        ),
         tolerance,
         gap_allowed(evaluation.objective, tolerance),
     )

@@ -3,7 +3,8 @@
 Lewis and Overton, Nonsmooth optimization via quasi-Newton methods, 2013: BFGS with a weak Wolfe line
 search converges at kinks too, although no theorem says so. With few unknowns other steps are taken as
 soon as kinks are noticed, which need far fewer evaluations: a level method for as long as the function
-looks convex (see `minorants`), else models of the smooth pieces (see `pieces`). Burke, Curtis, Lewis,
+looks convex (see `minorants`) and gradients keep their size, else models of the smooth pieces (see
+`pieces`). Burke, Curtis, Lewis,
 Overton and Simões, Gradient sampling methods for nonsmooth optimization, 2020: the element of least norm
 in the hull of gradients near a point is a descent direction there, or shows that the point is almost
 stationary. Kiwiel, Methods of descent for nondifferentiable optimization, 1985: a step along it that does
@@ -18,6 +19,7 @@ their weights, so that others can check it.
 
 from __future__ import annotations
 
+import itertools
 from dataclasses import replace
 from typing import Any
 
@@ -46,6 +48,8 @@ class SamplingRules:
     # Sufficient decrease and the weak curvature condition.
     decrease: float = 1e-4  # Lewis and Overton, section 4
     curvature: float = 0.5  # Lewis and Overton, section 4
+    # The least share of an interval by which interpolation moves away from its ends.
+    nearest: float = 0.1  # Dennis and Schnabel 1996, algorithm 6.3.1
     # Trials of a line search.
     trials: int = 30  # Lewis and Overton: 30 halvings exhaust the accuracy of doubles near a kink
     # Points within this distance, in natural units, count as near.
@@ -81,12 +85,18 @@ class SamplingRules:
     clear: float = 0.6  # one such step shows a kink: cubic terms make it fail by 1/3 at the most
     level: float = 0.5  # Lemaréchal, Nemirovskii and Nesterov 1995: any number between 0 and 1
     box: float = 1.0  # a natural unit
+    # The share of the largest gradient below which one shows no kink at the minimum (at kinks gradients
+    # keep their size), and how often BFGS takes over again.
+    flat: float = 0.1  # black boxes
+    returns: int = 3  # black boxes
     # How the box grows where one of its sides holds the bound.
     wider: float = 10.0
     # Linearisations that are kept, for each unknown.
     linearisations: int = 20  # black boxes
     # Trials lie all around a point where the least singular value of their directions is this large.
     spread: float = 0.01  # black boxes
+    # The least cosine of the angle between the way from the start and that to a trial beyond the point.
+    ahead: float = 0.5  # 60 degrees
     # Steps for each unknown within which the value has to decrease.
     patience: int = 20  # black boxes
     stalled: float = 1e-5  # by this share of its size; noise decreases slower
@@ -154,6 +164,7 @@ class SamplingState(State):
     reach: float = np.nan
     failures: int = 0
     kinks: int = 0
+    returns: int = 0
     concave: bool = False
     trials: tuple[Trial, ...] = ()
     modelled: int = 0
@@ -173,6 +184,7 @@ class GradientSampling:
         if not task.domain.is_box:  # entries that move together have one unit
             unit = np.full(unit.size, float(np.max(unit, initial=TINY)))
         self._unit = unit
+        self._first = start.point / unit
         weights = self._first_weights(start)
         here = self._trial(task, start.point / unit, weights)
         none = np.zeros(start.rows.size)
@@ -213,7 +225,7 @@ class GradientSampling:
         convex = modelled and not state.concave
         trials = rules.convex_searches if convex else rules.searches if modelled else None
         direction = -inverse @ here.slope
-        found, wolfe = self._search(task, here, direction, state.weights, seen, trials)
+        found, wolfe = self._search(task, here, direction, state.weights, seen, trials, convex)
         state = self._remembered(state, seen)
         clear = False
         if found is not None:
@@ -261,9 +273,11 @@ class GradientSampling:
                 if idle >= rules.idle or kkt.is_stationary(
                     here.evaluation, task.domain, none, task.tolerance, residual
                 ):
-                    around = self._is_surrounded(state)
-                    return replace(state, stop=Termination.CONVERGED, surrounded=around)
+                    return self._looked_around(replace(state, stop=Termination.CONVERGED))
                 return state
+        ended = self._bounded(task, state)
+        if ended is not None:
+            return ended
         if idle >= rules.idle or float(np.max(np.abs(here.slope))) <= task.tolerance * length:
             return self._sampled(task, state)
         return state
@@ -308,6 +322,27 @@ class GradientSampling:
 
     # ---- steps of a level method, while the function looks convex
 
+    def _bounded(self, task: Task, state: SamplingState) -> SamplingState | None:
+        """The end of BFGS where linearisations of all trials promise nothing more.
+
+        They are looked at where kinks were noticed before (a smooth function ends by its gradient), and
+        where the quasi-Newton model promises no more than is allowed.
+        """
+        here, inverse = state.here, state.inverse
+        assert here is not None
+        assert inverse is not None
+        if state.concave or not state.returns or here.y.size > self.options.rules.modelled:
+            return None
+        allowed = task.tolerance * self._allowed_size(state)
+        if float(here.slope @ (inverse @ here.slope)) / 2 > allowed:
+            return None
+        limits = self._limits(task)
+        known = _linearised(state.trials)
+        bound = known.bound(here.y, here.value, self.options.rules.box, limits)
+        if bound is None or bound.gap > allowed or bound.held:
+            return None
+        return self._looked_around(self._stationary(task, state, list(state.trials), bound.weights))
+
     def _lowered(self, state: SamplingState) -> SamplingState:
         """The level method from the best trial."""
         assert state.here is not None
@@ -329,12 +364,8 @@ class GradientSampling:
         if state.stop is not None:
             return state
         limits, reach = self._limits(task), state.reach
-        known = Minorants(
-            np.array([trial.y for trial in state.trials]),
-            np.array([trial.value for trial in state.trials]),
-            np.array([trial.slope for trial in state.trials]),
-        )
-        allowed = task.tolerance * self._allowed_size(here)
+        known = _linearised(state.trials)
+        allowed = task.tolerance * self._allowed_size(state)
         bound = known.bound(here.y, here.value, reach, limits)
         while bound is not None and bound.gap <= allowed and bound.held and reach < BOTTOM:
             reach = rules.wider * reach
@@ -343,7 +374,7 @@ class GradientSampling:
             return self._begun(state)
         if bound.gap <= allowed:
             ended = self._stationary(task, state, list(state.trials), bound.weights)
-            return replace(ended, surrounded=self._is_surrounded(state))
+            return self._looked_around(ended)
         fall = (1.0 - rules.level) * bound.gap
         step = known.step(here.y, here.value, fall, reach, limits, self._backend)
         if step is None:
@@ -363,13 +394,50 @@ class GradientSampling:
                 reach=rules.longer * reach if long and good else reach,
                 stop=Termination.UNBOUNDED if trial.evaluation.objective < -BOTTOM else None,
             )
+            steepest = max(float(np.linalg.norm(each.slope)) for each in state.trials)
+            flat = float(np.linalg.norm(trial.slope)) <= rules.flat * steepest
+            flat = flat and self._missed(here, trial) <= rules.trapezoid
+            if flat and not state.concave and state.stop is None and state.returns < rules.returns:
+                return self._returned(state)
         return self._begun(state) if state.concave and state.stop is None else state
 
-    def _allowed_size(self, here: Trial) -> float:
+    def _returned(self, state: SamplingState) -> SamplingState:
+        """BFGS again, where gradients become small, with the curvature that the trials show."""
+        here = state.here
+        assert here is not None
+        inverse = None
+        downhill = sorted(state.trials, key=lambda trial: -trial.value)
+        for old, new in itertools.pairwise(downhill):
+            if self._missed(old, new) <= self.options.rules.trapezoid:
+                step, change = new.y - old.y, new.slope - old.slope
+                if inverse is None:
+                    size = max(float(change @ change), TINY)
+                    inverse = float(step @ change) / size * np.eye(here.y.size)
+                inverse = _updated(inverse, step, change)
+        return replace(
+            state, phase="bfgs", inverse=inverse, kinks=0, idle=0, returns=state.returns + 1
+        )
+
+    def _allowed_size(self, state: SamplingState) -> float:
         """What a gap is measured against: between the value and 1, as a large value may be an offset."""
-        slope = float(np.max(np.abs(here.slope), initial=0.0))
+        here = state.here
+        assert here is not None
+        slope = max(float(np.max(np.abs(trial.slope), initial=0.0)) for trial in state.trials)
         size = max(abs(here.value), min(slope, 1.0), TINY)
         return min(size, float(np.sqrt(size)))
+
+    def _looked_around(self, state: SamplingState) -> SamplingState:
+        return replace(state, surrounded=self._is_surrounded(state), passed=self._has_passed(state))
+
+    def _has_passed(self, state: SamplingState) -> bool:
+        """Whether a trial lies beyond the point, as seen from the start, in about that direction."""
+        here = state.here
+        assert here is not None
+        way = here.y - self._first
+        beyond = np.array([trial.y - here.y for trial in state.trials])
+        lengths = np.linalg.norm(beyond, axis=1) * float(np.linalg.norm(way))
+        along = beyond @ way
+        return bool(np.any((along > 0) & (along >= self.options.rules.ahead * lengths)))
 
     def _is_surrounded(self, state: SamplingState) -> bool:
         """Whether trials lie in all directions from the point, so that no other has to be looked at."""
@@ -533,12 +601,18 @@ class GradientSampling:
         weights: FloatArray,
         seen: list[Trial],
         trials: int | None = None,
+        smooth: bool = False,
     ) -> tuple[Trial | None, bool]:
-        """The weak Wolfe line search by bisection and doubling; whether its conditions hold."""
+        """The weak Wolfe line search by bisection and doubling; whether its conditions hold.
+
+        Where the function may be smooth, a step that is too long is followed by the minimum of the cubic
+        function with the same values and slopes.
+        """
         rules = self.options.rules
         fall = float(here.slope @ direction)
         low, high, length = 0.0, np.inf, 1.0
         best: Trial | None = None
+        left = here
         for count in range(1, rules.trials + 1):
             trial = self._trial(task, here.y + length * direction, weights)
             if trial is not None:
@@ -549,8 +623,11 @@ class GradientSampling:
                 best = trial if best is None or trial.value < best.value else best
                 if trial.slope @ direction >= rules.curvature * fall:
                     return trial, True
-                low = length
-            length = (low + high) / 2 if np.isfinite(high) else 2.0 * low
+                low, left = length, trial
+            tried, length = length, (low + high) / 2 if np.isfinite(high) else 2.0 * low
+            if smooth and trial is not None and tried == high:
+                share = _cubic(left, trial, direction, high - low)
+                length = low + np.clip(share, rules.nearest, 1 - rules.nearest) * (high - low)
             if trials is not None and count >= trials and np.isfinite(high):
                 break
             if length * float(np.max(np.abs(direction))) <= SUM_ROUNDING * max(
@@ -767,6 +844,14 @@ class GradientSampling:
         )
 
 
+def _linearised(trials: tuple[Trial, ...]) -> Minorants:
+    return Minorants(
+        np.array([trial.y for trial in trials]),
+        np.array([trial.value for trial in trials]),
+        np.array([trial.slope for trial in trials]),
+    )
+
+
 def _prices(evaluation: Evaluation, weights: FloatArray) -> FloatArray:
     """The derivative of the penalty by the rows."""
     count = evaluation.inequalities
@@ -801,6 +886,21 @@ def _updated(inverse: FloatArray, s: FloatArray, y: FloatArray) -> FloatArray:
     moved = inverse @ y
     grown = (1.0 + float(y @ moved) / along) / along
     return inverse + grown * np.outer(s, s) - (np.outer(moved, s) + np.outer(s, moved)) / along
+
+
+def _cubic(left: Trial, right: Trial, direction: FloatArray, length: float) -> float:
+    """Where between two trials the cubic function with their values and slopes has its minimum.
+
+    Nocedal and Wright, equation 3.59, in shares of the distance.
+    """
+    first = length * float(left.slope @ direction)
+    last = length * float(right.slope @ direction)
+    bend = first + last - 3 * (right.value - left.value)
+    root = bend**2 - first * last
+    if not root >= 0 or last - first + 2.0 * np.sqrt(root) <= TINY:
+        return 0.5
+    root = float(np.sqrt(root))
+    return 1.0 - (last + root - bend) / (last - first + 2.0 * root)
 
 
 def _dense(matrix: Any) -> FloatArray:

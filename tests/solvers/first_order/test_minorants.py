@@ -7,7 +7,9 @@ import numpy as np
 import pytest
 
 import hcmodel as hc
+from hcmodel.certify.descent import Run, _ways
 from hcmodel.certify.hulls import is_hull_stationary
+from hcmodel.solvers.first_order.gradient_sampling import Trial, _cubic
 from hcmodel.solvers.first_order.minorants import Minorants
 from hcmodel.solvers.qp import DEFAULT_BACKEND, make_backend
 from hcmodel.solvers.result import WeightedPoint
@@ -46,8 +48,9 @@ def test_the_next_point_is_the_nearest_below_the_level() -> None:
 
 
 # SLSQP's evaluations with exact gradients, from the same starts (scipy 1.17, default options):
-# 57, 60, 69 and, for the fits, no success.
+# 57, 60, 69 and, for the fits, no success; with another size 14, where the minimum is smooth.
 RUNS = [(eigenvalue(0), 57), (fit("max", 0), 50)]
+RUNS += [(eigenvalue(5006, 3, 6), 14)]
 if ALL:
     RUNS += [(eigenvalue(1), 60), (eigenvalue(2), 69), (fit("L1", 0), 60)]
 
@@ -61,6 +64,26 @@ def test_a_solve_takes_no_more_evaluations_than_slsqp(case, most) -> None:
     assert problem.solution.function_calls.values <= most
     stationary = problem.solution.certificate.lower_bound
     assert stationary is None  # nothing global is claimed
+
+
+@pytest.mark.parametrize("length", [1.0, 3.0])
+def test_a_step_that_is_too_long_is_followed_by_the_minimum_of_a_cubic_function(length) -> None:
+    """t³ − 3t has its minimum at 1; between −1/2 and −1/2 + 2·length it is at 3/(4·length) of the way."""
+
+    def trial(t: float) -> Trial:
+        return Trial(np.array([t]), None, t**3 - 3 * t, np.array([3 * t**2 - 3]))
+
+    share = _cubic(trial(-0.5), trial(-0.5 + 2 * length), np.ones(1), 2 * length)
+    assert share == pytest.approx(1.5 / (2 * length))
+
+
+@pytest.mark.parametrize(("passed", "ways"), [(False, 1), (True, 0)])
+def test_nothing_is_evaluated_again_where_a_run_went_beyond_its_point(passed, ways) -> None:
+    x = hc.Variable(1, name="x", bounds=(-2, 2))
+    written = hc.Problem(hc.Minimize(hc.function(lambda z: z[0] ** 2, x))).forms().written
+    here = written.oracle().at(np.array([0.1]))
+    run = Run(written, np.array([1.0]), np.array([0.1]), surrounded=True, passed=passed)
+    assert len(list(_ways(written, here, run))) == ways
 
 
 def test_a_run_along_a_ridge_is_not_called_a_minimum() -> None:
