@@ -7,7 +7,6 @@ import time
 import warnings
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
 
@@ -31,6 +30,7 @@ from hcmodel.expressions.model import Constraints, Maximize, Minimize, Model
 from hcmodel.expressions.output_files import as_path
 from hcmodel.expressions.sparse_data import fingerprint
 from hcmodel.expressions.variable_sets import make_domain
+from hcmodel.records import replace
 from hcmodel.reductions.canonical import CanonicalProblem
 from hcmodel.reductions.forms import Form, Forms
 from hcmodel.reductions.semidefinite import check_symmetric

@@ -10,7 +10,7 @@ s is known up to the normals N of the affine hull of U, and the best of them is 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import field, replace
+from dataclasses import field
 
 import numpy as np
 import scipy
@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from hcmodel.certify.certificate_options import CHART
 from hcmodel.certify.map_ranges import Range, map_ranges
-from hcmodel.records import dataclass
+from hcmodel.records import dataclass, replace
 from hcmodel.reductions.forms import Form
 from hcmodel.reductions.smooth import curved_variables
 from hcmodel.solvers.algebra.hessians import Hessian, as_dense

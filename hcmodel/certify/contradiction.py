@@ -7,15 +7,13 @@ it is not. What passes is not proven.
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import numpy as np
 from numpy.typing import NDArray
 
 from hcmodel.certify.certificate_options import MAP_TEST
 from hcmodel.certify.charts import Chart
 from hcmodel.certify.search import Minorant, Search
-from hcmodel.records import dataclass
+from hcmodel.records import dataclass, replace
 from hcmodel.reductions.forms import Form
 from hcmodel.solvers import kkt
 from hcmodel.solvers.algebra.hessians import RULES as HESSIAN_RULES

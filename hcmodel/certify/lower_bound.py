@@ -8,7 +8,7 @@ The same bound of a weighted sum of the rows, above 0, proves that no feasible p
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import field, replace
+from dataclasses import field
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,7 +19,7 @@ from hcmodel.certify.cone_duality import cone_bound
 from hcmodel.certify.cone_ranges import Range
 from hcmodel.certify.contradiction import contradicted
 from hcmodel.certify.search import Pair, Search, signed
-from hcmodel.records import dataclass
+from hcmodel.records import dataclass, replace
 from hcmodel.reductions.forms import Form
 from hcmodel.reductions.reduction import Refusal
 from hcmodel.solvers import kkt

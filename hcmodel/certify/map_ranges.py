@@ -9,7 +9,6 @@ weight is, which is asked of samples and said in the conditions.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 
 import numpy as np
 import scipy
@@ -20,7 +19,7 @@ from hcmodel.atoms.rules import Dependence
 from hcmodel.expressions.graph import topological_order
 from hcmodel.expressions.leaves import Apply, Expression, Variable
 from hcmodel.facts.node_facts import Facts
-from hcmodel.records import dataclass
+from hcmodel.records import dataclass, replace
 from hcmodel.solvers.numerics import DATA_ROUNDING
 from hcmodel.solvers.sets.box import Box
 from hcmodel.solvers.sets.domain import Domain

@@ -5,13 +5,12 @@ Nothing rests on these steps: a bound holds at every point and for all multiplie
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import numpy as np
 import scipy
 from numpy.typing import NDArray
 
 from hcmodel.certify.certificate_options import NEWTON
+from hcmodel.records import replace
 from hcmodel.reductions.forms import Form
 from hcmodel.solvers import kkt
 from hcmodel.solvers.algebra.hessians import SparseHessian, is_finite

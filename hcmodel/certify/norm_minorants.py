@@ -8,8 +8,6 @@ same minimum, and the one with minorants is smooth there.
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import numpy as np
 from numpy.typing import NDArray
 
@@ -21,6 +19,7 @@ from hcmodel.expressions.leaves import Apply, Expression
 from hcmodel.expressions.model import Model
 from hcmodel.facts.node_facts import Facts
 from hcmodel.proof.prove import Proof, prove
+from hcmodel.records import replace
 from hcmodel.reductions.chain import Chain
 from hcmodel.reductions.cone import Cone, NormSlope
 from hcmodel.reductions.forms import Form

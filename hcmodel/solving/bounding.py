@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import functools
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from hcmodel.certify.lower_bound import LowerBound, gradient_domination, lower_bound, tested
 from hcmodel.certify.norm_minorants import minorant_bound
+from hcmodel.records import replace
 from hcmodel.reductions.forms import Form
 from hcmodel.reductions.reduction import Refusal
 from hcmodel.solvers.oracle import Evaluation

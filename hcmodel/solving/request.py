@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import fields, replace
+from dataclasses import fields
 from typing import Any
 
 import numpy as np
 
 from hcmodel.errors import ModelError
 from hcmodel.expressions.model import Model
-from hcmodel.records import dataclass
+from hcmodel.records import dataclass, replace
 from hcmodel.solvers.methods import RULES, MethodEntry, find_method, make_options
 from hcmodel.solvers.oracle import OracleCalls
 from hcmodel.solvers.result import Record

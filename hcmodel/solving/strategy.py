@@ -11,12 +11,11 @@ from __future__ import annotations
 import functools
 import warnings
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from typing import Any
 
 from hcmodel.errors import HCWarning, ModelError, NotHiddenConvexError
 from hcmodel.expressions.leaves import Expression
-from hcmodel.records import dataclass
+from hcmodel.records import dataclass, replace
 from hcmodel.reductions.forms import Form, Forms
 from hcmodel.reductions.reduction import Refusal
 from hcmodel.solvers.loop import WholeProgram

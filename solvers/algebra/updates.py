@@ -30,30 +30,34 @@ RULES = UpdateRules()
 def updated(matrix: FloatArray, step: FloatArray, change: FloatArray) -> FloatArray:
     """B after one more step; as it was where the step tells nothing."""
     found = np.array(matrix, order="F")
-    update(found, step, change)
+    if np.isfinite(change).all():
+        update(found, step, change)
     return found
 
 
 def update(matrix: FloatArray, step: FloatArray, change: FloatArray) -> None:
-    """The same in the place of B, whose columns have to be contiguous."""
+    """The same for finite numbers and in the place of B, whose columns have to be contiguous."""
     product = matrix @ step
-    curvature = float(step @ product)
-    if not (curvature > 0 and np.isfinite(change).all()):
+    curvature, inner = float(step @ product), float(step @ change)
+    if not curvature > 0:
         return
-    change = damped(step, change, product)
-    inner = float(step @ change)
-    if not inner > 0:  # it has underflowed
-        return
-    for sign, column in (
-        (-1.0, product / math.sqrt(curvature)),
-        (1.0, change / math.sqrt(inner)),
-    ):
-        dger(sign, column, column, a=matrix, overwrite_a=1)
+    if inner < RULES.damping * curvature:
+        change = _moved(change, product, curvature, inner)
+        inner = float(step @ change)
+        if not inner > 0:  # it has underflowed
+            return
+    first, second = product / math.sqrt(curvature), change / math.sqrt(inner)
+    dger(-1.0, first, first, a=matrix, overwrite_a=1)
+    dger(1.0, second, second, a=matrix, overwrite_a=1)
 
 
 def damped(step: FloatArray, change: FloatArray, product: FloatArray) -> FloatArray:
     curvature, inner = float(step @ product), float(step @ change)
     if inner >= RULES.damping * curvature:
         return change
+    return _moved(change, product, curvature, inner)
+
+
+def _moved(change: FloatArray, product: FloatArray, curvature: float, inner: float) -> FloatArray:
     share = (1 - RULES.damping) * curvature / (curvature - inner)
     return share * change + (1 - share) * product

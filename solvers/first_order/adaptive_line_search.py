@@ -9,11 +9,11 @@ lowered: it is a target, not a bound, and nothing is claimed on its strength.
 
 from __future__ import annotations
 
-from dataclasses import field, replace
+from dataclasses import field
 
 import numpy as np
 
-from hcmodel.records import dataclass
+from hcmodel.records import dataclass, replace
 from hcmodel.solvers import kkt
 from hcmodel.solvers.first_order.bundle_level import (
     BundleState,

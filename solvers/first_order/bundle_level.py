@@ -7,12 +7,12 @@ backtracking: the wanted decrease is δ = α(F1 − F1*), α starts at 1 and fol
 
 from __future__ import annotations
 
-from dataclasses import field, replace
+from dataclasses import field
 
 import numpy as np
 from numpy.typing import NDArray
 
-from hcmodel.records import dataclass
+from hcmodel.records import dataclass, replace
 from hcmodel.solvers import kkt
 from hcmodel.solvers.first_order.feasibility import (
     FeasibilityState,

@@ -12,14 +12,13 @@ side of the box has a multiplier.
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Protocol
 
 import numpy as np
 import scipy
 from numpy.typing import NDArray
 
-from hcmodel.records import dataclass
+from hcmodel.records import dataclass, replace
 from hcmodel.solvers.coordinates.protocol import Coordinates
 from hcmodel.solvers.first_order.cuts import OBJECTIVE, Bundle, CutPoint
 from hcmodel.solvers.qp import (

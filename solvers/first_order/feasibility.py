@@ -8,13 +8,11 @@ F2, and the multipliers of the step name the rows that conflict.
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import numpy as np
 import scipy
 from numpy.typing import NDArray
 
-from hcmodel.records import dataclass
+from hcmodel.records import dataclass, replace
 from hcmodel.solvers.first_order.level_step import (
     LinearModel,
     Penalty,

@@ -20,14 +20,13 @@ their weights, so that others can check it.
 from __future__ import annotations
 
 import itertools
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import scipy
 from numpy.typing import NDArray
 
-from hcmodel.records import dataclass
+from hcmodel.records import dataclass, replace
 from hcmodel.solvers import kkt
 from hcmodel.solvers.first_order.minorants import Minorants
 from hcmodel.solvers.first_order.pieces import ModelStep, Piece, Pieces

@@ -14,13 +14,13 @@ repaired by steps onto the rows instead, and accepted only if it is feasible and
 
 from __future__ import annotations
 
-from dataclasses import field, replace
+from dataclasses import field
 from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
-from hcmodel.records import dataclass
+from hcmodel.records import dataclass, replace
 from hcmodel.solvers import kkt
 from hcmodel.solvers.first_order.feasibility import (
     FeasibilityState,

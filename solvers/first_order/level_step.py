@@ -17,14 +17,14 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Sequence
-from dataclasses import field, replace
+from dataclasses import field
 from typing import Any, Protocol, TypeAlias
 
 import numpy as np
 import scipy
 from numpy.typing import NDArray
 
-from hcmodel.records import dataclass
+from hcmodel.records import dataclass, replace
 from hcmodel.solvers.algebra.symmetric import to_matrix
 from hcmodel.solvers.first_order.method_rules import LevelRules, PenaltyRules, SearchRules
 from hcmodel.solvers.numerics import MERIT_ROUNDING, PRODUCT_ROUNDING

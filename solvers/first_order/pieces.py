@@ -15,13 +15,12 @@ steps, where one linearisation of each piece allows short ones only.
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from hcmodel.records import dataclass
+from hcmodel.records import dataclass, replace
 from hcmodel.solvers.numerics import MERIT_ROUNDING, TINY
 from hcmodel.solvers.qp.program import QuadraticProgram, StepRows
 

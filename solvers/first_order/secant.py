@@ -75,7 +75,8 @@ def _joined(steps: FloatArray, changes: FloatArray, first: float, smallest: floa
 
 def _updates(steps: FloatArray, changes: FloatArray, first: float) -> FloatArray:
     matrix = np.asfortranarray(first * np.eye(steps.shape[1]))
-    for step, change in zip(steps, changes, strict=True):
+    known = np.isfinite(changes).all(axis=1)
+    for step, change in zip(steps[known], changes[known], strict=True):
         update(matrix, step, change)
     return matrix
 

@@ -14,12 +14,12 @@ and fall.
 
 from __future__ import annotations
 
-from dataclasses import field, replace
+from dataclasses import field
 
 import numpy as np
 from numpy.typing import NDArray
 
-from hcmodel.records import dataclass
+from hcmodel.records import dataclass, replace
 from hcmodel.solvers.first_order.feasibility import (
     FeasibilityState,
     feasibility_step,

@@ -10,14 +10,14 @@ epoch. The metric is Euclidean, the domain is all of X, nothing is searched or b
 
 from __future__ import annotations
 
-from dataclasses import field, replace
+from dataclasses import field
 from typing import Any
 
 import numpy as np
 import scipy
 from numpy.typing import NDArray
 
-from hcmodel.records import dataclass
+from hcmodel.records import dataclass, replace
 from hcmodel.solvers.first_order.violation import max_of_abs
 from hcmodel.solvers.loop import RULES, State, Task
 from hcmodel.solvers.oracle import Evaluation, Oracle

@@ -7,11 +7,9 @@ not τ-feasible is first repaired by steps on F2 alone, the phase "feasibility".
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import numpy as np
 
-from hcmodel.records import dataclass
+from hcmodel.records import dataclass, replace
 from hcmodel.solvers.first_order.ippm import InnerSolver
 from hcmodel.solvers.first_order.theory_bundle import DONE
 from hcmodel.solvers.first_order.violation import max_of_abs

@@ -10,12 +10,12 @@ solution of a second linear program, which is always feasible and bounded:
 from __future__ import annotations
 
 import time
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from hcmodel.records import replace
 from hcmodel.solvers.limits import seconds_left
 from hcmodel.solvers.numerics import DATA_ROUNDING
 from hcmodel.solvers.qp.cone_options import ConeOptions

@@ -8,12 +8,12 @@ S − R Rᵀ is, as the Schur complement of the identity shows; r needs no rows,
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import scipy
 
+from hcmodel.records import replace
 from hcmodel.solvers.algebra.hessians import SparseHessian
 from hcmodel.solvers.qp.program import QPSolution, QuadraticProgram, StepRows
 from hcmodel.solvers.qp.table import QPBackend

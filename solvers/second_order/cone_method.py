@@ -7,12 +7,10 @@ the rows says which of them contradict each other: a cone program too, which alw
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import numpy as np
 from numpy.typing import NDArray
 
-from hcmodel.records import dataclass
+from hcmodel.records import dataclass, replace
 from hcmodel.solvers.loop import Task, WholeProgram
 from hcmodel.solvers.numerics import BACKEND_ROUNDING
 from hcmodel.solvers.qp import (

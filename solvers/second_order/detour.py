@@ -6,9 +6,7 @@ number of blocked steps a few are taken there, and more of them each time this h
 
 from __future__ import annotations
 
-from dataclasses import replace
-
-from hcmodel.records import dataclass
+from hcmodel.records import dataclass, replace
 from hcmodel.solvers.second_order.options import DetourOptions
 
 

@@ -7,13 +7,12 @@ answer of a backend.
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
-from hcmodel.records import dataclass
+from hcmodel.records import dataclass, replace
 from hcmodel.solvers import kkt
 from hcmodel.solvers.limits import check_time
 from hcmodel.solvers.loop import (

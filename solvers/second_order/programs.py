@@ -5,13 +5,13 @@ minimise ∇F1·d + ½ dᵀB d   s.t.   g + ∇g·d <= e,   h + ∇h·d = e,   x
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import scipy
 from numpy.typing import NDArray
 
+from hcmodel.records import replace
 from hcmodel.solvers.algebra.hessians import Hessian, SparseHessian, largest_entry
 from hcmodel.solvers.numerics import TINY
 from hcmodel.solvers.qp import QuadraticProgram

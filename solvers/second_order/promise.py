@@ -7,11 +7,10 @@ coordinates that are affine in each other, and near a minimum it is the error of
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import numpy as np
 from numpy.typing import NDArray
 
+from hcmodel.records import replace
 from hcmodel.solvers.coordinates.protocol import Coordinates
 from hcmodel.solvers.oracle import Evaluation, Oracle
 from hcmodel.solvers.qp import DEFAULT_BACKEND, make_backend

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import numpy as np
 from numpy.typing import NDArray
 
+from hcmodel.records import replace
 from hcmodel.solvers import kkt
 from hcmodel.solvers.loop import Task
 from hcmodel.solvers.numerics import TINY

@@ -6,8 +6,7 @@ the point or, where nothing can be shown, the next step promises no decrease tha
 
 from __future__ import annotations
 
-from dataclasses import replace
-
+from hcmodel.records import replace
 from hcmodel.solvers import kkt
 from hcmodel.solvers.loop import Task
 from hcmodel.solvers.second_order.options import RestOptions

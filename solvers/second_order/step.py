@@ -6,12 +6,10 @@ where none does, the least relaxation of the rows is found first.
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import numpy as np
 from numpy.typing import NDArray
 
-from hcmodel.records import dataclass
+from hcmodel.records import dataclass, replace
 from hcmodel.solvers.algebra.hessians import as_dense
 from hcmodel.solvers.numerics import TINY
 from hcmodel.solvers.qp import QPBackend, QPSolution, solve_program

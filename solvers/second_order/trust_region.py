@@ -7,11 +7,10 @@ proposal, `acceptance` tries it, and `rest` decides where no step promises anyth
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import numpy as np
 from numpy.typing import NDArray
 
+from hcmodel.records import replace
 from hcmodel.solvers import kkt
 from hcmodel.solvers.coordinates.plain import PlainCoordinates
 from hcmodel.solvers.coordinates.protocol import Coordinates

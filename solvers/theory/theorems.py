@@ -10,9 +10,8 @@ strong convexity, f1_lower, f1_upper, f2_lower: bounds of F1 and F2 over X.
 from __future__ import annotations
 
 import math
-from dataclasses import replace
 
-from hcmodel.records import dataclass
+from hcmodel.records import dataclass, replace
 from hcmodel.solvers.numerics import DATA_ROUNDING
 
 # The theorems ask for ρ > 0; a convex problem has ρ = 0, and any small ρ > 0 is a valid bound too.

@@ -20,12 +20,10 @@ d solves a linear program.
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import numpy as np
 import scipy.sparse as sparse
 
-from hcmodel.records import dataclass
+from hcmodel.records import dataclass, replace
 from hcmodel.solvers.numerics import SUM_ROUNDING, TINY
 from hcmodel.solvers.qp import (
     ConeBlock,

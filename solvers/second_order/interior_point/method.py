@@ -22,10 +22,10 @@ certificate of infeasibility, points that run away for a direction of recession.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 
 import numpy as np
 
+from hcmodel.records import replace
 from hcmodel.solvers.numerics import INFINITE, TINY
 from hcmodel.solvers.second_order.interior_point.certificates import (
     FarkasCertificate,

@@ -9,12 +9,12 @@ if it is not, u is a feasible point to begin at.
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import scipy.sparse as sparse
 
+from hcmodel.records import replace
 from hcmodel.solvers.second_order.interior_point.certificates import FarkasCertificate
 from hcmodel.solvers.second_order.interior_point.convex_program import (
     FloatArray,

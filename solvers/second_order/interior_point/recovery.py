@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import numpy as np
 
+from hcmodel.records import replace
 from hcmodel.solvers.second_order.interior_point.certificates import FarkasCertificate
 from hcmodel.solvers.second_order.interior_point.convex_program import (
     FloatArray,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import dataclasses
+import functools
 import inspect
 import pickle
 from collections.abc import Callable
@@ -135,3 +136,48 @@ def test_init_is_compiled_once_after_a_few_instances():
     assert point.__init__ is not first
     assert made == more
     assert [vars(each) for each in made] == [vars(each) for each in more]
+
+
+@records.dataclass(frozen=True)
+class Plain:
+    x: float
+    y: float = 2.0
+
+    @functools.cached_property
+    def total(self) -> float:
+        return self.x + self.y
+
+
+@records.dataclass(frozen=True)
+class Checked(Plain):
+    def __post_init__(self) -> None:
+        if self.x < 0:
+            raise ValueError("x is negative")
+
+
+class Named(Plain):
+    """A subclass that is no dataclass of its own."""
+
+
+def test_replace_makes_the_same_records_as_that_of_the_standard_library() -> None:
+    for record in (Plain(1.0), Checked(1.0), Named(1.0), Slotted(1.0)):
+        found = records.replace(record, x=3.0)
+        assert found == dataclasses.replace(record, x=3.0)
+        assert type(found) is type(record)
+        assert record.x == 1.0
+
+
+def test_replace_forgets_what_was_cached() -> None:
+    record = Plain(1.0)
+    assert record.total == 3.0
+    assert records.replace(record, x=5.0).total == 7.0
+    assert records.replace(record, x=5.0) == Plain(5.0)
+
+
+def test_replace_checks_as_the_standard_library_does() -> None:
+    with pytest.raises(ValueError, match="x is negative"):
+        records.replace(Checked(1.0), x=-1.0)
+    with pytest.raises(TypeError, match="unexpected keyword argument 'z'"):
+        records.replace(Plain(1.0), z=1.0)
+    with pytest.raises(ValueError, match="init=False"):
+        records.replace(classes(records.dataclass)[1](1.0), made=[2])
