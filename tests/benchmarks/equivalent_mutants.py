@@ -100,4 +100,164 @@ EQUIVALENT: dict[tuple[str, str, str], str] = {
         "_exponential",
         "v + a * dv -> v - a * dv",
     ): "a takes both signs",
+    (
+        "hcmodel/certify/balls.py",
+        "_closing_weights",
+        "np.maximum(offsets, 0.0) / max(float(np.max(np.abs(offsets))), TINY) -> np.maximum(of"
+        "fsets, 0.0) * max(float(np.max(np.abs(offsets))), TINY)",
+    ): "prices in a search for weights; what a ball rests on is checked with the weights found",
+    (
+        "hcmodel/certify/balls.py",
+        "_closing_weights",
+        "(0.0, 1.0) -> (0.0, 2.0)",
+    ): "prices in a search for weights; what a ball rests on is checked with the weights found",
+    (
+        "hcmodel/certify/balls.py",
+        "_closing_weights",
+        "price - 1.0 -> price - 2.0",
+    ): "prices in a search for weights; what a ball rests on is checked with the weights found",
+    (
+        "hcmodel/certify/cone_ranges.py",
+        "_Sweep._by_cones",
+        "places.diagonal.size and (not np.isfinite(upper[places.diagonal]).all()) -> places.di"
+        "agonal.size or not np.isfinite(upper[places.diagonal]).all()",
+    ): "traces that are bounded already are bounded once more",
+    (
+        "hcmodel/certify/cone_ranges.py",
+        "limit_by_inner_dual",
+        "middle[own] = 1.0 -> middle[own] = 2.0",
+    ): "the scale of d, by which all that follows is divided",
+    (
+        "hcmodel/certify/cone_ranges.py",
+        "ranges",
+        "not sweep.finite and program.quadratic.nnz -> not sweep.finite or program.quadratic.nnz",
+    ): "ranges that are finite already are cut once more, and without squares nothing is",
+    (
+        "hcmodel/certify/cone_ranges.py",
+        "ranges",
+        "not sweep.finite and np.prod(program.matrix.shape) <= CONE_DUALITY.largest_inner -> n"
+        "ot sweep.finite or np.prod(program.matrix.shape) <= CONE_DUALITY.largest_inner",
+    ): "ranges that are finite already are cut once more, at some cost",
+    (
+        "hcmodel/certify/square_ranges.py",
+        "by_equations",
+        "free.size > used.size or used.size * free.size > CONE_DUALITY.largest_equations -> fr"
+        "ee.size > used.size and used.size * free.size > CONE_DUALITY.largest_equations",
+    ): "fewer equations than unknowns have the least singular value 0, and return the same later",
+    (
+        "hcmodel/certify/square_ranges.py",
+        "by_equations",
+        "used.size * free.size -> used.size / free.size",
+    ): "the size up to which an eigenvalue is computed: cost only",
+    (
+        "hcmodel/certify/charts.py",
+        "_tilted",
+        "np.max(np.abs(slope)) -> np.min(np.abs(slope))",
+    ): "the unit in which a linear program is solved",
+    (
+        "hcmodel/certify/descent.py",
+        "_ray",
+        "LARGEST_NUMBER * unit -> LARGEST_NUMBER / unit",
+    ): "both are far beyond every bound in the same direction",
+    (
+        "hcmodel/certify/descent.py",
+        "_is_rounding",
+        "-1.0 -> -2.0",
+    ): "which points next to a point are looked at",
+    (
+        "hcmodel/certify/descent.py",
+        "_is_rounding",
+        "-1.0 -> +1.0",
+    ): "which points next to a point are looked at",
+    (
+        "hcmodel/certify/descent.py",
+        "DescentRules:",
+        "slowest: float = 1e-09 -> slowest: float = 2e-09",
+    ): "which entries a message names",
+    (
+        "hcmodel/certify/cone_duality.py",
+        "_exponential",
+        "-1.0 -> -2.0",
+    ): "a divisor of entries that are not used",
+    (
+        "hcmodel/certify/cone_duality.py",
+        "_best",
+        "enough(best) or np.prod(dual.program.matrix.shape) > CONE_DUALITY.largest_correction "
+        "-> enough(best) and np.prod(dual.program.matrix.shape) > CONE_DUALITY.largest_correct"
+        "ion",
+    ): "more corrections than needed: the best value is kept",
+    (
+        "hcmodel/certify/newton_steps.py",
+        "_minimiser",
+        "length >= NEWTON.fine -> length < NEWTON.fine",
+    ): "the unit in which a step is computed again, not the step itself",
+    (
+        "hcmodel/certify/newton_steps.py",
+        "_minimiser",
+        "length >= NEWTON.fine or unit <= NEWTON.smallest_unit -> length >= NEWTON.fine and un"
+        "it <= NEWTON.smallest_unit",
+    ): "the unit in which a step is computed again, not the step itself",
+    (
+        "hcmodel/certify/newton_steps.py",
+        "_minimiser",
+        "unit <= NEWTON.smallest_unit -> unit > NEWTON.smallest_unit",
+    ): "the unit in which a step is computed again, not the step itself",
+    (
+        "hcmodel/certify/newton_steps.py",
+        "_minimiser",
+        "max(NEWTON.unit_per_length * length, NEWTON.unit_decrease) -> min(NEWTON.unit_per_len"
+        "gth * length, NEWTON.unit_decrease)",
+    ): "the unit in which a step is computed again, not the step itself",
+    (
+        "hcmodel/certify/newton_steps.py",
+        "_minimiser",
+        "NEWTON.unit_per_length * length -> NEWTON.unit_per_length / length",
+    ): "the unit in which a step is computed again, not the step itself",
+    (
+        "hcmodel/certify/level_sets.py",
+        "_from_zero",
+        "-1.0 -> -2.0",
+    ): "at which points minorants are taken; each of them holds",
+    (
+        "hcmodel/certify/level_sets.py",
+        "_moves",
+        "level_above(evaluation) - evaluation.objective if evaluation.has_objective else 1.0 -"
+        "> level_above(evaluation) - evaluation.objective if evaluation.has_objective else 2.0",
+    ): "at which points minorants are taken; each of them holds",
+    (
+        "hcmodel/certify/level_sets.py",
+        "level_ball",
+        "max(float(np.max(np.abs(center), initial=0.0)), ENCLOSURE.smallest_image) -> min(floa"
+        "t(np.max(np.abs(center), initial=0.0)), ENCLOSURE.smallest_image)",
+    ): "which half-spaces are tried first",
+    (
+        "hcmodel/certify/level_sets.py",
+        "level_ball",
+        "np.max(np.abs(center), initial=0.0) -> np.min(np.abs(center), initial=0.0)",
+    ): "which half-spaces are tried first",
+    (
+        "hcmodel/certify/level_sets.py",
+        "level_ball",
+        "not probing and form.arrays is not None -> not probing or form.arrays is not None",
+    ): "at which points minorants are taken; each of them holds",
+    (
+        "hcmodel/solving/stationary_points.py",
+        "StationarityRules:",
+        "kink_distance: float = 1e-05 -> kink_distance: float = 2e-05",
+    ): "how far kinks are looked at: any distance between rounding and the features of a model",
+    (
+        "hcmodel/solving/certifier.py",
+        "CertifierRules:",
+        "share: float = 0.01 -> share: float = 0.02",
+    ): "when a run ends; what is claimed is judged afterwards",
+    (
+        "hcmodel/solving/certifier.py",
+        "CertifierRules:",
+        "slack: float = 1e-09 -> slack: float = 2e-09",
+    ): "when a run ends; what is claimed is judged afterwards",
+    (
+        "hcmodel/solving/conclude.py",
+        "",
+        "SMALL = 1e-06 -> SMALL = 2e-06",
+    ): "the words for an entry that is small",
 }

@@ -273,6 +273,61 @@ def test_only_logarithms_that_move_make_a_path_one_of_powers() -> None:
     assert not descent._moves_logarithms(plain.form, np.array([1.0, 0.0]))
 
 
+def valleys(
+    point: Sequence[float], curvature: FloatArray, slopes: Sequence[float], **form: Any
+) -> list[_Way]:
+    """The valleys of a function with this Hessian and these slopes by the logarithms of its entries."""
+    x = np.array(point, dtype=float)
+    inside = np.where(x != 0, x, 1.0)
+    gradient = np.array(slopes) / inside
+    hessian = (curvature - np.diag(slopes)) / np.outer(inside, inside)
+    own: Any = SimpleNamespace(
+        **{
+            "domain": Box.of(x.size),
+            "compiled": SimpleNamespace(has_black_boxes=False),
+            "affords_hessian": True,
+            "stack": SimpleNamespace(kinked=False),
+            **form,
+        }
+    )
+    oracle: Any = SimpleNamespace(lagrangian_hessian=lambda *a: hessian)
+    here = function_oracle(x.size, lambda x: (1.0, gradient)).at(x)
+    return list(descent._valleys(own, oracle, here))
+
+
+def test_valleys_are_followed_by_factors_along_the_least_curvature() -> None:
+    """The curvature [[2, 2], [2, 2]] by logarithms vanishes along (1, −1), on which the slope is 3."""
+    flat = np.array([[2.0, 2.0], [2.0, 2.0]])
+    rounded, exact = valleys([2.0, -0.5], flat, [2.0, -1.0])
+    for way in (rounded, exact):
+        reach = np.log(1e300) - np.log(2.0)
+        points = list(way.points())
+        assert len(points) == RULES.pieces
+        first = reach * RULES.closest
+        assert points[0] == pytest.approx([2 * np.exp(-first), -0.5 * np.exp(first)])
+        assert points[-1][1] == pytest.approx(-0.5 * np.exp(reach))
+        assert way.moves.tolist() == [0, -1]
+        assert way.vanishing.tolist() == [True, False]
+        assert (way.valley, way.from_here) == (True, True)
+    # down the slope, whichever sign the eigenvector has
+    (other, _) = valleys([2.0, -0.5], flat, [-2.0, 1.0])
+    assert other.vanishing.tolist() == [False, True]
+    # no valley: too much curvature, too large, no second derivatives
+    assert valleys([2.0, -0.5], np.diag([2.0, 3.0]), [2.0, -1.0]) == []
+    assert valleys([2.0, -0.5], np.diag([2.0, 0.9 * 2 * RULES.flat]), [2.0, -1.0]) != []
+    assert valleys([2.0, -0.5], np.diag([2.0, 1.1 * 2 * RULES.flat]), [2.0, -1.0]) == []
+    assert valleys([0.0, 0.0], flat, [2.0, -1.0]) == []
+    assert valleys([2.0, -0.5], flat, [2.0, -1.0], affords_hessian=False) == []
+    assert valleys([2.0, -0.5], flat, [2.0, -1.0], stack=SimpleNamespace(kinked=True)) == []
+    black = SimpleNamespace(has_black_boxes=True)
+    assert valleys([2.0, -0.5], flat, [2.0, -1.0], compiled=black) == []
+    assert valleys([2.0, -0.5], flat * np.nan, [2.0, -1.0]) == []
+    # an entry that is 0 does not move
+    (still, _) = valleys([2.0, 0.0], np.diag([0.0, 2.0]), [1.0, 0.0])
+    assert still.vanishing.tolist() == [True, False]
+    assert next(still.points())[1] == 0.0
+
+
 def test_which_paths_are_tried() -> None:
     """From x₀ = 1 to x = 3 with a slope of 2: along x − x₀, down the slope, and no farther ones."""
     form = form_of([-INF], [5.0])
@@ -374,6 +429,29 @@ def test_few_points_show_nothing() -> None:
     assert along(lambda x: -(x**2) if x < 1e3 else -INF, DECADES) is not None
     assert along(lambda x: -(x**2) if x < 1e2 else -INF, DECADES) is None
     assert along(lambda x: -x, DECADES, moves=0.0) is None  # nothing moves
+
+
+def test_a_valley_may_rise_by_rounding_and_shows_no_pole() -> None:
+    # 10, then 9 and less; it rises by 0.5 and by 2 of RULES.level of the first value
+    for share, found in ((0.5, True), (2.0, False)):
+        rise = share * RULES.level * 10
+
+        def value(x: float, rise: float = rise) -> float:
+            return 10 - np.log10(x) / 2 + (rise + 0.5 if x == 1e5 else 0.0)
+
+        own = along(value, DECADES, slack=9.0, valley=True)
+        assert (own is not None) == found
+        assert along(value, DECADES, slack=9.0) is None
+        if own is not None:
+            assert not own.endless
+            assert own.valley
+    # steady decreases along a valley are no proof that there is no bound
+    steep = along(lambda x: -x, DECADES, valley=True)
+    assert steep is not None
+    assert not steep.endless
+    # what lies behind a minimum counts only where it has no bound
+    assert along(lambda x: 2 + 1 / x, DECADES, 2.0, behind=True) is None
+    assert along(lambda x: -x, DECADES, behind=True) is not None
 
 
 def test_a_path_without_a_decrease_shows_nothing() -> None:
