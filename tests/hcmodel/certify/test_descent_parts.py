@@ -333,18 +333,20 @@ def test_which_paths_are_tried() -> None:
     form = form_of([-INF], [5.0])
     oracle = function_oracle(1, lambda x: (2 * float(x[0]), np.full(1, 2.0)))
     here = oracle.at(np.array([3.0]))
-    run: Any = SimpleNamespace(start=np.ones(1), direction=None, surrounded=False)
+    run = Run(form, np.ones(1), here.point)
     ways = list(descent._ways(form, here, run))
     # towards 5: a ray and an edge; down: a ray without an edge
     assert [way.from_here for way in ways] == [True, False, True]
     assert [float(next(way.points())[0]) for way in ways] == pytest.approx([3.03, 1.0, 2.97])
-    surrounded: Any = SimpleNamespace(start=np.ones(1), direction=None, surrounded=True)
+    surrounded = Run(form, np.ones(1), here.point, surrounded=True)
     assert [way.from_here for way in descent._ways(form, here, surrounded)] == [True]
+    passed = Run(form, np.ones(1), here.point, surrounded=True, passed=True)
+    assert list(descent._ways(form, here, passed)) == []  # it was evaluated beyond the point
     # large entries are followed outwards
     far = oracle.at(np.array([-2e6]))
-    there: Any = SimpleNamespace(start=np.array([-2e6]), direction=None, surrounded=True)
+    there = Run(form, np.array([-2e6]), far.point, surrounded=True)
     assert list(descent._ways(form, far, there)) == []
-    open_run: Any = SimpleNamespace(start=np.array([-2e6]), direction=None, surrounded=False)
+    open_run = Run(form, np.array([-2e6]), far.point)
     assert len(list(descent._ways(form, far, open_run))) == 2 + 0  # the slope and the point agree
 
 

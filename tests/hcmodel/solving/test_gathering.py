@@ -152,6 +152,7 @@ def gathered(
             "cause": None,
             "direction": None,
             "surrounded": surrounded,
+            "passed": False,
             **result,
         }
     )
