@@ -91,6 +91,13 @@ def _value_of_variable(at: Failure) -> Diagnostic | None:
     return None
 
 
+def _named_objective(at: Failure) -> Diagnostic | None:
+    objective = at.statement in ("MINIMIZE", "MAXIMIZE") and at.enclosing() is None
+    if at.kind == "EQUAL" and objective and at.before.type == "NAME":
+        return at.say("an objective has no name", f"remove `{at.before} =`")
+    return None
+
+
 def _label_elsewhere(at: Failure) -> Diagnostic | None:
     if at.kind != "COLON" or at.enclosing() is not None:
         return None
@@ -328,6 +335,7 @@ RULES: tuple[Rule, ...] = (
     habits.call_without_brackets,
     habits.list_comma,
     _value_of_variable,
+    _named_objective,
     _equality_for_value,
     _index_name,
     _label_elsewhere,

@@ -89,10 +89,14 @@ def _absolute(use: Use) -> Any:
 
 
 def _huber(use: Use) -> Any:
-    """The least n² + 2M |a - n|."""
+    """The least n² + 2M |a - n|.
+
+    The size of a - n is at least 0 by a row of its own, without which no range is found for it.
+    """
     a, width = use.bounds[0], use.params["M"]
     middle = use.cone.unknown(a.shape)
     rest = use.cone.largest_of([a - middle, middle - a])
+    use.cone.nonnegative(rest)
     return use.cone.square(middle) + rest.scaled(2.0 * width)
 
 

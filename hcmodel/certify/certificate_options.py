@@ -178,6 +178,13 @@ class ConeDualityOptions:
     denominator: int = 64  # exponents of models are halves, thirds, fifths
     # … and how far the dual may be from them, relative to its largest weight.
     rounded: float = 1e-6  # solvers end with about 1e-8
+    # Sizes of unknowns without bounds, relative to the largest one at the point, for which a bound is
+    # looked for where none holds for all of them.
+    reaches: tuple[float, ...] = (
+        1e9,
+        1e6,
+        1e3,
+    )  # 1e9 times a slope of rounding, 1e-16, is below tol
     # What rounding may contribute to a limit before it counts as not found.
     largest_share: float = 0.5  # the limit is divided by one minus this
     # The relative rounding of the powers in the test of a power cone.

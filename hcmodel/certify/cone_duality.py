@@ -34,10 +34,14 @@ FloatArray = NDArray[np.float64]
 
 @dataclass(frozen=True)
 class ConeBound:
-    """A lower bound; `among_doubles` where logarithms without bounds are taken as those of doubles."""
+    """A lower bound; `among_doubles` where logarithms without bounds are taken as those of doubles.
+
+    `reach` is how large the other unknowns of the model without bounds may be, infinite for any size.
+    """
 
     value: float
     among_doubles: bool = False
+    reach: float = np.inf
 
 
 def cone_bound(
@@ -47,11 +51,14 @@ def cone_bound(
     logs: NDArray[np.bool_],
     enough: Callable[[float], bool],
     first: Range | None = None,
+    *,
+    within_reach: bool = False,
 ) -> ConeBound | None:
     """The best bound found with the dual of a solution, or with a correction of it; None without one.
 
     `logs` marks the unknowns that are logarithms of a model's variables; `first` has ranges of the first
-    unknowns that are known without the program.
+    unknowns, those of the model, that are known without the program. `within_reach` allows a bound for
+    unknowns up to some size.
     """
     if program.constant is None or not np.isfinite(solution.dual).all():
         return None
@@ -72,9 +79,37 @@ def cone_bound(
         among_doubles = False
         if not np.isfinite(best) and dual.limit_logarithms(logs):
             best, among_doubles = _best(dual, solution.dual, enough), True
+        reach = np.inf
+        if within_reach and first is not None and not enough(best):
+            best, reach = _best_within_reach(dual, solution, level, first, enough)
     if not np.isfinite(best):
         return None
-    return ConeBound(min(best, level), among_doubles)
+    return ConeBound(min(best, level), among_doubles, reach)
+
+
+def _best_within_reach(
+    dual: _Dual,
+    solution: ConeSolution,
+    level: float,
+    first: Range,
+    enough: Callable[[float], bool],
+) -> tuple[float, float]:
+    """A bound for unknowns of the model up to some size, the largest one for which it is good enough.
+
+    Where an objective does not change along a line without an end, rounding leaves a slope of 1e-16 along
+    it in every dual, and no bound holds on all of the line. −∞ where even a short reach does not help.
+    """
+    count, ranged = first.lower.size, dual.known
+    size = max(1.0, float(np.abs(solution.primal[:count]).max(initial=0.0)))
+    for factor in CONE_DUALITY.reaches:
+        reach = factor * size
+        lower = np.where(np.isfinite(ranged.lower[:count]), ranged.lower[:count], -reach)
+        upper = np.where(np.isfinite(ranged.upper[:count]), ranged.upper[:count], reach)
+        dual.known = ranges(dual.program, dual.places, level, Range(lower, upper))
+        best = _best(dual, solution.dual, enough)
+        if enough(best):
+            return best, reach
+    return -np.inf, np.inf
 
 
 def _best(dual: _Dual, z: FloatArray, enough: Callable[[float], bool]) -> float:

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from hcmodel.certify.certificate_options import BOUND, CONE_DUALITY, SEARCH
 from hcmodel.certify.charts import Chart
-from hcmodel.certify.cone_duality import cone_bound
+from hcmodel.certify.cone_duality import ConeBound, cone_bound
 from hcmodel.certify.cone_ranges import Range
 from hcmodel.certify.contradiction import contradicted
 from hcmodel.certify.search import Pair, Search, signed
@@ -51,6 +51,8 @@ class LowerBound:
     multipliers: FloatArray
     search: Search | None = field(default=None, repr=False, compare=False)
     kind: str = "duality"
+    reach: float = np.inf
+    """How large coordinates without bounds may be; infinite where the bound holds for any size."""
 
 
 def lower_bound(
@@ -63,6 +65,7 @@ def lower_bound(
     assume_convex: bool = False,
     solution: ConeSolution | None = None,
     thorough: bool = True,
+    within_reach: bool = False,
 ) -> LowerBound | None:
     """The best bound found from a point and multipliers of the form, in units of the plain objective.
 
@@ -70,7 +73,8 @@ def lower_bound(
     far as that is cheap, `finest`. None where the form has no hidden coordinates, where no finite bound
     is found, and where the form is visibly not convex; `assume_convex` skips that test (see `tested`).
     With a solution of the form's cone program its dual gives a bound, before anything is searched. Unless
-    the search is to be `thorough`, it leaves out what costs programs or many evaluations.
+    the search is to be `thorough`, it leaves out what costs programs or many evaluations. `within_reach`
+    allows one for coordinates up to some size where these have no bounds.
     """
     search = Search.of(form, form.oracle(), evaluation)
     if search is None:
@@ -105,7 +109,9 @@ def lower_bound(
         found = _result(search, plain, assume_convex)
         if fair(search.value):
             return found
-        dual = _dual_bound(search, solution, pair, fair, among_doubles=True)
+        dual = _dual_bound(
+            search, solution, pair, fair, among_doubles=True, within_reach=within_reach
+        )
         return dual if found is None or (dual is not None and dual.value > found.value) else found
 
 
@@ -116,10 +122,12 @@ def _dual_bound(
     fair: Callable[[float], bool],
     *,
     among_doubles: bool,
+    within_reach: bool = False,
 ) -> LowerBound | None:
     """The bound from the dual of the cone program of a proven form (`cone_duality`), if there is one.
 
-    `among_doubles` allows one for variables without bounds that are doubles.
+    `among_doubles` allows one for variables without bounds that are doubles, `within_reach` one for
+    coordinates up to some size.
     """
     form, (evaluation, multipliers) = search.form, pair
     if solution is None or form.proof is None:
@@ -131,23 +139,33 @@ def _dual_bound(
     stack = form.stack
     logs = stack.logs if among_doubles and isinstance(stack, LogStack) else NO_MARKS
     known = Range(*form.implied_ends())
-    found = cone_bound(whole.program, solution, level, logs, fair, known)
+    found = cone_bound(whole.program, solution, level, logs, fair, known, within_reach=within_reach)
     if found is None:
         return None
     value = form.chain.value_back(found.value)
     if not np.isfinite(value):
         return None
     conditions = bound_conditions(form, search.chart, evaluation.point)
-    conditions += _among_doubles() if found.among_doubles else ()
-    return LowerBound(value, conditions, 0, evaluation.point, multipliers)
+    conditions += _sizes(found)
+    return LowerBound(value, conditions, 0, evaluation.point, multipliers, reach=found.reach)
 
 
-def dual_infeasibility(form: Form, evaluation: Evaluation, time_limit: float) -> LowerBound | None:
+def _sizes(found: ConeBound) -> tuple[str, ...]:
+    """Which sizes of the coordinates a bound holds for, in words."""
+    words = _among_doubles() if found.among_doubles else ()
+    if np.isfinite(found.reach):
+        words += (f"coordinates without bounds are at most {found.reach:.0e} in size",)
+    return words
+
+
+def dual_infeasibility(
+    form: Form, evaluation: Evaluation, time_limit: float, *, within_reach: bool = False
+) -> LowerBound | None:
     """A proof that no feasible point exists, from the dual of the cone program of a proven form.
 
     On feasible points an objective that is 0 everywhere is not positive; where its cone program has a
     positive lower bound, there are none. The dual that shows it is what a solver ends with when it finds
-    a program infeasible.
+    a program infeasible. `within_reach` allows one for coordinates up to some size.
     """
     whole = Refusal(None, "not proven") if form.proof is None else form.whole("cone")
     if isinstance(whole, Refusal):
@@ -161,13 +179,15 @@ def dual_infeasibility(form: Form, evaluation: Evaluation, time_limit: float) ->
     )
     ray = replace(solution, primal=np.zeros_like(solution.primal))
     logs = form.stack.logs if isinstance(form.stack, LogStack) else NO_MARKS
-    found = cone_bound(rows, ray, 1.0, logs, _conflicting, Range(*form.implied_ends()))
+    first = Range(*form.implied_ends())
+    found = cone_bound(rows, ray, 1.0, logs, _conflicting, first, within_reach=within_reach)
     if found is None or not _conflicting(found.value):
         return None
     proven = (f"proven hidden convex in {', '.join(form.coordinate_names())}",)
-    conditions = proven + (_among_doubles() if found.among_doubles else ())
     weights = whole.multipliers(solution.dual, evaluation.point)
-    return LowerBound(found.value, conditions, 0, evaluation.point, weights)
+    return LowerBound(
+        found.value, proven + _sizes(found), 0, evaluation.point, weights, reach=found.reach
+    )
 
 
 def infeasibility(

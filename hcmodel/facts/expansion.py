@@ -378,7 +378,7 @@ class Expansion:
         live = [i for i, each in enumerate(arguments) if isinstance(each, Sums)]
         if dependence is Dependence.ELEMENTWISE:
             return self._elementwise(step, arguments, live)
-        if isinstance(dependence, Contraction) and len(arguments) <= 2:
+        if isinstance(dependence, Contraction):
             terms = [self._sums(each) for each in arguments]
             return contracted(terms, dependence.subscripts, step.shape)
         if len(arguments) == 1 and 0 in atom.linear_in:

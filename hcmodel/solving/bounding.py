@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import functools
+from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 import numpy as np
 
+from hcmodel.certify.least_values import least_value
 from hcmodel.certify.lower_bound import LowerBound, gradient_domination, lower_bound, tested
 from hcmodel.certify.norm_minorants import minorant_bound
 from hcmodel.records import replace
-from hcmodel.reductions.forms import Form
+from hcmodel.reductions.forms import Form, Forms
 from hcmodel.reductions.reduction import Refusal
 from hcmodel.solvers.oracle import Evaluation
 from hcmodel.solvers.qp import ConeOptions, make_cone_backend
@@ -24,58 +26,84 @@ if TYPE_CHECKING:
 
 
 def best_bound(
-    hidden: Form,
+    forms: Forms,
+    hidden: Form | None,
     outcome: Outcome,
     evaluation: Evaluation,
     pair: Pair,
     request: SolveRequest,
     certifier: Certifier | None,
 ) -> LowerBound | None:
-    """The best lower bound; at kinks that no linear row expresses, one from the cone program.
-
-    The cuts of a bundle show one without another evaluation. Where they are not good enough, a search
-    from the point may be, but not with black boxes: it takes second derivatives.
-    """
-    from_cuts = None
-    if outcome.form is hidden and outcome.result.weighted:
-        from hcmodel.certify.cut_bounds import cut_bound  # of a method of its own
-
-        from_cuts = cut_bound(hidden, outcome.result.weighted)
-        allowed = gap_allowed(evaluation.objective, request.tolerance)
-        shown = from_cuts is not None and evaluation.objective - from_cuts.value <= allowed
-        if shown or hidden.compiled.has_black_boxes:
-            return from_cuts
-    target = gap_allowed(evaluation.objective, request.tolerance)
-    left = request.time_left
-
-    def better(one: LowerBound | None, other: LowerBound | None) -> LowerBound | None:
-        if one is None or (other is not None and other.value > one.value):
-            return other
-        return one
-
-    def good(bound: LowerBound | None) -> bool:
-        return bound is not None and evaluation.objective - bound.value <= target
-
-    searched = functools.partial(
-        _searched_bound, hidden, outcome, evaluation, pair, request.tolerance, certifier
-    )
-    best = better(searched(thorough=hidden.proof is None), from_cuts)
-    if good(best) or outcome.result.termination in OUT_OF_TIME:
-        return best
-    if hidden.stack.kinked:
-        best = better(best, minorant_bound(hidden, target, left))
-    elif outcome.result.termination in ENDED:
-        best = better(best, _cone_bound(hidden, target, left))
-    if hidden.proof is not None and not good(best):
-        best = better(best, searched(thorough=True))
+    """The best lower bound that is found before one is good enough."""
+    allowed = gap_allowed(evaluation.objective, request.tolerance)
+    if hidden is None:
+        return _enclosed_bound(forms, evaluation, allowed)
+    best: LowerBound | None = None
+    for found in _bounds(forms, hidden, outcome, evaluation, pair, request, certifier):
+        if best is None or (found is not None and found.value > best.value):
+            best = found
+        if best is not None and evaluation.objective - best.value <= allowed:
+            break
     return best
 
 
-def _cone_bound(hidden: Form, target: float, left: float) -> LowerBound | None:
+def _bounds(
+    forms: Forms,
+    hidden: Form,
+    outcome: Outcome,
+    evaluation: Evaluation,
+    pair: Pair,
+    request: SolveRequest,
+    certifier: Certifier | None,
+) -> Iterator[LowerBound | None]:
+    """Lower bounds, first those that rest on least and cost least.
+
+    The cuts of a bundle show one without another evaluation. Where they are not good enough, a search
+    from the point may be, but not with black boxes: it takes second derivatives. At kinks that no linear
+    row expresses, one comes from the cone program.
+    """
+    target, ended = gap_allowed(evaluation.objective, request.tolerance), outcome.result.termination
+    proven = hidden.proof is not None
+    if outcome.form is hidden and outcome.result.weighted:
+        from hcmodel.certify.cut_bounds import cut_bound  # of a method of its own
+
+        yield cut_bound(hidden, outcome.result.weighted)
+        if hidden.compiled.has_black_boxes:
+            yield _enclosed_bound(forms, evaluation, target)
+            return
+    if not proven:
+        yield _enclosed_bound(forms, evaluation, target)
+    searched = functools.partial(
+        _searched_bound, hidden, outcome, evaluation, pair, request.tolerance, certifier
+    )
+    yield searched(thorough=not proven)
+    if ended in OUT_OF_TIME:
+        return
+    if proven:
+        yield _enclosed_bound(forms, evaluation, target)
+    if hidden.stack.kinked:
+        yield minorant_bound(hidden, target, request.time_left)
+    elif ended in ENDED:
+        yield _cone_bound(hidden, target, request.time_left)
+    if ended in ENDED:
+        yield _cone_bound(hidden, target, request.time_left, within_reach=True)
+    if proven:
+        yield searched(thorough=True)
+
+
+def _enclosed_bound(forms: Forms, evaluation: Evaluation, allowed: float) -> LowerBound | None:
+    """The least value that the objective can have, where the point's own value is as low as that."""
+    found = least_value(forms.bounds.after, evaluation)
+    return found if found is not None and evaluation.objective - found.value <= allowed else None
+
+
+def _cone_bound(
+    hidden: Form, target: float, left: float, *, within_reach: bool = False
+) -> LowerBound | None:
     """A bound from the cone program of a proven form, for points of methods that know no multipliers.
 
     At kinks that are lifted to rows the multipliers of a stationary point are seldom unique, and those
-    of a first-order method may bound nothing.
+    of a first-order method may bound nothing. `within_reach` is that of `lower_bound`.
     """
     if hidden.proof is None or hidden.compiled.has_black_boxes:
         return None
@@ -91,7 +119,15 @@ def _cone_bound(hidden: Form, target: float, left: float) -> LowerBound | None:
     if not (there.finite and there.differentiable):
         return None
     multipliers = whole.multipliers(solution.dual, there.point)
-    return lower_bound(hidden, there, multipliers, target=target, solution=solution, thorough=False)
+    return lower_bound(
+        hidden,
+        there,
+        multipliers,
+        target=target,
+        solution=solution,
+        thorough=False,
+        within_reach=within_reach,
+    )
 
 
 def _searched_bound(
@@ -155,10 +191,10 @@ def is_certified(
 
 
 def settled_bound(
-    hidden: Form, bound: LowerBound | None, late: bool
+    hidden: Form | None, bound: LowerBound | None, late: bool
 ) -> tuple[Settlement | None, LowerBound | None]:
     """What enclosures of second derivatives say of declared coordinates, and what is left of a bound."""
-    if bound is None or bound.search is None or hidden.proof is not None:
+    if hidden is None or bound is None or bound.search is None or hidden.proof is not None:
         return None, bound
     if late or hidden.compiled.has_black_boxes:
         return None, bound

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hcmodel.certify.descent import Descent
+from hcmodel.certify.lower_bound import LowerBound
 from hcmodel.expressions.model import Model
 from hcmodel.records import dataclass, replace
 from hcmodel.reductions.forms import Form, Forms
@@ -161,9 +162,9 @@ def _message(status: Status, evidence: Evidence, forms: Forms, *, proven: bool) 
     if status is Status.OPTIMAL:
         declared = evidence.bound is not None and not evidence.proven
         far = "" if evidence.descent is None else _path_in_words(evidence.descent, forms)
-        return (DECLARED if declared else CERTIFIED) + far
+        return (DECLARED if declared else CERTIFIED) + _reach_in_words(evidence.bound) + far
     if status is Status.INFEASIBLE:
-        return IMPOSSIBLE
+        return IMPOSSIBLE + _reach_in_words(evidence.conflict)
     if evidence.undefined is not None:
         return evidence.undefined
     reason = evidence.termination.value
@@ -178,6 +179,13 @@ def _message(status: Status, evidence: Evidence, forms: Forms, *, proven: bool) 
     if status is Status.INFEASIBLE_INACCURATE and not proven:
         return f"{reason}; this is not a proof: try another start"
     return reason
+
+
+def _reach_in_words(bound: LowerBound | None) -> str:
+    """Up to which size of coordinates without bounds something was shown."""
+    if bound is None or not np.isfinite(bound.reach):
+        return ""
+    return f", for coordinates up to {bound.reach:.0e} in size"
 
 
 def _bends_in_words(point: FloatArray, forms: Forms) -> str:

@@ -13,6 +13,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hcmodel.certify.descent import Descent, Run, falling_path, runs_away
+from hcmodel.certify.least_values import ENCLOSURE
+from hcmodel.certify.lower_bound import LowerBound
 from hcmodel.reductions.forms import Form, Forms
 from hcmodel.reductions.reduction import Claim
 from hcmodel.solvers import kkt
@@ -72,8 +74,8 @@ def gather(
         conflict, parts, near = contradiction(forms, hidden, outcome, evaluation, request)
     bound, settled = None, None
     expensive = hidden is not None and hidden.map_geometry is not None and late
-    if hidden is not None and evaluation.finite and conflict is None and not expensive:
-        bound = best_bound(hidden, outcome, evaluation, pair, request, certifier)
+    if evaluation.finite and conflict is None and not expensive:
+        bound = best_bound(forms, hidden, outcome, evaluation, pair, request, certifier)
         settled, bound = settled_bound(hidden, bound, late)
     domination = None
     if bound is None and stationary:
@@ -99,6 +101,9 @@ def gather(
         )
     elif shown and not violated and not late:
         descent = _unattained(forms, outcome, evaluation, tolerance)
+        if bound is not None and np.isfinite(bound.reach):  # what is beyond may have no end
+            path = _descent(forms, outcome, evaluation, tolerance)
+            descent = path if path is not None and path.endless else descent
     elif late and not shown:
         stationary = False
     return Evidence(
@@ -116,7 +121,7 @@ def gather(
         descent=descent,
         better=better,
         violation=violation,
-        proven=hidden is not None and (hidden.proof is not None or _shown(settled)),
+        proven=_is_proven(hidden, bound, settled),
         bends_at=_bends_at(forms, hidden, settled),
         relaxed=hidden is not None and Claim.UNBOUNDED not in hidden.chain.keeps,
     )
@@ -174,8 +179,12 @@ def _is_surrounded(outcome: Outcome) -> bool:
     return outcome.result.surrounded and outcome.form.compiled.has_black_boxes
 
 
-def _shown(settled: Settlement | None) -> bool:
-    return settled is not None and settled.convex
+def _is_proven(hidden: Form | None, bound: LowerBound | None, settled: Settlement | None) -> bool:
+    """Whether a bound rests on no coordinates that are only declared."""
+    if bound is not None and bound.kind == ENCLOSURE:
+        return True
+    settled_so = settled is not None and settled.convex
+    return hidden is not None and (hidden.proof is not None or settled_so)
 
 
 def _bends_at(forms: Forms, hidden: Form | None, settled: Settlement | None) -> FloatArray | None:

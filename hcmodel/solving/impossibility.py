@@ -58,8 +58,9 @@ def _conflict(
     else:
         there = hidden.oracle().at(hidden.chain.point(outcome.point(forms)))
         weights = None
-    left = request.time_left
-    found = dual_infeasibility(hidden, there, left)
-    if found is not None or not there.finite or not there.differentiable:
-        return found
-    return infeasibility(hidden, there, weights)
+    found = dual_infeasibility(hidden, there, request.time_left)
+    if found is None and there.finite and there.differentiable:
+        found = infeasibility(hidden, there, weights)
+    if found is None:
+        found = dual_infeasibility(hidden, there, request.time_left, within_reach=True)
+    return found

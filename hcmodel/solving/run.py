@@ -138,7 +138,16 @@ def _run(
             left, elsewhere = _again(best, stages, request), elsewhere + 1
             point = _beside(forms, first, elsewhere) if left else point
     assert best is not None
-    return best.solution
+    return _cut_short(best.solution, request, history) if left else best.solution
+
+
+def _cut_short(solution: Solution, request: SolveRequest, history: History) -> Solution:
+    """The solution of runs that others were to follow; it says so where a limit has kept these away."""
+    if solution.status is not Status.OPTIMAL_INACCURATE or not request.is_spent(history.calls):
+        return solution
+    late = request.seconds_left is not None and request.seconds_left <= 0
+    ended = Termination.TIME_LIMIT if late else Termination.CALL_LIMIT
+    return replace(solution, status=Status.USER_LIMIT, termination=ended, message=ended.value)
 
 
 def _again(best: _Judged, stages: list[Stage], request: SolveRequest) -> list[Stage]:

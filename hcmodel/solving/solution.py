@@ -31,7 +31,7 @@ class Certificate:
     """What was shown about the point; None where nothing was."""
 
     kind: str
-    """How the bound was found: `duality`, `cuts`, …; `none` without one."""
+    """How the bound was found: `duality`, `cuts`, `enclosure`, …; `none` without one."""
     violation: float | None
     """The largest violation of a constraint as written."""
     stationarity: float | None

@@ -106,11 +106,16 @@ def test_the_command_says_the_same(tmp_path: Any, capsys: Any) -> None:
 
 
 def test_a_bump_upwards_refutes_as_well() -> None:
-    # 0 is the minimum, but nothing shows it: the function is not convex around 0.7
+    # nothing shows the minimum at −0.05: the function is not convex around 0.7
     x = variable()
-    problem = hc.Problem(hc.Minimize(x**2 + bump(x, 0.7)), hidden=[x])
+    problem = hc.Problem(hc.Minimize(x**2 + 0.1 * x + bump(x, 0.7)), hidden=[x])
     problem.solve()
     assert problem.status == "locally_optimal"
+    assert problem.value == pytest.approx(-0.0025, abs=1e-9)
+    # the least value of all needs no convexity
+    problem = hc.Problem(hc.Minimize(x**2 + bump(x, 0.7)), hidden=[x])
+    problem.solve()
+    assert problem.status == "optimal"
     assert problem.value == pytest.approx(0.0, abs=1e-9)
 
 

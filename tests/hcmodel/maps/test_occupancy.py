@@ -77,6 +77,14 @@ def rows() -> Model:
     return hc.sum(REWARD * flow), [balance, hc.sum(COST * flow) <= CAP]
 
 
+def contracted() -> Model:
+    """Visits, policy and moves multiplied by one contraction."""
+    pi, often = policy(), hc.Variable(S, name="often", nonneg=True)
+    balance = often == START + GAMMA * hc.einsum("s,sa,sat->t", often, pi, MOVES)
+    reward = hc.einsum("s,sa,sa->", often, pi, REWARD)
+    return reward, [balance, hc.einsum("sa,s,sa->", COST, often, pi) <= CAP]
+
+
 def expected() -> Model:
     """The reward of a state first, then over the states."""
     pi = policy()
@@ -118,6 +126,7 @@ WAYS: dict[str, Callable[[], Model]] = {
     "normalised": normalised,
     "indexed sums": indexed,
     "visits as variables": rows,
+    "one contraction": contracted,
     "rewards of states": expected,
     "values": by_value,
     "an inverse": by_inverse,

@@ -227,6 +227,7 @@ def best_bound(
     cuts: float | None = None,
     minorant: float | None = None,
     cone: float | None = None,
+    enclosed: float | None = None,
     hidden: Any = None,
     **result: Any,
 ) -> float | None:
@@ -239,10 +240,11 @@ def best_bound(
     monkeypatch.setattr(bounding, "_searched_bound", told(searched))
     monkeypatch.setattr(bounding, "minorant_bound", told(minorant))
     monkeypatch.setattr(bounding, "_cone_bound", told(cone))
+    monkeypatch.setattr(bounding, "_enclosed_bound", told(enclosed))
     monkeypatch.setattr(cut_bounds, "cut_bound", told(cuts))
     request = SimpleNamespace(tolerance=TOLERANCE, time_left=np.inf)
     own = outcome(hidden, weighted=("a cut",) if cuts is not None else (), **result)
-    found = bounding.best_bound(hidden, own, at(), pair(form()), request, None)
+    found = bounding.best_bound(SimpleNamespace(), hidden, own, at(), pair(form()), request, None)
     return None if found is None else found.value
 
 
@@ -267,6 +269,16 @@ def test_cuts_come_first_and_stay_where_nothing_is_better(monkeypatch: pytest.Mo
     assert best_bound(monkeypatch, None, cuts=3.0) == 3.0
     black = form(compiled=SimpleNamespace(has_black_boxes=True))
     assert best_bound(monkeypatch, 4.0, cuts=3.0, hidden=black) == 3.0  # no second derivatives
+    assert best_bound(monkeypatch, 4.0, cuts=3.0, enclosed=5.0, hidden=black) == 5.0
+
+
+def test_an_enclosure_is_asked_where_the_search_is_not_good_enough(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    assert best_bound(monkeypatch, 3.0, enclosed=5.0, cone=5.5) == 5.0
+    assert best_bound(monkeypatch, 5.0, enclosed=5.5) == 5.0
+    declared = form(proof=None)  # what rests on no coordinates comes before what does
+    assert best_bound(monkeypatch, 4.9, enclosed=5.0, hidden=declared) == 5.0
 
 
 # ---- looking closer
