@@ -138,15 +138,14 @@ def _run(
             left, elsewhere = _again(best, stages, request), elsewhere + 1
             point = _beside(forms, first, elsewhere) if left else point
     assert best is not None
-    return _cut_short(best.solution, request, history) if left else best.solution
+    return _in_time(best.solution, request) if left else best.solution
 
 
-def _cut_short(solution: Solution, request: SolveRequest, history: History) -> Solution:
-    """The solution of runs that others were to follow; it says so where a limit has kept these away."""
-    if solution.status is not Status.OPTIMAL_INACCURATE or not request.is_spent(history.calls):
+def _in_time(solution: Solution, request: SolveRequest) -> Solution:
+    """The solution of runs that others were to follow; it says so where there was no time for them."""
+    if solution.status is not Status.OPTIMAL_INACCURATE or request.time_left > 0:
         return solution
-    late = request.seconds_left is not None and request.seconds_left <= 0
-    ended = Termination.TIME_LIMIT if late else Termination.CALL_LIMIT
+    ended = Termination.TIME_LIMIT
     return replace(solution, status=Status.USER_LIMIT, termination=ended, message=ended.value)
 
 

@@ -76,6 +76,7 @@ def form(**changes: Any) -> Any:
     )
 
 
+FORMS: Any = SimpleNamespace()
 BLACK = SimpleNamespace(has_black_boxes=True)
 
 
@@ -489,10 +490,13 @@ def test_what_is_asked_thoroughly(monkeypatch: pytest.MonkeyPatch) -> None:
         asked.append(thorough)
         return bound(3.0)
 
-    def cone(hidden: Any, target: float, left: float) -> LowerBound:
-        asked.append((target, left))
-        return bound(answer)
+    def cone(
+        hidden: Any, target: float, left: float, *, within_reach: bool = False
+    ) -> LowerBound | None:
+        asked.append("reach" if within_reach else (target, left))
+        return None if within_reach else bound(answer)
 
+    monkeypatch.setattr(bounding, "_enclosed_bound", lambda *a: None)
     monkeypatch.setattr(bounding, "_searched_bound", searched)
     monkeypatch.setattr(bounding, "_cone_bound", cone)
     request: Any = SimpleNamespace(tolerance=TOLERANCE, time_left=2.5)
@@ -502,13 +506,13 @@ def test_what_is_asked_thoroughly(monkeypatch: pytest.MonkeyPatch) -> None:
         asked.clear()
         result = SimpleNamespace(**{"termination": Termination.CONVERGED, "weighted": (), **run})
         outcome: Any = SimpleNamespace(form=own, result=result)
-        return bounding.best_bound(own, outcome, at(), pair, request, None)
+        return bounding.best_bound(FORMS, own, outcome, at(), pair, request, None)
 
     answer = 4.0
     best(form())
-    assert asked == [False, (ALLOWED, 2.5), True]
+    assert asked == [False, (ALLOWED, 2.5), "reach", True]
     best(form(proof=None))
-    assert asked == [True, (ALLOWED, 2.5)]
+    assert asked == [True, (ALLOWED, 2.5), "reach"]
     answer = 5.0
     best(form())
     assert asked == [False, (ALLOWED, 2.5)]  # good enough
@@ -522,7 +526,7 @@ def test_what_is_asked_thoroughly(monkeypatch: pytest.MonkeyPatch) -> None:
         form=form(),
         result=SimpleNamespace(termination=Termination.TIME_LIMIT, weighted=("a cut",)),
     )
-    found = bounding.best_bound(own, outcome, at(), pair, request, None)
+    found = bounding.best_bound(FORMS, own, outcome, at(), pair, request, None)
     assert found is not None
     assert found.value == 3.0
 
@@ -545,12 +549,18 @@ def test_contradictions_by_cuts_by_the_cone_program_and_by_a_search(
 ) -> None:
     asked: list[Any] = []
     dual: LowerBound | None = None
+    far: LowerBound | None = None
 
     def infeasibility(own: Any, there: Any, weights: Any) -> LowerBound:
         asked.append(weights)
         return bound(2.0)
 
-    monkeypatch.setattr(impossibility, "dual_infeasibility", lambda own, there, left: dual)
+    def dual_infeasibility(
+        own: Any, there: Any, left: float, *, within_reach: bool = False
+    ) -> LowerBound | None:
+        return far if within_reach else dual
+
+    monkeypatch.setattr(impossibility, "dual_infeasibility", dual_infeasibility)
     monkeypatch.setattr(impossibility, "infeasibility", infeasibility)
     monkeypatch.setattr(cut_bounds, "cut_conflict", lambda own, weighted: bound(3.0))
 
@@ -576,6 +586,9 @@ def test_contradictions_by_cuts_by_the_cone_program_and_by_a_search(
     for steep in (np.nan, np.inf):
         bent = form(oracle=lambda s=steep: SimpleNamespace(at=lambda x: at(slope=s)))
         assert value(bent) is None
+    far = bound(0.5)  # for coordinates up to some size: the last resort
+    assert value(bent) == 0.5
+    assert value(form(), conflict=weights) == 2.0
     dual = bound(1.0)
     assert value(form()) == 1.0
     assert asked == []
