@@ -38,7 +38,7 @@ GROUPS = {
         "stages",
     ),
     "Prices, portfolios, ratios": (
-        "pricing", "logit", "linear_demand", "sharpe", "kelly", "linear_fractional",
+        "pricing", "logit", "nested_logit", "linear_demand", "sharpe", "kelly", "linear_fractional",
     ),
     "Other models": (),
 }  # fmt: skip

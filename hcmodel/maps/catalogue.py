@@ -16,6 +16,7 @@ from hcmodel.maps.inverse import Inverse
 from hcmodel.maps.map import Map
 from hcmodel.maps.matrix_product import Product
 from hcmodel.maps.monotone import Monotone
+from hcmodel.maps.nests import Nests
 from hcmodel.maps.normalised import Normalised
 from hcmodel.maps.occupancy import Occupancy
 from hcmodel.maps.perspective import Perspective
@@ -32,6 +33,7 @@ MAPS: tuple[Map, ...] = (
     Adjoint(),
     Determined(),
     Implicit(),
+    Nests(),
     Shares(),
     Normalised(),
     Inverse(),

@@ -264,11 +264,37 @@ def horizons(rng: Generator) -> hc.Problem:
     return hc.Problem(hc.Minimize(cost + more[rng.integers(len(more))]), chosen)
 
 
+def nested_choices(rng: Generator) -> hc.Problem:
+    """Profits of nested logit; else slopes that differ much, lower bounds, or costs of the prices."""
+    low = rng.choice([0.0, 0.0, 2.0, 4.0])
+    price = hc.Variable(3, name="price", bounds=(low, low + rng.uniform(1, 8)))
+    slopes = np.full(3, rng.uniform(0.5, 2))
+    if rng.uniform() < 0.4:
+        slopes[1] *= rng.uniform(0.2, 3)
+    gamma = rng.uniform(0.2, 1.5) if rng.uniform() < 0.3 else rng.uniform(0.3, 0.9)
+    value = hc.exp(rng.uniform(0, 3, 3) - slopes * price)
+    nest = value[0] + value[1]
+    below = 1 + nest**gamma + value[2]
+    share = hc.hstack([value[0] * nest ** (gamma - 1), value[1] * nest ** (gamma - 1), value[2]])
+    more: list[Any] = [
+        0.0,
+        0.0,
+        -hc.square(share[0] / below),
+        -0.1 * hc.sum_squares(price),
+        share[0] * share[2] / hc.square(below),
+    ]
+    profit = hc.sum((price - rng.uniform(0, 1, 3)) * share) / below
+    rows = [share[0] / below <= 0.15, nest**gamma / below <= 0.3, price[0] + price[1] <= 6]
+    chosen = [row for row in rows if rng.uniform() < 0.3]
+    return hc.Problem(hc.Maximize(profit + more[rng.integers(len(more))]), chosen)
+
+
 FAMILIES: dict[str, Family] = {
     each.__name__: each
     for each in (
         *(ratios, prices, shares, policies, gains, chains, products, inverses),
         *(possible_zeros, outsides, gains_of_many, comparisons, horizons),
+        nested_choices,
     )
 }
 

@@ -44,6 +44,8 @@ OPTIMA = {
     "bradley_terry": -172.248175994716,
     # the linear program in the visits; the budget buys at 1 for 1
     "stages": 21.382,
+    # SLSQP from several starts
+    "nested_logit": 1.95588358433,
     "cnls": 0.15,
     "posynomial": 0.07113650673303368,
     "box_volume": math.sqrt(6000),
@@ -309,6 +311,17 @@ def stages():
         often = often + both
         visits = hc.einsum("sa,saz->z", both, move)
     return hc.Problem(hc.Maximize(hc.sum(profit * often)), [hc.sum(often[:, 1]) <= 0.9])
+
+
+def nested_logit():
+    appeal, slope = np.array([2.0, 1.5, 1.8, 2.2, 1.2]), np.array([1.0, 1.0, 1.0, 0.8, 0.8])
+    price = hc.Variable(5, name="price", bounds=(0, 20))
+    value = hc.exp(appeal - slope * price)
+    margin = (price - np.array([0.3, 0.2, 0.4, 0.1, 0.5])) * value
+    first, second = hc.sum(value[:3]), hc.sum(value[3:])
+    below = 1 + first**0.6 + second**0.8
+    above = hc.sum(margin[:3]) * first**-0.4 + hc.sum(margin[3:]) * second ** (0.8 - 1)
+    return hc.Problem(hc.Maximize(above / below), [first**0.6 / below <= 0.2])
 
 
 def linear_demand():
