@@ -35,6 +35,7 @@ import numpy as np
 import hcmodel as hc
 from hcmodel.cli import main as command
 from hcmodel.expressions.variable_sets import make_domain
+from hcmodel.facts.node_facts import Facts
 from hcmodel.solvers.qp import clarabel_
 from tests.benchmarks.agreement import value_at
 from tests.benchmarks.fuzz_language import mutated, random_text
@@ -151,6 +152,8 @@ def doubtful(problem: hc.Problem, rng: np.random.Generator) -> str | None:
         return None
     oracle, domain = problem.forms().written.oracle(), make_domain(problem.variables)
     status, bound = problem.status, solution.certificate.lower_bound
+    if status == "unbounded" and np.isfinite(farthest(problem)):
+        return f"unbounded, but the objective cannot pass {farthest(problem)}"
     found = here = None
     if status in ("optimal", "locally_optimal", "optimal_inaccurate"):
         here = problem.model.layout.pack([v.value for v in problem.variables])
@@ -178,6 +181,12 @@ def doubtful(problem: hc.Problem, rng: np.random.Generator) -> str | None:
                 if near and there.objective < found.objective - 1e-3 * (1 + abs(found.objective)):
                     return f"locally optimal at {found.objective}, {there.objective} beside it"
     return None
+
+
+def farthest(problem: hc.Problem) -> float:
+    """What the objective cannot pass, by intervals over the variables' sets."""
+    low, high = Facts()[problem.objective.expression].exact_interval
+    return float(np.min(low)) if problem.objective.sign > 0 else float(np.max(high))
 
 
 # ---- (b) proofs by midpoints
@@ -465,6 +474,8 @@ SHORT = tuple(
 )
 # A whole example takes ten times as long as a short model, and the slowest text is a random one.
 WHOLE_EVERY, DATA_EVERY, RANDOM_EVERY = 200, 20, 40
+# Of the texts that load, some are written and read again, and solved, within seconds and calls.
+USED_EVERY, USED_SECONDS, USED_CALLS = 40, 3.0, 200
 
 
 def texts(count: int, seed: int, tally: Tally) -> None:
@@ -482,12 +493,25 @@ def texts(count: int, seed: int, tally: Tally) -> None:
                 else:
                     whole = number % WHOLE_EVERY == 2
                     text = chance.choice(examples if whole else SHORT)
-                    hc.parse(mutated(text, chance, 6 if whole else 2), {})
+                    problem = hc.parse(mutated(text, chance, 6 if whole else 2), {})
+                    if tally.ends["loaded"] % USED_EVERY == 0 and not whole:
+                        used(problem)
+                        tally.ends["solved"] += 1
                 tally.ends["loaded"] += 1
             except hc.HCError as error:
                 tally.ends[type(error).__name__] += 1
             except Exception as error:
                 tally.defects.append(f"{type(error).__name__}: {error} (input {number})")
+
+
+def used(problem: hc.Problem) -> None:
+    """What is done with a model that has loaded: it is written, read, shown and solved."""
+    hc.parse(problem.to_hc())
+    str(problem)
+    problem.solve(time_limit=USED_SECONDS, max_calls=USED_CALLS)
+    str(problem.solution)
+    assert problem.solution is not None
+    problem.solution.to_json()
 
 
 def data_files(folder: Path) -> dict[str, bytes]:
