@@ -121,7 +121,7 @@ class Result:
     `direction` is one in which a convex program has no minimum. `weighted` are the points of a
     bundle whose cuts show a lower bound or a contradiction. `surrounded` says that the run has evaluated
     points in all directions from its last one, `passed` that one of them lies beyond it as seen from the
-    start. `cause` is the exception that ended the run.
+    start, `hurried` that the run needs more time. `cause` is the exception that ended the run.
     """
 
     evaluation: Evaluation | None
@@ -135,6 +135,7 @@ class Result:
     weighted: tuple[WeightedPoint, ...] = ()
     surrounded: bool = False
     passed: bool = False
+    hurried: bool = False
     cause: BaseException | None = None
 
     def passed_on(self) -> Result:

@@ -8,7 +8,17 @@ import numpy as np
 import pytest
 
 import hcmodel as hc
-from tests.benchmarks.adversary import CLASSES, TRIALS, At, black_box, doubtful, ended_well, run
+from hcmodel.solving.judge import Status
+from tests.benchmarks.adversary import (
+    CLASSES,
+    TRIALS,
+    At,
+    black_box,
+    doubtful,
+    ended_well,
+    false_unbounded,
+    run,
+)
 from tests.extent import several
 
 
@@ -28,6 +38,15 @@ def test_the_adversary_sees_a_false_optimum() -> None:
     x.value = -1.0  # the point and its value are those of a worse point now
     problem.solution = problem.solution and replace(problem.solution, value=2.0)
     assert "a sample has" in str(doubtful(problem, np.random.default_rng(0)))
+
+
+def test_the_adversary_sees_a_false_unbounded() -> None:
+    x = hc.Variable(name="x", bounds=(-1, 1))
+    problem = hc.Problem(hc.Maximize(x**2))
+    problem.solve()
+    assert false_unbounded(problem) is None
+    problem.solution = problem.solution and replace(problem.solution, status=Status.UNBOUNDED)
+    assert "cannot pass 1" in str(false_unbounded(problem))
 
 
 def test_the_adversary_sees_a_lost_point() -> None:

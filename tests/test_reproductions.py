@@ -11,6 +11,7 @@ import errno
 import os
 import threading
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +20,8 @@ import pytest
 
 import hcmodel as hc
 from hcmodel.cli import main
+from hcmodel.solvers.result import Termination
+from hcmodel.solving import run
 
 EXAMPLES = Path(__file__).parents[1] / "examples"
 
@@ -81,6 +84,38 @@ def test_a_valley_to_infinity_ends_after_some_hundred_steps_with_the_way() -> No
     assert problem.status == "optimal_inaccurate"
     assert "no point attains the best value" in problem.solution.message
     assert "x -> 0" in problem.solution.message
+
+
+def test_a_method_that_the_time_limit_stopped_is_named_where_the_next_one_stalls(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """A large PSD variable ended `optimal_inaccurate` at its start: the cone program took the time."""
+    real, ends = run.minimize, [Termination.TIME_LIMIT]
+
+    def stopped(*arguments: Any, **more: Any) -> Any:
+        result = real(*arguments, **{**more, "max_calls": 2, "certified": None})
+        ended = ends.pop() if ends else Termination.STALLED
+        return replace(result, termination=ended, evaluation=start)
+
+    x = hc.Variable(2, name="x", bounds=(0.4, 3))
+    problem = hc.Problem(hc.Minimize(x[0] * x[1] + 4 / x[0] + 1 / x[1]), [x[0] * x[1] <= 9])
+    start = problem.forms().written.oracle().at(np.array([1.0, 1.0]))
+    monkeypatch.setattr(run, "minimize", stopped)
+    problem.solve(start={x: [1.0, 1.0]}, time_limit=1e6)
+    assert not ends
+    assert problem.status == "user_limit"
+    assert problem.solution.termination is Termination.TIME_LIMIT
+    assert problem.solution.message.startswith("the time limit stopped a method")
+
+
+def test_the_largest_of_several_is_not_enclosed_by_comparisons_of_numpy() -> None:
+    # a SystemError left numpy, which had asked an interval whether it is larger than another
+    table, v = np.array([[1.0, 0.0], [0.0, 2.0]]), hc.Variable(2, name="v", bounds=(0.3, 2))
+    q = hc.Variable(name="q", bounds=(1.5, 4))
+    largest = hc.max(table * hc.reshape(v, (2, 1)), axis=0)
+    problem = hc.Problem(hc.Maximize(hc.sum(largest) * q))
+    problem.solve()
+    assert problem.value == pytest.approx(24.0)  # (2 + 4) · 4
 
 
 def test_rows_in_small_units_are_measured_in_them() -> None:

@@ -256,6 +256,10 @@ class Jet:
 
     __array_ufunc__ = None  # numbers leave the operators to us
 
+    def __array__(self, *_: Any, **__: Any) -> FloatArray:
+        # numpy would compare entries one by one, and an answer that is raised there is a SystemError
+        raise NotEnclosed
+
     def __init__(self, value: Interval, gradient: Interval, hessian: Interval) -> None:
         self.value, self.gradient, self.hessian = value, gradient, hessian
 

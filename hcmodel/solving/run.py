@@ -91,7 +91,8 @@ def _run(
     best: _Judged | None = None
     point, done, left, restarts = first, list[Stage](), list(stages), 0
     elsewhere = 0
-    small = False  # whether rows are in units far below 1
+    # whether rows are in units far below 1, and whether a method had too little time
+    small, hurried = False, False
     while left and not (best is not None and request.is_spent(history.calls)):
         stage = left.pop(0)
         try:
@@ -107,7 +108,7 @@ def _run(
             result = _run_stage(
                 stage, whole, forms, point, request, history, constants, watch, certifier, small
             )
-            history = history.extended(result)
+            history, hurried = history.extended(result), hurried or result.hurried
             outcome = Outcome(stage.form, result, first)
             outcome, evidence = _looked_at(forms, hidden, outcome, request, certifier)
             unattained = at_the_far_end(hidden, outcome, evidence)
@@ -138,15 +139,23 @@ def _run(
             left, elsewhere = _again(best, stages, request), elsewhere + 1
             point = _beside(forms, first, elsewhere) if left else point
     assert best is not None
-    return _in_time(best.solution, request) if left else best.solution
+    return _in_time(best.solution, request, hurried, bool(left))
 
 
-def _in_time(solution: Solution, request: SolveRequest) -> Solution:
-    """The solution of runs that others were to follow; it says so where there was no time for them."""
-    if solution.status is not Status.OPTIMAL_INACCURATE or request.time_left > 0:
-        return solution
+def _in_time(solution: Solution, request: SolveRequest, hurried: bool, more: bool) -> Solution:
+    """The solution; it says so where a method was stopped for lack of time, or had none at all."""
     ended = Termination.TIME_LIMIT
-    return replace(solution, status=Status.USER_LIMIT, termination=ended, message=ended.value)
+    if solution.status is not Status.OPTIMAL_INACCURATE:
+        return solution
+    if more and request.time_left <= 0:
+        return replace(solution, status=Status.USER_LIMIT, termination=ended, message=ended.value)
+    if not hurried:
+        return solution
+    message = (
+        "the time limit stopped a method that may solve the model, and no other one did "
+        f"({solution.message}); give it more time"
+    )
+    return replace(solution, status=Status.USER_LIMIT, termination=ended, message=message)
 
 
 def _again(best: _Judged, stages: list[Stage], request: SolveRequest) -> list[Stage]:
@@ -279,7 +288,8 @@ def _run_stage(
         and request.method == "auto"
         and not request.is_spent(history.calls)
     ):
-        termination = Termination.STALLED  # too little time for this method; others may have enough
+        # too little time for this method; others may have enough
+        termination, result = Termination.STALLED, replace(result, hurried=True)
     if termination is Termination.ITERATION_LIMIT and request.options is None:
         termination = Termination.STALLED  # a safeguard of the loop
     if termination is Termination.UNBOUNDED and Claim.UNBOUNDED not in chain.keeps:

@@ -138,7 +138,7 @@ def models(count: int, seed: int, tally: Tally) -> None:
                 wrong = f"SolverError: {error}"
         except Exception as error:
             wrong = f"{type(error).__name__}: {error}"
-        wrong = wrong or doubtful(problem, rng)
+        wrong = wrong or false_unbounded(problem) or doubtful(problem, rng)
         if wrong is not None:
             rows = ", ".join(str(row) for row in problem.constraints)
             tally.defects.append(f"{wrong}: {problem.objective} s.t. {rows}")
@@ -152,8 +152,6 @@ def doubtful(problem: hc.Problem, rng: np.random.Generator) -> str | None:
         return None
     oracle, domain = problem.forms().written.oracle(), make_domain(problem.variables)
     status, bound = problem.status, solution.certificate.lower_bound
-    if status == "unbounded" and np.isfinite(farthest(problem)):
-        return f"unbounded, but the objective cannot pass {farthest(problem)}"
     found = here = None
     if status in ("optimal", "locally_optimal", "optimal_inaccurate"):
         here = problem.model.layout.pack([v.value for v in problem.variables])
@@ -183,10 +181,13 @@ def doubtful(problem: hc.Problem, rng: np.random.Generator) -> str | None:
     return None
 
 
-def farthest(problem: hc.Problem) -> float:
-    """What the objective cannot pass, by intervals over the variables' sets."""
+def false_unbounded(problem: hc.Problem) -> str | None:
+    """What an objective that is called unbounded cannot pass, by intervals over the variables' sets."""
+    if problem.status != "unbounded":
+        return None
     low, high = Facts()[problem.objective.expression].exact_interval
-    return float(np.min(low)) if problem.objective.sign > 0 else float(np.max(high))
+    end = float(np.min(low)) if problem.objective.sign > 0 else float(np.max(high))
+    return f"unbounded, but the objective cannot pass {end}" if np.isfinite(end) else None
 
 
 # ---- (b) proofs by midpoints
