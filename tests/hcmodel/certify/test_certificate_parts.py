@@ -33,7 +33,7 @@ from hcmodel.certify.charts import plain_chart
 from hcmodel.certify.curvature_boxes import _Enclosed, _Functions, _Halving, _solved
 from hcmodel.certify.search import Minorant
 from hcmodel.expressions.model import Model
-from hcmodel.facts.interval_jets import Interval, seeds
+from hcmodel.facts.interval_jets import Interval, NotEnclosed, seeds
 from hcmodel.facts.node_facts import Facts
 from hcmodel.reductions.rows import Rows
 from hcmodel.solvers import Box, function_oracle
@@ -896,3 +896,71 @@ def test_a_deletion_keeps_what_the_contradiction_needs() -> None:
         assert Told(relaxed, parts, deadline).conflict() == [parts[1], parts[3]]
     assert Told(relaxed, parts, -np.inf).conflict() is None
     assert Told(relaxed, parts[:3], None).conflict() is None
+
+
+def test_the_least_eigenvalue_of_an_enclosure_is_less_by_its_rounding(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    # diag(2, 3) ± ½ in each entry: 2 − 1·1.25 − ¼ of the largest sum of a row, 3
+    monkeypatch.setattr(curvature_boxes, "MERIT_ROUNDING", 0.25)
+    center = np.diag([2.0, 3.0])
+    found = curvature_boxes._least(Interval(center - 0.5, center + 0.5))
+    assert found == pytest.approx(2 - 1.25 - 0.75)
+    # an enclosure that is not symmetric is taken with its transpose
+    skew = np.array([[2.0, 4.0], [0.0, 2.0]])
+    assert curvature_boxes._least(Interval(skew, skew)) == pytest.approx(2 - 2 - 0.25 * 4)
+
+
+def test_the_hessian_of_a_map_is_that_of_the_function_less_the_slopes_of_the_map() -> None:
+    """∇²F − Σ s_k ∇²c_k with Jᵀs = ∇F, for J = diag(2, 4) and ∇F = (6, 4): s = (3, 1)."""
+    jet: Any = SimpleNamespace(
+        gradient=interval([[6.0, 4.0]]), hessian=interval([[[9.0, 1.0], [1.0, 8.0]]])
+    )
+    bends = interval([[[[1.0, 0.0], [0.0, 0.0]]], [[[0.0, 0.0], [0.0, 5.0]]]])
+    own: Any = SimpleNamespace(
+        shape=(2,), gradient=interval([[[2.0, 0.0]], [[0.0, 4.0]]]), hessian=bends
+    )
+    enclosed = _Enclosed(None, [], None, own)  # type: ignore[arg-type]
+    found = enclosed.hidden(jet)
+    expected = np.array([[9.0 - 3 * 1, 1.0], [1.0, 8.0 - 1 * 5]])
+    assert found.low[0] == pytest.approx(expected)
+    assert found.high[0] == pytest.approx(expected)
+    assert _Enclosed(None, [], None, None).hidden(jet) is jet.hessian  # type: ignore[arg-type]
+    own.shape = (3,)  # more coordinates than unknowns
+    with pytest.raises(NotEnclosed):
+        enclosed.hidden(jet)
+
+
+def test_matrices_that_bend_are_told_by_the_least_eigenvector() -> None:
+    """[[0, −2], [−2, 3]] ± r has the eigenvalues 4 and −1, and r adds 1.8 r along its vector."""
+    center = np.array([[0.0, -2.0], [-2.0, 3.0]])
+    vector = np.linalg.eigh(center)[1][:, 0]
+    spread = float(np.abs(vector) @ np.ones((2, 2)) @ np.abs(vector))
+    for radius, found in ((0.9 / spread, True), (1.1 / spread, False)):
+        matrix = Interval((center - radius)[None], (center + radius)[None])
+        over = SimpleNamespace(
+            objective=SimpleNamespace(value=Interval(np.zeros(1), np.zeros(1))),
+            lagrangian=SimpleNamespace(gradient=Interval(np.zeros((1, 2)), np.zeros((1, 2)))),
+            hidden=lambda jet, m=matrix: m,
+        )
+        functions: Any = SimpleNamespace(over=lambda low, high, o=over: o)
+        point = _Halving(functions)._bends(np.zeros((1, 2)), np.ones((1, 2)))
+        assert (point is not None) == found
+
+
+def test_boxes_are_settled_for_few_unknowns_without_added_variables() -> None:
+    def small(**changes: Any) -> bool:
+        given: dict[str, Any] = {"written": True, "added": 0, "box": True, "size": 2, **changes}
+        form: Any = SimpleNamespace(
+            canonical=SimpleNamespace(outer=SimpleNamespace(is_written=given["written"])),
+            chain=SimpleNamespace(adds_variables=given["added"]),
+            domain=SimpleNamespace(is_box=given["box"], dimension=given["size"]),
+        )
+        return curvature_boxes._is_small(form)
+
+    assert small()
+    assert small(size=BOXES.most_unknowns)
+    assert not small(size=BOXES.most_unknowns + 1)
+    assert not small(written=False)
+    assert not small(added=1)
+    assert not small(box=False)

@@ -429,3 +429,17 @@ def test_finite_ranges_become_shorter_where_they_are_to_be_narrow() -> None:
     close(wide.lower, [0.0, 0.0])
     close(wide.upper, [100 * (1 + R), 1 + R])  # known after the first pass
     assert ranges(own, ConePlaces.of(own), 0.0).upper[0] < 10
+
+
+def test_unknowns_that_only_a_sum_of_rows_bounds_have_ranges(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """x + z − y/2 = 1 and y − x/2 − z/2 = 1 add up to x + y + z = 4, all of them at least 0."""
+    monkeypatch.setattr(cone_ranges, "DATA_ROUNDING", 1e-12)
+    monkeypatch.setattr(square_ranges, "DATA_ROUNDING", 1e-12)
+    rows = [[1, -0.5, 1], [-0.5, 1, -0.5], [-1, 0, 0], [0, -1, 0], [0, 0, -1]]
+    own = program([0, 0, 0], rows, [1, 1, 0, 0, 0], [ConeBlock(ZERO, 2), ConeBlock(POSITIVE, 3)])
+    found = ranges(own, ConePlaces.of(own), 0.0)
+    assert np.isfinite(found.upper).all()
+    assert (found.upper >= [2.0, 2.0, 2.0]).all()  # x + z = 2 and y = 2
+    assert (found.upper <= 20.0).all()

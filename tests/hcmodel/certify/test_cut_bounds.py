@@ -142,3 +142,35 @@ def test_cuts_show_something_in_coordinates_that_no_sample_contradicts(
     assert cut_bound(form, weighted, assume_convex=True) == pytest.approx(value)
     weighted[0].objective = 0.0  # cuts of rows alone say nothing of the objective
     assert cut_bound(form, weighted) is None
+
+
+@pytest.mark.parametrize(
+    ("least", "level", "expected"), [(-0.25, 2.0, 0.75), (-0.25, 0.5, 0.5), (None, 0.5, None)]
+)
+def test_where_the_set_is_unbounded_an_enclosure_may_bound_the_cuts(
+    least: float | None, level: float, expected: float | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # 1 − ¼ within the enclosure, of which only points below its level are known to be inside
+    evaluation = SimpleNamespace(magnitudes=np.ones(1), objective=1.0)
+    point = SimpleNamespace(evaluation=evaluation, violation=0.0, image=np.zeros(1))
+    weighted: Any = [SimpleNamespace(rows=np.ones(1), objective=2.0)]
+    form: Any = SimpleNamespace(chain=SimpleNamespace(value_back=lambda v: v))
+    scales: list[float] = []
+
+    def added(points: Any, own: Any, center: Any, scale: float, *, objective: bool) -> _Sum:
+        scales.append(scale)
+        return _Sum(1.0, np.zeros(1), np.zeros(1), 1.0)
+
+    around = None if least is None else Least(least, level)
+    monkeypatch.setattr(cut_bounds, "_prepared", lambda *a: (Least(-np.inf), [point]))
+    monkeypatch.setattr(cut_bounds, "_added", added)
+    monkeypatch.setattr(cut_bounds, "_enclosure", lambda *a: around)
+    monkeypatch.setattr(cut_bounds, "_consistent", lambda *a: True)
+    monkeypatch.setattr(cut_bounds, "_result", lambda *a: a[-1])
+    found = cut_bound(form, weighted)
+    assert found == (None if expected is None else pytest.approx(expected))
+    assert scales == [0.5]  # shares of the objective add up to 1
+    # the weights of a conflict are those of a relative violation: 1 over |w|·magnitudes
+    evaluation.magnitudes = np.array([4.0])
+    cut_conflict(form, weighted)
+    assert scales == [0.5, 0.25]

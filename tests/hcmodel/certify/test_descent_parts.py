@@ -322,6 +322,11 @@ def test_valleys_are_followed_by_factors_along_the_least_curvature() -> None:
     black = SimpleNamespace(has_black_boxes=True)
     assert valleys([2.0, -0.5], flat, [2.0, -1.0], compiled=black) == []
     assert valleys([2.0, -0.5], flat * np.nan, [2.0, -1.0]) == []
+    # an entry that changes by less than eight decades is not said to move
+    slow = descent._by_factors(
+        form_of([0.0] * 3, [INF] * 3), np.ones(3), np.array([1, 0.01, -0.01])
+    )
+    assert (slow.moves.tolist(), slow.vanishing.tolist()) == ([1, 0, 0], [False] * 3)
     # an entry that is 0 does not move
     (still, _) = valleys([2.0, 0.0], np.diag([0.0, 2.0]), [1.0, 0.0])
     assert still.vanishing.tolist() == [True, False]
