@@ -260,4 +260,64 @@ EQUIVALENT: dict[tuple[str, str, str], str] = {
         "",
         "SMALL = 1e-06 -> SMALL = 2e-06",
     ): "the words for an entry that is small",
+    (
+        "hcmodel/certify/cone_duality.py",
+        "cone_bound",
+        "np.isfinite(best) and (not enough(best)) -> np.isfinite(best) or not enough(best)",
+    ): "ranges become narrower at some cost, and the best value is kept",
+    (
+        "hcmodel/certify/cone_duality.py",
+        "cone_bound",
+        "not enough(best) and (np.isfinite(best) or dual.may_be_exact) -> not enough(best) or "
+        "(np.isfinite(best) or dual.may_be_exact)",
+    ): "more corrections than needed: the best value is kept",
+    (
+        "hcmodel/certify/curvature_boxes.py",
+        "_Halving.run",
+        "high - low -> high + low",
+    ): "which side of a box is halved first",
+    (
+        "hcmodel/certify/curvature_boxes.py",
+        "_Halving.run",
+        "np.maximum(high - low, 0.0) -> np.minimum(high - low, 0.0)",
+    ): "which side of a box is halved first",
+    (
+        "hcmodel/certify/curvature_boxes.py",
+        "_Halving.run",
+        "np.where(np.isfinite(high - low), np.maximum(high - low, 0.0), 1.0) -> np.where(np.is"
+        "finite(high - low), np.maximum(high - low, 0.0), 2.0)",
+    ): "which side of a box is halved first",
+    (
+        "hcmodel/certify/cut_bounds.py",
+        "_consistent",
+        "(there - here) * 2.0 ** (-(number % 16)) -> (there - here) / 2.0 ** (-(number % 16))",
+    ): "at which points declared coordinates are looked at",
+    (
+        "hcmodel/certify/cut_bounds.py",
+        "_consistent",
+        "here + (there - here) * 2.0 ** (-(number % 16)) -> here - (there - here) * 2.0 ** (-("
+        "number % 16))",
+    ): "at which points declared coordinates are looked at",
+    (
+        "hcmodel/certify/cut_bounds.py",
+        "_consistent",
+        "-(number % 16) -> +(number % 16)",
+    ): "at which points declared coordinates are looked at",
+    (
+        "hcmodel/certify/cut_bounds.py",
+        "_consistent",
+        "2.0 ** (-(number % 16)) -> 4.0 ** (-(number % 16))",
+    ): "at which points declared coordinates are looked at",
+    (
+        "hcmodel/certify/search.py",
+        "Search._improve",
+        "self.form.domain.dimension <= SEARCH.refined -> self.form.domain.dimension > SEARCH.r"
+        "efined",
+    ): "how far a bound that is good enough is refined",
+    (
+        "hcmodel/certify/newton_steps.py",
+        "lagrangian_step",
+        "abs(start) + float(np.abs(multipliers) @ evaluation.magnitudes) -> abs(start) - float"
+        "(np.abs(multipliers) @ evaluation.magnitudes)",
+    ): "the rounding with which a step counts as no worse; a bound holds at every point",
 }

@@ -115,6 +115,14 @@ def test_a_product_is_bounded_by_the_sizes_of_its_factors(monkeypatch: pytest.Mo
     assert map_ranges._interval(part, facts)[1].tolist() == [7.0]
     exact[id(part)] = (-5.0, INF)
     assert map_ranges._interval(part, facts)[0].tolist() == [-5.0]
+    # the sizes of other operations say nothing: 1/0.01 is more than 1/4
+    ratio = a / hc.transpose(b)
+    exact[id(ratio)] = (-INF, INF)
+    exact |= {id(each): (-2.0, 4.0) for each in ratio.args}
+    assert [float(end[0]) for end in map_ranges._interval(ratio, facts)] == [-INF, INF]
+    finite = hc.exp(a)
+    exact[id(finite)] = (-INF, INF)
+    assert float(map_ranges._interval(finite, facts)[1][0]) == INF
     exact[id(b)] = (-INF, 4.0)  # a factor without an end says nothing
     exact[id(part)] = (-INF, INF)
     assert [float(end[0]) for end in map_ranges._interval(part, facts)] == [-INF, INF]

@@ -656,3 +656,20 @@ def test_a_corrected_dual_leaves_no_residual() -> None:
     assert corrected is not None
     assert np.abs(dual.residual(solution.dual + noise)).max() > 1e-5
     assert dual.residual(corrected) == pytest.approx(np.zeros(5), abs=1e-12)
+
+
+def test_power_cones_are_entered_with_their_own_rounding(monkeypatch: pytest.MonkeyPatch) -> None:
+    rough_options = replace(cone_duality.CONE_DUALITY, power_rounding=0.25)
+    monkeypatch.setattr(cone_duality, "CONE_DUALITY", rough_options)
+    # |w| <= (u/½)^½ (v/½)^½ = 2·√(uv) = 12 for u = 4, v = 9, a quarter less
+    triples = np.array([[4.0, 9.0, -50.0], [4.0, 9.0, 50.0], [4.0, 9.0, 1.0], [-1.0, 9.0, 1.0]])
+    found = cone_duality._power(triples, np.full(4, 0.5))
+    assert found[:, 2] == pytest.approx([-9.0, 9.0, 1.0, 0.0])
+    assert found[3, 0] == 0.0
+
+
+def test_a_dual_that_is_no_number_gives_no_bound() -> None:
+    program, solution, value = made(linear, 0)
+    broken = solution.dual.copy()
+    broken[0] = np.nan
+    assert bound(program, replace(solution, dual=broken), value + 1.0) == -np.inf

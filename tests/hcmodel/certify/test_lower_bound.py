@@ -181,6 +181,12 @@ def test_the_level_of_a_dual_is_a_thousandth_above_the_value(
         assert own.value == 6.0
         assert len(own.conditions) == 2  # among doubles
     assert seen == pytest.approx([10 + 10 * CONE_DUALITY.margin, -10 + 10 * CONE_DUALITY.margin])
+    here = function_oracle(1, lambda x: (10.0, np.zeros(1))).at(np.zeros(1))
+    none = module._dual_bound(
+        search, None, (here, np.zeros(0)), lambda v: True, among_doubles=False
+    )
+    assert none is None  # without a solution
+    assert len(seen) == 2
     answer = np.inf
     assert dual(10.0) is None
     form.whole = lambda kind: Refusal(None, "no form")

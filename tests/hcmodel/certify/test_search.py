@@ -170,6 +170,7 @@ def test_what_half_spaces_say_within_a_ball_counts_too(monkeypatch: pytest.Monke
 def test_a_gap_of_a_thousandth_is_near() -> None:
     search = search_of()
     search.consider(here_of(), np.array([0.0, 2.0]))
+    search.consider(here_of(20.0), np.zeros(2))  # the least value met counts
     for value, near in ((10 - 0.0099, True), (10 - 0.011, False), (11.0, True)):
         search.value = value
         assert search._near == near
