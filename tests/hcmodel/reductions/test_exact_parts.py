@@ -16,6 +16,7 @@ from hcmodel.reductions import substitution
 from hcmodel.reductions.bounds import Bounds, _kind
 from hcmodel.reductions.chain import Chain
 from hcmodel.reductions.forms import Form
+from hcmodel.reductions.matrix_bounds import MatrixRow, eigenvalue_limits
 from hcmodel.reductions.normal_rows import NormalRows
 from hcmodel.reductions.reduction import Duals, Refusal, same_objects
 from hcmodel.reductions.rows import Rows
@@ -226,6 +227,38 @@ def test_multipliers_of_matrix_inequalities_change_their_sign() -> None:
     assert [each.name for each in own.slacks] == ["slack·c2"]
     named = hc.Problem(hc.Minimize(hc.trace(p)), [(2 * p >> np.eye(2)).named("large")]).model
     assert [each.name for each in Semidefinite.of(named).slacks] == ["slack·large"]
+
+
+def test_the_tightest_matrix_rows_are_limits_of_eigenvalues() -> None:
+    """P >= 2 I, P >= 3 I and P <= 5 I: the second and the third say it all."""
+
+    def limits(kind: Any) -> tuple[list[bool], list[tuple[float, float]]]:
+        p = hc.Variable((2, 2), symmetric=True, PSD=kind, name="P")
+        slack = hc.Variable((2, 2), symmetric=True, PSD=True)
+        given = [(1.0, -2.0), (1.0, -3.0), (-1.0, 5.0), (1.0, -3.0)]
+        rows = [MatrixRow(i, p, slack, factor, shift) for i, (factor, shift) in enumerate(given)]
+        taken, found = eigenvalue_limits(rows)
+        return [row.own for row in taken], list(found.values())
+
+    assert limits(True) == ([False, True, True, False], [(3.0, 5.0)])
+    assert limits((3.0, 9.0)) == ([False, False, True, False], [(3.0, 5.0)])
+    assert limits((4.0, 4.5)) == ([False] * 4, [])  # its own set is tighter
+    assert limits((6.0, 9.0)) == ([], [])  # nothing is between 6 and 5
+
+
+def test_only_affine_functions_of_a_matrix_with_one_factor_are_limits() -> None:
+    p = hc.Variable((2, 2), symmetric=True, name="P", bounds=(-9, 9))
+    one = np.eye(2)
+
+    def rows(constraint: Any) -> int:
+        model = hc.Problem(hc.Minimize(hc.trace(p)), [constraint]).forms()
+        return len(model.bounds.before.constraints) - len(model.bounds.after.constraints)
+
+    assert rows(p >> one) == 1
+    assert rows(3 * p - 2 * one >> 0 * one) == 1
+    assert rows(p << 4 * one) == 0  # leaves room for negative eigenvalues
+    assert rows(p >> np.array([[1.0, 0.5], [0.5, 1.0]])) == 0
+    assert rows(np.array([[1.0, 2.0], [2.0, 1.0]]) * p >> one) == 0
 
 
 # ---- forms of rows and of objectives
