@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any
 
@@ -352,6 +353,81 @@ def test_multipliers_are_divided_by_factors_and_folded_to_a_triangle() -> None:
     kept = substitution._divided(square, np.array(1.0), row)
     assert kept is not None
     assert kept.tolist() == square.tolist()
+
+
+def substituted(problem: hc.Problem) -> substitution.Substitution:
+    form = problem.forms().hidden()
+    assert form is not None
+    (own,) = [each for each in form.chain.steps if isinstance(each, substitution.Substitution)]
+    return own
+
+
+def ratio() -> substitution.Substitution:
+    """A ratio of affine functions: t is 2 over the denominator, and rows are multiplied by it."""
+    x = hc.Variable(2, name="x", bounds=(0, 5))
+    cost = (2 * x[0] + x[1] + 1) / (x[0] + 3 * x[1] + 2)
+    return substituted(hc.Problem(hc.Minimize(cost), [x[0] + x[1] >= 1, x[0] - 2 * x[1] <= 3]))
+
+
+def test_a_rewriting_that_changes_a_number_is_noticed() -> None:
+    own = ratio()
+    assert own.disagreement() is None
+    rows = own.after.constraints
+    for position in (0, 1):
+        changed = list(rows)
+        changed[position] = rows[position].like(1.001 * rows[position].lhs, rows[position].rhs)
+        after = replace(own.after, constraints=tuple(changed))
+        other = substitution.Substitution(own.before, after, own.steps)
+        assert other.disagreement() == f"the rewriting changed constraint {position + 1}"
+    cost = own.after.objective.expression
+    after = replace(own.after, objective=hc.Minimize(1.001 * cost))
+    other = substitution.Substitution(own.before, after, own.steps)
+    assert other.disagreement() == "the rewriting changed the objective"
+
+
+def test_multipliers_of_rows_that_are_multiplied_by_a_variable() -> None:
+    """At (1, 1) the denominator is 6, so that t is ⅓."""
+    own = ratio()
+    u = own.point(np.ones(2))
+    names = [each.name for each in own.after.variables]
+    point = dict(zip(names, own.after.layout.unpack(np, u), strict=True))
+    assert float(point["t"]) == pytest.approx(1 / 3)
+    assert own.point_back(u) == pytest.approx([1.0, 1.0])
+    back = own.duals_back(u, Duals((np.array(6.0), np.array(9.0), None, None)))
+    assert [float(each) for each in back.rows] == pytest.approx([2.0, 3.0])
+    there = own.duals(np.ones(2), Duals((np.array(2.0), np.array(3.0)))).rows
+    assert [None if each is None else float(each) for each in there] == [
+        pytest.approx(6.0),
+        pytest.approx(9.0),
+        None,
+        None,
+    ]
+    assert own.duals_back(u, Duals((None, np.array(9.0), None, None))).rows[0] is None
+    # what moves x when u moves, by differences
+    step = 1e-6 * np.array([1.0, -2.0, 0.5])[: u.size]
+    change = (own.point_back(u + step) - own.point_back(u - step)) / 2
+    assert own.tangent_back(u, step) == pytest.approx(change, rel=1e-4)
+    weights = np.array([2.0, -1.0])
+    assert own.cotangent(u, weights) @ step == pytest.approx(weights @ change, rel=1e-4)
+
+
+@pytest.mark.parametrize("root", [False, True])
+def test_values_and_slopes_of_functions_around_the_objective(root: bool) -> None:
+    """A squared ratio, or a root of one, is the outer function of what is minimised."""
+    x = hc.Variable(2, name="x", bounds=(0.1, 5))
+    matrix = np.array([[2.0, 0.5], [0.5, 1.0]])
+    form = x @ matrix @ x
+    cost = hc.sqrt(form / hc.sum(x)) if root else form / hc.sum(x) ** 2
+    own = substituted(hc.Problem(hc.Minimize(cost), [x[0] <= 2 * x[1]]))
+    point = np.array([1.0, 0.75])
+    u = own.point(point)
+    inner = float(np.sum(own.after.values_at(u)[0]))
+    value = float(own.before.values_at(point)[0])
+    assert own.value_back(inner) == pytest.approx(value)
+    assert own.value(value) == pytest.approx(inner)
+    slope = (own.value_back(inner + 1e-6) - own.value_back(inner - 1e-6)) / 2e-6
+    assert own._slope(u) == pytest.approx(slope, rel=1e-6)
+    assert own.disagreement() is None
 
 
 # ---- small parts
