@@ -11,6 +11,7 @@ import pytest
 
 from hcmodel.certify import lower_bound as module
 from hcmodel.certify.certificate_options import BOUND, CONE_DUALITY
+from hcmodel.certify.cone_duality import ConeBound
 from hcmodel.certify.lower_bound import LowerBound, bound_conditions, lower_bound
 from hcmodel.reductions.reduction import Refusal
 from hcmodel.solvers import Box, function_oracle
@@ -69,7 +70,7 @@ def found(
     dual_among_doubles: float | None = None,
     **asked: Any,
 ) -> float | None:
-    def dual_bound(*a: Any, among_doubles: bool) -> LowerBound | None:
+    def dual_bound(*a: Any, among_doubles: bool, **more: Any) -> LowerBound | None:
         search.asked.append("dual among doubles" if among_doubles else "dual")
         value = dual_among_doubles if among_doubles else dual
         return None if value is None else bound(value)
@@ -149,9 +150,9 @@ def test_the_level_of_a_dual_is_a_thousandth_above_the_value(
 ) -> None:
     seen: list[float] = []
 
-    def cone_bound(program: Any, solution: Any, level: float, *a: Any) -> Any:
+    def cone_bound(program: Any, solution: Any, level: float, *a: Any, **more: Any) -> Any:
         seen.append(level)
-        return SimpleNamespace(value=answer, among_doubles=True)
+        return ConeBound(answer, among_doubles=True)
 
     monkeypatch.setattr(module, "cone_bound", cone_bound)
     monkeypatch.setattr(module, "bound_conditions", lambda *a: ("a condition",))
@@ -201,9 +202,9 @@ def test_a_program_without_an_objective_proves_that_it_is_infeasible(
     status, value = ConeStatus.INFEASIBLE, 0.5
     seen: list[Any] = []
 
-    def cone_bound(rows: Any, ray: Any, level: float, *a: Any) -> Any:
+    def cone_bound(rows: Any, ray: Any, level: float, *a: Any, **more: Any) -> Any:
         seen.append((rows.linear, rows.quadratic, rows.constant, ray.primal, level))
-        return None if value is None else SimpleNamespace(value=value, among_doubles=False)
+        return None if value is None else ConeBound(value)
 
     def solve(own: Any, options: Any) -> Any:
         return Solution(status, np.ones(2), np.ones(3))
