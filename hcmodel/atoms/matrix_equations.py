@@ -12,11 +12,13 @@ from contextvars import ContextVar
 from typing import Any
 
 import numpy as np
+import scipy
 
 from hcmodel.atoms import cones
 from hcmodel.atoms.algebra import Adjoint, Factor
 from hcmodel.atoms.atom import atom
-from hcmodel.atoms.autodiff import detached
+from hcmodel.atoms.autodiff import define_pullback, detached, primitive
+from hcmodel.atoms.autodiff import xp as traced
 from hcmodel.atoms.rules import (
     Arguments,
     Curvature,
@@ -210,6 +212,61 @@ def _eigenvalues(A: Any) -> np.ndarray:
     return np.linalg.eigvals(detached(A))
 
 
+# Up to this order a Lyapunov equation is solved as one linear system, by Kronecker products. Their cost
+# grows with the sixth power of the order, that of Bartels and Stewart's method with the third.
+LARGEST_SYSTEM = 10
+
+
+@primitive
+def _continuous(A: Any, Q: Any) -> Any:
+    """The solution of A @ X + X @ A.T + Q == 0 (Bartels and Stewart, 1972)."""
+    if not (np.isfinite(A).all() and np.isfinite(Q).all()):
+        return np.full(np.shape(A), np.nan)
+    triangle, basis = scipy.linalg.schur(A)
+    found, scale, failed = scipy.linalg.lapack.dtrsyl(
+        triangle, triangle, -(basis.T @ Q @ basis), tranb="T"
+    )
+    if failed or not scale > 0:
+        raise np.linalg.LinAlgError("Singular matrix")  # as numpy says of the linear system
+    return basis @ (found / scale) @ basis.T
+
+
+@primitive
+def _discrete(A: Any, Q: Any) -> Any:
+    """The solution of X == A @ X @ A.T + Q, by that of a continuous equation.
+
+    With B = (A − I) (A + I)⁻¹ it is B @ X + X @ B.T + 2 (A + I)⁻¹ Q (A + I)⁻ᵀ == 0 (Smith, 1968).
+    """
+    n = np.shape(A)[0]
+    inverse = np.linalg.inv(A + np.eye(n))
+    return _continuous.function((A - np.eye(n)) @ inverse, 2 * inverse @ Q @ inverse.T)
+
+
+def _continuous_pullback(argnums: Sequence[int], answer: Any, args: Any, keywords: Any) -> Any:
+    """The adjoint equation A.T @ S + S @ A + cotangent == 0 has the derivatives."""
+
+    def pull(cotangent: Any) -> Any:
+        weight = _continuous(traced.transpose(args[0]), cotangent)
+        by_matrix = traced.dot(weight, answer.T) + traced.dot(weight.T, answer)
+        return [weight if number else by_matrix for number in argnums]
+
+    return pull
+
+
+def _discrete_pullback(argnums: Sequence[int], answer: Any, args: Any, keywords: Any) -> Any:
+    def pull(cotangent: Any) -> Any:
+        weight = _discrete(traced.transpose(args[0]), cotangent)
+        moved = traced.dot(args[0], answer), traced.dot(args[0], answer.T)
+        by_matrix = traced.dot(weight, moved[1]) + traced.dot(weight.T, moved[0])
+        return [weight if number else by_matrix for number in argnums]
+
+    return pull
+
+
+define_pullback(_continuous, _continuous_pullback)
+define_pullback(_discrete, _discrete_pullback)
+
+
 @atom(
     shape=_lyapunov_shape,
     domain=(Domain.HURWITZ, Domain.REALS),
@@ -225,6 +282,8 @@ def lyap(xp: Any, A: Any, Q: Any) -> Any:
     if _TESTED.get() and not np.all(_eigenvalues(A).real < 0):
         return np.full(np.shape(A), np.nan)
     n = np.shape(A)[0]
+    if n > LARGEST_SYSTEM:
+        return _continuous(A, Q)
     operator = xp.kron(A, np.eye(n)) + xp.kron(np.eye(n), A)
     return -xp.reshape(xp.linalg.solve(operator, xp.reshape(Q, (n * n, 1))), (n, n))
 
@@ -244,5 +303,7 @@ def dlyap(xp: Any, A: Any, Q: Any) -> Any:
     if _TESTED.get() and not np.all(np.abs(_eigenvalues(A)) < 1):
         return np.full(np.shape(A), np.nan)
     n = np.shape(A)[0]
+    if n > LARGEST_SYSTEM:
+        return _discrete(A, Q)
     operator = np.eye(n * n) - xp.kron(A, A)
     return xp.reshape(xp.linalg.solve(operator, xp.reshape(Q, (n * n, 1))), (n, n))

@@ -17,6 +17,7 @@ import numpy as np
 from hcmodel.atoms import ATOMS
 from hcmodel.atoms.aggregates import SMALLEST
 from hcmodel.atoms.atom import Atom
+from hcmodel.atoms.matrix_equations import LARGEST_SYSTEM
 from hcmodel.engines.batches import GATHER
 from hcmodel.engines.casadi_arrays import (
     Array,
@@ -278,6 +279,11 @@ def _matrix_frac(atom: Atom, arguments: Sequence[Any], params: Params) -> Array:
     return Array(_if_definite(matrix(below)) * found.flat, ())
 
 
+def _is_small_equation(shapes: Shapes, params: Params) -> bool:
+    """Larger ones are solved by another method than Kronecker products, which CasADi does not have."""
+    return shapes[0][0] <= LARGEST_SYSTEM
+
+
 def _lyapunov(sign: float, operator: Callable[[Array, np.ndarray], Array]) -> Build:
     """A Lyapunov equation, by Kronecker products; NaN unless the matrix is stable.
 
@@ -348,8 +354,8 @@ _BY_NAME: dict[str, Rule] = {
     "solve": SOLVES_AS_WRITTEN,
     "logdet": Rule(_logdet, solves=True),
     "matrix_frac": Rule(_matrix_frac, solves=True),
-    "lyap": Rule(_lyapunov(-1.0, _continuous), solves=True),
-    "dlyap": Rule(_lyapunov(1.0, _discrete), solves=True),
+    "lyap": Rule(_lyapunov(-1.0, _continuous), _is_small_equation, solves=True),
+    "dlyap": Rule(_lyapunov(1.0, _discrete), _is_small_equation, solves=True),
     "eye_minus_inv": Rule(_eye_minus_inv, solves=True),
 }
 
