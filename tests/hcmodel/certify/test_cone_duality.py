@@ -673,3 +673,30 @@ def test_a_dual_that_is_no_number_gives_no_bound() -> None:
     broken = solution.dual.copy()
     broken[0] = np.nan
     assert bound(program, replace(solution, dual=broken), value + 1.0) == -np.inf
+
+
+def test_matrices_enter_the_dual_cone_with_a_margin(monkeypatch: pytest.MonkeyPatch) -> None:
+    rough(monkeypatch)
+    program = cone_program(
+        np.zeros(1), np.zeros((3, 1)), np.zeros(3), [ConeBlock(ConeKind.PSD_TRIANGLE, 3)]
+    )
+    places = ConePlaces.of(program)
+    # 0.1 of the order 2 and of the largest eigenvalue 4 is what the least has to be
+    moved = into_dual_cone(places, to_vector(np.diag([4.0, -1.0])))
+    assert moved == pytest.approx(to_vector(np.diag([5.8, 0.8])))
+    inside = to_vector(np.diag([4.0, 0.9]))
+    assert into_dual_cone(places, inside) == pytest.approx(inside)
+
+
+def test_the_best_of_a_dual_and_its_corrections_counts(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Values 1, 3, 2 of the dual and of two corrections."""
+    program, solution, _ = made(linear, 0)
+    answers = iter([1.0, 3.0, 2.0, 1.0, 3.0, 1.0])
+    dual = cone_duality._Dual(
+        program, ConePlaces.of(program), solution.primal, Range(np.zeros(5), np.ones(5))
+    )
+    monkeypatch.setattr(dual, "value", lambda z: next(answers))
+    monkeypatch.setattr(dual, "corrected", lambda z: z)
+    assert cone_duality._best(dual, solution.dual, lambda value: False) == 3.0
+    assert cone_duality._best(dual, solution.dual, lambda value: value >= 2) == 3.0
+    assert next(answers) == 1.0  # the second correction was not asked for

@@ -355,6 +355,28 @@ def test_which_paths_are_tried() -> None:
     assert len(list(descent._ways(form, far, open_run))) == 2 + 0  # the slope and the point agree
 
 
+def test_an_endless_path_is_told_before_one_that_has_a_limit(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    none = np.zeros(1, dtype=bool)
+    limit, other, endless = (
+        descent.Descent(end, value, None, np.zeros(1), none)  # type: ignore[arg-type]
+        for end, value in ((False, 1.0), (False, 2.0), (True, 3.0))
+    )
+    form: Any = SimpleNamespace(domain=Box.of(1), oracle=lambda: None)
+    here: Any = SimpleNamespace(objective=0.0, point=np.zeros(1))
+    run: Any = SimpleNamespace(surrounded=True, direction=None)
+
+    def told(*answers: descent.Descent | None) -> descent.Descent | None:
+        monkeypatch.setattr(descent, "_all_ways", lambda *a: iter(answers))
+        monkeypatch.setattr(descent, "_followed", lambda model, way, *a: way)
+        return descent.falling_path(form, here, run, 1e-6, 0.0)
+
+    assert told(None, limit, endless) is endless
+    assert told(None, limit, other, None) is limit
+    assert told(None) is None
+
+
 # ---- following a path
 
 

@@ -73,6 +73,10 @@ def test_entries_on_which_the_objective_falls_below_the_value_at_hand(
     function = lambda points: -points[:, 1]  # noqa: E731
     found = list(falling_entries(form, here))
     assert [(path.entry, path.outward) for path in found] == [(1, 1.0)]
+    form.domain = Box.of(2)
+    function = lambda points: points[:, 1]  # noqa: E731
+    assert [(path.entry, path.outward) for path in falling_entries(form, here)] == [(1, -1.0)]
+    form.domain = Box(np.array([0.0, 0.0]), np.array([np.inf, np.inf]))
     function = lambda points: 1e3 - np.log10(points[:, 0])  # noqa: E731
     assert list(falling_entries(form, here)) == []  # it stays above the value
     function = lambda points: 10 - np.log10(points[:, 0])  # noqa: E731

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from hcmodel.certify import level_sets
 from hcmodel.certify import search as module
 from hcmodel.certify.certificate_options import ENCLOSURE, SEARCH
 from hcmodel.certify.charts import plain_chart
@@ -325,15 +326,15 @@ def test_variables_that_are_no_coordinates_are_tried_at_zero_and_around() -> Non
 
 
 def test_moves_lead_to_where_a_parabola_reaches_the_level_twice() -> None:
-    """Along the one entry without a bound, of natural length 4, with curvature h: ½ h (4 t)² = 2·1."""
+    """Along the one entry without a bound, of natural length 4, with curvature h: ½ h (4 t)² = 2·2."""
     domain = Box(np.array([0.0, 0.0]), np.array([10.0, np.inf]))
     chart = plain_chart(domain)
-    for h, expected in ((9.0, np.sqrt(4 / 9)), (0.0, 4.0), (0.01, 4.0)):
+    for h, expected in ((9.0, np.sqrt(8 / 9)), (0.0, 4.0), (0.01, 4.0)):
         geometry = SimpleNamespace(hessian=lambda *a, h=h: np.diag([5.0, h]))
         form: Any = SimpleNamespace(map_geometry=None, domain=domain, geometry=geometry)
         oracle: Any = None
-        found = _moves(form, oracle, chart, here_of(), np.zeros(2))
-        # the level is a tenth of 10 above the value
+        found = _moves(form, oracle, chart, here_of(20.0), np.zeros(2))
+        # the level is a tenth of 20 above the value
         assert [move.tolist() for move in found] == [
             pytest.approx([0, expected]),
             pytest.approx([0, -expected]),
@@ -365,3 +366,80 @@ def test_a_ball_from_the_box_and_the_minorants() -> None:
     assert found.halves is not None
     assert found.halves.normals.tolist() == [[1, 0], [0, 1], [-1, 0], [0, -1], [6, 8]]
     assert found.halves.offsets == pytest.approx([2, 6, 3, 3, 2.5])
+
+
+def test_the_level_of_a_sum_of_powers_is_a_tenth_above_its_logarithm(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Without a probing the terms enclose the points; logarithms have a margin as they are."""
+    seen: list[float] = []
+
+    def radius(arrays: Any, evaluation: Any, multipliers: Any, above: float) -> float | None:
+        seen.append(above)
+        return None if above > 99 else 3.0
+
+    monkeypatch.setattr(level_sets, "term_radius", radius)
+    for in_logs, value, above in ((True, 5.0, 5 + ENCLOSURE.margin), (False, 5.0, 5.5)):
+        form: Any = SimpleNamespace(arrays=SimpleNamespace(places=SimpleNamespace(in_logs=in_logs)))
+        oracle = function_oracle(2, lambda x, v=value: (v, np.zeros(2)))  # type: ignore[misc]
+        here = oracle.at(np.array([3.0, 4.0]))
+        found = level_ball(form, oracle, plain_chart(BOX), (here, np.zeros(0)), "")
+        assert found is not None
+        assert (found.level, found.radius, found.halves) == (pytest.approx(above), 3.0, None)
+    assert seen == pytest.approx([5 + ENCLOSURE.margin, 5.5])
+    high = function_oracle(2, lambda x: (1e3, np.zeros(2)))
+    pair = high.at(np.array([3.0, 4.0])), np.zeros(0)
+    assert level_ball(form, high, plain_chart(BOX), pair, "") is None
+
+
+def test_minorants_are_taken_at_moved_points(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A move of (1, 0), then shorter ones where the functions are not defined."""
+    seen: list[Any] = []
+
+    def value(x: Any) -> tuple[float, Any]:
+        seen.append(x.tolist())
+        return (np.nan if x[0] > limit else 5.0), np.ones(2)
+
+    chart = plain_chart(BOX)
+    limit = 9.0
+    here = function_oracle(2, value).at(np.array([3.0, 4.0]))
+    move = np.array([1.0, -2.0])
+
+    def taken(**form: Any) -> list[list[float]]:
+        seen.clear()
+        own: Any = SimpleNamespace(**{"map_geometry": None, "domain": BOX, **form})
+        oracle = function_oracle(2, value)
+        level_sets._moved_minorants(own, oracle, chart, (here, np.zeros(0)), move, np.zeros(2))
+        return [list(point) for point in seen]
+
+    assert taken() == [[4.0, 2.0]]
+    limit = 3.5
+    assert taken() == [[4.0, 2.0], pytest.approx([3.3, 3.4])]
+    limit = -1.0
+    assert len(taken()) == len(ENCLOSURE.shares)
+    limit = 99.0
+    mapped = SimpleNamespace(retract=lambda point, step: point + 10 * step)
+    assert taken(map_geometry=mapped) == [[13.0, -16.0]]
+
+
+def test_which_minorants_a_probing_takes(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[str] = []
+    oracle = function_oracle(2, lambda x: (float(x @ x), 2 * x))
+    here = oracle.at(np.array([3.0, 4.0]))
+    monkeypatch.setattr(level_sets, "_from_zero", lambda *a: asked.append("zero") or [])
+    monkeypatch.setattr(level_sets, "_moves", lambda *a: [np.array([2.0, 0.0])])
+    monkeypatch.setattr(
+        level_sets,
+        "_moved_minorants",
+        lambda *a: asked.append(float(a[4][0])) or None,  # type: ignore[arg-type]
+    )
+
+    def probes(probing: str) -> list[Any]:
+        asked.clear()
+        level_ball(form_of(), oracle, plain_chart(BOX), (here, np.zeros(0)), probing)
+        return list(asked)
+
+    assert probes("") == []
+    assert probes("zero") == ["zero"]
+    assert probes("around") == [2 * ENCLOSURE.around]
+    assert probes("close") == [2 * ENCLOSURE.close]
