@@ -55,12 +55,23 @@ def effort(matrix: Any, triangles: Iterable[int]) -> Effort:
     """Of a program whose rows are the (sparse) matrix, with semidefinite cones of so many entries each.
 
     The equations are reduced to the unknowns or to the rows, whichever is less; the reduced matrix has
-    at most the squares of the row lengths as entries, and is dense where it has more.
+    at most the squares of the row lengths as entries, and is dense where it has more. A row with one
+    entry, such as a bound, only adds to the diagonal of its unknown: where all unknowns but a few have
+    one, these few and the other rows remain.
     """
     height, width = matrix.shape
     lengths = np.bincount(matrix.indices, minlength=height).astype(float)
     heights = np.diff(matrix.indptr).astype(float)
     reduced = [_reduced(lengths, width), _reduced(heights, height)]
+    single = lengths[matrix.indices] == 1
+    columns = np.repeat(np.arange(width), np.diff(matrix.indptr))
+    singles = np.bincount(columns[single], minlength=width)
+    others = (heights - singles)[singles > 0]
+    left = float(np.sum(lengths > 1) + width - others.size)
+    if others.size == width:
+        reduced.append(_reduced(others, left))
+    else:
+        reduced.append((left**2 / 2, float(others @ others) + left**3 / 3))
     entries, operations = min(reduced, key=lambda pair: pair[1])
     sizes = np.array([float(size) for size in triangles])
     return Effort(
@@ -69,8 +80,8 @@ def effort(matrix: Any, triangles: Iterable[int]) -> Effort:
     )
 
 
-def _reduced(lengths: Any, size: int) -> tuple[float, float]:
+def _reduced(lengths: Any, size: float) -> tuple[float, float]:
     squares = float(lengths @ lengths)
-    filled = min(squares, float(size) ** 2)
+    filled = min(squares, size**2)
     side = float(np.sqrt(filled))
     return filled / 2, squares + side**3 / 3

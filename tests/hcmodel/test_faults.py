@@ -260,6 +260,14 @@ def test_a_cone_program_without_time_for_its_iterations_is_not_begun(clock: Any)
     assert cost.time_limit() == np.inf
 
 
+@pytest.mark.parametrize("free", [0, 1])
+def test_bounds_of_the_unknowns_make_a_program_of_few_rows_no_more_expensive(free: int) -> None:
+    """20 rows of 400 unknowns with bounds: unknowns are eliminated, 20 rows and free unknowns remain."""
+    rows = scipy.sparse.vstack([np.ones((20, 400)), np.eye(400)[free:]], format="csc")
+    operations = (400 - free) * 20**2 + (20 + free) ** 3 / 3
+    assert effort(rows, []).operations == pytest.approx(operations)
+
+
 # ---- Ctrl-C inside of other work
 
 
