@@ -320,4 +320,19 @@ EQUIVALENT: dict[tuple[str, str, str], str] = {
         "abs(start) + float(np.abs(multipliers) @ evaluation.magnitudes) -> abs(start) - float"
         "(np.abs(multipliers) @ evaluation.magnitudes)",
     ): "the rounding with which a step counts as no worse; a bound holds at every point",
+    (
+        "hcmodel/solving/stationary_points.py",
+        "_falls_at_kink",
+        "point + sign * step -> point - sign * step",
+    ): "both signs are taken",
+    (
+        "hcmodel/solving/stationary_points.py",
+        "_falls_at_kink",
+        "(1.0, -1.0) -> (2.0, -1.0)",
+    ): "how far a kink is looked at: any distance between rounding and the features of a model",
+    (
+        "hcmodel/solving/stationary_points.py",
+        "_falls_at_kink",
+        "generator.uniform(-1.0, 1.0, point.size) -> generator.uniform(-1.0, 2.0, point.size)",
+    ): "in which directions a kink is looked at",
 }

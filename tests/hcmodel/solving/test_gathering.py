@@ -5,7 +5,7 @@ All answers are prepared: the model is 5 at its point, with one row of −1; not
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from types import SimpleNamespace
 from typing import Any
 
@@ -841,3 +841,39 @@ def test_nothing_is_certified_of_points_that_are_nowhere() -> None:
     evidence.evaluation, evidence.bound, evidence.domination = at(), None, 0.25
     found = concluding._certificate(Status.OPTIMAL, forms, evidence, True)
     assert (found.kind, found.gap, found.lower_bound) == ("gradient-domination", 0.25, -4.75)
+
+
+def test_a_run_that_stalls_in_a_valley_is_told_so() -> None:
+    def in_valley(**changes: Any) -> bool:
+        valley = Descent(False, 4.0, at(), np.zeros(1), np.zeros(1, dtype=bool), None, True)
+        given: dict[str, Any] = {"descent": valley, "stationary": False, **changes}
+        termination = given.pop("termination", Termination.STALLED)
+        return Evidence(termination, TOLERANCE, **given).in_valley
+
+    assert in_valley()
+    assert not in_valley(termination=Termination.CONVERGED)
+    assert not in_valley(stationary=True)
+    assert not in_valley(descent=None)
+    assert not in_valley(descent=path(endless=False))
+
+
+def test_the_least_value_of_an_objective_counts_where_the_point_has_it(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    forms: Any = SimpleNamespace(bounds=SimpleNamespace(after=None))
+    for value, counts in ((5 - 0.9e-3, True), (5 - 1.1e-3, False), (None, False)):
+        least = None if value is None else bound(value)
+        monkeypatch.setattr(bounding, "least_value", lambda model, here, b=least: b)
+        found = bounding._enclosed_bound(forms, at(), 1e-3)
+        assert (found is not None) == counts
+
+
+def test_beyond_the_reach_of_a_bound_the_objective_may_have_no_end(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    within = replace(bound(5.0), reach=1e6)
+    endless, limit = path(endless=True), path(endless=False)
+    assert gathered(Answers(bound=within, descent=endless), monkeypatch).descent is endless
+    assert gathered(Answers(bound=within, descent=limit), monkeypatch).descent is None
+    assert gathered(Answers(bound=within), monkeypatch).descent is None
+    assert gathered(Answers(bound=bound(5.0), descent=endless), monkeypatch).descent is None
