@@ -12,14 +12,19 @@ import pytest
 from numpy.typing import NDArray
 
 import hcmodel as hc
+from hcmodel.atoms.rules import Monotonicity
 from hcmodel.expressions.leaves import Expression
+from hcmodel.facts.node_facts import Facts
+from hcmodel.reductions import lift as lift_module
 from hcmodel.reductions import substitution
 from hcmodel.reductions.bounds import Bounds, _kind
 from hcmodel.reductions.chain import Chain
 from hcmodel.reductions.forms import Form
+from hcmodel.reductions.lift import _Builder
+from hcmodel.reductions.linear_maps import coefficients
 from hcmodel.reductions.matrix_bounds import MatrixRow, eigenvalue_limits
 from hcmodel.reductions.normal_rows import NormalRows
-from hcmodel.reductions.reduction import Duals, Refusal, same_objects
+from hcmodel.reductions.reduction import Duals, Origin, Refusal, same_objects
 from hcmodel.reductions.rows import Rows
 from hcmodel.reductions.semidefinite import Semidefinite, difference
 from hcmodel.reductions.smooth import Compiler, Smooth, curved_variables
@@ -466,3 +471,72 @@ def test_a_chain_knows_whether_rows_were_made_bounds() -> None:
     assert isinstance(with_rows.chain, Chain)
     assert with_rows.chain.has_bound_rows
     assert not without.chain.has_bound_rows
+
+
+@pytest.mark.parametrize("axis", [0, 1, None])
+def test_sums_over_an_axis_of_a_square_array(axis: int | None) -> None:
+    x = hc.Variable((3, 3), name="x")
+    node: Any = hc.sum(x, axis=axis)
+    found = coefficients(node, 0, [None], [Facts()[x].argument])
+    assert found is not None
+    dense = np.zeros(found.shape)
+    rows, columns, values = found.entries()
+    np.add.at(dense, (rows, columns), values)
+    numbers = np.arange(9.0)
+    assert dense @ numbers == pytest.approx(np.ravel(numbers.reshape(3, 3).sum(axis=axis)))
+
+
+@pytest.mark.parametrize(
+    ("interval", "sign", "bounds", "positive"),
+    [
+        ((-1.0, 2.0), "unknown", (-1.0, 2.0), False),
+        ((0.5, 2.0), "unknown", (0.5, 2.0), True),
+        ((0.0, 2.0), "positive", (0.0, 2.0), True),
+        ((0.0, 2.0), "nonnegative", (0.0, 2.0), False),
+        ((np.inf, np.inf), "unknown", (-np.inf, np.inf), False),  # defined nowhere
+        ((-np.inf, -np.inf), "unknown", (-np.inf, np.inf), False),
+        ((3.0, 2.0), "unknown", (-np.inf, np.inf), False),
+    ],
+)
+def test_the_range_of_a_variable_that_bounds_something(
+    interval: tuple[float, float], sign: str, bounds: tuple[float, float], positive: bool
+) -> None:
+    x = hc.Variable(name="x")
+    known = SimpleNamespace(
+        interval=tuple(np.asarray(end) for end in interval), sign=SimpleNamespace(value=sign)
+    )
+    builder = _Builder(type("Known", (), {"__getitem__": lambda _, e: known})(), {})
+    t = builder.bound(hc.exp(x))
+    assert (float(t.lower), float(t.upper), t.set.positive) == (*bounds, positive)
+    assert t.name == "bound·1"
+    assert builder.bound(hc.exp(x)).name == "bound·2"
+    assert builder._is_bound(hc.Constant(-2.0), t) == (bounds[0] >= -2)
+    assert not builder._is_bound(hc.Constant(7.0), t)
+    assert not builder._is_bound(x, t)
+
+
+def test_directions_go_through_functions_as_they_rise_or_fall() -> None:
+    up, down, both = lift_module.UP, lift_module.DOWN, lift_module.BOTH
+    through = lift_module._through
+    for bits in (up, down, both):
+        assert through(Monotonicity.INCREASING, bits) == bits
+        assert through(Monotonicity.CONSTANT, bits) == 0
+        assert through(Monotonicity.UNKNOWN, bits) == both
+    assert through(Monotonicity.DECREASING, up) == down
+    assert through(Monotonicity.DECREASING, down) == up
+    assert through(Monotonicity.DECREASING, both) == both
+    assert through(Monotonicity.UNKNOWN, 0) == 0
+
+
+def test_rows_that_were_added_for_kinks_come_from_no_constraint() -> None:
+    x = hc.Variable(3, name="x", bounds=(-2, 2))
+    model = hc.Problem(hc.Minimize(hc.max(x)), [hc.sum(x) <= 1, x[0] - x[1] <= 2]).model
+    own = lift_module.Lift.of(model)
+    assert len(own.after.constraints) > 2
+    assert [own.origin(Origin(i)) for i in (0, 1, 2)] == [Origin(0), Origin(1), None]
+    same = own.after.constraints[:2]
+    assert same == model.constraints  # rows without kinks stay as they are
+    kinked = hc.Problem(hc.Minimize(hc.sum(x)), [hc.abs(x[0]) <= 1, x[1] <= x[2]]).model
+    lifted = lift_module.Lift.of(kinked).after.constraints
+    assert lifted[0] is not kinked.constraints[0]
+    assert lifted[1] is kinked.constraints[1]
