@@ -62,7 +62,21 @@ def without_rows() -> hc.Problem:
     return hc.Problem(hc.Minimize(x[0] * x[1] + 4 / x[0] + 1 / x[1]))
 
 
-MODELS = [tank, box_volume, with_fixed_and_free_terms, linear_beside_logarithms, without_rows]
+def sums_after_monomials() -> hc.Problem:
+    """Sums in the second and the third row, so that their places are not the first ones."""
+    x = hc.Variable(2, name="x", bounds=(0.4, 3))
+    rows = [x[0] * x[1] <= 4, x[0] + 1 / x[1] <= 5, x[1] + 2 * x[0] * x[1] <= 7 * x[0]]
+    return hc.Problem(hc.Minimize(x[0] * x[1] + 4 / x[0] + 1 / x[1]), rows)
+
+
+MODELS = [
+    tank,
+    box_volume,
+    with_fixed_and_free_terms,
+    linear_beside_logarithms,
+    without_rows,
+    sums_after_monomials,
+]
 
 
 @pytest.mark.parametrize("model", MODELS)
