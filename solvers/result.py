@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from hcmodel.records import dataclass
 from hcmodel.solvers.oracle import Evaluation, OracleCalls
+from hcmodel.solvers.qp.cone_program import ConeSolution
 
 FloatArray = NDArray[np.float64]
 
@@ -121,7 +122,8 @@ class Result:
     `direction` is one in which a convex program has no minimum. `weighted` are the points of a
     bundle whose cuts show a lower bound or a contradiction. `surrounded` says that the run has evaluated
     points in all directions from its last one, `passed` that one of them lies beyond it as seen from the
-    start, `hurried` that the run needs more time. `cause` is the exception that ended the run.
+    start, `hurried` that the run needs more time. `cone` is the solution of the cone program of a method
+    that has solved one. `cause` is the exception that ended the run.
     """
 
     evaluation: Evaluation | None
@@ -136,6 +138,7 @@ class Result:
     surrounded: bool = False
     passed: bool = False
     hurried: bool = False
+    cone: ConeSolution | None = None
     cause: BaseException | None = None
 
     def passed_on(self) -> Result:

@@ -168,6 +168,8 @@ class ConeDualityOptions:
     corrections: int = 2  # the second takes out what the first left by its own rounding
     # Entries of A up to which a correction is tried, which takes its singular values, …
     largest_correction: int = 300_000  # about 50 ms
+    # … the same where only a search of many Newton steps is left, …
+    largest_last_correction: int = 5_000_000  # about two seconds
     # … and up to which a dual inside the cone is looked for, which takes them too.
     largest_inner: int = 100_000  # about 15 ms
     # Unknowns without a range up to which a dual is looked for that is exact in them.

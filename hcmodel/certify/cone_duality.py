@@ -16,7 +16,7 @@ error bounds for the optimal value in semidefinite programming*, SIAM Journal on
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 import numpy as np
 from numpy.typing import NDArray
@@ -101,30 +101,41 @@ def _best_within_reach(
     """
     count, ranged = first.lower.size, dual.known
     size = max(1.0, float(np.abs(solution.primal[:count]).max(initial=0.0)))
-    for factor in CONE_DUALITY.reaches:
-        reach = factor * size
+    known: dict[float, Range] = {}
+    for reach in (factor * size for factor in CONE_DUALITY.reaches):
         lower = np.where(np.isfinite(ranged.lower[:count]), ranged.lower[:count], -reach)
         upper = np.where(np.isfinite(ranged.upper[:count]), ranged.upper[:count], reach)
-        dual.known = ranges(dual.program, dual.places, level, Range(lower, upper))
-        best = _best(dual, solution.dual, enough)
-        if enough(best):
-            return best, reach
+        known[reach] = ranges(dual.program, dual.places, level, Range(lower, upper))
+    for z in _corrections(dual, solution.dual, CONE_DUALITY.largest_last_correction):
+        for reach, dual.known in known.items():
+            best = dual.value(z)
+            if enough(best):
+                return best, reach
     return -np.inf, np.inf
 
 
 def _best(dual: _Dual, z: FloatArray, enough: Callable[[float], bool]) -> float:
     """The best value among the dual and its corrections."""
-    z = into_dual_cone(dual.places, z)
-    best = dual.value(z)
-    for _ in range(CONE_DUALITY.corrections):
-        if enough(best) or np.prod(dual.program.matrix.shape) > CONE_DUALITY.largest_correction:
+    best = -np.inf
+    for corrected in _corrections(dual, z, CONE_DUALITY.largest_correction):
+        best = max(best, dual.value(corrected))
+        if enough(best):
             break
+    return best
+
+
+def _corrections(dual: _Dual, z: FloatArray, largest: int) -> Iterator[FloatArray]:
+    """The dual and its corrections, all in the cone; none of these beyond so many entries of A."""
+    z = into_dual_cone(dual.places, z)
+    yield z
+    if np.prod(dual.program.matrix.shape) > largest:
+        return
+    for _ in range(CONE_DUALITY.corrections):
         corrected = dual.corrected(z)
         if corrected is None:
-            break
+            return
         z = into_dual_cone(dual.places, corrected)
-        best = max(best, dual.value(z))
-    return best
+        yield z
 
 
 class _Dual:

@@ -65,7 +65,6 @@ def lower_bound(
     assume_convex: bool = False,
     solution: ConeSolution | None = None,
     thorough: bool = True,
-    within_reach: bool = False,
 ) -> LowerBound | None:
     """The best bound found from a point and multipliers of the form, in units of the plain objective.
 
@@ -73,8 +72,7 @@ def lower_bound(
     far as that is cheap, `finest`. None where the form has no hidden coordinates, where no finite bound
     is found, and where the form is visibly not convex; `assume_convex` skips that test (see `tested`).
     With a solution of the form's cone program its dual gives a bound, before anything is searched. Unless
-    the search is to be `thorough`, it leaves out what costs programs or many evaluations. `within_reach`
-    allows one for coordinates up to some size where these have no bounds.
+    the search is to be `thorough`, it leaves out what costs programs or many evaluations.
     """
     search = Search.of(form, form.oracle(), evaluation)
     if search is None:
@@ -109,10 +107,33 @@ def lower_bound(
         found = _result(search, plain, assume_convex)
         if fair(search.value):
             return found
-        dual = _dual_bound(
-            search, solution, pair, fair, among_doubles=True, within_reach=within_reach
-        )
+        dual = _dual_bound(search, solution, pair, fair, among_doubles=True)
         return dual if found is None or (dual is not None and dual.value > found.value) else found
+
+
+def bound_within_reach(
+    form: Form,
+    evaluation: Evaluation,
+    multipliers: FloatArray,
+    solution: ConeSolution,
+    target: float,
+) -> LowerBound | None:
+    """A bound from the dual of the cone program for coordinates up to some size; None without one.
+
+    It is at most `target` below the point's own value.
+    """
+    search = Search.of(form, form.oracle(), evaluation)
+    if search is None:
+        return None
+    plain = form.chain.value_back
+    value = plain(evaluation.objective)
+
+    def fair(bound: float) -> bool:
+        return value - plain(bound) <= target
+
+    with np.errstate(all="ignore"):
+        pair = evaluation, multipliers
+        return _dual_bound(search, solution, pair, fair, among_doubles=True, within_reach=True)
 
 
 def _dual_bound(

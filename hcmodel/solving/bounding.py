@@ -9,13 +9,20 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from hcmodel.certify.least_values import least_value
-from hcmodel.certify.lower_bound import LowerBound, gradient_domination, lower_bound, tested
+from hcmodel.certify.lower_bound import (
+    LowerBound,
+    bound_within_reach,
+    gradient_domination,
+    lower_bound,
+    tested,
+)
 from hcmodel.certify.norm_minorants import minorant_bound
 from hcmodel.records import replace
 from hcmodel.reductions.forms import Form, Forms
 from hcmodel.reductions.reduction import Refusal
 from hcmodel.solvers.oracle import Evaluation
 from hcmodel.solvers.qp import ConeOptions, make_cone_backend
+from hcmodel.solvers.qp.cone_program import ConeSolution
 from hcmodel.solving.certifier import Certifier
 from hcmodel.solving.evidence import Outcome, Pair
 from hcmodel.solving.judge import ENDED, FINEST, OUT_OF_TIME, gap_allowed
@@ -81,12 +88,13 @@ def _bounds(
         return
     if proven:
         yield _enclosed_bound(forms, evaluation, target)
+    known = outcome.result.cone if outcome.form is hidden else None
     if hidden.stack.kinked:
         yield minorant_bound(hidden, target, request.time_left)
-    elif ended in ENDED:
+    elif ended in ENDED and known is None:  # else its dual was asked already
         yield _cone_bound(hidden, target, request.time_left)
     if ended in ENDED:
-        yield _cone_bound(hidden, target, request.time_left, within_reach=True)
+        yield _cone_bound(hidden, target, request.time_left, known, within_reach=True)
     if proven:
         yield searched(thorough=True)
 
@@ -98,19 +106,26 @@ def _enclosed_bound(forms: Forms, evaluation: Evaluation, allowed: float) -> Low
 
 
 def _cone_bound(
-    hidden: Form, target: float, left: float, *, within_reach: bool = False
+    hidden: Form,
+    target: float,
+    left: float,
+    solution: ConeSolution | None = None,
+    *,
+    within_reach: bool = False,
 ) -> LowerBound | None:
     """A bound from the cone program of a proven form, for points of methods that know no multipliers.
 
     At kinks that are lifted to rows the multipliers of a stationary point are seldom unique, and those
-    of a first-order method may bound nothing. `within_reach` is that of `lower_bound`.
+    of a first-order method may bound nothing. `solution` is one that is known; `within_reach` asks for a
+    bound for coordinates up to some size.
     """
     if hidden.proof is None or hidden.compiled.has_black_boxes:
         return None
     whole = hidden.whole("cone")
     if isinstance(whole, Refusal):
         return None
-    solution = make_cone_backend().solve(whole.program, ConeOptions(time_limit=left))
+    if solution is None:
+        solution = make_cone_backend().solve(whole.program, ConeOptions(time_limit=left))
     if not solution.usable:
         return None
     there = hidden.oracle().at(
@@ -119,15 +134,9 @@ def _cone_bound(
     if not (there.finite and there.differentiable):
         return None
     multipliers = whole.multipliers(solution.dual, there.point)
-    return lower_bound(
-        hidden,
-        there,
-        multipliers,
-        target=target,
-        solution=solution,
-        thorough=False,
-        within_reach=within_reach,
-    )
+    if within_reach:
+        return bound_within_reach(hidden, there, multipliers, solution, target)
+    return lower_bound(hidden, there, multipliers, target=target, solution=solution, thorough=False)
 
 
 def _searched_bound(

@@ -26,7 +26,7 @@ from hcmodel.solvers.qp.cone_program import (
     ConeStatus,
     cone_residuals,
 )
-from hcmodel.solvers.qp.program import QPSolution, QuadraticProgram, StepRows
+from hcmodel.solvers.qp.program import QPSolution, QPStatus, QuadraticProgram, StepRows
 
 FloatArray = NDArray[np.float64]
 IndexArray = NDArray[np.intp]
@@ -45,6 +45,10 @@ class DenseRules:
     rows: int = 50
     # The share of entries of E that are not 0 above which it counts as dense (not tuned).
     density: float = 0.3
+    # The share of the largest curvature below which a direction counts as flat: rounding of the square.
+    flat: float = 1e-13
+    # Steps to the shortest minimum; the second takes out what the rounding of the first has left.
+    refinements: int = 2
 
 
 RULES = DenseRules()
@@ -73,6 +77,8 @@ def solve_dense(program: ConeProgram, tolerance: float) -> ConeSolution | None:
     backend = ActiveSetBackend()
     found = backend.settled(reduced.program)
     if found is None or not found.usable:
+        found = _shortest(reduced.program)
+    if found is None:
         return None
     solution = _whole(program, reduced, found, backend.trials)
     return solution if _is_accurate(program, solution, tolerance) else None
@@ -137,6 +143,21 @@ def _reduced(program: ConeProgram) -> _Reduced | None:
         at_upper,
         at_lower,
     )
+
+
+def _shortest(program: QuadraticProgram) -> QPSolution | None:
+    """The shortest of many minima of a program without rows and bounds, whose matrix is singular."""
+    domain, rows = program.domain, program.inequality_bound.size + program.equality_bound.size
+    if rows or np.isfinite(domain.lower).any() or np.isfinite(domain.upper).any():
+        return None
+    curvatures, directions = np.linalg.eigh(program.quadratic)
+    kept = curvatures > RULES.flat * np.abs(curvatures).max(initial=0.0)
+    directions = directions[:, kept] / np.sqrt(curvatures[kept])
+    step = np.zeros(program.linear.size)
+    for _ in range(RULES.refinements):
+        step -= directions @ (directions.T @ (program.quadratic @ step + program.linear))
+    none = np.zeros(0)
+    return QPSolution(QPStatus.SOLVED, step, none, none, np.zeros(step.size))
 
 
 def _residuals(program: ConeProgram, zero: Marks) -> tuple[IndexArray, IndexArray, FloatArray]:

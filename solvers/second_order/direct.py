@@ -81,14 +81,11 @@ def run_direct(
     best = Incumbent(task.tolerance)
     trace: list[Record] = []
     state: State | None = None
-    iterations = 0
-    direction: FloatArray | None = None
+    answer = Answer(Termination.STALLED)
     cause: BaseException | None = None
     try:
         check_time()
         answer = method.solve(task)
-        iterations = answer.iterations
-        direction = answer.direction
         state, termination = _state(task, answer)
         if state is None:
             state = _start(task, start)
@@ -103,10 +100,8 @@ def run_direct(
         termination, cause = ending(error)
     if best.evaluation is None:
         offer_start(best, task, start)
-    result = result_of(termination, best, state, iterations, task, trace)
-    if direction is None and cause is None:
-        return result
-    return replace(result, direction=direction, cause=cause)
+    result = result_of(termination, best, state, answer.iterations, task, trace)
+    return replace(result, direction=answer.direction, cone=answer.solution, cause=cause)
 
 
 def _state(task: Task, answer: Answer) -> tuple[State | None, Termination]:

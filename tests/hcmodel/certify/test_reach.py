@@ -86,3 +86,15 @@ def test_a_solution_far_away_is_found() -> None:
     problem = hc.Problem(hc.Minimize(hc.abs(x)), [1e-11 * x >= 1])
     assert problem.solve() == pytest.approx(1e11, rel=1e-6)
     assert problem.status == "optimal"
+
+
+def test_a_dense_fit_with_dependent_columns_on_which_an_interior_point_method_fails() -> None:
+    rng = np.random.default_rng(0)
+    matrix = rng.normal(size=(260, 100)) @ rng.normal(size=(100, 130)) / 100
+    right = rng.normal(size=260)
+    x = hc.Variable(130, name="x")
+    problem = hc.Problem(hc.Minimize(hc.sum_squares(matrix @ x - right)))
+    least = np.linalg.lstsq(matrix, right, rcond=1e-12)[0]
+    assert problem.solve() == pytest.approx(float(np.sum((matrix @ least - right) ** 2)), rel=1e-9)
+    assert problem.status == "optimal"
+    np.testing.assert_allclose(x.value, least, atol=1e-6)  # the shortest of all minima

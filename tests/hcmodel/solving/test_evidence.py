@@ -103,6 +103,7 @@ def outcome(form: object, **result: Any) -> Any:
         "termination": Termination.CONVERGED,
         "weighted": (),
         "conflict": None,
+        "cone": None,
         **result,
     }
     return SimpleNamespace(

@@ -491,7 +491,7 @@ def test_what_is_asked_thoroughly(monkeypatch: pytest.MonkeyPatch) -> None:
         return bound(3.0)
 
     def cone(
-        hidden: Any, target: float, left: float, *, within_reach: bool = False
+        hidden: Any, target: float, left: float, known: Any = None, *, within_reach: bool = False
     ) -> LowerBound | None:
         asked.append("reach" if within_reach else (target, left))
         return None if within_reach else bound(answer)
@@ -504,7 +504,9 @@ def test_what_is_asked_thoroughly(monkeypatch: pytest.MonkeyPatch) -> None:
 
     def best(own: Any, **run: Any) -> LowerBound | None:
         asked.clear()
-        result = SimpleNamespace(**{"termination": Termination.CONVERGED, "weighted": (), **run})
+        result = SimpleNamespace(
+            **{"termination": Termination.CONVERGED, "weighted": (), "cone": None, **run}
+        )
         outcome: Any = SimpleNamespace(form=own, result=result)
         return bounding.best_bound(FORMS, own, outcome, at(), pair, request, None)
 
@@ -513,6 +515,8 @@ def test_what_is_asked_thoroughly(monkeypatch: pytest.MonkeyPatch) -> None:
     assert asked == [False, (ALLOWED, 2.5), "reach", True]
     best(form(proof=None))
     assert asked == [True, (ALLOWED, 2.5), "reach"]
+    best(form(), cone="a solution")  # the certificate of the run has asked its dual
+    assert asked == [False, "reach", True]
     answer = 5.0
     best(form())
     assert asked == [False, (ALLOWED, 2.5)]  # good enough
