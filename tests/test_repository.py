@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.benchmarks.__main__ import names
 from tests.processes import run_python
 
 ROOT = Path(__file__).parents[1]
@@ -35,6 +36,14 @@ def test_the_gate_runs_the_test_command_of_the_readme() -> None:
     assert len(commands) == 2
     gate = (ROOT / ".ci" / "run").read_text().splitlines()
     assert commands[1] in gate
+
+
+def test_the_nightly_run_names_benchmarks_that_exist() -> None:
+    nightly = (ROOT / ".ci" / "nightly").read_text()
+    looped = re.findall(r"^for name in (.*?);", nightly, re.MULTILINE)
+    called = re.findall(r"tests\.benchmarks (\w+)", nightly)
+    assert looped
+    assert {*" ".join(looped).split(), *called} <= set(names())
 
 
 def test_the_readmes_example_prints_what_it_shows(tmp_path: Path) -> None:
