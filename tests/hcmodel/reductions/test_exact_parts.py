@@ -540,3 +540,16 @@ def test_rows_that_were_added_for_kinks_come_from_no_constraint() -> None:
     lifted = lift_module.Lift.of(kinked).after.constraints
     assert lifted[0] is not kinked.constraints[0]
     assert lifted[1] is kinked.constraints[1]
+
+
+def test_matrix_rows_that_are_bounds_have_multipliers_as_written() -> None:
+    """min <C, P> with P >= ½ I has the multiplier C; max <C, P> with P <= 4 I as well."""
+    c = np.array([[1.2, 0.3], [0.3, 0.8]])
+    p = hc.Variable((2, 2), symmetric=True, name="P", PSD=True)
+    above, below = p >> 0.5 * np.eye(2), p << 4 * np.eye(2)
+    hc.Problem(hc.Minimize(hc.trace(c @ p)), [above, below]).solve()
+    assert above.dual_value == pytest.approx(c, abs=1e-5)
+    assert below.dual_value == pytest.approx(np.zeros((2, 2)), abs=1e-5)
+    hc.Problem(hc.Maximize(hc.trace(c @ p)), [above, below]).solve()
+    assert np.abs(below.dual_value) == pytest.approx(c, abs=1e-5)
+    assert above.dual_value == pytest.approx(np.zeros((2, 2)), abs=1e-5)
