@@ -167,6 +167,7 @@ def functions_of(model: Expanded) -> Functions:
     variables = [v for v in model.variables if v.set.is_box and v not in symbols.closed]
     own = {int(s) for each in variables for s in np.ravel(symbols.of_variable(each))}
     found = Functions(symbols, variables, {}, [])
+    multiplied = _multiplied_logarithms(model)
     for symbol in model.used().tolist():
         function = symbols.function(symbol)
         if function is None or not function.atom.is_invertible or symbol in symbols.undoing:
@@ -182,7 +183,7 @@ def functions_of(model: Expanded) -> Functions:
             found.problems.append(f"{text} {described(symbols, x)}")
             continue
         argument = function.arguments[place]
-        if is_logarithm(function.atom) and not argument.value.any():
+        if is_logarithm(function.atom) and not argument.value.any() and symbol not in multiplied:
             continue  # the proof has logarithms of its own
         others = tuple(each.content() for i, each in enumerate(function.arguments) if i != place)
         sign = facts[place].sign
@@ -195,6 +196,29 @@ def functions_of(model: Expanded) -> Functions:
         made_of = _power(symbols, x, power)
         if made_of is not None:
             found.functions.setdefault(x, []).append(made_of)
+    return found
+
+
+def _multiplied_logarithms(model: Expanded) -> set[int]:
+    """Logarithms of entries that something else is multiplied with, as in k·log θ.
+
+    Such a product is convex in no coordinates of the proof; u = log θ and k·u may be (`perspective`).
+    """
+    symbols = model.symbols
+    entries: dict[int, int] = {}  # by the digits of the logarithms, those of the entries
+    for symbol in model.used().tolist():
+        inner = symbols.logarithm(symbol)
+        if inner is not None and inner.key.size == 1 and inner.degrees[0] == 1:
+            entries[symbol + 1] = int(inner.key[0])
+    found: set[int] = set()
+    if not entries:
+        return found
+    for sums in model.everywhere():
+        digits = sums.digits[sums.degrees > 1]
+        for row in digits[np.isin(digits, list(entries)).any(axis=1)].tolist():
+            logs = [digit for digit in row if digit in entries]
+            others = {digit for digit in row if digit and digit not in entries}
+            found.update(each - 1 for each in logs if others - {entries[each]})
     return found
 
 

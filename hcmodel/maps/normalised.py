@@ -47,7 +47,9 @@ class Normalised(Map):
 
     def propose(self, model: Expanded) -> Iterator[Step | Obstacle]:
         for found in _normalisations(model):
-            yield _substituted(model, found)
+            step = _substituted(model, found)
+            if step is not None:
+                yield step
 
 
 @dataclass(frozen=True, eq=False)
@@ -97,15 +99,16 @@ def _of_row(symbols: Symbols, row: Row) -> _Normalisation | None:
     return _Normalisation(moving, constant, float(degrees[0]), row)
 
 
-def _substituted(model: Expanded, norm: _Normalisation) -> Step | Obstacle:
+def _substituted(model: Expanded, norm: _Normalisation) -> Step | Obstacle | None:
+    """The step; None where the objective depends on sizes, so that the model is of another kind."""
     symbols = model.symbols
-    zero = _possible_zero(model, norm)
-    if zero is not None:
-        return Obstacle("normalised", f"{described(symbols, zero)} may be 0")
     homogeneous = Homogeneous(symbols, norm)
     objective = homogeneous.invariant(model.objective)
     if objective is None or homogeneous.degree(objective, settled=True) != 0:
-        return Obstacle("normalised", "the objective changes where all entries are scaled")
+        return None
+    zero = _possible_zero(model, norm)
+    if zero is not None:
+        return Obstacle("normalised", f"{described(symbols, zero)} may be 0")
     rows: list[tuple[Row, NDArray[np.float64]]] = []
     for row in (*model.rows, *_bounds(model, norm, homogeneous)):
         if row is norm.row:

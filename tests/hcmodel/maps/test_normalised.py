@@ -120,7 +120,7 @@ NOT_CLAIMED = {
     "another degree": (
         [hc.sum(LIMITED) == 1],
         difference(LIMITED) - LIMITED[0] ** 2,
-        "normalised map: the objective changes where all entries are scaled",
+        None,
     ),
     "a function of a size": (
         [hc.sum(LIMITED) == 1, hc.sin(LIMITED[0]) <= 0.5],

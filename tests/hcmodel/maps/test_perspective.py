@@ -6,6 +6,7 @@ Values are those of the program in (s, u) written by hand in CVXPY.
 import cvxpy as cp
 import numpy as np
 import pytest
+from scipy.optimize import brentq
 
 import hcmodel as hc
 from hcmodel.maps import scaling
@@ -161,3 +162,28 @@ def test_multipliers_where_a_factor_of_a_row_is_not_in_the_model() -> None:
     problem.solve()
     assert problem.value == pytest.approx(0.0225, rel=1e-5)
     assert float(s.value * row.dual_value) == pytest.approx(0.3, rel=1e-3)
+
+
+@pytest.mark.parametrize("bounds", [None, (0.05, 20)])
+def test_the_likelihood_of_weibull_in_the_shape_and_its_product_with_a_logarithm(
+    bounds: tuple[float, float] | None,
+) -> None:
+    """The shape k solves the equation of its profile: Σ tᵏ log t / Σ tᵏ − 1/k is the mean of log t."""
+    times = np.random.default_rng(5).weibull(1.5, size=12)
+    logs = np.log(times)
+
+    def profile(k: float) -> float:
+        powers = times**k
+        return float(powers @ logs / powers.sum() - 1 / k - logs.mean())
+
+    shape = brentq(profile, 0.1, 20)
+    k = hc.Variable(name="k", pos=True, bounds=bounds)
+    theta = hc.Variable(name="theta", pos=True, bounds=bounds)
+    density = hc.log(k) - k * hc.log(theta) + (k - 1) * logs - hc.exp(k * (logs - hc.log(theta)))
+    problem = hc.Problem(hc.Maximize(hc.sum(density)))
+    problem.solve()
+    assert problem.status == "optimal"
+    assert float(k.value) == pytest.approx(shape, rel=1e-5)
+    assert float(theta.value) == pytest.approx((times**shape).mean() ** (1 / shape), rel=1e-5)
+    coordinates = problem.analyze(samples=None).coordinates
+    assert coordinates == {"k": "k", "u_scaled": "k * (log(theta))"}
