@@ -79,8 +79,8 @@ class SamplingRules:
     searches: int = 8  # black boxes
     kinks: int = 3  # black boxes
     # The same where the function looks convex; where the level lies, and the first box.
-    convex_searches: int = 3  # black boxes
-    convex_kinks: int = 2  # black boxes
+    convex_searches: int = 2  # black boxes
+    convex_kinks: int = 1  # black boxes
     clear: float = 0.6  # one such step shows a kink: cubic terms make it fail by 1/3 at the most
     level: float = 0.5  # Lemaréchal, Nemirovskii and Nesterov 1995: any number between 0 and 1
     box: float = 1.0  # a natural unit
