@@ -274,9 +274,6 @@ class GradientSampling:
                 ):
                     return self._looked_around(replace(state, stop=Termination.CONVERGED))
                 return state
-        ended = self._bounded(task, state)
-        if ended is not None:
-            return ended
         if idle >= rules.idle or float(np.max(np.abs(here.slope))) <= task.tolerance * length:
             return self._sampled(task, state)
         return state
@@ -320,27 +317,6 @@ class GradientSampling:
         return -task.domain.normal_cone_distance(x, -gradient)
 
     # ---- steps of a level method, while the function looks convex
-
-    def _bounded(self, task: Task, state: SamplingState) -> SamplingState | None:
-        """The end of BFGS where linearisations of all trials promise nothing more.
-
-        They are looked at where kinks were noticed before (a smooth function ends by its gradient), and
-        where the quasi-Newton model promises no more than is allowed.
-        """
-        here, inverse = state.here, state.inverse
-        assert here is not None
-        assert inverse is not None
-        if state.concave or not state.returns or here.y.size > self.options.rules.modelled:
-            return None
-        allowed = task.tolerance * self._allowed_size(state)
-        if float(here.slope @ (inverse @ here.slope)) / 2 > allowed:
-            return None
-        limits = self._limits(task)
-        known = _linearised(state.trials)
-        bound = known.bound(here.y, here.value, self.options.rules.box, limits)
-        if bound is None or bound.gap > allowed or bound.held:
-            return None
-        return self._looked_around(self._stationary(task, state, list(state.trials), bound.weights))
 
     def _lowered(self, state: SamplingState) -> SamplingState:
         """The level method from the best trial."""
