@@ -914,6 +914,10 @@ def test_the_least_eigenvalue_of_an_enclosure_is_less_by_its_rounding(
     center = np.diag([2.0, 3.0])
     found = curvature_boxes._least(Interval(center - 0.5, center + 0.5))
     assert found == pytest.approx(2 - 1.25 - 0.75)
+    # of the rows of radii, ¾ and ¼, the largest counts
+    radius = np.array([[0.5, 0.25], [0.25, 0.0]])
+    found = curvature_boxes._least(Interval(center - radius, center + radius))
+    assert found == pytest.approx(2 - 0.75 * 1.25 - 0.75)
     # an enclosure that is not symmetric is taken with its transpose
     skew = np.array([[2.0, 4.0], [0.0, 2.0]])
     assert curvature_boxes._least(Interval(skew, skew)) == pytest.approx(2 - 2 - 0.25 * 4)
