@@ -418,3 +418,11 @@ def test_differences_lost_to_rounding_are_no_pole() -> None:
     problem = hc.Problem(hc.Minimize((hc.exp(x) - 1 - x) / x**2))
     problem.solve()
     assert problem.status != "unbounded"
+
+
+def test_a_division_by_what_is_0_everywhere_is_said_in_words() -> None:
+    """Multiplied out, kl_div(z, z) is 0, and its inverse no number that a map could work with."""
+    z, n = hc.Variable(name="z", pos=True), hc.Variable(name="n", bounds=(0, 3))
+    problem = hc.Problem(hc.Minimize(n), [n * n * (2 / hc.kl_div(z, z)) >= 0.1])
+    with pytest.raises(hc.SolverError, match="must be not 0"):
+        problem.solve()

@@ -358,7 +358,9 @@ class Expansion:
             found = self._applied(step, arguments)
         except TooLargeError:
             found = None
-        return self._function(step, arguments) if found is None else found.reshaped(step.shape)
+        if found is None or not np.isfinite(found.weight).all():  # 1 / (x - x)
+            return self._function(step, arguments)
+        return found.reshaped(step.shape)
 
     def _sums(self, value: Any) -> Sums:
         return value if isinstance(value, Sums) else Sums.constant(value, self.coding)
