@@ -426,3 +426,10 @@ def test_a_division_by_what_is_0_everywhere_is_said_in_words() -> None:
     problem = hc.Problem(hc.Minimize(n), [n * n * (2 / hc.kl_div(z, z)) >= 0.1])
     with pytest.raises(hc.SolverError, match="must be not 0"):
         problem.solve()
+
+
+def test_a_model_of_which_nothing_is_left_in_its_coordinates() -> None:
+    s = hc.Variable(3, name="s", bounds=([-1, 0.2, -2], [1, 2, -0.5]))
+    problem = hc.Problem(hc.Minimize((s / s) @ np.array([1.0, -1.0, 0.5])))
+    assert problem.solve() == 0.5
+    assert problem.status == "optimal"

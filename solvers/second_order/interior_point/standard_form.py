@@ -182,9 +182,11 @@ def _scaled(form: StandardForm) -> StandardForm:
 
 
 def _largest_by_row(matrix: Matrix) -> FloatArray:
-    if sparse.issparse(matrix):
-        return np.asarray(abs(matrix).max(axis=1).toarray()).ravel()
-    return np.asarray(np.max(np.abs(matrix), axis=1, initial=0.0))
+    if not sparse.issparse(matrix):
+        return np.asarray(np.max(np.abs(matrix), axis=1, initial=0.0))
+    if not matrix.nnz:  # scipy refuses a matrix without columns
+        return np.zeros(matrix.shape[0])
+    return np.asarray(abs(matrix).max(axis=1).toarray()).ravel()
 
 
 def _times_rows(scale: FloatArray, matrix: Matrix) -> Matrix:
