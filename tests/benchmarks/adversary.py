@@ -236,8 +236,15 @@ def duals(count: int, seed: int, tally: Tally) -> None:
             tally.defects.append(f"dual {price}, slopes {slopes}: {problem.objective} s.t. {row}")
 
 
+# How far a row has to keep a model from its minimum, relative to its own values, to count as active.
+CONFLICT = 1e-3
+
+
 def priced(rng: np.random.Generator, cap: hc.Parameter) -> tuple[hc.Problem, Any, float] | None:
-    """A proven model with a row `left <= cap`, and a level of it that is likely to be active."""
+    """A proven model with a row `left <= cap`, and a level of it at which the row is active.
+
+    The level lies between the least value of the left-hand side and its value at the minimum without it.
+    """
     generator = Generator(rng)
     try:
         objective, left = generator.scalar(2), generator.scalar(2)
@@ -251,7 +258,20 @@ def priced(rng: np.random.Generator, cap: hc.Parameter) -> tuple[hc.Problem, Any
         cap.value = level
         for variable in problem.variables:
             variable.value = None
-        return (problem, row, level) if problem.forms().prove().proven else None
+        if not problem.forms().prove().proven:
+            return None
+        least, free = hc.Problem(hc.Minimize(left)), hc.Problem(hc.Minimize(objective))
+        for each in (least, free):
+            each.solve(time_limit=LIMIT)
+        if not least.status == free.status == "optimal":
+            return None
+        low, high = float(least.value or 0.0), float(left.value or 0.0)
+        if not (np.isfinite(high) and high - low > CONFLICT * (1 + abs(low))):
+            return None
+        level = low + rng.uniform(0.1, 0.9) * (high - low)
+        for variable in problem.variables:
+            variable.value = None
+        return problem, row, level
     except hc.HCError:
         return None
 
