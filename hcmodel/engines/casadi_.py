@@ -7,11 +7,12 @@ made when it is first asked for. Parameters are an argument, so that new values 
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import importlib.util
 import math
 import threading
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -83,6 +84,22 @@ class _Import:
                 f"{error}): pip install --force-reinstall casadi"
             )
             raise EngineUnavailable(f"engine 'casadi' needs {cls.failure}") from error
+
+
+_WRITING = threading.Lock()
+
+
+@contextlib.contextmanager
+def _as_written() -> Iterator[None]:
+    """Keep casadi from simplifying: √x·√x is not x where x < 0, nor is log(x) − log(x) 0."""
+    options = casadi().GlobalOptions
+    with _WRITING:
+        before = options.getSimplificationOnTheFly()
+        options.setSimplificationOnTheFly(False)
+        try:
+            yield
+        finally:
+            options.setSimplificationOnTheFly(before)
 
 
 class CasadiStack(ProgramStack):
@@ -244,6 +261,10 @@ class CasadiStack(ProgramStack):
     @functools.cached_property
     def _traced(self) -> _Traced:
         """The roots as expressions of casadi."""
+        with _as_written():
+            return self._trace()
+
+    def _trace(self) -> _Traced:
         ca, steps = casadi(), self.program.graph.steps
         x, given = ca.MX.sym("x", self.dimension), ca.MX.sym("p", self._given.size)
         values = self._leaves(given)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib
 import pickle
 import warnings
+from typing import Any
 
 import numpy as np
 import pytest
@@ -306,3 +307,23 @@ def test_data_that_would_take_long_to_copy_are_left_to_numpy(monkeypatch) -> Non
     for rows, engine in ((3, "casadi"), (4, "autograd")):
         root = hc.sum(hc.sin(np.ones((rows, 5)) @ x)) + 1.0
         assert compile_stack([root], Layout([x]), 1).engine == engine
+
+
+@pytest.mark.parametrize(
+    "function",
+    [
+        lambda x: hc.sqrt(x) ** (-2),
+        lambda x: hc.sqrt(x) * hc.sqrt(x),
+        lambda x: hc.log(x) - hc.log(x),
+        lambda x: hc.log(x) / hc.log(x),
+        lambda x: 0 * hc.log(x),
+    ],
+)
+def test_what_is_not_defined_is_not_simplified_away(function: Any) -> None:
+    """casadi makes 1/x of √x^-2, which has values where x < 0; a run followed them."""
+    x = hc.Variable(name="x")
+    stack = compile_stack([function(x)], Layout([x]), 1, engine="casadi", structured=False)
+    assert np.isnan(stack.evaluate(np.array([-2.0]), "all").values).all()
+    assert np.isfinite(stack.evaluate(np.array([3.0]), "all").values).all()
+    casadi = pytest.importorskip("casadi")
+    assert casadi.GlobalOptions.getSimplificationOnTheFly()  # as it was
