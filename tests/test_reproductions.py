@@ -433,3 +433,22 @@ def test_a_model_of_which_nothing_is_left_in_its_coordinates() -> None:
     problem = hc.Problem(hc.Minimize((s / s) @ np.array([1.0, -1.0, 0.5])))
     assert problem.solve() == 0.5
     assert problem.status == "optimal"
+
+
+@pytest.mark.parametrize("shape", [(1,), (1, 1)])
+def test_an_objective_with_one_entry_in_any_shape(shape: tuple[int, ...]) -> None:
+    x = hc.Variable(3, name="x", nonneg=True)
+    powers = hc.Problem(hc.Minimize(hc.reshape(x[0] ** 0.5 + (x[1] - x[2]) ** 2, shape)))
+    assert powers.solve() == pytest.approx(0.0, abs=1e-8)
+    y = hc.Variable(2, name="y", bounds=(0, 5))
+    ratio = (y[0] + 2) / (y[0] + y[1] + 1)
+    fraction = hc.Problem(hc.Minimize(hc.reshape(ratio, shape)), [hc.sum(y) <= 4])
+    assert fraction.solve() == pytest.approx(0.4, rel=1e-6)
+    assert fraction.status == "optimal"
+
+
+@pytest.mark.parametrize("aim", [hc.Minimize, hc.Maximize])
+def test_a_power_of_what_is_0_everywhere_is_said_in_words(aim: Any) -> None:
+    w = hc.Variable(name="w")
+    with pytest.raises(hc.SolverError, match="must be > 0"):
+        hc.Problem(aim((w - w) ** (-0.5))).solve()

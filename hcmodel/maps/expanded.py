@@ -71,8 +71,8 @@ class Expanded:
             difference = (left - right).broadcast(constraint.shape)
             sense = "==" if constraint.sense == "==" else "<="
             rows.append(Row(difference, sense, position, entries=_entries(constraint, difference)))
-        objective = model.objective.expression
-        return Expanded(symbols, sums[0], tuple(rows), model.variables, True, objective)
+        written, objective = model.objective.expression, sums[0].reshaped(())
+        return Expanded(symbols, objective, tuple(rows), model.variables, True, written)
 
     @property
     def arrays(self) -> list[Sums]:

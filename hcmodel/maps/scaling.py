@@ -294,7 +294,9 @@ class Scaling(Rewriting):
         if is_logarithm(source.atom):
             return 0.0
         base, power = self.symbols.power(symbol)
-        return power * max(map(self._term_degree, base.digits.tolist())) if power != 1 else 1.0
+        if power == 1:
+            return 1.0
+        return power * max(map(self._term_degree, base.digits.tolist()), default=0.0)
 
     def _term_degree(self, digits: Sequence[int]) -> float:
         return sum(self._degree(digit - 1) for digit in digits if digit)
