@@ -452,3 +452,9 @@ def test_a_power_of_what_is_0_everywhere_is_said_in_words(aim: Any) -> None:
     w = hc.Variable(name="w")
     with pytest.raises(hc.SolverError, match="must be > 0"):
         hc.Problem(aim((w - w) ** (-0.5))).solve()
+
+
+def test_a_kink_of_what_has_no_value_names_no_variable_of_ours() -> None:
+    n = hc.Variable(name="n", bounds=(-2, -0.5))
+    with pytest.raises(hc.SolverError, match="the argument of 'sqrt', n, must be >= 0"):
+        hc.Problem(hc.Minimize(hc.abs(hc.sqrt(n)) ** 0.5)).solve()

@@ -210,6 +210,7 @@ class _Builder:
             # defined nowhere, as the evaluation of the model will show
             low, high = np.asarray(-np.inf), np.asarray(np.inf)
         positive = bool(np.min(low, initial=np.inf) > 0) or known.sign.value == "positive"
+        positive = positive and bool(np.all(high > 0))  # the root of what is negative has no value
         variable = Variable(
             defined.shape,
             name=f"bound·{len(self.definitions) + 1}",
