@@ -74,11 +74,11 @@ def prove(
     `sign` is 1 for a minimisation and -1 for a maximisation; `source` is the text that the model
     was loaded from, where failures get their place.
     """
-    attempt = Attempt()
-    attempt.enter_objective(objective, sign)
+    made = Attempt()
+    made.enter_objective(objective, sign)
     for constraint in constraints:
-        attempt.enter(constraint)
-    return attempt.proof(fixed=fixed, source=source)
+        made.enter(constraint)
+    return made.proof(fixed=fixed, source=source)
 
 
 def attempt(

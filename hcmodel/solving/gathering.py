@@ -76,6 +76,7 @@ def gather(
     expensive = hidden is not None and hidden.map_geometry is not None and late
     if evaluation.finite and conflict is None and not expensive:
         bound = best_bound(forms, hidden, outcome, evaluation, pair, request, certifier)
+        bound = _unless_beyond(forms, outcome, evaluation, bound, tolerance)
         settled, bound = settled_bound(hidden, bound, late)
     domination = None
     if bound is None and stationary:
@@ -101,9 +102,6 @@ def gather(
         )
     elif shown and not violated and not late:
         descent = _unattained(forms, outcome, evaluation, tolerance)
-        if bound is not None and np.isfinite(bound.reach):  # what is beyond may have no end
-            path = _descent(forms, outcome, evaluation, tolerance)
-            descent = path if path is not None and path.endless else descent
     elif late and not shown:
         stationary = False
     return Evidence(
@@ -221,6 +219,21 @@ def _unattained(
         return None
     path = _descent(forms, outcome, evaluation, tolerance)
     return None if path is None or path.endless else path
+
+
+def _unless_beyond(
+    forms: Forms,
+    outcome: Outcome,
+    evaluation: Evaluation,
+    bound: LowerBound | None,
+    tolerance: float,
+) -> LowerBound | None:
+    """The bound; None where better points lie beyond the sizes of coordinates that it holds for."""
+    if bound is None or not np.isfinite(bound.reach):
+        return bound
+    path = _descent(forms, outcome, evaluation, tolerance)
+    lower = path is not None and is_lower(path.lowest, evaluation, tolerance)
+    return None if lower or (path is not None and path.endless) else bound
 
 
 def _termination(

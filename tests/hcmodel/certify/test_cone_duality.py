@@ -480,19 +480,24 @@ def test_the_trace_of_a_block_counts_what_its_offset_adds() -> None:
     assert (known.upper[[0, 2]] <= 13 / values[0]).all()
 
 
+def at_least_three(quadratic: np.ndarray | None) -> ConeProgram:
+    """Minimise 2x + ¼, and a quadratic term, with x >= 3."""
+    return cone_program(
+        np.array([2.0]),
+        -np.ones((1, 1)),
+        np.array([-3.0]),
+        [ConeBlock(ConeKind.NONNEGATIVE, 1)],
+        quadratic,
+        0.25,
+    )
+
+
 def test_rounding_is_counted_in_every_sum_of_the_bound(monkeypatch: pytest.MonkeyPatch) -> None:
     # minimise 2x with x >= 3 and x in [1, 4]: z = 1.5 proves 4.5 + 0.5·1, less rounding of 0.01 a sum and
     # 0.001 an operation, which are made so large that they show
     monkeypatch.setattr(cone_duality, "SUM_ROUNDING", 0.01)
     monkeypatch.setattr(cone_duality, "OPERATION_ROUNDING", 0.001)
-    program = cone_program(
-        np.array([2.0]),
-        -np.ones((1, 1)),
-        np.array([-3.0]),
-        [ConeBlock(ConeKind.NONNEGATIVE, 1)],
-        None,
-        0.25,
-    )
+    program = at_least_three(None)
     known = Range(np.array([1.0]), np.array([4.0]))
     dual = cone_duality._Dual(program, ConePlaces.of(program), np.zeros(1), known)
     error = (0.01 + 0.001 * 2) * (2 + 1.5)  # one entry of the column and the slope
@@ -605,14 +610,7 @@ def test_the_rounding_of_a_quadratic_part_is_counted_in_the_bound(
     # 2x² + 2x + ¼ with x >= 3 and x in [1, 4], at x̄ = ½: the slope is 4, and −½·4·¼ = −½ is added
     monkeypatch.setattr(cone_duality, "SUM_ROUNDING", 0.01)
     monkeypatch.setattr(cone_duality, "OPERATION_ROUNDING", 0.001)
-    program = cone_program(
-        np.array([2.0]),
-        -np.ones((1, 1)),
-        np.array([-3.0]),
-        [ConeBlock(ConeKind.NONNEGATIVE, 1)],
-        np.array([[4.0]]),
-        0.25,
-    )
+    program = at_least_three(np.array([[4.0]]))
     known = Range(np.array([1.0]), np.array([4.0]))
     dual = cone_duality._Dual(program, ConePlaces.of(program), np.array([0.5]), known)
     error = (0.01 + 0.001 * 3) * (2 + 2 + 1.5)  # two entries of columns and the slope

@@ -872,12 +872,14 @@ def test_the_least_value_of_an_objective_counts_where_the_point_has_it(
         assert (found is not None) == counts
 
 
-def test_beyond_the_reach_of_a_bound_the_objective_may_have_no_end(
+def test_better_points_beyond_the_reach_of_a_bound_refute_it(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    within = replace(bound(5.0), reach=1e6)
-    endless, limit = path(endless=True), path(endless=False)
-    assert gathered(Answers(bound=within, descent=endless), monkeypatch).descent is endless
-    assert gathered(Answers(bound=within, descent=limit), monkeypatch).descent is None
-    assert gathered(Answers(bound=within), monkeypatch).descent is None
+    within, endless = replace(bound(5.0), reach=1e6), path(endless=True)
+    lower, level = path(endless=False), path(endless=False, value=5.0)
+    for beyond, keeps in ((endless, False), (lower, False), (level, True), (None, True)):
+        found = gathered(Answers(bound=within, descent=beyond), monkeypatch)
+        assert (found.bound is within) == keeps
+        assert found.descent is (None if keeps else beyond)
+    # a bound for all sizes leaves nothing to look for
     assert gathered(Answers(bound=bound(5.0), descent=endless), monkeypatch).descent is None
