@@ -113,9 +113,9 @@ def equal(one: Numbers, other: Numbers) -> bool:
 
 
 def nonzero_places(value: Numbers) -> tuple[np.ndarray, ...]:
-    """The positions of the entries that are not 0, one array for each axis."""
+    """The positions of the entries that are not 0, one array for each axis; a number has no axis."""
     if not is_sparse(value):
-        return np.nonzero(value)
+        return np.nonzero(value) if np.ndim(value) else ()
     rows = np.repeat(np.arange(value.shape[0]), np.diff(value.indptr))
     return rows, value.indices.astype(rows.dtype)
 

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+import scipy
 
 import hcmodel as hc
 from hcmodel.atoms.rules import Argument
@@ -33,3 +34,52 @@ def test_entries_that_are_moved(name: str, monkeypatch: pytest.MonkeyPatch) -> N
     x = np.random.default_rng(0).normal(size=expected.shape[1])
     assert found.shape == expected.shape
     np.testing.assert_array_equal(found @ x, expected @ x)
+
+
+# Subscripts, and the shapes of the arguments; one argument stands alone.
+EINSUMS: dict[str, list[tuple[int, ...]]] = {
+    "ij,jk->ik": [(2, 3), (3, 4)],
+    "ij,kj->ik": [(2, 3), (4, 3)],
+    "ij,j->i": [(2, 3), (3,)],
+    "ij,i->j": [(2, 3), (2,)],
+    "ii,i->i": [(3, 3), (3,)],
+    "ii,ij->j": [(3, 3), (3, 2)],
+    "ij,ij->": [(2, 3), (2, 3)],
+    "ij,ij->ij": [(2, 3), (2, 3)],
+    "i,j->ij": [(2,), (3,)],
+    "i,i->": [(3,), (3,)],
+    "i,->i": [(3,), ()],
+    "ij->ji": [(2, 3)],
+    "ii->i": [(3, 3)],
+    "ii->": [(3, 3)],
+    "ij->j": [(2, 3)],
+}
+
+
+@pytest.mark.parametrize("place", [0, 1])
+@pytest.mark.parametrize("subscripts", EINSUMS)
+def test_matrices_of_contractions(subscripts: str, place: int) -> None:
+    """The matrix times the entries of an argument is what numpy makes of the argument."""
+    shapes = EINSUMS[subscripts]
+    generator = np.random.default_rng(place)
+    values = [generator.normal(size=shape) for shape in shapes]
+    own = values.pop(place % len(shapes))
+    for other in values:
+        other[other < -0.5] = 0.0  # entries without a weight
+    operands = [*values[: place % len(shapes)], own, *values[place % len(shapes) :]]
+    expected = np.einsum(subscripts, *operands)
+    others: list[Any] = values or [None]
+    others += [scipy.sparse.csr_array(other) for other in values if other.ndim == 2]
+    for other in others:
+        found = linear_maps._contraction(
+            subscripts, place % len(shapes), own.shape, other, expected.shape
+        )
+        assert found.shape == (expected.size, own.size)
+        np.testing.assert_allclose(found @ own.ravel(), expected.ravel(), atol=1e-12)
+
+
+def test_a_number_in_a_contraction_is_a_weight() -> None:
+    # 2 x + x² is least at −1, for each of three entries
+    x = hc.Variable(3, name="x", bounds=(-2, 1))
+    cost = hc.sum(hc.einsum("i,->i", x, 2.0)) + hc.sum_squares(x)
+    assert hc.Problem(hc.Minimize(cost)).solve("cone") == pytest.approx(-3.0)
