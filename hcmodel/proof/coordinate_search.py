@@ -31,10 +31,14 @@ class Task:
     objective: Expression
     sign: float
     rows: Sequence[Sequence[NormalRow]]
+    straight: bool = False
+    """Whether the objective is known to be affine whatever the coordinates are."""
 
 
 def objective_form(task: Task, curvatures: Curvatures) -> str | None:
     """How the objective is convex: through its logarithm, plainly, or not at all."""
+    if task.straight:
+        return "plain"
     number = curvatures.facts.add(task.objective)
     wanted = CONVEX if task.sign > 0 else CONCAVE
     plain, log, _ = curvatures.channels[number]

@@ -35,6 +35,8 @@ class NormalRow:
     right: Expression
     equality: bool
     form: str
+    straight: bool = False
+    """Whether it is known to be affine whatever the coordinates are."""
 
 
 def candidates(curvatures: Curvatures, constraint: Constraint) -> tuple[NormalRow, ...]:
@@ -70,8 +72,18 @@ def _is_straight(curvatures: Curvatures, row: NormalRow) -> bool:
     )
 
 
+def straight_row(constraint: Constraint) -> NormalRow:
+    """The form of a row that is known to be affine in variables that cannot be in logarithms."""
+    left, right = constraint.lhs, constraint.rhs
+    if constraint.sense == ">=":
+        left, right = right, left
+    return NormalRow(left, right, constraint.sense == "==", "difference", straight=True)
+
+
 def holds(row: NormalRow, curvatures: Curvatures) -> bool:
     """Whether the row is convex in this form, or affine for an equality."""
+    if row.straight:
+        return True
     channel = 1 if row.form == "log" else 0
     facts, channels = curvatures.facts, curvatures.channels
     left = channels[facts.add(row.left)][channel]

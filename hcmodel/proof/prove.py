@@ -10,7 +10,7 @@ current values.
 from __future__ import annotations
 
 import functools
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import field
 from typing import Any
 
@@ -23,7 +23,7 @@ from hcmodel.facts.node_facts import Facts, Node
 from hcmodel.proof.coordinate_search import Task, failing, objective_form, row_form, search
 from hcmodel.proof.derivation import Derivation, Part
 from hcmodel.proof.failure import Failure, Words, explain
-from hcmodel.proof.normal_form import NormalRow, candidates
+from hcmodel.proof.normal_form import NormalRow, candidates, straight_row
 from hcmodel.records import dataclass
 
 __all__ = ["Attempt", "Failure", "NormalRow", "Proof", "attempt", "prove"]
@@ -42,10 +42,19 @@ class Proof:
     coordinates: Mapping[Variable, str]
     objective_form: str
     rows: tuple[NormalRow, ...]
-    derivation: Derivation
     failure: Failure | None
     curvatures: Curvatures = field(repr=False)
     """The facts and curvatures behind it, from which a cone program is built."""
+    derive: Callable[[], Derivation] = field(repr=False)
+
+    @functools.cached_property
+    def derivation(self) -> Derivation:
+        """The steps of the proof, for people: made when somebody asks for them."""
+        return self.derive()
+
+    def __getstate__(self) -> dict[str, Any]:
+        """With its steps: facts know expressions by identity, which a copy does not keep."""
+        return {**self.__dict__, "derivation": self.derivation}
 
     def constants_keep_signs(self) -> bool:
         """Whether everything that is made of parameters alone has the sign that the proof found."""
@@ -114,6 +123,7 @@ class Attempt:
         self._rows: list[tuple[NormalRow, ...]] = []
         self._objective: Expression = Constant(0.0)
         self._sign = 1.0
+        self._straight = False
 
     def enter_objective(self, objective: Expression, sign: float) -> None:
         """It is minimised where `sign` is 1, and maximised where it is -1."""
@@ -125,6 +135,24 @@ class Attempt:
         """A further row."""
         self._constraints.append(constraint)
         self._rows.append(candidates(self._plain, constraint))
+        self._plain.extend()
+
+    def enter_straight_objective(
+        self, objective: Expression, sign: float, variables: Iterable[Variable]
+    ) -> None:
+        """An objective known to be affine in these variables, none of which can be in logarithms."""
+        self._objective, self._sign, self._straight = objective, sign, True
+        self._enter_variables(variables)
+
+    def enter_straight(self, constraint: Constraint, variables: Iterable[Variable]) -> None:
+        """A row known to be affine in these variables, none of which can be in logarithms."""
+        self._constraints.append(constraint)
+        self._rows.append((straight_row(constraint),))
+        self._enter_variables(variables)
+
+    def _enter_variables(self, variables: Iterable[Variable]) -> None:
+        for variable in variables:
+            self._facts.add(variable)
         self._plain.extend()
 
     def may_be_convex(self) -> bool:
@@ -140,7 +168,7 @@ class Attempt:
 
     @property
     def _task(self) -> Task:
-        return Task(self._objective, self._sign, self._rows)
+        return Task(self._objective, self._sign, self._rows, self._straight)
 
     def proof(self, *, fixed: Mapping[Variable, str] | None = None, source: Any = None) -> Proof:
         """The proof, or what is in its way: see `prove`."""
@@ -171,9 +199,9 @@ def _searched(
         },
         objective_form=form,
         rows=rows,
-        derivation=_derivation(task, curvatures, form, rows, constraints, Words(source)),
         failure=failure,
         curvatures=curvatures,
+        derive=functools.partial(_derivation, task, curvatures, form, rows, constraints, source),
     )
 
 
@@ -202,9 +230,9 @@ def _derivation(
     form: str,
     rows: Sequence[NormalRow],
     constraints: Sequence[Constraint],
-    words: Words,
+    source: Any,
 ) -> Derivation:
-    facts = curvatures.facts
+    facts, words = curvatures.facts, Words(source)
     verb = "minimize" if task.sign > 0 else "maximize"
     title = f"{verb}, {'through its logarithm' if form == 'log' else 'as it is'}"
     parts = [Part(title, (facts.add(task.objective),))]
@@ -213,6 +241,7 @@ def _derivation(
         how = "between logarithms" if row.form == "log" else "as a difference"
         title = f"{constraint.name or f'c{position + 1}'}: left {relation} right, {how}"
         parts.append(Part(title, (facts.add(row.left), facts.add(row.right))))
+    curvatures.extend()  # rows that are known to be affine were not looked at
     return Derivation(
         parts=tuple(parts),
         nodes=tuple(facts.nodes),

@@ -213,12 +213,36 @@ def _attempted(model: Model, steps: tuple[Step, ...]) -> tuple[Substitution, Att
         return None
     attempt = Attempt()
     functions = list[Expression | Constraint]()
-    for function in functions_after(model, steps):
+    last, written = steps[-1].after, all(step.renamed for step in steps)
+    for function, sums in zip(functions_after(model, steps), last.arrays, strict=True):
         functions.append(function)
+        straight = None if written else _straight_in(sums, last.symbols)
+        if straight is not None:
+            _enter_straight(attempt, function, straight)
+            continue
         _enter(attempt, function)
         if not attempt.may_be_convex():
             return None
     return Substitution.of_functions(model, steps, functions), attempt
+
+
+def _straight_in(sums: Sums, symbols: Symbols) -> list[Variable] | None:
+    """The variables that sums are affine in, where none of them can be in logarithms; None for others."""
+    if sums.degrees.max(initial=0) > 1:
+        return None
+    found = [source for source, _, _ in symbols.grouped(sums.symbols_used())]
+    variables = [source for source in found if isinstance(source, Variable)]
+    plain = len(variables) == len(found) and not any(map(can_be_log, variables))
+    return variables if plain else None
+
+
+def _enter_straight(
+    attempt: Attempt, function: Expression | Constraint, variables: list[Variable]
+) -> None:
+    if isinstance(function, Constraint):
+        attempt.enter_straight(function, variables)
+    else:
+        attempt.enter_straight_objective(*signed(function), variables)
 
 
 def _enter(attempt: Attempt, function: Expression | Constraint) -> None:

@@ -12,7 +12,7 @@ import pytest
 import hcmodel as hc
 from hcmodel.errors import ModelError
 from hcmodel.expressions.leaves import as_expression
-from hcmodel.proof.prove import Proof, prove
+from hcmodel.proof.prove import Attempt, Proof, prove
 from tests.problems.library import GEOMETRIC_PROGRAMS, geometric_program
 
 EXAMPLES = Path(__file__).parents[3] / "examples"
@@ -274,6 +274,24 @@ def test_sums_of_two_thousand_terms_are_no_problem() -> None:
     x = variable("x", 0.1, 2, 2000)
     total = sum(x[i] * x[i + 1] for i in range(1999))
     assert minimised(total, total >= 0.1 - x[0] * x[1]).objective_form == "log"
+
+
+def test_functions_known_to_be_affine_are_not_looked_at_until_somebody_reads_the_proof() -> None:
+    x, y = variable("x"), variable("y")
+    attempt = Attempt()
+    attempt.enter_straight_objective(x - y, 1.0, [x, y])
+    attempt.enter_straight((2 * x + y >= 1).named("low"), [x, y])
+    attempt.enter(hc.square(x) <= y)
+    proof = attempt.proof()
+    assert proof.proven
+    looked_at = {str(node.expression) for node in proof.curvatures.facts.nodes}
+    assert "square(x)" in looked_at
+    assert not looked_at & {"x - y", "2 * x + y"}
+    assert [(row.form, row.equality) for row in proof.rows] == [("difference", False)] * 2
+    assert str(proof.rows[0].right) == "2 * x + y"  # turned to <=
+    steps = str(proof.derivation)
+    assert "x - y    [affine]" in steps
+    assert "2 * x + y    [affine]" in steps
 
 
 def test_a_proof_pickles_and_prints() -> None:
