@@ -113,6 +113,15 @@ class Facts:
         self.loggable = 0
         """The variables that can be in logarithmic coordinates, as bits."""
 
+    def copy(self) -> Facts:
+        """The same facts, to which other expressions can be added; parameters keep their values."""
+        found = Facts()
+        found.nodes, found.variables = list(self.nodes), list(self.variables)
+        found._of_expression, found._of_key = dict(self._of_expression), dict(self._of_key)
+        found._kept, found._asked = list(self._kept), dict(self._asked)
+        found.loggable = self.loggable
+        return found
+
     def __getitem__(self, expression: Expression) -> Node:
         return self.nodes[self.add(expression)]
 

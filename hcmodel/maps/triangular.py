@@ -15,6 +15,7 @@ tested against them.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -56,8 +57,7 @@ class Triangular(Map):
             passes.append(found)
             current = _cut(current, found)
         if passes:
-            for kept in _choices(model, passes):
-                yield _Triangular.of(model, current, passes, kept)
+            yield from _Triangular.steps(model, current, passes)
 
 
 def _choices(model: Expanded, passes: list[dict[int, Sums]]) -> list[tuple[bool, bool]]:
@@ -222,9 +222,8 @@ class _Triangular(Step):
         self._pairs, self._passes = pairs, passes
 
     @staticmethod
-    def of(
-        model: Expanded, cut: Expanded, passes: list[dict[int, Sums]], kept: tuple[bool, bool]
-    ) -> Step:
+    def steps(model: Expanded, cut: Expanded, passes: list[dict[int, Sums]]) -> Iterator[Step]:
+        """A step for each choice of bounds that are kept; they differ in these rows alone."""
         symbols = model.symbols
         inner = {symbol: sums for each in passes for symbol, sums in each.items()}
         pairs: list[tuple[Variable, Variable]] = []
@@ -238,14 +237,15 @@ class _Triangular(Step):
             fresh = np.ravel(symbols.of_variable(new)).tolist()
             changes |= {old: _one(model, u) for old, u in zip(numbers, fresh, strict=True)}
         # after the last pass the old entries stand for the new ones
-        after = rewritten(
-            cut,
-            Replacing(symbols, changes),
-            gone=[old for old, _ in pairs],
-            new=[new for _, new in pairs],
-            rows=_bounds(model, passes, changes, kept),
-        )
-        return _Triangular(pairs, passes, after, kept)
+        rewriting = Replacing(symbols, changes)
+        gone, residuals = [old for old, _ in pairs], [new for _, new in pairs]
+        after = rewritten(cut, rewriting, gone=gone, new=residuals)
+        bounds: list[tuple[bool, Row]] | None = None
+        for kept in _choices(model, passes):
+            if bounds is None and any(kept):
+                bounds = list(_bounds(model, passes, changes, rewriting))
+            rows = [row for is_upper, row in bounds or () if kept[is_upper]]
+            yield _Triangular(pairs, passes, replace(after, rows=(*after.rows, *rows)), kept)
 
     def forward(self, point: Points) -> None:
         symbols = self.after.symbols
@@ -273,20 +273,17 @@ def _bounds(
     model: Expanded,
     passes: list[dict[int, Sums]],
     changes: dict[int, Sums],
-    kept: tuple[bool, bool],
-) -> Iterator[Row]:
-    """l <= u_k + φ_k <= h, in the new variables."""
+    rewriting: Replacing,
+) -> Iterator[tuple[bool, Row]]:
+    """l <= u_k + φ_k <= h, in the new variables, and whether a row is an upper bound."""
     symbols, coding = model.symbols, model.symbols.coding
-    if not any(kept):
-        return
-    rewriting = Replacing(symbols, changes)
     for symbol, inner in passes[0].items():
         value = changes[symbol] + rewriting(inner)
         low, high = symbols.lower_of(symbol), symbols.upper_of(symbol)
-        if kept[0] and np.isfinite(low):
-            yield Row(Sums.constant(low, coding) - value, "<=", None)
-        if kept[1] and np.isfinite(high):
-            yield Row(value - Sums.constant(high, coding), "<=", None)
+        if np.isfinite(low):
+            yield False, Row(Sums.constant(low, coding) - value, "<=", None)
+        if np.isfinite(high):
+            yield True, Row(value - Sums.constant(high, coding), "<=", None)
 
 
 def _residual(model: Expanded, variable: Variable, inner: dict[int, Sums]) -> Variable:

@@ -77,13 +77,15 @@ def prove(
     *,
     fixed: Mapping[Variable, str] | None = None,
     source: Any = None,
+    facts: Facts | None = None,
 ) -> Proof:
     """Search coordinates in which the model is convex; `fixed` pins those of some variables.
 
     `sign` is 1 for a minimisation and -1 for a maximisation; `source` is the text that the model
-    was loaded from, where failures get their place.
+    was loaded from, where failures get their place. `facts` are those at hand of expressions of the
+    model; they become the proof's own.
     """
-    made = Attempt()
+    made = Attempt(facts)
     made.enter_objective(objective, sign)
     for constraint in constraints:
         made.enter(constraint)
@@ -91,13 +93,18 @@ def prove(
 
 
 def attempt(
-    objective: Expression, sign: float, constraints: Sequence[Constraint], *, source: Any = None
+    objective: Expression,
+    sign: float,
+    constraints: Sequence[Constraint],
+    *,
+    source: Any = None,
+    facts: Facts | None = None,
 ) -> Proof | None:
     """`prove`, but None at once where a function is convex in no coordinates.
 
     Then a map has to be found, and nobody asks for the words of this failure.
     """
-    made = Attempt()
+    made = Attempt(facts)
     made.enter_objective(objective, sign)
     if not made.may_be_convex():
         return None
@@ -115,12 +122,12 @@ class Attempt:
     answer is no: that function is convex in no coordinates, and the rest of the model is not needed.
     """
 
-    def __init__(self) -> None:
-        self._facts = Facts()
+    def __init__(self, facts: Facts | None = None) -> None:
+        self._facts = Facts() if facts is None else facts
         self._plain = Curvatures(self._facts, logs=0)
         self._either = Curvatures(self._facts, logs=0, either=True)
-        self._constraints: list[Constraint] = []
-        self._rows: list[tuple[NormalRow, ...]] = []
+        self._rows: dict[int, tuple[Constraint, tuple[NormalRow, ...]]] = {}
+        self._latest: tuple[NormalRow, ...] | None = None  # None: the objective
         self._objective: Expression = Constant(0.0)
         self._sign = 1.0
         self._straight = False
@@ -128,26 +135,36 @@ class Attempt:
     def enter_objective(self, objective: Expression, sign: float) -> None:
         """It is minimised where `sign` is 1, and maximised where it is -1."""
         self._facts.add(objective)
-        self._objective, self._sign = objective, sign
+        self._objective, self._sign, self._latest = objective, sign, None
         self._plain.extend()
 
-    def enter(self, constraint: Constraint) -> None:
-        """A further row."""
-        self._constraints.append(constraint)
-        self._rows.append(candidates(self._plain, constraint))
+    def enter(self, constraint: Constraint, position: int | None = None) -> None:
+        """A row; `position` is its place among the rows, behind all that were entered if None."""
+        self._enter_row(constraint, candidates(self._plain, constraint), position)
         self._plain.extend()
+
+    def _enter_row(
+        self, constraint: Constraint, forms: tuple[NormalRow, ...], position: int | None
+    ) -> None:
+        self._latest = forms
+        self._rows[len(self._rows) if position is None else position] = constraint, forms
 
     def enter_straight_objective(
         self, objective: Expression, sign: float, variables: Iterable[Variable]
     ) -> None:
         """An objective known to be affine in these variables, none of which can be in logarithms."""
         self._objective, self._sign, self._straight = objective, sign, True
+        self._latest = None
         self._enter_variables(variables)
 
-    def enter_straight(self, constraint: Constraint, variables: Iterable[Variable]) -> None:
+    def enter_straight(
+        self,
+        constraint: Constraint,
+        variables: Iterable[Variable],
+        position: int | None = None,
+    ) -> None:
         """A row known to be affine in these variables, none of which can be in logarithms."""
-        self._constraints.append(constraint)
-        self._rows.append((straight_row(constraint),))
+        self._enter_row(constraint, (straight_row(constraint),), position)
         self._enter_variables(variables)
 
     def _enter_variables(self, variables: Iterable[Variable]) -> None:
@@ -162,17 +179,23 @@ class Attempt:
         """
         curvatures = self._either if self._facts.loggable else self._plain
         curvatures.extend()
-        if self._rows:
-            return row_form(self._rows[-1], curvatures) is not None
+        if self._latest is not None:
+            return row_form(self._latest, curvatures) is not None
         return objective_form(self._task, curvatures) is not None
 
     @property
     def _task(self) -> Task:
-        return Task(self._objective, self._sign, self._rows, self._straight)
+        rows = [self._rows[each][1] for each in self._order]
+        return Task(self._objective, self._sign, rows, self._straight)
+
+    @property
+    def _order(self) -> list[int]:
+        return sorted(self._rows)
 
     def proof(self, *, fixed: Mapping[Variable, str] | None = None, source: Any = None) -> Proof:
         """The proof, or what is in its way: see `prove`."""
-        return _searched(self._task, self._plain, self._constraints, fixed or {}, source)
+        constraints = [self._rows[each][0] for each in self._order]
+        return _searched(self._task, self._plain, constraints, fixed or {}, source)
 
 
 def _searched(

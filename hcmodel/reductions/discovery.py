@@ -212,18 +212,20 @@ def _attempted(model: Model, steps: tuple[Step, ...]) -> tuple[Substitution, Att
     if _lost_range(model, steps) is not None or _multiplies_in_equality(steps[-1].after):
         return None
     attempt = Attempt()
-    functions = list[Expression | Constraint]()
+    functions: dict[int, Expression | Constraint] = {}
     last, written = steps[-1].after, all(step.renamed for step in steps)
-    for function, sums in zip(functions_after(model, steps), last.arrays, strict=True):
-        functions.append(function)
-        straight = None if written else _straight_in(sums, last.symbols)
+    arrays = last.arrays
+    for place, function in functions_after(model, steps):
+        functions[place] = function
+        straight = None if written else _straight_in(arrays[place], last.symbols)
         if straight is not None:
-            _enter_straight(attempt, function, straight)
+            _enter_straight(attempt, place, function, straight)
             continue
-        _enter(attempt, function)
+        _enter(attempt, place, function)
         if not attempt.may_be_convex():
             return None
-    return Substitution.of_functions(model, steps, functions), attempt
+    made = [functions[place] for place in range(len(functions))]
+    return Substitution.of_functions(model, steps, made), attempt
 
 
 def _straight_in(sums: Sums, symbols: Symbols) -> list[Variable] | None:
@@ -237,17 +239,17 @@ def _straight_in(sums: Sums, symbols: Symbols) -> list[Variable] | None:
 
 
 def _enter_straight(
-    attempt: Attempt, function: Expression | Constraint, variables: list[Variable]
+    attempt: Attempt, place: int, function: Expression | Constraint, variables: list[Variable]
 ) -> None:
     if isinstance(function, Constraint):
-        attempt.enter_straight(function, variables)
+        attempt.enter_straight(function, variables, place)
     else:
         attempt.enter_straight_objective(*signed(function), variables)
 
 
-def _enter(attempt: Attempt, function: Expression | Constraint) -> None:
+def _enter(attempt: Attempt, place: int, function: Expression | Constraint) -> None:
     if isinstance(function, Constraint):
-        attempt.enter(function)
+        attempt.enter(function, place)
     else:
         attempt.enter_objective(*signed(function))
 
@@ -266,8 +268,8 @@ def _reason(model: Model, steps: tuple[Step, ...]) -> Obstacle | None:
         return Obstacle(steps[-1].name, reason)
     attempt = Attempt()
     try:
-        for function in functions_after(model, steps):
-            _enter(attempt, function)
+        for place, function in functions_after(model, steps):
+            _enter(attempt, place, function)
     except TooLargeError:
         return None
     return Obstacle(steps[-1].name, str(attempt.proof().failure))

@@ -21,6 +21,7 @@ from hcmodel.expressions.graph import merge
 from hcmodel.expressions.leaves import Apply, Expression, Variable
 from hcmodel.expressions.model import Model
 from hcmodel.facts.curvature import can_be_log
+from hcmodel.facts.node_facts import Facts
 from hcmodel.maps.separable import declared_coordinates
 from hcmodel.proof.prove import Failure, Proof, attempt, prove
 from hcmodel.proof.visible import VisibleProof
@@ -310,6 +311,7 @@ class Forms:
         self._proven: tuple[_Key, Form] | None = None
         self._answered: tuple[Hashable, Form | None] | None = None  # for which values of parameters
         self._discovery: tuple[Hashable, Discovery] | None = None
+        self._facts: tuple[Model, Hashable, Facts] | None = None  # for which values of parameters
         self.failure: Failure | None = None
         """What keeps the model from a proof, as far as `hidden` has looked for one."""
 
@@ -388,8 +390,24 @@ class Forms:
     @property
     def lift(self) -> Lift:
         if self._lift is None:
-            self._lift = Lift.of(self.model)
+            self._lift = Lift.of(self.model, self._known_facts(self.model))
         return self._lift
+
+    @property
+    def _values(self) -> tuple[Hashable, ...]:
+        """The versions of the parameters' values."""
+        return tuple(parameter.version for parameter in self.model.parameters)
+
+    def _known_facts(self, model: Model) -> Facts:
+        """What is known of the expressions of a model at the parameters' current values.
+
+        Who asks first gets an empty record and fills it; others get copies of it.
+        """
+        known, values = self._facts, self._values
+        if known is not None and known[0] is model and known[1] == values:
+            return known[2].copy()
+        self._facts = model, values, Facts()
+        return self._facts[2]
 
     @property
     def lifted(self) -> Form:
@@ -400,7 +418,7 @@ class Forms:
 
     def hidden(self, source: Any = None) -> Form | None:
         """The model in hidden coordinates, proven or declared, for the parameters' current values."""
-        values = tuple(parameter.version for parameter in self.model.parameters)
+        values = self._values
         if self._answered is None or self._answered[0] != (values, source is None):
             form = self._renewed_form()
             if form is None and self.model.hidden is None:
@@ -428,8 +446,8 @@ class Forms:
             self.failure = proof.failure
             if proof.proven:
                 return self._proven_form(proof)
-        free = self.prove(source=source)
-        if free.proven:
+        free = self._attempted(source)
+        if free is not None and free.proven:
             return self._proven_form(free)
         found = self._discovered()
         if found is not None:
@@ -438,9 +456,7 @@ class Forms:
 
     def _found_freely(self, source: Any) -> Form | None:
         """The form in hidden coordinates of a model that declares none; None where there is none."""
-        rows, text = self.bounds.after.constraints, self.bounds.after.source
-        text = text if source is not None else None
-        proof = attempt(self._goal, self.sign.before.sign, rows, source=text)
+        proof = self._attempted(source)
         if proof is not None and proof.proven:
             self.failure = None
             return self._proven_form(proof)
@@ -448,6 +464,13 @@ class Forms:
         if found is None:
             self.failure = (proof or self.prove(source=source)).failure
         return found
+
+    def _attempted(self, source: Any) -> Proof | None:
+        """A proof without a map; None, or a proof that failed, where a map has to be found."""
+        model = self.bounds.after
+        text = model.source if source is not None else None
+        facts, sign = self._known_facts(model), self.sign.before.sign
+        return attempt(self._goal, sign, model.constraints, source=text, facts=facts)
 
     def _visible_form(self) -> Form | None:
         """The form of a geometric program in the logarithms of all variables; None for other models.
@@ -540,11 +563,15 @@ class Forms:
         if not kinks:
             return self._kept(plain, None, proof, proof)
         arranged = NormalRows.of(model, proof, forms=False)
-        lift = Lift.of(arranged.after)
+        facts = proof.curvatures.facts.copy()
+        lift = Lift.of(arranged.after, facts)
         if not lift.definitions:
             return self._kept(plain, None, proof, proof)
         objective, sign = signed_objective(lift.after)
-        again = prove(objective, sign, lift.after.constraints, fixed=proof.coordinates)
+        rows, known = lift.after.constraints, set(lift.after.variables).issuperset(facts.variables)
+        again = prove(
+            objective, sign, rows, fixed=proof.coordinates, facts=facts if known else None
+        )
         if not again.proven:  # the pieces of a log-convex kink need not be: it stays as it is
             return self._kept(plain, None, proof, proof)
         normal = NormalRows.of(lift.after, again)

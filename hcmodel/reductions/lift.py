@@ -75,8 +75,16 @@ class Lifted:
         )
 
 
-def lift(objective: Expression, sign: float, constraints: Sequence[Constraint]) -> Lifted:
-    """`sign` is 1 to minimise and −1 to maximise; without kinks nothing is changed."""
+def lift(
+    objective: Expression,
+    sign: float,
+    constraints: Sequence[Constraint],
+    facts: Facts | None = None,
+) -> Lifted:
+    """`sign` is 1 to minimise and −1 to maximise; without kinks nothing is changed.
+
+    `facts` are those at hand of expressions of the model; what is missing is added to them.
+    """
     roots = [objective]
     wanted = [UP if sign > 0 else DOWN]
     for constraint in constraints:
@@ -85,7 +93,11 @@ def lift(objective: Expression, sign: float, constraints: Sequence[Constraint]) 
     order = topological_order(roots)
     if not any(_pieces(node) for node in order):
         return Lifted(objective, tuple(constraints), ())
-    facts = Facts()
+    facts = Facts() if facts is None else facts
+    facts.add(objective)  # the order of proofs, which variables are listed in
+    for constraint in constraints:
+        for side in (constraint.lhs, constraint.rhs)[:: -1 if constraint.sense == ">=" else 1]:
+            facts.add(side)
     directions = _directions(order, list(zip(roots, wanted, strict=True)), facts)
     builder = _Builder(facts, directions)
     for node in order:
@@ -239,8 +251,8 @@ class Lift(ModelReduction):
         self.lifted = lifted
 
     @staticmethod
-    def of(model: Model) -> Lift:
-        return Lift(model, lift(model.objective.expression, model.sign, model.constraints))
+    def of(model: Model, facts: Facts | None = None) -> Lift:
+        return Lift(model, lift(model.objective.expression, model.sign, model.constraints, facts))
 
     @property
     def definitions(self) -> tuple[Definition, ...]:

@@ -65,7 +65,8 @@ class Substitution(ModelReduction):
     @staticmethod
     def of(model: Model, steps: Sequence[Step]) -> Substitution:
         """The model after the last step, before its numbers are compared (`disagreement`)."""
-        return Substitution.of_functions(model, steps, functions_after(model, steps))
+        found = dict(functions_after(model, steps))
+        return Substitution.of_functions(model, steps, [found[place] for place in sorted(found)])
 
     @staticmethod
     def of_functions(
@@ -333,23 +334,33 @@ class Substitution(ModelReduction):
         return None if position is None else replace(origin, position=position)
 
 
-def functions_after(model: Model, steps: Sequence[Step]) -> Iterator[Expression | Constraint]:
-    """The objective after the last step, to be minimised, and then its rows, each when it is asked."""
+def functions_after(
+    model: Model, steps: Sequence[Step]
+) -> Iterator[tuple[int, Expression | Constraint]]:
+    """The objective after the last step, to be minimised, and its rows, each when it is asked.
+
+    With each comes its place: 0 for the objective, then the rows. Where a map proposes the same with
+    other rows of its own, those come first: they alone decide between the proposals.
+    """
     last = steps[-1].after
     product = maximised_product(last.objective)
     beside = product is not None and last.objective.value  # a constant
     if all(step.renamed for step in steps) and not beside:
         renewed = _renewed(model, steps)
-        yield renewed.objective.expression
-        yield from renewed.constraints
+        yield from enumerate((renewed.objective.expression, *renewed.constraints))
         return
     assembly = Assembly(last.symbols)
+    first = steps[-1].choice is not None
+    own = [place for place, row in enumerate(last.rows) if first and row.position is None]
+    for place in own:
+        yield 1 + place, _constraint(model, last.rows[place], assembly)
     if product is not None:  # its logarithm is maximised, which no constant is added to
-        yield ATOMS["neg"].apply((assembly.expression(-product),))
+        yield 0, ATOMS["neg"].apply((assembly.expression(-product),))
     else:
-        yield assembly.expression(last.objective)
-    for row in last.rows:
-        yield _constraint(model, row, assembly)
+        yield 0, assembly.expression(last.objective)
+    for place, row in enumerate(last.rows):
+        if place not in own:
+            yield 1 + place, _constraint(model, row, assembly)
 
 
 def _renewed(model: Model, steps: Sequence[Step]) -> Model:

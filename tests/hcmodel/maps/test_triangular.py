@@ -6,9 +6,12 @@ import numpy as np
 import pytest
 
 import hcmodel as hc
+from hcmodel.facts.node_facts import Facts
 from hcmodel.maps import triangular
+from hcmodel.reductions import discovery
 from hcmodel.reductions.discovery import discover
 from hcmodel.reductions.forms import Forms
+from hcmodel.reductions.substitution import functions_after
 
 EXAMPLES = Path(__file__).parents[3] / "examples"
 
@@ -102,3 +105,33 @@ def test_a_wrong_residual_is_caught_by_the_comparison(monkeypatch):
         lambda model, found: true(model, {s: each.scaled(1.01) for s, each in found.items()}),
     )
     assert discover(Forms(smooth().model).bounds.after).substitution is None
+
+
+def test_bounds_that_bend_the_wrong_way_end_a_proposal_before_the_model_is_made(monkeypatch):
+    """x_2 >= -1 is concave in u and tried first; x_2 <= 2.5 stays, and everything else is made once."""
+    x = hc.Variable(2, name="x", bounds=(-1, 2.5))
+    c = hc.hstack([x[0] - 1, 2 * hc.abs(x[0]) - x[1] - 1])
+    problem = hc.Problem(hc.Minimize(hc.norm(c, np.inf)))
+    made = []
+
+    def watched(model, steps):
+        made.append([])
+        for place, function in functions_after(model, steps):
+            made[-1].append(place)
+            yield place, function
+
+    monkeypatch.setattr(discovery, "functions_after", watched)
+    found = discover(Forms(problem.model).bounds.after)
+    assert found.proof is not None
+    assert made == [[1], [1, 0]]
+    assert found.substitution.released == ("x",)
+
+
+def test_facts_that_are_copied_grow_apart():
+    x, y = hc.Variable(name="x"), hc.Variable(name="y")
+    facts = Facts()
+    facts.add(x + 1)
+    other = facts.copy()
+    assert other[x + 1].number == facts[x + 1].number
+    other.add(y)
+    assert (facts.variables, other.variables) == ([x], [x, y])
