@@ -36,12 +36,12 @@ def squares(translation: Translation, expression: Expression) -> Terms | None:
     if value is not None:
         roots = np.sqrt(dense(value))
         return Affine.constant(roots).flat(), np.arange(roots.size)
-    if not isinstance(expression, Apply):
-        return None
-    pattern = translation.node(expression).pattern
     _, log, root = translation.channels(expression)
     if not root:
         return None
+    if not isinstance(expression, Apply):  # a variable whose coordinate is its logarithm
+        return _of_exponential(translation, expression)
+    pattern = translation.node(expression).pattern
     if pattern is not None and _is_square(translation, pattern, Kind.SQUARE):
         return _of_square(translation, expression, pattern)
     if pattern is not None and _is_square(translation, pattern, Kind.QUADRATIC):
@@ -50,9 +50,14 @@ def squares(translation: Translation, expression: Expression) -> Terms | None:
         terms = x.mapped(Rows.of(own.T), (own.shape[1],))
         return terms, np.zeros(terms.size, dtype=np.intp)
     if log & CONVEX:
-        half = translation.log(expression, Side.ABOVE).scaled(0.5)
-        return translation.rows.exp(half).flat(), np.arange(expression.size)
+        return _of_exponential(translation, expression)
     return _of_parts(translation, expression)
+
+
+def _of_exponential(translation: Translation, expression: Expression) -> Terms:
+    """Of what is log-convex: exp(t) = exp(t/2)²."""
+    half = translation.log(expression, Side.ABOVE).scaled(0.5)
+    return translation.rows.exp(half).flat(), np.arange(expression.size)
 
 
 def _is_square(translation: Translation, pattern: Pattern, kind: Kind) -> bool:

@@ -81,6 +81,126 @@ def test_a_sum_of_powers_in_a_row_is_one_sum_of_exponentials() -> None:
     assert kinds(program) == {"EXPONENTIAL": 6, "NONNEGATIVE": 4 + 1}
 
 
+@pytest.mark.parametrize(
+    ("make", "terms"),
+    [
+        pytest.param(lambda x: (x[0] + 1 / x[1]) * x[1] ** 0.5 + 1 / x[0], 3, id="times a power"),
+        pytest.param(lambda x: x[1] ** 0.5 * (x[0] + 1 / x[1]) + 1 / x[0], 3, id="a power times"),
+        pytest.param(lambda x: (x[0] + x[1]) / x[0] ** 2 + 1 / x[1], 3, id="over a power"),
+        pytest.param(
+            lambda x: -(np.array([-3.0, -0.5]) @ x) + 1 / x[0], 3, id="weights below 0, negated"
+        ),
+        pytest.param(lambda x: hc.sum(np.array([3.0, 0.5]) * x) + 1 / x[0], 3, id="weights"),
+        pytest.param(lambda x: hc.sum(hc.outer(x, 1 / x)), 4, id="an array of products"),
+        pytest.param(lambda x: x @ (1 / x[::-1]) + x[0], 3, id="a contraction"),
+    ],
+)
+def test_sums_of_powers_are_multiplied_out(make: Callable[[Any], Any], terms: int) -> None:
+    """One cone for each term, t for the logarithm of the sum, and nothing for the sums inside."""
+    x = hc.Variable(2, name="x", bounds=(LOW, HIGH))
+    _, program = solved(hc.Minimize(make(x)), hidden=[hc.log(x)])
+    assert program.linear.size == 2 + 1 + terms
+    assert kinds(program)["EXPONENTIAL"] == 3 * terms
+
+
+def test_a_product_of_two_sums() -> None:
+    # (x₀ + x₁)(x₀ + 1/x₁) with x₁ = 1 at x₀ = 0.4, where its slope by x₁, 0.4 − 0.4/x₁², is 0
+    x = hc.Variable(2, name="x", bounds=(LOW, HIGH))
+    value, _ = solved(hc.Minimize((x[0] + x[1]) * (x[0] + 1 / x[1])), hidden=[hc.log(x)])
+    assert value == pytest.approx(1.4**2, rel=1e-6)
+
+
+# ---- signs and factors
+
+
+def test_sizes_of_negative_affine_functions_have_logarithms() -> None:
+    # (x₀ − 5)(x₁ − 5) is largest at 0.4, where both factors are −4.6
+    x = hc.Variable(2, name="x", bounds=(LOW, HIGH))
+    value, _ = solved(hc.Maximize((x[0] - 5) * (x[1] - 5)), hidden=[x])
+    assert value == pytest.approx(4.6**2, rel=1e-6)
+
+
+def test_factors_that_may_be_zero() -> None:
+    # with x₀ <= 3: (√x₀ + √x₁) √x₁ and min(x₀, 2 x₁) x₁ are largest at the upper ends
+    x = hc.Variable(2, name="x", bounds=(0, HIGH))
+    roots = (hc.sqrt(x[0]) + hc.sqrt(x[1])) * hc.sqrt(x[1])
+    assert solved(hc.Maximize(roots))[0] == pytest.approx(2 * HIGH, rel=1e-6)
+    least = hc.minimum(x[0], 2 * x[1]) * x[1]
+    assert solved(hc.Maximize(least))[0] == pytest.approx(HIGH**2, rel=1e-6)
+
+
+def test_reciprocals_of_negative_numbers_from_below() -> None:
+    w = hc.Variable(name="w", bounds=(-4, -1))
+    z = hc.Variable(name="z", bounds=(-2, 2))
+    assert solved(hc.Maximize(1 / w + z))[0] == pytest.approx(2 - 1 / 4, rel=1e-6)
+    # exp(z)/w + z has the slope −exp(z)/4 + 1 at w = −4: z = log 4
+    assert solved(hc.Maximize(hc.exp(z) / w + z))[0] == pytest.approx(np.log(4) - 1, rel=1e-6)
+
+
+def test_products_of_negative_numbers_from_below() -> None:
+    # their sizes are log-convex: 1/(w₀ w₁ w₂) is −1/64 at −4
+    w = hc.Variable(3, name="w", bounds=(-4, -1))
+    z = hc.Variable(name="z", bounds=(-2, 2))
+    value, program = solved(hc.Maximize(1 / (w[0] * w[1] * w[2]) + z))
+    assert value == pytest.approx(2 - 1 / 64, rel=1e-6)
+    assert set(kinds(program)) == {"EXPONENTIAL", "NONNEGATIVE"}
+
+
+def test_concave_factors_are_positive_where_a_root_of_them_is_defined() -> None:
+    # 5 − z² has both signs for z up to 2.5; it is 4 at z = 1
+    z = hc.Variable(name="z", bounds=(1, 2.5))
+    x = hc.Variable(name="x", bounds=(LOW, HIGH))
+    value, _ = solved(hc.Maximize(hc.sqrt(5 - z**2) * hc.sqrt(3 - z)))
+    assert value == pytest.approx(2 * np.sqrt(2), rel=1e-6)
+    value, _ = solved(hc.Minimize(1 / (x * (5 - z**2) ** 0.7)))
+    assert value == pytest.approx(1 / (HIGH * 4**0.7), rel=1e-6)
+
+
+def test_atoms_of_sizes_have_logarithms_of_negative_arguments() -> None:
+    x = hc.Variable(2, name="x", bounds=(LOW, HIGH))
+    value, _ = solved(hc.Minimize(hc.abs(-x[0] - x[1]) * x[0]), hidden=[hc.log(x)])
+    assert value == pytest.approx(2 * LOW**2, rel=1e-6)
+
+
+# ---- squares
+
+
+def test_exponentials_among_squares() -> None:
+    # exp(z₀) = exp(z₀/2)², so that exp(z₀) + z₁² <= 5 is one norm; z₀ is largest at z₁ = 0
+    z = hc.Variable(2, name="z", bounds=(-2, 2))
+    value, program = solved(hc.Maximize(z[0]), [hc.exp(z[0]) + z[1] ** 2 <= 5])
+    assert value == pytest.approx(np.log(5), rel=1e-6)
+    assert kinds(program)["SECOND_ORDER"] == 4  # t + 1, two squares and t − 1
+    # in the objective they are not squares: their cone is simpler
+    _, program = solved(hc.Minimize(hc.exp(z[0]) + z[1] ** 2))
+    assert program.quadratic.nnz == 1
+    assert kinds(program)["EXPONENTIAL"] == 3
+
+
+def test_a_logarithmic_coordinate_beside_a_square() -> None:
+    # x₀ + z² <= 5 holds x₀ <= 5 at z = 0, and 1/x₀ is least there
+    x, z = hc.Variable(name="x", bounds=(LOW, 9)), hc.Variable(name="z", bounds=(-2, 2))
+    value, _ = solved(hc.Minimize(1 / x), [x + z**2 <= 5], hidden=[hc.log(x), z])
+    assert value == pytest.approx(1 / 5, rel=1e-6)
+    value, _ = solved(
+        hc.Minimize(hc.sqrt(x + z**2) + 1 / x), [x * hc.exp(z) >= 1], hidden=[hc.log(x), z]
+    )
+    # √x + 1/x with z = 0 is least at x = 2^(2/3), and larger z only adds
+    assert value == pytest.approx(2 ** (1 / 3) + 2 ** (-2 / 3), rel=1e-6)
+
+
+def test_squares_that_are_moved() -> None:
+    # rows of [z₀²; (z₁ − 1)²; 4] in another order: their sum is at most 8, at most 4 for the squares
+    z = hc.Variable(2, name="z", bounds=(-9, 9))
+    moved = hc.hstack([z[0] ** 2, (z[1] - 1) ** 2, 4.0])[::-1]
+    value, program = solved(hc.Maximize(hc.sum(z)), [hc.sum(moved) <= 8])
+    assert value == pytest.approx(1 + 2 * np.sqrt(2), rel=1e-6)
+    assert "EXPONENTIAL" not in kinds(program)
+    # each entry of the stack has its own square
+    value, _ = solved(hc.Maximize(hc.sum(z)), [moved <= np.array([4.0, 9.0, 1.0])])
+    assert value == pytest.approx(1 + (1 + 3), rel=1e-6)
+
+
 # ---- squares in the objective
 
 

@@ -69,8 +69,16 @@ def sums_after_monomials() -> hc.Problem:
     return hc.Problem(hc.Minimize(x[0] * x[1] + 4 / x[0] + 1 / x[1]), rows)
 
 
+def several_equalities() -> hc.Problem:
+    """Equalities of monomials among inequalities, beside an entry that is fixed."""
+    x = hc.Variable(4, name="x", bounds=([1, 0.1, 2, 0.1], [5, 9, 2, 9]))
+    rows = [x[0] * x[1] == 3, x[0] + x[3] <= 6, x[3] * x[2] == 4 * x[1], 1 / x[3] <= 8]
+    return hc.Problem(hc.Minimize(x[0] / x[1] + x[3] * x[2] + x[1]), rows)
+
+
 MODELS = [
     tank,
+    several_equalities,
     box_volume,
     with_fixed_and_free_terms,
     linear_beside_logarithms,
@@ -121,10 +129,11 @@ def test_both_programs_have_the_same_solution(model: Callable[[], hc.Problem]) -
     np.testing.assert_allclose(one.primal[:size], two.primal[:size], atol=1e-4)
     expected = form.canonical.multipliers(cone.by_constraint(two.dual))
     np.testing.assert_allclose(one.dual[sums.rows], expected, atol=1e-4)
-    rows, entries, values = sums.bounds
-    np.testing.assert_allclose(
-        one.slack[rows], np.abs(one.primal[entries] - values), atol=1e-6
-    )  # the rows of the bounds are distances to them
+    for solution, bounds in ((one, sums.bounds), (two, cone.bounds())):
+        rows, entries, values = bounds
+        np.testing.assert_allclose(
+            solution.slack[rows], np.abs(solution.primal[entries] - values), atol=1e-6
+        )  # the rows of the bounds are distances to them
 
 
 @pytest.mark.parametrize(

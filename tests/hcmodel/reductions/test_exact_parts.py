@@ -73,7 +73,27 @@ def logs_beside_plain() -> hc.Problem:
     return hc.Problem(hc.Minimize(z + 1 / x[0] + x[0] * x[1] + hc.exp(z)), rows)
 
 
-CONVEX = [sums_beside_squares, affine_cost, logarithms, monomial_cost, logs_beside_plain]
+def weighted_terms() -> hc.Problem:
+    """Powers with weights of their own in rows and an objective that are compared as they are."""
+    x, z = hc.Variable(2, name="x", bounds=(0.2, 5)), hc.Variable(2, name="z", bounds=(-2, 2))
+    rows = [
+        5 * x[0] + 0.25 * x[0] * x[1] + z[0] <= 7 - 2 * z[1],
+        z[0] + z[1] <= 1.5,
+        2 * x[0] + 3 * x[1] <= 9 * x[0] * x[1],
+        z[0] - hc.log(x[0]) + 3 * hc.log(x[1]) == 0.2,
+    ]
+    cost = 3 / x[0] + 0.5 * x[0] * x[1] + 2 * z[0] - z[1] + 4
+    return hc.Problem(hc.Minimize(cost), rows, hidden=[hc.log(x), z])
+
+
+CONVEX = [
+    sums_beside_squares,
+    affine_cost,
+    logarithms,
+    monomial_cost,
+    logs_beside_plain,
+    weighted_terms,
+]
 
 
 def made(model: Callable[[], hc.Problem]) -> tuple[Form, SmoothConvex]:

@@ -115,6 +115,51 @@ def test_the_slope_of_a_norm_is_no_longer_than_one() -> None:
     found = np.ravel(slope.y)
     assert found == pytest.approx(-np.full(3, 1 / np.sqrt(3)))
     assert np.linalg.norm(found) <= 1
+    # (4, 1, 1, 1) is inside: y = −(1, 1, 1)/4
+    (group,) = [each for each in form.cone.after.cones if each.size == 4]
+    places = np.cumsum([0, *[each.size for each in form.cone.after.cones]])
+    dual = ones.copy()
+    dual[places[form.cone.after.cones.index(group)]] = 4.0
+    (slope,) = form.cone.norm_slopes(ConeSolution(ConeStatus.SOLVED, np.zeros(9), ones, dual))
+    assert np.ravel(slope.y) == pytest.approx(-np.full(3, 0.25))
+    assert slope.value == pytest.approx(np.sqrt(3))  # of the slack's entries
+
+
+def test_points_of_a_cone_program_are_logarithms_where_the_coordinates_are() -> None:
+    x, z = hc.Variable(2, name="x", bounds=(0.5, 3)), hc.Variable(name="z", bounds=(-2, 2))
+    cost = x[0] * x[1] + 1 / x[0] + hc.square(z)
+    form = hc.Problem(hc.Minimize(cost), hidden=[hc.log(x), z]).forms().hidden()
+    assert form is not None
+    assert isinstance(form.cone, Cone)
+    layout = form.cone.before.layout
+    place = {each.name: layout.slice(each) for each in layout.variables}
+    point = np.empty(3)
+    point[place["x"]], point[place["z"]] = [0.5, 2.0], -1.5
+    u = form.cone.point(point)
+    assert u[place["x"]] == pytest.approx([-np.log(2), np.log(2)])
+    assert u[place["z"]] == pytest.approx(-1.5)
+    # bounds of terms follow u in the program and are left out on the way back
+    assert form.cone.point_back(np.append(u, 7.0)) == pytest.approx(point)
+
+
+def test_rows_of_the_cone_program_by_constraint() -> None:
+    """A row of three entries, of which the relaxed program has three; an equality has a second side."""
+    z = hc.Variable(3, name="z", bounds=(-2, 2))
+    rows = [z[::-1] + z <= 1, hc.sum(z) == 0.5]
+    form = hc.Problem(hc.Minimize(hc.sum_squares(z)), rows).forms().hidden()
+    assert form is not None
+    cone = form.cone
+    assert isinstance(cone, Cone)
+    u = np.array([0.25, -0.5, 1.0])
+    slack = cone.after.offset - cone.after.matrix[:, :3] @ u
+    below, equal = (np.asarray(each, dtype=int) for each in cone.rows.rows)
+    assert slack[below] == pytest.approx(1 - (u[::-1] + u))
+    assert np.ravel(slack[equal]) == pytest.approx(u.sum() - 0.5)
+    assert [float(np.ravel(each)[0]) for each in cone.signs.rows] == [1.0, -1.0]
+    relaxed = cone.relaxed()
+    first, second = relaxed.others.rows
+    assert (first == -1).all()  # an inequality has one side
+    assert (second >= 0).all()
 
 
 def test_unknowns_have_no_ends_but_those_that_a_map_implies() -> None:
