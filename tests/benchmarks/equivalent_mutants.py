@@ -335,4 +335,127 @@ EQUIVALENT: dict[tuple[str, str, str], str] = {
         "_falls_at_kink",
         "generator.uniform(-1.0, 1.0, point.size) -> generator.uniform(-1.0, 2.0, point.size)",
     ): "in which directions a kink is looked at",
+    # ---- reductions
+    (
+        "hcmodel/reductions/cone.py",
+        "Cone.point",
+        "np.where(self.logs, x, 1.0) -> np.where(self.logs, x, 2.0)",
+    ): "keeps the logarithm defined where it is not used",
+    (
+        "hcmodel/reductions/cone_bounds.py",
+        "Translation._exponential",
+        "side is Side.ABOVE and sign.is_nonnegative -> side is Side.ABOVE or sign.is_nonnegative",
+    ): "the side that is asked for fits the sign: a size that is log-convex is convex",
+    (
+        "hcmodel/reductions/cone_bounds.py",
+        "Translation._exponential",
+        "side is Side.BELOW and sign.is_nonpositive -> side is Side.BELOW or sign.is_nonpositive",
+    ): "the side that is asked for fits the sign: a size that is log-convex is convex",
+    (
+        "hcmodel/reductions/cone_bounds.py",
+        "Translation._linear",
+        "matrix.data.max() -> matrix.data.min()",
+    ): "weights of both signs over something that bends have no curvature in a proof",
+    (
+        "hcmodel/reductions/cone_bounds.py",
+        "Translation._linear",
+        "matrix.data.min() -> matrix.data.max()",
+    ): "weights of both signs over something that bends have no curvature in a proof",
+    (
+        "hcmodel/reductions/cone_bounds.py",
+        "Translation._log_monomial",
+        "float(np.sign(exponent).flat[0]) if exponent.size else 1.0 -> float(np.sign(exponent)."
+        "flat[0]) if exponent.size else 2.0",
+    ): "only the sign counts",
+    (
+        "hcmodel/reductions/cone_bounds.py",
+        "Translation._mixed",
+        "self.constant(argument) is not None -> self.constant(argument) is None",
+    ): "exponents of both signs have no curvature in a proof where their base is not log-affine",
+    (
+        "hcmodel/reductions/cone_bounds.py",
+        "Translation.terms",
+        "not isinstance(expression, Apply) or self.constant(expression) is not None -> not isin"
+        "stance(expression, Apply) and self.constant(expression) is not None",
+    ): "constants are log-affine, which is looked at next",
+    (
+        "hcmodel/reductions/cone_bounds.py",
+        "Translation._split",
+        "kind is not Sign.ZERO -> kind is Sign.ZERO",
+    ): "a sum of terms of both signs is not log-convex in a proof",
+    (
+        "hcmodel/reductions/cone_bounds.py",
+        "Translation._weighted_terms",
+        "matrix.data.max() -> matrix.data.min()",
+    ): "the same for weights of one sign; those of both are refused next",
+    (
+        "hcmodel/reductions/cone_bounds.py",
+        "Translation._weighted_terms",
+        "matrix.data.min() -> matrix.data.max()",
+    ): "a sum with weights of both signs is not log-convex in a proof",
+    (
+        "hcmodel/reductions/cone_bounds.py",
+        "Translation._has_log",
+        "self.constant(expression) is not None -> self.constant(expression) is None",
+    ): "what has no such logarithm is refused when its bound is asked for",
+    (
+        "hcmodel/reductions/cone_bounds.py",
+        "Translation._times_monomial",
+        "exponent is None or not is_one(exponents[sum_place]) -> exponent is None and (not is_o"
+        "ne(exponents[sum_place]))",
+    ): "a sum below a fraction bar is not log-convex in a proof",
+    (
+        "hcmodel/reductions/cone_squares.py",
+        "_of_parts",
+        "min(atom.signs(len(parts))) -> max(atom.signs(len(parts)))",
+    ): "a difference has no convex root in a proof",
+    (
+        "hcmodel/reductions/cone_squares.py",
+        "_of_parts",
+        "matrix.data.min() -> matrix.data.max()",
+    ): "weights below 0 leave no convex root in a proof",
+    (
+        "hcmodel/reductions/cone_squares.py",
+        "_magnitude",
+        "translation.channels(node.expression)[0] & CONVEX and node.sign.is_nonnegative -> tran"
+        "slation.channels(node.expression)[0] & CONVEX or node.sign.is_nonnegative",
+    ): "what is affine is bounded by itself, and other bases of squares that are not negative are convex",
+    (
+        "hcmodel/reductions/cone_squares.py",
+        "_of_square",
+        "exponents is None or exponents[0] is None -> exponents is None and exponents[0] is None",
+    ): "a power that is a square in a proof has an exponent",
+    (
+        "hcmodel/reductions/cone_squares.py",
+        "pattern_bound",
+        "side is not Side.ABOVE or any((translation.channels(each)[0] != AFFINE for each in par"
+        "ts)) -> side is not Side.ABOVE and any((translation.channels(each)[0] != AFFINE for ea"
+        "ch in parts))",
+    ): "a fraction is convex in a proof only where its parts are affine, and never concave",
+    (
+        "hcmodel/reductions/cone_squares.py",
+        "pattern_log_bound",
+        "not above.is_constant or translation.channels(matrix.expression)[0] != AFFINE -> not a"
+        "bove.is_constant and translation.channels(matrix.expression)[0] != AFFINE",
+    ): "a fraction is log-convex in a proof only for constant x and affine P",
+    (
+        "hcmodel/reductions/cone_squares.py",
+        "_over",
+        "1.0 if side is Side.ABOVE else -1.0 -> 2.0 if side is Side.ABOVE else -1.0",
+    ): "its size cancels: the divisor is multiplied by it and the quotient too",
+    (
+        "hcmodel/reductions/cone_squares.py",
+        "_over",
+        "-1.0 -> -2.0",
+    ): "its size cancels: the divisor is multiplied by it and the quotient too",
+    (
+        "hcmodel/reductions/cone_squares.py",
+        "_factor",
+        "value is None or exponent is None -> value is None and exponent is None",
+    ): "a quotient is recognised in a proof only with a constant k",
+    (
+        "hcmodel/reductions/cone_squares.py",
+        "quadratic_objective",
+        "weight * sign -> weight / sign",
+    ): "the sign is 1 or −1",
 }

@@ -154,6 +154,10 @@ def test_concave_factors_are_positive_where_a_root_of_them_is_defined() -> None:
     assert value == pytest.approx(2 * np.sqrt(2), rel=1e-6)
     value, _ = solved(hc.Minimize(1 / (x * (5 - z**2) ** 0.7)))
     assert value == pytest.approx(1 / (HIGH * 4**0.7), rel=1e-6)
+    value, _ = solved(hc.Minimize((5 - z**2) ** -0.7 / x))
+    assert value == pytest.approx(1 / (HIGH * 4**0.7), rel=1e-6)
+    value, _ = solved(hc.Maximize((5 - z**2) ** 1.5))
+    assert value == pytest.approx(8.0, rel=1e-6)
 
 
 def test_atoms_of_sizes_have_logarithms_of_negative_arguments() -> None:
@@ -189,16 +193,33 @@ def test_a_logarithmic_coordinate_beside_a_square() -> None:
     assert value == pytest.approx(2 ** (1 / 3) + 2 ** (-2 / 3), rel=1e-6)
 
 
-def test_squares_that_are_moved() -> None:
-    # rows of [z₀²; (z₁ − 1)²; 4] in another order: their sum is at most 8, at most 4 for the squares
+def test_sums_of_squares_that_are_moved() -> None:
+    """(t − 1)² + t² is at most 5 up to t = 2, and at most 1 up to t = 1."""
     z = hc.Variable(2, name="z", bounds=(-9, 9))
-    moved = hc.hstack([z[0] ** 2, (z[1] - 1) ** 2, 4.0])[::-1]
-    value, program = solved(hc.Maximize(hc.sum(z)), [hc.sum(moved) <= 8])
-    assert value == pytest.approx(1 + 2 * np.sqrt(2), rel=1e-6)
-    assert "EXPONENTIAL" not in kinds(program)
-    # each entry of the stack has its own square
-    value, _ = solved(hc.Maximize(hc.sum(z)), [moved <= np.array([4.0, 9.0, 1.0])])
-    assert value == pytest.approx(1 + (1 + 3), rel=1e-6)
+    sums = (z - 1) ** 2 + z**2
+    value, program = solved(hc.Maximize(z[0] + 10 * z[1]), [sums[::-1] <= np.array([5.0, 1.0])])
+    assert value == pytest.approx(1 + 10 * 2, rel=1e-6)
+    assert kinds(program)["SECOND_ORDER"] == 2 * 4  # a cone for each entry, of two squares
+    rows = hc.vstack([sums, z[::-1] ** 2]) <= np.array([[5.0, 1.0], [2.0, 2.0]])
+    value, _ = solved(hc.Maximize(hc.sum(z)), [rows])
+    assert value == pytest.approx(np.sqrt(2) + 1, rel=1e-6)
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda z: hc.sqrt(hc.max((z - 1) ** 2)),
+        lambda z: hc.max((z - 1) ** 2) / (10 + z[0]),
+        lambda z: (hc.max((z - 1) ** 2) + z[0] ** 2) / (10 + z[0]),
+    ],
+    ids=["a root", "over an affine function", "in a sum"],
+)
+def test_maxima_of_squares_are_no_sums_of_squares(make: Callable[[Any], Any]) -> None:
+    """They have convex roots, so that these models are proven; there is no cone form, and no error."""
+    z = hc.Variable(2, name="z", bounds=(-9, 9))
+    problem = hc.Problem(hc.Minimize(make(z) + 0.1 * z[0]))
+    with pytest.raises(hc.ModelError, match="has no cone form"):
+        problem.get_problem_data()
 
 
 # ---- squares in the objective

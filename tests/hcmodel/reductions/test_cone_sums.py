@@ -125,6 +125,11 @@ def test_both_programs_have_the_same_solution(model: Callable[[], hc.Problem]) -
     two = make_cone_backend("clarabel").solve(cone.after, options)
     assert one.usable
     assert two.usable
+    # a row of the program for each bound and each inequality of the form, and one for the objective
+    counts = {cone.kind.name: cone.size for cone in sums.program.cones}
+    summed = form.canonical.outer.objective_form == "log" and counts.get("EXPONENTIAL")
+    count = sums.bounds[0].size + form.canonical.outer.inequalities
+    assert counts["NONNEGATIVE"] in ((count, count + 1) if summed else (count,))
     size = form.canonical.layout.size
     np.testing.assert_allclose(one.primal[:size], two.primal[:size], atol=1e-4)
     expected = form.canonical.multipliers(cone.by_constraint(two.dual))
