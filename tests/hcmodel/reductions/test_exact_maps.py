@@ -76,7 +76,7 @@ def test_the_slope_of_an_outer_function_is_taken_at_the_objective_with_its_const
 def renamed_model() -> hc.Problem:
     """The bounds at 0 leave the signs open: the objective shows that all are positive."""
     x, a = hc.Variable(2, name="x", bounds=(0, 5)), hc.Variable(name="a", bounds=(0, 9))
-    rows = [1 >= x[0] * x[1], (x[0] * a <= 3).named("n"), a * x[1] == 2]
+    rows = [hc.Constant(1.0) >= x[0] * x[1], (x[0] * a <= 3).named("n"), a * x[1] == 2]
     return hc.Problem(hc.Minimize(x[0] * x[1] + 4 / x[0] + 1 / x[1]), rows)
 
 
