@@ -458,3 +458,48 @@ def test_a_kink_of_what_has_no_value_names_no_variable_of_ours() -> None:
     n = hc.Variable(name="n", bounds=(-2, -0.5))
     with pytest.raises(hc.SolverError, match="the argument of 'sqrt', n, must be >= 0"):
         hc.Problem(hc.Minimize(hc.abs(hc.sqrt(n)) ** 0.5)).solve()
+
+
+def test_the_price_of_a_row_at_a_kink_is_that_of_the_convex_program() -> None:
+    """The least t with |x_i − 1| <= t and a·x <= cap is (Σa − cap)/Σ|a|; many gradients of it are wrong."""
+    a = np.array([0.5, -1.0, 2.0, 0.25])
+    x = hc.Variable(4, name="x")
+    row = (a @ x <= -3).named("cap")
+    problem = hc.Problem(hc.Minimize(hc.abs(hc.norm(x - 1, p="inf"))), [row])
+    assert problem.solve() == pytest.approx((a.sum() + 3) / np.abs(a).sum())
+    assert row.dual_value == pytest.approx(1 / np.abs(a).sum(), rel=1e-6)
+    assert problem.solution.certificate.stationarity is None
+
+
+def test_prices_of_rows_and_bounds_where_a_norm_is_0() -> None:
+    """With y = 0 all of the row is carried by x: half of it by each entry, or 0.2 by one at its bound."""
+    x, y = hc.Variable(2, name="x", bounds=(-5, [0.2, 5])), hc.Variable(2, name="y")
+    row = (hc.sum(x) + hc.sum(y) >= 1).named("total")
+    problem = hc.Problem(hc.Minimize(hc.norm(x) + 3 * hc.norm(y)), [row])
+    best = np.array([0.2, 0.8]) / np.hypot(0.2, 0.8)  # the gradient of the norm of x
+    assert problem.solve() == pytest.approx(np.hypot(0.2, 0.8))
+    assert row.dual_value == pytest.approx(best[1], rel=1e-6)
+    held = problem.solution.bound_duals["x"]
+    assert held.upper == pytest.approx([best[1] - best[0], 0], abs=1e-6)
+    assert held.lower == pytest.approx([0, 0])
+
+
+def test_a_method_without_a_convex_program_claims_no_prices_at_a_kink() -> None:
+    x = hc.Variable(2, name="x")
+    row = hc.sum(x) >= 1
+    problem = hc.Problem(hc.Minimize(hc.abs(hc.norm(x, p="inf"))), [row])
+    problem.solve(method="hidden-bundle")
+    assert problem.status == "optimal"
+    assert row.dual_value is None
+
+
+def test_systems_of_one_matrix_with_different_numbers_of_right_hand_sides() -> None:
+    """solve(X, v) has one solution and inv(X) two: the map that transposes systems ended in a ValueError."""
+    n, q = hc.Variable(name="n", bounds=(-2, -0.5)), hc.Variable(name="q")
+    X = hc.Variable((2, 2), name="X", PSD=(0.5, 4))
+    left = hc.quad_form(hc.hstack([n, n]), hc.inv(X)) <= 5.7
+    below = -(hc.hstack([n, q]) @ hc.solve(X, hc.hstack([n, q])))
+    problem = hc.Problem(hc.Minimize(-below), [left])
+    assert problem.solve() == pytest.approx(0.25 / 4, rel=1e-5)
+    with pytest.raises(hc.SolverError, match="must be > 0"):
+        hc.Problem(hc.Minimize(hc.log(below)), [left]).solve(time_limit=10)

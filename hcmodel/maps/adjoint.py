@@ -145,7 +145,8 @@ class _Values(Rewriting):
         gone = np.concatenate([each.columns.reshape(-1) for each in systems])
         super().__init__(model.symbols, gone)
         self._changes: dict[int, Sums] = {}
-        self._dropped = np.setdiff1d(gone, [each.columns[pivot] for each in systems])
+        kept = np.concatenate([each.columns[pivot] for each in systems])
+        self._dropped = np.setdiff1d(gone, kept)
         for system in systems:
             products = self._visits(system, direction) @ system.right
             self._changes |= dict(

@@ -123,6 +123,18 @@ class Cone(Reduction[Model, ConeProgram]):
             np.concatenate([np.zeros(0), *[each.values for each in found]]),
         )
 
+    def set_slope(self, solution: ConeSolution) -> FloatArray:
+        """The gradient of the Lagrangian by u, which the sets hold back: it is minus their own part.
+
+        It is right at kinks too, where the gradients of the model's functions are any of many.
+        """
+        own = np.zeros(solution.dual.size)
+        for each in self._bounds:
+            rows = slice(self._starts[each.block], self._starts[each.block + 1])
+            own[rows] = solution.dual[rows]
+        size = self.before.layout.size
+        return np.asarray(-(self.after.matrix.T @ own)[:size])
+
     @property
     def signs(self) -> Duals:
         """The sign of the multiplier of each entry of each constraint."""

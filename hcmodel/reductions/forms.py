@@ -49,6 +49,7 @@ from hcmodel.solvers.coordinates.protocol import Coordinates
 from hcmodel.solvers.loop import RelaxedProgram, WholeProgram
 from hcmodel.solvers.numerics import DATA_ROUNDING
 from hcmodel.solvers.oracle import Evaluation, Oracle, Stack
+from hcmodel.solvers.result import Result
 from hcmodel.solvers.sets.domain import Domain
 
 if TYPE_CHECKING:
@@ -279,6 +280,16 @@ class Form:
             slope = evaluation.gradient + evaluation.jacobian.T @ multipliers
         factors = evaluation.row_factors
         return self.chain.duals_back(evaluation.point, multipliers, slope, factors)
+
+    def program_duals(self, result: Result) -> Duals | None:
+        """The multipliers that the cone program of a run has found, those of the sets among them."""
+        evaluation, solution = result.evaluation, result.cone
+        if evaluation is None or solution is None or not isinstance(self.cone, Cone):
+            return None
+        whole = self.whole("cone")
+        assert isinstance(whole, WholeProgram)
+        multipliers, slope = whole.multipliers(solution.dual), self.cone.set_slope(solution)
+        return self.chain.duals_back(evaluation.point, multipliers, slope, evaluation.row_factors)
 
     def conflicting_bounds(self, evaluation: Evaluation, weights: FloatArray) -> Duals:
         """Weights of the rows that are bounds here and on which a contradiction of rows rests."""

@@ -75,7 +75,7 @@ def conclude(
     evaluation, smooth, lifted = evidence.evaluation, evidence.smooth, forms.lifted
     # A multiplier or a residual means something only at a point that may be a minimum.
     nowhere = status in NOWHERE
-    known = smooth is not None and bool(np.isfinite(evidence.residual)) and not nowhere
+    known = evidence.has_multipliers and not nowhere
     duals: dict[str, FloatArray] = {}
     bound_duals: dict[str, BoundDuals] = {}
     if known:
@@ -258,7 +258,7 @@ def _certificate(status: Status, forms: Forms, evidence: Evidence, known: bool) 
     return Certificate(
         kind=kind,
         violation=None if evaluation is None else float(np.max(evaluation.violations, initial=0.0)),
-        stationarity=evidence.residual if known else None,
+        stationarity=evidence.residual if known and not evidence.at_kink else None,
         lower_bound=lower,
         gap=gap,
         conditions=conditions,
@@ -278,7 +278,14 @@ def _bound_duals(forms: Forms, evidence: Evidence) -> dict[str, BoundDuals]:
     evaluation, lifted = evidence.smooth, forms.lifted.canonical
     assert evaluation is not None
     assert evidence.multipliers is not None
-    downhill = -kkt.lagrangian_gradient(evaluation, evidence.multipliers)
+    if evidence.at_kink and evidence.slope is None:
+        return {}
+    if evidence.slope is None:
+        downhill = -kkt.lagrangian_gradient(evaluation, evidence.multipliers)
+    else:
+        slopes = named_point(forms.model.layout, evidence.slope)
+        kept = [slopes.get(each.name, np.zeros(each.shape)) for each in lifted.layout.variables]
+        downhill = -lifted.layout.pack(kept)
     bounds = lifted.domain.bound_multipliers(evaluation.point, downhill, evidence.tolerance)
     held_back = named_point(lifted.layout, bounds)
     point = named_point(lifted.layout, evaluation.point)

@@ -44,6 +44,12 @@ class Evidence:
     smooth: Evaluation | None = None
     multipliers: FloatArray | None = None
     residual: float = np.inf
+    at_kink: bool = False
+    """Whether the gradient at the point, one of many, tells neither multipliers nor residual."""
+    exact: bool = False
+    """Whether the multipliers are those of the convex program, which hold at kinks too."""
+    slope: FloatArray | None = None
+    """At a kink, what the sets of the model's variables hold back, where the convex program knows it."""
     stationary: bool = False
     bound: LowerBound | None = None
     domination: float | None = None
@@ -68,6 +74,12 @@ class Evidence:
     """What the objective comes as near to as one likes, where no point attains it."""
     undefined: str | None = None
     """Why the model has no value at the point, although its formula gives one."""
+
+    @property
+    def has_multipliers(self) -> bool:
+        """Whether the multipliers are those of the point, as far as it is a minimum."""
+        known = self.exact if self.at_kink else bool(np.isfinite(self.residual))
+        return self.smooth is not None and known
 
     @property
     def feasible(self) -> bool:

@@ -55,15 +55,13 @@ def gather(
     smooth = evaluation
     if lifted is not forms.written:
         smooth = lifted.oracle().at(lifted.chain.point(evaluation.point))
-    multipliers, residual = np.zeros(lifted.canonical.outer.size), np.inf
     certified = is_certified(hidden, outcome, evaluation, tolerance, certifier)
-    if smooth.finite and smooth.differentiable:
-        found = outcome.form.duals(result.evaluation, result.multipliers)
-        own = lifted.multipliers(smooth, found)
-        enough = CERTIFIED_RESIDUAL * tolerance if certified else None
-        multipliers, residual = kkt.best_multipliers(
-            smooth, lifted.domain, [own], tolerance, enough
-        )
+    multipliers, residual = _multipliers(lifted, outcome, smooth, tolerance, certified)
+    # a residual that is not small is one of another gradient than that which counts
+    at_kink, slope = lifted.stack.kinked and residual > CERTIFIED_RESIDUAL * tolerance, None
+    exact = outcome.form.program_duals(result) if at_kink and smooth.finite else None
+    if exact is not None:
+        multipliers, slope = lifted.multipliers(smooth, exact), exact.sets
     pair = Pair(lifted, smooth, multipliers)
     stationary = certified or is_stationary(forms, outcome, evaluation, pair, residual, tolerance)
     late = result.termination in OUT_OF_TIME
@@ -111,6 +109,9 @@ def gather(
         smooth=smooth,
         multipliers=multipliers,
         residual=residual,
+        at_kink=at_kink,
+        exact=exact is not None,
+        slope=slope,
         stationary=stationary,
         bound=bound,
         domination=domination,
@@ -123,6 +124,18 @@ def gather(
         bends_at=_bends_at(forms, hidden, settled),
         relaxed=hidden is not None and Claim.UNBOUNDED not in hidden.chain.keeps,
     )
+
+
+def _multipliers(
+    lifted: Form, outcome: Outcome, smooth: Evaluation, tolerance: float, certified: bool
+) -> tuple[FloatArray, float]:
+    """Multipliers of the form with kinks lifted, from those of the run or a fit, and their residual."""
+    result = outcome.result
+    if result.evaluation is None or not (smooth.finite and smooth.differentiable):
+        return np.zeros(lifted.canonical.outer.size), np.inf
+    own = lifted.multipliers(smooth, outcome.form.duals(result.evaluation, result.multipliers))
+    enough = CERTIFIED_RESIDUAL * tolerance if certified else None
+    return kkt.best_multipliers(smooth, lifted.domain, [own], tolerance, enough)
 
 
 def at_first_sight(forms: Forms, outcome: Outcome, tolerance: float) -> Evidence:
