@@ -461,7 +461,7 @@ def test_a_kink_of_what_has_no_value_names_no_variable_of_ours() -> None:
 
 
 def test_the_price_of_a_row_at_a_kink_is_that_of_the_convex_program() -> None:
-    """The least t with |x_i − 1| <= t and a·x <= cap is (Σa − cap)/Σ|a|; many gradients of it are wrong."""
+    """The least t with |x_i − 1| <= t and a·x <= cap is (Σa − cap)/Σ|a|; most gradients are wrong."""
     a = np.array([0.5, -1.0, 2.0, 0.25])
     x = hc.Variable(4, name="x")
     row = (a @ x <= -3).named("cap")
@@ -494,7 +494,7 @@ def test_a_method_without_a_convex_program_claims_no_prices_at_a_kink() -> None:
 
 
 def test_systems_of_one_matrix_with_different_numbers_of_right_hand_sides() -> None:
-    """solve(X, v) has one solution and inv(X) two: the map that transposes systems ended in a ValueError."""
+    """solve(X, v) has one solution and inv(X) two: the map `adjoint` ended in a ValueError."""
     n, q = hc.Variable(name="n", bounds=(-2, -0.5)), hc.Variable(name="q")
     X = hc.Variable((2, 2), name="X", PSD=(0.5, 4))
     left = hc.quad_form(hc.hstack([n, n]), hc.inv(X)) <= 5.7

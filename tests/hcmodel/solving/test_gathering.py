@@ -834,7 +834,12 @@ def test_constraints_without_a_multiplier_have_no_dual() -> None:
 def test_nothing_is_certified_of_points_that_are_nowhere() -> None:
     forms: Any = SimpleNamespace(sign=SimpleNamespace(value_back=lambda v: -v))
     evidence: Any = SimpleNamespace(
-        evaluation=at(), bound=bound(3.0), conflict=None, domination=None, residual=0.5, at_kink=False
+        evaluation=at(),
+        bound=bound(3.0),
+        conflict=None,
+        domination=None,
+        residual=0.5,
+        at_kink=False,
     )
     found = concluding._certificate(Status.OPTIMAL, forms, evidence, True)
     assert (found.lower_bound, found.gap, found.stationarity) == (-3.0, 2.0, 0.5)
