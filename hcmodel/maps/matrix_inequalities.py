@@ -9,6 +9,7 @@ P == F P Fᵀ + W of a covariance in discrete time has no slack; it may be one w
 from __future__ import annotations
 
 import warnings
+from collections.abc import Iterator
 from dataclasses import field
 
 import numpy as np
@@ -153,7 +154,12 @@ def _name(model: Expanded, row: Row) -> str:
 
 
 def slack_of(model: Expanded, row: Row) -> Variable | None:
-    """A semidefinite variable that stands in this row alone, as it is or times a number."""
+    """The first semidefinite variable that stands in this row alone, as it is or times a number."""
+    return next(slacks_of(model, row), None)
+
+
+def slacks_of(model: Expanded, row: Row) -> Iterator[Variable]:
+    """All of them."""
     for variable in model.variables:
         if not (variable.set.is_curved and variable.shape == row.sums.shape):
             continue
@@ -164,8 +170,7 @@ def slack_of(model: Expanded, row: Row) -> Variable | None:
         own = row.sums.chosen(row.sums.holding(numbers))
         same = own.key.size == own.size and (own.key == numbers.reshape(-1) + 1).all()
         if same and (own.weight == own.weight[0]).all():
-            return variable
-    return None
+            yield variable
 
 
 def _congruence(weights: dict[int, FloatArray], size: int) -> FloatArray | None:

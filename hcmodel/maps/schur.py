@@ -1,0 +1,427 @@
+"""Inequalities between matrices that are convex by Schur's complement, as linear ones.
+
+    Yᵀ P⁻¹ Y ⪯ Z  with  P ≻ 0      where      [[Z, Yᵀ], [Y, P]] ⪰ 0
+
+Y, Z and P are affine in the variables, and P is semidefinite by the sets of these, so that it is definite
+wherever it has an inverse. Yᵀ R Y with a constant R = Lᵀ L ⪰ 0 is (L Y)ᵀ (L Y); P is the identity then.
+A sum of such terms has one block for each of them. What is linear in Y, as in (A Y + B)ᵀ (A Y + B),
+belongs to Z. The block is a semidefinite variable of the new model, with the rows that define it.
+
+Whatever the row looks like, it is multiplied out, and the products in it are the weights of a quadratic
+function with matrices as values. `matrix_squares` writes it as squares; these are multiplied out again,
+and have to be the same to rounding. Indefinite weights and Yᵀ Y ⪰ Z have no squares.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hcmodel.expressions.leaves import Variable
+from hcmodel.expressions.table import ATOMS
+from hcmodel.facts.expansion import Opaque, Symbols
+from hcmodel.facts.polynomials import Sums, added
+from hcmodel.maps.expanded import Evaluation, Expanded, Row
+from hcmodel.maps.map import Map, Obstacle, Points, Step, fresh_name, symbol_sums
+from hcmodel.maps.matrix_inequalities import slacks_of
+from hcmodel.maps.matrix_squares import Terms, fractions, squares
+from hcmodel.maps.rewriting import substituted
+from hcmodel.records import dataclass
+from hcmodel.solvers.numerics import DATA_ROUNDING, SUM_ROUNDING
+
+FloatArray = NDArray[np.float64]
+Numbers = NDArray[np.int64]
+
+
+class Schur(Map):
+    """[[Z, Yᵀ], [Y, P]] ⪰ 0 in place of Yᵀ P⁻¹ Y ⪯ Z; see the module."""
+
+    name = "schur"
+    summary = "[[Z, Yᵀ], [Y, P]] ⪰ 0 in place of Yᵀ P⁻¹ Y ⪯ Z and of Yᵀ R Y ⪯ Z with R ⪰ 0"
+    literature = "Boyd, El Ghaoui, Feron, Balakrishnan 1994, section 2.1"
+    large = True
+
+    def propose(self, model: Expanded) -> Iterator[Step | Obstacle]:
+        step = with_blocks(model)
+        if step is not None:
+            yield step
+
+
+@dataclass(frozen=True, eq=False)
+class Square:
+    """Yᵀ P⁻¹ Y: Y, and P as sums; P is None for the identity."""
+
+    above: Sums
+    inner: Sums | None = None
+
+    def value(self, evaluation: Evaluation) -> tuple[FloatArray, FloatArray, FloatArray]:
+        """Y, P, and Yᵀ P⁻¹ Y at a point."""
+        above = evaluation.of(self.above)
+        if self.inner is None:
+            return above, np.eye(len(above)), above.T @ above
+        inner = evaluation.of(self.inner)
+        inner = (inner + inner.T) / 2
+        return above, inner, above.T @ np.linalg.pinv(inner, SUM_ROUNDING, hermitian=True) @ above
+
+
+@dataclass(frozen=True, eq=False)
+class Block:
+    """E − Σ Yᵀ P⁻¹ Y = S ⪰ 0 as a block matrix that is a variable, with the row that defines it."""
+
+    block: Variable
+    slack: Variable
+    row: Row
+    squares: tuple[Square, ...]
+    least: float
+    """The smallest eigenvalue that S may have, which is taken off the block."""
+
+    def forward(self, evaluation: Evaluation, points: Points) -> None:
+        """The block at a point, from S and what the squares are made of."""
+        size = self.slack.shape[0]
+        matrix = np.zeros(self.block.shape)
+        matrix[:size, :size] = points[self.slack] - self.least * np.eye(size)
+        start = size
+        for each in self.squares:
+            above, inner, value = each.value(evaluation)
+            own = slice(start, start + len(above))
+            matrix[own, :size], matrix[:size, own], matrix[own, own] = above, above.T, inner
+            matrix[:size, :size] += (value + value.T) / 2
+            start += len(above)
+        points[self.block] = matrix
+
+    def back(self, evaluation: Evaluation, points: Points) -> None:
+        """S, from the block."""
+        size = self.slack.shape[0]
+        left = points[self.block][:size, :size] + self.least * np.eye(size)
+        for each in self.squares:
+            left = left - each.value(evaluation)[2]
+        points[self.slack] = (left + left.T) / 2
+
+
+def with_blocks(model: Expanded) -> Step | Obstacle | None:
+    """All rows with squares as blocks; None where there are no such rows, or where one has no squares."""
+    rows, blocks = list[Row](), list[Block]()
+    for row in model.rows:
+        found = _block_of(model, row)
+        if isinstance(found, Obstacle):
+            return found
+        if found is None:
+            rows.append(row)
+        else:
+            blocks.append(found)
+            rows.append(found.row)
+    return _Blocks(model, rows, blocks) if blocks else None
+
+
+class _Blocks(Step):
+    """Slacks in place of the blocks of matrix inequalities."""
+
+    name = "schur"
+
+    def __init__(self, model: Expanded, rows: Sequence[Row], blocks: Sequence[Block]) -> None:
+        self.gone = tuple(each.slack for each in blocks)
+        self.new = tuple(each.block for each in blocks)
+        kept = tuple(each for each in model.variables if each not in set(self.gone))
+        self.after = replace(
+            model, rows=tuple(rows), variables=(*kept, *self.new), is_original=False
+        )
+        self._blocks = tuple(blocks)
+
+    def forward(self, point: Points) -> None:
+        evaluation = Evaluation(self.after.symbols, point)
+        for each in self._blocks:
+            each.forward(evaluation, point)
+
+    def back(self, point: Points) -> None:
+        evaluation = Evaluation(self.after.symbols, point)
+        for each in self._blocks:
+            each.back(evaluation, point)
+
+
+# ---- one row
+
+
+def _block_of(model: Expanded, row: Row) -> Block | Obstacle | None:
+    """A row with squares as a block; None for other rows, an obstacle where they are not convex."""
+    shape = row.sums.shape
+    if row.sense != "==" or len(shape) != 2 or shape[0] != shape[1]:
+        return None
+    reader = _Reader(model, row)
+    if not reader.has_squares:
+        return None
+    slacks = list(slacks_of(model, row))
+    for slack in slacks:
+        if (slack.eigenvalue_bounds or (0.0, np.inf))[1] < np.inf or slack.has_bounds:
+            continue
+        own = reader.sums.holding(model.symbols.of_variable(slack))
+        scale = -1.0 / float(reader.sums.weight[own][0])
+        rest = reader.sums.chosen(~own).scaled(scale)  # this is S
+        found = reader.squares(rest)
+        if found is not None:
+            return made_block(model, row, slack, scale, *found)
+    if not slacks:
+        return None
+    reason = f"the products in {_name(model, row)} are not found to be a sum of squares"
+    return Obstacle("schur", reason)
+
+
+def made_block(
+    model: Expanded, row: Row, slack: Variable, scale: float, rest: Sums, squares: Sequence[Square]
+) -> Block:
+    """[[E, Yᵀ …], [Y, P …]] as a semidefinite variable; `scale` times the row is E − Σ Yᵀ P⁻¹ Y − S."""
+    coding, size = rest.coding, rest.shape[0]
+    low = (slack.eigenvalue_bounds or (0.0, np.inf))[0]
+    corner = rest - Sums.constant(low * np.eye(size), coding)
+    whole = size + sum(each.above.shape[0] for each in squares)
+    numbers = np.arange(whole * whole).reshape(whole, whole)
+    parts = [(corner, numbers[:size, :size])]
+    start = size
+    for each in squares:
+        own = slice(start, start + each.above.shape[0])
+        start = own.stop
+        inner = each.inner
+        if inner is None:
+            inner = Sums.constant(np.eye(each.above.shape[0]), coding)
+        parts += [
+            (each.above, numbers[own, :size]),
+            (each.above.transposed(), numbers[:size, own]),
+            (inner, numbers[own, own]),
+        ]
+    matrix = Sums.merged(
+        numbers.shape,
+        np.concatenate([places.reshape(-1)[part.entry] for part, places in parts]),
+        np.concatenate([part.key for part, _ in parts]),
+        np.concatenate([part.weight for part, _ in parts]),
+        coding,
+    )
+    name = fresh_name(model, f"block·{_name(model, row)}")
+    block = Variable(numbers.shape, name=name, PSD=True)
+    factor = Sums.constant(scale, coding)
+    defining = replace(
+        row,
+        sums=matrix - symbol_sums(model.symbols, model.symbols.of_variable(block)),
+        factor=factor if row.factor is None else row.factor.scaled(scale),
+        entries=numbers[np.triu_indices(whole)],
+        leading=size,
+    )
+    return Block(block, slack, defining, tuple(squares), low)
+
+
+def _name(model: Expanded, row: Row) -> str:
+    return f"c{len(model.rows) if row.position is None else row.position + 1}"
+
+
+class _Reader:
+    """The terms of a row by what they are: squares, squares with an inverse, or anything else."""
+
+    def __init__(self, model: Expanded, row: Row) -> None:
+        self._model, self._symbols = model, model.symbols
+        self.sums = _with_inverses(model.symbols, row.sums)
+        self._inverses = list(_inverses(model.symbols, self.sums))
+        plain = np.zeros(model.symbols.count + 1, dtype=bool)
+        for variable in model.variables:
+            plain[model.symbols.of_variable(variable) + 1] = True
+        self._plain = plain
+
+    @property
+    def has_squares(self) -> bool:
+        """Whether there is the square of a variable on the diagonal, or the inverse of a matrix."""
+        if self._inverses:
+            return True
+        two = self.sums.degrees == 2
+        digits, entry = self.sums.digits[two], self.sums.entry[two]
+        if not digits.size:
+            return False
+        square = (digits[:, 0] == digits[:, 1]) & self._plain[digits[:, 0]]
+        return bool((square & (entry % (self.sums.shape[0] + 1) == 0)).any())
+
+    def squares(self, rest: Sums) -> tuple[Sums, list[Square]] | None:
+        """What is affine in S, and the squares that are taken off it; None where these are not found."""
+        found = list[Square]()
+        left = rest
+        for inverse in self._inverses:
+            own = left.holding(inverse.numbers)
+            if own.any():
+                part = inverse.squares(-left.chosen(own), self._plain)
+                if part is None:
+                    return None
+                left = left.chosen(~own)
+                found += part
+        quadratic = left.degrees > 1
+        if quadratic.any():
+            if not self._plain[left.digits[quadratic]].any(axis=1).all():
+                return None
+            part = _constant_squares(-left.chosen(quadratic), self._plain)
+            if part is None:
+                return None
+            found += part
+            left = left.chosen(~quadratic)
+        used = left.digits
+        if not (self._plain[used] | (used == 0)).all() or not left.equals(left.transposed()):
+            return None
+        return (left, found) if found else None
+
+
+def _constant_squares(sums: Sums, plain: NDArray[np.bool_]) -> list[Square] | None:
+    """L Y of terms that are Yᵀ Lᵀ L Y."""
+    digits = sums.digits
+    if sums.degrees.max() > 2 or not plain[digits[:, :2]].all():
+        return None
+    used, places = np.unique(digits[:, :2], return_inverse=True)
+    places = places.reshape(-1, 2)
+    order = sums.shape[0]
+    row, column = np.divmod(sums.entry, order)
+    terms = Terms(order, used.size, row, column, places[:, 0], places[:, 1], sums.weight)
+    found = squares(terms)
+    if found is None:
+        return None
+    above = _affine(found, used, sums)
+    return [Square(above)] if (above.transposed() @ above).equals(sums) else None
+
+
+def _affine(weights: FloatArray, digits: Numbers, sums: Sums) -> Sums:
+    """The sums over k of weights[r, i, k] times the symbol of a digit, as a matrix; the digit 0 is 1."""
+    small = DATA_ROUNDING * np.abs(weights).max(initial=0.0)
+    r, i, k = np.nonzero(np.abs(weights) > small)
+    shape = weights.shape[:2]
+    entry = r * shape[1] + i
+    return Sums.merged(shape, entry, digits[k].astype(np.int64), weights[r, i, k], sums.coding)
+
+
+# ---- inverses
+
+
+@dataclass(frozen=True, eq=False)
+class _Inverse:
+    """P⁻¹ of a semidefinite P: its symbols, of which two stand for the same entry, and P."""
+
+    numbers: Numbers
+    inner: Sums
+
+    def squares(self, sums: Sums, plain: NDArray[np.bool_]) -> list[Square] | None:
+        """Y and P of terms that are a sum of Yᵀ P⁻¹ Y."""
+        order, inner = sums.shape[0], self.numbers.shape[0]
+        digits = sums.digits
+        own = np.isin(digits, self.numbers + 1)
+        if (own.sum(axis=1) != 1).any() or sums.degrees.max() > 3:
+            return None
+        here = np.argmax(own, axis=1)
+        lines = np.arange(digits.shape[0])
+        left, right = self._places(digits[lines, here])
+        others = np.zeros((digits.shape[0], 2), dtype=np.int64)
+        rest = np.sort(np.where(own, 0, digits), axis=1)[:, -2:]
+        others[:, 2 - rest.shape[1] :] = rest
+        if not (plain[others] | (others == 0)).all():
+            return None
+        used, places = np.unique(others, return_inverse=True)
+        places = places.reshape(-1, 2)
+        row, column = np.divmod(sums.entry, order)
+        terms = Terms(order, used.size, row, column, places[:, 0], places[:, 1], sums.weight)
+        found = fractions(order, inner, terms, left, right)
+        if found is None:
+            return None
+        parts = [Square(_affine(each, used, sums), self.inner) for each in found]
+        middle = Sums.symbols(self._upper(), sums.coding)
+        again = added([each.above.transposed() @ middle @ each.above for each in parts])
+        return parts if again.equals(self._symmetric(sums)) else None
+
+    def _upper(self) -> Numbers:
+        """The symbols with one for each pair of entries that are equal."""
+        return np.minimum(self.numbers, self.numbers.T)
+
+    def _places(self, digits: Numbers) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
+        place = np.searchsorted(np.ravel(self.numbers), digits - 1)
+        a, b = np.divmod(place, self.numbers.shape[0])
+        return np.minimum(a, b), np.maximum(a, b)
+
+    def _symmetric(self, sums: Sums) -> Sums:
+        digits = sums.digits.copy()
+        own = np.isin(digits, self.numbers + 1)
+        a, b = self._places(digits[own])
+        digits[own] = self.numbers[a, b] + 1
+        return Sums.merged(
+            sums.shape, sums.entry, sums.coding.keys(digits), sums.weight, sums.coding
+        )
+
+
+def _inverses(symbols: Symbols, sums: Sums) -> Iterator[_Inverse]:
+    """The inverses of semidefinite matrices in a row, and the reciprocals of what is positive."""
+    used = sums.symbols_used()
+    for function in symbols.functions(used):
+        if function.atom is ATOMS["inv"] and _is_semidefinite(symbols, function.arguments[0]):
+            yield _Inverse(function.numbers, function.arguments[0])
+        elif not function.shape:
+            base, power = symbols.power(function.start)
+            if power == -1 and _is_affine(symbols, base) and _is_nonnegative(symbols, base):
+                yield _Inverse(np.array([[function.start]]), base.reshaped((1, 1)))
+
+
+def _with_inverses(symbols: Symbols, sums: Sums) -> Sums:
+    """A row with solve(P, B) as P⁻¹ B."""
+    changes: dict[int, Sums] = {}
+    for function in symbols.functions(sums.symbols_used()):
+        if function.atom is not ATOMS["solve"]:
+            continue
+        matrix, right = function.arguments
+        if _is_semidefinite(symbols, matrix):
+            numbers = symbols.of_function(ATOMS["inv"], {}, (matrix,), matrix.shape)
+            value = Sums.symbols(numbers, symbols.coding) @ right
+            entries = value.entries()
+            changes.update(zip(np.ravel(function.numbers).tolist(), entries, strict=True))
+    return substituted(sums, changes)
+
+
+def _is_affine(symbols: Symbols, sums: Sums) -> bool:
+    """Whether sums are affine in variables."""
+    if sums.degrees.max(initial=0) > 1:
+        return False
+    return not any(isinstance(each, Opaque) for each, _, _ in symbols.grouped(sums.symbols_used()))
+
+
+def _is_nonnegative(symbols: Symbols, sums: Sums) -> bool:
+    """Whether an affine number has no negative value: by bounds, and trace(C P) by C ⪰ 0 and P ⪰ 0."""
+    rest = sums
+    for variable, places, own in symbols.grouped(sums.symbols_used()):
+        if isinstance(variable, Variable) and variable.set.is_curved:
+            weights = np.zeros(variable.size)
+            chosen = rest.holding(own)
+            weights[places[np.searchsorted(own, rest.key[chosen] - 1)]] = rest.weight[chosen]
+            matrix = weights.reshape(variable.shape)
+            if _has_no_negative_eigenvalue((matrix + matrix.T) / 2):
+                rest = rest.chosen(~chosen)
+    return float(symbols.interval(rest)[0]) >= 0
+
+
+def _has_no_negative_eigenvalue(matrix: FloatArray) -> bool:
+    values = np.linalg.eigvalsh(matrix)
+    return bool(values.min() >= -DATA_ROUNDING * np.abs(values).max())
+
+
+def _is_semidefinite(symbols: Symbols, sums: Sums) -> bool:
+    """Whether a matrix is affine and semidefinite by the sets of its variables.
+
+    It is the sum of positive multiples of semidefinite variables, of a diagonal that is not negative, and
+    of a constant that is semidefinite.
+    """
+    if not _is_affine(symbols, sums) or not sums.equals(sums.transposed()):
+        return False
+    rest = sums
+    for variable, _, _ in symbols.grouped(sums.symbols_used()):
+        assert isinstance(variable, Variable)
+        if not (variable.set.is_curved and variable.shape == sums.shape):
+            continue
+        numbers = symbols.of_variable(variable)
+        own = rest.holding(numbers)
+        weight = float(rest.weight[own][0])
+        if weight > 0 and rest.chosen(own).equals(symbol_sums(symbols, numbers).scaled(weight)):
+            rest = rest.chosen(~own)
+    constant = rest.chosen(rest.degrees == 0)
+    linear = rest.chosen(rest.degrees == 1)
+    if linear.key.size:
+        on_diagonal = linear.entry % (sums.shape[0] + 1) == 0
+        if not on_diagonal.all() or (symbols.interval(linear)[0] < 0).any():
+            return False
+    return _has_no_negative_eigenvalue(constant.value)
