@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+import scipy
 from numpy.typing import NDArray
 
 import hcmodel as hc
@@ -16,6 +17,7 @@ from hcmodel.atoms.rules import Monotonicity
 from hcmodel.expressions.leaves import Expression
 from hcmodel.facts.node_facts import Facts
 from hcmodel.reductions import lift as lift_module
+from hcmodel.reductions import smooth_convex as smooth_convex_module
 from hcmodel.reductions import substitution
 from hcmodel.reductions.bounds import Bounds, _kind
 from hcmodel.reductions.chain import Chain
@@ -29,6 +31,7 @@ from hcmodel.reductions.rows import Rows
 from hcmodel.reductions.semidefinite import Semidefinite, difference
 from hcmodel.reductions.smooth import Compiler, Smooth, curved_variables
 from hcmodel.reductions.smooth_convex import SmoothConvex, smooth_convex
+from hcmodel.solvers.algebra.hessians import SparseHessian
 
 FloatArray = NDArray[np.float64]
 
@@ -86,7 +89,20 @@ def weighted_terms() -> hc.Problem:
     return hc.Problem(hc.Minimize(cost), rows, hidden=[hc.log(x), z])
 
 
+def declared_rows() -> hc.Problem:
+    """Declared and not proven, so that rows stay as written: the second and the third are converted."""
+    x, z = hc.Variable(2, name="x", bounds=(0.2, 5)), hc.Variable(2, name="z", bounds=(-2, 2))
+    rows = [
+        z[0] <= 4 * z[1],
+        x[0] + x[1] <= 3 * x[0] * x[1],
+        5 / x[0] + 0.5 * x[1] <= 7 * x[1],
+        hc.sin(z[0]) <= 1,
+    ]
+    return hc.Problem(hc.Minimize(x[0] + x[1]), rows, hidden=[hc.log(x), z])
+
+
 CONVEX = [
+    declared_rows,
     sums_beside_squares,
     affine_cost,
     logarithms,
@@ -163,6 +179,43 @@ def test_multipliers_of_converted_rows_are_divided_by_the_left_side() -> None:
         assert found == pytest.approx([1.0, expected, 1.0])
 
 
+@pytest.mark.parametrize(
+    ("model", "converted", "smooth"),
+    [
+        (declared_rows, [1, 2], 1),
+        (logarithms, [], 0),
+        (weighted_terms, [], 0),
+        (monomial_cost, [], 1),  # log of an affine function of x, which is its own coordinate
+        (affine_cost, [], 1),
+        (logs_beside_plain, [], 2),  # squares and exponentials of z, in the objective and in a row
+    ],
+)
+def test_sums_of_powers_need_no_functions_of_their_own(
+    model: Callable[[], hc.Problem], converted: list[int], smooth: int
+) -> None:
+    _, found = made(model)
+    assert found.converted.tolist() == converted
+    assert len(found.program.smooth) == smooth
+
+
+def test_squares_of_rows_are_parts_of_the_hessian(monkeypatch: pytest.MonkeyPatch) -> None:
+    """S + p pᵀ or S − m mᵀ: low-rank parts on either side are added to the sparse part."""
+    _, found = made(affine_cost)
+    (rows,) = found.program.smooth
+    sparse = scipy.sparse.csr_array(np.diag([2.0, 3.0]))
+    column = np.array([[1.0], [2.0]])
+    u, weights = np.zeros(2), np.ones(rows.rows.size)
+    for given, expected in (
+        ({}, np.diag([2.0, 3.0])),
+        ({"plus": column}, np.array([[3.0, 2.0], [2.0, 7.0]])),
+        ({"minus": column}, np.array([[1.0, -2.0], [-2.0, -1.0]])),
+    ):
+        whole = SparseHessian(sparse, **given)
+        monkeypatch.setattr(smooth_convex_module, "with_squares", lambda *_, w=whole: w)
+        hessian = rows.hessian(u, weights)
+        assert hessian @ np.eye(2) == pytest.approx(expected)
+
+
 def test_equalities_that_bend_and_cones_are_refused() -> None:
     # the equality of a sum of powers is no affine row, and a definite matrix is no box
     form, _ = made(logarithms)
@@ -177,6 +230,11 @@ def test_equalities_that_bend_and_cones_are_refused() -> None:
     found = smooth_convex(bent.program)
     assert isinstance(found, Refusal)
     assert found.reason.startswith("1 equality")
+    # nor is a sum of exponentials of the coordinates, as the declared logarithms have it
+    sums = hc.Problem(hc.Minimize(x[0]), [x[0] + x[1] == 3, x[0] * x[1] == 2], hidden=[hc.log(x)])
+    found = smooth_convex(sums.forms().as_declared().program)
+    assert isinstance(found, Refusal)
+    assert found.reason.startswith("2 equality")  # compared as they are written
 
 
 # ---- rows that are bounds
@@ -364,6 +422,8 @@ def test_declared_coordinates_are_explained_by_affine_functions_of_the_new_ones(
     assert explains(own, [hc.log(x)])
     assert explains(own, [hc.log(x[0]) - 3 * hc.log(x[1]) + 5, 1e-6 * hc.log(x[1])])
     assert not explains(own, [hc.log(x), x[0]])
+    assert not explains(own, [1e-6 * x[0]])  # relative to the size of the coordinate
+    assert not explains(own, [1e6 * x[0]])
     assert not explains(own, [hc.log(x[0] - 1)])  # not defined everywhere
 
 
@@ -378,6 +438,17 @@ def test_multipliers_are_divided_by_factors_and_folded_to_a_triangle() -> None:
     kept = substitution._divided(square, np.array(1.0), row)
     assert kept is not None
     assert kept.tolist() == square.tolist()
+    upper: Any = SimpleNamespace(entries=np.array([0, 1, 3]), leading=None)
+    kept = substitution._divided(square, np.array(0.5), upper)
+    assert kept is not None
+    assert kept.tolist() == [[2.0, 10.0], [0.0, 8.0]]  # of both entries off the diagonal
+    flat = substitution._divided(dual, np.array(2.0), upper)
+    assert flat is not None
+    assert flat.tolist() == [2.0, 3.0]
+    leading: Any = SimpleNamespace(entries=None, leading=2, sums=np.zeros((3, 3)))
+    kept = substitution._divided(square, np.array(1.0), leading)
+    assert kept is not None
+    assert kept.tolist() == [[1.0, 2.0, 0.0], [3.0, 4.0, 0.0], [0.0, 0.0, 0.0]]
 
 
 def substituted(problem: hc.Problem) -> substitution.Substitution:
@@ -560,6 +631,35 @@ def test_rows_that_were_added_for_kinks_come_from_no_constraint() -> None:
     lifted = lift_module.Lift.of(kinked).after.constraints
     assert lifted[0] is not kinked.constraints[0]
     assert lifted[1] is kinked.constraints[1]
+
+
+def test_multipliers_of_kinks_are_kept_beside_those_of_the_rows() -> None:
+    x = hc.Variable(2, name="x", bounds=(-2, 2))
+    own = lift_module.Lift.of(hc.Problem(hc.Minimize(hc.max(x)), [x[0] + x[1] <= 1]).model)
+    assert len(own.after.constraints) == 2
+    given = Duals((np.array(5.0), np.array([1.0, 2.0])))
+    back = own.duals_back(np.zeros(3), given)
+    assert [float(each) for each in back.rows] == [5.0]
+    (kept,) = back.added.values()
+    assert kept.tolist() == [1.0, 2.0]
+    there = own.duals(np.zeros(2), back).rows
+    assert [np.ravel(each).tolist() for each in there] == [[5.0], [1.0, 2.0]]
+    unknown = own.duals_back(np.zeros(3), Duals((np.array(5.0), None)))
+    assert not unknown.added
+
+
+def test_what_bounds_kinks_is_numbered_with_the_slacks_among_them() -> None:
+    p = hc.Variable((2, 2), name="P", symmetric=True, bounds=(-1, 1))
+    own = lift_module.Lift.of(hc.Problem(hc.Minimize(hc.lambda_max(p) + hc.max(p))).model)
+    names = [each.variable.name for each in own.definitions]
+    assert names == ["bound·1", "bound·2", "bound·3"]
+
+
+def test_kinks_inside_of_kinks_that_stay_are_lifted_where_these_rise() -> None:
+    """−|min(x)| with x > 0: |·| cannot be bounded from below, but it rises with min(x), which can."""
+    x = hc.Variable(2, name="x", bounds=(1, 2))
+    own = lift_module.Lift.of(hc.Problem(hc.Minimize(-hc.abs(hc.min(x)))).model)
+    assert [str(each.expression) for each in own.definitions] == ["min(x)"]
 
 
 def test_matrix_rows_that_are_bounds_have_multipliers_as_written() -> None:

@@ -11,6 +11,7 @@ import scipy
 
 import hcmodel as hc
 from hcmodel.atoms.rules import Argument
+from hcmodel.facts.node_facts import Facts
 from hcmodel.reductions import linear_maps
 
 MOVEMENTS: dict[str, Callable[[Any], Any]] = {
@@ -21,6 +22,9 @@ MOVEMENTS: dict[str, Callable[[Any], Any]] = {
     "reshaped": lambda X: hc.reshape(X, (9,)),
     "a diagonal with zeros around it": lambda X: hc.diag(X[0]),
     "the diagonal": hc.diag,
+    "the sum": hc.sum,
+    "sums of rows": lambda X: hc.sum(X, axis=1),
+    "means of columns": lambda X: hc.mean(X, axis=0),
 }
 
 
@@ -36,6 +40,30 @@ def test_entries_that_are_moved(name: str, monkeypatch: pytest.MonkeyPatch) -> N
     np.testing.assert_array_equal(found @ x, expected @ x)
 
 
+def test_linear_atoms_of_no_known_structure_are_probed() -> None:
+    x = hc.Variable(3, name="x")
+    sums = hc.cumsum(x)
+    found = linear_maps.coefficients(sums, 0, [None], [Argument((3,))])
+    assert found is not None
+    assert found.to_scipy().toarray() == pytest.approx(np.tril(np.ones((3, 3))))
+    bent = hc.exp(x)
+    assert linear_maps.coefficients(bent, 0, [None], [Argument((3,))]) is None
+
+
+def test_a_power_is_linear_where_its_exponent_is_1() -> None:
+    x = hc.Variable(2, name="x", pos=True)
+    for exponent, expected in ((1.0, np.eye(2)), (2.0, None)):
+        power = hc.Parameter(name="p", value=exponent)
+        node = x**power
+        facts = [Facts()[argument].argument for argument in node.args]
+        found = linear_maps.coefficients(node, 0, [None, np.asarray(exponent)], facts)
+        if expected is None:
+            assert found is None
+        else:
+            assert found is not None
+            assert found.to_scipy().toarray() == pytest.approx(expected)
+
+
 # Subscripts, and the shapes of the arguments; one argument stands alone.
 EINSUMS: dict[str, list[tuple[int, ...]]] = {
     "ij,jk->ik": [(2, 3), (3, 4)],
@@ -49,6 +77,7 @@ EINSUMS: dict[str, list[tuple[int, ...]]] = {
     "i,j->ij": [(2,), (3,)],
     "i,i->": [(3,), (3,)],
     "i,->i": [(3,), ()],
+    "i,j->i": [(2,), (3,)],
     "ij->ji": [(2, 3)],
     "ii->i": [(3, 3)],
     "ii->": [(3, 3)],
