@@ -119,7 +119,7 @@ def _contraction(
     weights = np.ones(1)
     check_time()
     product = len(shape) == 1 and len(result) == 1 and set(known) == {own, output} and own != output
-    if other is not None and product:  # a matrix times a vector, from either side
+    if product:  # a matrix times a vector, from either side
         matrix = scipy.sparse.csr_array(other)
         return Rows.of(matrix if output == known[0] else matrix.T)
     if other is not None:

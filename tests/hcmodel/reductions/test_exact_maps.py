@@ -33,6 +33,7 @@ from hcmodel.reductions.reduction import Claim, Duals, Origin
 from hcmodel.reductions.smooth import SmoothProgram, _explicit_inverse
 from hcmodel.reductions.substitution import Substitution, _defined, _differ
 from hcmodel.solvers.numerics import DATA_ROUNDING
+from tests.problems.examples import loaded
 
 
 def hidden_form(problem: hc.Problem) -> Form:
@@ -183,6 +184,8 @@ def test_coordinates_are_explained_by_fits_to_every_entry() -> None:
     assert Substitution.explains(own, [hc.log(x)])
     assert not Substitution.explains(own, [hc.hstack([hc.log(x[0]), x[1]])])
     assert not Substitution.explains(own, [hc.hstack([x[1], hc.log(x[0])])])
+    own.point = lambda x: np.full(2, np.nan)  # points without an image
+    assert not Substitution.explains(own, [hc.log(x)])
 
 
 # ---- the search
@@ -355,6 +358,9 @@ def test_a_form_is_found_once_for_each_value_and_kind_of_question() -> None:
         assert forms.hidden(given) is None
         assert len(calls) == count
     assert forms.failure is not None
+    # in the user's words where a text is given
+    assert "sin(3*z)" in str(forms.prove(source=source).failure)
+    assert "sin(3 * z)" in str(forms.prove().failure)
 
 
 def test_the_form_at_hand_comes_first_and_declared_coordinates_are_not_passed_over() -> None:
@@ -598,6 +604,15 @@ def test_rows_after_a_map_have_the_names_of_the_rows_before() -> None:
     assert all(each.entries is None for each in own.after.constraints)
 
 
+def test_rows_of_one_triangle_stay_rows_of_one_triangle() -> None:
+    own = substitution(loaded("lqr"))
+    (row,) = own._rows
+    (constraint,) = own.after.constraints
+    assert row.entries is not None
+    assert constraint.entries is not None
+    assert constraint.entries.tolist() == row.entries.tolist()
+
+
 # ---- limits of the search
 
 
@@ -616,7 +631,7 @@ def test_models_with_many_unknowns_are_not_searched(monkeypatch: pytest.MonkeyPa
 
 def test_large_models_are_left_to_maps_of_whole_arrays(monkeypatch: pytest.MonkeyPatch) -> None:
     x = hc.Variable(3, name="x", bounds=(1, 5))
-    cubic = Expanded.of(hc.Problem(hc.Minimize(x[0] * x[1] * x[2] - x[0])).model)
+    cubic = Expanded.of(hc.Problem(hc.Minimize(x[0] * x[1] * x[2] - x[0] * x[1])).model)
     large = {each.name for each in MAPS if each.large}
 
     def proposing(**limits: int) -> set[str]:

@@ -46,6 +46,12 @@ def test_linear_atoms_of_no_known_structure_are_probed() -> None:
     found = linear_maps.coefficients(sums, 0, [None], [Argument((3,))])
     assert found is not None
     assert found.to_scipy().toarray() == pytest.approx(np.tril(np.ones((3, 3))))
+    matrix = np.array([[2.0, 1.0], [0.0, 4.0]])
+    y = hc.Variable(2, name="y")
+    solved = hc.solve(matrix, y)
+    found = linear_maps.coefficients(solved, 1, [matrix, None], [Argument((2, 2)), Argument((2,))])
+    assert found is not None
+    assert found.to_scipy().toarray() == pytest.approx(np.linalg.inv(matrix))
     bent = hc.exp(x)
     assert linear_maps.coefficients(bent, 0, [None], [Argument((3,))]) is None
 
