@@ -561,11 +561,6 @@ EQUIVALENT: dict[tuple[str, str, str], str] = {
         "instance(node, Apply) or any((id(argument) in new for argument in node.args))",
     ): "a copy of what does not change",
     (
-        "hcmodel/reductions/collected.py",
-        "_sums",
-        "each.ndim < 2 -> each.ndim > 2",
-    ): "what is flat may be made flat once more, and no variable has more than two axes here",
-    (
         "hcmodel/reductions/entry_paths.py",
         "Liveness.__call__",
         "id(node) not in seen and id(node) not in self._constant -> id(node) not in seen or id("
