@@ -323,7 +323,7 @@ class Problem:
                 coordinates = solved_in(hidden, self.hidden or ())
                 canonical = forms.written.canonical
                 reporter.header(Heading(title, tol, canonical, coordinates, forms.engine))
-                found = run(plan, forms, hidden, first, request, known, reporter.row)
+                found = run(plan, forms, hidden, first, request, known, reporter.watch)
                 seconds = time.perf_counter() - clock
                 self._warn_about_start(request, forms, first, found)
                 if found.status in UNSETTLED and found.cause is None:

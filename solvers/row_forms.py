@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hcmodel.records import dataclass
+from hcmodel.solvers.numerics import LARGEST_LOG, TINY
 
 FloatArray = NDArray[np.float64]
 
@@ -122,12 +123,18 @@ class LogObjective:
     sign: float
 
     def value(self, plain: float) -> float:
+        size = self.sign * plain
+        if size > 0:  # nothing to warn about
+            return self.sign * float(np.log(size))
         with np.errstate(all="ignore"):
-            return self.sign * float(np.log(self.sign * plain))
+            return self.sign * float(np.log(size))
 
     def plain(self, value: float) -> float:
+        exponent = self.sign * value
+        if abs(exponent) < LARGEST_LOG:  # nothing to warn about
+            return self.sign * float(np.exp(exponent))
         with np.errstate(all="ignore"):
-            return self.sign * float(np.exp(self.sign * value))
+            return self.sign * float(np.exp(exponent))
 
     def slope(self, plain: float) -> float:
         return abs(_inverse(plain))
@@ -138,6 +145,8 @@ class LogObjective:
 
 def _inverse(plain: float) -> float:
     """1/F, infinite where F has become 0."""
+    if abs(plain) > TINY:
+        return 1.0 / plain
     with np.errstate(all="ignore"):
         return float(np.divide(1.0, plain))
 

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from hcmodel.records import dataclass
 from hcmodel.reductions.rows import Rows
 from hcmodel.reductions.sum_arrays import SumArrays, starts_of
-from hcmodel.solvers.qp.cone_program import ConeBlock, ConeKind, ConeProgram
+from hcmodel.solvers.qp.cone_program import ConeBlock, ConeKind, ConeProgram, no_quadratic
 
 FloatArray = NDArray[np.float64]
 IndexArray = NDArray[np.intp]
@@ -157,7 +157,7 @@ class _Assembly:
         )
         linear, constant = self._objective()
         program = ConeProgram(
-            scipy.sparse.csc_matrix((self.width, self.width)),
+            no_quadratic(self.width),
             linear,
             scipy.sparse.csc_matrix(parts, shape=(height, self.width)),
             self.offset,

@@ -213,6 +213,11 @@ class Reporter:
         for printer in self._printers:
             printer.header(heading)
 
+    @property
+    def watch(self) -> Callable[[Record], bool] | None:
+        """What takes the records of a run; None where nobody looks at them before its end."""
+        return None if self._callback is None and not self._printers else self.row
+
     def row(self, record: Record) -> bool:
         """Show a record; True where the user's callback stops the solve."""
         answer = None if self._callback is None else self._callback(record)

@@ -87,7 +87,7 @@ def _gradients(bundle: Sequence[Evaluation], multipliers: FloatArray) -> FloatAr
     if not multipliers.size:
         return slopes
     rows = [evaluation.jacobian for evaluation in bundle]
-    if any(scipy.sparse.issparse(each) for each in rows):
+    if not all(type(each) is np.ndarray for each in rows):
         return np.array([lagrangian_gradient(each, multipliers) for each in bundle])
     return np.asarray(slopes + multipliers @ np.array(rows))
 

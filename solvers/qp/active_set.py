@@ -63,11 +63,15 @@ class _Trial:
 
 
 class ActiveSetBackend:
-    """An instance belongs to one run: the set of the last program is the first guess for the next."""
+    """An instance belongs to one run: the set of the last program is the first guess for the next.
+
+    A run has programs of several kinds, with and without a level: the last one with as many rows counts,
+    where there is one.
+    """
 
     def __init__(self) -> None:
         self._clarabel = ClarabelBackend()
-        self._last: _Held | None = None
+        self._last: dict[int, _Held] = {}  # by the number of rows, the latest at the end
         self.trials = 0
         """Sets that were tried for the last program."""
 
@@ -78,8 +82,11 @@ class ActiveSetBackend:
 
     def settled(self, program: QuadraticProgram) -> QPSolution | None:
         """The solution of a dense program by active sets; None where these do not settle."""
+        refused = _beyond_the_box(program)
+        if refused is not None:
+            return refused
         held, seen = self._guess(program), set[bytes]()
-        present = held.key()
+        present, sizes = held.key(), np.abs(program.inequality)
         last: tuple[_Held, _Trial] | None = None
         for number in range(RULES.corrections):
             check_time()
@@ -87,10 +94,10 @@ class ActiveSetBackend:
             trial = _solved(program, held)
             if trial is None:
                 return None if last is None else _refused(program, *last)
-            corrected = _corrected(program, held, trial)
+            corrected = _corrected(program, held, trial, sizes)
             key = corrected.key()
             if key == present:
-                self._last = held
+                self._keep(held)
                 return _solution(QPStatus.SOLVED, program, held, trial)
             if key in seen:
                 return None
@@ -99,10 +106,14 @@ class ActiveSetBackend:
             held, present = corrected, key
         return None
 
+    def _keep(self, held: _Held) -> None:
+        self._last.pop(held.rows.size, None)
+        self._last[held.rows.size] = held
+
     def _guess(self, program: QuadraticProgram) -> _Held:
         none = np.zeros(program.dimension, dtype=bool)
         rows = program.inequality_bound < 0
-        last = self._last
+        last = self._last.get(rows.size) or next(reversed(self._last.values()), None)
         if last is None or last.lower.size != none.size:
             return _Held(none, none, rows)
         # a bound that has moved away cannot hold
@@ -126,7 +137,9 @@ def _solved(program: QuadraticProgram, held: _Held) -> _Trial | None:
     """None where the matrix is not definite, the rows depend on each other, or numbers are not finite."""
     fixed = held.lower | held.upper
     free = (~fixed).nonzero()[0]
-    rows, bound = program.inequality[held.rows], program.inequality_bound[held.rows]
+    rows, bound = program.inequality, program.inequality_bound
+    if not held.rows.all():
+        rows, bound = rows[held.rows], bound[held.rows]
     if program.equality_bound.size:
         rows = np.concatenate([program.equality, rows])
         bound = np.concatenate([program.equality_bound, bound])
@@ -135,8 +148,8 @@ def _solved(program: QuadraticProgram, held: _Held) -> _Trial | None:
     step = np.zeros(fixed.size)
     slopes, missing, own = program.linear, bound, rows
     if free.size < step.size:
-        step[held.lower] = program.domain.lower[held.lower]
-        step[held.upper] = program.domain.upper[held.upper]
+        step = np.where(held.lower, program.domain.lower, step)
+        step = np.where(held.upper, program.domain.upper, step)
         slopes = (program.times_quadratic(step) + program.linear)[free]
         missing, own = bound - rows @ step, rows[:, free]
     inverse = _factor(program.quadratic, free)
@@ -155,7 +168,9 @@ def _solved(program: QuadraticProgram, held: _Held) -> _Trial | None:
         if not (misses <= RULES.accuracy * sizes).all():
             return None
     step[free] = alone
-    gradient = program.times_quadratic(step) + program.linear + multipliers @ rows
+    gradient = program.times_quadratic(step) + program.linear
+    if bound.size:
+        gradient += multipliers @ rows
     if not np.isfinite(gradient).all():
         return None
     gradient[free] = 0.0
@@ -190,20 +205,43 @@ def _weights(matrix: FloatArray, right: FloatArray) -> FloatArray | None:
     return None if failed else np.asarray(dpotrs(factor, right / scale, lower=1)[0] / scale)
 
 
-def _corrected(program: QuadraticProgram, held: _Held, trial: _Trial) -> _Held:
-    """What is violated is held next, what is held by a multiplier of the wrong sign is not."""
+def _corrected(program: QuadraticProgram, held: _Held, trial: _Trial, entries: FloatArray) -> _Held:
+    """What is violated is held next, what is held by a multiplier of the wrong sign is not.
+
+    `entries` are the sizes of those of the inequalities.
+    """
     step, pushes = trial.step, trial.bound_multipliers
-    near = PRODUCT_ROUNDING * (1.0 + np.abs(step))
+    lengths = np.abs(step)
+    near = PRODUCT_ROUNDING * (1.0 + lengths)
     small = PRODUCT_ROUNDING * max(1.0, float(np.abs(pushes).max(initial=0.0)))
-    fixed = held.lower | held.upper
-    lower = (held.lower & (pushes <= small)) | (~fixed & (step < program.domain.lower - near))
-    upper = (held.upper & (pushes >= -small)) | (~fixed & (step > program.domain.upper + near))
+    free = ~(held.lower | held.upper)
+    lower = (held.lower & (pushes <= small)) | (free & (step < program.domain.lower - near))
+    upper = (held.upper & (pushes >= -small)) | (free & (step > program.domain.upper + near))
     bound = program.inequality_bound
-    sizes = np.abs(program.inequality) @ np.abs(step) + np.abs(bound)
+    if not bound.size:
+        return _Held(lower, upper, held.rows)
+    sizes = entries @ lengths + np.abs(bound)
     # held too where numbers are none, so that the next trial fails
     rows = ~(program.inequality @ step <= bound + RULES.accuracy * sizes)
     rows[held.rows] = trial.row_multipliers[program.equality_bound.size :] >= 0
     return _Held(lower, upper, rows)
+
+
+def _beyond_the_box(program: QuadraticProgram) -> QPSolution | None:
+    """The answer that there is no step, where an inequality alone has none in the box (Farkas)."""
+    rows, bound, domain = program.inequality, program.inequality_bound, program.domain
+    if not bound.size:
+        return None
+    ends = rows * np.where(rows > 0, domain.lower, np.where(rows < 0, domain.upper, 0.0))
+    sizes = np.sum(np.abs(ends), axis=1) + np.abs(bound)
+    beyond = np.sum(ends, axis=1) - bound > RULES.accuracy * sizes
+    if not beyond.any():
+        return None
+    weights = np.zeros(bound.size)
+    weights[np.argmax(beyond)] = 1.0
+    none = np.zeros(program.equality_bound.size)
+    step = np.zeros(program.dimension)
+    return QPSolution(QPStatus.INFEASIBLE, step, weights, none, -(weights @ rows))
 
 
 def _refused(program: QuadraticProgram, held: _Held, trial: _Trial) -> QPSolution | None:

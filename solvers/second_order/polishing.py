@@ -95,7 +95,10 @@ def _dense(
     scales = np.maximum(np.max(np.abs(jacobian), axis=1, initial=0.0), TINY) / size
     jacobian = jacobian / scales[:, None]
     count = jacobian.shape[0]
-    system = np.block([[curvature, jacobian.T], [jacobian, np.zeros((count, count))]])
+    system = np.zeros((slope.size + count, slope.size + count))
+    system[: slope.size, : slope.size] = curvature
+    system[slope.size :, : slope.size] = jacobian
+    system[: slope.size, slope.size :] = jacobian.T
     target = -np.concatenate([slope, evaluation.rows[held] / scales])
     solution = _solution(system, target)
     return solution[: face.shape[1]], solution[face.shape[1] :] / scales

@@ -15,6 +15,7 @@ from hcmodel.report.printers import (
     PIPE_PERIOD,
     Heading,
     ProgressLine,
+    Reporter,
     fallen,
     progress_text,
 )
@@ -99,3 +100,10 @@ def test_verbose_says_where_coordinates_are_declared_or_unknown(capsys):
 def test_a_number_of_one_has_no_plural():
     assert counted(1, "point") == "1 point"
     assert counted(0, "equality", "equalities") == "0 equalities"
+
+
+def test_records_are_handed_on_only_where_somebody_looks():
+    assert Reporter(None).watch is None
+    assert Reporter(lambda record: True).watch is not None
+    assert Reporter(None, verbose=True).watch is not None
+    assert Reporter(None, progress=True).watch is not None

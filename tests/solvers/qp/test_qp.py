@@ -318,5 +318,24 @@ def test_active_sets_show_that_a_level_is_out_of_reach() -> None:
     solution = backend.solve(qp)
     assert solution.status is QPStatus.INFEASIBLE
     assert solution.inequality_multipliers[0] > 0
+    assert backend.trials == 0  # the row alone shows it
     near = replace(qp, inequality_bound=np.array([-1.9]))
     np.testing.assert_allclose(backend.solve(near).step, [1.0, 0.9], atol=1e-12)
+
+
+def test_active_sets_of_programs_that_alternate_are_kept_apart() -> None:
+    """The row holds both unknowns at the top, without it they are at lower bounds: one trial each."""
+    backend = ActiveSetBackend()
+    backend._clarabel = NoClarabel()  # type: ignore[assignment]
+    box = (-np.ones(2), np.ones(2))
+    free = program(np.ones(2), np.array([5.0, 5.0]), bounds=box)
+    level = (np.array([[-1.0, -1.0]]), np.array([-1.9999]))
+    held = program(np.array([1.0, 1.1]), np.array([5.0, 5.0]), inequality=level, bounds=box)
+    for _ in range(2):
+        highest, lowest = backend.solve(held), backend.solve(free)
+        np.testing.assert_allclose(lowest.step, [-1.0, -1.0], atol=1e-12)
+        assert highest.step.sum() == pytest.approx(1.9999)
+    backend.solve(held)
+    assert backend.trials == 1
+    backend.solve(free)
+    assert backend.trials == 1
