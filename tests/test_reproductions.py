@@ -503,3 +503,43 @@ def test_systems_of_one_matrix_with_different_numbers_of_right_hand_sides() -> N
     assert problem.solve() == pytest.approx(0.25 / 4, rel=1e-5)
     with pytest.raises(hc.SolverError, match="must be > 0"):
         hc.Problem(hc.Minimize(hc.log(below)), [left]).solve(time_limit=10)
+
+
+@pytest.mark.parametrize("method", ["auto", "cone"])
+def test_a_row_of_norms_one_of_which_is_0_at_the_minimum(method: str) -> None:
+    """With x = (0, 0, −½) the rest r of the fit has |2 Aᵀr| = (‖(3, 7)‖, 12), so that 12 is the price.
+
+    A Newton step made the residual of one of many gradients at 0 smaller and left the row.
+    """
+    A = np.array([[-3.0, 2, 3], [1, -2, -3], [-3, -1, 3], [-2, 2, -3]])
+    x = hc.Variable(3, name="x")
+    row = (hc.norm(x[:2]) + hc.abs(x[2]) <= 0.5).named("budget")
+    problem = hc.Problem(hc.Minimize(hc.sum_squares(A @ x - [-3.0, 0, -2, 3])), [row])
+    assert problem.solve(method=method) == pytest.approx(7.0, rel=1e-6)
+    assert problem.status == "optimal"
+    assert x.value == pytest.approx([0, 0, -0.5], abs=1e-6)
+    assert row.dual_value == pytest.approx(12.0, rel=1e-6)
+    assert problem.solution.oracle_calls.points <= 5
+
+
+def test_an_interior_point_method_begins_where_logarithms_are_defined() -> None:
+    """The middle of the numbers is 0: its residuals were no numbers there, and so none was too large."""
+    x = hc.Variable(3, name="x")
+    rows = [hc.sum(x) <= 1, x[0] == 2 * x[1]]
+    problem = hc.Problem(hc.Maximize(hc.sum(hc.log(x))), rows)
+    problem.solve(method="interior-point")
+    assert problem.status == "optimal"
+    assert x.value == pytest.approx([4 / 9, 2 / 9, 1 / 3], rel=1e-6)
+    assert rows[0].dual_value == pytest.approx(3.0, rel=1e-6)
+
+
+def test_prices_of_a_determinant_are_as_accurate_as_its_value() -> None:
+    """X⁻¹ = λ C + η (E₁₂ + E₂₁)/2 with λ = 2 and X₁₂ = 0: so η = −2 λ C₁₂, up to its sign."""
+    X, C = hc.Variable((2, 2), name="X", symmetric=True), np.array([[3.0, 0.7], [0.7, 1.0]])
+    rows = [hc.trace(C @ X) <= 1, X[0, 1] == 0]
+    problem = hc.Problem(hc.Maximize(hc.logdet(X)), rows)
+    problem.solve(tol=1e-8)
+    assert problem.status == "optimal"
+    assert problem.value == pytest.approx(-np.log(12), rel=1e-8)
+    assert rows[0].dual_value == pytest.approx(2.0, rel=1e-6)
+    assert abs(rows[1].dual_value) == pytest.approx(2 * 2 * 0.7, rel=1e-6)

@@ -78,7 +78,7 @@ class ConeMethod:
     def __init__(self, options: ConeMethodOptions | None = None) -> None:
         self.options = options or ConeMethodOptions()
 
-    def solve(self, task: Task) -> Answer:
+    def solve(self, task: Task, start: FloatArray) -> Answer:
         whole = task.whole
         assert whole is not None
         solution = self._first_solved(task, whole.program)

@@ -57,6 +57,8 @@ class Answer:
     certified as it is."""
 
 
+# The multiple of the tolerance above which multipliers of a certified point are rough: those of logdet.
+ROUGH = 1e2
 # The share of the tolerance under which a point is exact enough: two more digits than are asked for.
 EXACT = 1e-2
 # How far a point of the boundary moves to the middle of the domain where a function is not defined at it:
@@ -67,8 +69,11 @@ PHASE = "convex program"
 
 
 class Direct(Protocol):
-    def solve(self, task: Task) -> Answer:
-        """Solve `task.whole` within the time that the budget of the oracle leaves."""
+    def solve(self, task: Task, start: FloatArray) -> Answer:
+        """Solve `task.whole` within the time that the budget of the oracle leaves.
+
+        `start` is for methods whose functions are not defined everywhere.
+        """
 
 
 def run_direct(
@@ -85,7 +90,7 @@ def run_direct(
     cause: BaseException | None = None
     try:
         check_time()
-        answer = method.solve(task)
+        answer = method.solve(task, start)
         state, termination = _state(task, answer)
         if state is None:
             state = _start(task, start)
@@ -113,23 +118,28 @@ def _state(task: Task, answer: Answer) -> tuple[State | None, Termination]:
         return None, answer.termination
     current = _evaluated(task, task.domain.project(task.settled(answer.point)))
     if current is None:
-        return None, answer.termination
+        lost = answer.termination is Termination.CONVERGED
+        return None, Termination.BACKEND_FAILED if lost else answer.termination
     multipliers = answer.multipliers
     if multipliers is None:
         multipliers = np.zeros(current.rows.size)
     if answer.conflict is not None:
         return State(current, multipliers, PHASE, conflict=answer.conflict), answer.termination
     certified: bool | None = None
-    if answer.costly_polish and current.relative_violation <= EXACT * task.tolerance:
+    # at a kink the residual, which a step is judged by, says nothing
+    smooth = task.oracle.smooth
+    if (answer.costly_polish or not smooth) and (
+        current.relative_violation <= EXACT * task.tolerance
+    ):
         certified = _certified(task, current, multipliers, answer)
-    if certified:
-        error = _error(task, current, multipliers)
-    else:
+    error = _error(task, current, multipliers) if certified else np.inf
+    if not certified or (smooth and error > ROUGH * task.tolerance):
         current, multipliers, error = _polished(task, current, multipliers)
         certified = _certified(task, current, multipliers, answer)
     state = State(current, multipliers, PHASE, residual=error)
     if answer.termination is Termination.CONVERGED:
-        done = certified or state.residual <= task.tolerance
+        feasible = current.relative_violation <= task.tolerance  # else a gap below 0 says nothing
+        done = (certified and feasible) or state.residual <= task.tolerance
         return state, Termination.CONVERGED if done else Termination.STALLED
     return state, answer.termination
 
@@ -179,6 +189,8 @@ def _polished(
         return current, multipliers, error
     count = there.inequalities
     found[:count] = np.maximum(found[:count], 0.0)
+    if there.relative_violation > max(current.relative_violation, task.tolerance):
+        return current, multipliers, error
     new_error = _error(task, there, found)
     return (there, found, new_error) if new_error < error else (current, multipliers, error)
 

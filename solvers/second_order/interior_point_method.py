@@ -10,9 +10,10 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import numpy as np
+from numpy.typing import NDArray
 
 from hcmodel.solvers.limits import seconds_left
-from hcmodel.solvers.loop import Task, WholeProgram
+from hcmodel.solvers.loop import Task, WholeProgram, find_start
 from hcmodel.solvers.result import Termination
 from hcmodel.solvers.second_order.direct import Answer
 from hcmodel.solvers.second_order.interior_point import (
@@ -25,6 +26,8 @@ from hcmodel.solvers.second_order.interior_point.phase_one import (
     certificate_of,
     feasibility_program,
 )
+
+FloatArray = NDArray[np.float64]
 
 ENDS = {
     InteriorPointStatus.SOLVED: Termination.CONVERGED,
@@ -43,10 +46,16 @@ class InteriorPointMethod:
     def __init__(self, options: InteriorPointOptions | None = None) -> None:
         self.options = options or InteriorPointOptions()
 
-    def solve(self, task: Task) -> Answer:
+    def solve(self, task: Task, start: FloatArray) -> Answer:
         whole = task.whole
         assert whole is not None
         found = solve(whole.program, self.options, seconds_left)
+        if found.status is InteriorPointStatus.FAILED and whole.program.smooth:
+            first = find_start(
+                task, start
+            )  # the middle of the bounds may lie outside of a logarithm
+            if first is not None:
+                found = solve(whole.program, self.options, seconds_left, first.point)
         if found.certificate is not None:
             return self._conflict(whole, found, seconds_left)
         end = ENDS[found.status]

@@ -395,7 +395,6 @@ class _Run:
         primal = max(largest(residuals.primal), largest(residuals.equality))
         dual = (largest(residuals.dual) + deviation) / weight
         relative_gap = gap / weight / (1 + abs(float(residuals.model.rows[0])))
-        error = max(primal, dual, relative_gap)
         if self.trace is not None:
             self.trace(
                 f"{self.iteration:3d} f0 {residuals.model.rows[0]: .9e} primal {primal:.1e} "
@@ -403,7 +402,7 @@ class _Run:
                 f"dev {largest(residuals.model.deviations):.1e} {deviation:.1e} "
                 f"|λ| {largest(iterate.multipliers[1:]):.1e} |u| {largest(iterate.u):.1e}"
             )
-        if not np.isfinite(error):
+        if not np.isfinite((primal, dual, relative_gap)).all():
             return self._stopped(InteriorPointStatus.FAILED)
         close = max(dual, relative_gap)
         if close < options.acceptable:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from enum import Enum
 
 from hcmodel.records import dataclass
@@ -101,7 +102,9 @@ class KKTResiduals:
 
     @property
     def largest(self) -> float:
-        return max(self.primal, self.dual, self.complementarity)
+        """Infinite where one of them is no number, as where a function is not defined."""
+        parts = (self.primal, self.dual, self.complementarity)
+        return math.inf if any(map(math.isnan, parts)) else max(parts)
 
 
 @dataclass(frozen=True)
