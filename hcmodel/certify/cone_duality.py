@@ -27,7 +27,7 @@ from hcmodel.certify.exact_duals import exact_shift, has_no_residual, simple_dua
 from hcmodel.records import dataclass
 from hcmodel.solvers.algebra.symmetric import to_matrix, to_vector
 from hcmodel.solvers.numerics import OPERATION_ROUNDING, PRODUCT_ROUNDING, SUM_ROUNDING
-from hcmodel.solvers.qp.cone_program import ConeProgram, ConeSolution
+from hcmodel.solvers.qp.cone_program import ConeKind, ConeProgram, ConeSolution
 
 FloatArray = NDArray[np.float64]
 
@@ -279,6 +279,20 @@ class _RootWeights:
 
 
 # ---- the dual cone
+
+
+def without_added(program: ConeProgram, z: FloatArray, count: int) -> FloatArray:
+    """The dual with 0 for all cones that have an unknown beyond the first `count`, the model's own."""
+    touched = np.diff(program.matrix.tocsr()[:, count:].indptr) > 0
+    found, start = z.copy(), 0
+    for cone in program.cones:
+        own = slice(start, start + cone.size)
+        start = own.stop
+        if cone.kind in (ConeKind.ZERO, ConeKind.NONNEGATIVE):
+            found[own][touched[own]] = 0.0
+        elif touched[own].any():
+            found[own] = 0.0
+    return found
 
 
 def into_dual_cone(places: ConePlaces, z: FloatArray) -> FloatArray:

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from hcmodel.certify.certificate_options import BOUND, CONE_DUALITY, SEARCH
 from hcmodel.certify.charts import Chart
-from hcmodel.certify.cone_duality import ConeBound, cone_bound
+from hcmodel.certify.cone_duality import ConeBound, cone_bound, without_added
 from hcmodel.certify.cone_ranges import Range
 from hcmodel.certify.contradiction import contradicted
 from hcmodel.certify.search import Pair, Search, signed
@@ -202,6 +202,10 @@ def dual_infeasibility(
     logs = form.stack.logs if isinstance(form.stack, LogStack) else NO_MARKS
     first = Range(*form.implied_ends())
     found = cone_bound(rows, ray, 1.0, logs, _conflicting, first, within_reach=within_reach)
+    if found is None or not _conflicting(found.value):
+        # what the objective adds to the program has no range, and rounding leaves it a weight
+        ray = replace(ray, dual=without_added(rows, ray.dual, first.lower.size))
+        found = cone_bound(rows, ray, 1.0, logs, _conflicting, first, within_reach=within_reach)
     if found is None or not _conflicting(found.value):
         return None
     proven = (f"proven hidden convex in {', '.join(form.coordinate_names())}",)

@@ -112,6 +112,8 @@ class Facts:
         self._asked: dict[Hashable, Answers] = {}
         self.loggable = 0
         """The variables that can be in logarithmic coordinates, as bits."""
+        self.curved = 0
+        """The variables in a cone of matrices, as bits."""
 
     def copy(self) -> Facts:
         """The same facts, to which other expressions can be added; parameters keep their values."""
@@ -119,7 +121,7 @@ class Facts:
         found.nodes, found.variables = list(self.nodes), list(self.variables)
         found._of_expression, found._of_key = dict(self._of_expression), dict(self._of_key)
         found._kept, found._asked = list(self._kept), dict(self._asked)
-        found.loggable = self.loggable
+        found.loggable, found.curved = self.loggable, self.curved
         return found
 
     def __getitem__(self, expression: Expression) -> Node:
@@ -171,6 +173,8 @@ class Facts:
         self.variables.append(variable)
         if variable.set.has_logarithm:
             self.loggable |= bit
+        if variable.set.is_curved:
+            self.curved |= bit
         interval, sign = _domain_of(variable)
         return Node(
             number=number,

@@ -21,6 +21,7 @@ from hcmodel.maps.normalised import Normalised
 from hcmodel.maps.occupancy import Occupancy
 from hcmodel.maps.perspective import Perspective
 from hcmodel.maps.positive import Positive
+from hcmodel.maps.riccati import Riccati
 from hcmodel.maps.schur import Schur
 from hcmodel.maps.shares import Shares
 from hcmodel.maps.stages import Stages
@@ -29,6 +30,7 @@ from hcmodel.maps.triangular import Triangular
 MAPS: tuple[Map, ...] = (
     Positive(),
     Schur(),
+    Riccati(),
     Product(),
     Stages(),
     Occupancy(),

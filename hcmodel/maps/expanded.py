@@ -25,6 +25,8 @@ Values = Mapping[Variable, FloatArray]
 
 # New symbols that maps may add, as a multiple of those that a model has.
 SPARE = 6
+# The order of a block matrix in which an inequality between matrices is linear, as a multiple of theirs.
+BLOCK = 3
 
 
 @dataclass(frozen=True, eq=False)
@@ -41,6 +43,8 @@ class Row:
     factor: Sums | None = None
     entries: NDArray[np.intp] | None = None
     """The entries that count; None: all of them."""
+    congruence: Sums | None = None
+    """A symmetric matrix that the user's row is multiplied by from both sides, beside the factor."""
     leading: int | None = None
     """Of a block matrix, the size of its first block, which alone is the user's constraint."""
 
@@ -61,7 +65,9 @@ class Expanded:
     @staticmethod
     def of(model: Model) -> Expanded:
         """A minimisation multiplied out."""
-        sums, symbols = expand(model.roots, spare=SPARE * (model.layout.size + 8))
+        orders = [each.shape[0] for each in model.variables if each.set.is_curved]
+        spare = SPARE * (model.layout.size + 8) + BLOCK**2 * sum(order**2 for order in orders)
+        sums, symbols = expand(model.roots, spare=spare)
         symbols.first_index = 0 if model.source is None else 1
         rows = []
         for position, constraint in enumerate(model.constraints):

@@ -50,6 +50,11 @@ class Inverse(Map):
                     yield _substituted(model, variable, uses)
 
 
+def inverted(model: Expanded, variable: Variable) -> Step | Obstacle:
+    """The model with U = Σ⁻¹ in the place of Σ, which has to be definite at all points of the model."""
+    return _substituted(model, variable, _uses(model, variable))
+
+
 # What a function of c·Σ is, from its other arguments, the array U/c and log det(c·Σ).
 Rule = Callable[[Sequence[Sums], Sums, Sums], Sums]
 
@@ -231,8 +236,26 @@ def _inequality(
     model: Expanded, row: Row, variable: Variable, inner: Sums
 ) -> _Inequality | Obstacle | None:
     """An equality ±(M − Σ) = S with a slack S that stands nowhere else; None for other rows."""
-    symbols = model.symbols
-    numbers = symbols.of_variable(variable)
+    found = matrix_bound(model, row, variable)
+    if found is None:
+        return None
+    symbols, (slack, bound, factor) = model.symbols, found
+    sign = float(np.sign(factor))
+    values = np.linalg.eigvalsh(bound)
+    if values.min() <= DATA_ROUNDING * np.abs(values).max():
+        return Obstacle("inverse", f"{variable.name} has a bound that is not positive definite")
+    new = Variable(variable.shape, name=f"slack·{fresh_name(model, slack.name)}", PSD=True)
+    inverse = Sums.constant(np.linalg.inv(bound), symbols.coding)
+    sums = (inner - inverse).scaled(sign) - symbol_sums(symbols, symbols.of_variable(new))
+    made = Row(sums, "==", None, entries=row.entries)
+    return _Inequality(slack, new, made, bound, factor)
+
+
+def matrix_bound(
+    model: Expanded, row: Row, variable: Variable
+) -> tuple[Variable, FloatArray, float] | None:
+    """S, M and f of an equality f (M − Σ) = S with a slack S that stands nowhere else; else None."""
+    numbers = model.symbols.of_variable(variable)
     if row.sense != "==" or row.sums.shape != variable.shape or not row.sums.holding(numbers).any():
         return None
     slack = slack_of(model, row)
@@ -242,7 +265,7 @@ def _inequality(
         or (slack.eigenvalue_bounds or (0.0, np.inf)) != (0.0, np.inf)
     ):
         return None
-    own = row.sums.holding(symbols.of_variable(slack))
+    own = row.sums.holding(model.symbols.of_variable(slack))
     rest = row.sums.chosen(~own).scaled(-1.0 / row.sums.weight[own][0])  # this is S
     linear = rest.chosen(rest.degrees == 1)
     constant = rest.chosen(rest.degrees == 0)
@@ -250,15 +273,7 @@ def _inequality(
     if weight is None or linear.key.size + constant.key.size != rest.key.size:
         return None
     sign = -float(np.sign(linear.weight[0]))
-    bound = sign * constant.value / weight
-    values = np.linalg.eigvalsh(bound)
-    if values.min() <= DATA_ROUNDING * np.abs(values).max():
-        return Obstacle("inverse", f"{variable.name} has a bound that is not positive definite")
-    new = Variable(variable.shape, name=f"slack·{fresh_name(model, slack.name)}", PSD=True)
-    inverse = Sums.constant(np.linalg.inv(bound), symbols.coding)
-    sums = (inner - inverse).scaled(sign) - symbol_sums(symbols, symbols.of_variable(new))
-    made = Row(sums, "==", None, entries=row.entries)
-    return _Inequality(slack, new, made, bound, sign * weight)
+    return slack, sign * constant.value / weight, sign * weight
 
 
 class _Inverse(Step):

@@ -52,7 +52,7 @@ class Step(ABC):
     texts: Mapping[Variable, str] = {}
     """The new variables in the terms of the old ones; those without a text only bound something."""
     implied: Mapping[Variable, tuple[FloatArray, FloatArray]] = {}
-    """Ranges of new variables beyond their sets, which hold at the images of all points of the model."""
+    """Ranges of new variables beyond their sets, which hold at the images of all feasible points."""
     choice: Hashable = None
     """What tells steps of one map with the same new variables apart."""
     renamed: Mapping[Variable, Variable] = {}

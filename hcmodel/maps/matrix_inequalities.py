@@ -89,7 +89,7 @@ def inequality(model: Expanded, row: Row, rewriting: Products) -> Inequality | O
         own = row.sums.holding(model.symbols.of_variable(slack))
         scale = -1.0 / row.sums.weight[own][0]
         rest = row.sums.chosen(~own).scaled(scale)
-    factor = _congruence({place: -scale * each for place, each in quadratic.items()}, shape[0])
+    factor = congruence({place: -scale * each for place, each in quadratic.items()}, shape[0])
     if factor is None:
         return Obstacle("product", f"{_name(model, row)} is not a square in the gain")
     closed = None
@@ -173,7 +173,7 @@ def slacks_of(model: Expanded, row: Row) -> Iterator[Variable]:
             yield variable
 
 
-def _congruence(weights: dict[int, FloatArray], size: int) -> FloatArray | None:
+def congruence(weights: dict[int, FloatArray], size: int) -> FloatArray | None:
     """G with G X Gᵀ = the matrix of ⟨weights, X⟩, entry by entry, for symmetric X; None: there is none.
 
     With an entry G[i,a] that is not 0 all others follow: from the products of G[i,a] with its row and its
@@ -270,7 +270,7 @@ def _closed_loop(rest: Sums, factor: FloatArray, rewriting: Products) -> ClosedL
         i, j = divmod(entry, order)
         matrix[i, j] += 0.5
         matrix[j, i] += 0.5
-    drift = _congruence(weights, order)
+    drift = congruence(weights, order)
     if drift is None:
         drift = np.zeros((order, order))
     noise = -rest.value

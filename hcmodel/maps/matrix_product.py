@@ -47,7 +47,7 @@ class Product(Map):
         symbols = model.symbols
         matrices = [v for v in model.variables if v.set.is_curved and v.set.is_symmetric]
         for matrix in matrices:
-            for gain in _partners(model, matrix):
+            for gain in partners(model, matrix):
                 numbers = symbols.of_variable(gain)
                 order = matrix.shape[0]
                 turns = [False, True] if gain.ndim == 2 else [False]
@@ -59,7 +59,7 @@ class Product(Map):
                     yield _substituted(model, gain, wide, matrix, turned)
 
 
-def _partners(model: Expanded, matrix: Variable) -> list[Variable]:
+def partners(model: Expanded, matrix: Variable) -> list[Variable]:
     """The variables that stand in products with entries of a matrix."""
     own = np.unique(model.symbols.of_variable(matrix)) + 1
     found: dict[Variable, None] = {}

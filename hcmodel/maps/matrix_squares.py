@@ -77,9 +77,9 @@ def squares(terms: Terms) -> FloatArray | None:
     gram = _gram(terms, numbers, int(own[0].size))
     if gram is None:
         return None
-    factor = _factor(gram)
-    found = np.zeros((factor.shape[1], order, count))
-    found[:, own[0], own[1]] = factor.T
+    root = factor(gram)
+    found = np.zeros((root.shape[1], order, count))
+    found[:, own[0], own[1]] = root.T
     return found
 
 
@@ -158,7 +158,7 @@ def _extended(own: Places, kernel: FloatArray) -> FloatArray:
     return found
 
 
-def _factor(matrix: FloatArray) -> FloatArray:
+def factor(matrix: FloatArray) -> FloatArray:
     """L with L Lᵀ = matrix and as few columns as its rank, where the matrix is semidefinite."""
     tolerance = DATA_ROUNDING * float(np.abs(matrix).max())
     factored, pivots, rank, _ = scipy.linalg.lapack.dpstrf(matrix, tol=tolerance, lower=1)
@@ -202,8 +202,8 @@ def fractions(
             turns[starts[b] : starts[b + 1], starts[a] : starts[a + 1]] = block.T
     if not starts[-1]:
         return None
-    factor = _factor(turns)
-    found = np.zeros((factor.shape[1], inner, order, terms.count))
+    root = factor(turns)
+    found = np.zeros((root.shape[1], inner, order, terms.count))
     for a, each in enumerate(rows):
-        found[:, a] = np.einsum("rik,rq->qik", each, factor[starts[a] : starts[a + 1]])
+        found[:, a] = np.einsum("rik,rq->qik", each, root[starts[a] : starts[a + 1]])
     return found

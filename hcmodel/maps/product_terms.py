@@ -27,8 +27,8 @@ class Products(Rewriting):
         self.rows, self.order = numbers.shape
         count = model.symbols.count + 1
         # of each digit: the row and column of K, or the two indices of P; −1 for other symbols
-        self.gain_row, self.gain_column = _places(numbers, count)
-        self.first, self.second = _places(self.inner, count)
+        self.gain_row, self.gain_column = places_of(numbers, count)
+        self.first, self.second = places_of(self.inner, count)
 
     def terms(self, sums: Sums) -> Sums:
         linear, quadratic, rest = self.sorted(sums)
@@ -147,7 +147,7 @@ class Products(Rewriting):
         )
 
 
-def _places(numbers: Numbers, count: int) -> tuple[Numbers, Numbers]:
+def places_of(numbers: Numbers, count: int) -> tuple[Numbers, Numbers]:
     """The indices of each symbol in a matrix of symbols, by digit; the first ones where it has two."""
     rows = np.full(count + 1, -1, dtype=np.int64)
     columns = np.full(count + 1, -1, dtype=np.int64)

@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 from hcmodel.expressions.leaves import Variable
 from hcmodel.expressions.table import ATOMS
 from hcmodel.facts.expansion import Opaque, Symbols
-from hcmodel.facts.polynomials import Sums, added
+from hcmodel.facts.polynomials import ONE, Sums, added
 from hcmodel.maps.expanded import Evaluation, Expanded, Row
 from hcmodel.maps.map import Map, Obstacle, Points, Step, fresh_name, symbol_sums
 from hcmodel.maps.matrix_inequalities import slacks_of
@@ -91,6 +91,13 @@ class Block:
             matrix[:size, :size] += (value + value.T) / 2
             start += len(above)
         points[self.block] = matrix
+
+    def size(self, reach: float) -> FloatArray:
+        """How large the entries of the block are at most where those of other variables are `reach`."""
+        sums = self.row.sums
+        weights = np.abs(sums.weight) * np.where(sums.key == ONE, 1.0, reach)
+        found = np.bincount(sums.entry, weights=weights, minlength=sums.size) - reach  # its own
+        return np.asarray((1 + DATA_ROUNDING) * found.reshape(sums.shape))
 
     def back(self, evaluation: Evaluation, points: Points) -> None:
         """S, from the block."""

@@ -36,12 +36,18 @@ class Task:
 
 
 def objective_form(task: Task, curvatures: Curvatures) -> str | None:
-    """How the objective is convex: through its logarithm, plainly, or not at all."""
+    """How the objective is convex: through its logarithm, plainly, or not at all.
+
+    Logarithms come first, but for functions of matrices that are convex as they are: their value bounds
+    the unknowns of the cone program, and its logarithm does not.
+    """
     if task.straight:
         return "plain"
     number = curvatures.facts.add(task.objective)
     wanted = CONVEX if task.sign > 0 else CONCAVE
     plain, log, _ = curvatures.channels[number]
+    if plain & wanted and curvatures.facts.nodes[number].variables & curvatures.facts.curved:
+        return "plain"
     if curvatures.facts.nodes[number].sign is Sign.POSITIVE and log & wanted:
         return "log"
     return "plain" if plain & wanted else None

@@ -185,7 +185,8 @@ class Form:
         for variable in model.variables:
             if variable.name in self.implied:
                 own = model.layout.slice(variable)
-                low, high = (np.ravel(end) for end in self.implied[variable.name])
+                stored = variable.set.store if variable.set.is_symmetric else np.ravel
+                low, high = (stored(end) for end in self.implied[variable.name])
                 lower[own] = low - DATA_ROUNDING * np.abs(low)
                 upper[own] = high + DATA_ROUNDING * np.abs(high)
         return lower, upper

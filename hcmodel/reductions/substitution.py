@@ -168,6 +168,9 @@ class Substitution(ModelReduction):
             factor = np.ones(()) if row.factor is None else numbers.of(row.factor)
             two = _leading(after[1 + 2 * place] - after[2 + 2 * place], row)
             one, size = one * factor, size * np.abs(factor)
+            if row.congruence is not None:
+                outer = numbers.of(row.congruence)
+                one, size = outer @ one @ outer, np.abs(outer) @ size @ np.abs(outer)
             if _differ(one, two, size):
                 size = size + _leading(numbers.of(row.sums, sizes=True), row)
             found.append((f"constraint {row.position + 1}", one, two, size))
@@ -291,7 +294,11 @@ class Substitution(ModelReduction):
         rows = [
             None
             if row.position is None
-            else _divided(duals.rows[row.position], slope * self._factor(row, point), row)
+            else _divided(
+                self._turned(duals.rows[row.position], row, point),
+                slope * self._factor(row, point),
+                row,
+            )
             for row in self._rows
         ]
         return replace(duals, rows=tuple(rows))
@@ -303,8 +310,12 @@ class Substitution(ModelReduction):
             if row.position is not None and dual is not None:
                 found = _leading(dual, row) * (slope * self._factor(row, point))
                 whole = self.before.constraints[row.position].entries is None
-                if row.entries is not None and whole:
+                if row.entries is not None and (whole or row.congruence is not None):
                     found = 0.5 * (found + found.T)  # of a triangle
+                if row.congruence is not None:
+                    outer = Evaluation(self.steps[-1].after.symbols, point).of(row.congruence)
+                    found = outer @ found @ outer
+                    found = found if whole else _triangle(found)
                 rows[row.position] = found
         return replace(duals, rows=tuple(rows), sets=None)
 
@@ -328,6 +339,14 @@ class Substitution(ModelReduction):
         if row.factor is None:
             return np.ones(())
         return Evaluation(self.steps[-1].after.symbols, point).of(row.factor)
+
+    def _turned(self, dual: FloatArray | None, row: Row, point: Points) -> FloatArray | None:
+        """The multiplier of a row before it is multiplied by a matrix from both sides."""
+        if dual is None or row.congruence is None:
+            return dual
+        outer = Evaluation(self.steps[-1].after.symbols, point).of(row.congruence)
+        inverse = np.linalg.pinv(outer, hermitian=True)
+        return np.asarray(inverse @ (dual + dual.T) @ inverse / 2)
 
     def origin(self, origin: Origin) -> Origin | None:
         position = self._rows[origin.position].position
@@ -427,12 +446,17 @@ def _divided(dual: FloatArray | None, factor: FloatArray, row: Row) -> FloatArra
     with np.errstate(all="ignore"):
         found = dual / factor
     if row.entries is not None and found.ndim == 2:
-        found = np.triu(found + found.T - np.diag(np.diag(found)))
+        found = _triangle(found)
     if row.leading is not None:
         whole = np.zeros(row.sums.shape)
         whole[: row.leading, : row.leading] = found
         return whole
     return np.asarray(found)
+
+
+def _triangle(dual: FloatArray) -> FloatArray:
+    """A multiplier with those of both triangles in the upper one."""
+    return np.asarray(np.triu(dual + dual.T - np.diag(np.diag(dual))))
 
 
 def _leading(array: FloatArray, row: Row) -> FloatArray:

@@ -289,12 +289,54 @@ def nested_choices(rng: Generator) -> hc.Problem:
     return hc.Problem(hc.Maximize(profit + more[rng.integers(len(more))]), chosen)
 
 
+def matrix_squares(rng: Generator) -> hc.Problem:
+    """Squares and fractions below a matrix; else one that is taken off, above it, or of low sign."""
+    Y = hc.Variable((2, 2), name="Y", bounds=(-3, 3))
+    Z = hc.Variable((2, 2), name="Z", PSD=(0.0, 20.0))
+    P = hc.Variable((2, 2), name="P", PSD=(0.2, 5.0))
+    A, B, C = rng.normal(size=(3, 2, 2))
+    weight = A @ A.T if rng.uniform() < 0.7 else A + A.T
+    terms: list[Any] = [
+        Y.T @ weight @ Y,
+        (A @ Y + B).T @ hc.inv(P) @ (A @ Y + B),
+        hc.inv(P),
+        Y.T @ P @ Y,
+        -Y.T @ Y,
+        P @ weight @ P,
+    ]
+    chosen = rng.choice(len(terms), size=rng.integers(1, 3), replace=False)
+    total: Any = C.T @ Y + Y.T @ C
+    for number in chosen:
+        total = total + terms[number]
+    rows = [total << Z if rng.uniform() < 0.8 else total >> Z, hc.sum(Y) >= 1, hc.trace(P) <= 3]
+    cost = hc.trace(Z) + hc.trace(C @ C.T @ P) + hc.sum(B * Y)
+    return hc.Problem(hc.Minimize(cost), rows[: rng.integers(1, 4)])
+
+
+def riccati_inequalities(rng: Generator) -> hc.Problem:
+    """Bounds of the cost of a loop; else weights that pay, states without weight, rows of the gain."""
+    A, B = rng.normal(size=(2, 2)), rng.normal(size=(2, 1))
+    least = [0.0, 0.1, 0.5][rng.integers(3)]
+    X = hc.Variable((2, 2), name="X", PSD=(least, 50.0))
+    K = hc.Variable((1, 2), name="K", bounds=(-20, 20))
+    closed = A + B @ K
+    states = [np.eye(2), np.diag([1.0, 0.0]), np.zeros((2, 2)), np.diag([1.0, -0.3])]
+    weight = states[rng.integers(4)] + (K.T @ K) * [1.0, 0.5, 0.0, -0.1][rng.integers(4)]
+    cross = K.T @ rng.normal(size=(1, 2)) * [0.0, 0.3][rng.integers(2)]
+    flow = closed.T @ X @ closed - X if rng.uniform() < 0.4 else closed.T @ X + X @ closed
+    rows = [flow + weight + cross + cross.T << 0, hc.trace(X) >= 1, K[0, 0] <= 0.5]
+    root = rng.normal(size=(2, 2))
+    return hc.Problem(
+        hc.Minimize(hc.trace(root @ root.T @ X)), rows[: [1, 1, 2, 3][rng.integers(4)]]
+    )
+
+
 FAMILIES: dict[str, Family] = {
     each.__name__: each
     for each in (
         *(ratios, prices, shares, policies, gains, chains, products, inverses),
         *(possible_zeros, outsides, gains_of_many, comparisons, horizons),
-        nested_choices,
+        *(nested_choices, matrix_squares, riccati_inequalities),
     )
 }
 
@@ -319,6 +361,11 @@ class Searched:
         self._last: tuple[bytes, Evaluation] | None = None
         layout = form.canonical.layout
         self._sums: list[FloatArray] = []
+        self._matrices = [
+            (variable.set, layout.slice(variable))
+            for variable in layout.variables
+            if variable.set.is_curved
+        ]
         for variable in layout.variables:
             for number in range(variable.size // variable.shape[-1] if variable.shape else 0):
                 if isinstance(variable.set, SimplexSet):
@@ -342,6 +389,15 @@ class Searched:
                 "fun": lambda x: -self.at(x).rows[:count],
                 "jac": lambda x: -np.asarray(self.at(x).jacobian)[:count],
             }
+        if first.rows.size > first.inequalities:
+            count = first.inequalities
+            yield {
+                "type": "eq",
+                "fun": lambda x: self.at(x).rows[count:],
+                "jac": lambda x: np.asarray(self.at(x).jacobian)[count:],
+            }
+        for values, place in self._matrices:
+            yield {"type": "ineq", **eigenvalue_rows(values, place)}
         for place in self._sums:
             yield {"type": "eq", "fun": lambda x, w=place: w @ x - 1.0, "jac": lambda x, w=place: w}
 
@@ -361,6 +417,27 @@ class Searched:
             there = self.at(self.domain.project(found.x))
             if found.success and there.finite and there.relative_violation <= FEASIBLE:
                 yield self.sign * there.objective
+
+
+def eigenvalue_rows(values: Any, place: slice) -> dict[str, Any]:
+    """The eigenvalues of a matrix variable less the least that they may be, and the most less them."""
+    low, high = values.eigenvalue_bounds
+
+    def spectrum(x: FloatArray) -> tuple[FloatArray, FloatArray]:
+        return np.linalg.eigh(values.expand(np, x[place]))
+
+    def fun(x: FloatArray) -> FloatArray:
+        found = spectrum(x)[0] - low
+        return np.append(found, high - low - found) if np.isfinite(high) else found
+
+    def jac(x: FloatArray) -> FloatArray:
+        rows = [values.store(np.outer(each, each)) for each in spectrum(x)[1].T]
+        rows += [-row for row in rows] if np.isfinite(high) else []
+        slopes = np.zeros((len(rows), x.size))
+        slopes[:, place] = rows
+        return slopes
+
+    return {"fun": fun, "jac": jac}
 
 
 def looked_at(problem: hc.Problem, rng: Generator, tally: Tally) -> None:

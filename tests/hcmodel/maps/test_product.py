@@ -325,7 +325,7 @@ BROKEN: dict[str, tuple[Any, str, Callable[[Any], Any]]] = {
     ),
     "the corner of a block": (
         matrix_inequalities,
-        "_congruence",
+        "congruence",
         lambda right: lambda *given: (lambda f: None if f is None else 1.1 * f)(right(*given)),
     ),
 }
