@@ -44,6 +44,8 @@ OPTIMA = {
     "bradley_terry": -172.248175994716,
     # the linear program in the visits; the budget buys at 1 for 1
     "stages": 21.382,
+    # scipy's solve_continuous_are
+    "riccati": 37.78801636853511,
     # SLSQP from several starts
     "nested_logit": 1.95588358433,
     "cnls": 0.15,
@@ -311,6 +313,15 @@ def stages():
         often = often + both
         visits = hc.einsum("sa,saz->z", both, move)
     return hc.Problem(hc.Maximize(hc.sum(profit * often)), [hc.sum(often[:, 1]) <= 0.9])
+
+
+def riccati():
+    A = np.array([[0, 1, 0, 0], [0, 0, -1, 0], [0, 0, 0, 1], [0, 0, 11, 0]])
+    B = np.array([[0], [1], [0], [-1]])
+    X, K = hc.Variable((4, 4), name="X", PSD=True), hc.Variable((1, 4), name="K")
+    closed = A + B @ K
+    weight = np.diag([1, 0.1, 1, 0.1]) + 0.1 * K.T @ K
+    return hc.Problem(hc.Minimize(hc.trace(X)), [X @ closed + closed.T @ X + weight << 0])
 
 
 def nested_logit():
