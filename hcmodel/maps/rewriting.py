@@ -33,8 +33,10 @@ class Rewriting:
 
     def row(self, row: Row) -> Row:
         """A row rewritten, and with it what it is multiplied by."""
-        factor = None if row.factor is None else self(row.factor)
-        return replace(row, sums=self(row.sums), factor=factor)
+        factor, congruence = (
+            None if each is None else self(each) for each in (row.factor, row.congruence)
+        )
+        return replace(row, sums=self(row.sums), factor=factor, congruence=congruence)
 
     def terms(self, sums: Sums) -> Sums:
         """The map's own replacement; functions are rewritten already."""

@@ -326,7 +326,8 @@ class Substitution(ModelReduction):
         """A point of the model after it, with variables that only rows are multiplied by."""
         point = self._arrays(self.after, u)
         symbols = self.steps[-1].after.symbols
-        factors = [row.factor for row in self._rows if row.factor is not None]
+        both = [each for row in self._rows for each in (row.factor, row.congruence)]
+        factors = [each for each in both if each is not None]
         needed = set().union(*(variables_in(symbols, each) for each in factors))
         if needed <= set(point):
             return point

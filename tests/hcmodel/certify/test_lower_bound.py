@@ -8,14 +8,15 @@ from typing import Any
 
 import numpy as np
 import pytest
+import scipy
 
 from hcmodel.certify import lower_bound as module
 from hcmodel.certify.certificate_options import BOUND, CONE_DUALITY
-from hcmodel.certify.cone_duality import ConeBound
+from hcmodel.certify.cone_duality import ConeBound, without_added
 from hcmodel.certify.lower_bound import LowerBound, bound_conditions, lower_bound
 from hcmodel.reductions.reduction import Refusal
 from hcmodel.solvers import Box, function_oracle
-from hcmodel.solvers.qp.cone_program import ConeStatus
+from hcmodel.solvers.qp.cone_program import ConeBlock, ConeKind, ConeStatus
 
 
 def bound(value: float) -> LowerBound:
@@ -196,6 +197,15 @@ def test_the_level_of_a_dual_is_a_thousandth_above_the_value(
     assert dual(10.0) is None
 
 
+def test_a_dual_without_the_cones_of_added_unknowns() -> None:
+    """Rows of equalities and of inequalities go one by one, other cones as a whole."""
+    matrix = scipy.sparse.csc_array(np.array([[1.0, 0, 1, 0, 1, 0, 1], [0.0, 2, 0, 0, 3, 0, 0]]).T)
+    kinds = (ConeKind.ZERO, 2), (ConeKind.SECOND_ORDER, 2), (ConeKind.PSD_TRIANGLE, 3)
+    program: Any = SimpleNamespace(matrix=matrix, cones=[ConeBlock(*each) for each in kinds])
+    found = without_added(program, np.arange(1.0, 8.0), 1)
+    assert found.tolist() == [1, 0, 3, 4, 0, 0, 0]
+
+
 def test_a_program_without_an_objective_proves_that_it_is_infeasible(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
@@ -211,6 +221,7 @@ def test_a_program_without_an_objective_proves_that_it_is_infeasible(
 
     monkeypatch.setattr(module, "cone_bound", cone_bound)
     monkeypatch.setattr(module, "make_cone_backend", lambda: SimpleNamespace(solve=solve))
+    monkeypatch.setattr(module, "without_added", lambda rows, dual, count: 0.0 * dual)
     whole = SimpleNamespace(
         program=Program(np.array([[2.0]]), np.array([3.0]), 7.0),
         multipliers=lambda dual, point: dual,
