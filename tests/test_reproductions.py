@@ -543,3 +543,14 @@ def test_prices_of_a_determinant_are_as_accurate_as_its_value() -> None:
     assert problem.value == pytest.approx(-np.log(12), rel=1e-8)
     assert rows[0].dual_value == pytest.approx(2.0, rel=1e-6)
     assert abs(rows[1].dual_value) == pytest.approx(2 * 2 * 0.7, rel=1e-6)
+
+
+@pytest.mark.parametrize("method", ["hidden-newton", "interior-point", "prox-linear"])
+def test_no_bound_rests_on_the_slope_of_a_geometric_mean_at_0(method: str) -> None:
+    """The slope was 0 where the mean is 0, and a tangent with it called the worst point optimal."""
+    x = hc.Variable(5, name="x")
+    rows = [np.arange(1, 6) @ x <= 3, x[0] >= 0.4]
+    problem = hc.Problem(hc.Maximize(hc.geo_mean(x)), rows)
+    problem.solve(method=method)
+    assert problem.status == "optimal"
+    assert x.value == pytest.approx(3 / (5 * np.arange(1, 6)), rel=1e-5)

@@ -212,5 +212,8 @@ def geo_mean(xp: Any, a: Any, p: Any = None, *, axis: Any = None) -> Any:
     factors, weights = factors[taken], weights[taken].reshape(-1, *(1,) * count)
     logarithms = xp.log(xp.where(factors > 0, factors, SMALLEST))
     inside = xp.where(np.all(detached(factors) >= 0, axis=0), 1.0, float("nan"))
-    nonzero = xp.where(np.all(detached(factors) != 0, axis=0), inside, 0.0 * inside)
-    return nonzero * xp.exp(xp.sum(weights * logarithms, axis=0))
+    mean = inside * xp.exp(xp.sum(weights * logarithms, axis=0))
+    # where a factor is 0 the mean is, and no tangent has a finite slope
+    least = np.min(detached(factors), axis=0)
+    edge = xp.sqrt(xp.min(xp.where(least == 0, factors, 1.0), axis=0))
+    return xp.where(least == 0, edge, mean)

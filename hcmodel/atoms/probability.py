@@ -111,6 +111,11 @@ def entr(xp: Any, a: Any) -> Any:
     return -xp.where(a >= 0, a, float("nan")) * xp.log(positive)
 
 
+def _steep(xp: Any, a: Any, b: Any) -> Any:
+    """0, with an infinite slope in a where both are 0: no finite one there is that of a tangent."""
+    return xp.sqrt(xp.where((a == 0) & (b == 0), a, 1.0)) - xp.where((a == 0) & (b == 0), 0.0, 1.0)
+
+
 @atom(
     shape=elementwise,
     domain=(Domain.NONNEGATIVE, Domain.POSITIVE),
@@ -127,7 +132,7 @@ def kl_div(xp: Any, a: Any, b: Any) -> Any:
     both = (a >= 0) & (b > 0)
     positive = xp.where(both & (a > SMALLEST), a, SMALLEST)  # as in entr
     inside = a * (xp.log(positive) - xp.log(xp.where(both, b, 1.0))) - a + b
-    edge = xp.where((a == 0) & (b >= 0), b, float("inf"))
+    edge = xp.where((a == 0) & (b >= 0), b + _steep(xp, a, b), float("inf"))
     outside = xp.where((a != a) | (b != b), float("nan"), edge)
     return xp.where(both, inside, outside)
 
@@ -150,6 +155,6 @@ def rel_entr(xp: Any, a: Any, b: Any) -> Any:
     both = (a >= 0) & (b > 0)
     positive = xp.where(both & (a > SMALLEST), a, SMALLEST)  # as in entr
     inside = a * (xp.log(positive) - xp.log(xp.where(both, b, 1.0)))
-    edge = xp.where((a == 0) & (b >= 0), 0.0, float("inf"))
+    edge = xp.where((a == 0) & (b >= 0), _steep(xp, a, b), float("inf"))
     outside = xp.where((a != a) | (b != b), float("nan"), edge)
     return xp.where(both, inside, outside)

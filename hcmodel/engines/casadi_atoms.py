@@ -199,8 +199,9 @@ def _geo_mean(atom: Atom, arguments: Sequence[Any], params: Params) -> Array:
     logarithms = casadi().log(choose(columns > 0, columns, SMALLEST))
     mean = casadi().exp(casadi().mtimes(casadi().DM(weights[taken]).T, logarithms))
     least = _halved(columns, _smaller)
-    inside = choose(least > 0, 1.0, choose(least == 0, 0.0, np.nan))
-    return from_matrix(inside * mean, shape)
+    # where a factor is 0 the mean is, and no tangent has a finite slope
+    edge = casadi().sqrt(choose(least > 0, 1.0, least))
+    return from_matrix(choose(least > 0, mean, edge), shape)
 
 
 # ---- matrices
