@@ -583,4 +583,9 @@ EQUIVALENT: dict[tuple[str, str, str], str] = {
         "other.lengths[self.indices].sum() > LARGEST_PRODUCT -> other.lengths[self.indices].sum"
         "() < LARGEST_PRODUCT",
     ): "the memory that a product takes",
+    (
+        "hcmodel/reductions/cone_bounds.py",
+        "Translation._factor",
+        "domain in POSITIVE_DOMAINS -> domain not in POSITIVE_DOMAINS",
+    ): "powers have cone forms of their own, and the factors of products may be any numbers",
 }
