@@ -17,10 +17,12 @@ import hcmodel as hc
 from hcmodel.certify import cut_bounds
 from hcmodel.certify.descent import Descent
 from hcmodel.certify.lower_bound import LowerBound
+from hcmodel.reductions.reduction import Origin
 from hcmodel.solvers import Box, Evaluation, Termination, function_oracle
-from hcmodel.solving import better_points, bounding, gathering, stationary_points
+from hcmodel.solving import better_points, bounding, gathering, impossibility, stationary_points
 from hcmodel.solving import certifier as certifying
 from hcmodel.solving import conclude as concluding
+from hcmodel.solving import run as running
 from hcmodel.solving.certifier import Certifier
 from hcmodel.solving.evidence import Evidence, Pair
 from hcmodel.solving.judge import Status, gap_allowed
@@ -506,3 +508,155 @@ def test_a_bound_holds_within_the_tolerance_of_its_size(away: float, held: bool)
         smooth._gradient = np.array([-3.0 * side])
         found = concluding._bound_duals(forms, known(smooth=smooth, multipliers=np.zeros(0)))["x"]
         assert float(found.upper if side > 0 else found.lower) == (3.0 if held else 0.0)
+
+
+# ---- what a bound and a conflict rest on
+
+
+@pytest.mark.parametrize(
+    ("hidden", "kind", "convex", "proven"),
+    [
+        (None, None, None, False),
+        (None, "enclosure", None, True),  # of the model as written: no coordinates are used
+        (None, "minorant", True, False),
+        ("proven", "minorant", None, True),
+        ("declared", "minorant", None, False),
+        ("declared", "enclosure", None, True),
+        ("declared", "minorant", True, True),  # second derivatives have shown it
+        ("declared", "minorant", False, False),
+    ],
+)
+def test_what_rests_on_no_declaration(
+    hidden: str | None, kind: str | None, convex: bool | None, proven: bool
+) -> None:
+    own = None if hidden is None else form(proof="a proof" if hidden == "proven" else None)
+    found = None if kind is None else bound(1.0, kind)
+    settled: Any = None if convex is None else SimpleNamespace(convex=convex)
+    assert gathering._is_proven(own, found, settled) == proven
+
+
+@pytest.mark.parametrize(
+    ("ratio", "relaxed"), [pytest.param(True, True, id="a ratio"), pytest.param(False, False)]
+)
+def test_coordinates_in_which_falling_for_ever_shows_nothing(
+    ratio: bool, relaxed: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Maps of the catalogue may have points without a preimage, so that they keep no `unbounded`."""
+    x = hc.Variable(2, name="x", bounds=(0, 5))
+    cost = (2 * x[0] + x[1] + 1) / (x[0] + 3 * x[1] + 2) if ratio else hc.sum_squares(x - 1)
+    found = gathered(hc.Problem(hc.Minimize(cost), [x[0] + x[1] >= 1]), monkeypatch)
+    assert [each.relaxed for each in found] == [relaxed]
+
+
+def gathered(
+    problem: hc.Problem, monkeypatch: pytest.MonkeyPatch, **options: Any
+) -> list[Evidence]:
+    """The evidence of a solve."""
+    found: list[Evidence] = []
+    own = gathering.gather
+
+    def kept(*given: Any) -> Evidence:
+        found.append(own(*given))
+        return found[-1]
+
+    monkeypatch.setattr(running, "gather", kept)
+    problem.solve(**options)
+    return found
+
+
+@pytest.mark.parametrize(("limit", "asked"), [(2, False), (None, True)])
+def test_functions_of_the_user_are_not_called_beyond_their_limit(
+    limit: int | None, asked: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Points beside the one found are looked at where the run has ended by itself."""
+    calls: list[object] = []
+
+    def beside(*given: Any) -> None:
+        calls.append(given)
+
+    monkeypatch.setattr(gathering, "better_beside", beside)
+    monkeypatch.setattr(gathering, "_is_surrounded", lambda outcome: False)
+    x = hc.Variable(2, name="x", bounds=(-2, 2))
+    own = hc.function(lambda x: (x[0] - 0.3) ** 2 + x[1] ** 4, x)
+    hc.Problem(hc.Minimize(own)).solve(max_calls=limit)
+    assert bool(calls) == asked
+
+
+def test_no_cone_program_bounds_what_is_not_proven_or_not_known() -> None:
+    def never(kind: str) -> None:
+        raise AssertionError("the program is made for proven models only")
+
+    for proof, boxes in ((None, False), ("a proof", True), (None, True)):
+        own = form(proof=proof, compiled=SimpleNamespace(has_black_boxes=boxes), whole=never)
+        assert bounding._cone_bound(own, 1.0, 1.0) is None
+
+
+@pytest.mark.parametrize(
+    ("value", "thorough", "proof", "kept"),
+    [
+        (5.0, True, "a proof", True),  # good enough
+        (1.0, True, "a proof", False),  # looked for again, more thoroughly
+        (1.0, False, "a proof", True),
+        (1.0, True, None, True),  # of declared coordinates no better one is known
+    ],
+)
+def test_the_bound_that_ended_a_run_is_the_bound_of_its_point(
+    value: float, thorough: bool, proof: str | None, kept: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(bounding, "lower_bound", Bounds(_7=2.0))
+    monkeypatch.setattr(bounding, "tested", lambda found: found)
+    released = form()
+    hidden = form(proof=proof, released=released)
+    asked: Any = SimpleNamespace(bound_at=lambda point: bound(value))
+
+    def found(own: Any) -> float | None:
+        given = (hidden, outcome(own), at(), pair(form()), TOLERANCE, asked)
+        answer = bounding._searched_bound(*given, thorough=thorough)
+        return None if answer is None else answer.value
+
+    assert found(hidden) == (value if kept else 2.0)
+    assert found(released) == (value if kept else None)
+    assert found(form()) is None  # of another form nothing is known
+
+
+def test_a_conflict_is_looked_for_at_the_point_of_the_run_or_at_its_image(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The weights of the run belong to its own form."""
+    asked: list[tuple[float, Any]] = []
+
+    def looked(hidden: object, there: Any, weights: Any) -> None:
+        asked.append((float(there[0]), weights))
+
+    class There(np.ndarray[Any, Any]):
+        finite = differentiable = True
+
+    monkeypatch.setattr(impossibility, "infeasibility", looked)
+    monkeypatch.setattr(impossibility, "dual_infeasibility", lambda *a, **more: None)
+    chain = SimpleNamespace(point=lambda x: x + 8.0)
+    hidden = form(
+        chain=chain, oracle=lambda: SimpleNamespace(at=lambda x: np.asarray(x).view(There))
+    )
+    request: Any = SimpleNamespace(time_left=1.0)
+    for own, expected in ((hidden, (2.0, "weights")), (form(), (8.0, None))):
+        run = outcome(own, point=np.array([2.0]), conflict="weights")
+        assert impossibility._conflict(SimpleNamespace(), hidden, run, request) is None  # type: ignore[arg-type]
+        assert asked.pop() == expected
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+def test_the_rows_that_keep_a_violation_up_are_named(weighted: bool) -> None:
+    """By the weights of the run, or else by their violations; a thousandth of the largest is nothing."""
+    x = hc.Variable(2, name="x", bounds=(0, 1))
+    rows = [(hc.sum(x) >= number).named(name) for number, name in ((4, "a"), (5, "b"), (6, "c"))]
+    forms = hc.Problem(hc.Minimize(hc.sum(x)), rows).forms()
+    own = form(chain=SimpleNamespace(origin=lambda row: Origin(row)))
+    violations, weights = np.array([1.0, 1e-4, 0.5]), np.array([1e-4, 2.0, 1.0])
+    run = outcome(
+        own,
+        evaluation=SimpleNamespace(violations=violations),
+        conflict=weights if weighted else None,
+    )
+    found = concluding._conflict(Status.INFEASIBLE_INACCURATE, forms, None, run, known())
+    assert found == (("b", "c") if weighted else ("a", "c"))
+    assert concluding._conflict(Status.OPTIMAL, forms, None, run, known()) == ()
