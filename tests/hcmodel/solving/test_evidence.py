@@ -642,6 +642,12 @@ def test_a_conflict_is_looked_for_at_the_point_of_the_run_or_at_its_image(
         run = outcome(own, point=np.array([2.0]), conflict="weights")
         assert impossibility._conflict(SimpleNamespace(), hidden, run, request) is None  # type: ignore[arg-type]
         assert asked.pop() == expected
+    # cuts of a method of its own are of its own form as well
+    monkeypatch.setattr(cut_bounds, "cut_conflict", lambda hidden, cuts: ("cut", cuts))
+    for own, cut in ((hidden, True), (form(), False)):
+        run = outcome(own, conflict="weights", weighted=("cuts",))
+        found = impossibility._conflict(SimpleNamespace(), hidden, run, request)  # type: ignore[arg-type]
+        assert found == (("cut", ("cuts",)) if cut else None)
 
 
 @pytest.mark.parametrize("weighted", [False, True])
