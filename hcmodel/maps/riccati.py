@@ -9,9 +9,10 @@ Both are multiplied by P from the left and from the right, which keeps the order
     A P + B Y + (A P + B Y)ᵀ + P Q P + Yᵀ R Y ⪯ 0,
     (A P + B Y)ᵀ P⁻¹ (A P + B Y) − P + P Q P + Yᵀ R Y ⪯ 0.
 
-These are convex for [[Q, Nᵀ], [N, R]] ⪰ 0, N the weight of Kᵀ N + Nᵀ K, and linear by Schur's complement
-(`schur`). What is linear in X is a matrix fraction of P (`inverse`): trace(W X) = trace(W P⁻¹). The
-way back is X = P⁻¹ and K = Y X; multipliers of the row are P Λ P.
+With a disturbance the first one has X G X in addition, as G = E Eᵀ/γ² for the gain γ of H∞ control, and
+P X G X P is the constant G. All are convex for [[Q, Nᵀ], [N, R]] ⪰ 0, N the weight of Kᵀ N + Nᵀ K, and
+linear by Schur's complement (`schur`). What is linear in X is a matrix fraction of P (`inverse`):
+trace(W X) = trace(W P⁻¹). The way back is X = P⁻¹ and K = Y X; multipliers of the row are P Λ P.
 
 The map is one to one where X is definite. The set of X says so, or the row does: where X v = 0 it says
 that [v; K v]ᵀ [[Q, Nᵀ], [N, R]] [v; K v] ≤ 0, which Q − Nᵀ R⁻¹ N ≻ 0 excludes. Without either the map is
@@ -75,7 +76,7 @@ class Riccati(Map):
 
 @dataclass(frozen=True, eq=False)
 class _Inequality:
-    """He(X A) + He(X B K) + (C + D K)ᵀ X (C + D K) + [I; K]ᵀ W [I; K] ⪯ 0, He(M) = M + Mᵀ."""
+    """He(X A + X B K) + (C + D K)ᵀ X (C + D K) + X G X + [I; K]ᵀ W [I; K] ⪯ 0, He(M) = M + Mᵀ."""
 
     row: Row
     slack: Variable
@@ -85,6 +86,7 @@ class _Inequality:
     step: FloatArray
     step_input: FloatArray
     weight: FloatArray
+    disturbance: FloatArray
 
     def keeps_definite(self) -> bool:
         """Whether no singular X satisfies it: the least of [v; k]ᵀ W [v; k] over k is positive."""
@@ -106,13 +108,16 @@ class _Inequality:
     def reach(self) -> float:
         """What the Frobenius norm of [P; Y] is at most, where W ≻ 0; infinite else.
 
-        By traces, λ |[P; Y]|² <= −2 trace(A P + B Y) <= 2 |[A, B]| |[P; Y]|, λ the least eigenvalue of W.
+        By traces, λ |[P; Y]|² <= −2 trace(A P + B Y) − trace(G) <= 2 |[A, B]| |[P; Y]| − trace(G), where λ
+        is the least eigenvalue of W.
         """
         values = np.linalg.eigvalsh(self.weight)
         if values[0] <= DATA_ROUNDING * values[-1]:
             return np.inf
         both = np.hstack([self.drift, self.input])
-        return 2 * (1 + DATA_ROUNDING) * float(np.linalg.norm(both)) / float(values[0])
+        size, least = float(np.linalg.norm(both)), float(values[0])
+        rest = max(-float(np.trace(self.disturbance)), 0.0)
+        return (1 + DATA_ROUNDING) * (size + float(np.sqrt(size**2 + least * rest))) / least
 
     def block(self, model: Expanded, inner: Sums, product: Sums, slack: Variable) -> Block:
         """The inequality in P and Y as a block matrix; `slack` is P S P."""
@@ -120,7 +125,7 @@ class _Inequality:
         first = Sums.constant(self.drift, coding) @ inner
         if self.input.any():
             first = first + Sums.constant(self.input, coding) @ product
-        rest = -(first + first.transposed())
+        rest = -added([first, first.transposed(), Sums.constant(self.disturbance, coding)])
         squares = list[Square]()
         if self.weight.any():
             order = len(self.drift)
@@ -279,8 +284,13 @@ class _Term:
     row: int
     column: int
     gains: tuple[tuple[int, int], ...]
-    matrix: tuple[int, int]
+    matrices: tuple[tuple[int, int], ...]
     weight: float
+
+    @property
+    def matrix(self) -> tuple[int, int]:
+        """The one factor of X, or no place."""
+        return self.matrices[0] if len(self.matrices) == 1 else (-1, -1)
 
 
 class _Reader:
@@ -293,11 +303,11 @@ class _Reader:
         self._first, self._second = places_of(inner, count + 1)
 
     def matrices(self) -> tuple[FloatArray, ...] | None:
-        """A, B, C, D and W of `_Inequality`, where the terms are what these make."""
+        """A, B, C, D, W and G of `_Inequality`, where the terms are what these make."""
         sums, coding = self._sums, self._sums.coding
         gains = (self._gain_row[sums.digits] >= 0).sum(axis=1)
         matrices = (self._first[sums.digits] >= 0).sum(axis=1)
-        if (gains + matrices != sums.degrees).any() or gains.max() > 2 or matrices.max() > 1:
+        if (gains + matrices != sums.degrees).any() or gains.max() > 2 or matrices.max() > 2:
             return None
         inner, gain = (Sums.symbols(each, coding) for each in (self._inner, self._gains))
         squares = sums.chosen((gains == 2) & (matrices == 1))
@@ -317,22 +327,26 @@ class _Reader:
         weight = self._weight(sums.chosen(matrices == 0))
         flow = Sums.constant(drift, coding) + Sums.constant(entering, coding) @ gain
         again = inner @ flow
-        if not added([again, again.transposed(), self._weighted(weight, gain)]).equals(rest):
+        parts = [again, again.transposed(), self._weighted(weight, gain)]
+        disturbance = self._disturbance(sums.chosen((matrices == 2) & (gains == 0)))
+        if disturbance.any():
+            parts.append(inner @ Sums.constant(disturbance, coding) @ inner)
+        if not added(parts).equals(rest):
             return None
-        return drift, entering, step, step_input, weight
+        return drift, entering, step, step_input, weight, disturbance
 
     def _terms(self, sums: Sums, entries: NDArray[np.intp]) -> Iterator[_Term]:
         """The terms of some entries."""
         chosen = sums.chosen(np.isin(sums.entry, entries))
         for entry, digits, weight in zip(chosen.entry, chosen.digits, chosen.weight, strict=True):
             row, column = divmod(int(entry), self._order)
-            gains, matrix = list[tuple[int, int]](), (-1, -1)
+            gains, matrices = list[tuple[int, int]](), list[tuple[int, int]]()
             for digit in digits[digits > 0].tolist():
                 if self._gain_row[digit] >= 0:
                     gains.append((int(self._gain_row[digit]), int(self._gain_column[digit])))
                 else:
-                    matrix = int(self._first[digit]), int(self._second[digit])
-            yield _Term(row, column, tuple(gains), matrix, float(weight))
+                    matrices.append((int(self._first[digit]), int(self._second[digit])))
+            yield _Term(row, column, tuple(gains), tuple(matrices), float(weight))
 
     @property
     def _diagonal(self) -> NDArray[np.intp]:
@@ -385,6 +399,15 @@ class _Reader:
             if term.row in term.matrix:
                 other = sum(term.matrix) - term.row
                 found[other, term.row] = term.weight / 2
+        return found
+
+    def _disturbance(self, sums: Sums) -> FloatArray:
+        """G, from X G X in the first entry."""
+        found = np.zeros((self._order, self._order))
+        for term in self._terms(sums, self._diagonal[:1]):
+            (_, p), (_, q) = term.matrices
+            found[p, q] += term.weight / 2
+            found[q, p] += term.weight / 2
         return found
 
     def _weight(self, sums: Sums) -> FloatArray:

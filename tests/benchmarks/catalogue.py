@@ -321,7 +321,8 @@ def riccati_inequalities(rng: Generator) -> hc.Problem:
     K = hc.Variable((1, 2), name="K", bounds=(-20, 20))
     closed = A + B @ K
     states = [np.eye(2), np.diag([1.0, 0.0]), np.zeros((2, 2)), np.diag([1.0, -0.3])]
-    weight = states[rng.integers(4)] + (K.T @ K) * [1.0, 0.5, 0.0, -0.1][rng.integers(4)]
+    weight = states[max(rng.integers(-4, 4), 0)]
+    weight = weight + (K.T @ K) * [1.0, 0.5, 0.0, -0.1][max(rng.integers(-4, 4), 0)]
     cross = K.T @ rng.normal(size=(1, 2)) * [0.0, 0.3][rng.integers(2)]
     flow = closed.T @ X @ closed - X if rng.uniform() < 0.4 else closed.T @ X + X @ closed
     rows = [flow + weight + cross + cross.T << 0, hc.trace(X) >= 1, K[0, 0] <= 0.5]

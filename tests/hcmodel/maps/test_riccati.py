@@ -123,6 +123,20 @@ def test_a_gain_that_stands_upright_or_is_a_vector(shape: tuple[int, ...]) -> No
     assert problem.status == "optimal"
 
 
+def test_a_disturbance_of_given_gain() -> None:
+    """The inequality of H∞ control, against the equation with an indefinite weight of both inputs."""
+    disturbance, level = np.array([[0.4], [0.3]]), 2.0
+    X, K = variables()
+    more = X @ disturbance @ disturbance.T @ X / level**2
+    row = -loop(K).T @ X - X @ loop(K) - K.T @ R @ K - more >> Q
+    problem = hc.Problem(hc.Minimize(hc.trace(X)), [row])
+    weight = np.diag([R[0, 0], -(level**2)])
+    exact = solve_continuous_are(A, np.hstack([B, disturbance]), Q, weight)
+    assert problem.solve() == pytest.approx(np.trace(exact), rel=1e-7)
+    assert problem.status == "optimal"
+    assert "proven" in problem.solution.method
+
+
 def test_two_plants_with_one_gain_against_cvxpy() -> None:
     """One X and one K for two plants, and X bounded from above: the same in P and Y by hand."""
     cvxpy = pytest.importorskip("cvxpy")
