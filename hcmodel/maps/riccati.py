@@ -108,8 +108,8 @@ class _Inequality:
     def reach(self) -> float:
         """What the Frobenius norm of [P; Y] is at most, where W ≻ 0; infinite else.
 
-        By traces, λ |[P; Y]|² <= −2 trace(A P + B Y) − trace(G) <= 2 |[A, B]| |[P; Y]| − trace(G), where λ
-        is the least eigenvalue of W.
+        With the least eigenvalue λ of W, by traces,
+        λ |[P; Y]|² <= −2 trace(A P + B Y) − trace(G) <= 2 |[A, B]| |[P; Y]| − trace(G).
         """
         values = np.linalg.eigvalsh(self.weight)
         if values[0] <= DATA_ROUNDING * values[-1]:
