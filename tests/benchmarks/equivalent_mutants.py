@@ -588,4 +588,9 @@ EQUIVALENT: dict[tuple[str, str, str], str] = {
         "Translation._factor",
         "domain in POSITIVE_DOMAINS -> domain not in POSITIVE_DOMAINS",
     ): "powers have cone forms of their own, and the factors of products may be any numbers",
+    (
+        "hcmodel/reductions/forms.py",
+        "",
+        "MOVING = 0.001 -> MOVING = 0.002",
+    ): "which names a message shows: any share between rounding and a move",
 }

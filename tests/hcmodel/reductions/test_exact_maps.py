@@ -31,7 +31,7 @@ from hcmodel.reductions.forms import Form
 from hcmodel.reductions.lift import Lift
 from hcmodel.reductions.reduction import Claim, Duals, Origin
 from hcmodel.reductions.smooth import SmoothProgram, _explicit_inverse
-from hcmodel.reductions.substitution import Substitution, _defined, _differ
+from hcmodel.reductions.substitution import Substitution, _defined, _differ, functions_after
 from hcmodel.solvers.numerics import DATA_ROUNDING
 from tests.problems.examples import loaded
 
@@ -664,3 +664,46 @@ def test_a_range_that_a_map_has_lost_ends_its_trial() -> None:
     assert _attempted(own.before, (step,)) is not None
     step.released = ("between",)
     assert _attempted(own.before, (step,)) is None
+
+
+# ---- rows that are multiplied by a matrix from both sides
+
+
+@pytest.mark.parametrize("whole", [True, False])
+def test_multipliers_of_congruent_rows(whole: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    """⟨Z, S R S⟩ = ⟨S Z S, R⟩: R has the multiplier S Z S, with S = diag(2, 4) and the slope ½."""
+    evaluation = SimpleNamespace(of=lambda given: given)
+    monkeypatch.setattr(substitution_module, "Evaluation", lambda symbols, point: evaluation)
+    last = SimpleNamespace(after=SimpleNamespace(symbols=None))
+    entries = np.array([0, 1, 3])
+    row = SimpleNamespace(position=0, entries=entries, leading=None, congruence=np.diag([2.0, 4.0]))
+    constraint = SimpleNamespace(entries=None if whole else entries)
+    own: Any = SimpleNamespace(
+        steps=(last,),
+        before=SimpleNamespace(constraints=[constraint]),
+        _rows=(row,),
+        _with_factors=lambda u: {},
+        _slope=lambda u: 0.5,
+        _factor=lambda row, point: np.ones(()),
+    )
+    upper = np.array([[2.0, 8.0], [0.0, 6.0]])  # of both entries off the diagonal together
+    (found,) = Substitution.duals_back(own, np.zeros(1), Duals((upper,))).rows
+    expected = np.array([[4.0, 16.0], [16.0, 48.0]])
+    assert found == pytest.approx(expected if whole else np.array([[4.0, 32.0], [0.0, 48.0]]))
+    # the way there, before the slope is taken off: half of Z
+    turned = Substitution._turned(own, expected, row, {})  # type: ignore[arg-type]
+    assert turned == pytest.approx(np.array([[1.0, 2.0], [2.0, 3.0]]))
+    assert Substitution._turned(own, None, row, {}) is None  # type: ignore[arg-type]
+    plain = SimpleNamespace(congruence=None)
+    assert Substitution._turned(own, upper, plain, {}) is upper  # type: ignore[arg-type]
+
+
+def test_rows_that_decide_between_proposals_come_first() -> None:
+    own = matrix_ratio()
+    step = copy.copy(own.steps[0])
+    added = [1 + place for place, row in enumerate(own._rows) if row.position is None]
+    others = [0, *(1 + place for place, row in enumerate(own._rows) if row.position is not None)]
+    step.choice = None
+    assert [place for place, _ in functions_after(own.before, (step,))] == sorted(others + added)
+    step.choice = "one of several"
+    assert [place for place, _ in functions_after(own.before, (step,))] == added + others
