@@ -196,6 +196,8 @@ class Outer:
         """∂rows/∂x, dense or sparse as the Jacobian of φ is."""
         if scipy.sparse.issparse(jacobian):
             return scipy.sparse.csr_array(self._weighing(values) @ jacobian)
+        if not self.forms.any():
+            return np.asarray(self.left.rows(jacobian) - self.right.rows(jacobian))
         slopes = self._slopes(values)
         left, right = (
             side.rows(jacobian) * slope[:, None]

@@ -157,9 +157,7 @@ def _consistent(form: Form, chart: Chart, points: Sequence[CutPoint]) -> bool:
     """
     if form.proof is not None:
         return True
-    bundle = Bundle.of(points[0])
-    for point in points[1:]:
-        bundle = bundle.extended(point)
+    bundle = Bundle.of_all(points)
     count = MAP_TEST.fewest if form.compiled.has_black_boxes else MAP_TEST.samples
     oracle, generator = form.oracle(), np.random.default_rng(0)
     here, turns = points[-1].evaluation.point, set[bool]()

@@ -6,6 +6,7 @@ they are. A tape for them takes several times as long as a small function itself
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Sequence
 from typing import Any, TypeAlias
@@ -57,13 +58,21 @@ class UserGradients:
             blocks.append(tuple(own))
         return UserGradients(program, tuple(steps[root] for root in roots), tuple(blocks))
 
+    @functools.cached_property
+    def _variables(self) -> tuple[tuple[int, int], ...]:
+        """The steps that are variables, and their places in the layout."""
+        leaves = [step.leaf for step in self.program.graph.steps]
+        position = self.program.layout.position
+        return tuple(
+            (i, position(leaf)) for i, leaf in enumerate(leaves) if isinstance(leaf, Variable)
+        )
+
     def at(self, x: FloatArray, constants: Sequence[Any]) -> CalledForward:
         """The values at a point; `constants` has those of the steps without variables."""
-        values, layout = list(constants), self.program.layout
-        arrays = layout.unpack(np, x)
-        for number, step in enumerate(self.program.graph.steps):
-            if isinstance(step.leaf, Variable):
-                values[number] = arrays[layout.position(step.leaf)]
+        values = list(constants)
+        arrays = self.program.layout.unpack(np, x)
+        for number, position in self._variables:
+            values[number] = arrays[position]
         arguments = [[values[each] for each in step.arguments] for step in self.steps]
         with np.errstate(all="ignore"):
             found = [np.ravel(step.run(np, values)) for step in self.steps]

@@ -453,6 +453,11 @@ class Forms:
         if self.model.hidden is None:
             return self._found_freely(source)
         proof, declared = None, self.declared()
+        if self._calls_user:
+            if declared is None:
+                return self._mapped_form()
+            pinned = {self.bounds.renewed(each): kind for each, kind in declared.items()}
+            return self._separable_form(VisibleProof(pinned, (), proven=False))
         if declared is not None:
             proof = self.prove(declared, source)
             self.failure = proof.failure
@@ -593,7 +598,15 @@ class Forms:
         """What comes before all other reductions to hidden coordinates."""
         return [self.bounds] if self.bounds.rows else []
 
-    def _separable_form(self, proof: Proof) -> Form:
+    @property
+    def _calls_user(self) -> bool:
+        """Whether a function of the user has variables inside: nothing can be proven of the model."""
+        return any(
+            isinstance(node, Apply) and node.atom.black_box and node.variables()
+            for node in self.model.nodes
+        )
+
+    def _separable_form(self, proof: Proof | VisibleProof) -> Form:
         """Coordinates that are declared and not proven leave the rows as they were written."""
         first = self._first()
         lift = Lift.of(self.bounds.after) if first else self.lift

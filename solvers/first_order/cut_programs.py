@@ -12,7 +12,8 @@ side of the box has a multiplier.
 
 from __future__ import annotations
 
-from typing import Protocol
+import functools
+from typing import Any, Protocol
 
 import numpy as np
 import scipy
@@ -30,16 +31,17 @@ from hcmodel.solvers.qp import (
     ConeStatus,
     QPBackend,
     QuadraticProgram,
-    cone_program,
     make_cone_backend,
 )
-from hcmodel.solvers.qp.columns import above_bounds
+from hcmodel.solvers.qp.columns import Columns, above_bounds
+from hcmodel.solvers.qp.cone_program import no_quadratic
 from hcmodel.solvers.qp.program import StepRows
 from hcmodel.solvers.sets.cone_programs import shifted
 from hcmodel.solvers.sets.domain import FARTHEST, Domain
 
 FloatArray = NDArray[np.float64]
 Marks = NDArray[np.bool_]
+Places = NDArray[np.intp]
 
 # Slopes of the objective that differ by more than this factor are too many for one linear program: they
 # leave two digits to a backend (geometric programs as black boxes).
@@ -86,6 +88,12 @@ class Region:
     @property
     def is_open(self) -> bool:
         return bool(self.below.any() or self.above.any())
+
+    @functools.cached_property
+    def sides(self) -> tuple[Places, Places]:
+        """The unknowns with an upper and with a lower side."""
+        upper, lower = np.isfinite(self.rows.upper), np.isfinite(self.rows.lower)
+        return upper.nonzero()[0], lower.nonzero()[0]
 
 
 @dataclass(frozen=True)
@@ -138,7 +146,7 @@ def _rows(bundle: Bundle, affine: CutPoint, region: Region, limits: FloatArray) 
         matrix / sizes[:, None],
         offset / sizes,
         sizes,
-        np.vstack([equal / lengths[:, None], region.equality]),
+        np.concatenate([equal / lengths[:, None], region.equality]),
         np.concatenate([-values / lengths, np.zeros(region.equality.shape[0])]),
         lengths,
     )
@@ -167,6 +175,8 @@ def _scaled(rows: _Rows, objective: Marks, affine: CutPoint, region: Region) -> 
 
 
 def _lengths(matrix: FloatArray) -> FloatArray:
+    if not matrix.size:
+        return np.ones(matrix.shape[0])
     found = np.linalg.norm(matrix, axis=1)
     return np.asarray(np.where(found > 0, found, 1.0))
 
@@ -201,6 +211,8 @@ class CutPrograms:
                 backends.reverse()
         found: Bound | None = None
         for backend in backends:
+            if backend is self._linear and isinstance(program.matrix, Columns):
+                program = replace(program, matrix=program.matrix.sparse())
             found = self._found(backend, program, bundle, rows, region, unit, reference) or found
             good = found is not None and found.whole and not found.conflict
             if good or (found is not None and backend is self._linear):
@@ -224,11 +236,10 @@ class CutPrograms:
         equal = rows.target.size
         scale = 1.0 if conflict else unit
         weights = scale * answer.dual[equal : equal + bundle.size] / rows.sizes
-        sides = answer.dual[equal + bundle.size :][: _side_count(region)]
+        upper, lower = region.sides
+        sides = answer.dual[equal + bundle.size :][: upper.size + lower.size]
         own = rows.equal_sizes.size
-        held = np.concatenate(
-            [region.above[_finite(region.rows.upper)], region.below[_finite(region.rows.lower)]]
-        )
+        held = np.concatenate([region.above[upper], region.below[lower]])
         size = max(float(np.max(np.abs(answer.dual), initial=0.0)), 1.0)
         point = region.center + region.metric * answer.primal[:-1]
         return Bound(
@@ -271,27 +282,18 @@ def _median(sizes: FloatArray) -> float:
     return float(ordered[last // 2] + ordered[(last + 1) // 2]) / 2 if sizes.size else 1.0
 
 
-def _finite(bounds: FloatArray) -> NDArray[np.intp]:
-    return np.flatnonzero(np.isfinite(bounds))
-
-
-def _side_count(region: Region) -> int:
-    return _finite(region.rows.upper).size + _finite(region.rows.lower).size
-
-
 def _linear_program(
     rows: _Rows, height: FloatArray, offset: FloatArray, region: Region
 ) -> ConeProgram:
     """minimise τ over (w, τ); blocks: equalities, cuts, sides of the box, the cones of V."""
     size = region.center.size
-    upper, lower = _finite(region.rows.upper), _finite(region.rows.lower)
+    upper, lower = region.sides
     equalities, cuts = rows.target.size, offset.size
     dense = np.zeros((equalities + cuts, size + 1))
     dense[:equalities, :size] = rows.equal
     dense[equalities:, :size] = rows.matrix
     dense[equalities:, size] = height
-    found = above_bounds(dense, upper, lower, zeros=False)
-    matrix = scipy.sparse.csc_matrix(found[:3], shape=found.shape)
+    matrix: Any = above_bounds(dense, upper, lower, zeros=False)
     offsets = [rows.target, offset, region.rows.upper[upper], -region.rows.lower[lower]]
     kinds = [
         ConeBlock(ConeKind.ZERO, equalities),
@@ -299,13 +301,14 @@ def _linear_program(
     ]
     if region.rows.cones:
         blocks = [_widened(-cone.matrix) for cone in region.rows.cones]
-        matrix = scipy.sparse.vstack([matrix, *blocks], format="csc")
+        matrix = scipy.sparse.vstack([matrix.sparse(), *blocks], format="csc")
         offsets += [cone.offset for cone in region.rows.cones]
         kinds += [ConeBlock(KINDS[cone.kind], cone.offset.size) for cone in region.rows.cones]
     linear = np.zeros(size + 1)
     linear[-1] = 1.0
-    return cone_program(
-        linear, matrix, np.concatenate(offsets), [kind for kind in kinds if kind.size]
+    blocks_in_use = tuple(kind for kind in kinds if kind.size)
+    return ConeProgram(
+        no_quadratic(size + 1), linear, matrix, np.concatenate(offsets), blocks_in_use, None
     )
 
 

@@ -55,7 +55,7 @@ def cut_point(coordinates: Coordinates, evaluation: Evaluation) -> CutPoint | No
     """The point with its slopes; None where it has none, so that nothing follows from it."""
     if not (evaluation.finite and evaluation.differentiable):
         return None
-    gradients = np.vstack([evaluation.gradient[None, :], _dense(evaluation.jacobian)])
+    gradients = np.concatenate([evaluation.gradient[None, :], _dense(evaluation.jacobian)])
     slopes = coordinates.slopes(evaluation.point, gradients)
     image = coordinates.image(evaluation.point)
     if slopes is None or not (np.isfinite(slopes).all() and np.isfinite(image).all()):
@@ -84,6 +84,20 @@ class Bundle:
         empty = Bundle((), np.zeros((0, point.image.size)), np.zeros(0), none, none, none)
         return empty.extended(point)
 
+    @staticmethod
+    def of_all(points: Sequence[CutPoint]) -> Bundle:
+        """The cuts of several points."""
+        each = [Bundle.of(point) for point in points]
+        counts = [one.size for one in each]
+        return Bundle(
+            tuple(points),
+            np.concatenate([one.slopes for one in each]),
+            np.concatenate([one.constants for one in each]),
+            np.concatenate([one.owners for one in each]),
+            np.repeat(np.arange(len(each)), counts),
+            np.zeros(sum(counts), dtype=np.intp),
+        )
+
     @property
     def size(self) -> int:
         return self.constants.size
@@ -96,13 +110,17 @@ class Bundle:
         """With the cuts of a new point."""
         evaluation = point.evaluation
         count = evaluation.inequalities
-        slopes = np.vstack([point.slope[None, :], point.row_slopes[:count]])
+        slopes = np.concatenate([point.slope[None, :], point.row_slopes[:count]])
         values = np.concatenate([[evaluation.objective], evaluation.rows[:count]])
         owners = np.arange(OBJECTIVE, count)
+        constants = values - slopes @ point.image
+        if not self.points:
+            none = np.zeros(owners.size, dtype=np.intp)
+            return Bundle((point,), slopes, constants, owners, none, none)
         return Bundle(
             (*self.points, point),
-            np.vstack([self.slopes, slopes]),
-            np.concatenate([self.constants, values - slopes @ point.image]),
+            np.concatenate([self.slopes, slopes]),
+            np.concatenate([self.constants, constants]),
             np.concatenate([self.owners, owners]),
             np.concatenate([self.sources, np.full(owners.size, len(self.points))]),
             np.concatenate([self.ages, np.zeros(owners.size, dtype=np.intp)]),
@@ -166,4 +184,6 @@ def bent_equalities(first: CutPoint, second: CutPoint) -> float:
 
 
 def _dense(matrix: Any) -> FloatArray:
+    if type(matrix) is np.ndarray:
+        return matrix
     return np.asarray(matrix.toarray() if scipy.sparse.issparse(matrix) else matrix)

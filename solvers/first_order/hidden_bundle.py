@@ -151,7 +151,7 @@ class HiddenBundle:
         assert model is not None
         assert state.metric is not None
         level = model.value + self.options.level * (state.upper - model.value)
-        region = self._region(state, bundle.last.image)
+        region = self._region(state, bundle.last.image, state.reach)
         found = self._programs.projection(bundle, bundle.last, region, level)
         goal, used = model.point, np.zeros(bundle.size)
         if found is not None:
@@ -187,10 +187,10 @@ class HiddenBundle:
 
     # ---- the parts of a step
 
-    def _region(self, state: HiddenBundleState, center: FloatArray) -> Region:
+    def _region(self, state: HiddenBundleState, center: FloatArray, reach: float) -> Region:
         assert state.where is not None
         assert state.metric is not None
-        return Region.around(state.where, center, state.metric, state.reach)
+        return Region.around(state.where, center, state.metric, reach)
 
     def _reached(
         self, task: Task, state: HiddenBundleState, base: CutPoint | None, goal: FloatArray
@@ -208,7 +208,7 @@ class HiddenBundle:
             if x is None:
                 return None
             x = task.settled(x)
-            if any(np.array_equal(x, point.evaluation.point) for point in seen):
+            if _is_among(x, seen):
                 return None
             point = cut_point(coordinates, task.oracle.at(x))
             if point is not None:
@@ -223,7 +223,7 @@ class HiddenBundle:
         center = (state.best or bundle.last).image
         reach, model = state.reach, None
         while reach <= limits.largest_reach:
-            region = self._region(replace(state, reach=reach), center)
+            region = self._region(state, center, reach)
             model = self._programs.bound(bundle, bundle.last, region)
             if model is None or not model.conflict or model.whole or not region.is_open:
                 break
@@ -278,6 +278,8 @@ class HiddenBundle:
         assert model is not None
         most = limits.cuts + limits.cuts_per_unknown * bundle.slopes.shape[1]
         keep = () if state.best is None else (state.best,)
+        if bundle.size <= most:
+            return state
         thinner = bundle.aged(model.weights > limits.used)
         thinner = replace(bundle, ages=np.minimum(thinner.ages, bundle.ages))
         thinner = thinner.thinned(most, limits.youth, keep)
@@ -328,6 +330,15 @@ class HiddenBundle:
         )
 
 
+def _is_among(x: FloatArray, points: tuple[CutPoint, ...]) -> bool:
+    """Whether one of the points is exactly this one."""
+    for each in points:
+        there = each.evaluation.point
+        if there[0] == x[0] and np.array_equal(there, x):
+            return True
+    return False
+
+
 def _finished(state: HiddenBundleState, stop: Termination) -> HiddenBundleState:
     """The run is over, at its best point."""
     current = state.current if state.best is None else state.best.evaluation
@@ -344,15 +355,13 @@ def _hidden_set(task: Task, start: Evaluation) -> HiddenSet | None:
 
 def _weighted(bundle: Bundle, model: Bound) -> tuple[WeightedPoint, ...]:
     """The points of the bundle with the weights that the bound gives to their cuts."""
-    found = []
-    for number, point in enumerate(bundle.points):
-        own = bundle.sources == number
-        objective = own & (bundle.owners == OBJECTIVE)
-        rows = np.zeros(point.evaluation.rows.size)
-        inequalities = own & ~objective
-        rows[bundle.owners[inequalities]] = model.weights[inequalities]
-        if number == len(bundle.points) - 1:
-            rows[point.evaluation.inequalities :] = model.equalities
-        weight = float(np.sum(model.weights[objective]))
-        found.append(WeightedPoint(point.evaluation, weight, rows))
-    return tuple(found)
+    points, last = bundle.points, bundle.last.evaluation
+    objective = bundle.owners == OBJECTIVE
+    of_objective = np.bincount(
+        bundle.sources[objective], weights=model.weights[objective], minlength=len(points)
+    )
+    of_rows = np.zeros((len(points), last.rows.size))
+    of_rows[bundle.sources[~objective], bundle.owners[~objective]] = model.weights[~objective]
+    of_rows[-1, last.inequalities :] = model.equalities
+    pairs = zip(points, of_objective.tolist(), of_rows, strict=True)
+    return tuple(WeightedPoint(point.evaluation, weight, rows) for point, weight, rows in pairs)

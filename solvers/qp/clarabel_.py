@@ -18,7 +18,7 @@ from hcmodel.records import dataclass
 from hcmodel.solvers.limits import TimeExhausted, check_time, seconds_left
 from hcmodel.solvers.memory import check_factors, check_semidefinite
 from hcmodel.solvers.numerics import BACKEND_ROUNDING, INFINITE, TINY
-from hcmodel.solvers.qp.columns import above_bounds, diagonal
+from hcmodel.solvers.qp.columns import Columns, above_bounds, diagonal
 from hcmodel.solvers.qp.cone_options import ConeOptions
 from hcmodel.solvers.qp.cone_program import (
     ConeBlock,
@@ -191,7 +191,8 @@ def _cone_solution(program: ConeProgram, answer: Any) -> ConeSolution:
         z = z / max(-float(program.offset @ z), TINY)
     elif status in (ConeStatus.UNBOUNDED, ConeStatus.ALMOST_UNBOUNDED):
         x = x / max(-float(program.linear @ x), TINY)
-        s = -(program.matrix @ x)
+        matrix = program.matrix
+        s = -((matrix.sparse() if isinstance(matrix, Columns) else matrix) @ x)
     elif not all(np.isfinite(part).all() for part in (x, s, z)):
         status = ConeStatus.FAILED
     return ConeSolution(status, x, s, z, int(answer.iterations))
@@ -211,13 +212,13 @@ class _Conic:
         self.P = _upper_triangle(program.quadratic)
         self.A: Any
         domain = program.domain
-        self.finite_lower = np.flatnonzero(domain.lower > -INFINITE)
-        self.finite_upper = np.flatnonzero(domain.upper < INFINITE)
+        self.finite_lower = (domain.lower > -INFINITE).nonzero()[0]
+        self.finite_upper = (domain.upper < INFINITE).nonzero()[0]
         rows = (program.equality, program.inequality)
-        if domain.cones or any(scipy.sparse.issparse(block) for block in rows):
+        if domain.cones or not all(isinstance(block, np.ndarray) for block in rows):
             self.A = self._stacked()
         else:
-            self.A = above_bounds(np.vstack(rows), self.finite_upper, self.finite_lower)
+            self.A = above_bounds(np.concatenate(rows), self.finite_upper, self.finite_lower)
             if self.A.nnz > RULES.small:  # the effort is estimated
                 self.A = scipy.sparse.csc_matrix(self.A[:3], shape=self.A.shape)
         self.b = np.concatenate(
@@ -268,8 +269,10 @@ class _Conic:
         step, multipliers = np.array(answer.x), np.array(answer.z)
         equalities = self.program.equality_bound.size
         inequalities = self.program.inequality_bound.size
-        ends = np.cumsum([equalities, inequalities, self.finite_upper.size, self.finite_lower.size])
-        equality, inequality, upper, lower, _ = np.split(multipliers, ends)
+        first = equalities + inequalities
+        second = first + self.finite_upper.size
+        equality, inequality = multipliers[:equalities], multipliers[equalities:first]
+        upper, lower = multipliers[first:second], multipliers[second:][: self.finite_lower.size]
         bounds = np.zeros(self.program.dimension)
         bounds[self.finite_upper] += upper
         bounds[self.finite_lower] -= lower

@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
+import scipy
 from numpy.typing import NDArray
 
 FloatArray = NDArray[np.float64]
@@ -25,6 +26,10 @@ class Columns(NamedTuple):
     @property
     def nnz(self) -> int:
         return self.data.size
+
+    def sparse(self) -> scipy.sparse.csc_matrix:
+        """The same as a matrix of scipy."""
+        return scipy.sparse.csc_matrix((self.data, self.indices, self.indptr), shape=self.shape)
 
     @property
     def has_sorted_indices(self) -> bool:

@@ -69,12 +69,13 @@ class ConeBlock:
 class ConeProgram:
     """`quadratic` is P as a whole symmetric matrix; `matrix` is A; both are csc_matrix.
 
+    For Clarabel alone A may be `Columns`, which take less time to make.
     `constant` is c, which no solver looks at; None where it is not known.
     """
 
     quadratic: scipy.sparse.csc_matrix
     linear: FloatArray
-    matrix: scipy.sparse.csc_matrix
+    matrix: Any
     offset: FloatArray
     cones: tuple[ConeBlock, ...]
     constant: float | None = None
