@@ -22,6 +22,7 @@ from hcmodel.engines import sparsity
 from hcmodel.engines.batches import FEWEST, batched
 from hcmodel.engines.engine import ProgramStack
 from hcmodel.engines.forward import (
+    SMALL_AT_ONCE,
     SPARSE_DENSITY,
     SPARSE_ROWS,
     Forward,
@@ -242,6 +243,8 @@ class AutogradStack(ProgramStack):
             rows = sum(math.prod(self._graph.steps[root].shape) for root in roots)
             if min(rows, self.dimension) <= FEW_SWEEPS:
                 self._plans[part] = sparsity.dense_plan(rows, self.dimension)
+            elif rows < SPARSE_ROWS and rows * self.dimension <= SMALL_AT_ONCE:
+                self._plans[part] = sparsity.dense_plan(rows, rows)
             elif (
                 part not in self._swept
                 and len(roots) <= FEW_SWEEPS

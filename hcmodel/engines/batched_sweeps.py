@@ -274,6 +274,14 @@ def _stacked(g: Any, number: int, answer: Any, arguments: Any, keywords: Any) ->
     return g[:, start : start + int(np.size(arguments[number]))].reshape(len(g), *shape)
 
 
+def _concatenate(g: Any, number: int, answer: Any, arguments: Any, keywords: Any) -> Any:
+    """The first argument is the axis."""
+    axis = arguments[0] % np.ndim(answer)
+    start = sum(np.shape(array)[axis] for array in arguments[1:number])
+    stop = start + np.shape(arguments[number])[axis]
+    return g[(slice(None),) * (1 + axis) + (slice(start, stop),)]
+
+
 RULES: dict[Any, Rule] = {
     xp.add: _add,
     xp.subtract: _subtract,
@@ -290,6 +298,7 @@ RULES: dict[Any, Rule] = {
     xp.einsum: _einsum,
     xp.linalg.solve: _solve,
     xp.linalg.inv: _inverse,
+    xp.concatenate_args: _concatenate,
     item: _item,
     untake: _untake,
     stacked.traced: _stacked,

@@ -23,6 +23,10 @@ FloatArray: TypeAlias = NDArray[np.float64]
 # Matrices with this many rows, and at most this share of entries that are not 0, are stored as sparse.
 SPARSE_ROWS, SPARSE_DENSITY = 50, 0.2
 
+# Entries of a Jacobian up to which all rows are swept together, also those of different roots: what an
+# operation takes by itself is more than what its numbers take (Ex-CNLS, tests/benchmarks/general.py).
+SMALL_AT_ONCE = 1_000
+
 # Up to this many sweeps, one after the other takes no longer than all at once.
 FEW_AT_ONCE = 2
 
@@ -117,6 +121,10 @@ class Forward:
         pull = self._tape.pull
         if pull is None or 2 * count > len(seeds) * len(parts):
             return swept_all(pull, seeds, self._dimension)
+        if len(seeds) * self._dimension <= SMALL_AT_ONCE:
+            together = swept_all(pull, seeds, self._dimension)
+            if np.isfinite(together).all():
+                return together  # else one root's slope may have spoiled another's, as 0 times infinity
         found = np.zeros((len(seeds), self._dimension))
         for position, (part, rows) in enumerate(zip(parts, touched, strict=True)):
             if rows.any():

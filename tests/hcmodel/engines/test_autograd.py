@@ -14,8 +14,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from hcmodel import atoms as hc
-from hcmodel.engines import sparsity
+from hcmodel.engines import forward, sparsity
 from hcmodel.engines.autograd_ import AutogradEngine, AutogradStack
+from hcmodel.engines.forward import swept_all
 from hcmodel.engines.graph_program import Program
 from hcmodel.errors import DataError, ModelError
 from hcmodel.expressions.layout import Layout
@@ -205,6 +206,26 @@ def test_rows_written_one_by_one_are_the_same_band() -> None:
     band = np.diag(point[1:]) @ np.eye(n - 1, n) + np.diag(point[:-1]) @ np.eye(n - 1, n, 1)
     expected = np.vstack([band, np.ones((1, n))])
     np.testing.assert_allclose(dense(stack.evaluate(point, "all").jacobian()), expected)
+
+
+def test_small_jacobians_of_many_roots_are_swept_together(monkeypatch: pytest.MonkeyPatch) -> None:
+    z = Variable(5)
+    rows = [z[i] * z[j] for i in range(5) for j in range(i)]
+    rows += [hc.sqrt(z[0]) * z[1], hc.concatenate([z[:2], hc.square(z)])]
+    sweeps = []
+    monkeypatch.setattr(forward, "swept_all", lambda *args: sweeps.append(1) or swept_all(*args))
+    stack, point = compiled(*rows, variables=[z]), np.array([0.0, 2.0, 3.0, 4.0, 5.0])
+    with np.errstate(all="ignore"):
+        spoilt = stack.evaluate(point, "all").jacobian()
+    slopes = [
+        autograd.grad(lambda v, i=i, j=j: v[i] * v[j])(point) for i in range(5) for j in range(i)
+    ]
+    np.testing.assert_allclose(spoilt[:10], slopes)  # not spoilt by the slope of the root of 0
+    assert not np.isfinite(spoilt[10]).all()
+    sweeps.clear()
+    found = stack.evaluate(point + 1, "all").jacobian()
+    assert len(sweeps) == 1
+    np.testing.assert_allclose(found[12:], np.vstack([np.eye(5)[1:2], np.diag(2 * point + 2)]))
 
 
 def test_many_rows_over_few_variables_are_swept_by_columns() -> None:

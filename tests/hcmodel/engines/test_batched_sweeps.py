@@ -51,6 +51,11 @@ CASES: dict[str, tuple[Callable[[Any], Any], tuple[Any, ...]]] = {
     "multiply": (lambda x: x * xp.reshape(x, (6, 1)) * SIX, (xp.multiply,)),
     "divide": (lambda x: x / xp.reshape(x, (6, 1)) / 3.0, (xp.divide, xp.true_divide)),
     "a number with an array": (lambda x: x[0] * WIDE / x[1] + x[2], (xp.multiply, xp.add)),
+    "concatenate": (lambda x: xp.concatenate([x[:2] ** 2, SIX, x]), (xp.concatenate_args,)),
+    "concatenate, axis": (
+        lambda x: xp.concatenate([WIDE[:, :1], two(x), two(x**2)], axis=-1),
+        (xp.concatenate_args,),
+    ),
     "reshape": (lambda x: two(x), (xp.reshape,)),
     "transpose": (lambda x: xp.transpose(two(x) ** 2), (xp.transpose,)),
     "transpose, axes": (lambda x: xp.transpose(flat(x), (2, 0, -2)), (xp.transpose,)),

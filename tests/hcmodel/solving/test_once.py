@@ -70,6 +70,22 @@ def test_a_model_is_proven_again_only_where_its_data_change(proofs: list[None]) 
     assert len(proofs) == 2
 
 
+def test_nothing_is_proven_of_functions_of_the_user_in_declared_coordinates(
+    proofs: list[None],
+) -> None:
+    x = hc.Variable(2, bounds=(0.1, 10))
+    cost = hc.function(lambda z: z[0] + z[1] + 1 / z[0] + 1 / z[1], x)
+    for hidden in ([hc.log(x)], [x + hc.log(x)]):
+        forms.Forms(hc.Problem(hc.Minimize(cost), hidden=hidden).model).hidden()
+    assert not proofs
+    # a function of data is data
+    number = hc.function(lambda p: 2 * p, hc.Parameter(value=1.0))
+    problem = hc.Problem(hc.Minimize(number * hc.sum(x + 1 / x)), hidden=[hc.log(x)])
+    found = forms.Forms(problem.model).hidden()
+    assert found is not None
+    assert found.proof is not None
+
+
 def test_exponents_and_coefficients_that_are_zero_are_data() -> None:
     x = hc.Variable(3, bounds=(0.1, 10))
     power, weights = hc.Parameter(value=2.0), hc.Parameter(3, value=[1.0, 0.0, 2.0], nonneg=True)

@@ -84,6 +84,9 @@ def test_thinning_keeps_the_points_asked_for() -> None:
     bundle = Bundle.of(points[0])
     for point in points[1:]:
         bundle = bundle.aged(np.zeros(bundle.size, dtype=bool)).extended(point)
+    together = Bundle.of_all(points)
+    for name in ("slopes", "constants", "owners", "sources"):
+        np.testing.assert_array_equal(getattr(together, name), getattr(bundle, name))
     thinner = bundle.thinned(2, 1, [points[0]])
     assert thinner.size == 2
     assert thinner.points[0] is points[0]
