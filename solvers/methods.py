@@ -345,7 +345,7 @@ def find_method(name: str) -> MethodEntry:
 def minimize(
     oracle: Oracle,
     domain: Domain,
-    start: FloatArray | None = None,
+    start: FloatArray | Callable[[], FloatArray] | None = None,
     *,
     method: str = "sbl-adals",
     tolerance: float = DEFAULT_TOLERANCE,
@@ -367,6 +367,7 @@ def minimize(
 ) -> Result:
     """Minimise over a domain with a method of the table; usable without the modelling layer.
 
+    `start` is a point, or a function that makes it: direct methods seldom need one.
     With `rule="theory"` every parameter is the theorem's, from `constants`, and the tolerance is its ε.
     `geometry`, `certified`, `settle`, `whole`, `images` and `ends_at_kinks` are for methods that use more
     than an oracle (`Task`). `keep_points` puts the point of each record into the trace.
@@ -402,15 +403,27 @@ def minimize(
         ends_at_kinks,
         keep_points,
     )
-    first = domain.middle() if start is None else np.asarray(start, dtype=float)
-    if first.shape != (domain.dimension,):
-        raise ValueError(f"the start has shape {first.shape}, not ({domain.dimension},)")
+    point = None if callable(start) else _start(start, domain)
+
+    def first() -> FloatArray:
+        return _start(start, domain) if point is None else point
+
     if rule == "theory" and entry.make_theory is None:
         raise ValueError(f"{entry.name} has no theorem; rule='theory' is for the paper's methods")
     with until(None if time_limit is None else time.monotonic() + time_limit):
         if rule == "theory" and entry.make_theory is not None:
-            return run(entry.make_theory(chosen, constants or Constants()), task, first, callback)
+            theory = entry.make_theory(chosen, constants or Constants())
+            return run(theory, task, first(), callback)
         made: Any = entry.make(chosen)
         if entry.program is not None:
             return run_direct(made, task, first, callback)
-        return run(made, task, first, callback)
+        return run(made, task, first(), callback)
+
+
+def _start(start: FloatArray | Callable[[], FloatArray] | None, domain: Domain) -> FloatArray:
+    if start is None:
+        return domain.middle()
+    found = np.asarray(start() if callable(start) else start, dtype=float)
+    if found.shape != (domain.dimension,):
+        raise ValueError(f"the start has shape {found.shape}, not ({domain.dimension},)")
+    return found

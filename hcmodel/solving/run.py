@@ -244,10 +244,14 @@ def _run_stage(
     `small`: rows are measured in the units that their slopes have at the start, and not against 1.
     """
     chain, oracle = stage.form.chain, stage.form.oracle()
-    start = chain.point(forms.written.domain.project(point))
+
+    def start() -> FloatArray:
+        return chain.point(forms.written.domain.project(point))
+
     if small:
-        units = stage.form.domain.metric(start)
-        floors = stage.form.oracle().at(start).row_floors(units)
+        there = start()
+        units = stage.form.domain.metric(there)
+        floors = stage.form.oracle().at(there).row_floors(units)
         oracle.outer = replace(oracle.outer, floors=floors)
     left = None if request.max_calls is None else request.max_calls - history.calls.total
     own = stage.max_calls is not None and (left is None or stage.max_calls < left)
@@ -256,7 +260,7 @@ def _run_stage(
         result = minimize(
             oracle,
             stage.form.domain,
-            start,
+            start() if whole is None else start,
             method=stage.entry.name,
             tolerance=request.tolerance,
             optimal_value=None if optimal_value is None else forms.sign.value(optimal_value),

@@ -7,6 +7,7 @@ answer of a backend.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Protocol
 
 import numpy as np
@@ -14,7 +15,7 @@ from numpy.typing import NDArray
 
 from hcmodel.records import dataclass, replace
 from hcmodel.solvers import kkt
-from hcmodel.solvers.limits import check_time
+from hcmodel.solvers.limits import beyond, check_time
 from hcmodel.solvers.loop import (
     ENDINGS,
     Callback,
@@ -79,10 +80,10 @@ class Direct(Protocol):
 def run_direct(
     method: Direct,
     task: Task,
-    start: FloatArray,
+    start: Callable[[], FloatArray],
     callback: Callback | None = None,
 ) -> Result:
-    """Run a method once and look at its point; without one the start is what is left."""
+    """Run a method once and look at its point; without one the start, made then, is what is left."""
     best = Incumbent(task.tolerance)
     trace: list[Record] = []
     state: State | None = None
@@ -93,7 +94,7 @@ def run_direct(
         answer = method.solve(task, start)
         state, termination = _state(task, answer)
         if state is None:
-            state = _start(task, start)
+            state = _start(task, start())
         if state is None:
             termination = Termination.OUTSIDE_DOMAIN
         else:
@@ -104,7 +105,9 @@ def run_direct(
     except ENDINGS as error:
         termination, cause = ending(error)
     if best.evaluation is None:
-        offer_start(best, task, start)
+        with beyond():
+            first = start()
+        offer_start(best, task, first)
     result = result_of(termination, best, state, answer.iterations, task, trace)
     return replace(result, direction=answer.direction, cone=answer.solution, cause=cause)
 
