@@ -65,14 +65,14 @@ def residual(evaluation: Evaluation, domain: Domain, multipliers: FloatArray) ->
     downhill = domain.normal_cone_distance(point, -gradient)
     scale = np.maximum(1.0, _terms(evaluation, domain, multipliers, pull))
     moved = domain.project(point - gradient / scale) - point
-    stationarity = float(np.max(np.abs(moved), initial=0.0))
+    stationarity = float(np.abs(moved).max(initial=0.0))
+    complementarity = float(np.abs(moved * downhill).max(initial=0.0))
     count = evaluation.inequalities
-    stationarity = max(stationarity, float(np.max(-multipliers[:count], initial=0.0)))
-    products = np.abs(multipliers[:count] * evaluation.rows[:count])
-    at_bounds = np.abs(moved * downhill)
-    complementarity = max(
-        float(np.max(products, initial=0.0)), float(np.max(at_bounds, initial=0.0))
-    )
+    if count:
+        own = multipliers[:count]
+        stationarity = max(stationarity, -float(own.min()))
+        products = np.abs(own * evaluation.rows[:count])
+        complementarity = max(float(products.max()), complementarity)
     return max(stationarity, complementarity / max(1.0, abs(evaluation.objective)))
 
 

@@ -169,7 +169,7 @@ class Evaluation:
     @property
     def relative_violation(self) -> float:
         """The largest violation over max(1, |lhs|, |rhs|); feasible means at most the tolerance."""
-        return float(np.max(self.violations / self.magnitudes, initial=0.0))
+        return float((self.violations / self.magnitudes).max(initial=0.0))
 
     def violation_in_units(self, units: FloatArray) -> float:
         """The largest violation over max(|lhs|, |rhs|, t), t = min(1, max_j |∂row/∂x_j| unit_j)."""
@@ -240,7 +240,7 @@ class Evaluation:
         """Whether the point lies in the domain of every function."""
         if self._finite is None:
             known = not self.has_objective or np.isfinite(self.objective)
-            near = np.max(np.abs(self.point), initial=0.0) <= LARGEST_NUMBER
+            near = np.abs(self.point).max(initial=0.0) <= LARGEST_NUMBER
             self._finite = bool(known and near and np.isfinite(self.rows).all())
         return self._finite
 
@@ -249,7 +249,7 @@ class Evaluation:
         """Whether the derivatives are finite too (they are not for √x at 0)."""
         if self._differentiable is None:
             jacobian = self.jacobian
-            entries = jacobian.data if scipy.sparse.issparse(jacobian) else jacobian
+            entries = jacobian if type(jacobian) is np.ndarray else np.asarray(jacobian.data)
             finite = np.isfinite(self.gradient).all() and np.isfinite(entries).all()
             self._differentiable = bool(finite)
         return self._differentiable
