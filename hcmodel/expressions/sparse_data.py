@@ -24,7 +24,7 @@ Numbers: TypeAlias = Any  # np.ndarray or SparseArray
 MOST_DENSE_ENTRIES = 100_000_000
 
 
-_DENSE = frozenset((np.ndarray, float, int))
+_DENSE = frozenset((np.ndarray, float, int, type(None)))
 
 
 def is_sparse(value: Any) -> bool:

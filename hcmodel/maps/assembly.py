@@ -272,6 +272,10 @@ def _times(rows: Any, columns: Any, weights: Any, count: int, vector: Expression
         flat[rows] = weights
         return vector if count == 1 and flat[0] == 1 else vector * (flat[0] if count == 1 else flat)
     shape = count, vector.size
+    if max(shape) <= SMALL:
+        dense = np.zeros(shape)
+        np.add.at(dense, (rows, columns), weights)
+        return _times_dense(dense, vector)
     matrix = scipy.sparse.csr_array((weights, (rows, columns)), shape=shape)
     square = count == vector.size and matrix.nnz == count
     if (
@@ -286,6 +290,21 @@ def _times(rows: Any, columns: Any, weights: Any, count: int, vector: Expression
         return single if weight == 1 else (-single if weight == -1 else weight * single)
     if count == 1:
         return as_expression(matrix.toarray()[0]) @ vector
-    if max(shape) <= SMALL or matrix.nnz > FILLED * shape[0] * shape[1]:
+    if matrix.nnz > FILLED * shape[0] * shape[1]:
         return as_expression(matrix.toarray()) @ vector
     return as_expression(matrix) @ vector
+
+
+def _times_dense(matrix: NDArray[np.float64], vector: Expression) -> Expression:
+    """The same for a small matrix: constructors of sparse ones take longer than all the rest."""
+    count, entries = len(matrix), np.count_nonzero(matrix)
+    if count == vector.size == entries and matrix.diagonal().all():
+        diagonal = matrix.diagonal().copy()
+        return vector if (diagonal == 1).all() else vector * diagonal
+    if count > 1:
+        return as_expression(matrix) @ vector
+    if entries != 1:
+        return as_expression(matrix[0]) @ vector
+    place = int(matrix[0].nonzero()[0][0])
+    single, weight = vector[place], float(matrix[0, place])
+    return single if weight == 1 else (-single if weight == -1 else weight * single)
