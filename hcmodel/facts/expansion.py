@@ -94,6 +94,7 @@ class Symbols:
     _start_array: Numbers = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
     """The same as an array, which is made anew when symbols were added."""
     _sources: list[Variable | Opaque] = field(default_factory=list)
+    _powers: dict[int, tuple[Sums, float]] = field(default_factory=dict)
 
     def of_variable(self, variable: Variable) -> Numbers:
         """The symbols of a variable's entries; those of a symmetric matrix stand for two entries."""
@@ -173,10 +174,15 @@ class Symbols:
 
     def power(self, symbol: int) -> tuple[Sums, float]:
         """The base and exponent that a symbol stands for; itself to the power 1 where it is no power."""
-        found = self.function(symbol)
-        if found is None or found.atom is not ATOMS["power"]:
-            return Sums.symbols(np.array(symbol), self.coding), 1.0
-        return found.arguments[0], float(found.arguments[1].value)
+        known = self._powers.get(symbol)  # many maps ask this of all symbols
+        if known is None:
+            found = self.function(symbol)
+            if found is None or found.atom is not ATOMS["power"]:
+                known = Sums.symbols(np.array(symbol), self.coding), 1.0
+            else:
+                known = found.arguments[0], float(found.arguments[1].value)
+            self._powers[symbol] = known
+        return known
 
     def of_power(self, base: Sums, power: float) -> int:
         """The symbol of a power of a scalar."""
