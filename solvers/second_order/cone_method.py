@@ -7,6 +7,8 @@ the rows says which of them contradict each other: a cone program too, which alw
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -78,7 +80,7 @@ class ConeMethod:
     def __init__(self, options: ConeMethodOptions | None = None) -> None:
         self.options = options or ConeMethodOptions()
 
-    def solve(self, task: Task, start: FloatArray) -> Answer:
+    def solve(self, task: Task, start: Callable[[], FloatArray]) -> Answer:
         whole = task.whole
         assert whole is not None
         solution = self._first_solved(task, whole.program)

@@ -70,10 +70,10 @@ PHASE = "convex program"
 
 
 class Direct(Protocol):
-    def solve(self, task: Task, start: FloatArray) -> Answer:
+    def solve(self, task: Task, start: Callable[[], FloatArray]) -> Answer:
         """Solve `task.whole` within the time that the budget of the oracle leaves.
 
-        `start` is for methods whose functions are not defined everywhere.
+        `start` makes the start, for methods whose functions are not defined everywhere.
         """
 
 

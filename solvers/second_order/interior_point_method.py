@@ -46,14 +46,13 @@ class InteriorPointMethod:
     def __init__(self, options: InteriorPointOptions | None = None) -> None:
         self.options = options or InteriorPointOptions()
 
-    def solve(self, task: Task, start: FloatArray) -> Answer:
+    def solve(self, task: Task, start: Callable[[], FloatArray]) -> Answer:
         whole = task.whole
         assert whole is not None
         found = solve(whole.program, self.options, seconds_left)
         if found.status is InteriorPointStatus.FAILED and whole.program.smooth:
-            first = find_start(
-                task, start
-            )  # the middle of the bounds may lie outside of a logarithm
+            # the middle of the bounds may lie outside of a logarithm
+            first = find_start(task, start())
             if first is not None:
                 found = solve(whole.program, self.options, seconds_left, first.point)
         if found.certificate is not None:
