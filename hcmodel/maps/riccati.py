@@ -105,6 +105,18 @@ class _Inequality:
         values = np.linalg.eigvalsh(self.weight)
         return bool(values.min() >= -DATA_ROUNDING * np.abs(values).max())
 
+    def may_be_stable(self) -> bool:
+        """Whether some gain stabilises the plant, by the test of Popov, Belevitch and Hautus."""
+        discrete = bool(self.step.any() or self.step_input.any())
+        plant = (self.step, self.step_input) if discrete else (self.drift, self.input)
+        size = max(np.abs(each).max(initial=0.0) for each in plant)
+        for root in np.linalg.eigvals(plant[0]):
+            if (abs(root) >= 1) if discrete else (root.real >= 0):
+                both = np.hstack([plant[0] - root * np.eye(len(plant[0])), plant[1]])
+                if np.linalg.svd(both, compute_uv=False)[-1] <= DATA_ROUNDING * size:
+                    return False
+        return True
+
     def reach(self) -> float:
         """What the Frobenius norm of [P; Y] is at most, where W ≻ 0; infinite else.
 
@@ -162,6 +174,12 @@ def _substituted(
             f"{matrix.name} >> 1e-6 * I, or give the states a positive definite weight"
         )
         return Obstacle("riccati", reason)
+    if not (matrix.eigenvalue_bounds or (0.0, np.inf))[1] < np.inf:
+        for each in found:
+            if not each.may_be_stable():
+                # the model in P has points with a singular P only, which solvers cannot tell from others
+                reason = f"no {gain.name} stabilises the plant of {_name(each.row)}"
+                return Obstacle("riccati", reason)
     step = inverted(replace(model, rows=tuple(others)), matrix)
     if isinstance(step, Obstacle):
         return step
@@ -170,6 +188,10 @@ def _substituted(
         word = described(model.symbols, int(left[0]))
         return Obstacle("riccati", f"{word} is not affine in the inverse of {matrix.name}")
     return _Riccati(model, step, gain, turned, found)
+
+
+def _name(row: Row) -> str:
+    return "a row" if row.position is None else f"c{row.position + 1}"
 
 
 class _Riccati(Step):

@@ -170,6 +170,20 @@ def test_a_plant_that_no_gain_stabilises_is_infeasible() -> None:
     assert problem.status == "infeasible"
 
 
+@pytest.mark.parametrize("discrete", [False, True])
+def test_a_plant_that_no_gain_stabilises_is_named_where_nothing_bounds_the_cost(
+    discrete: bool,
+) -> None:
+    """Then only a singular inverse is left of the model in it, which no dual shows to be impossible."""
+    X, K = variables()
+    closed = np.diag([1.0, -0.5]) + np.array([[0.0], [1.0]]) @ K
+    flow = closed.T @ X @ closed - X if discrete else closed.T @ X + X @ closed
+    problem = hc.Problem(hc.Minimize(hc.trace(X)), [flow + Q + K.T @ R @ K << 0])
+    found = near_misses(problem)
+    assert found is not None
+    assert any("no K stabilises the plant of c1" in each for each in found)
+
+
 def test_a_matrix_that_may_be_singular_is_not_claimed() -> None:
     """2 x (1 + k) + k² <= 0 holds at x = k = 0, while every x > 0 is at least 2."""
     for least, proven in ((True, False), (0.5, True)):
