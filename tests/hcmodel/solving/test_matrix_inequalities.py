@@ -67,9 +67,10 @@ def test_contradicting_inequalities_are_named_as_wholes() -> None:
     assert set(problem.solution.conflict) == {"above", "below"}
 
 
-def test_the_difference_must_be_affine() -> None:
+def test_the_difference_must_be_concave() -> None:
     P = hc.Variable((2, 2), name="P", symmetric=True)
-    assert not hc.Problem(hc.Minimize(hc.trace(P)), [P @ P << Q, P >> 0]).forms().hidden()
+    assert not hc.Problem(hc.Minimize(hc.trace(P)), [P @ P >> Q, P >> 0]).forms().hidden()
+    assert hc.Problem(hc.Minimize(hc.trace(P)), [P @ P << Q, P >> 0]).forms().hidden()
 
 
 def test_operators_take_arrays_on_both_sides() -> None:
