@@ -593,4 +593,15 @@ EQUIVALENT: dict[tuple[str, str, str], str] = {
         "",
         "MOVING = 0.001 -> MOVING = 0.002",
     ): "which names a message shows: any share between rounding and a move",
+    (
+        "hcmodel/certify/descent.py",
+        "DescentRules:",
+        "closest: float = 0.0001 -> closest: float = 0.0002",
+    ): "where a path begins: any share that does not step over a minimum",
+    (
+        "hcmodel/solving/stationary_points.py",
+        "_falls_at_kink",
+        "RULES.kink_distance * metric * generator.uniform(-1.0, 1.0, point.size) -> RULES.kink_"
+        "distance * metric / generator.uniform(-1.0, 1.0, point.size)",
+    ): "how far kinks are looked at: any distance between rounding and the features of a model",
 }

@@ -6,18 +6,19 @@ The prepared form has the value 5 + slope·x, or what a test gives it; nothing h
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import pytest
 from numpy.typing import NDArray
 
 import hcmodel as hc
-from hcmodel.certify import cut_bounds
+from hcmodel.certify import curvature_boxes, cut_bounds
 from hcmodel.certify.descent import Descent
 from hcmodel.certify.lower_bound import LowerBound
-from hcmodel.reductions.reduction import Origin
+from hcmodel.reductions.reduction import BoundOrigin, Claim, Origin
 from hcmodel.solvers import Box, Evaluation, Termination, function_oracle
 from hcmodel.solving import better_points, bounding, gathering, impossibility, stationary_points
 from hcmodel.solving import certifier as certifying
@@ -657,7 +658,7 @@ def test_the_rows_that_keep_a_violation_up_are_named(weighted: bool) -> None:
     rows = [(hc.sum(x) >= number).named(name) for number, name in ((4, "a"), (5, "b"), (6, "c"))]
     forms = hc.Problem(hc.Minimize(hc.sum(x)), rows).forms()
     own = form(chain=SimpleNamespace(origin=lambda row: Origin(row)))
-    violations, weights = np.array([1.0, 1e-4, 0.5]), np.array([1e-4, 2.0, 1.0])
+    violations, weights = np.array([1.0, 1e-4, 0.5]), np.array([1e-3, 2.0, 1.0])
     run = outcome(
         own,
         evaluation=SimpleNamespace(violations=violations),
@@ -666,3 +667,189 @@ def test_the_rows_that_keep_a_violation_up_are_named(weighted: bool) -> None:
     found = concluding._conflict(Status.INFEASIBLE_INACCURATE, forms, None, run, known())
     assert found == (("b", "c") if weighted else ("a", "c"))
     assert concluding._conflict(Status.OPTIMAL, forms, None, run, known()) == ()
+
+
+def test_a_proof_by_the_dual_needs_no_other(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Functions without slopes are not asked for a contradiction of their slopes."""
+    asked: list[object] = []
+    answers: list[object] = []
+    monkeypatch.setattr(impossibility, "infeasibility", lambda *given: asked.append(given))
+    monkeypatch.setattr(impossibility, "dual_infeasibility", lambda *a, **more: answers.pop(0))
+    request: Any = SimpleNamespace(time_left=1.0)
+    for first, finite, differentiable, count in (
+        ("by the dual", True, True, 0),
+        (None, True, True, 1),
+        (None, False, True, 0),
+        (None, True, False, 0),
+    ):
+        there = SimpleNamespace(finite=finite, differentiable=differentiable)
+        hidden = form(oracle=lambda there=there: SimpleNamespace(at=lambda x: there))
+        answers[:] = [first, "within reach"]
+        asked.clear()
+        found = impossibility._conflict(SimpleNamespace(), hidden, outcome(hidden), request)  # type: ignore[arg-type]
+        assert found == (first or "within reach")
+        assert len(asked) == count
+
+
+@pytest.mark.parametrize(
+    ("objective", "row", "place", "falls"),
+    [
+        # f + λ g with λ = 1, and g = 1 at the point
+        (lambda x: 2 * abs(x), lambda x: 1 - 3 * abs(x), 0.0, True),
+        (lambda x: 0.0, lambda x: 1 + abs(x), 0.0, False),
+        # the kink of −|x − 1| is at 1
+        (lambda x: -abs(x - 1), lambda x: 0.0, 1.0, True),
+    ],
+)
+def test_kinks_of_the_lagrangian(
+    objective: Callable[[float], float], row: Callable[[float], float], place: float, falls: bool
+) -> None:
+    def slope(f: Callable[[float], float]) -> float:
+        return (f(place + 1e-3) - f(place)) / 1e-3  # of the right piece
+
+    oracle = function_oracle(
+        1,
+        lambda x: (objective(float(x[0])), np.array([slope(objective)])),
+        inequalities=lambda x: (np.array([row(float(x[0]))]), np.array([[slope(row)]])),
+        sizes=(1, 0),
+    )
+    own = form(oracle=lambda: oracle)
+    found = stationary_points._falls_at_kink(own, oracle.at(np.array([place])), np.ones(1))
+    assert found == falls
+
+
+def test_a_kink_is_small_beside_the_terms_of_the_lagrangian() -> None:
+    """−1000 x − |x| beside a row of 1000 x: the slopes cancel, and their sizes do not."""
+    oracle = function_oracle(
+        1,
+        lambda x: (-1000 * float(x[0]) - abs(float(x[0])), np.array([-1000.0])),
+        inequalities=lambda x: (1000 * x, np.array([[1000.0]])),
+        sizes=(1, 0),
+    )
+    own = form(oracle=lambda: oracle)
+    assert not stationary_points._falls_at_kink(own, oracle.at(np.zeros(1)), np.ones(1))
+
+
+def test_a_hull_of_slopes_is_small_relative_to_the_value(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[float] = []
+
+    def shown(form: object, there: object, weighted: object, allowed: float) -> bool:
+        asked.append(allowed)
+        return True
+
+    monkeypatch.setattr(stationary_points, "is_hull_stationary", shown)
+    monkeypatch.setattr(stationary_points, "is_noisy", lambda model: False)
+    own = form()
+    forms: Any = SimpleNamespace(written=own, sign=SimpleNamespace(before=None))
+    run = outcome(own, termination=Termination.HULL_STATIONARY)
+    for value, allowed in ((5.0, 5 * TOLERANCE), (0.1, TOLERANCE)):
+        there = at(value)
+        assert stationary_points.is_stationary(forms, run, there, pair(own), np.inf, TOLERANCE)
+        assert asked.pop() == pytest.approx(allowed)
+
+
+@pytest.mark.parametrize(
+    ("keeps", "bends", "moved"),
+    [((Claim.UNBOUNDED,), False, True), ((Claim.UNBOUNDED,), True, False), ((), False, False)],
+)
+def test_a_step_is_taken_in_hidden_coordinates_where_all_bounds_are_straight_there(
+    keeps: tuple[Claim, ...], bends: bool, moved: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(stationary_points, "promised_decrease", lambda *a: None)
+    hidden = form(geometry=SimpleNamespace(bends=lambda there: bends))
+    hidden.chain.keeps = keeps
+    asked: list[object] = []
+    own: Any = SimpleNamespace(form=form(), evaluation=at(), multipliers=np.zeros(1))
+    own.moved = lambda hidden: asked.append(hidden) or own
+    assert not stationary_points.promises_more(hidden, own, TOLERANCE)
+    assert bool(asked) == moved
+
+
+def test_declared_coordinates_are_settled_by_second_derivatives(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Where these show that a coordinate bends, no bound is left; where they do not, less is open."""
+    answer = SimpleNamespace(bends_at=None, convex=True)
+    asked: list[object] = []
+    monkeypatch.setattr(curvature_boxes, "settle", lambda search: asked.append(search) or answer)
+    with_search = replace(
+        bound(1.0), conditions=("one", "two", "three"), search=cast("Any", object())
+    )
+    declared = {"proof": None, "map_geometry": None}
+    for hidden, given, late in (
+        (None, with_search, False),
+        (form(**declared), None, False),
+        (form(**declared), bound(1.0), False),  # no search
+        (form(map_geometry=None), with_search, False),  # proven
+        (form(**declared), with_search, True),
+        (
+            form(**declared, compiled=SimpleNamespace(has_black_boxes=True)),
+            with_search,
+            False,
+        ),
+    ):
+        assert bounding.settled_bound(hidden, given, late) == (None, given)
+    assert not asked
+
+    def conditions(**changes: Any) -> tuple[str, ...]:
+        found, left = bounding.settled_bound(form(**declared | changes), with_search, False)
+        assert found is answer
+        assert left is not None
+        return left.conditions
+
+    shown = curvature_boxes.SHOWN
+    assert conditions() == (shown, "two", "three")
+    assert conditions(map_geometry="a map") == (shown, "three")
+    answer.convex = False
+    assert conditions() == ("one", "two", "three")
+    answer.bends_at = np.zeros(1)
+    assert bounding.settled_bound(form(**declared), with_search, False) == (answer, None)
+
+
+def test_where_a_coordinate_bends_is_told_in_the_variables() -> None:
+    hidden, forms = form(), SimpleNamespace(written=form())
+    hidden.chain.point_back = lambda u: u + 7.0
+    bent: Any = SimpleNamespace(bends_at=np.array([4.0]))
+    found = gathering._bends_at(forms, hidden, bent)  # type: ignore[arg-type]
+    assert found is not None
+    assert found.tolist() == [10.0]  # 11, moved into the box
+    straight: Any = SimpleNamespace(bends_at=None)
+    for own, settled in ((None, bent), (hidden, None), (hidden, straight)):
+        assert gathering._bends_at(forms, own, settled) is None  # type: ignore[arg-type]
+
+
+def test_a_least_value_counts_where_the_point_is_as_low(monkeypatch: pytest.MonkeyPatch) -> None:
+    forms: Any = SimpleNamespace(bounds=SimpleNamespace(after=None))
+    for least, kept in (
+        (bound(5 - 0.5 * ALLOWED), True),
+        (bound(5 - 2 * ALLOWED), False),
+        (None, False),
+    ):
+        monkeypatch.setattr(bounding, "least_value", lambda model, there, least=least: least)
+        assert bounding._enclosed_bound(forms, at(), ALLOWED) is (least if kept else None)
+
+
+def test_a_run_that_stalls_in_a_valley() -> None:
+    valley: Any = SimpleNamespace(valley=True)
+    stalled = {"termination": Termination.STALLED, "descent": valley}
+    assert known(**stalled).in_valley
+    assert not known(**stalled, stationary=True).in_valley
+    assert not known(descent=valley).in_valley  # it has not stalled
+    assert not known(termination=Termination.STALLED).in_valley
+    assert not known(**stalled | {"descent": SimpleNamespace(valley=False)}).in_valley
+
+
+def test_nothing_is_certified_of_a_point_that_is_not_there() -> None:
+    assert certificate(Status.USER_LIMIT, evaluation=None, bound=bound(3.0)).kind == "none"
+    assert certificate(Status.UNBOUNDED, bound=bound(3.0)).kind == "none"
+
+
+def test_parts_of_a_conflict_are_named_rows_first() -> None:
+    x = hc.Variable(2, name="x", bounds=(0, 1))
+    rows = [(hc.sum(x) >= 4).named("a"), (hc.sum(x) <= -1).named("b")]
+    forms = hc.Problem(hc.Minimize(hc.sum(x)), rows).forms()
+    parts = [BoundOrigin(x, "upper", (1,)), Origin(1), Origin(0), Origin(1)]
+    found = concluding._named_parts(forms, parts)
+    assert found[:2] == ("a", "b")
+    assert len(found) == 3
+    assert "x" in found[2]
