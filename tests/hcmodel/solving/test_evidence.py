@@ -853,3 +853,128 @@ def test_parts_of_a_conflict_are_named_rows_first() -> None:
     assert found[:2] == ("a", "b")
     assert len(found) == 3
     assert "x" in found[2]
+
+
+# ---- which questions are asked of a point
+
+
+class Asked:
+    """`gather` with prepared answers, and the names of the questions that it asked."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.names: list[str] = []
+        self.answers: dict[str, Any] = {
+            "_evaluated": at(),
+            "is_certified": False,
+            "_multipliers": (np.zeros(1), 1e-8),
+            "is_stationary": True,
+            "contradiction": (None, None, False),
+            "best_bound": None,
+            "_unless_beyond": None,
+            "settled_bound": (None, None),
+            "domination_gap": None,
+            "_descent": None,
+            "is_noisy": False,
+            "lowest_enclosed": None,
+            "better_beside": None,
+            "promises_more": False,
+            "_unattained": None,
+            "_is_surrounded": False,
+            "_termination": Termination.CONVERGED,
+            "_bends_at": None,
+        }
+        for name in self.answers:
+            monkeypatch.setattr(gathering, name, self._answering(name))
+
+    def _answering(self, name: str) -> Callable[..., Any]:
+        def answer(*given: object) -> Any:
+            self.names.append(name)
+            return self.answers[name]
+
+        return answer
+
+    def evidence(self, hidden: Any = None, *, kinked: bool = False, **answers: Any) -> Evidence:
+        self.answers.update(answers)
+        self.names.clear()
+        own = form(
+            stack=SimpleNamespace(kinked=kinked),
+            program_duals=lambda result: self.names.append("program_duals"),
+        )
+        forms: Any = SimpleNamespace(
+            lifted=own, written=own, sign=SimpleNamespace(before=None), bounds=None
+        )
+        run = outcome(own, evaluation=at(), cause=None)
+        request: Any = SimpleNamespace(tolerance=TOLERANCE)
+        return gathering.gather(forms, hidden, run, request, None)
+
+
+def test_constants_are_asked_for_a_gap_where_nothing_else_bounds_it(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    asked = Asked(monkeypatch)
+    for found, stationary, expected in (
+        (None, True, True),
+        (None, False, False),
+        (bound(4.0), True, False),
+    ):
+        asked.evidence(settled_bound=(None, found), is_stationary=stationary)
+        assert ("domination_gap" in asked.names) == expected
+
+
+def test_points_beside_are_looked_at_where_convexity_is_not_proven(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    asked = Asked(monkeypatch)
+    for hidden, enclosed, expected in (
+        (None, None, True),
+        (form(proof=None, map_geometry=None), None, True),
+        (form(map_geometry=None), None, False),
+        (None, at(4.0), False),  # a better one is known
+    ):
+        asked.evidence(hidden, lowest_enclosed=enclosed)
+        assert ("better_beside" in asked.names) == expected
+
+
+@pytest.mark.parametrize(
+    ("kinked", "residual", "value", "expected"),
+    [
+        (True, 1e3 * TOLERANCE, 5.0, True),
+        (False, 1e3 * TOLERANCE, 5.0, False),  # no kink
+        (True, 10 * TOLERANCE, 5.0, False),  # the residual is small
+        (True, 1e3 * TOLERANCE, np.inf, False),  # no value
+    ],
+)
+def test_exact_multipliers_are_asked_at_kinks_with_a_large_residual(
+    kinked: bool, residual: float, value: float, expected: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked = Asked(monkeypatch)
+    asked.evidence(kinked=kinked, _multipliers=(np.zeros(1), residual), _evaluated=at(value))
+    assert ("program_duals" in asked.names) == expected
+
+
+def test_a_bound_that_is_good_enough_ends_the_questions(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked = Asked(monkeypatch)
+    found = asked.evidence(settled_bound=(None, bound(5 - 0.5 * ALLOWED)))
+    assert "_descent" not in asked.names
+    assert "_unattained" in asked.names
+    assert found.stationary
+    found = asked.evidence(settled_bound=(None, bound(5 - 2 * ALLOWED)), promises_more=True)
+    assert "_descent" in asked.names
+    assert "_unattained" not in asked.names
+    assert not found.stationary  # a step promises a decrease that would show
+
+
+def test_a_violated_row_asks_for_a_contradiction_and_for_no_better_point(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    asked = Asked(monkeypatch)
+    asked.evidence(_evaluated=at(row=1.0))
+    assert "contradiction" in asked.names
+    assert "_descent" not in asked.names
+    asked.evidence(_evaluated=at(row=-1.0))
+    assert "contradiction" not in asked.names
+    assert "_descent" in asked.names
+    conflict = bound(np.inf)
+    found = asked.evidence(_evaluated=at(row=1.0), contradiction=(conflict, (), False))
+    assert found.conflict is conflict
+    assert "best_bound" not in asked.names  # what is infeasible has no least value
