@@ -19,6 +19,7 @@ import numpy as np
 import pytest
 
 import hcmodel as hc
+from hcmodel.certify.norm_minorants import minorant_bound
 from hcmodel.cli import main
 from hcmodel.solvers.result import Termination
 from hcmodel.solving import run
@@ -554,3 +555,26 @@ def test_no_bound_rests_on_the_slope_of_a_geometric_mean_at_0(method: str) -> No
     problem.solve(method=method)
     assert problem.status == "optimal"
     assert x.value == pytest.approx(3 / (5 * np.arange(1, 6)), rel=1e-5)
+
+
+def test_a_bound_at_a_vanishing_norm_is_one_of_the_objective_and_not_of_what_is_inside() -> None:
+    """g + w is at least 1, and −(2/(g + w))^1.5 at least −2^1.5; its bound was said to be 1."""
+    g, w = hc.Variable(name="g", nonneg=True), hc.Variable(name="w", bounds=(1, 2))
+    row = hc.norm(hc.hstack([g, hc.Variable(name="f")])) <= 1
+    problem = hc.Problem(hc.Maximize((2 / (g + w)) ** 1.5), [row])
+    form = problem.forms().hidden()
+    assert form is not None
+    bound = minorant_bound(form, 1e-6, 10.0)
+    assert bound is not None
+    assert bound.value == pytest.approx(-(2**1.5), rel=1e-6)
+    assert bound.value <= -(2**1.5)
+
+
+def test_a_pole_behind_a_row_with_a_norm_is_unbounded() -> None:
+    g, w = hc.Variable(name="g", pos=True), hc.Variable(name="w", bounds=(0, 2))
+    f = hc.Variable(name="f")
+    row = hc.sqrt(g**2 + hc.square(f)) <= 1
+    problem = hc.Problem(hc.Maximize((2 / (g + w)) ** 1.5), [row])
+    problem.solve(max_calls=2000)
+    assert problem.status == "unbounded"
+    assert problem.solution.certificate.lower_bound is None

@@ -50,7 +50,12 @@ def minorant_bound(form: Form, target: float, time_limit: float) -> LowerBound |
     if not (there.finite and there.differentiable):
         return None
     multipliers = smooth.canonical.multipliers(cone.by_constraint(solution.dual))
-    return lower_bound(smooth, there, multipliers, target=target)
+    back, value = form.chain.value_back, there.objective
+    same = back(value) == value and back(value - target) == value - target
+    found = lower_bound(smooth, there, multipliers, target=target if same else None)
+    if found is None or not np.isfinite(back(found.value)):
+        return None
+    return replace(found, value=back(found.value))  # the smooth form is one of the last model
 
 
 def _at_kink(slope: NormSlope) -> NDArray[np.bool_]:

@@ -156,14 +156,22 @@ class Bridge:
 
     def gradient(self, x: FloatArray) -> FloatArray:
         found = self.at(x)
-        return np.full(x.size, np.nan) if found is None else found.gradient
+        try:
+            return np.full(x.size, np.nan) if found is None else found.gradient
+        except ENDINGS as error:
+            self.error = error
+            return np.full(x.size, np.nan)
 
     def jacobian(self, x: FloatArray) -> scipy.sparse.csr_array:
         """In the pattern that is known, which IPOPT wants to be the same at all points."""
         found = self.at(x)
         if found is None:
             return self._undefined("jacobian")
-        rows = scipy.sparse.csr_array(found.jacobian)
+        try:
+            rows = scipy.sparse.csr_array(found.jacobian)
+        except ENDINGS as error:
+            self.error = error
+            return self._undefined("jacobian")
         whole = scipy.sparse.csr_array(scipy.sparse.vstack([rows, self.linear], format="csr"))
         return self._inside("jacobian", whole)
 
