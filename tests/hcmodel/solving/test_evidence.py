@@ -20,6 +20,7 @@ from hcmodel.certify.descent import Descent
 from hcmodel.certify.lower_bound import LowerBound
 from hcmodel.reductions.reduction import BoundOrigin, Claim, Origin
 from hcmodel.solvers import Box, Evaluation, Termination, function_oracle
+from hcmodel.solvers.oracle import OracleFailed
 from hcmodel.solving import better_points, bounding, gathering, impossibility, stationary_points
 from hcmodel.solving import certifier as certifying
 from hcmodel.solving import conclude as concluding
@@ -697,6 +698,7 @@ def test_a_proof_by_the_dual_needs_no_other(monkeypatch: pytest.MonkeyPatch) -> 
         # f + λ g with λ = 1, and g = 1 at the point
         (lambda x: 2 * abs(x), lambda x: 1 - 3 * abs(x), 0.0, True),
         (lambda x: 0.0, lambda x: 1 + abs(x), 0.0, False),
+        (lambda x: -x, lambda x: 2 * x, 0.0, False),  # x, as the slope −1 + 2 says
         # the kink of −|x − 1| is at 1
         (lambda x: -abs(x - 1), lambda x: 0.0, 1.0, True),
     ],
@@ -978,3 +980,91 @@ def test_a_violated_row_asks_for_a_contradiction_and_for_no_better_point(
     found = asked.evidence(_evaluated=at(row=1.0), contradiction=(conflict, (), False))
     assert found.conflict is conflict
     assert "best_bound" not in asked.names  # what is infeasible has no least value
+
+
+def test_rows_that_nothing_satisfies_are_looked_for_where_bounds_do_not_contradict(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Rows are enclosed by intervals, for which all parameters need a value."""
+    asked: list[object] = []
+    monkeypatch.setattr(impossibility, "impossible_row", lambda m: asked.append(m) or Origin(2))
+    given, missing = SimpleNamespace(value=1.0), SimpleNamespace(value=None)
+    for parts, parameters, expected in (
+        ((Origin(0), Origin(1)), [given], (Origin(0), Origin(1))),
+        ((Origin(0), Origin(1)), [missing], (Origin(0), Origin(1))),
+        ((), [given], (Origin(2),)),
+        ((), [given, missing], None),
+    ):
+        asked.clear()
+        bounds = SimpleNamespace(contradiction=lambda parts=parts: parts, before=None)
+        forms: Any = SimpleNamespace(bounds=bounds, model=SimpleNamespace(parameters=parameters))
+        conflict, found, near = impossibility.contradiction(
+            forms,
+            None,
+            outcome(form()),
+            at(),
+            SimpleNamespace(),  # type: ignore[arg-type]
+        )
+        assert found == expected
+        assert (conflict is None) == (expected is None)
+        assert not near
+        assert bool(asked) == (expected == (Origin(2),))
+
+
+def test_multipliers_are_fitted_where_there_are_slopes(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(gathering.kkt, "best_multipliers", lambda *a: ("fitted", 0.5))
+    own = form(canonical=SimpleNamespace(outer=SimpleNamespace(size=1)))
+    for known_there, finite, differentiable, fitted in (
+        (True, True, True, True),
+        (True, True, False, False),
+        (True, False, True, False),
+        (False, True, True, False),
+    ):
+        smooth: Any = SimpleNamespace(finite=finite, differentiable=differentiable)
+        run = outcome(own, evaluation=at() if known_there else None)
+        found, residual = gathering._multipliers(own, run, smooth, TOLERANCE, False)
+        assert (residual == 0.5) == fitted
+        if not fitted:
+            assert (found.tolist(), residual) == ([0.0], np.inf)
+
+
+def test_functions_of_the_user_are_not_called_again_at_the_point_of_their_run() -> None:
+    fresh, seen = at(1.0), at(2.0)
+    boxes = SimpleNamespace(has_black_boxes=True)
+    for changes, elsewhere, evaluation, expected in (
+        ({"compiled": boxes}, False, seen, seen),
+        ({}, False, seen, fresh),  # cheap functions are asked once more
+        ({"compiled": boxes}, True, seen, fresh),  # of another form
+        ({"compiled": boxes}, False, None, fresh),
+    ):
+        own = form(oracle=lambda: SimpleNamespace(at=lambda x: fresh), **changes)
+        forms: Any = SimpleNamespace(written=own)
+        run = outcome(form() if elsewhere else own, evaluation=evaluation)
+        assert gathering._evaluated(forms, run) is expected
+
+
+def test_the_evaluation_of_the_run_is_left_where_looking_closer_fails() -> None:
+    def failing(x: FloatArray) -> None:
+        raise OracleFailed("a function of the user")
+
+    own = form(oracle=lambda: SimpleNamespace(at=failing))
+    forms: Any = SimpleNamespace(written=own)
+    seen = at()
+    for run_form, expected in ((own, seen), (form(), None)):
+        run = outcome(run_form, evaluation=seen, cause=None)
+        assert gathering.at_first_sight(forms, run, TOLERANCE).evaluation is expected
+
+
+def test_bounds_of_declared_coordinates_are_searched_thoroughly(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    thorough: list[object] = []
+
+    def lower(*a: object, **k: object) -> LowerBound:
+        thorough.append(k["thorough"])
+        return bound(4.0)
+
+    monkeypatch.setattr(certifying, "lower_bound", lower)
+    for proof in ("a proof", None):
+        Certifier(form(proof=proof), TOLERANCE)(at(), np.zeros(1))
+    assert thorough == [False, True]  # of a proven model the cone program is asked in the end
