@@ -604,4 +604,9 @@ EQUIVALENT: dict[tuple[str, str, str], str] = {
         "RULES.kink_distance * metric * generator.uniform(-1.0, 1.0, point.size) -> RULES.kink_"
         "distance * metric / generator.uniform(-1.0, 1.0, point.size)",
     ): "how far kinks are looked at: any distance between rounding and the features of a model",
+    (
+        "hcmodel/solving/stationary_points.py",
+        "StationarityRules:",
+        "kink_slope: float = 0.01 -> kink_slope: float = 0.02",
+    ): "any slope between rounding and the features of a model",
 }

@@ -18,7 +18,7 @@ import hcmodel as hc
 from hcmodel.certify import curvature_boxes, cut_bounds
 from hcmodel.certify.descent import Descent
 from hcmodel.certify.lower_bound import LowerBound
-from hcmodel.reductions.reduction import BoundOrigin, Claim, Origin
+from hcmodel.reductions.reduction import BoundOrigin, Claim, Duals, Origin
 from hcmodel.solvers import Box, Evaluation, Termination, function_oracle
 from hcmodel.solvers.oracle import OracleFailed
 from hcmodel.solving import better_points, bounding, gathering, impossibility, stationary_points
@@ -1068,3 +1068,59 @@ def test_bounds_of_declared_coordinates_are_searched_thoroughly(
     for proof in ("a proof", None):
         Certifier(form(proof=proof), TOLERANCE)(at(), np.zeros(1))
     assert thorough == [False, True]  # of a proven model the cone program is asked in the end
+
+
+@pytest.mark.parametrize(
+    ("changes", "expected"),
+    [
+        ({"smooth": None}, False),
+        ({}, True),
+        ({"residual": np.inf}, False),
+        ({"at_kink": True}, False),  # a fit to the slope of one piece
+        ({"at_kink": True, "exact": True, "residual": np.inf}, True),
+        ({"smooth": None, "at_kink": True, "exact": True}, False),
+    ],
+)
+def test_multipliers_are_known_where_a_fit_or_a_program_has_shown_them(
+    changes: dict[str, Any], expected: bool
+) -> None:
+    assert known(**{"smooth": at(), **changes}).has_multipliers == expected
+
+
+def test_a_bound_up_to_a_size_does_not_stand_against_better_points_beyond_it(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    given = replace(bound(5.0), reach=1e6)
+    for reach, lowest, endless, kept in (
+        (np.inf, 1.0, True, True),  # it holds everywhere
+        (1e6, None, False, True),  # no path
+        (1e6, 5.0, False, True),
+        (1e6, 1.0, False, False),
+        (1e6, 5.0, True, False),
+    ):
+        found = SimpleNamespace(lowest=None if lowest is None else at(lowest), endless=endless)
+        answer = None if lowest is None else found
+        monkeypatch.setattr(gathering, "_descent", lambda *a, answer=answer: answer)
+        own = replace(given, reach=reach)
+        left = gathering._unless_beyond(None, None, at(), own, TOLERANCE)  # type: ignore[arg-type]
+        assert left is (own if kept else None)
+    assert gathering._unless_beyond(None, None, at(), None, TOLERANCE) is None  # type: ignore[arg-type]
+
+
+def test_the_point_is_that_of_the_model_or_else_that_of_the_method() -> None:
+    x = hc.Variable(name="x", bounds=(0, 9))
+    forms = hc.Problem(hc.Minimize(x)).forms()
+    there = at()
+    there.point = np.array([4.0])
+    run = outcome(form(), evaluation=at())
+    assert float(concluding._point(forms, run, there)["x"]) == 4.0
+    assert float(concluding._point(forms, run, None)["x"]) == 0.0
+    assert concluding._point(forms, outcome(form(), evaluation=None), None) == {}
+
+
+def test_multipliers_are_told_where_they_are_known() -> None:
+    naming: Any = SimpleNamespace(
+        constraints=["a", "b"], dual=lambda position, dual: dual + position
+    )
+    found = concluding._duals(Duals((None, np.array(3.0))), naming)
+    assert {name: float(dual) for name, dual in found.items()} == {"b": 4.0}
