@@ -578,3 +578,16 @@ def test_a_pole_behind_a_row_with_a_norm_is_unbounded() -> None:
     problem.solve(max_calls=2000)
     assert problem.status == "unbounded"
     assert problem.solution.certificate.lower_bound is None
+
+
+def test_all_entries_of_an_array_lie_in_the_domain_of_a_function_of_it() -> None:
+    """sqrt(x)[1] asks for x[0] >= 0 too, for every method: some looked at the entry that is used only."""
+    x = hc.Variable(2, name="x", bounds=(-1, 2))
+    problem = hc.Problem(hc.Minimize(hc.sum(x)), [hc.sqrt(x)[1] >= 0.5])
+    assert problem.solve() == pytest.approx(0.25, abs=1e-6)
+    assert problem.status == "optimal"
+    problem.solve(method="hidden-newton")
+    assert problem.status == "solver_error"
+    assert "the argument of 'sqrt', x, must be >= 0" in problem.solution.message
+    alone = hc.Problem(hc.Minimize(hc.sum(x)), [hc.sqrt(x[1]) >= 0.5])
+    assert alone.solve(method="hidden-newton") == pytest.approx(-0.75)

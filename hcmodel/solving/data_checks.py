@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -173,31 +173,38 @@ POLES = (Domain.POSITIVE, Domain.NONZERO, Domain.ABOVE_MINUS_ONE)
 
 
 def undefined_at(model: Model, point: FloatArray) -> str | None:
-    """The function that has a pole at a point at which the model has a value; None where there is none.
+    """The function that is not defined at a point at which the model has a value; None without one.
 
-    1/(1/x) is computed as 0 at x = 0, and is not defined there. Only functions inside of others that
-    could make them finite are looked at, and no functions of the user.
+    1/(1/x) is computed as 0 at x = 0, and is not defined there; nor is sqrt(x), all of it, where only
+    x[1] is negative and sqrt(x)[0] alone is used. Only functions inside of others that could make them
+    finite are looked at, and no functions of the user.
     """
     nodes = [node for node in model.nodes if isinstance(node, Apply)]
-    infinite, hidden = set[int](), False
+    infinite, limited, hidden = set[int](), set[int](), False
     for node in nodes:
         inside = [i for i, argument in enumerate(node.args) if id(argument) in infinite]
         linear = node.atom.summed or node.atom.moves_entries
         hidden = hidden or (not linear and any(i not in node.atom.linear_in for i in inside))
-        if inside or _has_pole(node):
+        domains = _domains(node)
+        if inside or any(domain in POLES for domain in domains):
             infinite.add(id(node))
+        among = any(id(argument) in limited for argument in node.args)
+        if among and node.atom.moves_entries:
+            hidden = hidden or node.size < sum(argument.size for argument in node.args)
+        if among or any(domain is not Domain.REALS for domain in domains):
+            limited.add(id(node))
     if not hidden or any(node.atom.black_box for node in nodes):
         return None
     message = outside_domain_message(model, point)
     return message.replace(" at the start", " at the point found") if "must be" in message else None
 
 
-def _has_pole(node: Apply) -> bool:
+def _domains(node: Apply) -> Sequence[Domain]:
     facts = [
         Argument.from_value(each.value) if isinstance(each, Constant) else Argument(each.shape)
         for each in node.args
     ]
-    return any(domain in POLES for domain in node.atom.domains(facts, dict(node.params)))
+    return node.atom.domains(facts, dict(node.params))
 
 
 def _applied(node: Apply, arguments: list[Any]) -> Any:

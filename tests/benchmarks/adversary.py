@@ -36,7 +36,9 @@ import hcmodel as hc
 from hcmodel.cli import main as command
 from hcmodel.expressions.variable_sets import make_domain
 from hcmodel.facts.node_facts import Facts
+from hcmodel.solvers.oracle import Evaluation
 from hcmodel.solvers.qp import clarabel_
+from hcmodel.solving.data_checks import undefined_at
 from tests.benchmarks.agreement import value_at
 from tests.benchmarks.fuzz_language import mutated, random_text
 from tests.hcmodel.proof.random_expressions import Generator, check
@@ -169,7 +171,7 @@ def doubtful(problem: hc.Problem, rng: np.random.Generator) -> str | None:
                 scale = 10.0 ** rng.uniform(-4, 0)
                 point = domain.project(here + scale * rng.normal(size=here.size))
             there = oracle.at(point)
-            if not there.finite or there.violations.any():
+            if not _is_feasible(problem, there):
                 continue
             if status == "infeasible":
                 return f"infeasible, but a sample is feasible ({point.tolist()})"
@@ -183,6 +185,13 @@ def doubtful(problem: hc.Problem, rng: np.random.Generator) -> str | None:
                 if near and there.objective < found.objective - 1e-3 * (1 + abs(found.objective)):
                     return f"locally optimal at {found.objective}, {there.objective} beside it"
     return None
+
+
+def _is_feasible(problem: hc.Problem, there: Evaluation) -> bool:
+    """Whether a point is one of the model: all of its functions are defined there."""
+    if not there.finite or there.violations.any():
+        return False
+    return undefined_at(problem.forms().sign.before, there.point) is None
 
 
 def false_unbounded(problem: hc.Problem) -> str | None:
