@@ -71,8 +71,9 @@ def positivity(model: Expanded) -> Positivity | None:
         for variable in model.variables
         if variable.set.is_box and not variable.pos and bool((variable.lower <= 0).any())
     }
-    if not open_ended:
-        return None
+    from_zero = any(bool((low == 0).any()) for low in open_ended.values())
+    if not open_ended or not (from_zero or model.functions()):
+        return None  # only functions exclude negative numbers
     symbols = model.symbols
     digits = {v: symbols.of_variable(v).reshape(-1) for v in open_ended}
     candidates = np.concatenate(

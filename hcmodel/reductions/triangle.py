@@ -89,7 +89,7 @@ class Triangle(ModelReduction):
 
 
 def _upper(constraint: Constraint) -> Constraint:
-    if not equates_symmetric(constraint):
-        return constraint
+    if constraint.entries is not None or not equates_symmetric(constraint):
+        return constraint  # a map has kept a triangle already
     numbers = np.arange(constraint.size).reshape(constraint.shape)
     return constraint.like(entries=numbers[np.triu_indices(constraint.shape[0])])
