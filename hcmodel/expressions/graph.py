@@ -173,6 +173,33 @@ def values_at(layout: Layout, x: np.ndarray, roots: Sequence[Expression]) -> lis
     return graph_values(join_sums(merge(roots)), layout, x)
 
 
+def values_once(
+    layout: Layout, x: np.ndarray, nodes: Sequence[Expression], roots: Sequence[Expression]
+) -> list[np.ndarray]:
+    """`values_at` without a search for equal expressions, which takes longer than one evaluation.
+
+    `nodes` are those of the roots, every node after its arguments.
+    """
+    arrays = layout.unpack(np, x)
+    values: dict[int, Any] = {}
+    with np.errstate(all="ignore"):
+        for node in nodes:
+            if node.args:
+                values[id(node)] = _applied(node, [values[id(each)] for each in node.args])  # type: ignore[arg-type]
+            elif getattr(node, "is_variable", False):
+                values[id(node)] = arrays[layout.position(node)]  # type: ignore[arg-type]
+            else:
+                values[id(node)] = node.value
+    return [np.asarray(dense(values[id(root)]), dtype=float) for root in roots]
+
+
+def _applied(node: Apply, arguments: list[Any]) -> Numbers:
+    try:
+        return node.atom.numbers(arguments, dict(node.params))
+    except np.linalg.LinAlgError:
+        return np.full(node.shape, np.nan)
+
+
 def graph_values(graph: Graph, layout: Layout, x: np.ndarray) -> list[np.ndarray]:
     """The values of the roots of a graph at a point, parameters at their current values."""
     arrays = layout.unpack(np, x)

@@ -16,7 +16,14 @@ import numpy as np
 from hcmodel.errors import ModelError
 from hcmodel.expressions.constraint import Constraint
 from hcmodel.expressions.foreign_habits import OBJECTIVE, missing_attribute
-from hcmodel.expressions.graph import Graph, graph_values, join_sums, merge, topological_order
+from hcmodel.expressions.graph import (
+    Graph,
+    graph_values,
+    join_sums,
+    merge,
+    topological_order,
+    values_once,
+)
 from hcmodel.expressions.layout import Layout
 from hcmodel.expressions.leaves import Parameter, Variable
 from hcmodel.expressions.node import Expression, as_expression
@@ -176,6 +183,10 @@ class Model:
     def values_at(self, x: np.ndarray) -> list[np.ndarray]:
         """The values of the roots at a point, parameters at their current values."""
         return graph_values(self.graph, self.layout, x)
+
+    def values_once(self, x: np.ndarray) -> list[np.ndarray]:
+        """`values_at` in less time for one point or a few."""
+        return values_once(self.layout, x, self.nodes, self.roots)
 
     @functools.cached_property
     def nodes_and_hidden(self) -> tuple[Expression, ...]:

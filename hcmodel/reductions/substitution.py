@@ -145,8 +145,8 @@ class Substitution(ModelReduction):
         if not all(np.isfinite(point[each]).all() for each in self.after.variables):
             return None
         u = self._vector(self.after, point)
-        before = self.before.values_at(x)
-        after = self.after.values_at(u)
+        before = self.before.values_once(x)
+        after = self.after.values_once(u)
         last = self.steps[-1].after
         numbers = Evaluation(last.symbols, point)
         value = np.array(self.value_back(float(np.sum(after[0]))))

@@ -9,7 +9,7 @@ import numpy as np
 
 from hcmodel import atoms as hc
 from hcmodel.engines.registry import compile_stack
-from hcmodel.expressions.graph import merge, topological_order
+from hcmodel.expressions.graph import merge, topological_order, values_at, values_once
 from hcmodel.expressions.layout import Layout
 from hcmodel.expressions.leaves import Parameter, Variable
 
@@ -71,3 +71,16 @@ def test_a_sum_of_ten_thousand_terms_needs_no_recursion() -> None:
     assert twin.value == 10_000
     copy.deepcopy(total)
     pickle.dumps(stack)
+
+
+def test_values_at_one_point_with_and_without_a_search_for_equal_expressions() -> None:
+    x = Variable(2, name="x")
+    rate = Parameter(2, name="rate", value=[2.0, 3.0])
+    matrix = hc.reshape(hc.hstack([x, x]), (2, 2))
+    roots = [hc.sum(rate * x + 1.0) + x[0] * x[1], hc.exp(x), hc.solve(matrix, x)]
+    point, layout = np.array([0.5, -1.0]), Layout([x])
+    once = values_once(layout, point, topological_order(roots), roots)
+    for mine, other in zip(once, values_at(layout, point, roots), strict=True):
+        np.testing.assert_array_equal(mine, other)
+    assert float(once[0]) == 2.0 * 0.5 - 3.0 + 2.0 - 0.5
+    assert np.isnan(once[2]).all()  # the rows of the matrix are equal
