@@ -591,3 +591,11 @@ def test_all_entries_of_an_array_lie_in_the_domain_of_a_function_of_it() -> None
     assert "the argument of 'sqrt', x, must be >= 0" in problem.solution.message
     alone = hc.Problem(hc.Minimize(hc.sum(x)), [hc.sqrt(x[1]) >= 0.5])
     assert alone.solve(method="hidden-newton") == pytest.approx(-0.75)
+
+
+def test_a_map_that_takes_the_root_of_a_negative_number_is_left_out() -> None:
+    """√(n/n) is 1 for n < 0 too, but not √n / √n: the search ended in "a constant has a NaN"."""
+    w, n = hc.Variable(name="w", bounds=(0, 2)), hc.Variable(name="n", bounds=(-3, -0.5))
+    problem = hc.Problem(hc.Minimize(-hc.softplus(w) * hc.sqrt(n / n)), [hc.maximum(n, n) <= -1])
+    assert problem.solve() == pytest.approx(-np.log(1 + np.exp(2)))
+    assert not any("NaN" in each for each in problem.forms().discovery.near_misses)

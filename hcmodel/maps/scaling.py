@@ -242,7 +242,8 @@ class Scaling(Rewriting):
     def _raised(self, base: Sums, power: float) -> Sums:
         """A power of a scalar: a number times that of a sum of which the first weight is ±1."""
         if base.is_constant:
-            return Sums.constant(base.value**power, self.coding)
+            with np.errstate(all="ignore"):  # what is no number ends the search (`discovery`)
+                return Sums.constant(base.value**power, self.coding)
         if power == 2 and int(base.degrees.max()) <= 1:
             return base.times(base)
         size = float(np.abs(base.weight[0]))

@@ -128,6 +128,11 @@ class _Trials:
         return True
 
 
+def _has_numbers(model: Expanded) -> bool:
+    """Whether all weights are numbers: the root of a negative one, as of √(n/n) for n < 0, is none."""
+    return all(bool(np.isfinite(sums.weight).all()) for sums in model.everywhere())
+
+
 def _multiplies_in_equality(model: Expanded) -> bool:
     """Whether an equality has a product with a variable that stays as it is in all coordinates.
 
@@ -211,6 +216,8 @@ def _attempted(model: Model, steps: tuple[Step, ...]) -> tuple[Substitution, Att
     """
     if _lost_range(model, steps) is not None or _multiplies_in_equality(steps[-1].after):
         return None
+    if not _has_numbers(steps[-1].after):
+        return None
     attempt = Attempt()
     functions: dict[int, Expression | Constraint] = {}
     last, written = steps[-1].after, all(step.renamed for step in steps)
@@ -266,6 +273,8 @@ def _reason(model: Model, steps: tuple[Step, ...]) -> Obstacle | None:
     if lost is not None:
         reason = f"the range of {lost} is not convex in these coordinates"
         return Obstacle(steps[-1].name, reason)
+    if not _has_numbers(steps[-1].after):
+        return None
     attempt = Attempt()
     try:
         for place, function in functions_after(model, steps):
