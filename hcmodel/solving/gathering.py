@@ -38,6 +38,9 @@ FloatArray = NDArray[np.float64]
 # Multipliers of a certified point are taken as they are with a residual of so many tolerances: those of
 # a regulator's cone program are exact to 1e-10 where a fit at the point is to 1e-6 (test_regulators.py).
 CERTIFIED_RESIDUAL = 1e2
+# How far, relative to both, a bound may lie above the value of a feasible point by rounding. Bounds and
+# values are sums of terms that may cancel; a wrong bound is off by more than a millionth.
+ROUNDED_BOUND = 1e-6
 
 
 def gather(
@@ -75,6 +78,7 @@ def gather(
     if evaluation.finite and conflict is None and not expensive:
         bound = best_bound(forms, hidden, outcome, evaluation, pair, request, certifier)
         bound = _unless_beyond(forms, outcome, evaluation, bound, tolerance)
+        bound = _unless_refuted(evaluation, bound)
         settled, bound = settled_bound(hidden, bound, late)
     domination = None
     if bound is None and stationary:
@@ -247,6 +251,18 @@ def _unless_beyond(
     path = _descent(forms, outcome, evaluation, tolerance)
     lower = path is not None and is_lower(path.lowest, evaluation, tolerance)
     return None if lower or (path is not None and path.endless) else bound
+
+
+def _unless_refuted(evaluation: Evaluation, bound: LowerBound | None) -> LowerBound | None:
+    """The bound; None where the point satisfies all rows exactly and is better than it.
+
+    Rounding can make a bound false at the end of the numbers, where √x is 1e50.
+    """
+    if bound is None or evaluation.violations.any():
+        return bound
+    value = evaluation.objective
+    beyond = bound.value - value > ROUNDED_BOUND * max(abs(value), abs(bound.value), 1.0)
+    return None if beyond else bound
 
 
 def _termination(
