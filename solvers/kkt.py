@@ -10,6 +10,7 @@ the sign of λ.
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterable
 from typing import Any
 
@@ -148,8 +149,10 @@ def least_squares_multipliers(
         orthonormal, columns = np.linalg.qr(columns)  # the same fit with few rows
         target = orthonormal.T @ target
     try:
-        solution, _ = scipy.optimize.nnls(columns, target)
-    except RuntimeError:  # nnls ran out of iterations
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # older versions of scipy warn of dependent columns
+            solution, _ = scipy.optimize.nnls(columns, target)
+    except (RuntimeError, np.linalg.LinAlgError):  # nnls ran out of iterations, or gave up
         return None
     weights = solution[: active.size].copy()
     weights[equality] -= solution[active.size :]
