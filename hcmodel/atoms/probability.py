@@ -112,8 +112,9 @@ def entr(xp: Any, a: Any) -> Any:
 
 
 def _steep(xp: Any, a: Any, b: Any) -> Any:
-    """0, with an infinite slope in a where both are 0: no finite one there is that of a tangent."""
-    return xp.sqrt(xp.where((a == 0) & (b == 0), a, 1.0)) - xp.where((a == 0) & (b == 0), 0.0, 1.0)
+    """0 everywhere, with an infinite slope by a where a = b = 0: there is no tangent there."""
+    corner = (a == 0) & (b == 0)
+    return xp.where(corner, xp.sqrt(xp.where(corner, a, 1.0)), 0.0)
 
 
 @atom(

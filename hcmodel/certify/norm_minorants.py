@@ -55,7 +55,7 @@ def minorant_bound(form: Form, target: float, time_limit: float) -> LowerBound |
     found = lower_bound(smooth, there, multipliers, target=target if same else None)
     if found is None or not np.isfinite(back(found.value)):
         return None
-    return replace(found, value=back(found.value))  # the smooth form is one of the last model
+    return replace(found, value=back(found.value))  # the chain of the smooth form has no maps
 
 
 def _at_kink(slope: NormSlope) -> NDArray[np.bool_]:

@@ -185,7 +185,7 @@ def values_once(
     with np.errstate(all="ignore"):
         for node in nodes:
             if node.args:
-                values[id(node)] = _applied(node, [values[id(each)] for each in node.args])  # type: ignore[arg-type]
+                values[id(node)] = applied(node, [values[id(each)] for each in node.args])  # type: ignore[arg-type]
             elif getattr(node, "is_variable", False):
                 values[id(node)] = arrays[layout.position(node)]  # type: ignore[arg-type]
             else:
@@ -193,7 +193,8 @@ def values_once(
     return [np.asarray(dense(values[id(root)]), dtype=float) for root in roots]
 
 
-def _applied(node: Apply, arguments: list[Any]) -> Numbers:
+def applied(node: Apply, arguments: Sequence[Any]) -> Numbers:
+    """The value of a node from those of its arguments; NaN where linear algebra gives up."""
     try:
         return node.atom.numbers(arguments, dict(node.params))
     except np.linalg.LinAlgError:

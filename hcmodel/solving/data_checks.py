@@ -11,7 +11,13 @@ from numpy.typing import NDArray
 
 from hcmodel.atoms.rules import Argument, Domain
 from hcmodel.errors import HCWarning
-from hcmodel.expressions.graph import graph_values, join_sums, merge, topological_order
+from hcmodel.expressions.graph import (
+    applied,
+    graph_values,
+    join_sums,
+    merge,
+    topological_order,
+)
 from hcmodel.expressions.leaves import Apply, Constant, Expression, Parameter, Variable
 from hcmodel.expressions.model import Model
 from hcmodel.expressions.sparse_data import all_finite, is_sparse
@@ -159,7 +165,7 @@ def outside_domain_message(model: Model, point: FloatArray) -> str:
                 values.setdefault(id(node), node.value)
                 continue
             arguments = [values[id(argument)] for argument in node.args]
-            values[id(node)] = _applied(node, arguments)
+            values[id(node)] = applied(node, arguments)
             if not all_finite(values[id(node)]):
                 return _explained(node, arguments) + _shown_variables(node, values)
     return (
@@ -205,13 +211,6 @@ def _domains(node: Apply) -> Sequence[Domain]:
         for each in node.args
     ]
     return node.atom.domains(facts, dict(node.params))
-
-
-def _applied(node: Apply, arguments: list[Any]) -> Any:
-    try:
-        return node.atom.numbers(arguments, dict(node.params))
-    except np.linalg.LinAlgError:
-        return np.full(node.shape, np.nan)
 
 
 def _explained(node: Apply, arguments: list[Any]) -> str:
