@@ -325,16 +325,6 @@ EQUIVALENT: dict[tuple[str, str, str], str] = {
         "_falls_at_kink",
         "point + sign * step -> point - sign * step",
     ): "both signs are taken",
-    (
-        "hcmodel/solving/stationary_points.py",
-        "_falls_at_kink",
-        "(1.0, -1.0) -> (2.0, -1.0)",
-    ): "how far a kink is looked at: any distance between rounding and the features of a model",
-    (
-        "hcmodel/solving/stationary_points.py",
-        "_falls_at_kink",
-        "generator.uniform(-1.0, 1.0, point.size) -> generator.uniform(-1.0, 2.0, point.size)",
-    ): "in which directions a kink is looked at",
     # ---- reductions
     (
         "hcmodel/reductions/cone.py",
@@ -598,12 +588,6 @@ EQUIVALENT: dict[tuple[str, str, str], str] = {
         "DescentRules:",
         "closest: float = 0.0001 -> closest: float = 0.0002",
     ): "where a path begins: any share that does not step over a minimum",
-    (
-        "hcmodel/solving/stationary_points.py",
-        "_falls_at_kink",
-        "RULES.kink_distance * metric * generator.uniform(-1.0, 1.0, point.size) -> RULES.kink_"
-        "distance * metric / generator.uniform(-1.0, 1.0, point.size)",
-    ): "how far kinks are looked at: any distance between rounding and the features of a model",
     (
         "hcmodel/solving/stationary_points.py",
         "StationarityRules:",

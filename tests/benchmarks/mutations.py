@@ -81,7 +81,7 @@ AREAS = {
         ),
         tuple(
             f"tests/hcmodel/solving/test_{n}.py"
-            for n in ("judge", "evidence", "conflicts", "claims")
+            for n in ("judge", "evidence", "gathering", "conclude", "conflicts", "claims")
         ),
     ),
     "kkt": Area(

@@ -319,6 +319,23 @@ def test_multipliers_of_a_certified_point_are_taken_with_a_hundred_tolerances(
         assert found.multipliers.tolist() == [0.0]
 
 
+def test_multipliers_at_a_kink_are_exact_where_the_program_of_the_run_has_them(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    duals = SimpleNamespace(sets=np.array([2.0]))
+    for answer, slope in ((None, None), (duals, duals.sets)):
+        own = form(
+            stack=SimpleNamespace(kinked=True),
+            program_duals=lambda result, a=answer: a,
+            oracle=lambda: SimpleNamespace(at=lambda x: at()),
+        )
+        found = gathered(Answers(residual=1.0), monkeypatch, written=own)
+        assert found.at_kink
+        assert found.exact == (answer is not None)
+        assert found.slope is slope
+        assert found.has_multipliers == found.exact
+
+
 def test_a_run_without_a_point_or_with_a_fault_is_seen_at_first_sight(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
@@ -545,6 +562,49 @@ def test_the_cone_program_is_asked_of_proven_models_without_functions_of_the_use
         bounding._cone_bound(form(whole=whole), 1.0, 1.0)
 
 
+def test_a_bound_from_the_cone_program_is_one_at_its_own_point(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """A solution that is known is not computed again; one that no value belongs to bounds nothing."""
+    solved: list[float] = []
+    known: Any = SimpleNamespace(usable=True, primal=np.array([20.0, 7.0]), dual=np.array([3.0]))
+    fresh: Any = SimpleNamespace(usable=True, primal=np.array([2.0]), dual=np.array([4.0]))
+
+    def solve(program: Any, options: Any) -> Any:
+        solved.append(options.time_limit)
+        return fresh
+
+    def lower(own: Any, there: Any, multipliers: Any, **asked: Any) -> LowerBound:
+        assert asked["target"] == 0.5
+        assert not asked["thorough"]
+        return bound(float(there.point[0]) + float(multipliers[0]))
+
+    backend = SimpleNamespace(solve=solve)
+    monkeypatch.setattr(bounding, "make_cone_backend", lambda: backend)
+    monkeypatch.setattr(bounding, "lower_bound", lower)
+    monkeypatch.setattr(bounding, "bound_within_reach", lambda *a: bound(0.25))
+    whole = SimpleNamespace(program=None, multipliers=lambda dual, point: 100 * dual)
+
+    def value(solution: Any = None, slope: float = 0.0, **asked: Any) -> float | None:
+        own = form(
+            whole=lambda kind: whole,
+            settled=lambda x: x,
+            oracle=lambda: SimpleNamespace(at=lambda x: at(slope=slope, point=float(x[0]))),
+        )
+        found = bounding._cone_bound(own, 0.5, 3.0, solution, **asked)
+        return None if found is None else found.value
+
+    assert value() == 402.0
+    assert solved == [3.0]  # the time that is left
+    assert value(known) == 310.0  # projected to [−10, 10], without the program's own unknowns
+    assert value(known, within_reach=True) == 0.25
+    assert solved == [3.0]
+    for steep in (np.nan, np.inf):  # without derivatives, there is no minorant
+        assert value(known, slope=steep) is None
+    known.usable = False
+    assert value(known) is None
+
+
 # ---- contradictions
 
 
@@ -701,6 +761,28 @@ def test_a_kink_falls_in_units_of_the_point_with_its_rows() -> None:
     assert not falls(0.02)
     assert falls(0.4)
     assert not falls(0.4, multiplier=300.0)  # little beside the terms of the row
+
+
+def test_a_kink_is_looked_at_both_ways_in_all_directions_close_to_the_point() -> None:
+    """A fall to one side only, in one corner of many, is missed where a direction has one sign."""
+    seen: list[Any] = []
+
+    def objective(x: Any) -> tuple[float, Any]:
+        seen.append(x - 100)
+        return 0.0, np.zeros(2)
+
+    oracle = function_oracle(2, objective)
+    own = form(oracle=lambda: oracle, domain=Box.of(2, -1e6, 1e6))
+    here = oracle.at(np.full(2, 100.0))
+    seen.clear()
+    assert not stationary_points._falls_at_kink(own, here, np.zeros(0))
+    steps = np.array(seen)
+    assert len(steps) == 16
+    assert steps[::2] == pytest.approx(-steps[1::2], rel=1e-9)
+    assert {tuple(each) for each in np.sign(steps)} == {(1, 1), (1, -1), (-1, 1), (-1, -1)}
+    most = stationary_points.RULES.kink_distance * 100
+    assert 0.5 * most < np.abs(steps).max() <= most
+    assert np.linalg.matrix_rank(steps[::2]) == 2
 
 
 def test_a_promise_is_asked_in_hidden_coordinates_that_keep_all_bounds(
@@ -888,3 +970,24 @@ def test_better_points_beyond_the_reach_of_a_bound_refute_it(
         assert found.descent is (None if keeps else beyond)
     # a bound for all sizes leaves nothing to look for
     assert gathered(Answers(bound=bound(5.0), descent=endless), monkeypatch).descent is None
+
+
+@pytest.mark.parametrize(
+    ("value", "above", "keeps"),
+    [
+        # a millionth of 1, of the value, and of the bound
+        (0.0, 0.9e-6, True),
+        (0.0, 1.1e-6, False),
+        (100.0, 0.9e-4, True),
+        (100.0, 1.1e-4, False),
+        (-100.0, 0.9e-4, True),
+        (0.0, -3.0, True),
+    ],
+)
+def test_a_feasible_point_refutes_a_bound_above_its_value_by_more_than_rounding(
+    value: float, above: float, keeps: bool
+) -> None:
+    given = bound(value + above)
+    assert (gathering._unless_refuted(at(value), given) is given) == keeps
+    assert gathering._unless_refuted(at(value, row=1e-12), given) is given  # not exactly feasible
+    assert gathering._unless_refuted(at(value), None) is None
