@@ -163,28 +163,33 @@ def _first_init(cls: type, frozen: bool) -> Callable[..., None]:
 def _assigning(cls: type) -> Callable[..., bool]:
     """A function that sets the fields, or says that the arguments do not fit."""
     fields = dataclasses.fields(cls)
+    given_by_name = frozenset(field.name for field in fields if field.init)
     positional = [field.name for field in fields if field.init and not field.kw_only]
+    absent = dataclasses.MISSING
+    defaults = {
+        each.name: each.default for each in fields if each.init and each.default is not absent
+    }
+    made = [(e.name, e.default_factory) for e in fields if e.default_factory is not absent]
+    count = len(given_by_name.union(name for name, _ in made))
     finish = getattr(cls, "__post_init__", None)
+    slotted = any("__slots__" in vars(base) for base in cls.__mro__[:-1])
 
     def assign(self: Any, args: tuple[Any, ...], keywords: dict[str, Any]) -> bool:
-        values = {**dict(zip(positional, args, strict=False)), **keywords}
-        if len(args) > len(positional) or len(values) < len(args) + len(keywords):
+        given = dict(zip(positional, args, strict=False))
+        given.update(keywords)
+        if len(given) < len(args) + len(keywords) or not given.keys() <= given_by_name:
             return False
-        for field in fields:
-            name = field.name
-            if not field.init and name in values:
-                return False
+        values = {**defaults, **given}
+        for name, make in made:
             if name not in values:
-                if field.default_factory is not dataclasses.MISSING:
-                    values[name] = field.default_factory()
-                elif field.init and field.default is not dataclasses.MISSING:
-                    values[name] = field.default
-                elif field.init:
-                    return False
-        if not values.keys() <= cls.__dataclass_fields__.keys():  # type: ignore[attr-defined]
+                values[name] = make()
+        if len(values) < count:
             return False
-        for name, value in values.items():
-            object.__setattr__(self, name, value)
+        if slotted:
+            for name, value in values.items():
+                object.__setattr__(self, name, value)
+        else:
+            self.__dict__.update(values)
         if finish is not None:
             finish(self)
         return True

@@ -23,6 +23,7 @@ from hcmodel.expressions.model import Model
 from hcmodel.facts.curvature import can_be_log
 from hcmodel.facts.node_facts import Facts
 from hcmodel.maps.separable import declared_coordinates
+from hcmodel.proof.first_look import needs_a_map
 from hcmodel.proof.prove import Failure, Proof, attempt, prove
 from hcmodel.proof.visible import VisibleProof
 from hcmodel.records import dataclass, replace
@@ -473,14 +474,14 @@ class Forms:
 
     def _found_freely(self, source: Any) -> Form | None:
         """The form in hidden coordinates of a model that declares none; None where there is none."""
-        proof = self._attempted(source)
-        if proof is not None and proof.proven:
-            self.failure = None
-            return self._proven_form(proof)
-        found = self._discovered()
-        if found is None:
-            self.failure = (proof or self.prove(source=source)).failure
-        return found
+        proof = None if needs_a_map(self.bounds.after) else self._attempted(source)
+        if proof is None or not proof.proven:
+            found = self._discovered()
+            if found is not None:
+                return found
+            proof = proof or self.prove(source=source)
+        self.failure = proof.failure
+        return self._proven_form(proof) if proof.proven else None
 
     def _attempted(self, source: Any) -> Proof | None:
         """A proof without a map; None, or a proof that failed, where a map has to be found."""
