@@ -173,6 +173,7 @@ class State:
     shift: float = np.nan
     residual: float = np.inf
     stop: Termination | None = None
+    cause: BaseException | None = None
     conflict: FloatArray | None = None
     bound: float = -np.inf
     weighted: tuple[WeightedPoint, ...] = ()
@@ -267,7 +268,7 @@ def run(
             if called(callback, trace[-1]):
                 termination = Termination.CALLBACK
                 break
-            termination = state.stop or method.terminate(task, state)
+            termination, cause = state.stop or method.terminate(task, state), state.cause
             if termination is None and iteration >= max_iterations:
                 termination = Termination.ITERATION_LIMIT
             idle = 0 if oracle.calls.points != points else idle + 1

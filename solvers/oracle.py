@@ -223,7 +223,7 @@ class Evaluation:
     ) -> tuple[FloatArray, list[tuple[FloatArray, Matrix]]]:
         """Weights on φ of the Lagrangian, and the squares that the normal forms add to its Hessian."""
         empty = np.zeros((0, self.point.size))
-        top, slopes = np.zeros(self._outer.objective.size), (empty, empty)
+        top, slopes = None, (empty, empty)
         values = np.zeros(self._outer.left.width)
         if self._objective_pass is not None:
             top, slopes = self._objective_pass.values, (self._objective_pass.jacobian(), empty)
@@ -231,8 +231,6 @@ class Evaluation:
             values = self._rows_pass.values
             slopes = (slopes[0], self._rows_pass.jacobian())
         weights = self._outer.lagrangian_weights(top, values, multipliers)
-        if self._objective_pass is None:
-            weights[: self._outer.objective.size] = 0.0
         return weights, self._outer.lagrangian_squares(top, values, slopes, multipliers)
 
     @property

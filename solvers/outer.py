@@ -231,21 +231,23 @@ class Outer:
         )
 
     def lagrangian_weights(
-        self, top: FloatArray, values: FloatArray, multipliers: FloatArray
+        self, top: FloatArray | None, values: FloatArray, multipliers: FloatArray
     ) -> FloatArray:
         """Weights on φ whose gradient is that of the Lagrangian F1 + Σ multipliers·rows.
 
-        `top` holds the objective part of φ at the point, `values` the constraint part.
+        `top` holds the objective part of φ at the point, `values` the constraint part; without `top`,
+        F1 is left out.
         """
         left, right = (
             side.spread(slope * multipliers)
             for side, slope in zip(self._sides, self._slopes(values), strict=True)
         )
-        return np.concatenate([self.objective * self.objective_slope(top), left + right])
+        slope = 0.0 if top is None else self.objective_slope(top)
+        return np.concatenate([self.objective * slope, left + right])
 
     def lagrangian_squares(
         self,
-        top: FloatArray,
+        top: FloatArray | None,
         values: FloatArray,
         slopes: tuple[Any, Any],
         multipliers: FloatArray,
@@ -255,7 +257,7 @@ class Outer:
         `slopes` are the Jacobians of the two parts. Each pair holds weights and rows of derivatives.
         """
         found: list[tuple[FloatArray, Any]] = []
-        bent = self._objective_form.square(float(self.objective @ top))
+        bent = None if top is None else self._objective_form.square(float(self.objective @ top))
         if bent is not None:
             gradient = np.asarray(self.objective @ slopes[0]).reshape(1, -1)
             found.append((np.array([bent[0]]), bent[1] * gradient))

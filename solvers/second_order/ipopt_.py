@@ -73,16 +73,19 @@ class Ipopt:
 
     def step(self, task: Task, state: State) -> State:
         """The whole run; a matrix whose pattern grows on the way makes a second one necessary."""
-        start = state.current
-        patterns = Patterns()
+        bridge = Bridge(task, state.current)
         while True:
-            bridge = Bridge(task, start, patterns)
-            found = bridge.solved(self.options)
-            if not bridge.outgrown:
-                return found
+            try:
+                return bridge.solved(self.options)
+            except Outgrown:
+                bridge.error = None
 
     def terminate(self, task: Task, state: State) -> Termination | None:
         return None
+
+
+class Outgrown(Exception):  # noqa: N818  (a signal to the method, not an error)
+    """A matrix has an entry where it had none before."""
 
 
 @dataclass
@@ -115,9 +118,9 @@ class Bridge:
 
     task: Task
     start: Evaluation
-    patterns: Patterns
-    outgrown: bool = False
+    patterns: Patterns = field(default_factory=Patterns)
     error: BaseException | None = None
+    """What was raised while IPOPT asked: it can be raised again when IPOPT has ended."""
     best: Incumbent = field(init=False)
 
     def __post_init__(self) -> None:
@@ -136,60 +139,33 @@ class Bridge:
 
     # ---- what IPOPT asks for
 
-    def at(self, x: FloatArray) -> Evaluation | None:
-        """The evaluation; None after a limit or an exception, which is kept."""
-        if self.error is not None or self.outgrown:
-            return None
-        try:
-            found = self.task.oracle.at(np.clip(x, self.lower, self.upper))
-        except ENDINGS as error:
-            self.error = error
-            return None
+    def at(self, x: FloatArray) -> Evaluation:
+        found = self.task.oracle.at(np.clip(x, self.lower, self.upper))
         self.best.offer(found, np.zeros(found.rows.size))
         return found
 
     def values(self, x: FloatArray) -> tuple[float, FloatArray]:
-        found, linear = self.at(x), self.linear @ x + self.offset
-        if found is None:
-            return np.nan, np.full(self.start.rows.size + linear.size, np.nan)
-        return found.objective, np.concatenate([found.rows, linear])
+        found = self.at(x)
+        return found.objective, np.concatenate([found.rows, self.linear @ x + self.offset])
 
     def gradient(self, x: FloatArray) -> FloatArray:
-        found = self.at(x)
-        try:
-            return np.full(x.size, np.nan) if found is None else found.gradient
-        except ENDINGS as error:
-            self.error = error
-            return np.full(x.size, np.nan)
+        return self.at(x).gradient
 
     def jacobian(self, x: FloatArray) -> scipy.sparse.csr_array:
         """In the pattern that is known, which IPOPT wants to be the same at all points."""
-        found = self.at(x)
-        if found is None:
-            return self._undefined("jacobian")
-        try:
-            rows = scipy.sparse.csr_array(found.jacobian)
-        except ENDINGS as error:
-            self.error = error
-            return self._undefined("jacobian")
+        rows = scipy.sparse.csr_array(self.at(x).jacobian)
         whole = scipy.sparse.csr_array(scipy.sparse.vstack([rows, self.linear], format="csr"))
         return self._inside("jacobian", whole)
 
     def hessian(self, x: FloatArray, factor: float, weights: FloatArray) -> scipy.sparse.csr_array:
         """The upper triangle of ∇²(factor·F1 + weights·rows)."""
-        found = self.at(x)
-        if found is None:
-            return self._undefined("hessian")
-        oracle, multipliers = self.task.oracle, weights[: found.rows.size]
-        try:
-            if factor > 0:
-                whole = oracle.lagrangian_hessian(found, multipliers / factor)
-            else:
-                rows = oracle.restricted(objective=False)
-                whole, factor = rows.lagrangian_hessian(rows.at(found.point), multipliers), 1.0
-        except ENDINGS as error:
-            self.error = error
-            return self._undefined("hessian")
+        found, oracle = self.at(x), self.task.oracle
+        multipliers = weights[: found.rows.size]
+        if factor > 0:
+            whole = oracle.lagrangian_hessian(found, multipliers / factor)
+        else:
+            rows = oracle.restricted(objective=False)
+            whole, factor = rows.lagrangian_hessian(rows.at(found.point), multipliers), 1.0
         plain = isinstance(whole, SparseHessian) and not (whole.plus.size or whole.minus.size)
         matrix = whole.sparse if plain else _dense(whole)  # type: ignore[union-attr]
         triangle = scipy.sparse.csr_array(scipy.sparse.triu(factor * matrix, format="csr"))
@@ -198,8 +174,7 @@ class Bridge:
     def _inside(self, name: str, matrix: scipy.sparse.csr_array) -> scipy.sparse.csr_array:
         matrix.sum_duplicates()
         if not self.patterns.covers(name, matrix):
-            self.outgrown = True
-            return self._undefined(name)
+            raise Outgrown
         known = getattr(self.patterns, name)
         if matrix.nnz == known.nnz:
             return matrix
@@ -216,11 +191,6 @@ class Bridge:
         placed.data[places.data.astype(int) - 1] = matrix.data
         return placed
 
-    def _undefined(self, name: str) -> scipy.sparse.csr_array:
-        known = getattr(self.patterns, name).copy()
-        known.data = np.full(known.nnz, np.nan)
-        return known
-
     # ---- the run
 
     def solved(self, options: IpoptOptions) -> State:
@@ -229,8 +199,6 @@ class Bridge:
         x = self.start.point
         self.jacobian(x)
         exact = options.hessian == "exact" and self._affords(x, options)
-        if self.error is not None or self.outgrown:
-            return self._ended(None, None, "")
         inequalities = self.start.inequalities
         count = self.start.rows.size + self.offset.size
         lowest = np.zeros(count)
@@ -260,21 +228,23 @@ class Bridge:
             x.size, options.most_dense
         )
 
-    def _ended(self, point: FloatArray | None, multipliers: Any, words: str) -> State:
+    def _ended(self, point: FloatArray, multipliers: FloatArray, words: str) -> State:
         """The state after the run: IPOPT's point, or the best one that was evaluated."""
         task, rows = self.task, self.start.rows.size
-        stop = ENDS.get(words, Termination.STALLED)
-        if self.error is not None:
-            stop, cause = ending(self.error)
-            if cause is not None:
-                raise self.error
         current, weights = self.best.evaluation or self.start, np.zeros(rows)
-        if point is not None and self.error is None:
+        try:
+            if self.error is not None:
+                raise self.error
             found = self.at(task.domain.project(task.settled(point)))
-            if found is not None and found.finite and found.differentiable:
+            if found.finite and found.differentiable:
                 current, weights = found, np.asarray(multipliers[:rows])
                 weights[: found.inequalities] = np.maximum(weights[: found.inequalities], 0.0)
-        residual = max(kkt.residual(current, task.domain, weights), current.relative_violation)
+            residual = max(kkt.residual(current, task.domain, weights), current.relative_violation)
+        except ENDINGS as error:
+            stop, cause = ending(error)
+            best = self.best.evaluation or current
+            return State(best, np.zeros(rows), phase="ipopt", stop=stop, cause=cause)
+        stop = ENDS.get(words, Termination.STALLED)
         if residual <= task.tolerance:
             stop = Termination.CONVERGED
         conflict = None

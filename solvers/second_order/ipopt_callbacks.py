@@ -17,17 +17,23 @@ FloatArray = NDArray[np.float64]
 
 
 class _Callback(casadi.Callback):
-    """A Python function with named arguments and results of known patterns."""
+    """A Python function with named arguments and results of known patterns.
+
+    casadi would print what it raises: it is kept in the bridge, and IPOPT is told of no number, then and
+    whenever it asks again, with which it ends.
+    """
 
     def __init__(
         self,
+        bridge: Bridge,
         name: str,
         arguments: dict[str, Any],
         results: dict[str, Any],
         function: Callable[..., Sequence[Any]],
     ) -> None:
         casadi.Callback.__init__(self)
-        self._arguments, self._results, self._function = arguments, results, function
+        self._bridge, self._function = bridge, function
+        self._arguments, self._results = arguments, results
         self.construct(name, {})
 
     def get_n_in(self) -> int:
@@ -49,10 +55,15 @@ class _Callback(casadi.Callback):
         return list(self._results.values())[number]
 
     def eval(self, arguments: Sequence[Any]) -> list[Any]:
-        vectors = [np.array(argument.nonzeros()) for argument in arguments]
         patterns = self._results.values()
-        found = self._function(*vectors)
-        return [casadi.DM(p, np.asarray(v)) for p, v in zip(patterns, found, strict=True)]
+        if self._bridge.error is None:
+            try:
+                vectors = [np.array(argument.nonzeros()) for argument in arguments]
+                found = self._function(*vectors)
+                return [casadi.DM(p, np.asarray(v)) for p, v in zip(patterns, found, strict=True)]
+            except BaseException as error:
+                self._bridge.error = error
+        return [casadi.DM(p, np.full(p.nnz(), np.nan)) for p in patterns]
 
 
 def _pattern(matrix: scipy.sparse.csr_array) -> tuple[Any, FloatArray]:
@@ -80,15 +91,22 @@ def run_ipopt(
 
     kept: list[Any] = [
         _Callback(
-            "nlp", {"x": x, "p": p}, {"f": number, "g": rows}, lambda point, _: bridge.values(point)
+            bridge,
+            "nlp",
+            {"x": x, "p": p},
+            {"f": number, "g": rows},
+            lambda point, _: bridge.values(point),
         ),
         _Callback(
+            bridge,
             "nlp_grad_f",
             {"x": x, "p": p},
             {"f": number, "grad_f_x": x},
             lambda point, _: (bridge.values(point)[0], bridge.gradient(point)),
         ),
-        _Callback("nlp_jac_g", {"x": x, "p": p}, {"g": rows, "jac_g_x": slopes}, with_slopes),
+        _Callback(
+            bridge, "nlp_jac_g", {"x": x, "p": p}, {"g": rows, "jac_g_x": slopes}, with_slopes
+        ),
     ]
     options: dict[str, Any] = {
         "grad_f": kept[1],
@@ -107,7 +125,9 @@ def run_ipopt(
             return (bridge.hessian(point, float(factor[0]), weights).data[places],)
 
         arguments = {"x": x, "p": p, "lam_f": number, "lam_g": rows}
-        kept.append(_Callback("nlp_hess_l", arguments, {"triu_hess_gamma_x_x": curved}, second))
+        kept.append(
+            _Callback(bridge, "nlp_hess_l", arguments, {"triu_hess_gamma_x_x": curved}, second)
+        )
         options["hess_lag"] = kept[3]
     else:
         options["ipopt"]["hessian_approximation"] = "limited-memory"

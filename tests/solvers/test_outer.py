@@ -116,6 +116,13 @@ def test_log_forms_have_the_derivatives_of_their_values(sign: float) -> None:
         np.testing.assert_allclose(
             (hessian + extra) @ direction, difference / (2 * step), rtol=1e-5, atol=1e-7
         )
+    # without the objective, what is left belongs to the rows
+    assert outer.lagrangian_weights(None, phi, multipliers).tolist() == [0.0, *weights[1:]]
+    below = outer.lagrangian_squares(None, phi, (np.zeros((0, 3)), slopes[1]), multipliers)
+    assert len(below) == len(squares) - 1
+    only_rows = as_dense(with_squares(np.zeros((3, 3)), below))
+    slope = outer.objective_gradient(first, slopes[0])  # of log F it is that of F over F
+    np.testing.assert_allclose(extra - only_rows, -sign * np.outer(slope, slope), atol=1e-12)
 
 
 def test_log_rows_are_relative_violations() -> None:

@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 
 import hcmodel as hc
-from hcmodel.solvers import METHODS
+from hcmodel.solvers import METHODS, oracle
+from hcmodel.solvers.limits import TimeExhausted
 from hcmodel.solvers.second_order.ipopt_ import IpoptOptions
 
 
@@ -78,6 +79,56 @@ class TestInstalled:
         assert problem.status in ("user_limit", "optimal_inaccurate")
         assert problem.solution.oracle_calls.total <= 6
         assert np.isfinite(problem.value)
+
+    @pytest.mark.parametrize("moment", [1, 4, 5, 7, 8, 9, 10, 11, 12, 20, 23, 24, 25, 26, 27])
+    @pytest.mark.parametrize(
+        ("error", "reason"),
+        [
+            (TimeExhausted, hc.Termination.TIME_LIMIT),
+            (KeyboardInterrupt, hc.Termination.INTERRUPTED),
+        ],
+    )
+    def test_a_limit_may_end_at_any_question_of_ipopt(
+        self, moment, error, reason, monkeypatch, capfd
+    ) -> None:
+        """Values, slopes and second derivatives, the first ones too: nothing is printed or lost."""
+        asked = 0
+
+        def over() -> None:
+            nonlocal asked
+            asked += 1
+            if asked == moment:
+                raise error
+
+        monkeypatch.setattr(oracle, "check_time", over)
+        problem = tank()
+        problem.solve("ipopt")
+        assert problem.solution.termination is reason
+        assert problem.status == "user_limit"
+        start = 0.6 * 1.6 + 4 / 0.6 + 1 / 1.6
+        assert problem.value == pytest.approx(start) if moment < 16 else problem.value < start
+        assert capfd.readouterr() == ("", "")
+
+    def test_an_exception_of_a_function_keeps_the_best_point(self, capfd) -> None:
+        """(x − 1)² from 3: the eighth value is asked for after some steps."""
+        calls = 0
+
+        def value(x):
+            nonlocal calls
+            calls += 1
+            if calls == 8:
+                raise RuntimeError("sensor offline")
+            return (x - 1) ** 2 + 0.1 * np.sin(x)
+
+        x = hc.Variable(name="x", bounds=(-3, 3), start=3)
+        own = hc.function(value, x, grad=lambda x: 2 * (x - 1) + 0.1 * np.cos(x))
+        problem = hc.Problem(hc.Minimize(own))
+        with pytest.raises(hc.SolverError, match="sensor offline"):
+            problem.solve("ipopt")
+        assert problem.status == "solver_error"
+        assert problem.value < 1.0
+        assert isinstance(problem.solution.cause, RuntimeError)
+        assert capfd.readouterr() == ("", "")
 
     def test_rows_that_contradict_each_other(self) -> None:
         x = hc.Variable(2, name="x", bounds=(0.1, 10))
