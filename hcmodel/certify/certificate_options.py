@@ -21,6 +21,8 @@ class BoundOptions:
     finest: float = 1e-10  # a thousand times MERIT_ROUNDING: the next Newton step may be rounding
     # A relative violation below which a contradiction of the rows may be rounding.
     conflict: float = 1e-9  # ten times the accuracy of the backend
+    # The share of the largest multiplier below which a row takes no part in a contradiction.
+    involved: float = 1e-6  # what an interior-point method leaves is about 1e-8
     # A bound within this of the point, in its units, is named among the conditions as active.
     active: float = 1e-9  # ten times the accuracy of the backend
 

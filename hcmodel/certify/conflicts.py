@@ -14,12 +14,14 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
+from hcmodel.certify.certificate_options import BOUND
 from hcmodel.expressions.layout import Layout
 from hcmodel.records import dataclass
-from hcmodel.reductions.cone import Cone, RelaxedCone
-from hcmodel.reductions.forms import Form
+from hcmodel.reductions.forms import Form, Relaxation
 from hcmodel.reductions.reduction import BoundOrigin, Origin
-from hcmodel.solvers.qp import ConeOptions, ConeProgram, make_cone_backend, without_rows
+from hcmodel.solvers.loop import RelaxedProgram
+from hcmodel.solvers.qp import ConeOptions, ConeProgram, make_cone_backend
+from hcmodel.solvers.qp.cone_program import without_idle
 
 FloatArray = NDArray[np.float64]
 IndexArray = NDArray[np.intp]
@@ -32,7 +34,7 @@ class ConflictRules:
     # Rows that have to give less than this, relatively, do not contradict each other.
     relaxed: float = 1e-7  # ten times the accuracy at which Clarabel still calls a program solved
     # The share of the largest multiplier below which a row takes no part.
-    involved: float = 1e-6  # what an interior-point method leaves is about 1e-8
+    involved: float = BOUND.involved
     # Rows and bounds up to which they are left out one by one.
     most: int = 500  # a program each, of milliseconds
 
@@ -49,34 +51,53 @@ class Part:
 
 
 def irreducible_conflict(
-    form: Form, deadline: float | None = None
+    form: Form, deadline: float | None = None, weights: FloatArray | None = None
 ) -> tuple[Origin | BoundOrigin, ...] | None:
-    """The parts of a conflict, in the order of the model; None where no program shows one in time."""
-    cone = form.cone
-    if form.proof is None or not isinstance(cone, Cone):
+    """The parts of a conflict, in the order of the model; None where no program shows one in time.
+
+    Rows without a weight in a contradiction that is known are left out first, where `weights` has those
+    of all rows.
+    """
+    relaxation = form.relaxation
+    if form.proof is None or relaxation is None:
         return None
-    relaxed = cone.relaxed()
-    found = _Deletion(relaxed, _parts(form, relaxed), deadline).conflict()
+    parts = _parts(form, relaxation)
+    first = None if weights is None else _likely(relaxation, parts, weights)
+    found = _Deletion(relaxation.least, parts, deadline).conflict(first)
     return None if found is None else tuple(part.origin for part in found)
 
 
-def _parts(form: Form, relaxed: RelaxedCone) -> list[Part]:
+def _likely(
+    relaxation: Relaxation, parts: Sequence[Part], weights: FloatArray
+) -> list[Part] | None:
+    """All bounds, and the rows with a weight; None where these are all."""
+    least = relaxation.least
+    if weights.size != least.rows.size:
+        return None
+    sizes = np.full(least.program.offset.size, np.inf)
+    for rows in (least.rows, least.others):
+        sizes[rows[rows >= 0]] = np.abs(weights)[rows >= 0]
+    involved = RULES.involved * float(np.max(np.abs(weights), initial=0.0))
+    found = [part for part in parts if np.max(sizes[part.rows]) > involved]
+    return found if len(found) < len(parts) else None
+
+
+def _parts(form: Form, relaxation: Relaxation) -> list[Part]:
     """Every row and bound of the model. Bounds come first, so that they are left out where they can."""
     found: dict[Origin | BoundOrigin, list[int]] = {}
-    layout = form.chain.end.before.layout
-    for start, bounds in relaxed.bounds:
+    layout, least = form.chain.end.before.layout, relaxation.least
+    for bounds in relaxation.bounds:
+        start = bounds.start
         for number, entry in enumerate(bounds.entries.tolist()):
             origin = form.chain.bound_origin(_bound(layout, bounds.side, entry))
             if origin is not None and bounds.side != "set":
                 found.setdefault(origin, []).append(start + number)
         if bounds.side == "set":
-            _, stop = _extent(relaxed.program, start)
+            _, stop = _extent(least.program, start)
             origin = form.chain.bound_origin(_bound(layout, "set", int(bounds.entries[0])))
             if origin is not None:
                 found.setdefault(origin, []).extend(range(start, stop))
-    canonical = form.canonical
-    rows = canonical.multipliers(relaxed.rows).astype(np.intp)
-    others = canonical.multipliers(relaxed.others).astype(np.intp)
+    rows, others = least.rows, least.others
     for number in range(rows.size):
         origin = form.chain.origin(number)
         if origin is not None:
@@ -111,29 +132,35 @@ def _extent(program: ConeProgram, start: int) -> tuple[int, int]:
 class _Deletion:
     """The programs of a deletion filter."""
 
-    def __init__(self, relaxed: RelaxedCone, parts: Sequence[Part], deadline: float | None) -> None:
+    def __init__(
+        self, relaxed: RelaxedProgram, parts: Sequence[Part], deadline: float | None
+    ) -> None:
         self.program, self.amount = relaxed.program, relaxed.amount
         self.parts, self.deadline = parts, deadline
 
-    def conflict(self) -> list[Part] | None:
-        """Parts that contradict each other, none of which can be left out; None where none are found."""
-        weights = self._weights(self.parts)
-        if weights is None:
-            return None
-        for quick in (True, False):
-            found = self._filtered(weights if quick else None)
-            if found is None or self._weights(found) is not None:
-                return found
+    def conflict(self, first: Sequence[Part] | None = None) -> list[Part] | None:
+        """Parts that contradict each other, none of which can be left out; None where none are found.
+
+        It is looked for among the `first` ones, where these are given and contradict each other.
+        """
+        for among in (first, self.parts):
+            weights = None if among is None else self._weights(among)
+            if among is None or weights is None:
+                continue
+            for quick in (True, False):
+                found = self._filtered(among, weights if quick else None)
+                if found is None or len(found) == len(among) or self._weights(found) is not None:
+                    return found
         return None
 
-    def _filtered(self, weights: FloatArray | None) -> list[Part] | None:
+    def _filtered(self, among: Sequence[Part], weights: FloatArray | None) -> list[Part] | None:
         """What is left when everything that can be left out is; None where the time is over.
 
         With weights, parts without one are left out at once; they are in different units, so that what
         is left has to be checked.
         """
         quick = weights is not None
-        kept = list(self.parts) if weights is None else _weighted(self.parts, weights)
+        kept = list(among) if weights is None else _weighted(among, weights)
         if len(kept) > RULES.most:
             return None
         needed: list[Part] = []
@@ -157,12 +184,12 @@ class _Deletion:
         for part in kept:
             dropped[part.rows] = False
         left = np.inf if self.deadline is None else max(self.deadline - time.monotonic(), 0.0)
-        reduced = without_rows(self.program, dropped)
+        reduced, rows = without_idle(self.program, dropped, self.amount + 1)
         solution = make_cone_backend().solve(reduced, ConeOptions(time_limit=left))
         if not solution.usable or solution.primal[self.amount] <= RULES.relaxed:
             return None
         weights = np.zeros(self.program.offset.size)
-        weights[~dropped] = np.abs(solution.dual)
+        weights[rows] = np.abs(solution.dual)
         return weights
 
 

@@ -24,10 +24,11 @@ from hcmodel.reductions.forms import Form
 from hcmodel.reductions.reduction import Refusal
 from hcmodel.solvers import kkt
 from hcmodel.solvers.coordinates.logarithmic import LogStack
+from hcmodel.solvers.loop import WholeProgram
 from hcmodel.solvers.numerics import BACKEND_ROUNDING, DATA_ROUNDING
 from hcmodel.solvers.oracle import Evaluation, Oracle
 from hcmodel.solvers.qp import ConeOptions, make_cone_backend
-from hcmodel.solvers.qp.cone_program import ConeSolution, ConeStatus
+from hcmodel.solvers.qp.cone_program import ConeProgram, ConeSolution, ConeStatus, without_idle
 from hcmodel.solvers.sets.domain import Domain
 from hcmodel.solvers.theory.theorems import Constants
 
@@ -180,18 +181,62 @@ def _sizes(found: ConeBound) -> tuple[str, ...]:
 
 
 def dual_infeasibility(
-    form: Form, evaluation: Evaluation, time_limit: float, *, within_reach: bool = False
+    form: Form,
+    evaluation: Evaluation,
+    time_limit: float,
+    weights: FloatArray | None = None,
+    *,
+    within_reach: bool = False,
 ) -> LowerBound | None:
     """A proof that no feasible point exists, from the dual of the cone program of a proven form.
 
     On feasible points an objective that is 0 everywhere is not positive; where its cone program has a
     positive lower bound, there are none. The dual that shows it is what a solver ends with when it finds
-    a program infeasible. `within_reach` allows one for coordinates up to some size.
+    a program infeasible. Rows without a weight are left out first, where `weights` has those of a method
+    that found a contradiction. `within_reach` allows one for coordinates up to some size.
     """
     whole = Refusal(None, "not proven") if form.proof is None else form.whole("cone")
     if isinstance(whole, Refusal):
         return None
+    idle = None if weights is None else np.abs(weights) <= BOUND.involved * np.abs(weights).max()
+    if idle is not None and idle.any():
+        program, kept = _without_rows(form, whole, idle)
+        found = _farkas(form, program, time_limit, within_reach)
+        if found is not None:
+            dual = np.zeros(kept.size)
+            dual[kept] = found[1]
+            return _contradiction(form, whole, evaluation, found[0], dual)
+    found = _farkas(form, whole.program, time_limit, within_reach)
+    return None if found is None else _contradiction(form, whole, evaluation, *found)
+
+
+def _without_rows(
+    form: Form, whole: WholeProgram, idle: NDArray[np.bool_]
+) -> tuple[ConeProgram, NDArray[np.bool_]]:
+    """The program without some rows of the form and without the objective; and the rows it keeps."""
     program = whole.program
+    dropped = np.zeros(program.offset.size, dtype=bool)
+    dropped[whole.rows[idle & (whole.rows >= 0)]] = True
+    rows = replace(
+        program, quadratic=0.0 * program.quadratic, linear=0.0 * program.linear, constant=0.0
+    )
+    return without_idle(rows, dropped, form.canonical.layout.size)
+
+
+def _contradiction(
+    form: Form, whole: WholeProgram, evaluation: Evaluation, found: ConeBound, dual: FloatArray
+) -> LowerBound:
+    proven = (f"proven hidden convex in {', '.join(form.coordinate_names())}",)
+    weights = whole.multipliers(dual, evaluation.point)
+    return LowerBound(
+        found.value, proven + _sizes(found), 0, evaluation.point, weights, reach=found.reach
+    )
+
+
+def _farkas(
+    form: Form, program: ConeProgram, time_limit: float, within_reach: bool
+) -> tuple[ConeBound, FloatArray] | None:
+    """The positive bound of an objective that is 0, and the dual of the backend that it comes from."""
     solution = make_cone_backend().solve(program, ConeOptions(time_limit=time_limit))
     if solution.status not in (ConeStatus.INFEASIBLE, ConeStatus.ALMOST_INFEASIBLE):
         return None
@@ -208,11 +253,7 @@ def dual_infeasibility(
         found = cone_bound(rows, ray, 1.0, logs, _conflicting, first, within_reach=within_reach)
     if found is None or not _conflicting(found.value):
         return None
-    proven = (f"proven hidden convex in {', '.join(form.coordinate_names())}",)
-    weights = whole.multipliers(solution.dual, evaluation.point)
-    return LowerBound(
-        found.value, proven + _sizes(found), 0, evaluation.point, weights, reach=found.reach
-    )
+    return found, solution.dual
 
 
 def infeasibility(

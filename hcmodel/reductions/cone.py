@@ -18,7 +18,7 @@ from hcmodel.expressions.model import Model
 from hcmodel.proof.prove import Proof
 from hcmodel.records import dataclass
 from hcmodel.reductions.affine import Affine
-from hcmodel.reductions.cone_bounds import Bounds, Translation
+from hcmodel.reductions.cone_bounds import Translation
 from hcmodel.reductions.cone_sides import NoConeForm
 from hcmodel.reductions.reduction import Duals, Reduction, Refusal
 from hcmodel.solvers.numerics import SUM_ROUNDING, TINY
@@ -32,14 +32,23 @@ class RelaxedCone:
     """The program of the least amount by which all constraints have to give; `amount` is its place.
 
     For each entry of each constraint `rows` has its row and `others`, for an equality, the row of the
-    other side; −1 stands for none. `bounds` come with their first row.
+    other side; −1 stands for none.
     """
 
     program: ConeProgram
     amount: int
     rows: Duals
     others: Duals
-    bounds: tuple[tuple[int, Bounds], ...]
+    bounds: tuple[BoundRows, ...]
+
+
+@dataclass(frozen=True)
+class BoundRows:
+    """Rows of a program from `start` on that bound entries of u; `side` as in `BoundOrigin`."""
+
+    start: int
+    side: str
+    entries: NDArray[np.intp]
 
 
 @dataclass(frozen=True)
@@ -95,7 +104,10 @@ class Cone(Reduction[Model, ConeProgram]):
             amount=self.before.layout.size,
             rows=self._numbers(rows),
             others=self._numbers(others),
-            bounds=tuple((int(starts[each.block]), each) for each in translation.bounds),
+            bounds=tuple(
+                BoundRows(int(starts[each.block]), each.side, each.entries)
+                for each in translation.bounds
+            ),
         )
 
     def point(self, x: FloatArray) -> FloatArray:

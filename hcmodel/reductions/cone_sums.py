@@ -7,7 +7,9 @@ same:
     ... with one term           e·u + c − (E u + b) >= 0, or == 0
     a row as it is              right − left >= 0, or == 0, both affine
 
-The blocks of the program: rows that are 0, rows that are not negative, exponential cones.
+The blocks of the program: rows that are 0, rows that are not negative, exponential cones. In the program
+of the least relaxation rows between logarithms give by a factor e^t, the others by t times their largest
+number, and equalities are two rows.
 """
 
 from __future__ import annotations
@@ -19,6 +21,7 @@ from numpy.typing import NDArray
 from hcmodel.records import dataclass
 from hcmodel.reductions.rows import Rows
 from hcmodel.reductions.sum_arrays import SumArrays, starts_of
+from hcmodel.solvers.numerics import TINY
 from hcmodel.solvers.qp.cone_program import ConeBlock, ConeKind, ConeProgram, no_quadratic
 
 FloatArray = NDArray[np.float64]
@@ -29,42 +32,51 @@ IndexArray = NDArray[np.intp]
 class SumsCone:
     """The program, the row of it that stands for each row of the form, and the rows that are bounds.
 
-    `bounds` has these rows, the entries of u that they bound, and the bounds.
+    `bounds` has these rows, the entries of u that they bound, and the bounds; `fixed` the entries that
+    the first rows fix. In a relaxed program `others` has the second row of each equality, and −1.
     """
 
     program: ConeProgram
     rows: IndexArray
     bounds: tuple[IndexArray, IndexArray, FloatArray]
+    fixed: IndexArray
+    others: IndexArray
 
 
-def cone_of_sums(arrays: SumArrays) -> SumsCone:
-    """The cone program of a form with these arrays."""
-    return _Assembly(arrays).made()
+def cone_of_sums(arrays: SumArrays, *, relaxed: bool = False) -> SumsCone:
+    """The cone program of a form with these arrays; or that of its least relaxation t, next to u."""
+    return _Assembly(arrays, relaxed).made()
 
 
 class _Assembly:
     """A and b, part by part: bounds, rows with one term or none, sums of exponentials, the objective.
 
-    The unknowns are u, t where the objective is a sum, and z, one for each term of a sum.
+    The unknowns are u, t where the objective is a sum or the rows are relaxed, and z, one for each term
+    of a sum. A relaxed program has no objective but t.
     """
 
-    def __init__(self, arrays: SumArrays) -> None:
+    def __init__(self, arrays: SumArrays, relaxed: bool) -> None:
         entries, places = arrays.entries, arrays.places
         lower, upper = arrays.lower, arrays.upper
-        self.entries, self.places = entries, places
+        self.entries, self.places, self.relaxed = entries, places, relaxed
         self.size = entries.affine.shape[1]
-        self.has_t = int(places.in_logs and entries.counts[0] > 1)
+        has_sum = not relaxed and places.in_logs and entries.counts[0] > 1
+        self.has_t = int(relaxed or has_sum)
         self.fixed = np.flatnonzero(lower == upper)
         self.low = np.flatnonzero(np.isfinite(lower) & (lower < upper))
         self.high = np.flatnonzero(np.isfinite(upper) & (lower < upper))
         count, equalities = places.left.size, int(places.equality.sum())  # these come last
-        self.zeros = self.fixed.size + equalities
+        self.zeros = self.fixed.size + (0 if relaxed else equalities)
         self.bounded = self.low.size + self.high.size
-        self.signed = self.bounded + count - equalities + self.has_t
+        self.signed = self.bounded + count + (equalities if relaxed else -equalities) + self.has_t
         self.rows = np.arange(count) + (self.zeros + self.bounded)
-        self.rows[count - equalities :] = self.fixed.size + np.arange(equalities)
+        self.others = np.full(count, -1)
+        if relaxed:
+            self.others[count - equalities :] = self.rows[count - equalities :] + equalities
+        else:
+            self.rows[count - equalities :] = self.fixed.size + np.arange(equalities)
         self.sums = np.flatnonzero(places.sums)
-        groups = np.append(places.left[self.sums], 0) if self.has_t else places.left[self.sums]
+        groups = np.append(places.left[self.sums], 0) if has_sum else places.left[self.sums]
         own = entries.terms[groups]
         self.terms, self.owner = own.indices, np.repeat(np.arange(groups.size), own.lengths)
         self.first = self.zeros + self.signed  # of the exponential cones
@@ -80,6 +92,9 @@ class _Assembly:
                 self._add_rows(np.flatnonzero(own_rows), parts, numbers)
         if self.terms.size:
             self._add_sums()
+        if relaxed:
+            last = np.array([self.first - 1])
+            self._parts.append((last, np.array([self.size]), -np.ones(1)))
 
     def _add_part(self, at: IndexArray, rows: Rows, factor: float) -> None:
         """Whole rows times a number, to the rows `at` of A."""
@@ -106,13 +121,32 @@ class _Assembly:
             which = side if parts is self.entries.affine else self.entries.only(side)
             self._add_part(at, parts[which], factor)
             self.offset[at] -= factor * numbers[which]
+        if self.relaxed:
+            self._relax(own, parts)
+
+    def _relax(self, own: IndexArray, parts: Rows) -> None:
+        """Rows that give by t times their largest number; equalities have a row for each side."""
+        at, others = self.rows[own], self.others[own]
+        left, right = (
+            parts[side if parts is self.entries.affine else self.entries.only(side)]
+            for side in (self.places.left[own], self.places.right[own])
+        )
+        sizes = np.maximum(np.abs(self.offset[at]), (left + (-right)).largest())
+        sizes = np.maximum(sizes, TINY)
+        second = np.flatnonzero(others >= 0)
+        at_second = others[second]
+        self._add_part(at_second, left[second], -1.0)
+        self._add_part(at_second, right[second], 1.0)
+        self.offset[at_second] = -self.offset[at[second]]
+        for places, amounts in ((at, sizes), (at_second, sizes[second])):
+            self._parts.append((places, np.full(places.size, self.size), -amounts))
 
     def _add_sums(self) -> None:
         """1 − Σ z >= 0, and (E u + b − right, 1, z) in K_exp; t is the right side of the objective."""
         entries, count = self.entries, self.terms.size
         cones, z = self.first + 3 * np.arange(count), self.width - count + np.arange(count)
         totals = self.rows[self.sums]
-        totals = np.append(totals, self.first - 1) if self.has_t else totals
+        totals = np.append(totals, self.first - 1) if self.has_t and not self.relaxed else totals
         self._parts.append((totals[self.owner], z, np.ones(count)))
         self.offset[totals] = 1.0
         self._add_part(cones, entries.exponents[self.terms], -1.0)
@@ -125,7 +159,7 @@ class _Assembly:
             self._add_part(cones[:inner], entries.exponents[right], 1.0)
             self.offset[cones[:inner]] -= entries.logs[right]
         if self.has_t:
-            own = cones[inner:]
+            own = cones if self.relaxed else cones[inner:]
             self._parts.append((own, np.full(own.size, self.size), np.ones(own.size)))
 
     def _objective(self) -> tuple[FloatArray, float]:
@@ -164,4 +198,4 @@ class _Assembly:
             tuple(ConeBlock(kind, length) for kind, length in blocks if length),
             constant,
         )
-        return SumsCone(program, self.rows, self.bounds)
+        return SumsCone(program, self.rows, self.bounds, self.fixed, self.others)

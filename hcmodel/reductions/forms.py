@@ -31,7 +31,7 @@ from hcmodel.reductions.bounds import Bounds
 from hcmodel.reductions.canonical import CanonicalProblem
 from hcmodel.reductions.chain import Chain
 from hcmodel.reductions.collected import Collected
-from hcmodel.reductions.cone import Cone
+from hcmodel.reductions.cone import BoundRows, Cone
 from hcmodel.reductions.cone_sums import SumsCone, cone_of_sums
 from hcmodel.reductions.convex_sums import convex_of_sums
 from hcmodel.reductions.lift import Lift
@@ -62,6 +62,26 @@ FloatArray = NDArray[np.float64]
 # the largest move from which a variable counts as moving.
 RANK_SAMPLES = 4
 MOVING = 1e-3
+
+
+@dataclass(frozen=True, eq=False)
+class Relaxation:
+    """The program of the least relaxation of all rows, and its rows that are bounds."""
+
+    least: RelaxedProgram
+    bounds: tuple[BoundRows, ...]
+
+    @staticmethod
+    def of_sums(arrays: SumArrays) -> Relaxation:
+        """Of a form whose functions are affine or sums of exponentials."""
+        sums, size = cone_of_sums(arrays, relaxed=True), arrays.lower.size
+        rows, entries, values = sums.bounds
+        low = int(np.count_nonzero(np.isfinite(arrays.lower) & (arrays.lower < arrays.upper)))
+        found = [BoundRows(0, "fixed", sums.fixed)] if sums.fixed.size else []
+        for side, own in (("lower", slice(0, low)), ("upper", slice(low, values.size))):
+            if rows[own].size:
+                found.append(BoundRows(int(rows[own][0]), side, entries[own]))
+        return Relaxation(RelaxedProgram(sums.program, size, sums.rows, sums.others), tuple(found))
 
 
 @dataclass(frozen=True, eq=False)
@@ -194,11 +214,18 @@ class Form:
 
     def _relaxed(self) -> RelaxedProgram | None:
         """The program of the least relaxation; None where there is none."""
+        return None if self.relaxation is None else self.relaxation.least
+
+    @functools.cached_property
+    def relaxation(self) -> Relaxation | None:
+        """The program of the least relaxation of a proven form, and the bounds in it."""
+        if self.arrays is not None:
+            return Relaxation.of_sums(self.arrays)
         if not isinstance(self.cone, Cone):
             return None
         found = self.cone.relaxed()
         rows, others = self._row_numbers(found.rows), self._row_numbers(found.others)
-        return RelaxedProgram(found.program, found.amount, rows, others)
+        return Relaxation(RelaxedProgram(found.program, found.amount, rows, others), found.bounds)
 
     def _row_numbers(self, duals: Duals) -> NDArray[np.intp]:
         """Numbers of rows by those of the canonical problem, from those by constraint."""

@@ -30,7 +30,7 @@ def contradiction(
     if hidden is not None and outcome.result.termination not in LIMITS:
         conflict = _conflict(forms, hidden, outcome, request)
         if conflict is not None:
-            parts = irreducible_conflict(hidden, request.deadline)
+            parts = irreducible_conflict(hidden, request.deadline, conflict.multipliers)
             if hidden.chain.excludes(parts):
                 return conflict, parts, False
             near = True
@@ -58,7 +58,7 @@ def _conflict(
     else:
         there = hidden.oracle().at(hidden.chain.point(outcome.point(forms)))
         weights = None
-    found = dual_infeasibility(hidden, there, request.time_left)
+    found = dual_infeasibility(hidden, there, request.time_left, weights)
     if found is None and there.finite and there.differentiable:
         found = infeasibility(hidden, there, weights)
     if found is None:

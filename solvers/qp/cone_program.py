@@ -20,7 +20,7 @@ import numpy as np
 import scipy
 from numpy.typing import NDArray
 
-from hcmodel.records import dataclass
+from hcmodel.records import dataclass, replace
 from hcmodel.solvers.algebra.symmetric import to_matrix
 
 FloatArray = NDArray[np.float64]
@@ -99,12 +99,15 @@ def without_rows(program: ConeProgram, dropped: NDArray[np.bool_]) -> ConeProgra
     """The program without some rows; of cones other than ZERO and NONNEGATIVE all or none."""
     cones, first = [], 0
     for cone in program.cones:
-        stay = cone.size - int(dropped[first : first + cone.size].sum())
+        own = dropped[first : first + cone.size]
+        stay = cone.size - int(own.sum())
         first += cone.size
         if stay == cone.size:
             cones.append(cone)
-        elif stay and cone.kind in (ConeKind.ZERO, ConeKind.NONNEGATIVE):
-            cones.append(ConeBlock(cone.kind, stay))
+        elif stay and (
+            cone.kind in (ConeKind.ZERO, ConeKind.NONNEGATIVE) or _whole_triples(cone, own)
+        ):
+            cones.append(replace(cone, size=stay))
         elif stay:
             raise ValueError(f"{stay} of {cone.size} rows of a cone of kind {cone.kind.name}")
     kept, matrix = ~dropped, program.matrix
@@ -120,6 +123,62 @@ def without_rows(program: ConeProgram, dropped: NDArray[np.bool_]) -> ConeProgra
         tuple(cones),
         program.constant,
     )
+
+
+def _whole_triples(cone: ConeBlock, dropped: NDArray[np.bool_]) -> bool:
+    """Whether of several cones of three rows each some are dropped whole."""
+    if cone.kind not in (ConeKind.EXPONENTIAL, ConeKind.POWER):
+        return False
+    triples = dropped.reshape(-1, 3)
+    return bool((triples.all(axis=1) == triples.any(axis=1)).all())
+
+
+def without_idle(
+    program: ConeProgram, dropped: NDArray[np.bool_], own: int
+) -> tuple[ConeProgram, NDArray[np.bool_]]:
+    """The program without some rows and what then says nothing, and the mask of the rows that are left.
+
+    An exponential cone (x, y, z) with a positive number y says nothing where z is an unknown that stands
+    nowhere else: it can be as large as it has to. Unknowns that stand nowhere are left out too, but for
+    the first `own`.
+    """
+    matrix, width = program.matrix, program.linear.size
+    rows, columns = matrix.indices, np.repeat(np.arange(width), np.diff(matrix.indptr))
+    needed = (np.arange(width) < own) | (program.linear != 0)
+    needed[program.quadratic.indices] = True
+    thirds = np.zeros(program.offset.size, dtype=bool)
+    first = 0
+    for cone in program.cones:
+        if cone.kind is ConeKind.EXPONENTIAL:
+            thirds[first + 2 : first + cone.size : 3] = True
+        first += cone.size
+    dropped = dropped.copy()
+    while True:
+        live = ~dropped[rows]
+        by_column = np.bincount(columns[live], minlength=width)
+        by_row = np.bincount(rows[live], minlength=dropped.size)
+        alone = live & thirds[rows] & (by_row[rows] == 1)
+        alone &= (by_column[columns] == 1) & ~needed[columns]
+        idle = rows[alone]
+        idle = idle[(by_row[idle - 1] == 0) & (program.offset[idle - 1] > 0)]
+        if not idle.size:
+            break
+        dropped[idle] = dropped[idle - 1] = dropped[idle - 2] = True
+    smaller, kept = without_rows(program, dropped), np.flatnonzero(needed | (by_column > 0))
+    if kept.size < width:
+        matrix = smaller.matrix
+        starts = np.append(matrix.indptr[kept], matrix.indptr[-1])  # the others are empty
+        parts = (matrix.data, matrix.indices, starts)
+        quadratic = smaller.quadratic
+        smaller = ConeProgram(
+            quadratic[kept][:, kept] if quadratic.nnz else no_quadratic(kept.size),
+            smaller.linear[kept],
+            scipy.sparse.csc_matrix(parts, shape=(matrix.shape[0], kept.size)),
+            smaller.offset,
+            smaller.cones,
+            smaller.constant,
+        )
+    return smaller, ~dropped
 
 
 def cone_program(
