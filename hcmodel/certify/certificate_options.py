@@ -113,6 +113,12 @@ class EnclosureOptions:
     # Prices of far half-spaces and of weights above 1 in the linear program, beside 1 for each weight.
     far_price: float = 1e-3  # certificates
     weight_price: float = 1e-6  # certificates
+    # Unknowns up to which singular values take no longer than a factorisation.
+    few: int = 30  # 0.1 ms
+    # The share of its largest pivot that every pivot of a factorisation exceeds, if squares are accurate.
+    far_from_singular: float = (
+        1e-4  # then eight digits are left, and what is solved for is rounding
+    )
 
 
 @dataclass(frozen=True, eq=False, repr=False)

@@ -177,9 +177,9 @@ class Search:
             self.take_doubles()  # the points of low value are not bounded, or too many to look at
         if enough(self.value):
             return
+        self._walk(POLISHING, enough if self.form.domain.dimension <= SEARCH.refined else fair)
         if not fair(self.value):
             self._fit(here)
-        self._walk(POLISHING, enough if self.form.domain.dimension <= SEARCH.refined else fair)
         if thorough and not fair(self.value):
             self._search_on(enough, fair)
 

@@ -16,7 +16,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from hcmodel.certify.balls import ball
+from hcmodel.certify.balls import ball, least_singular_value
 from hcmodel.certify.certificate_options import ENCLOSURE
 from hcmodel.records import dataclass
 from hcmodel.reductions.rows import Rows, stacked
@@ -102,18 +102,14 @@ def _radius(
     np.add.at(matrix, (np.repeat(np.arange(used.size), taken.lengths), taken.indices), taken.data)
     if not np.isfinite(matrix).all() or used.size < u.size:
         return None
-    smallest = _smallest(matrix) - rest * float(np.linalg.norm(shares))
+    lost = rest * float(np.linalg.norm(shares))
+    # no singular value is less than the least one, and that is at most the length of each column
+    if not lost < float(np.sqrt(np.einsum("ij,ij->j", matrix, matrix).min(initial=np.inf))):
+        return None
+    smallest = least_singular_value(matrix) - lost
     if not smallest > 0:
         return None
     return float(np.sqrt(used.size)) / smallest
-
-
-def _smallest(matrix: FloatArray) -> float:
-    """A number that the smallest singular value does not fall below."""
-    corner = np.linalg.qr(matrix, mode="r") if matrix.shape[0] > matrix.shape[1] else matrix
-    values = np.linalg.svd(corner, compute_uv=False)
-    rounding = PRODUCT_ROUNDING * matrix.shape[1]
-    return float(values[-1] - rounding * values[0])
 
 
 def _add(total: FloatArray, rows: Rows, weights: FloatArray) -> None:

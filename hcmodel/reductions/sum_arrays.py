@@ -16,8 +16,11 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from hcmodel.atoms import cones
 from hcmodel.engines.engine import CompiledStack
 from hcmodel.engines.structured import StructuredStack
+from hcmodel.expressions.graph import Graph
+from hcmodel.expressions.leaves import Variable
 from hcmodel.records import dataclass
 from hcmodel.reductions.affine import Affine
 from hcmodel.reductions.rows import Rows
@@ -76,6 +79,7 @@ def needs_logarithms(compiled: CompiledStack, outer: Outer) -> bool:
 
     A product of powers of positive numbers is convex if no exponent is positive, or one is and all add up
     to at least 1. Other terms are convex in no coordinates but logarithms, as far as a proof can tell.
+    The exponential of a sum of logarithms is one of these where a logarithm has a positive weight.
     """
     if not isinstance(compiled, StructuredStack) or compiled.kinked:
         return False
@@ -83,13 +87,28 @@ def needs_logarithms(compiled: CompiledStack, outer: Outer) -> bool:
         return False
     data, _ = compiled.terms
     count, owner, exponents = data.weights.size, data.exponents.rows, data.exponents.values
+    linear = data.linear  # also the exponential of one logarithm
     rising = np.bincount(owner, exponents > 0, minlength=count)
     total = np.bincount(owner, exponents, minlength=count)
     lesser = np.zeros(data.size, dtype=bool)
     lesser[0] = outer.objective[0] > 0
     lesser[compiled.objective_size + outer.left.entries[: outer.inequalities]] = True
     bent = (rising > 1) | ((rising == 1) & (total < 1.0 - DATA_ROUNDING))
-    return bool((lesser[data.rows] & bent & (data.weights > 0)).any())
+    own = lesser[data.rows] & (data.weights > 0)
+    if (own & bent).any():
+        return True
+    rises = (own & (rising > 0)).any() or (lesser[linear.rows] & (linear.values > 0)).any()
+    return bool(rises) and _only_in_logarithms(compiled.program.graph)
+
+
+def _only_in_logarithms(graph: Graph) -> bool:
+    """Whether no atom but the logarithm is applied to a variable."""
+    for step in graph.steps:
+        if any(isinstance(graph.steps[each].leaf, Variable) for each in step.arguments):
+            forms = None if step.atom is None else step.atom.cone_form
+            if forms is None or forms.log_to_plain is not cones.first:
+                return False
+    return True
 
 
 @dataclass(frozen=True, eq=False)

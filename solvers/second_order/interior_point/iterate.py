@@ -115,7 +115,9 @@ def evaluate(operators: Operators, smooth: SmoothParts | None, iterate: Iterate)
         dual += operators.equality_t @ iterate.equality
     if jacobian is not None:
         dual += jacobian.T @ iterate.multipliers[:head]
-    equality = operators.equality @ u - form.equality_bound
+    equality = form.equality_bound  # none
+    if operators.equalities:
+        equality = operators.equality @ u - form.equality_bound
     return Residuals(model, exponents, affine, primal, dual, equality, jacobian)
 
 

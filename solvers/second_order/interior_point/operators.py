@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from hcmodel.solvers.second_order.interior_point.convex_program import FloatArray, Groups, Matrix
+from hcmodel.solvers.algebra.products import product
+from hcmodel.solvers.second_order.interior_point.convex_program import FloatArray, Groups
 from hcmodel.solvers.second_order.interior_point.standard_form import StandardForm
 
 
@@ -19,10 +20,11 @@ class Operators:
     def __init__(self, form: StandardForm) -> None:
         self.form = form
         self.groups = Groups(form.groups, form.group_rows.size)
-        self.exponents, self.exponents_t = form.exponents, _transposed(form.exponents)
-        self.affine, self.affine_t = form.affine, _transposed(form.affine)
-        self.weights_t = None if form.weights is None else _transposed(form.weights)
-        self.equality, self.equality_t = form.equality, _transposed(form.equality)
+        self.exponents, self.affine = product(form.exponents), product(form.affine)
+        self.exponents_t, self.affine_t = self.exponents.T, self.affine.T
+        self.weights = None if form.weights is None else product(form.weights)
+        self.weights_t = None if self.weights is None else self.weights.T
+        self.equality, self.equality_t = form.equality, product(form.equality).T
         self.equalities = form.equality_bound.size
         self.head = form.rows + 1  # objective and rows
         self.first_upper = self.head + form.lower_index.size
@@ -54,8 +56,8 @@ class Operators:
                 affine[self.form.group_rows] += logs
             else:
                 np.add.at(affine, self.form.group_rows, logs)
-        if self.form.weights is not None:
-            affine += self.form.weights @ plain
+        if self.weights is not None:
+            affine += self.weights @ plain
         return affine
 
     def forward(
@@ -65,15 +67,15 @@ class Operators:
         form = self.form
         scaled = values * exponents
         groups = self.group_sums(scaled)
-        product = np.zeros(self.pairs)
-        rows = product[: self.head]
+        found = np.zeros(self.pairs)
+        rows = found[: self.head]
         if self.has_affine:
             rows += self.affine @ direction
         self.row_values(rows, groups, scaled[form.log_terms :])
-        product[self.head : self.first_upper] = -direction[form.lower_index]
-        product[self.first_upper :] = direction[form.upper_index]
-        product[0] = 0.0
-        return product, groups
+        found[self.head : self.first_upper] = -direction[form.lower_index]
+        found[self.first_upper :] = direction[form.upper_index]
+        found[0] = 0.0
+        return found, groups
 
     def transposed(self, terms: FloatArray, multipliers: FloatArray) -> FloatArray:
         """Eᵀ terms + Cᵀ multipliers + bounds."""
@@ -86,8 +88,3 @@ class Operators:
         if form.upper_index.size:
             total[form.upper_index] += multipliers[self.first_upper :]
         return total
-
-
-def _transposed(matrix: Matrix) -> Matrix:
-    """By rows as well, since products with these are faster."""
-    return matrix.T if isinstance(matrix, np.ndarray) else matrix.T.tocsr()

@@ -8,6 +8,7 @@ import numpy as np
 import scipy.sparse as sparse
 from numpy.typing import NDArray
 
+from hcmodel.solvers.algebra.products import Product
 from hcmodel.solvers.numerics import PRODUCT_ROUNDING, TINY
 from hcmodel.solvers.second_order.interior_point.block_factor import block_factor
 from hcmodel.solvers.second_order.interior_point.convex_program import FloatArray, IndexArray
@@ -101,12 +102,14 @@ class _Varying:
             (np.zeros(unique.size), self.columns, starts), shape=(self.count, form.size)
         )
         self._base = np.bincount(place[entry.size :], base.data, minlength=unique.size)
-        self._from_values = sparse.csr_array(
-            (
-                np.repeat(factors, lengths) * exponents.data[entry],
-                (place[: entry.size], np.repeat(columns, lengths)),
-            ),
-            shape=(unique.size, terms),
+        self._from_values = Product(
+            sparse.csr_array(
+                (
+                    np.repeat(factors, lengths) * exponents.data[entry],
+                    (place[: entry.size], np.repeat(columns, lengths)),
+                ),
+                shape=(unique.size, terms),
+            )
         )
         # which multiplier belongs to a logarithm that is a row by itself
         self.group_rows = np.where(alone[form.group_rows], form.group_rows, 0)
@@ -114,7 +117,7 @@ class _Varying:
         self.affine_rows = self.affine_rows[self.affine_rows > 0]
 
     def entries(self, values: FloatArray) -> FloatArray:
-        return np.asarray(self._base + self._from_values @ values)
+        return self._base + self._from_values @ values
 
     def weights(self, weights: Weights) -> FloatArray:
         """d − ω of the logarithms (d of the objective is 0), d of the other rows."""
@@ -147,9 +150,11 @@ class PackedEquations(WithEqualities):
         first, second, row = _row_pairs(constant)
         keys = constant.indices[second].astype(np.int64) * self.size + constant.indices[first]
         self._places, place = np.unique(keys, return_inverse=True)  # in the lower triangle
-        self._constant = sparse.csr_array(
-            (constant.data[first] * constant.data[second], (place, row)),
-            shape=(self._places.size, constant.shape[0]),
+        self._constant = Product(
+            sparse.csr_array(
+                (constant.data[first] * constant.data[second], (place, row)),
+                shape=(self._places.size, constant.shape[0]),
+            )
         )
 
     def factorise(self, weights: Weights) -> None:
@@ -211,9 +216,11 @@ class SparseEquations:
         at_constant, self._at_pairs, self._diagonal, at_equality, at_long, self._at_varying = (
             np.split(place, ends)
         )
-        self._constant = sparse.csr_array(
-            (short_constant.data[first] * short_constant.data[second], (at_constant, row)),
-            shape=(unique.size, constant.shape[0]),
+        self._constant = Product(
+            sparse.csr_array(
+                (short_constant.data[first] * short_constant.data[second], (at_constant, row)),
+                shape=(unique.size, constant.shape[0]),
+            )
         )
         self._template = np.zeros(unique.size)
         self._template[at_equality] = equality.data

@@ -299,11 +299,11 @@ def test_equalities_are_half_spaces_both_ways() -> None:
 
 
 def test_the_least_singular_value_is_less_by_its_rounding(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(term_balls, "PRODUCT_ROUNDING", 0.01)
+    monkeypatch.setattr(balls, "PRODUCT_ROUNDING", 0.01)
     # 3 and 4 in two columns: 3 − 0.01·2·4
-    assert term_balls._smallest(np.diag([4.0, 3.0])) == pytest.approx(3 - 0.08)
+    assert balls.least_singular_value(np.diag([4.0, 3.0])) == pytest.approx(3 - 0.08)
     tall = np.array([[4.0, 0.0], [0.0, 3.0], [0.0, 0.0]])
-    assert term_balls._smallest(tall) == pytest.approx(3 - 0.08)
+    assert balls.least_singular_value(tall) == pytest.approx(3 - 0.08)
 
 
 # ---- norms
@@ -904,6 +904,23 @@ def test_a_deletion_keeps_what_the_contradiction_needs() -> None:
         assert Told(relaxed, parts, deadline).conflict() == [parts[1], parts[3]]
     assert Told(relaxed, parts, -np.inf).conflict() is None
     assert Told(relaxed, parts[:3], None).conflict() is None
+    # where the parts to begin with say nothing, all are looked at
+    for first in ([parts[1], parts[3]], parts[1:], parts[:3], []):
+        assert Told(relaxed, parts, None).conflict(first) == [parts[1], parts[3]]
+
+
+def test_rows_with_a_weight_and_all_bounds_are_looked_at_first() -> None:
+    # rows 2 and 3 of the program are those of one equality, row 4 that of an inequality; 0 and 1 bounds
+    least: Any = SimpleNamespace(
+        program=SimpleNamespace(offset=np.zeros(5)), rows=np.array([4, 2]), others=np.array([-1, 3])
+    )
+    relaxation: Any = SimpleNamespace(least=least)
+    parts = [conflicts.Part(None, np.array(rows)) for rows in ([0, 1], [2, 3], [4])]  # type: ignore[arg-type]
+    involved = conflicts.RULES.involved
+    assert conflicts._likely(relaxation, parts, np.array([0.5 * involved, -1.0])) == parts[:2]
+    assert conflicts._likely(relaxation, parts, np.array([1.0, 0.0])) == [parts[0], parts[2]]
+    assert conflicts._likely(relaxation, parts, np.array([1.0, 1.0])) is None  # these are all
+    assert conflicts._likely(relaxation, parts, np.ones(3)) is None  # weights of other rows
 
 
 def test_the_least_eigenvalue_of_an_enclosure_is_less_by_its_rounding(

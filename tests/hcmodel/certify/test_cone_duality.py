@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from types import SimpleNamespace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -16,7 +18,7 @@ from numpy.typing import NDArray
 from scipy.optimize import linprog
 
 import hcmodel as hc
-from hcmodel.certify import cone_duality
+from hcmodel.certify import cone_duality, lower_bound
 from hcmodel.certify.cone_duality import ConeBound, cone_bound, into_dual_cone
 from hcmodel.certify.cone_ranges import ConePlaces, Range, ranges
 from hcmodel.certify.exact_duals import Shift
@@ -447,6 +449,36 @@ def test_the_dual_of_a_cone_program_shows_that_there_is_no_feasible_point(
     if found is not None:
         assert found.value > 0
         assert found.conditions == ("proven hidden convex in log(x)",)
+
+
+def test_rows_without_a_weight_are_left_out_of_a_contradiction_where_it_holds_without_them(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    x = hc.Variable(3, name="x", pos=True)
+    rows = [x[0] + x[1] <= 1, x[0] * x[1] >= 1, x[1] + x[2] <= 2 * x[0], x[2] * x[0] <= 3]
+    form = hc.Problem(hc.Minimize(x[0] + x[2]), rows).forms().hidden()
+    assert form is not None
+    sizes, solve = [], lower_bound.make_cone_backend().solve
+
+    def counting(program: ConeProgram, options: Any) -> Any:
+        sizes.append(program.offset.size)
+        return solve(program, options)
+
+    monkeypatch.setattr(lower_bound, "make_cone_backend", lambda: SimpleNamespace(solve=counting))
+    here = form.oracle().at(form.domain.middle())
+    for weights, programs in (([1.0, 1.0, 0.0, 1e-9], 1), ([1.0, 0.0, 0.0, 0.0], 2), (None, 1)):
+        sizes.clear()
+        given = None if weights is None else np.array(weights)
+        found = dual_infeasibility(form, here, np.inf, given)
+        assert found is not None
+        assert found.value > 0
+        assert len(sizes) == programs
+    assert sizes[0] > 2 + 3 * 2  # the whole program
+    found = dual_infeasibility(form, here, np.inf, np.array([1.0, 1.0, 0.0, 0.0]))
+    assert sizes[-1] == 2 + 3 * 2  # two rows, and a cone for each term of the sum
+    assert found is not None
+    assert (found.multipliers[:2] > 0).all()
+    assert found.multipliers[2:].tolist() == [0.0, 0.0]
 
 
 def test_a_conflict_without_bounds_is_reported_at_once() -> None:

@@ -11,10 +11,10 @@ import hcmodel as hc
 from hcmodel.reductions.cone import Cone
 from hcmodel.reductions.cone_sums import cone_of_sums
 from hcmodel.reductions.convex_sums import convex_of_sums
-from hcmodel.reductions.forms import Form
+from hcmodel.reductions.forms import Form, Relaxation
 from hcmodel.reductions.smooth_convex import SmoothConvex, smooth_convex
 from hcmodel.reductions.sum_arrays import SumArrays, arrays_of_sums
-from hcmodel.solvers.qp import ConeOptions, make_cone_backend
+from hcmodel.solvers.qp import ConeOptions, make_cone_backend, solve_cone
 
 
 def tank() -> hc.Problem:
@@ -167,3 +167,43 @@ def test_rows_that_contradict_each_other_are_found_by_the_relaxed_program() -> N
     problem.solve(method="cone")
     assert problem.status == "infeasible"
     assert set(problem.solution.conflict) == {"a", "b", "c"}
+
+
+@pytest.mark.parametrize("model", MODELS)
+def test_both_relaxed_programs_give_by_the_same_amount(model: Callable[[], hc.Problem]) -> None:
+    """With a goal out of reach: rows by a factor, and the others relative to their numbers."""
+    problem = model()
+    aim = problem.objective
+    value = problem.solve()
+    goal = (
+        aim.expression <= value / 4 if isinstance(aim, hc.Minimize) else aim.expression >= 4 * value
+    )
+    if value < 0:
+        goal = aim.expression <= 4 * value
+    form = form_of(hc.Problem(aim, [*problem.constraints, goal]))
+    assert form.arrays is not None
+    relaxation = Relaxation.of_sums(form.arrays)
+    assert isinstance(form.cone, Cone)
+    other = form.cone.relaxed()
+    one, two = (solve_cone(each) for each in (relaxation.least.program, other.program))
+    assert one.primal[relaxation.least.amount] == pytest.approx(two.primal[other.amount], abs=1e-7)
+    assert one.primal[relaxation.least.amount] > 1e-3
+    # the same rows take part
+    numbers = form.canonical.multipliers
+    pairs = zip(
+        (relaxation.least.rows, relaxation.least.others),
+        (numbers(other.rows).astype(int), numbers(other.others).astype(int)),
+        strict=True,
+    )
+    for mine, its in pairs:
+        assert ((mine >= 0) == (its >= 0)).all()
+        assert one.dual[mine[mine >= 0]] == pytest.approx(two.dual[its[its >= 0]], abs=1e-4)
+    assert [(each.side, each.entries.tolist()) for each in relaxation.bounds] == [
+        (each.side, each.entries.tolist()) for each in other.bounds
+    ]
+    slack = relaxation.least.program.offset - relaxation.least.program.matrix @ one.primal
+    for each in relaxation.bounds:
+        ends = form.arrays.upper if each.side == "upper" else form.arrays.lower
+        rows = each.start + np.arange(each.entries.size)
+        room = np.abs(ends - one.primal[: ends.size])[each.entries]
+        assert slack[rows] == pytest.approx(room, abs=1e-6)

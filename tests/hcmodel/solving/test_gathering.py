@@ -620,7 +620,7 @@ def test_contradictions_by_cuts_by_the_cone_program_and_by_a_search(
         return bound(2.0)
 
     def dual_infeasibility(
-        own: Any, there: Any, left: float, *, within_reach: bool = False
+        own: Any, there: Any, left: float, weights: Any = None, *, within_reach: bool = False
     ) -> LowerBound | None:
         return far if within_reach else dual
 
