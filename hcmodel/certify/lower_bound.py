@@ -7,7 +7,7 @@ The same bound of a weighted sum of the rows, above 0, proves that no feasible p
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import field
 
 import numpy as np
@@ -198,51 +198,50 @@ def dual_infeasibility(
     whole = Refusal(None, "not proven") if form.proof is None else form.whole("cone")
     if isinstance(whole, Refusal):
         return None
-    idle = None if weights is None else np.abs(weights) <= BOUND.involved * np.abs(weights).max()
-    if idle is not None and idle.any():
-        program, kept = _without_rows(form, whole, idle)
-        found = _farkas(form, program, time_limit, within_reach)
-        if found is not None:
-            dual = np.zeros(kept.size)
-            dual[kept] = found[1]
-            return _contradiction(form, whole, evaluation, found[0], dual)
-    found = _farkas(form, whole.program, time_limit, within_reach)
-    return None if found is None else _contradiction(form, whole, evaluation, *found)
-
-
-def _without_rows(
-    form: Form, whole: WholeProgram, idle: NDArray[np.bool_]
-) -> tuple[ConeProgram, NDArray[np.bool_]]:
-    """The program without some rows of the form and without the objective; and the rows it keeps."""
     program = whole.program
-    dropped = np.zeros(program.offset.size, dtype=bool)
-    dropped[whole.rows[idle & (whole.rows >= 0)]] = True
     rows = replace(
         program, quadratic=0.0 * program.quadratic, linear=0.0 * program.linear, constant=0.0
     )
-    return without_idle(rows, dropped, form.canonical.layout.size)
-
-
-def _contradiction(
-    form: Form, whole: WholeProgram, evaluation: Evaluation, found: ConeBound, dual: FloatArray
-) -> LowerBound:
+    best: tuple[ConeBound, FloatArray] | None = None
+    for each, kept in _with_fewer_rows(form, whole, rows, weights):
+        solution = make_cone_backend().solve(each, ConeOptions(time_limit=time_limit))
+        if solution.status not in (ConeStatus.INFEASIBLE, ConeStatus.ALMOST_INFEASIBLE):
+            continue
+        if kept is not None:
+            dual = np.zeros(kept.size)
+            dual[kept] = solution.dual
+            solution = replace(solution, primal=np.zeros(rows.linear.size), dual=dual)
+        found = _farkas(form, rows, solution, within_reach)
+        best = best if found is None else (found, solution.dual)
+        if found is not None and not found.among_doubles:
+            break
+    if best is None:
+        return None
+    found, dual = best
     proven = (f"proven hidden convex in {', '.join(form.coordinate_names())}",)
-    weights = whole.multipliers(dual, evaluation.point)
+    shown = whole.multipliers(dual, evaluation.point)
     return LowerBound(
-        found.value, proven + _sizes(found), 0, evaluation.point, weights, reach=found.reach
+        found.value, proven + _sizes(found), 0, evaluation.point, shown, reach=found.reach
     )
+
+
+def _with_fewer_rows(
+    form: Form, whole: WholeProgram, rows: ConeProgram, weights: FloatArray | None
+) -> Iterator[tuple[ConeProgram, NDArray[np.bool_] | None]]:
+    """The program with the rows that have a weight and which rows these are; then the whole program."""
+    if weights is not None:
+        idle = np.abs(weights) <= BOUND.involved * float(np.abs(weights).max(initial=0.0))
+        if idle.any():
+            dropped = np.zeros(rows.offset.size, dtype=bool)
+            dropped[whole.rows[idle & (whole.rows >= 0)]] = True
+            yield without_idle(rows, dropped, form.canonical.layout.size)
+    yield whole.program, None
 
 
 def _farkas(
-    form: Form, program: ConeProgram, time_limit: float, within_reach: bool
-) -> tuple[ConeBound, FloatArray] | None:
-    """The positive bound of an objective that is 0, and the dual of the backend that it comes from."""
-    solution = make_cone_backend().solve(program, ConeOptions(time_limit=time_limit))
-    if solution.status not in (ConeStatus.INFEASIBLE, ConeStatus.ALMOST_INFEASIBLE):
-        return None
-    rows = replace(
-        program, quadratic=0.0 * program.quadratic, linear=0.0 * program.linear, constant=0.0
-    )
+    form: Form, rows: ConeProgram, solution: ConeSolution, within_reach: bool
+) -> ConeBound | None:
+    """The positive bound of an objective that is 0, from the dual of a program without a solution."""
     ray = replace(solution, primal=np.zeros_like(solution.primal))
     logs = form.stack.logs if isinstance(form.stack, LogStack) else NO_MARKS
     first = Range(*form.implied_ends())
@@ -251,9 +250,7 @@ def _farkas(
         # what the objective adds to the program has no range, and rounding leaves it a weight
         ray = replace(ray, dual=without_added(rows, ray.dual, first.lower.size))
         found = cone_bound(rows, ray, 1.0, logs, _conflicting, first, within_reach=within_reach)
-    if found is None or not _conflicting(found.value):
-        return None
-    return found, solution.dual
+    return found if found is not None and _conflicting(found.value) else None
 
 
 def infeasibility(

@@ -89,13 +89,32 @@ def test_rounding_is_counted_wherever_a_ball_rests_on_products(
     weights = np.array([0.8, 0.88])
     monkeypatch.setattr(balls, "_closing_weights", lambda *a: weights)
     halves = HalfSpaces(np.array([[1.0], [-1.0]]), np.array([2.0, 1.0]))
-    left, smallest = 0.08 + 0.01 * 1.68, np.sqrt(2) - 0.01 * 2
+    left, smallest = 0.08 + 0.01 * 1.68, np.sqrt(2) * (1 - 0.01)
     total = 2.48 * 1.01
     extent = np.hypot(2.0, abs(1.0 - total / 0.88))
     share = np.hypot(1 / 0.8, 1 / 0.88) * left / smallest
     assert ball(halves, 1.0) == pytest.approx(extent / smallest / (1 - share))
     # 3v >= −3 over v >= −1 with the weight 3: |3| + 3 times 0.01, times the radius
     assert least_over(halves, np.array([3.0]), 2.0) == pytest.approx(-3 - 0.06 * 2)
+
+
+@pytest.mark.parametrize("least", [0.3, 1e-9, 0.0])
+def test_singular_values_and_fits_of_many_columns(least: float) -> None:
+    """By squares where these are accurate, and else by singular values: never too large a bound."""
+    generator, size = np.random.default_rng(4), ENCLOSURE.few + 10
+    left = np.linalg.qr(generator.normal(size=(3 * size, size)))[0]
+    right = np.linalg.qr(generator.normal(size=(size, size)))[0]
+    values = np.append(np.linspace(2.0, 1.0, size - 1), least)
+    matrix = left * values @ right
+    found = balls.least_singular_value(matrix)
+    assert found <= least
+    assert found == pytest.approx(least, rel=1e-3, abs=1e-11)
+    weights = generator.normal(size=3 * size)
+    target = matrix.T @ weights
+    fitted = balls._least_squares(matrix, target)
+    assert matrix.T @ fitted == pytest.approx(target, abs=1e-8)
+    kept = left[:, : size if least > balls.DATA_ROUNDING else size - 1]
+    assert fitted == pytest.approx(kept @ (kept.T @ weights), abs=1e-4)  # the shortest one
 
 
 def test_a_ball_bounds_distances_and_slopes_from_any_point() -> None:

@@ -456,7 +456,7 @@ def test_rows_without_a_weight_are_left_out_of_a_contradiction_where_it_holds_wi
 ) -> None:
     x = hc.Variable(3, name="x", pos=True)
     rows = [x[0] + x[1] <= 1, x[0] * x[1] >= 1, x[1] + x[2] <= 2 * x[0], x[2] * x[0] <= 3]
-    form = hc.Problem(hc.Minimize(x[0] + x[2]), rows).forms().hidden()
+    form = hc.Problem(hc.Minimize(1 / (x[1] * x[2])), rows).forms().hidden()
     assert form is not None
     sizes, solve = [], lower_bound.make_cone_backend().solve
 

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import hcmodel as hc
-from hcmodel.certify import term_balls
+from hcmodel.certify import balls, term_balls
 from hcmodel.certify.term_balls import term_radius
 from hcmodel.reductions.rows import Rows
 from hcmodel.solvers.oracle import Evaluation
@@ -122,7 +122,8 @@ def interval(weights: list[float], both: bool = False) -> float | None:
 def test_a_radius_counts_rounding_in_offsets_sums_and_singular_values(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(term_balls, "PRODUCT_ROUNDING", 0.01)  # so large that it shows
+    for module in (term_balls, balls):  # so large that it shows
+        monkeypatch.setattr(module, "PRODUCT_ROUNDING", 0.01)
     offsets = np.array([2 + 0.01 * (0.5 + 2 + 1), 1 + 0.01 * (0.5 + 1 + 1)])
     weights = np.array([2.0, 1.5])
     rest = 0.1 + 0.01 * 3.5  # what the weights leave, and the rounding of their sum
