@@ -1,7 +1,8 @@
 """gradient-sampling: kinks without coordinates, by BFGS, models of pieces, and sampled gradients.
 
 Lewis and Overton, Nonsmooth optimization via quasi-Newton methods, 2013: BFGS with a weak Wolfe line
-search converges at kinks too, although no theorem says so. With few unknowns other steps are taken as
+search converges at kinks too, although no theorem says so. With few unknowns and while the function looks
+convex, linearisations take the place of the search (see `minorants`); and other steps are taken as
 soon as kinks are noticed, which need far fewer evaluations: a level method for as long as the function
 looks convex (see `minorants`) and gradients keep their size, else models of the smooth pieces (see
 `pieces`). Burke, Curtis, Lewis,
@@ -19,7 +20,6 @@ their weights, so that others can check it.
 
 from __future__ import annotations
 
-import itertools
 from typing import Any
 
 import numpy as np
@@ -31,7 +31,7 @@ from hcmodel.solvers import kkt
 from hcmodel.solvers.first_order.minorants import Minorants
 from hcmodel.solvers.first_order.pieces import ModelStep, Piece, Pieces
 from hcmodel.solvers.loop import State, Task
-from hcmodel.solvers.numerics import BACKEND_ROUNDING, BOTTOM, SUM_ROUNDING, TINY
+from hcmodel.solvers.numerics import BACKEND_ROUNDING, BOTTOM, MERIT_ROUNDING, SUM_ROUNDING, TINY
 from hcmodel.solvers.oracle import Evaluation
 from hcmodel.solvers.qp import DEFAULT_BACKEND, QuadraticProgram, make_backend
 from hcmodel.solvers.qp.program import StepRows
@@ -47,8 +47,6 @@ class SamplingRules:
     # Sufficient decrease and the weak curvature condition.
     decrease: float = 1e-4  # Lewis and Overton, section 4
     curvature: float = 0.5  # Lewis and Overton, section 4
-    # The least share of an interval by which interpolation moves away from its ends.
-    nearest: float = 0.1  # Dennis and Schnabel 1996, algorithm 6.3.1
     # Trials of a line search.
     trials: int = 30  # Lewis and Overton: 30 halvings exhaust the accuracy of doubles near a kink
     # Points within this distance, in natural units, count as near.
@@ -75,18 +73,18 @@ class SamplingRules:
     modelled: int = 50  # each piece has a dense matrix
     reach: float = 0.1  # black boxes
     # A kink: how much the trapezoidal rule fails, trials of a search, and how many steps show kinks.
-    trapezoid: float = 0.25  # black boxes
+    trapezoid: float = 1 / 3  # cubic terms make it fail by that much at the most
     searches: int = 8  # black boxes
     kinks: int = 3  # black boxes
     # The same where the function looks convex; where the level lies, and the first box.
     convex_searches: int = 2  # black boxes
     convex_kinks: int = 1  # black boxes
-    clear: float = 0.6  # one such step shows a kink: cubic terms make it fail by 1/3 at the most
+    clear: float = 0.6  # one such step shows a kink
     level: float = 0.5  # Lemaréchal, Nemirovskii and Nesterov 1995: any number between 0 and 1
     box: float = 1.0  # a natural unit
     # The share of the largest gradient below which one shows no kink at the minimum (at kinks gradients
     # keep their size), and how often BFGS takes over again.
-    flat: float = 0.1  # black boxes
+    flat: float = 0.2  # black boxes
     returns: int = 3  # black boxes
     # How the box grows where one of its sides holds the bound.
     wider: float = 10.0
@@ -219,45 +217,90 @@ class GradientSampling:
         inverse = state.inverse
         if inverse is None or not here.slope @ (inverse @ here.slope) > 0:
             inverse = np.eye(here.y.size) / max(length, TINY)
-        seen: list[Trial] = []
         modelled = here.y.size <= rules.modelled and state.pieces is None
-        convex = modelled and not state.concave
-        trials = rules.convex_searches if convex else rules.searches if modelled else None
-        direction = -inverse @ here.slope
-        found, wolfe = self._search(task, here, direction, state.weights, seen, trials, convex)
-        state = self._remembered(state, seen)
-        clear = False
-        if found is not None:
-            missed = self._missed(here, found)
-            kink = missed > rules.trapezoid
-            state = replace(state, kinks=state.kinks + 1 if kink else max(state.kinks - 1, 0))
-            clear = missed > rules.clear
-        if (
-            convex
-            and not state.concave
-            and (clear or not wolfe or state.kinks >= rules.convex_kinks)
-        ):
+        if modelled and not state.concave:
+            return self._guided(task, replace(state, inverse=inverse))
+        trials = rules.searches if modelled else None
+        return self._searched(task, replace(state, inverse=inverse), modelled, trials)
+
+    def _guided(self, task: Task, state: SamplingState) -> SamplingState:
+        """A step while the function looks convex, to the least value that all trials allow.
+
+        Trials that do not lead down show curvature too (Nocedal and Wright, algorithm 6.2), so that no
+        line is searched.
+        """
+        here, rules, inverse = state.here, self.options.rules, state.inverse
+        assert here is not None
+        assert state.weights is not None
+        assert inverse is not None
+        step = _linearised(state.trials).newton(here.y, here.value, here.slope, inverse)
+        trial = self._trial(task, here.y + step, state.weights)
+        if trial is None:
+            return self._searched(task, state, True, rules.convex_searches)
+        state = self._remembered(state, [trial])
+        if state.concave:
+            return self._searched(task, state, True, rules.convex_searches)
+        missed = self._missed(here, trial)
+        kinks = state.kinks + 1 if missed > rules.trapezoid else max(state.kinks - 1, 0)
+        better = trial.value < here.value
+        failures = 0 if better else state.failures + 1
+        state = replace(state, kinks=kinks, failures=failures)
+        if missed > rules.clear or failures >= rules.convex_searches or kinks >= rules.convex_kinks:
             return self._lowered(state)
+        best = trial if better else here
+        state = replace(state, inverse=self._learnt(state, best, inverse))
+        return self._moved(task, state, trial) if better else state
+
+    def _learnt(self, state: SamplingState, best: Trial, inverse: FloatArray) -> FloatArray:
+        """BFGS with the trials nearest to the best one, the nearest last."""
+        others = [trial for trial in state.trials if trial is not best]
+        others.sort(key=lambda trial: -float(np.linalg.norm(trial.y - best.y)))
+        last = state.trials[-1] if state.trials[-1] is not best else state.here
+        assert last is not None
+        for other in (last, *others[-best.y.size :]):
+            if self._missed(other, best) <= self.options.rules.trapezoid:
+                inverse = _updated(inverse, *_bent(other, best))
+        return inverse
+
+    def _searched(
+        self, task: Task, state: SamplingState, modelled: bool, trials: int | None
+    ) -> SamplingState:
+        """A step of BFGS with a weak Wolfe line search; pieces are modelled where it fails."""
+        here, rules, inverse = state.here, self.options.rules, state.inverse
+        assert here is not None
+        assert state.weights is not None
+        assert inverse is not None
+        seen: list[Trial] = []
+        direction = -inverse @ here.slope
+        found, wolfe = self._search(task, here, direction, state.weights, seen, trials)
+        state = self._remembered(state, seen)
+        if found is not None:
+            kink = self._missed(here, found) > rules.trapezoid
+            state = replace(state, kinks=state.kinks + 1 if kink else max(state.kinks - 1, 0))
         if modelled and (not wolfe or state.kinks >= rules.kinks):
             return self._begun(state, found)
         if found is None:
             return self._sampled(task, replace(state, inverse=None))
-        updated = inverse
         if wolfe:
             updated = _updated(inverse, found.y - here.y, found.slope - here.slope)
+            state = replace(state, inverse=updated)
+        return self._moved(task, state, found)
+
+    def _moved(self, task: Task, state: SamplingState, found: Trial) -> SamplingState:
+        """At a better point, which may be the end."""
+        here, rules = state.here, self.options.rules
+        assert here is not None
         small = rules.progress * self._size(here)
-        idle = state.idle + 1 if here.value - found.value <= small else 0
         state = replace(
             state,
             current=found.evaluation,
             here=found,
-            inverse=updated,
-            idle=idle,
+            idle=state.idle + 1 if here.value - found.value <= small else 0,
             step=float(np.linalg.norm(found.y - here.y)),
         )
         if found.evaluation.objective < -BOTTOM:
             return replace(state, stop=Termination.UNBOUNDED)
-        return self._looked_at(task, state, length)
+        return self._looked_at(task, state, float(np.linalg.norm(here.slope)))
 
     def _looked_at(self, task: Task, state: SamplingState, length: float) -> SamplingState:
         """The end of BFGS: a gradient that vanishes, or steps that bring nothing more."""
@@ -351,14 +394,17 @@ class GradientSampling:
             ended = self._stationary(task, state, list(state.trials), bound.weights)
             return self._looked_around(ended)
         fall = (1.0 - rules.level) * bound.gap
-        step = known.step(here.y, here.value, fall, reach, limits, self._backend)
+        inverse = np.eye(here.y.size) if state.inverse is None else state.inverse
+        step = known.step(here.y, here.value, fall, reach, limits, self._backend, inverse)
         if step is None:
             return self._begun(state)
         trial = self._trial(task, here.y + step, weights)
         if trial is None:
             return replace(state, reach=rules.shorter * float(np.max(np.abs(step))))
         state = self._remembered(replace(state, reach=reach), [trial])
-        if trial.value < here.value:
+        best = trial if trial.value < here.value else here
+        state = replace(state, inverse=self._learnt(state, best, inverse))
+        if best is trial:
             long = float(np.max(np.abs(step))) >= rules.good * reach
             good = here.value - trial.value >= rules.good * fall
             state = replace(
@@ -373,25 +419,9 @@ class GradientSampling:
             flat = float(np.linalg.norm(trial.slope)) <= rules.flat * steepest
             flat = flat and self._missed(here, trial) <= rules.trapezoid
             if flat and not state.concave and state.stop is None and state.returns < rules.returns:
-                return self._returned(state)
+                again = state.returns + 1
+                return replace(state, phase="bfgs", kinks=0, idle=0, failures=0, returns=again)
         return self._begun(state) if state.concave and state.stop is None else state
-
-    def _returned(self, state: SamplingState) -> SamplingState:
-        """BFGS again, where gradients become small, with the curvature that the trials show."""
-        here = state.here
-        assert here is not None
-        inverse = None
-        downhill = sorted(state.trials, key=lambda trial: -trial.value)
-        for old, new in itertools.pairwise(downhill):
-            if self._missed(old, new) <= self.options.rules.trapezoid:
-                step, change = new.y - old.y, new.slope - old.slope
-                if inverse is None:
-                    size = max(float(change @ change), TINY)
-                    inverse = float(step @ change) / size * np.eye(here.y.size)
-                inverse = _updated(inverse, step, change)
-        return replace(
-            state, phase="bfgs", inverse=inverse, kinks=0, idle=0, returns=state.returns + 1
-        )
 
     def _allowed_size(self, state: SamplingState) -> float:
         """What a gap is measured against: between the value and 1, as a large value may be an offset."""
@@ -576,18 +606,12 @@ class GradientSampling:
         weights: FloatArray,
         seen: list[Trial],
         trials: int | None = None,
-        smooth: bool = False,
     ) -> tuple[Trial | None, bool]:
-        """The weak Wolfe line search by bisection and doubling; whether its conditions hold.
-
-        Where the function may be smooth, a step that is too long is followed by the minimum of the cubic
-        function with the same values and slopes.
-        """
+        """The weak Wolfe line search by bisection and doubling; whether its conditions hold."""
         rules = self.options.rules
         fall = float(here.slope @ direction)
         low, high, length = 0.0, np.inf, 1.0
         best: Trial | None = None
-        left = here
         for count in range(1, rules.trials + 1):
             trial = self._trial(task, here.y + length * direction, weights)
             if trial is not None:
@@ -598,11 +622,8 @@ class GradientSampling:
                 best = trial if best is None or trial.value < best.value else best
                 if trial.slope @ direction >= rules.curvature * fall:
                     return trial, True
-                low, left = length, trial
-            tried, length = length, (low + high) / 2 if np.isfinite(high) else 2.0 * low
-            if smooth and trial is not None and tried == high:
-                share = _cubic(left, trial, direction, high - low)
-                length = low + np.clip(share, rules.nearest, 1 - rules.nearest) * (high - low)
+                low = length
+            length = (low + high) / 2 if np.isfinite(high) else 2.0 * low
             if trials is not None and count >= trials and np.isfinite(high):
                 break
             if length * float(np.max(np.abs(direction))) <= SUM_ROUNDING * max(
@@ -863,19 +884,18 @@ def _updated(inverse: FloatArray, s: FloatArray, y: FloatArray) -> FloatArray:
     return inverse + grown * np.outer(s, s) - (np.outer(moved, s) + np.outer(s, moved)) / along
 
 
-def _cubic(left: Trial, right: Trial, direction: FloatArray, length: float) -> float:
-    """Where between two trials the cubic function with their values and slopes has its minimum.
+def _bent(other: Trial, best: Trial) -> tuple[FloatArray, FloatArray]:
+    """A step and the change of the slope with which a quadratic model has the values at both ends.
 
-    Nocedal and Wright, equation 3.59, in shares of the distance.
+    Yuan, A modified BFGS algorithm for unconstrained optimization, 1991, in the form of Wei, Li and
+    Qi, New quasi-Newton methods for unconstrained optimization problems, 2006.
     """
-    first = length * float(left.slope @ direction)
-    last = length * float(right.slope @ direction)
-    bend = first + last - 3 * (right.value - left.value)
-    root = bend**2 - first * last
-    if not root >= 0 or last - first + 2.0 * np.sqrt(root) <= TINY:
-        return 0.5
-    root = float(np.sqrt(root))
-    return 1.0 - (last + root - bend) / (last - first + 2.0 * root)
+    step, change = best.y - other.y, best.slope - other.slope
+    missed = 2 * (other.value - best.value) + float((other.slope + best.slope) @ step)
+    rounding = MERIT_ROUNDING * max(abs(other.value), abs(best.value))
+    if abs(missed) <= rounding:
+        return step, change
+    return step, change + missed / float(step @ step) * step
 
 
 def _dense(matrix: Any) -> FloatArray:

@@ -19,6 +19,7 @@ from typing import Any
 import numpy as np
 import scipy
 from numpy.typing import NDArray
+from scipy.linalg.lapack import dpotrf
 
 from hcmodel.records import dataclass
 from hcmodel.solvers.numerics import BACKEND_ROUNDING, TINY
@@ -94,13 +95,17 @@ class Minorants:
         radius: float,
         limits: tuple[FloatArray, FloatArray],
         backend: Any,
+        inverse: FloatArray,
     ) -> FloatArray | None:
-        """The second program: the shortest step on which no linearisation stays above the level."""
+        """The second program: the shortest step on which no linearisation stays above the level.
+
+        Steps are short in the metric whose inverse is given.
+        """
         size = y.size
         scale = self._scale
         lower, upper = _sides(y, radius, limits)
         program = QuadraticProgram(
-            np.eye(size),
+            _metric(inverse),
             np.zeros(size),
             self.slopes / scale,
             (self.errors(y, value) - fall) / (scale * radius),
@@ -113,9 +118,52 @@ class Minorants:
             return None
         return np.asarray(radius * np.clip(answer.step, lower, upper))
 
+    def newton(
+        self, y: FloatArray, value: float, slope: FloatArray, inverse: FloatArray
+    ) -> FloatArray:
+        """The step to the least value of the larger of a quadratic model and all linearisations.
+
+        The model has value and slope of the point y, and the inverse of its matrix is given. Where no
+        linearisation exceeds it at its own minimum, the step is that of a quasi-Newton method.
+        """
+        step = -inverse @ slope
+        fall = -float(slope @ step)
+        below = self.errors(y, value)
+        if not fall > 0 or np.all(self.slopes @ step - below <= -fall / 2):
+            return step
+        root, failed = dpotrf(inverse, lower=1, clean=1)
+        if failed:
+            return step
+        # d = √fall·L z with L Lᵀ = inverse, and values in units of the fall: z and the slope are near 1
+        slopes = np.vstack([slope, self.slopes]) @ root / np.sqrt(fall)
+        count, size = slopes.shape
+        cone = np.zeros((size + 2, size + 1))  # ½|z|² <= t − slope·z as ‖(z, u − ½)‖ <= u + ½
+        cone[0, :size] = cone[-1, :size] = slopes[0]
+        cone[0, size] = cone[-1, size] = -1.0
+        cone[1:-1, :size] = -np.eye(size)
+        cuts = np.hstack([slopes[1:], -np.ones((count - 1, 1))])
+        offset = np.concatenate([below / fall, [0.5], np.zeros(size), [-0.5]])
+        blocks = [
+            ConeBlock(ConeKind.NONNEGATIVE, count - 1),
+            ConeBlock(ConeKind.SECOND_ORDER, size + 2),
+        ]
+        matrix = scipy.sparse.csc_matrix(np.vstack([cuts, cone]))
+        program = cone_program(np.append(np.zeros(size), 1.0), matrix, offset, blocks)
+        answer = make_cone_backend().solve(program, ConeOptions(tolerance=BACKEND_ROUNDING))
+        if not answer.usable:
+            return step
+        return np.asarray(np.sqrt(fall) * (root @ answer.primal[:size]))
+
     @property
     def _scale(self) -> float:
         return max(float(np.max(np.abs(self.slopes), initial=0.0)), TINY)
+
+
+def _metric(inverse: FloatArray) -> FloatArray:
+    """The inverse of a matrix, with determinant 1, and conditioned as backends need it."""
+    values, vectors = np.linalg.eigh(inverse)
+    values = np.maximum(values, np.sqrt(BACKEND_ROUNDING) * values[-1])
+    return np.asarray((vectors * (np.exp(np.mean(np.log(values))) / values)) @ vectors.T)
 
 
 def _sides(

@@ -1,10 +1,11 @@
 """Black boxes that are programs: without a map beside scipy, expensive, smooth, and large.
 
-    python -m tests.benchmarks simulators [kinks] [cost] [smooth] [family] [large]
+    python -m tests.benchmarks simulators [kinks] [eigenvalues] [cost] [smooth] [family] [large]
 
 `kinks`: evaluations until the value is within 1e-5 of the optimum, and in all, beside scipy's SLSQP (with
-gradients) and COBYQA. `cost`: own time beside a simulator of 0.05 s. `smooth`: the geometric programs
-as black boxes, with and without a map. `family`: optima of CVXPY's DGP. `large`: own time per point.
+gradients) and COBYQA. `eigenvalues`: the same, without COBYQA, on 80 random functions. `cost`:
+own time beside a simulator of 0.05 s. `smooth`: the geometric programs as black boxes, with and without a
+map. `family`: optima of CVXPY's DGP. `large`: own time per point.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ import scipy
 
 import hcmodel as hc
 from tests.problems.black_boxes import BOX, geometric_box, geometric_program_box
-from tests.problems.kinks import Kinked, kinked
+from tests.problems.kinks import Kinked, eigenvalue, kinked
 from tests.problems.library import GEOMETRIC_PROGRAMS
 
 CLOSE = 1e-5  # relative to max(1, |optimum|)
@@ -67,6 +68,32 @@ def kinks() -> None:
             )
             lines.append(theirs.line())
         print(f"{case.name:20} {' | '.join(lines)}  {problem.status}", flush=True)
+
+
+def eigenvalues(count: int = 80) -> None:
+    """Points on random eigenvalue functions of 2 to 6 unknowns that SLSQP solves, smooth or not."""
+    close, every, worse = [0, 0], [0, 0], 0
+    for seed in range(1, count + 1):
+        case = eigenvalue(seed, 2 + seed % 5, 3 + (seed * 7 // 5) % 6)
+        theirs, own = Watched(case), Watched(case)
+        scipy.optimize.minimize(
+            theirs,
+            case.start,
+            jac=autograd.grad(case.function),
+            method="SLSQP",
+            options={"maxiter": 3000},
+        )
+        x = hc.Variable(case.start.size, name="x", start=case.start)
+        problem = hc.Problem(hc.Minimize(hc.function(own, x)))
+        problem.solve()
+        print(f"{case.name:20} {own.line()} | {theirs.line()}  {problem.status}", flush=True)
+        if theirs.close is not None:
+            assert own.close is not None
+            close = [close[0] + own.close, close[1] + theirs.close]
+            every = [every[0] + own.calls, every[1] + theirs.calls]
+            worse += own.close > theirs.close
+    print(f"hcmodel and SLSQP where it succeeds: {close} points until close, {every} in all;")
+    print(f"hcmodel needs more until close on {worse}")
 
 
 def cost() -> None:
@@ -182,6 +209,7 @@ def large() -> None:
 
 SECTIONS: dict[str, Callable[[], None]] = {
     "kinks": kinks,
+    "eigenvalues": eigenvalues,
     "cost": cost,
     "smooth": smooth,
     "family": family,

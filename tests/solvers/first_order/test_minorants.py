@@ -9,7 +9,7 @@ import pytest
 import hcmodel as hc
 from hcmodel.certify.descent import Run, _ways
 from hcmodel.certify.hulls import is_hull_stationary
-from hcmodel.solvers.first_order.gradient_sampling import Trial, _cubic
+from hcmodel.solvers.first_order.gradient_sampling import Trial, _bent
 from hcmodel.solvers.first_order.minorants import Minorants
 from hcmodel.solvers.qp import DEFAULT_BACKEND, make_backend
 from hcmodel.solvers.result import WeightedPoint
@@ -42,9 +42,31 @@ def test_a_side_of_the_box_that_holds_the_minimum_is_told_from_a_bound_of_the_do
 
 
 def test_the_next_point_is_the_nearest_below_the_level() -> None:
-    step = CORNERS.step(HERE, 1.0, 0.5, 1.0, FREE, make_backend(DEFAULT_BACKEND))
+    step = CORNERS.step(HERE, 1.0, 0.5, 1.0, FREE, make_backend(DEFAULT_BACKEND), np.eye(2))
     assert step is not None
     assert step == pytest.approx(np.array([-0.1, -0.2]), abs=1e-6)  # along (1, 2), by 0.5/√5
+
+
+def test_the_next_point_is_the_nearest_in_the_metric_of_the_curvature() -> None:
+    """Along diag(4, 1)·(1, 2) = (4, 2), whose slope there is 8."""
+    inverse = np.diag([4.0, 1.0])
+    step = CORNERS.step(HERE, 1.0, 0.25, 1.0, FREE, make_backend(DEFAULT_BACKEND), inverse)
+    assert step is not None
+    assert step == pytest.approx(np.array([-0.125, -0.0625]), abs=1e-6)
+
+
+def test_a_newton_step_is_its_own_where_no_linearisation_exceeds_the_model() -> None:
+    slope = np.array([0.5, 1.0])
+    far = Minorants(np.array([[5.0, 0.0]]), np.array([0.0]), np.array([[0.1, 0.0]]))
+    step = far.newton(np.zeros(2), 1.0, slope, np.diag([1.0, 0.5]))
+    assert step == pytest.approx(-np.array([0.5, 0.5]))
+
+
+def test_a_newton_step_ends_where_a_linearisation_meets_the_model() -> None:
+    """1 − x + x²/4 has its minimum at 2; the line x − 1 meets it at 4 − 2√2, still above that."""
+    line = Minorants(np.array([[2.0]]), np.array([1.0]), np.array([[1.0]]))
+    step = line.newton(np.zeros(1), 1.0, -np.ones(1), np.full((1, 1), 2.0))
+    assert step == pytest.approx(np.full(1, 4 - 2 * np.sqrt(2)), abs=1e-6)
 
 
 # SLSQP's evaluations with exact gradients, from the same starts (scipy 1.17, default options):
@@ -66,15 +88,17 @@ def test_a_solve_takes_no_more_evaluations_than_slsqp(case, most) -> None:
     assert stationary is None  # nothing global is claimed
 
 
-@pytest.mark.parametrize("length", [1.0, 3.0])
-def test_a_step_that_is_too_long_is_followed_by_the_minimum_of_a_cubic_function(length) -> None:
-    """t³ − 3t has its minimum at 1; between −1/2 and −1/2 + 2·length it is at 3/(4·length) of the way."""
+@pytest.mark.parametrize("end", [0.5, 3.0])
+def test_a_curvature_pair_gives_a_model_the_values_at_both_ends(end) -> None:
+    """Of t³ between 1 and another point, with the slope at the better one."""
 
     def trial(t: float) -> Trial:
-        return Trial(np.array([t]), None, t**3 - 3 * t, np.array([3 * t**2 - 3]))
+        return Trial(np.array([t]), None, t**3, np.array([3 * t**2]))
 
-    share = _cubic(trial(-0.5), trial(-0.5 + 2 * length), np.ones(1), 2 * length)
-    assert share == pytest.approx(1.5 / (2 * length))
+    other, best = trial(end), trial(1.0)
+    step, change = _bent(other, best)
+    model = best.value - float(best.slope @ step) + float(change @ step) / 2
+    assert model == pytest.approx(other.value)
 
 
 @pytest.mark.parametrize(("passed", "ways"), [(False, 1), (True, 0)])
