@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from hcmodel.errors import DataError, ModelError
 from hcmodel.expressions.shapes import Shape
-from hcmodel.records import dataclass
+from hcmodel.records import dataclass, replace
 from hcmodel.solvers import sets
 from hcmodel.solvers.algebra.symmetric import ROOT_TWO, to_vector, triangle
 from hcmodel.solvers.numerics import PRODUCT_ROUNDING
@@ -362,14 +362,27 @@ class SemidefiniteSet(SymmetricSet):
 
 
 def make_domain(
-    variables: Sequence[Variable], steep: Mapping[Variable, Entries] | None = None
+    variables: Sequence[Variable],
+    steep: Mapping[Variable, Entries] | None = None,
+    nonnegative: Mapping[Variable, Entries] | None = None,
 ) -> Domain:
     """The product of the variables' domains; neighbouring boxes are one box.
 
-    `steep` marks entries of boxes that move by factors though their lower bound is 0.
+    `steep` marks entries of boxes that move by factors though their lower bound is 0, `nonnegative`
+    those that have the lower bound 0 at least, unless that would leave them no number above it.
     """
-    marks = steep or {}
-    return sets.side_by_side(variable.set.domain(marks.get(variable)) for variable in variables)
+    marks, bounded = steep or {}, nonnegative or {}
+    return sets.side_by_side(
+        _without_negatives(variable.set, bounded.get(variable)).domain(marks.get(variable))
+        for variable in variables
+    )
+
+
+def _without_negatives(values: VariableSet, nonnegative: Entries | None) -> VariableSet:
+    if nonnegative is None or not values.is_box:
+        return values
+    cut = nonnegative & (values.lower < 0.0) & (values.upper > 0.0)
+    return replace(values, lower=np.where(cut, 0.0, values.lower)) if cut.any() else values
 
 
 def simplex_conflict(lower: np.ndarray, upper: np.ndarray) -> tuple[tuple[int, ...], str] | None:

@@ -22,7 +22,7 @@ from hcmodel.expressions.variable_sets import VariableSet, make_domain
 from hcmodel.records import dataclass
 from hcmodel.reductions.reduction import Duals, Origin, same_objects
 from hcmodel.reductions.sign import signed_objective
-from hcmodel.reductions.steepness import steep_entries
+from hcmodel.reductions.steepness import entries_at_0
 from hcmodel.solvers.outer import Outer, Side, form_numbers
 from hcmodel.solvers.sets.domain import Domain
 
@@ -130,7 +130,8 @@ def canonicalize(model: Model) -> CanonicalProblem:
         objective_form=model.objective_form,
         forms=_forms(blocks),
     )
-    domain = make_domain(model.variables, steep_entries(roots, model.variables))
+    bounded, steep = entries_at_0(roots, model.variables)
+    domain = make_domain(model.variables, steep, bounded)
     sets = tuple(variable.set for variable in model.variables)
     return CanonicalProblem(model.layout, roots, outer, domain, tuple(blocks), sets)
 

@@ -1,40 +1,90 @@
-"""Variables that keep off their bound 0, since a function of theirs has an infinite slope there.
+"""Entries that are never negative by what functions of them allow, and those that keep off 0.
 
-The slope of x log x, √x or log x has no end at 0. Such an entry moves by factors, as one with a positive
-lower bound does: a step that ends on the bound would be refused, and one that ends near it changes
-the slope beyond what a model of it foresees.
+Where x log x, √x or log x have a value, x is not negative: the set that methods and bounds work on is
+cut there, as by a bound that is written. The slope of these has no end at 0. Such an entry moves by
+factors, as one with a positive lower bound does: a step that ends on the bound would be refused, and
+one that ends near it changes the slope beyond what a model of it foresees.
 """
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
 
-from hcmodel.atoms.rules import Always, Argument
+from hcmodel.atoms.rules import Always, Argument, Domain
 from hcmodel.expressions.graph import topological_order
-from hcmodel.expressions.leaves import Apply, Constant, Expression, Variable
+from hcmodel.expressions.leaves import Apply, Constant, Expression, Parameter, Variable
 from hcmodel.maps.separable import entry_codes, entry_offsets
 
+Marks = Mapping[Variable, NDArray[np.bool_]]
+
 NOWHERE: Always[tuple[int, ...]] = Always(())
+EVERYWHERE: Always[Domain] = Always(Domain.REALS)
+NO_NEGATIVES = (Domain.POSITIVE, Domain.NONNEGATIVE)
 
 
-def steep_entries(
-    roots: Sequence[Expression], variables: Sequence[Variable]
-) -> dict[Variable, NDArray[np.bool_]]:
-    """Of each variable the entries with a bound at 0 and an infinite slope there; {} if there is none."""
-    if not any(_may_be_0(variable) for variable in variables):
-        return {}
+def entries_at_0(roots: Sequence[Expression], variables: Sequence[Variable]) -> tuple[Marks, Marks]:
+    """The entries that functions bound by 0, and those with a bound at 0 and an infinite slope there.
+
+    Both are empty where there is none.
+    """
+    free, at_0 = (any(each(variable) for variable in variables) for each in (_is_free, _may_be_0))
+    if not free and not at_0:
+        return {}, {}
     nodes = topological_order(roots)
     known: dict[Hashable, tuple[int, ...]] = {}
-    arguments = [argument for node in nodes for argument in _steep_arguments(node, known)]
-    steep = entry_codes(arguments, variables)
+    bounded = _marked(_limited_arguments(nodes) if free else [], variables)
+    if not at_0 and not any((marks & _below_0(each)).any() for each, marks in bounded.items()):
+        return {}, {}
+    steep = _marked([each for node in nodes for each in _steep_arguments(node, known)], variables)
+    held = {
+        variable: marks & ((variable.lower == 0.0) | (bounded[variable] & _below_0(variable)))
+        for variable, marks in steep.items()
+    }
+    return bounded, held
+
+
+def _marked(arguments: Sequence[Expression], variables: Sequence[Variable]) -> Marks:
+    """Of each variable the entries that are among the arguments, as they are or times a number > 0."""
+    codes = entry_codes(arguments, variables)
     return {
-        variable: np.isin(1 + start + np.arange(variable.size), steep).reshape(variable.shape)
-        & (variable.lower == 0.0)
+        variable: np.isin(1 + start + np.arange(variable.size), codes).reshape(variable.shape)
         for variable, start in entry_offsets(variables).items()
     }
+
+
+def _is_free(variable: Variable) -> bool:
+    """Whether an entry of a box may be negative and positive."""
+    return variable.set.is_box and bool(_below_0(variable).any())
+
+
+def _below_0(variable: Variable) -> NDArray[np.bool_]:
+    return np.asarray((variable.lower < 0.0) & (variable.upper > 0.0))
+
+
+def _limited_arguments(nodes: Sequence[Expression]) -> list[Expression]:
+    """The arguments that may not be negative, whatever values the parameters have."""
+    changing: set[int] = set()
+    found: list[Expression] = []
+    for node in nodes:
+        if isinstance(node, Parameter) or any(id(each) in changing for each in node.args):
+            changing.add(id(node))
+        if not isinstance(node, Apply) or node.atom.domain == EVERYWHERE:
+            continue
+        if not isinstance(node.atom.domain, Always) and not _has_number(node):
+            continue  # it may depend on a parameter, or differ between the entries
+        domains = node.atom.domains([_known(argument) for argument in node.args], dict(node.params))
+        pairs = zip(node.args, domains, strict=True)
+        limited = [argument for argument, domain in pairs if domain in NO_NEGATIVES]
+        found += [argument for argument in limited if id(argument) not in changing]
+    return found
+
+
+def _has_number(node: Apply) -> bool:
+    """Whether all arguments but the first are numbers, as the exponent of a power is."""
+    return all(isinstance(each, Constant) and not each.shape for each in node.args[1:])
 
 
 def _may_be_0(variable: Variable) -> bool:
