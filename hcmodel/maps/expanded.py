@@ -93,11 +93,15 @@ class Expanded:
 
     def functions(self) -> list[Opaque]:
         """The functions that are symbols, each once."""
-        return self.symbols.functions(self.used())
+        return self._functions
 
     def used(self) -> NDArray[np.int64]:
         """The symbols that occur, those inside of functions among them."""
         return self._used
+
+    @functools.cached_property
+    def _functions(self) -> list[Opaque]:
+        return self.symbols.functions(self.used())
 
     @functools.cached_property
     def _used(self) -> NDArray[np.int64]:

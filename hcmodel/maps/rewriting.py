@@ -145,6 +145,11 @@ def substituted(sums: Sums, changes: Mapping[int, Sums]) -> Sums:
     touched: NDArray[np.bool_] = np.asarray(hit.any(axis=1))
     if not touched.any():
         return sums
+    names = _names(wanted, changes, coding)
+    if names is not None:
+        table = np.arange(max(int(digits.max()), int(wanted[-1])) + 1)
+        table[wanted] = names
+        return Sums.merged(sums.shape, sums.entry, coding.keys(table[digits]), sums.weight, coding)
     parts = [sums.chosen(~touched)]
     rest, inner = sums.chosen(touched), digits[touched]
     hits = hit[touched]
@@ -163,6 +168,17 @@ def substituted(sums: Sums, changes: Mapping[int, Sums]) -> Sums:
         Sums.merged(sums.shape, rest.entry[product.entry], product.key, product.weight, coding)
     )
     return added(parts)
+
+
+def _names(
+    wanted: NDArray[np.int64], changes: Mapping[int, Sums], coding: Coding
+) -> NDArray[np.int64] | None:
+    """The digits that take the place of others, where each change is a single symbol; else None."""
+    found = [changes[int(digit) - 1] for digit in wanted]
+    if not all(each.key.size == 1 and each.weight[0] == 1.0 for each in found):
+        return None
+    keys = np.array([each.key[0] for each in found])
+    return keys if ((keys != ONE) & (keys < 1 << coding.bits)).all() else None
 
 
 def _stacked(

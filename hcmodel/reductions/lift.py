@@ -15,6 +15,7 @@ are those that an atom declares as its `pieces`.
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Hashable, Sequence
 from dataclasses import replace
 
@@ -25,7 +26,13 @@ from hcmodel.atoms.algebra import Pieces
 from hcmodel.atoms.atom import NO_PIECES
 from hcmodel.atoms.rules import Argument, Monotonicity
 from hcmodel.expressions.constraint import Constraint
-from hcmodel.expressions.graph import topological_order, values_at
+from hcmodel.expressions.graph import (
+    Graph,
+    graph_values,
+    join_sums,
+    merge,
+    topological_order,
+)
 from hcmodel.expressions.leaves import Apply, Constant, Expression, Variable
 from hcmodel.expressions.model import Minimize, Model
 from hcmodel.expressions.sparse_data import dense
@@ -273,12 +280,16 @@ class Lift(ModelReduction):
     def point(self, x: FloatArray) -> FloatArray:
         u = super().point(x)
         layout = self.after.layout
-        expressions = [definition.expression for definition in self.definitions]
-        values = values_at(self.before.layout, x, expressions)
+        values = graph_values(self._graph, self.before.layout, x)
         for definition, value in zip(self.definitions, values, strict=True):
             if layout.holds(definition.variable):
                 u[layout.slice(definition.variable)] = definition.variable.set.store(value)
         return u
+
+    @functools.cached_property
+    def _graph(self) -> Graph:
+        """What is defined, for evaluations at one point after the other."""
+        return join_sums(merge([definition.expression for definition in self.definitions]))
 
     def duals(self, x: FloatArray, duals: Duals) -> Duals:
         added = tuple(duals.added.get(source) for source in self.lifted.sources)

@@ -48,6 +48,8 @@ def entries_at_0(roots: Sequence[Expression], variables: Sequence[Variable]) -> 
 
 def _marked(arguments: Sequence[Expression], variables: Sequence[Variable]) -> Marks:
     """Of each variable the entries that are among the arguments, as they are or times a number > 0."""
+    if not arguments:
+        return {variable: np.zeros(variable.shape, dtype=bool) for variable in variables}
     codes = entry_codes(arguments, variables)
     return {
         variable: np.isin(1 + start + np.arange(variable.size), codes).reshape(variable.shape)

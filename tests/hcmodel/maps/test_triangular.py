@@ -7,7 +7,9 @@ import pytest
 
 import hcmodel as hc
 from hcmodel.facts.node_facts import Facts
+from hcmodel.facts.polynomials import Coding, Sums
 from hcmodel.maps import triangular
+from hcmodel.maps.rewriting import substituted
 from hcmodel.reductions import discovery
 from hcmodel.reductions.discovery import discover
 from hcmodel.reductions.forms import Forms
@@ -135,3 +137,20 @@ def test_facts_that_are_copied_grow_apart():
     assert other[x + 1].number == facts[x + 1].number
     other.add(y)
     assert (facts.variables, other.variables) == ([x], [x, y])
+
+
+@pytest.mark.parametrize("factor", [1.0, 3.0])
+def test_symbols_take_the_place_of_others_in_all_products(factor) -> None:
+    """x·y + 2x + z with y and z in place of x and y, or with multiples of them."""
+    coding = Coding.of(8)
+    x, y, z = (Sums.symbols(np.array(number), coding) for number in range(3))
+    found = substituted(x.times(y) + x.scaled(2.0) + z, {0: y.scaled(factor), 1: z.scaled(factor)})
+    expected = y.times(z).scaled(factor**2) + y.scaled(2 * factor) + z
+    assert found.equals(expected)
+
+
+def test_products_that_become_equal_are_added_up() -> None:
+    coding = Coding.of(8)
+    x, y = (Sums.symbols(np.array(number), coding) for number in range(2))
+    found = substituted(x + y.scaled(2.0) - x.times(y), {0: y})
+    assert found.equals(y.scaled(3.0) - y.times(y))
