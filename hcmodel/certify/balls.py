@@ -53,8 +53,7 @@ def _radius(normals: FloatArray, offsets: FloatArray) -> float | None:
     So where the normals with a weight span the space, v − center is bounded. Rounding leaves a small
     Σ y_i a_i = r, which adds |r||v − center| to the sum and is moved to the other side.
     """
-    few = normals.shape[1] <= ENCLOSURE.few
-    if few and least_singular_value(normals) <= 0:  # a line without an end
+    if normals.shape[1] <= ENCLOSURE.quick and _are_endless(normals):
         return None
     weights = _closing_weights(normals, offsets)
     if weights is None:
@@ -98,6 +97,18 @@ def least_over(
     left = float(np.linalg.norm(wanted + normals.T @ weights))
     left += PRODUCT_ROUNDING * float(np.linalg.norm(wanted) + np.sum(weights))
     return -float(weights @ offsets) - left * radius
+
+
+def _are_endless(normals: FloatArray) -> bool:
+    """Whether there is a direction d in which no half-space ends: a_i·d <= 0 for all of them.
+
+    The least |Σ (1 + c_i) a_i| over c >= 0 is 0, or what is left is −d (the conditions of optimality).
+    """
+    try:
+        _, left = scipy.optimize.nnls(normals.T, -normals.sum(axis=0))
+    except (RuntimeError, np.linalg.LinAlgError):  # out of iterations, or dependent columns
+        return False
+    return bool(left > ENCLOSURE.endless * normals.shape[0])
 
 
 def _closing_weights(normals: FloatArray, offsets: FloatArray) -> FloatArray | None:

@@ -117,6 +117,20 @@ def test_singular_values_and_fits_of_many_columns(least: float) -> None:
     assert fitted == pytest.approx(kept @ (kept.T @ weights), abs=1e-4)  # the shortest one
 
 
+def test_half_spaces_without_an_end_need_no_program(monkeypatch: pytest.MonkeyPatch) -> None:
+    wedge = HalfSpaces(np.array([[1.0, 0.2], [-1.0, 0.2], [0.0, 1.0]]), np.ones(3))
+    strip = HalfSpaces(np.array([[1.0, 0.0], [-1.0, 0.0], [-2.0, 0.0]]), np.ones(3))
+    closed = HalfSpaces(np.array([[1.0, 0.2], [-1.0, 0.2], [0.0, -1.0]]), np.ones(3))
+    for halves, endless in ((wedge, True), (strip, False), (closed, False)):
+        assert balls._are_endless(halves.normals) == endless  # a strip is left to the program
+    assert ball(strip, 1.0) is None
+    assert ball(closed, 1.0) is not None
+    asked = []
+    monkeypatch.setattr(balls, "_closing_weights", lambda *a: asked.append(1))
+    assert ball(wedge, 1.0) is None
+    assert not asked
+
+
 def test_a_ball_bounds_distances_and_slopes_from_any_point() -> None:
     # around (1, 0) with radius 2: from (1, 3) at most 5, and the slope (3, 4) falls by 5·5 at most
     around = Ball(7.0, np.array([1.0, 0.0]), 2.0, None, None)
