@@ -332,6 +332,8 @@ def combinations(
         index = {label: places[kept] for label, places in index.items()}
     count = next(iter(index.values())).size if index else 1
     rest = [label for label in lengths if label not in index]
+    if not rest:
+        return index if count <= MOST_TERMS else None
     wide = math.prod([lengths[label] for label in rest])
     if count * wide > MOST_TERMS:
         return None
@@ -346,6 +348,8 @@ def raveled(index: Sequence[IndexArray], shape: Shape, count: int) -> IndexArray
     """Entries counted in C order; all of them 0 for a scalar."""
     if not shape:
         return np.zeros(count, dtype=np.intp)
+    if len(index) == 1:
+        return np.asarray(index[0], dtype=np.intp)
     return np.asarray(np.ravel_multi_index(tuple(index), shape), dtype=np.intp)
 
 

@@ -182,11 +182,11 @@ class Terms:
         own = flat[self.target]
         with np.errstate(all="ignore"):
             weight = self.weight * own
+        if weight.all() and np.isfinite(weight).all():
+            return replace(self, weight=weight)
         lost = left_range(weight, self.weight, own)
         if lost.any():
             return self.marked(_at(self.target[lost], self.size)).scaled(factors)
-        if weight.all():
-            return replace(self, weight=weight)
         kept = np.flatnonzero(weight)
         found = self.chosen(kept, self.target[kept], self.shape, self.unknown)
         return replace(found, weight=weight[kept])
@@ -337,6 +337,8 @@ def spans(lengths: IndexArray, numbers: IndexArray) -> IndexArray:
     """Where the members of some groups are, which lie one group after the other."""
     if numbers.size == 0:
         return NO_PLACES
+    if (lengths == 1).all():
+        return numbers
     own = lengths[numbers]
     ends = np.cumsum(own)
     first = (np.cumsum(lengths) - lengths)[numbers]
