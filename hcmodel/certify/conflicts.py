@@ -78,7 +78,11 @@ def _likely(
     for rows in (least.rows, least.others):
         sizes[rows[rows >= 0]] = np.abs(weights)[rows >= 0]
     involved = RULES.involved * float(np.max(np.abs(weights), initial=0.0))
-    found = [part for part in parts if np.max(sizes[part.rows]) > involved]
+    if not parts:
+        return None
+    starts = np.cumsum([0, *[part.rows.size for part in parts[:-1]]])
+    largest = np.maximum.reduceat(sizes[np.concatenate([part.rows for part in parts])], starts)
+    found = [part for part, size in zip(parts, largest, strict=True) if size > involved]
     return found if len(found) < len(parts) else None
 
 
@@ -97,12 +101,10 @@ def _parts(form: Form, relaxation: Relaxation) -> list[Part]:
             origin = form.chain.bound_origin(_bound(layout, "set", int(bounds.entries[0])))
             if origin is not None:
                 found.setdefault(origin, []).extend(range(start, stop))
-    rows, others = least.rows, least.others
-    for number in range(rows.size):
-        origin = form.chain.origin(number)
+    rows, others = least.rows.tolist(), least.others.tolist()
+    for origin, row, other in zip(form.chain.origins(), rows, others, strict=True):
         if origin is not None:
-            own = [int(rows[number])] + ([int(others[number])] if others[number] >= 0 else [])
-            found.setdefault(origin, []).extend(own)
+            found.setdefault(origin, []).extend([row] if other < 0 else [row, other])
     return [Part(origin, np.array(own, dtype=np.intp)) for origin, own in found.items()]
 
 
@@ -137,6 +139,8 @@ class _Deletion:
     ) -> None:
         self.program, self.amount = relaxed.program, relaxed.amount
         self.parts, self.deadline = parts, deadline
+        self._among: Sequence[Part] = parts
+        self._smaller: tuple[ConeProgram, IndexArray, NDArray[np.bool_]] | None = None
 
     def conflict(self, first: Sequence[Part] | None = None) -> list[Part] | None:
         """Parts that contradict each other, none of which can be left out; None where none are found.
@@ -144,8 +148,11 @@ class _Deletion:
         It is looked for among the `first` ones, where these are given and contradict each other.
         """
         for among in (first, self.parts):
-            weights = None if among is None else self._weights(among)
-            if among is None or weights is None:
+            if among is None:
+                continue
+            self._among, self._smaller = among, None
+            weights = self._weights(among)
+            if weights is None:
                 continue
             for quick in (True, False):
                 found = self._filtered(among, weights if quick else None)
@@ -178,19 +185,31 @@ class _Deletion:
 
     def _weights(self, kept: Sequence[Part]) -> FloatArray | None:
         """Multipliers of all rows of the program of some parts; None where it has a feasible point."""
-        dropped = np.zeros(self.program.offset.size, dtype=bool)
-        for part in self.parts:
-            dropped[part.rows] = True
+        program, rows, of_parts = self._program_among()
+        dropped = of_parts.copy()
         for part in kept:
             dropped[part.rows] = False
         left = np.inf if self.deadline is None else max(self.deadline - time.monotonic(), 0.0)
-        reduced, rows = without_idle(self.program, dropped, self.amount + 1)
+        reduced, own = without_idle(program, dropped[rows], self.amount + 1)
         solution = make_cone_backend().solve(reduced, ConeOptions(time_limit=left))
         if not solution.usable or solution.primal[self.amount] <= RULES.relaxed:
             return None
         weights = np.zeros(self.program.offset.size)
-        weights[rows] = np.abs(solution.dual)
+        weights[rows[own]] = np.abs(solution.dual)
         return weights
+
+    def _program_among(self) -> tuple[ConeProgram, IndexArray, NDArray[np.bool_]]:
+        """The program of the parts that are looked at, its rows in the whole, and those of all parts."""
+        if self._smaller is None:
+            of_parts = np.zeros(self.program.offset.size, dtype=bool)
+            for part in self.parts:
+                of_parts[part.rows] = True
+            dropped = of_parts.copy()
+            for part in self._among:
+                dropped[part.rows] = False
+            smaller, kept = without_idle(self.program, dropped, self.amount + 1)
+            self._smaller = smaller, np.flatnonzero(kept), of_parts
+        return self._smaller
 
 
 def _weighted(parts: Sequence[Part], weights: FloatArray) -> list[Part]:

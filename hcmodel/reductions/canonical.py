@@ -80,6 +80,17 @@ class CanonicalProblem:
                 return Origin(block.position, tuple(int(i) for i in entry))
         raise IndexError(row)
 
+    def origins(self) -> list[Origin]:
+        """The same of all rows."""
+        found: list[Origin | None] = [None] * self.outer.size
+        for block in self.blocks:
+            shape, places = block.constraint.shape, [()] * block.entries.size
+            if shape:
+                index = np.unravel_index(block.entries, shape)
+                places = list(zip(*[each.tolist() for each in index], strict=True))
+            found[block.rows] = [Origin(block.position, place) for place in places]
+        return [each for each in found if each is not None]
+
     def duals(self, multipliers: FloatArray) -> Duals:
         """Multipliers by constraint from those of the rows; entries without a row have 0."""
         found: list[FloatArray | None] = [None] * len(self.blocks)

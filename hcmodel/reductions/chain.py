@@ -134,6 +134,13 @@ class Chain:
             found = None if found is None else step.origin(found)
         return found
 
+    def origins(self) -> list[Origin | None]:
+        """The same of all rows."""
+        found: list[Origin | None] = list(self.after.canonical.origins())
+        for step in reversed(self.steps):
+            found = [None if each is None else step.origin(each) for each in found]
+        return found
+
     def bound_origin(self, origin: BoundOrigin) -> Origin | BoundOrigin | None:
         """What a bound of the last model is in the first; None for variables that a reduction added."""
         found: Origin | BoundOrigin = origin

@@ -120,6 +120,15 @@ class SumArrays:
     lower: FloatArray
     upper: FloatArray
 
+    @property
+    def exponents(self) -> int:
+        """The number of exponents in all sums of several terms."""
+        groups = self.places.left[self.places.sums]
+        if self.places.in_logs and self.entries.counts[0] > 1:
+            groups = np.append(groups, 0)
+        own = self.entries.terms[groups].indices
+        return int(self.entries.exponents.lengths[own].sum())
+
 
 class Entries:
     """The entries of φ by u: affine parts, and terms weight·exp(E u), the numbers among them."""

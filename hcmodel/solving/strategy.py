@@ -33,6 +33,10 @@ class StageLimits:
     """Without the bounds that bend there may be no minimiser; runs that succeed take under 100 calls."""
     few: int = 30
     """Unknowns up to which the cone program is faster than the interior-point method (speed.py)."""
+    not_many: int = 50
+    short: int = 550
+    """Unknowns and exponents up to which it is so for sparse sums of exponentials: the programs car and
+    isil01 of CBLIB (cblib.py) take 0.8 and 0.7 of the time, random ones with 560 exponents the same."""
     sparse: float = 0.1
     """Density up to which the cone program is faster for linear models: single runs of processes with 100
     and 200 states and 8 successors, and with 20 to 300 states and all successors, on a loaded machine."""
@@ -167,15 +171,17 @@ def _whole(hidden: Form | None) -> list[Stage]:
     """The model as one convex program, where it is proven and has such a form.
 
     The interior-point method on the smooth form comes first where all functions are affine or sums of
-    exponentials in the coordinates and the unknowns are not few; the cone program elsewhere, and for
-    linear models whose rows are sparse, as Clarabel's factorisation is by blocks.
+    exponentials in the coordinates and the unknowns are not few; the cone program elsewhere, where the
+    exponents are few, and for linear models whose rows are sparse, as Clarabel's factorisation is by
+    blocks.
     """
     if hidden is None or hidden.proof is None:
         return []
     cone, smooth = find_method("cone"), find_method("interior-point")
     entries = [cone, smooth]
-    if hidden.canonical.layout.size > LIMITS.few and hidden.is_structured:
-        entries = [cone, smooth] if _is_sparse_linear(hidden) else [smooth, cone]
+    many = hidden.canonical.layout.size > LIMITS.few and not _has_short_sums(hidden)
+    if many and hidden.is_structured and not _is_sparse_linear(hidden):
+        entries = [smooth, cone]
     found = [_stage_of(entry, hidden, known_coordinates(hidden)) for entry in entries]
     while found and found[0].whole is not None and isinstance(found[0].whole(), Refusal):
         found = found[1:]  # the others are made when it is their turn
@@ -185,6 +191,12 @@ def _whole(hidden: Form | None) -> list[Stage]:
 def _is_sparse_linear(hidden: Form) -> bool:
     density, size = hidden.linear_density, hidden.canonical.layout.size
     return density is not None and (density <= LIMITS.sparse or size > LIMITS.large_array)
+
+
+def _has_short_sums(hidden: Form) -> bool:
+    if hidden.arrays is None or hidden.canonical.layout.size > LIMITS.not_many:
+        return False
+    return 0 < hidden.arrays.exponents <= LIMITS.short
 
 
 def _stage_of(entry: MethodEntry, hidden: Form, why: str, options: Any = None) -> Stage:

@@ -184,3 +184,14 @@ def test_a_compiled_form_is_kept_where_facts_and_structure_are(
     one, other = _Key(None, (1,)), _Key(None, (facts,))  # type: ignore[arg-type]
     one.__dict__["structure"], other.__dict__["structure"] = "a", structure
     assert one.fits(other) == fits
+
+
+def test_origins_of_all_rows_are_those_of_each() -> None:
+    """A number, an array, rows of which one is implied, and an equality, which comes last."""
+    x, z = hc.Variable((2, 3), name="x", bounds=(1, 3)), hc.Variable(name="z", bounds=(-1, 1))
+    rows = [x[0, 0] * x[1, 1] <= 4, x[0] == 2 * x[1], x @ np.ones(3) <= 8 + 0 * z, z <= 5]
+    form = hc.Problem(hc.Minimize(hc.sum(x) + z), rows).forms().written
+    count = form.canonical.outer.size
+    assert form.canonical.origins() == [form.canonical.origin(row) for row in range(count)]
+    assert form.chain.origins() == [form.chain.origin(row) for row in range(count)]
+    assert count == len(set(form.chain.origins())) > 6
