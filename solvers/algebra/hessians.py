@@ -7,6 +7,7 @@ which is what quadratic programs ask for (`qp.low_rank`).
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import field
 from typing import Any, TypeAlias
@@ -32,6 +33,8 @@ class HessianRules:
     # A gradient with more entries than this number and this share is kept as a column of V or R.
     wide: int = 40  # large
     wide_share: float = 0.05  # large
+    # Up to this density squares of sparse rows are added up as sparse matrices.
+    sparse_share: float = 0.1  # a product of sparse matrices takes ten times as long for each entry
     # Up to this size a sparse matrix is judged, and made definite, as a dense one.
     largest_dense: int = 1200  # large
     # Lanczos steps for the least eigenvalue of a larger one, and the factor of the shift by it.
@@ -151,6 +154,12 @@ def with_squares(matrix: Any, squares: Sequence[tuple[FloatArray, Any]]) -> Hess
             return np.asarray(matrix)
         total = np.zeros(matrix.shape)
         for weights, rows in squares:
+            if scipy.sparse.issparse(rows) and rows.nnz <= RULES.sparse_share * math.prod(
+                rows.shape
+            ):
+                scaled = rows.T @ scipy.sparse.diags_array(weights)
+                total += (scipy.sparse.csr_array(scaled) @ rows).toarray()
+                continue
             dense = rows.toarray() if scipy.sparse.issparse(rows) else np.asarray(rows)
             total += dense.T @ (weights[:, None] * dense)
         return np.asarray(matrix + total)
