@@ -184,14 +184,23 @@ def _scaled(form: StandardForm) -> StandardForm:
 def _largest_by_row(matrix: Matrix) -> FloatArray:
     if not sparse.issparse(matrix):
         return np.asarray(np.max(np.abs(matrix), axis=1, initial=0.0))
-    if not matrix.nnz:  # scipy refuses a matrix without columns
-        return np.zeros(matrix.shape[0])
-    return np.asarray(abs(matrix).max(axis=1).toarray()).ravel()
+    return _reduced_by_row(np.maximum, sparse.csr_array(matrix), np.abs)
+
+
+def _reduced_by_row(operation: np.ufunc, matrix: Any, of: np.ufunc) -> FloatArray:
+    """The entries of each row, or what a function makes of them, taken together; 0 without any."""
+    found = np.zeros(matrix.shape[0])
+    full = np.flatnonzero(np.diff(matrix.indptr))
+    if full.size:
+        found[full] = operation.reduceat(of(matrix.data), matrix.indptr[full])
+    return found
 
 
 def _times_rows(scale: FloatArray, matrix: Matrix) -> Matrix:
     if sparse.issparse(matrix):
-        return sparse.csr_array(sparse.diags_array(scale) @ matrix)
+        rows = sparse.csr_array(matrix)
+        data = rows.data * np.repeat(scale, np.diff(rows.indptr))
+        return sparse.csr_array((data, rows.indices, rows.indptr), shape=rows.shape)
     return scale[:, None] * matrix
 
 
@@ -216,11 +225,14 @@ def _opposite_rows(
     if candidates.size < 2:
         return none, none, np.zeros(0)
     rows = _rows(affine, candidates)
-    squares = rows.multiply(rows) if sparse.issparse(rows) else rows * rows
-    norms = np.sqrt(np.asarray(squares.sum(axis=1)).ravel())
+    if sparse.issparse(rows):
+        norms = np.sqrt(_reduced_by_row(np.add, rows, np.square))
+    else:
+        norms = np.sqrt((rows * rows).sum(axis=1))
     used = norms > 0
-    candidates, norms = candidates[used], norms[used]
-    rows = _rows(rows, np.flatnonzero(used))
+    if not used.all():
+        candidates, norms = candidates[used], norms[used]
+        rows = _rows(rows, np.flatnonzero(used))
     projections = np.random.default_rng(0).normal(size=(rows.shape[1], 2))
     keys = np.column_stack([rows @ projections, constants[candidates]]) / norms[:, None]
     sign = np.where(keys[:, 0] < 0, -1.0, 1.0)
