@@ -102,13 +102,17 @@ def needs_logarithms(compiled: CompiledStack, outer: Outer) -> bool:
 
 
 def _only_in_logarithms(graph: Graph) -> bool:
-    """Whether no atom but the logarithm is applied to a variable."""
-    for step in graph.steps:
-        if any(isinstance(graph.steps[each].leaf, Variable) for each in step.arguments):
-            forms = None if step.atom is None else step.atom.cone_form
-            if forms is None or forms.log_to_plain is not cones.first:
+    """Whether no atom but the logarithm is applied to a variable, or to entries taken out of one."""
+    plain: set[int] = set()
+    for number, step in enumerate(graph.steps):
+        if isinstance(step.leaf, Variable):
+            plain.add(number)
+        elif step.atom is not None and not plain.isdisjoint(step.arguments):
+            if step.atom.moves_entries:
+                plain.add(number)
+            elif step.atom.cone_form is None or step.atom.cone_form.log_to_plain is not cones.first:
                 return False
-    return True
+    return plain.isdisjoint(graph.roots)
 
 
 @dataclass(frozen=True, eq=False)
