@@ -3,11 +3,11 @@
     python -m tests.benchmarks mutations [COUNT] [--seed N] [--only AREA …] [--module NAME …]
         [--tests PATH …] [--list]
 
-Changes one operator, comparison, sign or number at a time in the modules of an area, COUNT changes per
-area, and runs the tests that execute the changed line, the fastest first. A process that has collected
-the tests is forked for each mutant, and the functions get their new code in the fork. Prints each mutant
-that no test notices, and the shares that are killed. A survivor either changes no meaning, and then
-`equivalent_mutants` says why, or asks for a test that says why the number is what it is.
+Changes one operator, comparison, condition, sign or number at a time in the modules of an area, COUNT
+changes per area, and runs the tests that execute the changed line, the fastest first. A process that has
+collected the tests is forked for each mutant, and the functions get their new code in the fork. Prints
+each mutant that no test notices, and the shares that are killed. A survivor either changes no meaning,
+and then `equivalent_mutants` says why, or asks for a test that says why the number is what it is.
 """
 
 from __future__ import annotations
@@ -121,6 +121,10 @@ COMPARISONS: dict[type[ast.cmpop], type[ast.cmpop]] = {
     ast.In: ast.NotIn,
     ast.NotIn: ast.In,
 }
+CONDITIONAL = (ast.If, ast.IfExp, ast.While)
+# Conditions that no other change negates.
+PLAIN = (ast.Name, ast.Attribute, ast.Call, ast.Subscript)
+GUARDS = ("frozen", "eq", "strict")
 NAMES = {"max": "min", "min": "max", "maximum": "minimum", "minimum": "maximum"}
 # Seconds of CPU that the tests of one mutant may take when nothing is changed.
 TESTS_OF_ONE = 10
@@ -178,7 +182,7 @@ def mutants(path: str) -> Iterator[Mutant]:
 
 
 def _difference(node: ast.AST, statement: ast.stmt) -> str:
-    """The change as text; of a number, with the expression around it."""
+    """The change as text; of a number, with the expression around it, of a statement its condition."""
     outer = next(
         (
             each
@@ -190,13 +194,20 @@ def _difference(node: ast.AST, statement: ast.stmt) -> str:
     twin = copy.deepcopy(outer)
     same = zip(ast.walk(outer), ast.walk(twin), strict=True)
     _changed(next(there for here, there in same if here is node))
+    if isinstance(outer, CONDITIONAL) and isinstance(twin, CONDITIONAL) and outer is node:
+        outer, twin = outer.test, twin.test
     return f"{ast.unparse(outer)} -> {ast.unparse(twin)}"
 
 
 def _walk(
     node: ast.AST, statement: ast.stmt, place: str
 ) -> Iterator[tuple[ast.AST, ast.stmt, str]]:
-    """Every node with the statement and the function that it stands in; annotations are left out."""
+    """Every node with the statement and the function that it stands in.
+
+    Annotations are left out, and flags that only guard against mistakes.
+    """
+    if isinstance(node, ast.keyword) and node.arg in GUARDS:
+        return
     if isinstance(node, ast.stmt):
         statement = node
     yield node, statement, place
@@ -232,6 +243,8 @@ def _changed(node: ast.AST) -> ast.AST | None:
             return None  # an axis or an index
         node.op = ast.UAdd()
         return node
+    if _negated(node):
+        return node
     if isinstance(node, ast.Constant) and isinstance(node.value, float) and node.value:
         node.value = 2 * node.value
         return node
@@ -243,6 +256,19 @@ def _changed(node: ast.AST) -> ast.AST | None:
         called.attr = NAMES[called.attr]
         return node
     return None
+
+
+def _negated(node: ast.AST) -> bool:
+    """Whether the node is a truth value by itself, which is the opposite afterwards."""
+    if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.Not):
+        node.operand = ast.UnaryOp(ast.Not(), node.operand)
+    elif isinstance(node, CONDITIONAL) and isinstance(node.test, PLAIN):
+        node.test = ast.UnaryOp(ast.Not(), node.test)
+    elif isinstance(node, ast.Constant) and isinstance(node.value, bool):
+        node.value = not node.value
+    else:
+        return False
+    return True
 
 
 def sample(area: Area, count: int, seed: int, modules: list[str]) -> list[Mutant]:

@@ -69,6 +69,27 @@ def test_a_multiplier_on_a_slack_row_counts_as_residual() -> None:
     assert kkt.residual(evaluation, Box.of(1), np.zeros(1)) == pytest.approx(1.0)
 
 
+def test_the_worst_of_several_rows_counts() -> None:
+    """F1 = 0 beside rows −1 and −7 without slopes: the largest product, the most negative multiplier."""
+    oracle = function_oracle(
+        1,
+        lambda x: (0.0, np.zeros(1)),
+        inequalities=lambda x: (np.array([-1.0, -7.0]), np.zeros((2, 1))),
+        sizes=(2, 0),
+    )
+    evaluation = oracle.at(np.zeros(1))
+    for multipliers, expected in (((1.0, 2.0), 14.0), ((2.0, 1.0), 7.0), ((3.0, 0.25), 3.0)):
+        assert kkt.residual(evaluation, Box.of(1), np.array(multipliers)) == expected
+    active = function_oracle(  # so that no product counts
+        1,
+        lambda x: (0.0, np.zeros(1)),
+        inequalities=lambda x: (np.zeros(2), np.zeros((2, 1))),
+        sizes=(2, 0),
+    )
+    there = active.at(np.zeros(1))
+    assert kkt.residual(there, Box.of(1), np.array([-3.0, 5.0])) == 3.0
+
+
 def test_an_inequality_multiplier_of_the_wrong_sign_is_no_proof() -> None:
     # once wrong: F1 = ½x², row x − 1 <= 0: at x = 1 only λ = −1 makes the Lagrangian stationary, so
     # x = 1 is no KKT point. `residual` does not look at the sign; callers happen to hand in λ >= 0.

@@ -12,6 +12,7 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from hcmodel.solvers.algebra.hessians import as_dense, with_squares
+from hcmodel.solvers.numerics import TINY
 from hcmodel.solvers.outer import Outer, Side, form_numbers
 from hcmodel.solvers.row_forms import (
     OBJECTIVE_FORMS,
@@ -159,6 +160,24 @@ def test_an_objective_form_increases_and_has_its_derivatives(name: str, plain: f
     weight, factor = form.square(plain) or (0.0, 0.0)
     second = (ahead - 2 * here + behind) / step**2
     assert weight * factor**2 == pytest.approx(second, rel=1e-5, abs=1e-6)
+
+
+@pytest.mark.parametrize(("name", "sign"), [("log", 1.0), ("negative log", -1.0)])
+def test_objectives_in_logarithms_say_nothing_at_the_ends_of_the_numbers(
+    name: str, sign: float
+) -> None:
+    """sign·log(sign·F) at 0 and outside of the domain, and back from where F is infinite or 0."""
+    form = OBJECTIVE_FORMS[name]
+    with np.errstate(all="raise"):
+        assert form.value(0.0) == -sign * np.inf
+        assert np.isnan(form.value(-sign))
+        assert form.value(sign * np.e) == pytest.approx(sign)
+        assert form.plain(sign * 1000.0) == sign * np.inf
+        assert form.plain(sign * -1000.0) == 0.0
+        assert form.plain(sign) == pytest.approx(sign * np.e)
+        assert form.slope(0.0) == np.inf
+        assert form.slope(sign * 0.5 * TINY) == pytest.approx(2.0 / TINY)
+        assert form.slope(sign * 4.0) == 0.25
 
 
 def test_every_objective_form_is_tested_above() -> None:

@@ -169,6 +169,7 @@ def test_a_bound_that_closes_the_gap_ends_the_questions(monkeypatch: pytest.Monk
     found = gathered(answers, monkeypatch)
     assert found.gap == pytest.approx(0.5 * ALLOWED)
     assert (found.stationary, found.better, found.proven) == (True, None, True)
+    assert found.termination is Termination.CONVERGED  # as the run says
     assert "domination_gap" not in answers.asked  # there is a bound
     assert "better_beside" not in answers.asked
     assert "falling_path" not in answers.asked  # the point is not far out
