@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 # Coefficient, places of the unknowns in the flat vector of a point, and their exponents.
 Monomial: TypeAlias = tuple[float, list[int], list[float]]
 
-# Nodes from which it pays: the geometric programs of CBLIB that are written in loops take 0.7 to 0.8 of the
+# Nodes from which it pays: geometric programs of CBLIB that are written in loops take 0.7 to 0.8 of the
 # time from a hundred on. Fewer are looked at as quickly, and messages show them as they are written.
 LEAST_NODES = 100
 
