@@ -159,6 +159,8 @@ def _forms(blocks: Sequence[RowBlock]) -> NDArray[np.intp]:
 
 def _entries(side: Expression, offset: int, shape: tuple[int, ...]) -> NDArray[np.intp]:
     """Indices into the constraint part of φ of a side broadcast to the constraint's shape."""
+    if not shape:
+        return np.array([offset])
     own = offset + np.arange(side.size).reshape(side.shape)
     return np.broadcast_to(own, shape).reshape(-1)
 

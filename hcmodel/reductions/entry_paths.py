@@ -25,13 +25,19 @@ class Liveness:
 
     def __init__(self) -> None:
         self._constant: set[int] = set()
+        self._live: set[int] = set()
+        self.without_path: set[int] = set()
+        """Nodes that are known to have no way from a variable (`path_of`): rows may share them."""
 
     def __call__(self, expression: Expression) -> bool:
+        if id(expression) in self._live:
+            return True
         pending: list[Expression] = [expression]
         seen: set[int] = set()
         while pending:
             node = pending.pop()
             if isinstance(node, Variable):
+                self._live.add(id(expression))
                 return True
             if id(node) not in seen and id(node) not in self._constant:
                 seen.add(id(node))
@@ -45,10 +51,11 @@ def path_of(side: Expression, live: Liveness) -> Path | None:
     path: list[tuple[Apply, int]] = []
     node = side
     while not isinstance(node, Variable):
-        if not isinstance(node, Apply):
+        if not isinstance(node, Apply) or id(node) in live.without_path:
             return None
         places = [place for place, argument in enumerate(node.args) if live(argument)]
         if len(places) != 1 or not _keeps_entries(node, places[0]):
+            live.without_path.add(id(node))
             return None
         path.append((node, places[0]))
         node = node.args[places[0]]
