@@ -179,7 +179,10 @@ class Search:
             return
         self._walk(POLISHING, enough if self.form.domain.dimension <= SEARCH.refined else fair)
         if not fair(self.value):
+            before = self.value
             self._fit(here)
+            if self.value > before and not fair(self.value):
+                self._walk(POLISHING, fair)  # from better multipliers
         if thorough and not fair(self.value):
             self._search_on(enough, fair)
 
