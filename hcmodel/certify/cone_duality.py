@@ -25,7 +25,7 @@ from hcmodel.certify.certificate_options import CONE_DUALITY, SEARCH
 from hcmodel.certify.cone_ranges import ConePlaces, Range, ranges
 from hcmodel.certify.exact_duals import exact_shift, has_no_residual, simple_dual
 from hcmodel.records import dataclass
-from hcmodel.solvers.algebra.symmetric import to_matrix, to_vector
+from hcmodel.solvers.algebra.symmetric import is_surely_semidefinite, to_matrix, to_vector
 from hcmodel.solvers.numerics import OPERATION_ROUNDING, PRODUCT_ROUNDING, SUM_ROUNDING
 from hcmodel.solvers.qp.cone_program import ConeKind, ConeProgram, ConeSolution
 
@@ -67,6 +67,8 @@ def cone_bound(
         known = ranges(program, places, level, first, narrow=False)
         dual = _Dual(program, places, solution.primal, known)
         best = dual.value(into_dual_cone(places, solution.dual))
+        if not enough(best) and places.blocks:
+            best = max(best, dual.without_ranges(into_dual_cone(places, solution.dual)))
         if np.isfinite(best) and not enough(best):
             dual.known = ranges(program, places, level, first)
         if not enough(best) and (np.isfinite(best) or dual.may_be_exact):
@@ -192,7 +194,7 @@ class _Dual:
         products = np.where(np.isnan(ends), 0.0, ends)  # 0 times infinity
         least = products.min(axis=0)
         shifted: list[float] = []
-        if not np.isfinite(least).all() and self.may_be_exact:
+        if not np.isfinite(least).all():
             found = self._shifted(z, rest, error)
             if found is not None:
                 least, shifted = found
@@ -202,6 +204,15 @@ class _Dual:
             return -np.inf
         size = float(np.abs(terms).sum()) + self.curved_size
         return math.fsum(terms) - (SUM_ROUNDING + OPERATION_ROUNDING * self._deepest) * size
+
+    def without_ranges(self, z: FloatArray) -> float:
+        """What a dual that is exact in all unknowns proves: ranges of matrices are often very wide."""
+        known, endless = self.known, np.full(self.known.lower.size, np.inf)
+        self.known = Range(-endless, endless)
+        try:
+            return self.value(z)
+        finally:
+            self.known = known
 
     @property
     def may_be_exact(self) -> bool:
@@ -221,7 +232,7 @@ class _Dual:
         if shift is None:
             return None
         moved = np.zeros(z.size)
-        moved[shift.rows] = shift.size * (1.0 + SUM_ROUNDING)
+        moved[shift.rows] = shift.sizes * (1.0 + SUM_ROUNDING)
         error = error + (self.sizes @ moved) * (1.0 + self.rounding)
         ends = [
             slope * end
@@ -308,7 +319,10 @@ def into_dual_cone(places: ConePlaces, z: FloatArray) -> FloatArray:
         z[places.power] = _power(triples, places.exponents).reshape(-1)
     for order, first in places.blocks:
         own = slice(first, first + order * (order + 1) // 2)
-        eigenvalues = np.linalg.eigvalsh(to_matrix(z[own]))
+        block = to_matrix(z[own])
+        if is_surely_semidefinite(block):
+            continue
+        eigenvalues = np.linalg.eigvalsh(block)
         margin = SUM_ROUNDING * order * float(np.abs(eigenvalues).max())
         missing = margin - float(eigenvalues[0])
         if missing > 0:

@@ -6,7 +6,8 @@ floating point it has not. With as many entries of z as there are such unknowns,
     A_BJᵀ δ = −r_J
 
 have an exact solution δ, and an approximate inverse R of the matrix M = A_BJᵀ bounds it:
-|δ| <= |R| |r_J| / (1 − γ) with γ = ‖I − R M‖ < 1 (Rump 2010, *Verification methods*, Acta Numerica 19).
+|δ| <= |R| |r_J| + γ/(1 − γ) ‖|R| |r_J|‖ with γ = ‖I − R M‖ < 1, norms of the largest entry (Rump 2010,
+*Verification methods*, Acta Numerica 19).
 Where z is farther inside the dual cone than that, z + δ is in it. Only the size of δ is needed.
 
 Where weights have to be exactly 0, or the equations depend on each other, there is no such inside. Then
@@ -17,6 +18,7 @@ whether they fit is computed with fractions.
 from __future__ import annotations
 
 from fractions import Fraction
+from typing import Any
 
 import numpy as np
 import scipy
@@ -25,53 +27,114 @@ from numpy.typing import NDArray
 from hcmodel.certify.certificate_options import CONE_DUALITY
 from hcmodel.certify.cone_ranges import ConePlaces
 from hcmodel.records import dataclass
-from hcmodel.solvers.algebra.symmetric import to_matrix
+from hcmodel.solvers.algebra.symmetric import is_surely_semidefinite, to_matrix
 from hcmodel.solvers.numerics import OPERATION_ROUNDING, PRODUCT_ROUNDING, SUM_ROUNDING
 from hcmodel.solvers.qp.cone_program import ConeProgram
 
 FloatArray = NDArray[np.float64]
+Places = NDArray[np.intp]
 
 
 @dataclass(frozen=True)
 class Shift:
     """Entries of z that move, and by how much at most."""
 
-    rows: NDArray[np.intp]
-    size: float
+    rows: Places
+    sizes: FloatArray
 
 
 def exact_shift(
     matrix: scipy.sparse.csc_array,
     places: ConePlaces,
     z: FloatArray,
-    columns: NDArray[np.intp],
+    columns: Places,
     residual: FloatArray,
 ) -> Shift | None:
     """The shift of z after which the residuals of these columns are 0; None where none is shown.
 
-    `residual` bounds what they are, rounding included.
+    `residual` bounds what they are, rounding included. Columns that share no row are treated apart, and
+    equations are left out where the other rows do: those of a matrix inequality hold an unknown each.
     """
     margins = _margins(places, z)
-    own = np.asarray(matrix[:, columns].toarray(), dtype=float)
-    if columns.size > own.shape[0]:
+    free = np.zeros(z.size, dtype=bool)
+    free[places.zero] = True
+    for kept in (~free & (margins > 0.0), np.ones(z.size, dtype=bool)):
+        if columns.size > np.count_nonzero(kept):
+            continue
+        own = matrix[:, columns].tocsr()
+        own = scipy.sparse.diags_array(kept.astype(float)) @ own
+        shift = _shift_by_parts(scipy.sparse.csc_array(own), margins, residual)
+        if shift is not None and _stays_inside(places, z, shift):
+            return shift
+    return None
+
+
+def _shift_by_parts(own: Any, margins: FloatArray, residual: FloatArray) -> Shift | None:
+    """The shift, part by part of the columns that hang together."""
+    own.eliminate_zeros()
+    count, parts = _parts(own)
+    sizes = np.bincount(parts, minlength=count)
+    if int(sizes.max(initial=0)) > CONE_DUALITY.most_exact or (np.diff(own.indptr) == 0).any():
+        return None
+    rows, moves = _shift_of_singles(own, margins, residual, np.flatnonzero(sizes[parts] == 1))
+    found, moved = [rows], [moves]
+    for part in np.flatnonzero(sizes > 1):
+        members = np.flatnonzero(parts == part)
+        block = own[:, members]
+        touched = np.unique(block.indices)
+        shift = _shift(block[touched].toarray(), margins[touched], residual[members])
+        if shift is None:
+            return None
+        found.append(touched[shift.rows])
+        moved.append(shift.sizes)
+    return Shift(np.concatenate(found), np.concatenate(moved))
+
+
+def _parts(own: Any) -> tuple[int, Places]:
+    """How many parts of columns share no row with each other, and the part of each column."""
+    rows, columns = own.shape
+    links = scipy.sparse.coo_array(own)
+    graph = (np.ones(links.nnz), (links.col, columns + links.row))
+    whole = scipy.sparse.coo_array(graph, shape=(rows + columns, rows + columns))
+    _, labels = scipy.sparse.csgraph.connected_components(whole, directed=False)
+    names, parts = np.unique(labels[:columns], return_inverse=True)
+    return names.size, parts
+
+
+def _shift_of_singles(
+    own: Any, margins: FloatArray, residual: FloatArray, columns: Places
+) -> tuple[Places, FloatArray]:
+    """For columns that share no row: the row that is farthest inside, and how far it moves."""
+    block = scipy.sparse.coo_array(own[:, columns])
+    order = np.lexsort((-margins[block.row] * np.abs(block.data), block.col))
+    first = np.unique(block.col[order], return_index=True)[1]
+    chosen = order[first]
+    moves = residual[columns] / np.abs(block.data[chosen]) * (1.0 + PRODUCT_ROUNDING)
+    return block.row[chosen], moves
+
+
+def _shift(own: FloatArray, margins: FloatArray, residual: FloatArray) -> Shift | None:
+    """The shift for columns that hang together, by an approximate inverse."""
+    size = own.shape[1]
+    if size > own.shape[0]:
         return None
     # rows that are far inside first: pivots of M with its columns weighed by the margins
     rows = scipy.linalg.qr((own * margins[:, None]).T, mode="r", pivoting=True)[1]
-    rows = np.sort(rows[: columns.size])
+    rows = np.sort(rows[:size])
     square = own[rows].T
     try:
         inverse = np.linalg.inv(square)
     except np.linalg.LinAlgError:
         return None
-    rounding = SUM_ROUNDING + OPERATION_ROUNDING * columns.size
-    rest = np.abs(np.eye(columns.size) - inverse @ square)
-    rest += rounding * (np.abs(inverse) @ np.abs(square) + np.eye(columns.size))
+    rounding = SUM_ROUNDING + OPERATION_ROUNDING * size
+    rest = np.abs(np.eye(size) - inverse @ square)
+    rest += rounding * (np.abs(inverse) @ np.abs(square) + np.eye(size))
     largest = float(rest.sum(axis=1).max()) * (1.0 + rounding)
     if not largest < 1.0:
         return None
-    reach = float((np.abs(inverse) @ residual).max()) * (1.0 + rounding)
-    reach = reach / (1.0 - largest) * (1.0 + PRODUCT_ROUNDING)
-    return Shift(rows, reach) if _stays_inside(places, z, rows, reach) else None
+    first = (np.abs(inverse) @ residual) * (1.0 + rounding)
+    sizes = first + largest / (1.0 - largest) * float(first.max())
+    return Shift(rows, sizes * (1.0 + PRODUCT_ROUNDING))
 
 
 def simple_dual(
@@ -113,10 +176,10 @@ def _margins(places: ConePlaces, z: FloatArray) -> FloatArray:
     return margins
 
 
-def _stays_inside(places: ConePlaces, z: FloatArray, rows: NDArray[np.intp], reach: float) -> bool:
-    """Whether z is in the dual cone wherever its entries `rows` move by up to `reach`."""
+def _stays_inside(places: ConePlaces, z: FloatArray, shift: Shift) -> bool:
+    """Whether z is in the dual cone wherever its entries move by up to their sizes."""
     moved = np.zeros(z.size)
-    moved[rows] = reach
+    moved[shift.rows] = shift.sizes
     if (z - moved)[places.nonnegative].min(initial=0.0) < 0.0:
         return False
     return (
@@ -153,11 +216,14 @@ def _exponential(z: FloatArray, moved: FloatArray) -> bool:
 
 
 def _block(z: FloatArray, moved: FloatArray, order: int, first: int) -> bool:
-    """The least eigenvalue is at least the Frobenius norm of the move, which storage keeps."""
+    """Whether a matrix whose entries move stays semidefinite.
+
+    It does where it is semidefinite without the sum of the moves in each row, taken off the diagonal.
+    """
     own = slice(first, first + order * (order + 1) // 2)
-    size = float(np.linalg.norm(moved[own])) * (1.0 + SUM_ROUNDING)
-    if size == 0.0:
+    if not moved[own].any():
         return True
-    eigenvalues = np.linalg.eigvalsh(to_matrix(z[own]))
-    rounding = SUM_ROUNDING * order * float(np.abs(eigenvalues).max())
-    return bool(eigenvalues[0] - rounding >= size)
+    sums = np.abs(to_matrix(moved[own])).sum(axis=1) * (1.0 + SUM_ROUNDING * order)
+    inner = to_matrix(z[own])
+    lost = sums + SUM_ROUNDING * np.abs(np.diagonal(inner))
+    return is_surely_semidefinite(inner - np.diag(lost))

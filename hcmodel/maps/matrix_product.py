@@ -28,7 +28,7 @@ from hcmodel.maps.map import Map, Obstacle, Points, Step, described, fresh_name,
 from hcmodel.maps.matrix_inequalities import Inequality, inequality
 from hcmodel.maps.product_terms import Products
 from hcmodel.maps.rewriting import applied
-from hcmodel.solvers.numerics import SUM_ROUNDING
+from hcmodel.solvers.numerics import DATA_ROUNDING, SUM_ROUNDING
 
 FloatArray = NDArray[np.float64]
 Numbers = NDArray[np.int64]
@@ -61,19 +61,32 @@ class Product(Map):
 
 def partners(model: Expanded, matrix: Variable) -> list[Variable]:
     """The variables that stand in products with entries of a matrix."""
-    own = np.unique(model.symbols.of_variable(matrix)) + 1
-    found: dict[Variable, None] = {}
+    symbols = model.symbols
+    own = np.zeros(symbols.count + 1, dtype=bool)
+    own[symbols.of_variable(matrix).reshape(-1) + 1] = True
+    met = np.zeros(symbols.count + 1, dtype=bool)
     for sums in model.everywhere():
         digits = sums.digits
-        rows = np.isin(digits, own).any(axis=1)
-        for digit in np.unique(digits[rows]).tolist():
-            if digit:
-                source, _ = model.symbols.source(digit - 1)
-                if isinstance(source, Variable) and not (
-                    source.set.is_symmetric or source.set.is_distribution
-                ):
-                    found[source] = None
+        met[digits[own[digits].any(axis=1)]] = True
+    met[0] = False  # no factor
+    found: dict[Variable, None] = {}
+    for source, _, _ in symbols.grouped(np.flatnonzero(met) - 1):
+        if isinstance(source, Variable) and not (
+            source.set.is_symmetric or source.set.is_distribution
+        ):
+            found[source] = None
     return list(found)
+
+
+def divided(product: FloatArray, matrix: FloatArray) -> FloatArray:
+    """K with K P = Y, by the pseudo-inverse where P is nearly singular.
+
+    Else it is solved for: K P is Y again up to rounding, also where P is badly conditioned.
+    """
+    values = np.linalg.eigvalsh(matrix)
+    if values[0] > DATA_ROUNDING * values[-1]:
+        return np.asarray(np.linalg.solve(matrix, product.T).T)
+    return np.asarray(product @ np.linalg.pinv(matrix, rcond=SUM_ROUNDING, hermitian=True))
 
 
 def _substituted(
@@ -137,7 +150,7 @@ class _Gain(Step):
 
     def back(self, point: Points) -> None:
         matrix, product = point[self._matrix], point[self.new[0]]
-        gain = product @ np.linalg.pinv(matrix, rcond=SUM_ROUNDING, hermitian=True)
+        gain = divided(product, matrix)
         narrow = gain.T if self._turned else gain
         point[self.gone[0]] = narrow.reshape(self.gone[0].shape)
         for each in self._inequalities:
@@ -148,7 +161,7 @@ class _Gain(Step):
         super().tangent_back(point, moves)
         gain, matrix = self._wide(point[self.gone[0]]), point[self._matrix]
         change = moves[self.new[0]] - gain @ moves[self._matrix]
-        moved = change @ np.linalg.pinv(matrix, rcond=SUM_ROUNDING, hermitian=True)
+        moved = divided(change, matrix)
         moves[self.gone[0]] = (moved.T if self._turned else moved).reshape(self.gone[0].shape)
 
     def _wide(self, gain: FloatArray) -> FloatArray:

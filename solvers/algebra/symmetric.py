@@ -12,7 +12,7 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
-from hcmodel.solvers.numerics import DATA_ROUNDING
+from hcmodel.solvers.numerics import DATA_ROUNDING, OPERATION_ROUNDING
 
 FloatArray = NDArray[np.float64]
 
@@ -72,3 +72,30 @@ def clip_slope(matrix: FloatArray, smallest: float, largest: float) -> FloatArra
     quotient = (clipped[rows] - clipped[columns]) / np.where(close, 1.0, apart)
     basis = rotated_basis(vectors)
     return np.asarray((basis * np.where(close, inside, quotient)) @ basis.T)
+
+
+def cholesky_rounding(order: int) -> float:
+    """n γ of `is_surely_semidefinite`, and as much for the rounding of the entries themselves."""
+    return 2.0 * order * (order + 2) * OPERATION_ROUNDING
+
+
+def is_surely_semidefinite(matrix: FloatArray) -> bool:
+    """Whether a symmetric matrix, exact as it is stored, is proven positive semidefinite.
+
+    Cholesky's method that runs through has factored a matrix that differs from A by at most γ √(aᵢᵢ aⱼⱼ),
+    γ = (n + 2)ε (N. Higham, *Accuracy and Stability of Numerical Algorithms*, 2nd ed., theorem 10.3). So
+    it is run on A − n γ diag(A), and no eigenvalue has to stand out of the rounding of the largest one.
+    """
+    diagonal = np.diagonal(matrix)
+    if not np.isfinite(matrix).all() or (diagonal < 0).any():
+        return False
+    used = diagonal > 0
+    if (matrix[~used] != 0).any():
+        return False
+    own = matrix[np.ix_(used, used)]
+    less = cholesky_rounding(own.shape[0])
+    try:
+        np.linalg.cholesky(own - less * np.diag(np.diagonal(own)))
+    except np.linalg.LinAlgError:
+        return False
+    return True

@@ -22,6 +22,7 @@ from numpy.typing import NDArray
 
 from hcmodel.records import dataclass, replace
 from hcmodel.solvers.algebra.symmetric import to_matrix
+from hcmodel.solvers.numerics import TINY
 
 FloatArray = NDArray[np.float64]
 
@@ -285,6 +286,19 @@ def cone_residuals(program: ConeProgram, solution: ConeSolution) -> ConeResidual
         ),
         float(abs(x @ curved + program.linear @ x + program.offset @ z)),
     )
+
+
+def is_accurate(program: ConeProgram, solution: ConeSolution, tolerance: float) -> bool:
+    """Whether the residuals are small beside the terms that cancel in them."""
+    found = cone_residuals(program, solution)
+    x, z = np.abs(solution.primal), np.abs(solution.dual)
+    matrix, quadratic = abs(program.matrix), abs(program.quadratic)
+    slopes = matrix.T @ z + quadratic @ x + np.abs(program.linear)
+    rows = matrix @ x + np.abs(program.offset)
+    value = float(x @ (quadratic @ x) + np.abs(program.linear) @ x + np.abs(program.offset) @ z)
+    sizes = [float(np.max(slopes, initial=TINY)), float(np.max(rows, initial=TINY)), value]
+    errors = found.dual, found.primal, found.gap
+    return all(error <= tolerance * size for error, size in zip(errors, sizes, strict=True))
 
 
 def _wrong_sign() -> ConeResiduals:

@@ -17,14 +17,13 @@ from numpy.typing import NDArray
 
 from hcmodel.records import dataclass
 from hcmodel.solvers.memory import TooLarge, check_dense
-from hcmodel.solvers.numerics import TINY
 from hcmodel.solvers.qp.active_set import ActiveSetBackend
 from hcmodel.solvers.qp.cone_program import (
     ConeKind,
     ConeProgram,
     ConeSolution,
     ConeStatus,
-    cone_residuals,
+    is_accurate,
 )
 from hcmodel.solvers.qp.program import QPSolution, QPStatus, QuadraticProgram, StepRows
 
@@ -81,7 +80,7 @@ def solve_dense(program: ConeProgram, tolerance: float) -> ConeSolution | None:
     if found is None:
         return None
     solution = _whole(program, reduced, found, backend.trials)
-    return solution if _is_accurate(program, solution, tolerance) else None
+    return solution if is_accurate(program, solution, tolerance) else None
 
 
 def _reduced(program: ConeProgram) -> _Reduced | None:
@@ -216,16 +215,3 @@ def _whole(program: ConeProgram, reduced: _Reduced, found: QPSolution, trials: i
         part[:] = 0.0 if cone.kind is ConeKind.ZERO else np.maximum(part, 0.0)
         first += cone.size
     return ConeSolution(ConeStatus.SOLVED, primal, slack, dual, trials)
-
-
-def _is_accurate(program: ConeProgram, solution: ConeSolution, tolerance: float) -> bool:
-    """Whether the residuals are small beside the terms that cancel in them."""
-    found = cone_residuals(program, solution)
-    x, z = np.abs(solution.primal), np.abs(solution.dual)
-    matrix, quadratic = abs(program.matrix), abs(program.quadratic)
-    slopes = matrix.T @ z + quadratic @ x + np.abs(program.linear)
-    rows = matrix @ x + np.abs(program.offset)
-    value = float(x @ (quadratic @ x) + np.abs(program.linear) @ x + np.abs(program.offset) @ z)
-    sizes = [float(np.max(slopes, initial=TINY)), float(np.max(rows, initial=TINY)), value]
-    errors = found.dual, found.primal, found.gap
-    return all(error <= tolerance * size for error, size in zip(errors, sizes, strict=True))

@@ -27,6 +27,7 @@ from hcmodel.solvers.qp import (
 from hcmodel.solvers.qp.cone_program import ConeKind, without_rows
 from hcmodel.solvers.qp.deferral import completed, deferred_rows
 from hcmodel.solvers.qp.dense_quadratic import solve_dense
+from hcmodel.solvers.qp.regulator import solve_regulator
 from hcmodel.solvers.result import Termination
 from hcmodel.solvers.second_order.direct import Answer
 
@@ -93,11 +94,21 @@ class ConeMethod:
         return Answer(ENDS[solution.status], iterations=solution.iterations)
 
     def _first_solved(self, task: Task, program: ConeProgram) -> ConeSolution:
-        """The solution, found without bounds that seldom hold it where there are such."""
+        """The solution, in a way that its structure allows, or else by the backend."""
         if self.options.backend == DEFAULT_BACKEND:
             dense = solve_dense(program, self.options.tolerance)
             if dense is not None:
                 return dense
+            regulator = solve_regulator(program, self.options.relaxed)
+            if regulator is not None:
+                return regulator
+        solution = self._by_backend(task, program)
+        if solution.status is ConeStatus.SOLVED or self.options.backend != DEFAULT_BACKEND:
+            return solution
+        return solve_regulator(program, self.options.relaxed, small=True) or solution
+
+    def _by_backend(self, task: Task, program: ConeProgram) -> ConeSolution:
+        """The solution, found without bounds that seldom hold it where there are such."""
         deferred = deferred_rows(program)
         spent = 0
         if deferred is not None:

@@ -47,8 +47,8 @@ def test_the_shift_bounds_the_exact_solution() -> None:
         assert shift is not None
         square = matrix.toarray()[shift.rows].T
         exact = exact_solution(square, -residual)
-        assert max(abs(each) for each in exact) <= shift.size
-        assert shift.size <= 10 * np.abs(np.linalg.inv(square)).sum(axis=1).max() * 1e-8
+        assert all(abs(each) <= size for each, size in zip(exact, shift.sizes, strict=True))
+        assert shift.sizes.max() <= 10 * np.abs(np.linalg.inv(square)).sum(axis=1).max() * 1e-8
 
 
 @pytest.mark.parametrize(
@@ -71,6 +71,47 @@ def test_a_dual_at_the_edge_of_its_cone_is_not_shifted(
     ]
     assert found[0] is not None
     assert found[1] is None
+
+
+def test_columns_that_share_no_row_are_shifted_apart_by_the_row_that_is_farthest_inside() -> None:
+    # x_0 stands in rows 0 and 1, x_1 in row 2, and both in an equation that is not needed
+    own = places(ConeBlock(ConeKind.NONNEGATIVE, 3), ConeBlock(ConeKind.ZERO, 1))
+    matrix = scipy.sparse.csc_array(np.array([[4.0, 0.0], [2.0, 0.0], [0.0, -5.0], [1.0, 1.0]]))
+    z = np.array([1.0, 3.0, 1.0, 0.0])
+    shift = exact_shift(matrix, own, z, np.arange(2), np.array([1e-9, 1e-6]))
+    assert shift is not None
+    assert shift.rows.tolist() == [1, 2]  # 2·3 is more than 4·1
+    assert shift.sizes == pytest.approx([1e-9 / 2, 1e-6 / 5])
+    # without a row inside, the equation has to move
+    edge = exact_shift(
+        matrix, own, np.array([0.0, 0.0, 1.0, 0.0]), np.arange(2), np.array([1e-9, 1e-6])
+    )
+    assert edge is not None
+    assert 3 in edge.rows
+
+
+def test_more_columns_than_can_be_inverted_at_once_are_shifted_in_parts(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    rules = replace(exact_duals.CONE_DUALITY, most_exact=2)
+    monkeypatch.setattr(exact_duals, "CONE_DUALITY", rules)
+    parts = [
+        np.array([[2.0, 1.0], [0.0, 4.0]]),
+        np.array([[3.0]]),
+        np.array([[1.0, 2.0], [2.0, 1.0]]),
+    ]
+    matrix = scipy.sparse.csc_array(scipy.sparse.block_diag(parts))
+    own = places(ConeBlock(ConeKind.NONNEGATIVE, 5))
+    shift = exact_shift(matrix, own, np.ones(5), np.arange(5), np.full(5, 1e-6))
+    assert shift is not None
+    expected = np.zeros(5)
+    for part, rows in zip(parts, ([0, 1], [2], [3, 4]), strict=True):
+        expected[rows] = 1e-6 * np.abs(np.linalg.inv(part.T)).sum(axis=1)
+    found = np.zeros(5)
+    found[shift.rows] = shift.sizes
+    assert found == pytest.approx(expected)
+    joined = scipy.sparse.csc_array(matrix + np.eye(5, k=1))  # all hang together
+    assert exact_shift(joined, own, np.ones(5), np.arange(5), np.full(5, 1e-6)) is None
 
 
 def test_equations_that_no_row_can_solve_are_not() -> None:
@@ -136,11 +177,22 @@ def rough(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(exact_duals, "PRODUCT_ROUNDING", 0.02)
 
 
-@pytest.mark.parametrize(("move", "stays"), [(0.9, True), (0.95, False)])
+@pytest.mark.parametrize(
+    ("first", "last", "stays"),
+    [
+        # √½ of an entry off the diagonal moves: 0.9·√½·(1 + 0.1·2) = 0.764 in each row, and 0.1 of
+        # the diagonal
+        (0.86, 5.0, True),
+        (0.84, 5.0, False),
+        (5.0, 0.86, True),
+        (5.0, 0.84, False),
+    ],
+)
 @pytest.mark.usefixtures("rough")
-def test_a_matrix_stays_inside_by_its_least_eigenvalue(move: float, stays: bool) -> None:
-    # diag(2, 5): 2 less 0.1·2·5 for the eigenvalues leaves 1, beside the norm of the move times 1.1
-    z, moved = np.array([0.0, 2.0, 0.0, 5.0]), np.array([9.0, 0.0, move, 0.0])
+def test_a_matrix_stays_inside_by_what_its_rows_lose(
+    first: float, last: float, stays: bool
+) -> None:
+    z, moved = np.array([0.0, first, 0.0, last]), np.array([9.0, 0.0, 0.9, 0.0])
     assert exact_duals._block(z, moved, 2, 1) == stays
     # a block that does not move may be anywhere
     assert exact_duals._block(-z, np.array([9.0, 0.0, 0.0, 0.0]), 2, 1)
@@ -199,7 +251,7 @@ def rough_shift() -> exact_duals.Shift | None:
 def test_a_shift_is_that_of_an_approximate_inverse_and_what_it_leaves(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    # the inverse [[½, 0], [−⅛, ¼]] takes 1e-3 to ½e-3 at most; its product with the matrix has terms of
+    # the inverse [[½, 0], [−⅛, ¼]] takes 1e-3 to ½e-3 and ⅜e-3; its product with the matrix has terms of
     # [[1, 0], [½, 1]], and with those of the identity rows of 2 and 2½
     monkeypatch.setattr(exact_duals, "SUM_ROUNDING", 0.01)
     monkeypatch.setattr(exact_duals, "OPERATION_ROUNDING", 0.005)
@@ -208,7 +260,8 @@ def test_a_shift_is_that_of_an_approximate_inverse_and_what_it_leaves(
     left = rounding * 2.5 * (1 + rounding)
     shift = rough_shift()
     assert shift is not None
-    assert shift.size == pytest.approx(0.5e-3 * (1 + rounding) / (1 - left) * 1.02)
+    first = np.array([0.5e-3, 0.375e-3]) * (1 + rounding)
+    assert shift.sizes == pytest.approx((first + left / (1 - left) * first[0]) * 1.02)
     # 0.35·2.5·1.35 is above 1: the inverse shows nothing
     monkeypatch.setattr(exact_duals, "SUM_ROUNDING", 0.25)
     monkeypatch.setattr(exact_duals, "OPERATION_ROUNDING", 0.05)
