@@ -283,7 +283,14 @@ class Atom:
         found = self.function(np, *self.operands(values), **params)
         return found if is_sparse(found) else np.asarray(found, dtype=float)
 
+    @functools.cached_property
+    def _is_of_one(self) -> bool:
+        """Whether it has one argument and no keywords."""
+        return not self.static and not self.variadic and len(self.signature.parameters) == 1
+
     def __call__(self, *args: Any, **keywords: Any) -> Expression:
+        if not keywords and len(args) == 1 and isinstance(args[0], Expression) and self._is_of_one:
+            return self.apply(args)
         for value in (*args, *keywords.values()):
             if callable(getattr(value, "solve", None)):  # as in hc.solve(problem)
                 raise ModelError(

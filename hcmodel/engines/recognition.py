@@ -252,6 +252,8 @@ def _contracted(step: Step, arguments: Sequence[Value], subscripts: str) -> Term
     """A contraction of one or two arguments; only entries of a constant that are not 0 count."""
     if len(arguments) > 2 or (len(arguments) == 2 and all(map(_nowhere_monomial, arguments))):
         return None
+    if subscripts == "ij,j->i" and not isinstance(arguments[0], Terms):
+        return _matrix_times(*arguments)
     constant = next((i for i, each in enumerate(arguments) if not isinstance(each, Terms)), None)
     labels, output = subscripts.split("->")
     terms = labels.split(",")
@@ -280,6 +282,16 @@ def _contracted(step: Step, arguments: Sequence[Value], subscripts: str) -> Term
     assert product is not None
     groups = raveled([index[label] for label in output], step.shape, count)
     return product.grouped(groups, step.shape)
+
+
+def _matrix_times(matrix: Any, vector: Terms) -> Terms | None:
+    """Numbers times a vector of terms, as most arrays of terms are written."""
+    filled = matrix.nnz if is_sparse(matrix) else np.count_nonzero(matrix)
+    if filled > MOST_TERMS:
+        return None  # before their places are listed
+    rows, columns = nonzero_places(matrix)
+    data = matrix.data if is_sparse(matrix) else np.asarray(matrix)[rows, columns]
+    return vector.taken(columns, (columns.size,)).scaled(data).grouped(rows, matrix.shape[:1])
 
 
 def _are_too_many(
