@@ -338,6 +338,12 @@ EQUIVALENT: dict[tuple[str, str, str], str] = {
     ): "how far a bound that is good enough is refined",
     # ---- reductions
     (
+        "hcmodel/reductions/steepness.py",
+        "_is_free",
+        "variable.set.is_box and bool(_below_0(variable).any()) -> variable.set.is_box or bool(_be"
+        "low_0(variable).any())",
+    ): "a shortcut: marks are used for entries of boxes that may be negative only",
+    (
         "hcmodel/reductions/cone.py",
         "Cone.point",
         "np.where(self.logs, x, 1.0) -> np.where(self.logs, x, 2.0)",
