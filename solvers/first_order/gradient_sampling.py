@@ -77,6 +77,7 @@ class SamplingRules:
     searches: int = 8  # black boxes
     kinks: int = 3  # black boxes
     # The same where the function looks convex; where the level lies, and the first box.
+    convex_trapezoid: float = 0.25  # black boxes
     convex_searches: int = 2  # black boxes
     convex_kinks: int = 1  # black boxes
     clear: float = 0.6  # one such step shows a kink
@@ -84,7 +85,7 @@ class SamplingRules:
     box: float = 1.0  # a natural unit
     # The share of the largest gradient below which one shows no kink at the minimum (at kinks gradients
     # keep their size), and how often BFGS takes over again.
-    flat: float = 0.2  # black boxes
+    flat: float = 0.1  # black boxes
     returns: int = 3  # black boxes
     # How the box grows where one of its sides holds the bound.
     wider: float = 10.0
@@ -241,7 +242,7 @@ class GradientSampling:
         if state.concave:
             return self._searched(task, state, True, rules.convex_searches)
         missed = self._missed(here, trial)
-        kinks = state.kinks + 1 if missed > rules.trapezoid else max(state.kinks - 1, 0)
+        kinks = state.kinks + 1 if missed > rules.convex_trapezoid else max(state.kinks - 1, 0)
         better = trial.value < here.value
         failures = 0 if better else state.failures + 1
         state = replace(state, kinks=kinks, failures=failures)
@@ -258,7 +259,7 @@ class GradientSampling:
         last = state.trials[-1] if state.trials[-1] is not best else state.here
         assert last is not None
         for other in (last, *others[-best.y.size :]):
-            if self._missed(other, best) <= self.options.rules.trapezoid:
+            if self._missed(other, best) <= self.options.rules.convex_trapezoid:
                 inverse = _updated(inverse, *_bent(other, best))
         return inverse
 
@@ -394,8 +395,7 @@ class GradientSampling:
             ended = self._stationary(task, state, list(state.trials), bound.weights)
             return self._looked_around(ended)
         fall = (1.0 - rules.level) * bound.gap
-        inverse = np.eye(here.y.size) if state.inverse is None else state.inverse
-        step = known.step(here.y, here.value, fall, reach, limits, self._backend, inverse)
+        step = known.step(here.y, here.value, fall, reach, limits, self._backend)
         if step is None:
             return self._begun(state)
         trial = self._trial(task, here.y + step, weights)
@@ -403,7 +403,8 @@ class GradientSampling:
             return replace(state, reach=rules.shorter * float(np.max(np.abs(step))))
         state = self._remembered(replace(state, reach=reach), [trial])
         best = trial if trial.value < here.value else here
-        state = replace(state, inverse=self._learnt(state, best, inverse))
+        if state.inverse is not None:
+            state = replace(state, inverse=self._learnt(state, best, state.inverse))
         if best is trial:
             long = float(np.max(np.abs(step))) >= rules.good * reach
             good = here.value - trial.value >= rules.good * fall
@@ -417,7 +418,7 @@ class GradientSampling:
             )
             steepest = max(float(np.linalg.norm(each.slope)) for each in state.trials)
             flat = float(np.linalg.norm(trial.slope)) <= rules.flat * steepest
-            flat = flat and self._missed(here, trial) <= rules.trapezoid
+            flat = flat and self._missed(here, trial) <= rules.convex_trapezoid
             if flat and not state.concave and state.stop is None and state.returns < rules.returns:
                 again = state.returns + 1
                 return replace(state, phase="bfgs", kinks=0, idle=0, failures=0, returns=again)

@@ -95,17 +95,13 @@ class Minorants:
         radius: float,
         limits: tuple[FloatArray, FloatArray],
         backend: Any,
-        inverse: FloatArray,
     ) -> FloatArray | None:
-        """The second program: the shortest step on which no linearisation stays above the level.
-
-        Steps are short in the metric whose inverse is given.
-        """
+        """The second program: the shortest step on which no linearisation stays above the level."""
         size = y.size
         scale = self._scale
         lower, upper = _sides(y, radius, limits)
         program = QuadraticProgram(
-            _metric(inverse),
+            np.eye(size),
             np.zeros(size),
             self.slopes / scale,
             (self.errors(y, value) - fall) / (scale * radius),
@@ -157,13 +153,6 @@ class Minorants:
     @property
     def _scale(self) -> float:
         return max(float(np.max(np.abs(self.slopes), initial=0.0)), TINY)
-
-
-def _metric(inverse: FloatArray) -> FloatArray:
-    """The inverse of a matrix, with determinant 1, and conditioned as backends need it."""
-    values, vectors = np.linalg.eigh(inverse)
-    values = np.maximum(values, np.sqrt(BACKEND_ROUNDING) * values[-1])
-    return np.asarray((vectors * (np.exp(np.mean(np.log(values))) / values)) @ vectors.T)
 
 
 def _sides(

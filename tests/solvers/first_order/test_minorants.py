@@ -42,17 +42,9 @@ def test_a_side_of_the_box_that_holds_the_minimum_is_told_from_a_bound_of_the_do
 
 
 def test_the_next_point_is_the_nearest_below_the_level() -> None:
-    step = CORNERS.step(HERE, 1.0, 0.5, 1.0, FREE, make_backend(DEFAULT_BACKEND), np.eye(2))
+    step = CORNERS.step(HERE, 1.0, 0.5, 1.0, FREE, make_backend(DEFAULT_BACKEND))
     assert step is not None
     assert step == pytest.approx(np.array([-0.1, -0.2]), abs=1e-6)  # along (1, 2), by 0.5/√5
-
-
-def test_the_next_point_is_the_nearest_in_the_metric_of_the_curvature() -> None:
-    """Along diag(4, 1)·(1, 2) = (4, 2), whose slope there is 8."""
-    inverse = np.diag([4.0, 1.0])
-    step = CORNERS.step(HERE, 1.0, 0.25, 1.0, FREE, make_backend(DEFAULT_BACKEND), inverse)
-    assert step is not None
-    assert step == pytest.approx(np.array([-0.125, -0.0625]), abs=1e-6)
 
 
 def test_a_newton_step_is_its_own_where_no_linearisation_exceeds_the_model() -> None:
