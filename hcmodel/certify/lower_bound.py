@@ -211,7 +211,7 @@ def dual_infeasibility(
             dual = np.zeros(kept.size)
             dual[kept] = solution.dual
             solution = replace(solution, primal=np.zeros(rows.linear.size), dual=dual)
-        found = _farkas(form, rows, solution, within_reach)
+        found = _farkas(form, rows, solution, evaluation.point, within_reach)
         best = best if found is None else (found, solution.dual)
         if found is not None and not found.among_doubles:
             break
@@ -239,10 +239,20 @@ def _with_fewer_rows(
 
 
 def _farkas(
-    form: Form, rows: ConeProgram, solution: ConeSolution, within_reach: bool
+    form: Form,
+    rows: ConeProgram,
+    solution: ConeSolution,
+    point: FloatArray,
+    within_reach: bool,
 ) -> ConeBound | None:
-    """The positive bound of an objective that is 0, from the dual of a program without a solution."""
-    ray = replace(solution, primal=np.zeros_like(solution.primal))
+    """The positive bound of an objective that is 0, from the dual of a program without a solution.
+
+    A bound within reach has to hold for coordinates far beyond the point, at which the rows are nearly
+    satisfied: feasible points of badly scaled models are a million times as large.
+    """
+    primal = np.zeros_like(solution.primal)
+    primal[: point.size] = point
+    ray = replace(solution, primal=primal)
     logs = form.stack.logs if isinstance(form.stack, LogStack) else NO_MARKS
     first = Range(*form.implied_ends())
     found = cone_bound(rows, ray, 1.0, logs, _conflicting, first, within_reach=within_reach)
@@ -250,7 +260,10 @@ def _farkas(
         # what the objective adds to the program has no range, and rounding leaves it a weight
         ray = replace(ray, dual=without_added(rows, ray.dual, first.lower.size))
         found = cone_bound(rows, ray, 1.0, logs, _conflicting, first, within_reach=within_reach)
-    return found if found is not None and _conflicting(found.value) else None
+    if found is None or not _conflicting(found.value):
+        return None
+    farthest = CONE_DUALITY.reaches[0] * max(1.0, float(np.abs(point).max(initial=0.0)))
+    return found if found.reach >= farthest else None
 
 
 def infeasibility(
