@@ -17,6 +17,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+import scipy.linalg
 
 import hcmodel as hc
 from hcmodel.certify.norm_minorants import minorant_bound
@@ -256,6 +257,20 @@ def test_a_variable_that_leaves_the_model_with_a_map_has_a_value() -> None:
     assert problem.value == pytest.approx(0.09)  # 0.3 · 0.3
     assert 1.5 <= float(q.value) <= 4
     assert np.sin(q.value) + n.value >= -2.5 - 1e-6
+
+
+def test_a_plant_that_needs_large_states_is_not_called_infeasible() -> None:
+    # it was, "for coordinates up to 1e+03 in size": the covariance of the stabilised plant is 1e11
+    A = np.array([[0.672, -11840.743, 92968.093], [0.0, 0.631, 8.423], [0.0, 0.028, 0.342]])
+    B = np.array([[-232.0303], [0.088], [0.0018]])
+    gain = -B.T @ scipy.linalg.solve_continuous_are(A, B, np.eye(3), np.eye(1))
+    assert np.linalg.eigvals(A + B @ gain).real.max() < -0.1
+    P, K = hc.Variable((3, 3), PSD=True), hc.Variable((1, 3))
+    closed = A + B @ K
+    cost = hc.trace((np.eye(3) + K.T @ K) @ P)
+    problem = hc.Problem(hc.Minimize(cost), [closed @ P + P @ closed.T + np.eye(3) == 0])
+    problem.solve(method="cone")
+    assert problem.status != "infeasible"
 
 
 # ---- sharing, threads, nesting
