@@ -173,8 +173,15 @@ def _assigning(cls: type) -> Callable[..., bool]:
     count = len(given_by_name.union(name for name, _ in made))
     finish = getattr(cls, "__post_init__", None)
     slotted = any("__slots__" in vars(base) for base in cls.__mro__[:-1])
+    whole = len(positional) == count and not slotted and finish is None
 
     def assign(self: Any, args: tuple[Any, ...], keywords: dict[str, Any]) -> bool:
+        if whole and not keywords and len(args) == count:  # the two plain cases, of most records
+            self.__dict__.update(zip(positional, args, strict=True))
+            return True
+        if whole and not args and keywords.keys() == given_by_name:
+            self.__dict__.update(keywords)
+            return True
         given = dict(zip(positional, args, strict=False))
         given.update(keywords)
         if len(given) < len(args) + len(keywords) or not given.keys() <= given_by_name:
