@@ -103,6 +103,15 @@ def test_a_plant_that_cannot_be_stabilised_has_no_answer() -> None:
     assert solve_regulator(program(data), ACCURATE, small=True) is None
 
 
+def test_eigenvalues_that_add_up_to_0_are_no_answer_and_no_warning() -> None:
+    # two integrators with the same input: their difference stays what it is
+    data = (np.zeros((2, 2)), np.ones((2, 1)), np.eye(2), np.zeros((2, 1)), np.eye(1))
+    assert solve_regulator(program(data), ACCURATE, small=True) is None
+    model = problem(data)
+    model.solve()
+    assert model.status == "infeasible"
+
+
 def test_other_programs_are_none_of_its_business() -> None:
     X = hc.Variable((3, 3), PSD=True)
     rows = [X[0, 1] == 1, X[0, 2] == 1]  # as many as no triangle has
