@@ -46,6 +46,14 @@ REASONS: dict[type[BaseException], Termination] = {
     ArithmeticError: Termination.STALLED,
 }
 ENDINGS = tuple(REASONS)
+# The endings of a run in the middle of an iteration, whose points no state has told of.
+CUT_SHORT = (
+    Termination.CALL_LIMIT,
+    Termination.TIME_LIMIT,
+    Termination.INTERRUPTED,
+    Termination.OUT_OF_MEMORY,
+    Termination.FAILED,
+)
 
 
 @dataclass(frozen=True)
@@ -60,6 +68,8 @@ class LoopRules:
     )
     # The most that a unit of violation within the tolerance is charged when points are compared.
     highest_price: float = 1e6  # multipliers of dependent rows are arbitrarily large
+    # Points without rows that are remembered: the rows are evaluated if the run is cut short.
+    points_alone: int = 10  # sbl-adals takes fewer steps before it looks at the rows
     # Iterations in a row without a new point that end a run: only parameters of the method change.
     idle_iterations: int = 20  # above every method's own number of failures in a row
     # Accepted steps shorter than this, in natural units, after which the gradient differs by this share …
@@ -240,6 +250,58 @@ class Incumbent:
             self.evaluation, self.multipliers = evaluation, multipliers
 
 
+class Seen:
+    """The best of all points that were evaluated, which states need not tell of.
+
+    `alone` has the points whose rows are not known, as some methods begin with the objective: those at
+    which it was the lowest so far.
+    """
+
+    def __init__(self, tolerance: float) -> None:
+        self.tolerance = tolerance
+        self.whole: Evaluation | None = None
+        self.alone: list[Evaluation] = []
+
+    def look(self, evaluation: Evaluation) -> None:
+        if not evaluation.has_objective or not evaluation.finite:
+            return
+        lowest = self.whole
+        if not evaluation.has_rows:
+            lowest = self.alone[-1] if self.alone else None
+        if lowest is not None and not evaluation.objective < lowest.objective:
+            return
+        if not evaluation.has_rows:
+            self.alone = [*self.alone[1 - RULES.points_alone :], evaluation]
+        elif evaluation.relative_violation <= self.tolerance:
+            self.whole = evaluation
+
+    def offer(self, best: Incumbent, task: Task, *, with_rows: bool) -> None:
+        """Offer what was seen; rows that are not known are evaluated where `with_rows` allows it."""
+        found = self.whole
+        if found is not None and task.domain.contains(found.point, task.tolerance):
+            _offer_cheaply(best, found)
+        if not with_rows:
+            return
+        spare = Oracle(task.oracle.stack, task.oracle.outer, parts=(False, True))
+        try:
+            with beyond():  # some evaluations of the rows, without derivatives
+                for each in reversed(self.alone):
+                    whole = each.joined(spare.at(each.point))
+                    if task.domain.contains(each.point, task.tolerance):
+                        _offer_cheaply(best, whole)
+                    if whole.relative_violation <= task.tolerance:
+                        return
+        except ENDINGS:
+            return
+
+
+def _offer_cheaply(best: Incumbent, evaluation: Evaluation) -> None:
+    """Offer a point at the prices of the best one: it has no multipliers of its own."""
+    prices = best.multipliers
+    fitting = prices.size == evaluation.rows.size
+    best.offer(evaluation, prices if fitting else np.zeros(evaluation.rows.size))
+
+
 def run(
     method: Method[Any],
     task: Task,
@@ -249,7 +311,8 @@ def run(
 ) -> Result:
     """Run a method from a start until it ends, a limit is reached or the user stops it."""
     oracle = task.oracle
-    best = Incumbent(task.tolerance)
+    best, seen = Incumbent(task.tolerance), Seen(task.tolerance)
+    oracle.watched(seen.look)
     trace: list[Record] = []
     state: State | None = None
     iteration = 0
@@ -284,6 +347,8 @@ def run(
                     termination = Termination.KINKS
     except ENDINGS as error:
         termination, cause = ending(error)
+    if termination in CUT_SHORT:
+        seen.offer(best, task, with_rows=termination is not Termination.CALL_LIMIT)
     if best.evaluation is None:
         offer_start(best, task, start)
     result = result_of(termination, best, state, iteration, task, trace)

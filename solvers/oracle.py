@@ -111,6 +111,7 @@ class _Memo:
 
     point: FloatArray | None = None
     passes: dict[str, _Slice] = field(default_factory=dict)
+    watch: Callable[[Evaluation], None] | None = None
 
 
 @dataclass(frozen=True)
@@ -152,6 +153,12 @@ class Evaluation:
         self._jacobian: Matrix | None = None
         self._finite: bool | None = None
         self._differentiable: bool | None = None
+
+    def joined(self, other: Evaluation) -> Evaluation:
+        """This evaluation with the part, objective or rows, that only another one at the point has."""
+        objective = other._objective_pass if self._objective_pass is None else self._objective_pass
+        rows = other._rows_pass if self._rows_pass is None else self._rows_pass
+        return Evaluation(self.point, self._outer, objective, rows)
 
     @property
     def inequalities(self) -> int:
@@ -326,7 +333,20 @@ class Oracle:
         )
         if missing and not evaluation.finite:
             self.calls.outside += 1
+        if missing and self._memo.watch is not None:
+            self._memo.watch(self._whole(evaluation))
         return evaluation
+
+    def watched(self, watch: Callable[[Evaluation], None]) -> None:
+        """Show each new evaluation, with all that is known at its point, to a function."""
+        self._memo.watch = watch
+
+    def _whole(self, evaluation: Evaluation) -> Evaluation:
+        passes = self._memo.passes
+        if len(passes) == evaluation.has_objective + (evaluation.has_rows and self.outer.size > 0):
+            return evaluation
+        point = evaluation.point
+        return Evaluation(point, self.outer, passes.get("objective"), passes.get("constraints"))
 
     def _run(self, x: FloatArray, missing: list[str], passes: dict[str, _Slice]) -> None:
         split = self.stack.objective_size
