@@ -69,7 +69,7 @@ class LoopRules:
     # The most that a unit of violation within the tolerance is charged when points are compared.
     highest_price: float = 1e6  # multipliers of dependent rows are arbitrarily large
     # Points without rows that are remembered: the rows are evaluated if the run is cut short.
-    points_alone: int = 10  # sbl-adals takes fewer steps before it looks at the rows
+    points_alone: int = 10  # as few calls of rows as a user minds who has stopped the run
     # Iterations in a row without a new point that end a run: only parameters of the method change.
     idle_iterations: int = 20  # above every method's own number of failures in a row
     # Accepted steps shorter than this, in natural units, after which the gradient differs by this share …
@@ -279,7 +279,7 @@ class Seen:
         """Offer what was seen; rows that are not known are evaluated where `with_rows` allows it."""
         found = self.whole
         if found is not None and task.domain.contains(found.point, task.tolerance):
-            _offer_cheaply(best, found)
+            _offer_at_prices(best, found)
         if not with_rows:
             return
         spare = Oracle(task.oracle.stack, task.oracle.outer, parts=(False, True))
@@ -288,15 +288,15 @@ class Seen:
                 for each in reversed(self.alone):
                     whole = each.joined(spare.at(each.point))
                     if task.domain.contains(each.point, task.tolerance):
-                        _offer_cheaply(best, whole)
+                        _offer_at_prices(best, whole)
                     if whole.relative_violation <= task.tolerance:
                         return
         except ENDINGS:
             return
 
 
-def _offer_cheaply(best: Incumbent, evaluation: Evaluation) -> None:
-    """Offer a point at the prices of the best one: it has no multipliers of its own."""
+def _offer_at_prices(best: Incumbent, evaluation: Evaluation) -> None:
+    """Offer a point without multipliers of its own, at the prices of the best one."""
     prices = best.multipliers
     fitting = prices.size == evaluation.rows.size
     best.offer(evaluation, prices if fitting else np.zeros(evaluation.rows.size))
@@ -312,7 +312,7 @@ def run(
     """Run a method from a start until it ends, a limit is reached or the user stops it."""
     oracle = task.oracle
     best, seen = Incumbent(task.tolerance), Seen(task.tolerance)
-    oracle.watched(seen.look)
+    oracle.show_to(seen.look)
     trace: list[Record] = []
     state: State | None = None
     iteration = 0

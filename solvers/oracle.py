@@ -337,7 +337,7 @@ class Oracle:
             self._memo.watch(self._whole(evaluation))
         return evaluation
 
-    def watched(self, watch: Callable[[Evaluation], None]) -> None:
+    def show_to(self, watch: Callable[[Evaluation], None]) -> None:
         """Show each new evaluation, with all that is known at its point, to a function."""
         self._memo.watch = watch
 
