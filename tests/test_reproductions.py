@@ -7,8 +7,10 @@ Each of them failed before it was fixed. Others stand beside the code that they 
 
 from __future__ import annotations
 
+import copy
 import errno
 import os
+import pickle
 import threading
 from collections.abc import Callable
 from dataclasses import replace
@@ -628,3 +630,56 @@ def test_a_bound_that_a_feasible_point_refutes_is_dropped() -> None:
     problem.solve(max_calls=2000)
     assert problem.status == "unbounded"
     assert problem.solution.certificate.lower_bound is None
+
+
+# ---- copies, files and matrices of one entry
+
+
+def fraction() -> Any:
+    """A ratio that the catalogue proves; its minimum is 1/2, at 0."""
+    x = hc.Variable(2, name="x", bounds=(0, 1))
+    weights = np.array([1.0, 0.5])
+    return hc.Problem(hc.Minimize((x @ weights + 1) / (x @ weights[::-1] + 2)))
+
+
+@pytest.mark.parametrize("copied", [copy.deepcopy, lambda each: pickle.loads(pickle.dumps(each))])
+@pytest.mark.parametrize("solved", [False, True])
+def test_a_copy_of_a_problem_is_solved_like_the_problem(copied: Any, solved: bool) -> None:
+    """Lists of nodes were copied beside the expressions that they list: maps of the catalogue ended in a
+    `KeyError`, and pickles grew with the square of the model."""
+    problem = fraction()
+    if solved:
+        problem.solve()
+    again = copied(problem)
+    assert again.solve() == pytest.approx(0.5)
+    assert again.status == "optimal"
+    assert again["x"] is not problem["x"]
+
+
+def test_a_pickle_grows_with_the_model() -> None:
+    def size(terms: int) -> int:
+        x = hc.Variable(name="x", bounds=(0, 1))
+        return len(pickle.dumps(hc.Problem(hc.Minimize(sum(hc.exp(x + i) for i in range(terms))))))
+
+    assert size(80) < 3 * size(40)
+
+
+def test_reductions_to_one_number_are_written_as_formulas(tmp_path: Path) -> None:
+    """logsumexp, norms and products of all entries ended in a `TypeError` beside another term."""
+    x = hc.Variable(2, name="x", bounds=(-1, 2))
+    for part in (hc.logsumexp(x), hc.norm(x), hc.max(x), hc.sum(hc.prod(x + 3))):
+        problem = hc.Problem(hc.Minimize(part + hc.sum_squares(x - 0.5)))
+        problem.write(tmp_path / "model.mof.json")
+        assert hc.read(tmp_path / "model.mof.json").solve() == pytest.approx(problem.solve())
+
+
+def test_a_matrix_of_one_entry_is_symmetric() -> None:
+    """The regulator of one state: `(A + B K) P (A + B K)ᵀ + W << P` was refused as not symmetric."""
+    a, b, w = np.array([[1.5]]), np.array([[0.5]]), np.array([[2.0]])
+    P, K = hc.Variable((1, 1), name="P", PSD=True), hc.Variable((1, 1), name="K")
+    closed = a + b @ K
+    cost = hc.trace((np.eye(1) + K.T @ K) @ P)
+    problem = hc.Problem(hc.Minimize(cost), [closed @ P @ closed.T + w << P])
+    riccati = scipy.linalg.solve_discrete_are(a, b, np.eye(1), np.eye(1))
+    assert problem.solve() == pytest.approx(2.0 * riccati[0, 0])
+    assert problem.status == "optimal"

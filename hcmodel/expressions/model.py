@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import field
+from dataclasses import field, fields
 from typing import TYPE_CHECKING, Any, NoReturn
 
 import numpy as np
@@ -158,6 +158,10 @@ class Model:
         for node in topological_order(self.hidden or ()):
             if isinstance(node, Variable) and node not in known:
                 raise ModelError(f"hidden names variable '{node.name}', which the model lacks")
+
+    def __getstate__(self) -> dict[str, Any]:
+        """What was written: nodes and graph know expressions by identity, which a copy does not keep."""
+        return {each.name: getattr(self, each.name) for each in fields(self)}
 
     @property
     def sign(self) -> float:

@@ -262,11 +262,12 @@ def _applied(step: Any, arguments: list[Any]) -> Any:
     if all(np.asarray(argument).dtype != object for argument in arguments):
         return np.asarray(dense(step.atom.numbers(arguments, step.params)))
     if name in FORMULAS:
-        return FORMULAS[name](*arguments, **step.params)
-    if name in ARITHMETIC:
+        found = FORMULAS[name](*arguments, **step.params)
+    elif name in ARITHMETIC:
         found = step.atom.function(np, *arguments, **step.params)
-        return np.asarray(found, dtype=object).reshape(step.shape)
-    raise ModelError(
-        f"'{name}' has no formula in single numbers, which this format asks for; write the model as "
-        ".hc, or its cone form as .cbf"
-    )
+    else:
+        raise ModelError(
+            f"'{name}' has no formula in single numbers, which this format asks for; write the model "
+            "as .hc, or its cone form as .cbf"
+        )
+    return np.asarray(found, dtype=object).reshape(step.shape)
