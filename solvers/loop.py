@@ -190,6 +190,10 @@ class State:
     surrounded: bool = False
     passed: bool = False
 
+    def weighted_points(self) -> tuple[WeightedPoint, ...]:
+        """The points that the bound rests on, which a method may gather only when they are asked for."""
+        return self.weighted
+
 
 S = TypeVar("S", bound=State)
 
@@ -461,7 +465,7 @@ def result_of(
         task.oracle.calls,
         tuple(trace),
         None if state is None else state.conflict,
-        weighted=() if state is None else state.weighted,
+        weighted=() if state is None else state.weighted_points(),
         surrounded=state is not None and state.surrounded,
         passed=state is not None and state.passed,
     )

@@ -170,7 +170,7 @@ def _consistent(form: Form, chart: Chart, points: Sequence[CutPoint]) -> bool:
         image = chart.coordinates.image(sample.point)
         if not (sample.finite and np.isfinite(image).all()):
             continue
-        if bundle.above([CutPoint(sample, image, none, none)]) > MAP_TEST.cut:
+        if bundle.above(CutPoint(sample, image, none, none)) > MAP_TEST.cut:
             return False
         if form.map_geometry is not None and not form.stack.kinked:
             turned = chart.coordinates.tangent(sample.point).orientation

@@ -5,7 +5,8 @@ Over the cuts of a bundle and a set V that contains the image of the domain,
     bound:   minimise t   s.t.  cuts of the objective <= t, cuts of the rows <= 0, v in V
     level:   project u    onto  cuts of the objective <= level, cuts of the rows <= 0, v in V
 
-The first is a linear program where V is a polyhedron (HiGHS), the second a quadratic one (Clarabel).
+The first is a linear program where V is a polyhedron (HiGHS), the second a quadratic one (Clarabel);
+with a few unknowns, simplex and active sets take a fraction of the time that a backend takes to begin.
 Where V is unbounded, both are restricted to a box around u; the bound holds without it as soon as no
 side of the box has a multiplier.
 """
@@ -22,6 +23,7 @@ from numpy.typing import NDArray
 from hcmodel.records import dataclass, replace
 from hcmodel.solvers.coordinates.protocol import Coordinates
 from hcmodel.solvers.first_order.cuts import OBJECTIVE, Bundle, CutPoint
+from hcmodel.solvers.numerics import BACKEND_ROUNDING
 from hcmodel.solvers.qp import (
     ConeBackend,
     ConeBlock,
@@ -36,6 +38,7 @@ from hcmodel.solvers.qp import (
 from hcmodel.solvers.qp.columns import Columns, above_bounds
 from hcmodel.solvers.qp.cone_program import no_quadratic
 from hcmodel.solvers.qp.program import StepRows
+from hcmodel.solvers.qp.small_polyhedra import lowest_vertex, nearest_point
 from hcmodel.solvers.sets.cone_programs import shifted
 from hcmodel.solvers.sets.domain import FARTHEST, Domain
 
@@ -77,13 +80,13 @@ class Region:
     def around(where: HiddenSet, center: FloatArray, metric: FloatArray, reach: float) -> Region:
         rows = shifted(where.bounds.cone_rows(), center, metric)
         below, above = rows.lower < -FARTHEST, rows.upper > FARTHEST
-        box = replace(
-            rows,
-            lower=np.where(below, -reach, rows.lower),
-            upper=np.where(above, reach, rows.upper),
-        )
-        normals = where.normals.T if where.normals.size else np.zeros((0, center.size))
-        return Region(center, metric, box, normals * metric, below, above)
+        if below.any() or above.any():
+            lower, upper = np.where(below, -reach, rows.lower), np.where(above, reach, rows.upper)
+            rows = StepRows(lower, upper, rows.cones)
+        normals = np.zeros((0, center.size))
+        if where.normals.size:
+            normals = where.normals.T * metric
+        return Region(center, metric, rows, normals, below, above)
 
     @property
     def is_open(self) -> bool:
@@ -181,22 +184,143 @@ def _lengths(matrix: FloatArray) -> FloatArray:
     return np.asarray(np.where(found > 0, found, 1.0))
 
 
+class SmallPrograms:
+    """Both programs in a box without equations, up to a number of unknowns.
+
+    The rows of a bundle are made once for both; the last basis is the first one of the next bound.
+    """
+
+    def __init__(self, most: int) -> None:
+        self._most = most
+        self._read: _CutRows | None = None
+        self._basis: tuple[int, ...] = ()
+
+    def fits(self, affine: CutPoint, region: Region) -> bool:
+        """Whether the programs are of this kind; the box of a region has all its sides."""
+        evaluation = affine.evaluation
+        return (
+            region.center.size <= self._most
+            and not region.rows.cones
+            and not region.equality.size
+            and evaluation.rows.size == evaluation.inequalities
+        )
+
+    def _rows(self, bundle: Bundle, region: Region) -> _CutRows:
+        if self._read is None or self._read.bundle is not bundle:
+            self._read = _CutRows.of(bundle, region.metric)
+        return self._read
+
+    def bound(self, bundle: Bundle, affine: CutPoint, region: Region) -> Bound | None:
+        """The least value of the cuts; None where it is not found in this way."""
+        rows = self._rows(bundle, region)
+        if rows.unit is None:
+            return None
+        size, count, unit = region.center.size, bundle.size, rows.unit
+        reference = float(affine.evaluation.objective)
+        offset = rows.offset(region, np.where(rows.objective, reference, 0.0))
+        cost = np.zeros(size + 1)
+        cost[size] = 1.0
+        found = None
+        if self._basis:
+            found = lowest_vertex(rows.matrix, offset, cost, self._basis)
+        if found is None:
+            found = lowest_vertex(rows.matrix, offset, cost, rows.first_basis())
+        if found is None:
+            return None
+        weights = np.zeros(offset.size)
+        weights[list(found.basis)] = found.weights
+        whole = True
+        if region.is_open:
+            held = np.concatenate([region.above, region.below])
+            largest = max(float(found.weights.max()), 1.0)
+            whole = not (weights[count:][held] > BACKEND_ROUNDING * largest).any()
+        # sides are counted from the end, so that they keep their numbers as cuts are added
+        places = [row if row < count else row - offset.size for row in found.basis]
+        self._basis = () if found.conflict else tuple(places)
+        return Bound(
+            value=np.inf if found.conflict else reference + unit * float(found.point[size]),
+            point=region.center + region.metric * found.point[:size],
+            weights=(1.0 if found.conflict else unit) * weights[:count] / rows.sizes,
+            equalities=np.zeros(0),
+            whole=whole,
+            conflict=found.conflict,
+        )
+
+    def projection(
+        self, bundle: Bundle, region: Region, limits: FloatArray
+    ) -> tuple[FloatArray, FloatArray] | None:
+        """The point nearest to the region's centre where the cuts are low enough, and their weights."""
+        rows = self._rows(bundle, region)
+        found = nearest_point(rows.matrix[:, :-1], rows.offset(region, limits))
+        if found is None:
+            return None
+        return region.center + region.metric * found[0], found[1][: bundle.size]
+
+
+@dataclass(frozen=True)
+class _CutRows:
+    """Cuts as rows of length 1 over (w, τ), τ in units of `unit`, and below them the sides of a box.
+
+    `unit` is None where the slopes of the objective differ by too many orders of magnitude.
+    """
+
+    bundle: Bundle
+    matrix: FloatArray
+    sizes: FloatArray
+    objective: Marks
+    unit: float | None
+
+    @staticmethod
+    def of(bundle: Bundle, metric: FloatArray) -> _CutRows:
+        steep, size, count = bundle.slopes * metric, metric.size, bundle.size
+        lengths = np.sqrt((steep * steep).sum(axis=1))
+        sizes = np.where(lengths > 0, lengths, 1.0)
+        objective = bundle.owners == OBJECTIVE
+        own = sizes[objective]
+        unit = _median(own)
+        matrix = np.zeros((count + 2 * size, size + 1))
+        matrix[:count, :size] = steep / sizes[:, None]
+        matrix[:count, size] = objective * (-unit / sizes)
+        sides = np.arange(size)
+        matrix[count + sides, sides] = 1.0
+        matrix[count + size + sides, sides] = -1.0
+        narrow = float(own.max()) <= SPREAD * float(own.min())
+        return _CutRows(bundle, matrix, sizes, objective, unit if narrow else None)
+
+    def offset(self, region: Region, limits: FloatArray) -> FloatArray:
+        values = limits - self.bundle.constants - self.bundle.slopes @ region.center
+        return np.concatenate([values / self.sizes, region.rows.upper, -region.rows.lower])
+
+    def first_basis(self) -> list[int]:
+        """The latest cut of the objective and the sides of the box against which it falls."""
+        last, count = int(np.flatnonzero(self.objective)[-1]), self.sizes.size
+        size = self.matrix.shape[1] - 1
+        slopes = self.matrix[last, :size].tolist()
+        return [last, *(count + size * (slope > 0) + i for i, slope in enumerate(slopes))]
+
+
 class CutPrograms:
     """Solves the two programs, with backends that are kept for the run.
 
-    HiGHS finds vertices, which the method needs with more than a few unknowns. With `few` of them any
-    solution will do, and scipy.optimize, which takes longer to import than such a run, is left out.
+    Up to `small` unknowns no backend is asked unless rounding hides the answer. HiGHS finds vertices,
+    which the method needs with more than a few unknowns. With `few` of them any solution will do, and
+    scipy.optimize, which takes longer to import than such a run, is left out.
     """
 
-    def __init__(self, qp: QPBackend, tolerance: float, few: int = 0) -> None:
+    def __init__(self, qp: QPBackend, tolerance: float, few: int = 0, small: int = 0) -> None:
         self._qp = qp
         self._few = few
         self._options = ConeOptions(tolerance=tolerance)
         self._linear: ConeBackend = make_cone_backend("highs")
         self._general: ConeBackend = make_cone_backend()
+        self._small = SmallPrograms(small)
 
     def bound(self, bundle: Bundle, affine: CutPoint, region: Region) -> Bound | None:
         """The least value of the cuts; None where the backend finds no answer."""
+        if self._small.fits(affine, region):
+            quick = self._small.bound(bundle, affine, region)
+            if quick is not None:
+                return quick
         objective = bundle.owners == OBJECTIVE
         rows = _rows(bundle, affine, region, np.zeros(bundle.size))
         reference = float(affine.evaluation.objective)
@@ -252,16 +376,24 @@ class CutPrograms:
         )
 
     def projection(
-        self, bundle: Bundle, affine: CutPoint, region: Region, level: float
+        self,
+        bundle: Bundle,
+        affine: CutPoint,
+        region: Region,
+        level: float,
+        margins: FloatArray | None = None,
     ) -> tuple[FloatArray, FloatArray] | None:
         """The point nearest to the region's centre where the cuts are low enough, and their weights.
 
-        An infinite level asks for the rows alone.
+        An infinite level asks for the rows alone. Rows are at most the negative `margins`, or 0.
         """
-        chosen = np.ones(bundle.size, dtype=bool)
-        if not np.isfinite(level):
-            chosen = bundle.owners != OBJECTIVE
-        limits = np.where(bundle.owners == OBJECTIVE, level, 0.0)
+        below = np.zeros(affine.evaluation.inequalities) if margins is None else -margins
+        limits = np.concatenate([[level], below])[bundle.owners - OBJECTIVE]
+        if self._small.fits(affine, region):
+            quick = self._small.projection(bundle, region, limits)
+            if quick is not None:
+                return quick
+        chosen = np.isfinite(limits)
         rows = _rows(bundle, affine, region, np.where(chosen, limits, 0.0))
         size = region.center.size
         matrix, offset = rows.matrix[chosen], rows.offset[chosen]

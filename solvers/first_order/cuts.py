@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 
 from hcmodel.records import dataclass, replace
 from hcmodel.solvers.coordinates.protocol import Coordinates
+from hcmodel.solvers.numerics import TINY
 from hcmodel.solvers.oracle import Evaluation
 
 FloatArray = NDArray[np.float64]
@@ -42,6 +43,18 @@ class CutPoint:
     def violation(self) -> float:
         """The relative violation of the rows."""
         return self.evaluation.relative_violation
+
+    @functools.cached_property
+    def functions(self) -> FloatArray:
+        """The values of the objective and of all rows."""
+        return np.concatenate([[self.evaluation.objective], self.evaluation.rows])
+
+    @functools.cached_property
+    def cuts(self) -> tuple[FloatArray, FloatArray]:
+        """Slopes and constants of the cuts of the objective and of the inequalities."""
+        count = self.evaluation.inequalities
+        slopes = np.concatenate([self.slope[None, :], self.row_slopes[:count]])
+        return slopes, self.functions[: count + 1] - slopes @ self.image
 
     def charged(self, multipliers: FloatArray) -> float:
         """The objective, with violations charged by multipliers."""
@@ -108,12 +121,8 @@ class Bundle:
 
     def extended(self, point: CutPoint) -> Bundle:
         """With the cuts of a new point."""
-        evaluation = point.evaluation
-        count = evaluation.inequalities
-        slopes = np.concatenate([point.slope[None, :], point.row_slopes[:count]])
-        values = np.concatenate([[evaluation.objective], evaluation.rows[:count]])
-        owners = np.arange(OBJECTIVE, count)
-        constants = values - slopes @ point.image
+        slopes, constants = point.cuts
+        owners = np.arange(OBJECTIVE, constants.size + OBJECTIVE)
         if not self.points:
             none = np.zeros(owners.size, dtype=np.intp)
             return Bundle((point,), slopes, constants, owners, none, none)
@@ -156,27 +165,39 @@ class Bundle:
             self.ages[stay],
         )
 
-    def above(self, points: Sequence[CutPoint]) -> float:
+    def above(self, point: CutPoint) -> float:
         """By how much a cut exceeds its function at a point, relative to the terms; 0 if none does.
 
         More than rounding shows that the functions are not convex in these coordinates, or that a
         slope is wrong.
         """
-        if not points:
-            return 0.0
-        images = np.array([point.image for point in points])
-        functions = [[p.evaluation.objective, *p.evaluation.rows] for p in points]
-        values = np.array(functions)[:, self.owners + 1].T
-        excess = self.slopes @ images.T + self.constants[:, None] - values
-        terms = np.abs(self.slopes) @ np.abs(images.T) + np.abs(self.constants)[:, None]
-        terms += np.abs(values) + np.finfo(float).tiny
-        return float(np.max(excess / terms, initial=0.0))
+        values = point.functions[self.owners - OBJECTIVE]
+        return _excess(self.slopes, self.constants, point.image, values)
+
+    def below(self, point: CutPoint) -> float:
+        """The same of the cuts of another point at all points of the bundle."""
+        slopes, constants = point.cuts
+        images = np.array([each.image for each in self.points]).T
+        values = np.array([each.functions for each in self.points]).T[: constants.size]
+        return _excess(slopes, constants[:, None], images, values)
+
+
+def _excess(
+    slopes: FloatArray, constants: FloatArray, images: FloatArray, values: FloatArray
+) -> float:
+    excess = slopes @ images + constants - values
+    if not excess.max(initial=0.0) > 0:
+        return 0.0
+    terms = np.abs(slopes) @ np.abs(images) + np.abs(constants) + np.abs(values)
+    return float((excess / (terms + TINY)).max())
 
 
 def bent_equalities(first: CutPoint, second: CutPoint) -> float:
     """How far equalities are from affine between two points, relative to the terms."""
     one, other = first.evaluation, second.evaluation
     count = one.inequalities
+    if count == one.rows.size:
+        return 0.0
     change = first.row_slopes[count:] * (second.image - first.image)
     miss = np.abs(one.rows[count:] + change.sum(axis=1) - other.rows[count:])
     terms = np.abs(one.rows[count:]) + np.abs(change).sum(axis=1) + one.magnitudes[count:]

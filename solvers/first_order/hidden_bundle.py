@@ -64,6 +64,10 @@ class BundleLimits:
     used: float = 10 * BACKEND_ROUNDING  # ten times the accuracy of the backend
     # Unknowns up to which any solution of the linear programs serves, and not only a vertex.
     few: int = 4  # black boxes (Chebyshev–Rosenbrock n = 10 needs vertices)
+    # Unknowns up to which small dense programs are solved by simplex and active sets.
+    small: int = 15  # black boxes: as many as its family has, in half the time of the backends
+    # How far beyond a violated row the next point is to lie, in multiples of the violation.
+    margin: float = 1.0  # black boxes
     # Attempts to shorten a step until it ends where all functions are defined; their factor.
     shortenings: int = 40  # 0.5⁴⁰ is rounding
     shortening: float = 0.5  # black boxes
@@ -105,7 +109,7 @@ class _WholeDomain:
 
 @dataclass(frozen=True)
 class HiddenBundleState(State):
-    """The bundle, the latest bound (`model`), and the best point."""
+    """The bundle, the latest bound (`model`), and the best point; `shown` are those of the best bound."""
 
     where: HiddenSet | None = None
     bundle: Bundle | None = None
@@ -116,6 +120,10 @@ class HiddenBundleState(State):
     upper: float = np.inf
     idle: int = 0
     short: int = 0
+    shown: tuple[Bundle, Bound] | None = None
+
+    def weighted_points(self) -> tuple[WeightedPoint, ...]:
+        return self.weighted if self.shown is None else _weighted(*self.shown)
 
 
 class HiddenBundle:
@@ -123,9 +131,8 @@ class HiddenBundle:
 
     def __init__(self, options: HiddenBundleOptions | None = None) -> None:
         self.options = options or HiddenBundleOptions()
-        self._programs = CutPrograms(
-            make_backend(self.options.backend), BACKEND_ROUNDING, self.options.limits.few
-        )
+        limits, backend = self.options.limits, make_backend(self.options.backend)
+        self._programs = CutPrograms(backend, BACKEND_ROUNDING, limits.few, limits.small)
 
     def init(self, task: Task, start: Evaluation) -> HiddenBundleState:
         where = _hidden_set(task, start)
@@ -150,9 +157,9 @@ class HiddenBundle:
         assert bundle is not None
         assert model is not None
         assert state.metric is not None
-        level = model.value + self.options.level * (state.upper - model.value)
+        level = model.value + self.options.level * (self._aim(state) - model.value)
         region = self._region(state, bundle.last.image, state.reach)
-        found = self._programs.projection(bundle, bundle.last, region, level)
+        found = self._projected(bundle, region, level)
         goal, used = model.point, np.zeros(bundle.size)
         if found is not None:
             goal, used = found
@@ -167,8 +174,7 @@ class HiddenBundle:
         active = (used > limits.used) | (model.weights > limits.used)
         last = bundle.last
         extended = bundle.aged(active).extended(point)
-        excess = max(bundle.above([point]), Bundle.of(point).above(bundle.points))
-        excess = max(excess, bent_equalities(last, point))
+        excess = max(bundle.above(point), bundle.below(point), bent_equalities(last, point))
         length = float(np.linalg.norm((point.image - last.image) / state.metric))
         state = replace(
             state,
@@ -179,13 +185,40 @@ class HiddenBundle:
             short=state.short + 1 if length <= limits.short * task.tolerance else 0,
         )
         if excess > limits.contradiction:
-            return replace(state, stop=Termination.CONTRADICTED, bound=-np.inf, weighted=())
+            return replace(state, stop=Termination.CONTRADICTED, bound=-np.inf, shown=None)
         return self._judged(task, state)
 
     def terminate(self, task: Task, state: HiddenBundleState) -> Termination | None:
         return None
 
     # ---- the parts of a step
+
+    def _aim(self, state: HiddenBundleState) -> float:
+        """The value below which the level lies: the best one, or what the last point may be worth."""
+        assert state.bundle is not None
+        assert state.model is not None
+        last = state.bundle.last
+        if not np.isfinite(state.upper):
+            return np.inf
+        return min(state.upper, max(last.charged(state.multipliers), state.model.value))
+
+    def _projected(
+        self, bundle: Bundle, region: Region, level: float
+    ) -> tuple[FloatArray, FloatArray] | None:
+        """The next image and the weights of the cuts that hold it.
+
+        Rows that the last point violates are to be satisfied by a margin, where that is possible: their
+        cuts lie below them, and on the cuts themselves the violation would only become smaller.
+        """
+        last = bundle.last
+        if last.violation > 0:
+            evaluation = last.evaluation
+            rows = evaluation.violations[: evaluation.inequalities]
+            margins = self.options.limits.margin * rows
+            found = self._programs.projection(bundle, last, region, level, margins)
+            if found is not None:
+                return found
+        return self._programs.projection(bundle, last, region, level)
 
     def _region(self, state: HiddenBundleState, center: FloatArray, reach: float) -> Region:
         assert state.where is not None
@@ -253,9 +286,9 @@ class HiddenBundle:
                 best, upper = point, value
         improved = upper < state.upper - limits.progress * abs(upper)
         risen = model.value > state.bound + limits.progress * abs(model.value)
-        bound, weighted = state.bound, state.weighted
+        bound, shown = state.bound, state.shown
         if model.whole and model.value > bound:
-            bound, weighted = model.value, _weighted(bundle, model)
+            bound, shown = model.value, (bundle, model)
         reach = state.reach
         if best is not None and state.best is not None and best is not state.best:
             moved = np.abs(best.image - state.best.image) / state.metric
@@ -266,7 +299,7 @@ class HiddenBundle:
             best=best,
             upper=upper,
             bound=bound,
-            weighted=weighted,
+            shown=shown,
             reach=reach,
             idle=0 if improved or risen else state.idle + 1,
         )
@@ -325,7 +358,7 @@ class HiddenBundle:
             current=least.evaluation,
             multipliers=np.zeros(multipliers.size),
             conflict=multipliers,
-            weighted=_weighted(bundle, model),
+            shown=(bundle, model),
             stop=Termination.INFEASIBLE_STATIONARY,
         )
 

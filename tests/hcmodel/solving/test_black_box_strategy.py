@@ -33,6 +33,14 @@ def test_kinks_with_a_map_go_to_the_bundle() -> None:
     assert problem.solution.oracle_calls.points <= 200
 
 
+def test_rows_that_bend_much_at_the_start_do_not_stop_the_bundle() -> None:
+    problem, optimum = random_box(164)
+    problem.solve()
+    assert problem.status == "optimal"
+    assert problem.value == pytest.approx(optimum, rel=1e-5)
+    assert problem.solution.method == "auto: hidden-bundle (black boxes, coordinates as declared)"
+
+
 def test_kinks_without_a_map_are_locally_optimal_by_the_hull() -> None:
     x = hc.Variable(2, name="x", start=[-1.2, 1.0])
     kinked = hc.function(lambda x: 8 * anp.abs(x[0] ** 2 - x[1]) + (1 - x[0]) ** 2, x)

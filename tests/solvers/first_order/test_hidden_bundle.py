@@ -96,6 +96,42 @@ def test_thinning_keeps_the_points_asked_for() -> None:
     assert np.allclose(thinner.constants + np.sum(thinner.slopes * images, axis=1), values)
 
 
+def test_a_violated_row_is_passed_by_a_margin() -> None:
+    """On its cuts alone, a row that bends is violated less and less, at one point after the other."""
+
+    def rows(x: FloatArray) -> tuple[FloatArray, FloatArray]:
+        return np.array([np.sum(x**4) - 1]), 4 * x[None, :] ** 3
+
+    def until_feasible(margin: float) -> int:
+        result = solved(
+            lambda x: (float(-x[0]), np.array([-1.0, 0.0])),
+            rows={"inequalities": rows, "sizes": (1, 0)},
+            options={"limits": {"margin": margin}},
+        )
+        assert result.termination is Termination.GAP_CLOSED
+        assert result.evaluation.objective == pytest.approx(-1, abs=1e-6)
+        kept = [each.violation <= 1e-6 for each in result.trace]
+        return kept.index(True)
+
+    assert until_feasible(1.0) <= 3
+    assert until_feasible(0.0) > 3
+
+
+@pytest.mark.parametrize("small", [0, 15])
+def test_small_programs_and_backends_find_the_same_bounds(small: int) -> None:
+    def rows(x: FloatArray) -> tuple[FloatArray, FloatArray]:
+        return np.array([x @ x - 2.0]), 2 * x[None, :]
+
+    result = solved(
+        rows={"inequalities": rows, "sizes": (1, 0)}, options={"limits": {"small": small}}
+    )
+    assert result.termination is Termination.GAP_CLOSED
+    first = result.trace[0]
+    # |x₁| + 2|x₂ − 1| from (3, −2): the cut x₁ + 2(1 − x₂) and the row 11 + 6(x₁ − 3) − 4(x₂ + 2) <= 0
+    assert first.bound == pytest.approx(-13, abs=1e-8)
+    assert result.evaluation.objective == pytest.approx(0, abs=1e-6)
+
+
 def test_a_level_outside_the_gap_is_refused() -> None:
     with pytest.raises(ValueError, match="between 0 and 1"):
         HiddenBundleOptions(level=1.0)
