@@ -155,19 +155,20 @@ def dense_program(size: int, terms: int, seed: int = 3) -> SmoothConvexProgram:
     return SmoothConvexProgram(np.zeros((2, size)), np.zeros(2), -upper, upper, logs)
 
 
-def gate_sizing(gates: int, seed: int = 1) -> SmoothConvexProgram:
-    """Gates on a strip, each fed by up to three near ones; u is (log sizes, arrival times).
+def gate_sizing(gates: int, seed: int = 1, *, long: bool = False) -> SmoothConvexProgram:
+    """Gates on a strip, each fed by two near ones, or (long) by any before; u is (log sizes, arrivals).
 
     Minimise Σ x_i s.t. t_i + d_j <= t_j for each wire, d <= t <= T, d = R (C x + L + F x)/x (Joshi and
     Boyd 2008): rows that share terms, in a mixture of plain variables and logarithms.
     """
     random = np.random.default_rng(seed)
     width = max(4, int(np.sqrt(gates) / 2))
+    near = [1, 2, width, width + 1]
     wires = sorted(
         {
             (j, j - k)
             for j in range(1, gates)
-            for k in random.choice([1, 2, width, width + 1], size=2, replace=False)
+            for k in random.choice(np.arange(j) + 1 if long else near, size=2, replace=long)
             if j - k >= 0
         }
     )

@@ -272,7 +272,11 @@ class SparseEquations:
         whole = np.zeros(self._order)
         whole[: self.size] = right_side(self.operators, self._weights, dual, deviations, pairs)
         whole[self.size : self.size + self.count] = equality
-        solution = self._factor.solve(whole)
+        try:
+            solution = self._factor.solve(whole)
+        except FactorisationError:  # conjugate gradients were too slow: by blocks from now on
+            self.factorise(self._weights)
+            solution = self._factor.solve(whole)
         return Solution(solution[: self.size], solution[self.size : self.size + self.count])
 
 
