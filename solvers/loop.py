@@ -92,7 +92,8 @@ class WholeProgram:
     for row i of the task, whose multiplier is `signs[i]` times the program's. `bounds` are the rows of
     the program that bound an entry of the vector, these entries, and the bounds. `relaxed` makes
     the program of the least relaxation. Where the program has rows in another form than the task,
-    `factors` at its point are what multipliers are multiplied with.
+    `factors` at its point are what multipliers are multiplied with. `divisors` are the rows of matrices
+    that the way back to the model divides by.
     """
 
     program: Any
@@ -101,6 +102,7 @@ class WholeProgram:
     bounds: tuple[NDArray[np.intp], NDArray[np.intp], FloatArray]
     relaxed: Callable[[], RelaxedProgram | None] | None = None
     factors: Callable[[FloatArray], FloatArray] | None = None
+    divisors: tuple[slice, ...] = ()
 
     def multipliers(self, dual: FloatArray, point: FloatArray | None = None) -> FloatArray:
         """Multipliers of the task's rows, from the program's dual, at the point that `factors` needs."""

@@ -53,6 +53,8 @@ class Step(ABC):
     """The new variables in the terms of the old ones; those without a text only bound something."""
     implied: Mapping[Variable, tuple[FloatArray, FloatArray]] = {}
     """Ranges of new variables beyond their sets, which hold at the images of all feasible points."""
+    divisors: tuple[Variable, ...] = ()
+    """Positive semidefinite matrices that the way back divides by."""
     choice: Hashable = None
     """What tells steps of one map with the same new variables apart."""
     renamed: Mapping[Variable, Variable] = {}

@@ -140,6 +140,7 @@ class _Gain(Step):
         self.new = (new, *(each.block for each in inequalities))
         self.after = after
         self.released = (gain.name,) if gain.has_bounds else ()
+        self.divisors = (matrix,)
         self._matrix, self._turned, self._inequalities = matrix, turned, inequalities
 
     def forward(self, point: Points) -> None:

@@ -8,12 +8,12 @@ reason of a refusal.
 from __future__ import annotations
 
 import functools
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
 
-from hcmodel.expressions.leaves import Apply
+from hcmodel.expressions.leaves import Apply, Variable
 from hcmodel.expressions.model import Model
 from hcmodel.proof.prove import Proof
 from hcmodel.records import dataclass
@@ -134,6 +134,23 @@ class Cone(Reduction[Model, ConeProgram]):
             np.concatenate([none, *[each.entries for each in found]]),
             np.concatenate([np.zeros(0), *[each.values for each in found]]),
         )
+
+    def matrix_rows(self, matrices: Collection[Variable]) -> tuple[slice, ...]:
+        """The rows that say of each of these matrices, and of no multiple or shift, that it is ⪰ 0."""
+        layout, found = self.before.layout, list[slice]()
+        for matrix in self.before.variables if matrices else ():
+            own = layout.slice(matrix)
+            for each in self._bounds if matrix in matrices else ():
+                rows = slice(int(self._starts[each.block]), int(self._starts[each.block + 1]))
+                square = each.side == "set" and each.entries.size == own.stop - own.start
+                if (
+                    square
+                    and rows.stop - rows.start == each.entries.size
+                    and own.start <= each.entries.min() <= each.entries.max() < own.stop
+                    and not self.after.offset[rows].any()
+                ):
+                    found.append(rows)
+        return tuple(found)
 
     def set_slope(self, solution: ConeSolution) -> FloatArray:
         """The gradient of the Lagrangian by u, which the sets hold back: it is minus their own part.

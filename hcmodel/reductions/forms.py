@@ -105,6 +105,8 @@ class Form:
     """New variables in the terms of the user's (`Substitution`)."""
     implied: Mapping[str, tuple[FloatArray, FloatArray]] = field(default_factory=dict)
     """Ranges of new variables beyond their sets (`Substitution`)."""
+    divisors: frozenset[Variable] = frozenset()
+    """Matrices that the way back divides by (`Substitution`)."""
 
     @functools.cached_property
     def last(self) -> Proof | None:
@@ -174,7 +176,10 @@ class Form:
             return cone
         signs = self.canonical.multipliers(cone.signs)
         rows = self._row_numbers(cone.rows)
-        return WholeProgram(cone.after, rows, signs, cone.bounds(), self._relaxed)
+        divisors = cone.matrix_rows(self.divisors)
+        return WholeProgram(
+            cone.after, rows, signs, cone.bounds(), self._relaxed, divisors=divisors
+        )
 
     @functools.cached_property
     def _sums(self) -> SumsCone | None:
@@ -597,8 +602,13 @@ class Forms:
         steps = [*self._first(), substitution]
         form = self._normal_form(steps, substitution.after, discovery.proof, True)
         slacks = form.slacks | substitution.auxiliary
-        texts, implied = substitution.texts, substitution.implied
-        return replace(form, slacks=slacks, texts=texts, implied=implied)
+        return replace(
+            form,
+            slacks=slacks,
+            texts=substitution.texts,
+            implied=substitution.implied,
+            divisors=substitution.divisors,
+        )
 
     def _normal_form(
         self, first: Sequence[ModelReduction], model: Model, proof: Proof, kinks: bool

@@ -105,6 +105,12 @@ class Substitution(ModelReduction):
         return {each.name: ends for each, ends in found if each in left}
 
     @property
+    def divisors(self) -> frozenset[Variable]:
+        """Positive semidefinite matrices of the model after it that the way back divides by."""
+        left = set(self.after.variables)
+        return frozenset(each for step in self.steps for each in step.divisors if each in left)
+
+    @property
     def injective(self) -> bool:
         """Whether different points have different images, so that the model is hidden convex."""
         return all(step.injective for step in self.steps)

@@ -100,7 +100,8 @@ def conclude(
         engine=forms.engine,
         compile_seconds=0.0,
         solve_seconds=0.0,
-        message=_message(status, evidence, forms, proven=hidden is not None),
+        message=_message(status, evidence, forms, proven=hidden is not None)
+        + _beside_in_words(status, outcome),
         conflict=_conflict(status, forms, hidden, outcome, evidence),
         cause=evidence.cause,
     )
@@ -179,6 +180,18 @@ def _message(status: Status, evidence: Evidence, forms: Forms, *, proven: bool) 
     if status is Status.INFEASIBLE_INACCURATE and not proven:
         return f"{reason}; this is not a proof: try another start"
     return reason
+
+
+def _beside_in_words(status: Status, outcome: Outcome) -> str:
+    """Which matrices no minimum leaves regular, where a point beside it was taken."""
+    cone = outcome.result.cone
+    if status is not Status.OPTIMAL or cone is None or not cone.beside:
+        return ""
+    names = " and ".join(sorted(each.name for each in outcome.form.divisors))
+    return (
+        f"; closer to it {names} becomes singular: this is the best conditioned point within the "
+        "tolerance, and a larger tol, or bounds on the eigenvalues, give a better one"
+    )
 
 
 def _reach_in_words(bound: LowerBound | None) -> str:

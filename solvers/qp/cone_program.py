@@ -232,6 +232,7 @@ class ConeSolution:
 
     `INFEASIBLE`: z is a certificate (Farkas), Aᵀz = 0, z in K*, bᵀz = −1.
     `UNBOUNDED`: x is a direction of recession, P x = 0, −A x in K, qᵀx = −1, and s = −A x.
+    `beside`: x and s are those of a point next to the minimum, which z belongs to (`nonsingular`).
     """
 
     status: ConeStatus
@@ -239,6 +240,7 @@ class ConeSolution:
     slack: FloatArray
     dual: FloatArray
     iterations: int = 0
+    beside: bool = False
 
     @property
     def usable(self) -> bool:

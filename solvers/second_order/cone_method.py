@@ -7,6 +7,7 @@ the rows says which of them contradict each other: a cone program too, which alw
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
 
 import numpy as np
@@ -27,6 +28,7 @@ from hcmodel.solvers.qp import (
 from hcmodel.solvers.qp.cone_program import ConeKind, without_rows
 from hcmodel.solvers.qp.deferral import completed, deferred_rows
 from hcmodel.solvers.qp.dense_quadratic import solve_dense
+from hcmodel.solvers.qp.nonsingular import nonsingular
 from hcmodel.solvers.qp.regulator import solve_regulator
 from hcmodel.solvers.result import Termination
 from hcmodel.solvers.second_order.direct import Answer
@@ -46,6 +48,8 @@ ENDLESS = (ConeStatus.UNBOUNDED, ConeStatus.ALMOST_UNBOUNDED)
 TINY_OBJECTIVE = 1e-6
 # How near to a bound, relatively, an entry is that the bound may hold: the root of the accuracy.
 NEAR = BACKEND_ROUNDING**0.5
+# The share of the tolerance by which the objective may be worse where the minimum has no way back.
+SPENT = 0.5
 # Where a backend ends like this, the rows may contradict each other.
 DOUBTFUL = (
     ConeStatus.INFEASIBLE,
@@ -86,7 +90,7 @@ class ConeMethod:
         assert whole is not None
         solution = self._first_solved(task, whole.program)
         if solution.usable:
-            return self._answer(task, whole, solution)
+            return self._answer(task, whole, self._regular(task, whole, solution))
         if solution.status in DOUBTFUL:
             return self._relaxed(task, whole, solution.iterations)
         if solution.status in ENDLESS:
@@ -129,6 +133,14 @@ class ConeMethod:
             )
         found = make_cone_backend(self.options.backend).solve(program, options)
         return found if factor == 1.0 else replace(found, dual=found.dual / factor)
+
+    def _regular(self, task: Task, whole: WholeProgram, solution: ConeSolution) -> ConeSolution:
+        """A solution within the tolerance that can be taken back, where the minimum itself cannot."""
+        value = float(whole.program.linear @ solution.primal) + (whole.program.constant or 0.0)
+        allowed = SPENT * task.tolerance * abs(value)
+        solved = functools.partial(self._solved, task)
+        found = nonsingular(whole.program, solution, whole.divisors, allowed, solved)
+        return found or solution
 
     def _answer(self, task: Task, whole: WholeProgram, solution: ConeSolution) -> Answer:
         return Answer(

@@ -110,7 +110,8 @@ def test_a_bound_below_one_holds_within_the_tolerance(away: float, held: bool) -
 
 def solution(forms: Forms, known: Evidence, hidden: Any = None) -> Any:
     outcome: Any = SimpleNamespace(
-        form=forms.written, result=SimpleNamespace(evaluation=known.evaluation, conflict=None)
+        form=forms.written,
+        result=SimpleNamespace(evaluation=known.evaluation, conflict=None, cone=None),
     )
     history = concluding.History()
     return concluding.conclude(forms, hidden, outcome, known, history, "a method")
