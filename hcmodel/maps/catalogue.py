@@ -6,6 +6,7 @@ from hcmodel.maps.adjoint import Adjoint
 from hcmodel.maps.around import Outer
 from hcmodel.maps.denominators import Denominators
 from hcmodel.maps.determined import Determined
+from hcmodel.maps.distributions import Distributions
 from hcmodel.maps.entries import Entries
 from hcmodel.maps.factors import Factors
 from hcmodel.maps.fractional import Fractional
@@ -28,6 +29,7 @@ from hcmodel.maps.stages import Stages
 from hcmodel.maps.triangular import Triangular
 
 MAPS: tuple[Map, ...] = (
+    Distributions(),
     Positive(),
     Schur(),
     Riccati(),

@@ -55,6 +55,8 @@ class Step(ABC):
     """Ranges of new variables beyond their sets, which hold at the images of all feasible points."""
     divisors: tuple[Variable, ...] = ()
     """Positive semidefinite matrices that the way back divides by."""
+    first: bool = False
+    """Whether maps find more in the model after it, so that they look there first."""
     choice: Hashable = None
     """What tells steps of one map with the same new variables apart."""
     renamed: Mapping[Variable, Variable] = {}

@@ -325,10 +325,9 @@ class _Ratios(Step):
 
     def forward(self, point: Points) -> None:
         symbols = self.after.symbols
-        first = float(
-            Evaluation(symbols, point).of(symbol_sums(symbols, self._norm.entries[:1]))[0]
-        )
-        self._scale(point, dict(self._pairs), 1.0 / first)
+        first = Evaluation(symbols, point).of(symbol_sums(symbols, self._norm.entries[:1]))[0]
+        with np.errstate(all="ignore"):  # where it is 0, there is no image
+            self._scale(point, dict(self._pairs), 1.0 / first)
 
     def back(self, point: Points) -> None:
         for old, new in self._pairs:
@@ -336,11 +335,11 @@ class _Ratios(Step):
         self.settle(point)
 
     def settle(self, point: Points) -> None:
-        value = float(Evaluation(self.after.symbols, point).of(self._norm.sums))
+        value = Evaluation(self.after.symbols, point).of(self._norm.sums)[()]
         if abs(value - self._norm.constant) <= DATA_ROUNDING * self._norm.constant:
             return
         with np.errstate(all="ignore"):
-            factor = (self._norm.constant / value) ** (1.0 / self._norm.degree)
+            factor = float((self._norm.constant / value) ** (1.0 / self._norm.degree))
         self._scale(point, {old: old for old in self.gone}, factor)
 
     def _scale(self, point: Points, targets: dict[Variable, Variable], factor: float) -> None:

@@ -141,6 +141,14 @@ class Chain:
             found = [None if each is None else step.origin(each) for each in found]
         return found
 
+    def taken(self) -> list[Origin]:
+        """The constraints of the model that all points of the program satisfy, and not by its bounds."""
+        found: list[Origin | None] = []
+        for step in reversed(self.steps):
+            found = [None if each is None else step.origin(each) for each in found]
+            found += [Origin(position) for position in step.taken]
+        return [each for each in found if each is not None]
+
     def bound_origin(self, origin: BoundOrigin) -> Origin | BoundOrigin | None:
         """What a bound of the last model is in the first; None for variables that a reduction added."""
         found: Origin | BoundOrigin = origin

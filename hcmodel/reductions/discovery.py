@@ -94,6 +94,9 @@ def discover(model: Model) -> Discovery:
             chain = (*steps, proposed)
             if not trials.take(chain):
                 continue
+            if proposed.first:  # then here again, where this one is known
+                pending.extendleft([(current, steps), (proposed.after, chain)])
+                break
             if _settle(model, chain, found):
                 return found
             if trials.spent or trials.refuses(steps):

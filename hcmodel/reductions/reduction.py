@@ -100,6 +100,8 @@ class Reduction(Generic[Before, After]):
     conditions: tuple[str, ...] = ()
     outside: tuple[str, ...] = ()
     """Where INFEASIBLE is not kept: the variables that points without an image differ in from others."""
+    taken: tuple[int, ...] = ()
+    """The constraints of `before` that no row of `after` comes from: its sets and own rows say them."""
 
     def __init__(self, before: Before, after: After) -> None:
         self.before = before

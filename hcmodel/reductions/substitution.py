@@ -54,6 +54,8 @@ class Substitution(ModelReduction):
         self.steps = tuple(steps)
         last = self.steps[-1].after
         self._rows = last.rows
+        left = {row.position for row in self._rows}
+        self.taken = tuple(p for p in range(len(before.constraints)) if p not in left)
         product = maximised_product(last.objective) is not None
         self._shift = float(last.objective.value) if product else 0.0
         self.outside = tuple(name for step in self.steps for name in step.outside)

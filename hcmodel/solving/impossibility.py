@@ -32,7 +32,7 @@ def contradiction(
         if conflict is not None:
             parts = irreducible_conflict(hidden, request.deadline, conflict.multipliers)
             if hidden.chain.excludes(parts):
-                return conflict, parts, False
+                return conflict, _with_taken(hidden, parts), False
             near = True
     parts = forms.bounds.contradiction()
     if not parts and not any(parameter.value is None for parameter in forms.model.parameters):
@@ -42,6 +42,13 @@ def contradiction(
         return None, None, near
     # two bounds, or a row and all values that it can have, whatever the other functions are
     return LowerBound(np.inf, (), 0, evaluation.point, np.zeros(0)), parts, False
+
+
+def _with_taken(
+    hidden: Form, parts: tuple[Origin | BoundOrigin, ...] | None
+) -> tuple[Origin | BoundOrigin, ...] | None:
+    """The parts, and the rows that hold at every point that they were tested at."""
+    return None if parts is None else (*parts, *hidden.chain.taken())
 
 
 def _conflict(

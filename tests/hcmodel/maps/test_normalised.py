@@ -147,3 +147,14 @@ def test_strengths_that_may_be_zero_are_not_claimed() -> None:
     found = Forms(hc.Problem(hc.Maximize(never)).model).discovery
     assert found.substitution is None
     assert "normalised map: w[3] may be 0" in found.near_misses
+
+
+@pytest.mark.parametrize("method", ["auto", "hidden-newton"])
+def test_a_start_with_a_weight_of_0_has_no_image(method: str) -> None:
+    """Ratios to it do not exist there: another start is taken."""
+    w = hc.Variable(4, name="w", simplex=True, start=np.array([0.0, 1.0, 0.0, 0.0]))
+    problem = hc.Problem(hc.Maximize(difference(w)))
+    with pytest.warns(hc.HCWarning, match="another start"):
+        problem.solve(method)
+    assert problem.status == "optimal"
+    np.testing.assert_allclose(w.value, strengths(), atol=1e-5)
