@@ -683,3 +683,55 @@ def test_a_matrix_of_one_entry_is_symmetric() -> None:
     riccati = scipy.linalg.solve_discrete_are(a, b, np.eye(1), np.eye(1))
     assert problem.solve() == pytest.approx(2.0 * riccati[0, 0])
     assert problem.status == "optimal"
+
+
+def test_a_matrix_of_one_entry_is_symmetric_as_a_block() -> None:
+    """H∞ control of one state: the block (A + B K) P + P (A + B K)ᵀ was not known to be symmetric."""
+    P, K = hc.Variable((1, 1), name="P", PSD=(1e-4, 1e2)), hc.Variable((1, 1), name="K")
+    gain = hc.Variable(name="gain", nonneg=True)
+    F, G = (
+        (1.0 + np.array([[2.0]]) @ K) @ P,
+        np.array([[1.0], [0.0]]) @ P + np.array([[0.0], [1.0]]) @ K @ P,
+    )
+    one, zero = np.eye(1), np.zeros((1, 2))
+    blocks = [[F + F.T, one, G.T], [one, -gain * one, zero], [G, zero.T, -gain * np.eye(2)]]
+    problem = hc.Problem(hc.Minimize(gain), [hc.bmat(blocks) << 0])
+    problem.solve()
+    assert problem.status == "optimal"
+    # √(1 + K²) / |1 + 2 K| falls to 1/2 as K goes to −∞, from which the least P keeps a little
+    assert problem.value == pytest.approx(0.5, rel=1e-3)
+
+
+# ---- what is said of a point beside its status
+
+
+def test_a_vertex_of_a_simplex_is_attained() -> None:
+    """The message had it that no point attains the value, along "pol[0, 1] -> inf"; so for boxes."""
+    rng = np.random.default_rng([1, 9])
+    moves, cost = rng.dirichlet(np.ones(3), size=(2, 2))[:, :, :2], rng.uniform(size=(2, 2))
+    policy = hc.Variable((2, 2), name="policy", simplex=True)
+    visits = hc.solve(np.eye(2) - hc.einsum("sa,sat->st", policy, moves).T, np.array([1.0, 0.0]))
+    total = hc.sum(cost * (visits[:, None] * policy)) + 0.01 * hc.sum(policy[0] * policy[1])
+    problem = hc.Problem(hc.Minimize(total))
+    problem.solve()
+    assert problem.status == "locally_optimal"
+    assert "attains" not in problem.solution.message
+    positive = hc.Variable(2, name="positive", pos=True)
+    valley = hc.Problem(hc.Minimize(positive[0] + (positive[0] * positive[1] - 1) ** 2))
+    valley.solve()
+    assert "no point attains the best value" in valley.solution.message
+
+
+def test_a_shortest_path_with_a_state_that_can_be_kept_for_ever_is_proven() -> None:
+    """The second action of a state stays there: no policy that ends chooses it, but its column is 0."""
+    stay = np.zeros((2, 2, 2))
+    stay[0, 0, 1] = (
+        0.5  # the first action of state 0 ends half of the time, else goes on to state 1
+    )
+    stay[1, 0, 0] = 0.25
+    stay[0, 1, 0] = stay[1, 1, 1] = 1.0
+    policy = hc.Variable((2, 2), name="policy", simplex=True)
+    visits = hc.solve(np.eye(2) - hc.einsum("sa,sat->st", policy, stay).T, np.array([1.0, 0.0]))
+    problem = hc.Problem(hc.Minimize(hc.sum(visits)))
+    assert problem.solve() == pytest.approx(1.5 / (1 - 0.125))  # d = (1, 1/2)/(1 − 1/8)
+    assert problem.status == "optimal"

@@ -127,13 +127,22 @@ def falling_path(
     `form` is the model as written. A path ends at most by `slack` above the value of the evaluation.
     """
     oracle, found = form.oracle(), None
+    model = _Followed(oracle, form.domain, tolerance, _positive(form))
     with np.errstate(all="ignore"):
         for way in _all_ways(form, oracle, evaluation, run):
-            descent = _followed(_Followed(oracle, form.domain, tolerance), way, evaluation, slack)
+            descent = _followed(model, way, evaluation, slack)
             if descent is not None and descent.endless:
                 return descent
             found = found or descent
     return found
+
+
+def _positive(form: Form) -> NDArray[np.bool_]:
+    layout = form.canonical.layout
+    marks = np.zeros(form.domain.dimension, dtype=bool)
+    for variable in layout.variables:
+        marks[layout.slice(variable)] = variable.pos
+    return marks
 
 
 def runs_away(form: Form, evaluation: Evaluation) -> bool:
@@ -447,9 +456,24 @@ class _Followed:
     oracle: Oracle
     domain: Domain
     tolerance: float
+    positive: NDArray[np.bool_] | bool = False
+    """The entries of positive variables, which are never 0."""
 
     def far_out(self, there: Evaluation) -> FloatArray:
         return _far_out(self.domain, there.point)
+
+    def unheld(self, moves: FloatArray) -> FloatArray:
+        """The entries of moves that no bound holds: those of a distribution go nowhere."""
+        lower, upper = self.domain.entry_bounds()
+        return np.where(np.isfinite(np.where(moves > 0, upper, lower)), 0.0, moves)
+
+    def attains(self, lowest: Evaluation, vanishing: NDArray[np.bool_]) -> bool:
+        """Whether the model has the point that a path ends at, which is as good as its last one."""
+        if (vanishing & self.positive).any():
+            return False
+        there = self.oracle.at(self.domain.project(np.where(vanishing, 0.0, lowest.point)))
+        room = MERIT_ROUNDING * abs(lowest.objective)
+        return there.finite and self.inside(there) and there.objective <= lowest.objective + room
 
     def inside(self, there: Evaluation) -> bool:
         units = self.domain.metric(there.point)
@@ -488,8 +512,20 @@ def _followed(model: _Followed, way: _Way, evaluation: Evaluation, slack: float)
     if (way.edge is not None or way.behind) and not endless:
         return None
     pole = way.edge if way.inside else None
-    moves = way.moves if endless else np.where(way.moves == 0, model.far_out(lowest), way.moves)
-    return Descent(endless, values[-1], lowest, moves, way.vanishing, pole, way.valley)
+    moves = model.unheld(way.moves)
+    if endless:
+        return Descent(True, values[-1], lowest, moves, way.vanishing, pole)
+    return _with_limit(model, way, values[-1], lowest, moves)
+
+
+def _with_limit(
+    model: _Followed, way: _Way, limit: float, lowest: Evaluation, moves: FloatArray
+) -> Descent | None:
+    """A path on which the decreases shrink; None where it ends at a point of the model."""
+    moves = np.where(moves == 0, model.far_out(lowest), moves)
+    if not moves.any() and model.attains(lowest, way.vanishing):
+        return None
+    return Descent(False, limit, lowest, moves, way.vanishing, valley=way.valley)
 
 
 def _is_lower(

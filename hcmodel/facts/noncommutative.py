@@ -72,6 +72,8 @@ class Polynomials:
         if found is None:
             plain, turned = self._factor(node)
             found = {(plain,): 1.0}, {(turned,): 1.0}
+        if node.shape == (1, 1):  # its own transpose, also as a block of a larger matrix
+            found = found[0], found[0]
         self.words[id(node)] = found
 
     def total(

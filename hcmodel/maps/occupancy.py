@@ -9,11 +9,12 @@ as the entries of π[s,·] sum to 1. A distribution that stands alone, as at the
 its own λ, with the sum 1. The visits are a variable, or the solution of a linear system
 N(π) d = μ, which becomes the row N d = μ: column s of N depends on π[s,·] alone, so that N d is linear in
 λ.
-The solution of the system is never negative where μ >= 0 and each column of N has a positive entry on
-the diagonal, none off it, and a sum that is not negative: then N = (I − T) D with T >= 0 of column sums
-at most 1, which has the eigenvalue 1 only where N is singular (discounted processes, and shortest paths,
-whose columns may sum to 0). Averages over a long time have visits d = T(π)ᵀ d that sum to 1. The way
-back is π = λ / Σ_a λ; in a state that is never visited any policy will do.
+The solution of the system is never negative where μ >= 0 and each column of N has no negative entry on
+the diagonal, no positive one off it, and a sum that is not negative: where no column is 0, as in a state
+that is never left, N = (I − T) D with T >= 0 of column sums at most 1, which has the eigenvalue 1 only
+where N is singular (discounted processes, and shortest paths, whose columns may sum to 0). Averages over
+a long time have visits d = T(π)ᵀ d that sum to 1. The way back is π = λ / Σ_a λ; in a state that is
+never visited any policy will do.
 """
 
 from __future__ import annotations
@@ -216,7 +217,7 @@ def _never_negative(model: Expanded, function: Opaque, policy: Variable) -> bool
     off[places, places] = 0.0
     sums = diagonal + off.sum(axis=0)
     return bool(
-        (off <= 0).all() and (diagonal > 0).all() and (sums >= -DATA_ROUNDING * diagonal).all()
+        (off <= 0).all() and (diagonal >= 0).all() and (sums >= -DATA_ROUNDING * diagonal).all()
     )
 
 

@@ -363,7 +363,8 @@ def test_an_endless_path_is_told_before_one_that_has_a_limit(
         descent.Descent(end, value, None, np.zeros(1), none)  # type: ignore[arg-type]
         for end, value in ((False, 1.0), (False, 2.0), (True, 3.0))
     )
-    form: Any = SimpleNamespace(domain=Box.of(1), oracle=lambda: None)
+    canonical = SimpleNamespace(layout=SimpleNamespace(variables=()))
+    form: Any = SimpleNamespace(domain=Box.of(1), oracle=lambda: None, canonical=canonical)
     here: Any = SimpleNamespace(objective=0.0, point=np.zeros(1))
     run: Any = SimpleNamespace(surrounded=True, direction=None)
 
