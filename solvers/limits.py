@@ -9,9 +9,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
-from contextvars import ContextVar
+from contextvars import ContextVar, Token
 
 _DEADLINE: ContextVar[float] = ContextVar("deadline", default=math.inf)
 
@@ -24,30 +22,30 @@ class TimeExhausted(BudgetExhausted):
     """The deadline has passed."""
 
 
-@contextmanager
-def until(deadline: float | None) -> Iterator[None]:
+class _Held:
+    """Holds a deadline inside of it, or none of its own."""
+
+    def __init__(self, deadline: float | None) -> None:
+        self._deadline = deadline
+        self._before: Token[float] | None = None
+
+    def __enter__(self) -> None:
+        if self._deadline is not None:
+            self._before = _DEADLINE.set(self._deadline)
+
+    def __exit__(self, *error: object) -> None:
+        if self._before is not None:
+            _DEADLINE.reset(self._before)
+
+
+def until(deadline: float | None) -> _Held:
     """Hold a deadline, a time of the monotonic clock; an earlier one that holds already stays."""
-    if deadline is None:
-        yield
-        return
-    before = _DEADLINE.set(min(deadline, _DEADLINE.get()))
-    try:
-        yield
-    finally:
-        _DEADLINE.reset(before)
+    return _Held(None if deadline is None else min(deadline, _DEADLINE.get()))
 
 
-@contextmanager
-def beyond(deadline: float | None = math.inf) -> Iterator[None]:
+def beyond(deadline: float | None = math.inf) -> _Held:
     """Hold another deadline in place of the one that has passed: a point that was found is looked at."""
-    if deadline is None:
-        yield
-        return
-    before = _DEADLINE.set(deadline)
-    try:
-        yield
-    finally:
-        _DEADLINE.reset(before)
+    return _Held(deadline)
 
 
 def check_time() -> None:

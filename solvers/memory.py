@@ -14,6 +14,7 @@ from collections.abc import Iterable, Iterator
 
 LIMIT_VARIABLE = "HCMODEL_MEMORY_LIMIT"
 BYTES_OF_A_NUMBER = 8  # double precision
+PAGE = 4096  # bytes; no limit is below what the kernel hands out at least
 GIGABYTE = 1e9  # decimal, as machines are sold
 HOW_TO_RAISE = f"raise the limit with {LIMIT_VARIABLE} (in GB)"
 
@@ -58,7 +59,7 @@ def check_semidefinite(orders: Iterable[int]) -> None:
 def check_dense(what: str, rows: int, columns: int) -> None:
     """Raise unless a dense matrix of this size is within the limit; `what` names it."""
     needed = float(BYTES_OF_A_NUMBER) * rows * columns
-    if needed > memory_limit():
+    if needed > PAGE and needed > memory_limit():
         raise TooLarge(
             f"{what} as a dense matrix of {rows:,} × {columns:,} numbers needs {needed / GIGABYTE:.3g} "
             f"GB, and the limit is {memory_limit() / GIGABYTE:.3g} GB; make the model smaller or "

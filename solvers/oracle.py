@@ -7,9 +7,9 @@ paper does, remembers the last point and refuses to go past a budget.
 
 from __future__ import annotations
 
-import contextlib
 import functools
-from collections.abc import Callable, Iterator, Sequence
+import math
+from collections.abc import Callable, Sequence
 from dataclasses import field
 from typing import Any, Protocol, TypeAlias
 
@@ -63,15 +63,18 @@ class OracleFailed(Exception):  # noqa: N818  (a signal to the loop, which keeps
     """A function of the problem raised an exception, which is the cause of this one."""
 
 
-@contextlib.contextmanager
-def _failing() -> Iterator[None]:
+class _Failing:
     """Exceptions of the functions inside are told apart from those of a method."""
-    try:
-        yield
-    except (BudgetExhausted, OracleFailed):
-        raise
-    except Exception as error:
-        raise OracleFailed(str(error)) from error
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, kind: Any, error: BaseException | None, trace: Any) -> None:
+        if isinstance(error, Exception) and not isinstance(error, BudgetExhausted | OracleFailed):
+            raise OracleFailed(str(error)) from error
+
+
+_FAILING = _Failing()  # nothing is kept, so that one serves all: it is entered twice at each point
 
 
 @dataclass
@@ -127,7 +130,7 @@ class _Slice:
 
     def jacobian(self) -> Matrix:
         check_time()
-        with _failing():
+        with _FAILING:
             return self.forward.jacobian()[self.rows]
 
 
@@ -169,7 +172,11 @@ class Evaluation:
     def violations(self) -> FloatArray:
         """[g]₊ for inequalities and |h| for equalities, absolute."""
         count = self.inequalities
-        found = np.concatenate([np.maximum(self.rows[:count], 0.0), np.abs(self.rows[count:])])
+        if count == self.rows.size:
+            found = np.maximum(self.rows, 0.0)
+        else:
+            parts = (np.maximum(self.rows[:count], 0.0), np.abs(self.rows[count:]))
+            found = np.concatenate(parts)
         found.flags.writeable = False
         return found
 
@@ -244,7 +251,7 @@ class Evaluation:
     def finite(self) -> bool:
         """Whether the point lies in the domain of every function."""
         if self._finite is None:
-            known = not self.has_objective or np.isfinite(self.objective)
+            known = not self.has_objective or math.isfinite(self.objective)
             near = np.abs(self.point).max(initial=0.0) <= LARGEST_NUMBER
             self._finite = bool(known and near and np.isfinite(self.rows).all())
         return self._finite
@@ -279,6 +286,8 @@ class Oracle:
         self.budget = budget or Budget()
         self._with_objective, with_rows = parts
         self._with_rows = with_rows and outer.size > 0
+        wanted = {"objective": self._with_objective, "constraints": self._with_rows}
+        self._wanted = tuple(part for part, needed in wanted.items() if needed)
         self._memo = memo or _Memo()
 
     @property
@@ -317,12 +326,11 @@ class Oracle:
             passes: dict[str, _Slice] = {}
         else:
             fresh, passes = self._memo.point, self._memo.passes
-        wanted = {"objective": self._with_objective, "constraints": self._with_rows}
-        missing = [part for part, needed in wanted.items() if needed and part not in passes]
+        missing = [part for part in self._wanted if part not in passes]
         if missing:
             self.budget.check(self.calls, len(missing))
             self.calls.points += not passes
-            with _failing():
+            with _FAILING:
                 self._run(fresh, missing, passes)
         self._memo.point, self._memo.passes = fresh, passes
         evaluation = Evaluation(
@@ -371,7 +379,7 @@ class Oracle:
         weights, squares = evaluation.lagrangian(multipliers)
         if map_weights is not None:
             weights = np.concatenate([weights, map_weights])
-        with _failing():
+        with _FAILING:
             hessian = self.stack.hessian(evaluation.point, weights)
         return with_squares(hessian, squares)
 

@@ -171,7 +171,7 @@ class Outer:
 
     def row_values(self, values: FloatArray) -> tuple[FloatArray, FloatArray]:
         """The rows, and the sizes against which their violations are measured."""
-        left, right = (side.values(values) for side in self._sides)
+        left, right = self.left.values(values), self.right.values(values)
         with np.errstate(all="ignore"):
             if len(self._groups) == 1:
                 form, _ = self._groups[0]
@@ -212,7 +212,7 @@ class Outer:
 
     def _slopes(self, values: FloatArray) -> tuple[FloatArray, FloatArray]:
         """The derivatives of each row by its two sides."""
-        left, right = (side.values(values) for side in self._sides)
+        left, right = self.left.values(values), self.right.values(values)
         with np.errstate(all="ignore"):
             if len(self._groups) == 1:
                 return self._groups[0][0].slopes(left, right)

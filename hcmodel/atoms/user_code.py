@@ -115,7 +115,7 @@ class Program:
         return identity_of(self.callable)
 
     def __call__(self, *arrays: Any) -> Any:
-        if self.store is None or any(is_traced(array) for array in arrays):
+        if self.store is None or any(map(is_traced, arrays)):
             self._count()
             return self._called(arrays)
         return self.all_of([arrays])[0]

@@ -131,7 +131,7 @@ class StructuredStack(ProgramStack):
         found = recognised(self.program, self.program.constants())
         sizes = self.program.root_sizes
         owner = np.repeat(np.arange(len(sizes)), sizes)
-        rest = tuple(np.unique(owner[found.unknown]).tolist())
+        rest = tuple(np.unique(owner[found.unknown]).tolist()) if found.unknown.any() else ()
         if rest != self._rest_roots:
             self._rest_roots = rest
             self._rest = self._engine.compile(_only(self.program, rest)) if rest else None
@@ -169,9 +169,9 @@ class StructuredStack(ProgramStack):
         starts = np.concatenate([[0], np.cumsum(sizes)]).astype(int)
         begin, end = int(starts[first]), int(starts[last])
         before = begin - int(of_rest[:begin].sum())
-        own = np.flatnonzero(~of_rest[begin:end])
+        own = (~of_rest[begin:end]).nonzero()[0]
         data = self.sums.between(before, before + own.size)
-        others = np.flatnonzero(of_rest[begin:end])
+        others = of_rest[begin:end].nonzero()[0]
         return _Part(sums_of(data), own, others)
 
     @property

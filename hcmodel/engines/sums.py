@@ -114,7 +114,7 @@ class SumData:
         """The unknowns whose logarithms are used."""
         used = np.zeros(self.dimension, dtype=bool)
         used[self.exponents.columns] = used[self.logarithms.columns] = True
-        return np.flatnonzero(used)
+        return used.nonzero()[0]
 
     def between(self, start: int, stop: int) -> SumData:
         """Some of the rows, with their terms."""
@@ -199,7 +199,7 @@ def _entries(
     terms: Terms, marks: NDArray[np.bool_], columns: IndexArray, first: IndexArray, dimension: int
 ) -> Entries:
     """The matrix of terms with one unknown each."""
-    own = np.flatnonzero(marks)
+    own = marks.nonzero()[0]
     return Entries(
         terms.target[own], columns[first[own]], terms.weight[own], (terms.size, dimension)
     )
@@ -287,7 +287,7 @@ class DenseSums:
         if self._terms:
             v = (weights @ self._weights) * t
             found = np.asarray((self._exponents.T * v) @ self._exponents)
-        found[np.diag_indices(size)] -= gradient
+        found.reshape(-1)[:: size + 1] -= gradient  # the diagonal
         divisor = _divisor(self.data, x)
         found /= divisor
         found /= divisor[:, None]

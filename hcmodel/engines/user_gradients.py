@@ -14,6 +14,7 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from hcmodel.atoms.atom import Derivatives
 from hcmodel.engines.forward import SPARSE_ROWS
 from hcmodel.engines.graph_program import Program
 from hcmodel.errors import ModelError
@@ -67,6 +68,17 @@ class UserGradients:
             (i, position(leaf)) for i, leaf in enumerate(leaves) if isinstance(leaf, Variable)
         )
 
+    @functools.cached_property
+    def sweeps(self) -> tuple[tuple[int, Derivatives, list[int], list[slice]], ...]:
+        """For each root the number of its entries, its derivatives, and what they are asked for."""
+        found = []
+        for step, blocks in zip(self.steps, self.blocks, strict=True):
+            derivatives = None if step.atom is None else step.atom.derivatives(step.params)
+            assert derivatives is not None
+            places, parts = [place for place, _ in blocks], [part for _, part in blocks]
+            found.append((math.prod(step.shape), derivatives, places, parts))
+        return tuple(found)
+
     def at(self, x: FloatArray, constants: Sequence[Any]) -> CalledForward:
         """The values at a point; `constants` has those of the steps without variables."""
         values = list(constants)
@@ -107,18 +119,16 @@ class CalledForward:
         check_dense("a Jacobian", self.values.size, dimension)
         found = np.zeros((self.values.size, dimension))
         first = 0
-        for step, arguments, blocks in zip(plan.steps, self._arguments, plan.blocks, strict=True):
-            count = math.prod(step.shape)
-            rows = found[first : first + count]
-            assert step.atom is not None
-            derivatives = step.atom.derivatives(step.params)
-            assert derivatives is not None
-            try:
-                with np.errstate(all="ignore"):
-                    parts = derivatives(arguments, [place for place, _ in blocks])
-                for (_, block), part in zip(blocks, parts, strict=True):
-                    rows[:, block] += part.reshape(count, -1)
-            except np.linalg.LinAlgError:
-                rows[:] = np.nan
-            first += count
+        with np.errstate(all="ignore"):
+            for (count, derivatives, places, blocks), arguments in zip(
+                plan.sweeps, self._arguments, strict=True
+            ):
+                rows = found[first : first + count]
+                try:
+                    parts = derivatives(arguments, places)
+                    for block, part in zip(blocks, parts, strict=True):
+                        rows[:, block] += part.reshape(count, -1)
+                except np.linalg.LinAlgError:
+                    rows[:] = np.nan
+                first += count
         return found

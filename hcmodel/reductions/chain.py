@@ -7,13 +7,12 @@ records of the trace, and the origin of a row.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
 
 from hcmodel.expressions.model import Model
-from hcmodel.records import dataclass
+from hcmodel.records import dataclass, replace
 from hcmodel.reductions.bounds import Bounds
 from hcmodel.reductions.reduction import BoundOrigin, Claim, Duals, ModelReduction, Origin
 from hcmodel.reductions.release import Release

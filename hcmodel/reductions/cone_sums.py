@@ -62,9 +62,10 @@ class _Assembly:
         self.size = entries.affine.shape[1]
         has_sum = not relaxed and places.in_logs and entries.counts[0] > 1
         self.has_t = int(relaxed or has_sum)
-        self.fixed = np.flatnonzero(lower == upper)
-        self.low = np.flatnonzero(np.isfinite(lower) & (lower < upper))
-        self.high = np.flatnonzero(np.isfinite(upper) & (lower < upper))
+        wide = lower < upper
+        self.fixed = (lower == upper).nonzero()[0]
+        self.low = (np.isfinite(lower) & wide).nonzero()[0]
+        self.high = (np.isfinite(upper) & wide).nonzero()[0]
         count, equalities = places.left.size, int(places.equality.sum())  # these come last
         self.zeros = self.fixed.size + (0 if relaxed else equalities)
         self.bounded = self.low.size + self.high.size
@@ -75,7 +76,7 @@ class _Assembly:
             self.others[count - equalities :] = self.rows[count - equalities :] + equalities
         else:
             self.rows[count - equalities :] = self.fixed.size + np.arange(equalities)
-        self.sums = np.flatnonzero(places.sums)
+        self.sums = places.sums.nonzero()[0]
         groups = np.append(places.left[self.sums], 0) if has_sum else places.left[self.sums]
         own = entries.terms[groups]
         self.terms, self.owner = own.indices, np.repeat(np.arange(groups.size), own.lengths)
@@ -89,7 +90,7 @@ class _Assembly:
             (places.single, entries.exponents, entries.logs),
         ):
             if own_rows.any():
-                self._add_rows(np.flatnonzero(own_rows), parts, numbers)
+                self._add_rows(own_rows.nonzero()[0], parts, numbers)
         if self.terms.size:
             self._add_sums()
         if relaxed:
@@ -180,9 +181,14 @@ class _Assembly:
     def made(self) -> SumsCone:
         rows, columns, values = (np.concatenate(each) for each in zip(*self._parts, strict=True))
         height = self.offset.size
-        keys, place = np.unique(columns * height + rows, return_inverse=True)
-        columns, rows = np.divmod(keys, height)
-        data = np.bincount(place, weights=values, minlength=keys.size)
+        keys = columns * height + rows
+        order = keys.argsort(kind="stable")
+        keys = keys[order]
+        new = np.ones(keys.size, dtype=bool)
+        np.not_equal(keys[1:], keys[:-1], out=new[1:])
+        first = new.nonzero()[0]
+        columns, rows = np.divmod(keys[first], height)
+        data = np.add.reduceat(values[order], first) if first.size else values
         parts = (data, rows, starts_of(columns, self.width))
         blocks = (
             (ConeKind.ZERO, self.zeros),

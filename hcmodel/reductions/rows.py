@@ -99,8 +99,8 @@ class Rows:
         """Some rows, each as often as it is asked for."""
         starts, lengths = self.indptr[places], self.lengths[places]
         indptr = np.zeros(places.size + 1, dtype=np.intp)
-        np.cumsum(lengths, out=indptr[1:])
-        taken = np.repeat(starts - indptr[:-1], lengths) + np.arange(indptr[-1])
+        lengths.cumsum(out=indptr[1:])
+        taken = (starts - indptr[:-1]).repeat(lengths) + np.arange(indptr[-1])
         return Rows(self.data[taken], self.indices[taken], indptr, self.shape[1])
 
     def scaled(self, weights: FloatArray) -> Rows:

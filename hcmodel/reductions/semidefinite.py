@@ -8,8 +8,6 @@ S is a variable, so that methods see a smooth equality and a set that they know.
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import numpy as np
 from numpy.typing import NDArray
 
@@ -20,6 +18,7 @@ from hcmodel.expressions.leaves import Constant, Expression, Parameter, Variable
 from hcmodel.expressions.model import Model
 from hcmodel.expressions.sparse_data import any_nonzero
 from hcmodel.facts.noncommutative import difference_is_symmetric
+from hcmodel.records import replace
 from hcmodel.reductions.reduction import Duals, ModelReduction, Origin
 
 FloatArray = NDArray[np.float64]
@@ -97,6 +96,8 @@ class Semidefinite(ModelReduction):
         return self._negated(duals)
 
     def _negated(self, duals: Duals) -> Duals:
+        if not self._slacks:
+            return duals
         rows = tuple(
             -dual if dual is not None and position in self._slacks else dual
             for position, dual in enumerate(duals.rows)

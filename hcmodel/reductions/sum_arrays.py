@@ -182,7 +182,7 @@ class Entries:
             np.concatenate([linear.columns[straight], logarithms.columns]),
             (data.size, stack.dimension),
         )
-        numbers = np.flatnonzero(data.offset)
+        numbers = data.offset.nonzero()[0]
         count, more = data.weights.size, int(through.sum())
         exponents = Rows.of_entries(
             np.concatenate([powers.values, np.ones(more)]),
@@ -193,7 +193,7 @@ class Entries:
         weights = np.concatenate([data.weights, linear.values[through], data.offset[numbers]])
         owner = np.concatenate([data.rows, linear.rows[through], numbers])
         if not weights.all():  # a coefficient of 0
-            kept = np.flatnonzero(weights)
+            kept = weights.nonzero()[0]
             exponents, weights, owner = exponents[kept], weights[kept], owner[kept]
         return Entries(logs, affine, data.offset, exponents, weights, owner)
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,6 +11,7 @@ from hcmodel.expressions.graph import topological_order
 from hcmodel.expressions.leaves import Constraint, Parameter
 from hcmodel.expressions.model import Model
 from hcmodel.facts.noncommutative import difference_is_symmetric, is_symmetric_value
+from hcmodel.records import replace
 from hcmodel.reductions.reduction import Duals, ModelReduction
 
 FloatArray = NDArray[np.float64]
@@ -81,6 +81,8 @@ class Triangle(ModelReduction):
         return self._mapped(duals, lambda dual: 0.5 * (dual + dual.T))
 
     def _mapped(self, duals: Duals, change: Callable[[FloatArray], FloatArray]) -> Duals:
+        if self.after is self.before:
+            return duals
         pairs = zip(duals.rows, self.after.constraints, self.before.constraints, strict=True)
         rows = tuple(
             dual if dual is None or new is old else change(dual) for dual, new, old in pairs

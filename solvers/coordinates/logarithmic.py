@@ -36,6 +36,8 @@ def to_logarithms(x: FloatArray, logs: Marks) -> FloatArray:
 
 def from_logarithms(u: FloatArray, logs: Marks) -> FloatArray:
     """x, from u; not a number where it would leave the range of floating point."""
+    if logs.all():
+        return np.asarray(np.exp(np.where(np.abs(u) <= LARGEST_LOG, u, np.nan)))
     exponents = np.where(logs & (np.abs(u) <= LARGEST_LOG), u, np.nan)
     return np.asarray(np.where(logs, np.exp(exponents), u))
 
@@ -120,8 +122,8 @@ class LogStack:
         inner = self.inner.hessian(x, weights)
         if scipy.sparse.issparse(inner):
             return with_diagonal(congruent(inner, scale), _curvature(x, gradient, self.logs))
-        hessian = np.asarray(inner * np.outer(scale, scale))
-        hessian[np.diag_indices_from(hessian)] += _curvature(x, gradient, self.logs)
+        hessian = np.ascontiguousarray(inner * (scale[:, None] * scale))
+        hessian.reshape(-1)[:: x.size + 1] += _curvature(x, gradient, self.logs)  # the diagonal
         return hessian
 
 

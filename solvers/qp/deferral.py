@@ -21,6 +21,8 @@ from hcmodel.solvers.qp.cone_program import (
 
 def deferred_rows(program: ConeProgram) -> NDArray[np.bool_] | None:
     """The rows of such bounds; None where there are none."""
+    if sum(cone.kind is ConeKind.PSD_TRIANGLE for cone in program.cones) <= 1:
+        return None
     sizes = [cone.size for cone in program.cones]
     firsts = np.concatenate([[0], np.cumsum(sizes)])[:-1].astype(int)
     blocks = [
@@ -28,8 +30,6 @@ def deferred_rows(program: ConeProgram) -> NDArray[np.bool_] | None:
         for first, cone in zip(firsts, program.cones, strict=True)
         if cone.kind is ConeKind.PSD_TRIANGLE
     ]
-    if len(blocks) <= 1:
-        return None
     matrix = program.matrix
     alone = np.bincount(matrix.indices, minlength=program.offset.size) == 1
     column = np.zeros(program.offset.size, dtype=np.intp)

@@ -85,7 +85,7 @@ def _held(evaluation: Evaluation, multipliers: FloatArray) -> NDArray[np.bool_]:
 def _dense(
     evaluation: Evaluation, hessian: FloatArray, face: FloatArray, held: NDArray[np.bool_]
 ) -> tuple[FloatArray, FloatArray] | None:
-    rows: Any = evaluation.jacobian[np.flatnonzero(held)]
+    rows: Any = evaluation.jacobian[held.nonzero()[0]]
     jacobian = np.asarray(rows.toarray() if scipy.sparse.issparse(rows) else rows) @ face
     curvature = face.T @ hessian @ face
     slope = evaluation.gradient @ face
@@ -128,7 +128,7 @@ def _sparse(
     held: NDArray[np.bool_],
 ) -> tuple[FloatArray, FloatArray] | None:
     """The same for a Hessian with structure: a program whose rows are all equations is one system too."""
-    jacobian = scipy.sparse.csr_array(evaluation.jacobian)[np.flatnonzero(held)] @ basis
+    jacobian = scipy.sparse.csr_array(evaluation.jacobian)[held.nonzero()[0]] @ basis
     sizes = np.asarray(abs(jacobian).max(axis=1).todense()).reshape(-1) if held.any() else 0.0
     scales = np.maximum(sizes, TINY)
     slope = np.asarray(basis.T @ evaluation.gradient)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from dataclasses import field
 
 import numpy as np
@@ -60,7 +61,7 @@ class Box(Domain):
         return self.lower.size
 
     def project(self, x: FloatArray) -> FloatArray:
-        return np.clip(x, self.lower, self.upper)
+        return np.minimum(np.maximum(x, self.lower), self.upper)  # half of the time of np.clip
 
     def cone_rows(self) -> StepRows:
         return StepRows(self.lower, self.upper)
@@ -103,7 +104,7 @@ class Box(Domain):
         )
 
     def tangent_basis(self) -> scipy.sparse.csr_array:
-        movable = np.flatnonzero(self.upper > self.lower)
+        movable = (self.upper > self.lower).nonzero()[0]
         identity = scipy.sparse.eye_array(self.dimension, format="csr")
         return scipy.sparse.csr_array(identity[:, movable])
 
@@ -157,6 +158,15 @@ class Box(Domain):
 
     def sample(self, generator: np.random.Generator) -> FloatArray:
         share = generator.random(self.dimension)
+        low, high, ratio = self._sampled
+        there = low + share * (high - low)
+        if ratio is not None:
+            there = np.where(self.positive, low * ratio**share, there)
+        return self.project(there)
+
+    @functools.cached_property
+    def _sampled(self) -> tuple[FloatArray, FloatArray, FloatArray | None]:
+        """The ends of what is sampled, and their ratio, None where no entry is positive."""
         middle = self.middle()
         spread = np.where(self.positive, np.maximum(np.abs(middle), TINY), 1.0)
         low = np.where(np.isfinite(self.lower), self.lower, middle - spread)
@@ -164,10 +174,15 @@ class Box(Domain):
         high = np.where(
             np.isfinite(self.upper), self.upper, np.maximum(low, middle) + SAMPLED_LENGTHS * spread
         )
-        ratio = np.where(self.positive, high / np.where(self.positive, low, 1.0), 1.0)
-        return self.project(np.where(self.positive, low * ratio**share, low + share * (high - low)))
+        if not self.positive.any():
+            return low, high, None
+        return low, high, np.where(self.positive, high / np.where(self.positive, low, 1.0), 1.0)
 
     def middle(self) -> FloatArray:
+        return self._middle.copy()
+
+    @functools.cached_property
+    def _middle(self) -> FloatArray:
         low, high = self.lower, self.upper
         has_low, has_high = np.isfinite(low), np.isfinite(high)
         above = has_low & (low > 0)

@@ -255,6 +255,21 @@ def test_a_product_puts_the_cones_of_its_factors_at_their_columns() -> None:
     np.testing.assert_array_equal(cone.matrix.toarray(), wide)
 
 
+def test_the_middle_that_a_box_keeps_is_not_changed_by_its_users() -> None:
+    box = Box(np.array([1.0, -2.0]), np.array([4.0, 6.0]))
+    box.middle()[:] = 7.0
+    np.testing.assert_allclose(box.middle(), [2.0, 2.0])
+
+
+@pytest.mark.parametrize("lower", [[-1.0, 2.0], [-1.0, -2.0], [0.5, 2.0]])
+def test_samples_fill_a_box_by_ratios_where_it_is_positive(lower: list[float]) -> None:
+    box, generator = Box(np.array(lower), np.array([3.0, 8.0])), np.random.default_rng(0)
+    found = np.array([box.sample(generator) for _ in range(500)])
+    assert all(box.contains(x) for x in found)
+    # half of the samples lie below the middle, which is geometric for positive entries
+    np.testing.assert_allclose(np.mean(found < box.middle(), axis=0), 0.5, atol=0.08)
+
+
 def test_a_product_of_nothing_is_a_point() -> None:
     nothing = Product([])
     assert nothing.dimension == 0
