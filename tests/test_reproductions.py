@@ -24,6 +24,7 @@ import scipy.linalg
 import hcmodel as hc
 from hcmodel.certify.norm_minorants import minorant_bound
 from hcmodel.cli import main
+from hcmodel.solvers.qp import clarabel_
 from hcmodel.solvers.result import Termination
 from hcmodel.solving import run
 from hcmodel.solving.data_checks import undefined_at
@@ -734,4 +735,45 @@ def test_a_shortest_path_with_a_state_that_can_be_kept_for_ever_is_proven() -> N
     visits = hc.solve(np.eye(2) - hc.einsum("sa,sat->st", policy, stay).T, np.array([1.0, 0.0]))
     problem = hc.Problem(hc.Minimize(hc.sum(visits)))
     assert problem.solve() == pytest.approx(1.5 / (1 - 0.125))  # d = (1, 1/2)/(1 − 1/8)
+    assert problem.status == "optimal"
+
+
+def test_no_bound_lies_above_a_point_of_the_model() -> None:
+    """10⁷ (1.56 − x)² has terms of 10⁷ when it is multiplied out: the bound was 7e-9, at a value of 0."""
+    x = hc.Variable(2, name="x")
+    problem = hc.Problem(
+        hc.Minimize(1e7 * (64.3259 * (x[1] - x[0] ** 2) ** 2 + (1.5643525634975974 - x[0]) ** 2))
+    )
+    for start in ([0.0, 0.0], [1.5643525634975974, 1.5643525634975974**2]):
+        problem.solve(start={x: start})
+        bound = problem.solution.certificate.lower_bound
+        assert bound is not None
+        assert bound <= min(problem.value, 0.0)
+
+
+class PanicException(BaseException):
+    """By the name of what a panic of Rust code raises in Python, which is no `Exception`."""
+
+
+@pytest.mark.parametrize("method", ["auto", "cone", "hidden-newton"])
+def test_a_panic_inside_of_clarabel_is_no_end_of_the_program(
+    method: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A badly scaled regulator ended in "Eigval error: Eigen(1)", with no status and no point."""
+
+    class Panics:
+        def __init__(self, *_: Any) -> None: ...
+
+        def solve(self) -> None:
+            raise PanicException("Eigval error: Eigen(1)")
+
+    X = hc.Variable((2, 2), name="X", PSD=True)
+    weights = np.array([[1.0, 0.5], [0.5, -1.0]])
+    problem = hc.Problem(hc.Minimize(hc.trace(weights @ X)), [hc.trace(X) == 1])
+    with monkeypatch.context() as patched:
+        patched.setattr(clarabel_.clarabel, "DefaultSolver", Panics)
+        problem.solve(method=method, max_calls=100)
+        assert problem.solution.value is not None
+        assert problem.status != "infeasible"
+    assert problem.solve(method=method) == pytest.approx(-np.sqrt(1.25))
     assert problem.status == "optimal"

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from hcmodel.certify.descent import Descent, Run, falling_path, runs_away
 from hcmodel.certify.least_values import ENCLOSURE
 from hcmodel.certify.lower_bound import LowerBound
+from hcmodel.records import replace
 from hcmodel.reductions.forms import Form, Forms
 from hcmodel.reductions.reduction import Claim
 from hcmodel.solvers import kkt
@@ -254,15 +255,18 @@ def _unless_beyond(
 
 
 def _unless_refuted(evaluation: Evaluation, bound: LowerBound | None) -> LowerBound | None:
-    """The bound; None where the point satisfies all rows exactly and is better than it.
+    """The bound; None where the point satisfies all rows exactly and is far better than it.
 
-    Rounding can make a bound false at the end of the numbers, where √x is 1e50.
+    Rounding can make a bound false at the end of the numbers, where √x is 1e50. Where the point is a
+    little better, that little is what rounding comes to, and the bound is as far below the point.
     """
     if bound is None or evaluation.violations.any():
         return bound
     value = evaluation.objective
-    beyond = bound.value - value > ROUNDED_BOUND * max(abs(value), abs(bound.value), 1.0)
-    return None if beyond else bound
+    excess = bound.value - value
+    if excess > ROUNDED_BOUND * max(abs(value), abs(bound.value), 1.0):
+        return None
+    return replace(bound, value=value - excess) if excess > 0 else bound
 
 
 def _termination(

@@ -7,6 +7,7 @@ set up: only the numbers are replaced.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from types import SimpleNamespace
 from typing import Any
 
 import clarabel
@@ -72,6 +73,10 @@ CONE_STATUSES = {
 }
 
 
+# The exception by which Rust code ends that cannot go on.
+PANIC = "PanicException"
+
+
 CONES = {
     "zero": clarabel.ZeroConeT,
     "nonnegative": clarabel.NonnegativeConeT,
@@ -100,10 +105,25 @@ class ClarabelBackend:
                 data.P, data.q, data.A, data.b, data.cones, settings
             )
             self._pattern = pattern
-        answer = self._solver.solve()
+        answer = _answered(self._solver, data.A.shape)
+        self._solver = None if answer.status == PANIC else self._solver
         if str(answer.status) == "MaxTime":
             raise TimeExhausted
         return data.solution(answer, STATUSES.get(str(answer.status), QPStatus.FAILED))
+
+
+def _answered(solver: Any, shape: tuple[int, ...]) -> Any:
+    """Clarabel's answer; one without numbers where its code panics, as over an eigenvalue of NaN.
+
+    A panic is no `Exception`, so that nobody else would catch it; its class has no name to import.
+    """
+    try:
+        return solver.solve()
+    except BaseException as error:
+        if type(error).__name__ != PANIC:
+            raise
+    rows, columns = (np.full(size, np.nan) for size in shape)
+    return SimpleNamespace(status=PANIC, x=columns, s=rows, z=rows, iterations=0)
 
 
 def _time_limit(A: Any, orders: Sequence[int]) -> float:
@@ -167,7 +187,9 @@ class ClarabelConeBackend:
                 P, program.linear, A, program.offset, cones, settings
             )
             self._pattern = pattern
-        return _cone_solution(program, self._solver.solve())
+        answer = _answered(self._solver, A.shape)
+        self._solver = None if answer.status == PANIC else self._solver
+        return _cone_solution(program, answer)
 
 
 def _clarabel_cones(block: ConeBlock) -> list[Any]:
