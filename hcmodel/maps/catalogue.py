@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from hcmodel.maps.adjoint import Adjoint
 from hcmodel.maps.around import Outer
+from hcmodel.maps.cost_equation import CostEquation
 from hcmodel.maps.denominators import Denominators
 from hcmodel.maps.determined import Determined
 from hcmodel.maps.distributions import Distributions
@@ -37,6 +38,7 @@ MAPS: tuple[Map, ...] = (
     Stages(),
     Occupancy(),
     Adjoint(),
+    CostEquation(),
     Determined(),
     Implicit(),
     Nests(),

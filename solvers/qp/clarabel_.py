@@ -272,16 +272,28 @@ class _Conic:
         return [CONES[kind](size) for kind, size in self.kinds]
 
     def _stacked(self) -> Any:
-        program = self.program
-        identity = scipy.sparse.eye_array(program.dimension, format="csr")
-        blocks = [
-            _full_csr(program.equality),
-            _full_csr(program.inequality),
-            identity[self.finite_upper],
-            -identity[self.finite_lower],
-            *[-cone.matrix for cone in program.domain.cones],
+        """All rows by columns: scipy's `vstack` takes ten times as long as a small program."""
+        program, cones = self.program, self.program.domain.cones
+        above, below = self.finite_upper, self.finite_lower
+        parts = [
+            _entries(program.equality),
+            _entries(program.inequality),
+            (np.arange(above.size), above, np.ones(above.size)),
+            (np.arange(below.size), below, -np.ones(below.size)),
+            *[_entries(cone.matrix, -1.0) for cone in cones],
         ]
-        return scipy.sparse.csc_matrix(scipy.sparse.vstack(blocks, format="csc"))
+        heights = [program.equality.shape[0], program.inequality.shape[0], above.size, below.size]
+        starts = np.cumsum([0, *heights, *[cone.offset.size for cone in cones]])
+        shifted = [part[0] + start for part, start in zip(parts, starts, strict=False)]
+        rows, columns, values = (
+            np.concatenate(each) for each in (shifted, *list(zip(*parts, strict=True))[1:])
+        )
+        order = np.lexsort((rows, columns))
+        counts = np.bincount(columns, minlength=program.dimension)
+        return scipy.sparse.csc_matrix(
+            (values[order], rows[order], np.concatenate([[0], np.cumsum(counts)])),
+            shape=(int(starts[-1]), program.dimension),
+        )
 
     def pattern(self) -> tuple[Any, ...]:
         A, P = self.A, self.P
@@ -321,16 +333,18 @@ def _upper_triangle(quadratic: Any) -> Any:
     return diagonal(quadratic)
 
 
-def _full_csr(matrix: Any) -> scipy.sparse.csr_array:
-    """Keep explicit zeros of a dense matrix, so that its pattern is the same at every step."""
+def _entries(matrix: Any, factor: float = 1.0) -> tuple[Any, Any, FloatArray]:
+    """Rows, columns and values of a matrix times a number.
+
+    Zeros of a dense matrix are kept, so that its pattern is the same at every step.
+    """
     if scipy.sparse.issparse(matrix):
-        return scipy.sparse.csr_array(matrix)
-    rows, columns = matrix.shape
-    indices = np.tile(np.arange(columns), rows)
-    indptr = np.arange(0, rows * columns + 1, columns) if columns else np.zeros(rows + 1, dtype=int)
-    return scipy.sparse.csr_array(
-        (np.ascontiguousarray(matrix).ravel(), indices, indptr), shape=matrix.shape
-    )
+        compressed = scipy.sparse.csr_array(matrix)
+        rows = np.repeat(np.arange(compressed.shape[0]), np.diff(compressed.indptr))
+        return rows, compressed.indices, factor * compressed.data
+    height, width = matrix.shape
+    rows, columns = np.repeat(np.arange(height), width), np.tile(np.arange(width), height)
+    return rows, columns, factor * matrix.ravel()
 
 
 def _same(one: tuple[Any, ...], other: tuple[Any, ...] | None) -> bool:

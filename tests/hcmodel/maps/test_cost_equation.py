@@ -1,0 +1,175 @@
+"""Gains by the equation of their cost matrix, and filters by that of their error."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+import scipy
+
+import hcmodel as hc
+from hcmodel.maps.cost_equation import CostEquation
+from hcmodel.maps.expanded import Expanded
+from hcmodel.maps.map import Obstacle
+from hcmodel.reductions.forms import Forms
+
+N, M = 3, 2
+
+
+def plant(seed: int = 0) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+    """A, B, definite weights Q and R, and the covariance of the start, of rank 2."""
+    generator = np.random.default_rng(seed)
+    A, B = generator.normal(size=(N, N)), generator.normal(size=(N, M))
+    roots = generator.normal(size=(3, N, N))
+    Q, R = (root @ root.T + 0.1 * np.eye(N) for root in roots[:2])
+    start = roots[2][:, :2]
+    return A, B, Q, R[:M, :M], start @ start.T
+
+
+def variables() -> tuple[hc.Variable, hc.Variable]:
+    return hc.Variable((N, N), PSD=True, name="X"), hc.Variable((M, N), name="K")
+
+
+def continuous(X: Any, K: Any, seed: int) -> list[Any]:
+    A, B, Q, R, _ = plant(seed)
+    F = A + B @ K
+    return [F.T @ X + X @ F + Q + K.T @ R @ K == 0]
+
+
+def negated(X: Any, K: Any, seed: int) -> list[Any]:
+    A, B, Q, R, _ = plant(seed)
+    F = A - B @ K
+    return [2 * (Q + hc.transpose(K) @ R @ K) == -2 * X @ F - 2 * F.T @ X]
+
+
+def by_sides(X: Any, K: Any, seed: int) -> list[Any]:
+    A, B, Q, R, _ = plant(seed)
+    both = hc.vstack([np.eye(N), K])
+    weights = np.block([[Q, np.zeros((N, M))], [np.zeros((M, N)), R]])
+    return [-both.T @ weights @ both == (A + B @ K).T @ X + X @ (A + B @ K)]
+
+
+@pytest.mark.parametrize("rows", [continuous, negated, by_sides], ids=lambda each: each.__name__)
+@pytest.mark.parametrize("seed", range(3))
+def test_a_cost_equation_in_continuous_time_is_proven(
+    rows: Callable[..., list[Any]], seed: int
+) -> None:
+    A, B, Q, R, start = plant(seed)
+    X, K = variables()
+    problem = hc.Problem(hc.Minimize(hc.trace(X @ start)), rows(X, K, seed))
+    expected = scipy.linalg.solve_continuous_are(A, B, Q, R)
+    assert problem.solve() == pytest.approx(np.trace(expected @ start), rel=1e-6)
+    assert problem.status == "optimal"
+    assert problem.is_hidden_convex()
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_a_cost_equation_in_discrete_time_is_proven(seed: int) -> None:
+    A, B, Q, R, start = plant(seed)
+    X, K = variables()
+    F = A + B @ K
+    equation = X == F.T @ X @ F + Q + K.T @ R @ K
+    problem = hc.Problem(hc.Minimize(hc.trace(start @ X)), [equation])
+    expected = scipy.linalg.solve_discrete_are(A, B, Q, R)
+    assert problem.solve() == pytest.approx(np.trace(expected @ start), rel=1e-6)
+    assert problem.status == "optimal"
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_the_gain_of_a_filter_is_proven(seed: int) -> None:
+    """The error of x̂ has the covariance P: F P + P Fᵀ + Q + L R Lᵀ = 0 with F = A − L C."""
+    A, C, Q, R, weights = plant(seed)
+    P, L = hc.Variable((N, N), PSD=True, name="P"), hc.Variable((N, M), name="L")
+    F = A.T - L @ C.T
+    problem = hc.Problem(
+        hc.Minimize(hc.trace(weights @ P)), [F @ P + P @ F.T + Q + L @ R @ L.T == 0]
+    )
+    expected = scipy.linalg.solve_continuous_are(A, C, Q, R)
+    assert problem.solve() == pytest.approx(np.trace(expected @ weights), rel=1e-6)
+    assert problem.status == "optimal"
+
+
+def test_a_row_that_grows_with_the_matrix_may_stay() -> None:
+    """A cap on the cost of one start, against the best value on a grid of weights of both costs."""
+    A, B, Q, R, start = plant(1)
+    X, K = variables()
+    other = np.diag([1.0, 0.0, 0.0])
+    free = scipy.linalg.solve_continuous_are(A, B, Q, R)
+    cap = hc.trace(other @ X) <= 1.05 * float(free[0, 0])
+    problem = hc.Problem(hc.Minimize(hc.trace(start @ X)), [*continuous(X, K, 1), cap])
+    assert problem.solve() == pytest.approx(
+        np.trace(free @ start), rel=1e-6
+    )  # one K is best for all
+    assert problem.status == "optimal"
+
+
+def test_multipliers_of_the_equation_are_derivatives_of_the_value() -> None:
+    A, B, Q, R, start = plant(2)
+    X, K = variables()
+    (equation,) = continuous(X, K, 2)
+    hc.Problem(hc.Minimize(hc.trace(X @ start)), [equation]).solve(tol=1e-8)
+    step = 1e-4 * np.diag([1.0, 0.0, 0.0])
+    ends = [
+        np.trace(scipy.linalg.solve_continuous_are(A, B, Q + sign * step, R) @ start)
+        for sign in (1, -1)
+    ]
+    slope = (ends[0] - ends[1]) / 2e-4  # of the constant on the left side
+    assert abs(float(equation.dual_value[0, 0])) == pytest.approx(slope, rel=1e-4)
+
+
+# ---- where the inequality is another model
+
+
+def proposals(problem: hc.Problem) -> list[Any]:
+    return list(CostEquation().propose(Expanded.of(Forms(problem.model).bounds.after)))
+
+
+def test_an_objective_that_falls_as_the_matrix_grows_is_refused() -> None:
+    X, K = variables()
+    indefinite = np.diag([1.0, 1.0, -0.1])
+    problem = hc.Problem(hc.Minimize(hc.trace(indefinite @ X)), continuous(X, K, 0))
+    (found,) = proposals(problem)
+    assert isinstance(found, Obstacle)
+    assert "grows" in str(found)
+    assert Forms(problem.model).hidden(None) is None
+
+
+def test_a_row_from_below_is_refused() -> None:
+    X, K = variables()
+    problem = hc.Problem(hc.Minimize(hc.trace(X)), [*continuous(X, K, 0), X[0, 0] + K[0, 0] >= 50])
+    (found,) = proposals(problem)
+    assert isinstance(found, Obstacle)
+
+
+def test_a_matrix_with_a_lower_bound_is_refused() -> None:
+    X, K = hc.Variable((N, N), PSD=(100.0, 1e6), name="X"), hc.Variable((M, N), name="K")
+    problem = hc.Problem(hc.Minimize(hc.trace(X)), continuous(X, K, 0))
+    (found,) = proposals(problem)
+    assert isinstance(found, Obstacle)
+    assert "bounded from below" in str(found)
+
+
+def test_weights_that_a_singular_matrix_satisfies_are_no_proof() -> None:
+    """With Q = 0 the equation holds at X = K = 0 whatever the plant is, and the value 0 is right."""
+    A, B, _, R, start = plant(0)
+    X, K = variables()
+    F = A + B @ K
+    problem = hc.Problem(hc.Minimize(hc.trace(X @ start)), [F.T @ X + X @ F + K.T @ R @ K == 0])
+    assert Forms(problem.model).hidden(None) is None
+    assert proposals(problem) == []
+
+
+def test_the_way_back_solves_the_equation() -> None:
+    """Whatever matrix and slack come from the inequality."""
+    X, K = variables()
+    problem = hc.Problem(hc.Minimize(hc.trace(X)), continuous(X, K, 0))
+    (step,) = proposals(problem)
+    A, B, Q, R, _ = plant(0)
+    point = {K: -np.linalg.pinv(B) @ (A + 5 * np.eye(N)), step.new[0]: np.eye(N)}
+    step.back(point)
+    found, F = point[step.gone[0]], A + B @ point[K]
+    np.testing.assert_allclose(
+        F.T @ found + found @ F + Q + point[K].T @ R @ point[K], 0, atol=1e-9
+    )
