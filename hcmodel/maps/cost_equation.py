@@ -1,18 +1,21 @@
-"""The equation of a cost matrix X, as an inequality.
+"""The equation of a cost matrix X, as a function of the gain or as an inequality.
 
 The cost of a gain K is often written with the matrix X of the costs to come, in continuous time or in
 discrete time
 
     (A + B K)ᵀ X + X (A + B K) + Q + Kᵀ R K = 0,      (A + B K)ᵀ X (A + B K) − X + Q + Kᵀ R K = 0,
 
-or with the gain of a filter and the covariance of its error. Equations have to be linear in the hidden
-coordinates, and this one is not; but ⪯ 0 is convex (`riccati`). Of all X with ⪯ 0 the solution of the
-equation is the least one: where X ⪰ 0 and the weights are definite, the closed loop F is stable, and
+or with the gain of a filter and the covariance of its error. With definite weights the closed loop
+F = A + B K is stable wherever X ⪰ 0, and X is `lyap(F.T, Q + K.T @ R @ K)`, or `dlyap` of these. Where
+one weighted sum of its entries counts, `adjoint` and `product` do the rest.
+
+Else the equation becomes an inequality, which is convex (`riccati`). Of all X with ⪯ 0 the solution of
+the equation is the least one:
 
     X  =  ∫ exp(Fᵀt) (Q + Kᵀ R K + S) exp(F t) dt    with the slack S ⪰ 0
 
 grows with S. So nothing is lost where the objective and the other rows do not decrease as X grows. The
-row gets a slack, and the way back is the solution of the equation, which is linear in X.
+way back is the solution of the equation in both cases; it is linear in X.
 """
 
 from __future__ import annotations
@@ -24,11 +27,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hcmodel.expressions.leaves import Variable
+from hcmodel.expressions.table import ATOMS
 from hcmodel.facts.polynomials import Sums
 from hcmodel.maps.expanded import Evaluation, Expanded, Row
 from hcmodel.maps.map import Map, Obstacle, Points, Step, fresh_name, symbol_sums
 from hcmodel.maps.matrix_inequalities import slack_of
+from hcmodel.maps.matrix_product import partners
 from hcmodel.maps.rewriting import Exchange, rewritten
+from hcmodel.maps.riccati import Weights, orientations, weights_of
+from hcmodel.records import dataclass
 from hcmodel.solvers.numerics import DATA_ROUNDING
 
 FloatArray = NDArray[np.float64]
@@ -36,27 +43,32 @@ Numbers = NDArray[np.int64]
 
 
 class CostEquation(Map):
-    """… + S = 0 with S ⪰ 0 in place of an equation for X; see the module."""
+    """`lyap` in place of the X of an equation, or a slack in it; see the module."""
 
     name = "cost-equation"
-    summary = "an inequality in place of an equation for a cost matrix X; back: X solves it"
-    literature = "Boyd, El Ghaoui, Feron, Balakrishnan 1994, section 10.1"
+    summary = "lyap(Fᵀ, Q + Kᵀ R K), or an X that is larger, in place of the X of this equation"
+    literature = "Kleinman 1968; Boyd, El Ghaoui, Feron, Balakrishnan 1994, section 10.1"
 
     def propose(self, model: Expanded) -> Iterator[Step | Obstacle]:
         for matrix in model.variables:
-            if matrix.set.is_curved and matrix.set.is_symmetric:
-                row = _equation(model, matrix)
-                if row is not None:
-                    reason = _obstacle(model, row, matrix)
-                    yield (
-                        _Relaxed(model, row, matrix)
-                        if reason is None
-                        else Obstacle(self.name, reason)
-                    )
+            row = _equation(model, matrix)
+            found = None if row is None else _read(model, row, matrix)
+            if row is None or found is None:
+                continue
+            reason = _obstacle(model, row, matrix)
+            if reason is not None:
+                yield Obstacle(self.name, reason)
+                continue
+            function = _function(model, row, matrix, found)
+            if function is not None:
+                yield _Solved(model, row, matrix, function)
+            yield _Relaxed(model, row, matrix, found.sign)
 
 
 def _equation(model: Expanded, matrix: Variable) -> Row | None:
     """The equation of a matrix: linear in it, with weights that vary, and without a slack."""
+    if not (matrix.set.is_curved and matrix.set.is_symmetric):
+        return None
     own = model.symbols.of_variable(matrix)
     rows = [row for row in model.rows if row.sense == "==" and row.sums.holding(own).any()]
     if len(rows) != 1 or rows[0].sums.shape != matrix.shape or rows[0].congruence is not None:
@@ -67,6 +79,46 @@ def _equation(model: Expanded, matrix: Variable) -> Row | None:
     if among.max() > 1 or not varying.any() or not np.trace(sums.value):
         return None
     return rows[0] if slack_of(model, rows[0]) is None else None
+
+
+@dataclass(frozen=True, eq=False)
+class _Read:
+    """The weights of an equation, the gain in it as a matrix of symbols, and the sign of the row."""
+
+    weights: Weights
+    gain: Numbers
+    sign: float
+
+
+def _read(model: Expanded, row: Row, matrix: Variable) -> _Read | None:
+    """What an equation is made of; None where it is not one of this kind."""
+    symbols, sign = model.symbols, float(np.sign(np.trace(row.sums.value)))
+    inner, sums = symbols.of_variable(matrix), row.sums.scaled(sign)
+    for gain in partners(model, matrix):
+        for own, _ in orientations(gain, symbols.of_variable(gain), matrix.shape[0]):
+            weights = weights_of(sums, inner, own, symbols.count)
+            if weights is not None and weights.is_convex() and not weights.disturbance.any():
+                return _Read(weights, own, sign)
+    return None
+
+
+def _function(model: Expanded, row: Row, matrix: Variable, found: _Read) -> Numbers | None:
+    """The symbols of X as a function of the gain; None where more counts than the objective."""
+    sums, weights, order = row.sums.scaled(found.sign), found.weights, matrix.shape[0]
+    coding, inner = sums.coding, model.symbols.of_variable(matrix)
+    elsewhere = any(each.sums.holding(inner).any() for each in model.rows if each is not row)
+    bounded = (matrix.eigenvalue_bounds or (0.0, np.inf))[1] < np.inf
+    if elsewhere or bounded or not weights.keeps_definite():
+        return None
+    discrete = not weights.input.any() and np.array_equal(weights.drift, -np.eye(order) / 2)
+    if weights.step_input.any() and not discrete:
+        return None
+    plant = (weights.step, weights.step_input) if discrete else (weights.drift, weights.input)
+    gain = Sums.symbols(found.gain, coding)
+    closed = Sums.constant(plant[0], coding) + Sums.constant(plant[1], coding) @ gain
+    arguments = (closed.transposed(), sums.chosen(~sums.holding(inner)))
+    atom = ATOMS["dlyap" if discrete else "lyap"]
+    return model.symbols.of_function(atom, {}, arguments, matrix.shape)
 
 
 def _obstacle(model: Expanded, row: Row, matrix: Variable) -> str | None:
@@ -96,49 +148,81 @@ def _grows(sums: Sums, own: Numbers) -> bool:
     return bool((values.min(axis=1) >= -DATA_ROUNDING * np.abs(values).max(axis=1)).all())
 
 
-class _Relaxed(Step):
-    """The least matrix in place of one that satisfies the inequality, and its slack."""
+class _Equation(Step):
+    """A matrix that solves the equation of a row."""
 
     name = "cost-equation"
 
-    def __init__(self, model: Expanded, row: Row, matrix: Variable) -> None:
-        symbols = model.symbols
-        bound = Variable(matrix.shape, matrix.name, PSD=matrix.eigenvalue_bounds or True)
-        slack = Variable(matrix.shape, fresh_name(model, f"slack·{matrix.name}"), PSD=True)
-        sign = float(np.sign(np.trace(row.sums.value)))
-        added = row.sums + symbol_sums(symbols, symbols.of_variable(slack)).scaled(sign)
-        rows = tuple(replace(each, sums=added) if each is row else each for each in model.rows)
-        self._row, self._old = row.sums, symbols.of_variable(matrix)
-        exchange = Exchange.of(symbols, np.unique(self._old), np.unique(symbols.of_variable(bound)))
-        self.gone, self.new = (matrix,), (bound, slack)
-        self.texts = {bound: matrix.name}
-        self.after = rewritten(replace(model, rows=rows), exchange, gone=self.gone, new=self.new)
-
-    def forward(self, point: Points) -> None:
-        point[self.new[0]] = np.array(point[self.gone[0]], dtype=float)
-        point[self.new[1]] = np.zeros(self.new[1].shape)
+    def __init__(self, row: Row, matrix: Variable, numbers: Numbers) -> None:
+        self._row, self._numbers = row.sums, numbers
+        self.gone = (matrix,)
 
     def back(self, point: Points) -> None:
-        """The solution of the equation for the values of the other variables."""
-        own = np.unique(self._old)
-        sums = self._row
+        """The solution for the values of the other variables."""
+        sums, own = self._row, np.unique(self._numbers)
         marks = sums.among(own + 1)
         inside = np.asarray(marks.any(axis=1))
-        rest = Sums(
-            (int(inside.sum()),),
-            np.arange(int(inside.sum())),
-            sums.coding.keys(np.where(marks, 0, sums.digits)[inside]),
-            sums.weight[inside],
-            sums.coding,
-        )
+        count = int(inside.sum())
+        keys = sums.coding.keys(np.where(marks, 0, sums.digits)[inside])
+        beside = Sums((count,), np.arange(count), keys, sums.weight[inside], sums.coding)
         evaluation = Evaluation(self.after.symbols, point)
         system = np.zeros((sums.size, own.size))
         place = np.searchsorted(own, sums.digits[inside][marks[inside]] - 1)
-        np.add.at(system, (sums.entry[inside], place), evaluation.of(rest))
+        np.add.at(system, (sums.entry[inside], place), evaluation.of(beside))
         right = -evaluation.of(sums.chosen(~inside)).reshape(-1)
         upper = np.flatnonzero(np.triu(np.ones(sums.shape)).reshape(-1))
         try:
             found = np.linalg.solve(system[upper], right[upper])
         except np.linalg.LinAlgError:  # the closed loop has opposite eigenvalues
             found = np.full(own.size, np.nan)
-        point[self.gone[0]] = np.asarray(found, dtype=float)[np.searchsorted(own, self._old)]
+        values = np.asarray(found, dtype=float)
+        point[self.gone[0]] = values[np.searchsorted(own, self._numbers)]
+
+
+class _Solved(_Equation):
+    """The matrix is a function of the gain."""
+
+    new = ()
+    choice = "function"
+    first = True  # the inequality loses digits where costs differ by many orders of magnitude
+
+    def __init__(self, model: Expanded, row: Row, matrix: Variable, function: Numbers) -> None:
+        symbols = model.symbols
+        numbers = symbols.of_variable(matrix)
+        super().__init__(row, matrix, numbers)
+        whole = symbol_sums(symbols, function)
+        even = (whole + whole.transposed()).scaled(0.5)
+        upper = np.triu_indices(len(numbers))
+        entries = even.taken(np.ravel_multi_index(upper, numbers.shape), upper[0].shape).entries()
+        changes = dict(zip(numbers[upper].tolist(), entries, strict=True))
+        kept = replace(model, rows=tuple(each for each in model.rows if each is not row))
+        self.after = rewritten(kept, Exchange(symbols, changes), gone=self.gone, new=())
+
+    def forward(self, point: Points) -> None:
+        """Nothing is new."""
+
+    def settle(self, point: Points) -> None:
+        self.back(point)
+
+
+class _Relaxed(_Equation):
+    """A matrix that satisfies the inequality, and its slack, in place of the least one."""
+
+    choice = "inequality"
+
+    def __init__(self, model: Expanded, row: Row, matrix: Variable, sign: float) -> None:
+        symbols = model.symbols
+        numbers = symbols.of_variable(matrix)
+        super().__init__(row, matrix, numbers)
+        bound = Variable(matrix.shape, matrix.name, PSD=matrix.eigenvalue_bounds or True)
+        slack = Variable(matrix.shape, fresh_name(model, f"slack·{matrix.name}"), PSD=True)
+        added = row.sums + symbol_sums(symbols, symbols.of_variable(slack)).scaled(sign)
+        rows = tuple(replace(each, sums=added) if each is row else each for each in model.rows)
+        exchange = Exchange.of(symbols, np.unique(numbers), np.unique(symbols.of_variable(bound)))
+        self.new = (bound, slack)
+        self.texts = {bound: matrix.name}
+        self.after = rewritten(replace(model, rows=rows), exchange, gone=self.gone, new=self.new)
+
+    def forward(self, point: Points) -> None:
+        point[self.new[0]] = np.array(point[self.gone[0]], dtype=float)
+        point[self.new[1]] = np.zeros(self.new[1].shape)

@@ -56,7 +56,7 @@ class Step(ABC):
     divisors: tuple[Variable, ...] = ()
     """Positive semidefinite matrices that the way back divides by."""
     first: bool = False
-    """Whether maps find more in the model after it, so that they look there first."""
+    """Whether the model after it is searched before anything else."""
     choice: Hashable = None
     """What tells steps of one map with the same new variables apart."""
     renamed: Mapping[Variable, Variable] = {}

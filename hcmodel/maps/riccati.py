@@ -65,22 +65,16 @@ class Riccati(Map):
                 continue  # there is no slack of an inequality
             for gain in partners(model, matrix):
                 numbers = model.symbols.of_variable(gain)
-                wide = numbers.reshape(1, -1) if gain.ndim < 2 else numbers
-                for turned in (False, True)[: gain.ndim]:
-                    own = wide.T if turned else wide
-                    if own.shape[1] == matrix.shape[0]:
-                        found = _substituted(model, matrix, gain, own, turned)
-                        if found is not None:
-                            yield found
+                for own, turned in orientations(gain, numbers, matrix.shape[0]):
+                    found = _substituted(model, matrix, gain, own, turned)
+                    if found is not None:
+                        yield found
 
 
 @dataclass(frozen=True, eq=False)
-class _Inequality:
-    """He(X A + X B K) + (C + D K)ᵀ X (C + D K) + X G X + [I; K]ᵀ W [I; K] ⪯ 0, He(M) = M + Mᵀ."""
+class Weights:
+    """He(X A + X B K) + (C + D K)ᵀ X (C + D K) + X G X + [I; K]ᵀ W [I; K], He(M) = M + Mᵀ."""
 
-    row: Row
-    slack: Variable
-    scale: float
     drift: FloatArray
     input: FloatArray
     step: FloatArray
@@ -131,22 +125,32 @@ class _Inequality:
         rest = max(-float(np.trace(self.disturbance)), 0.0)
         return (1 + DATA_ROUNDING) * (size + float(np.sqrt(size**2 + least * rest))) / least
 
+
+@dataclass(frozen=True, eq=False)
+class _Inequality:
+    """A row that says that these weights make a matrix ⪯ 0, and its slack."""
+
+    row: Row
+    slack: Variable
+    scale: float
+    weights: Weights
+
     def block(self, model: Expanded, inner: Sums, product: Sums, slack: Variable) -> Block:
         """The inequality in P and Y as a block matrix; `slack` is P S P."""
         coding = inner.coding
-        first = Sums.constant(self.drift, coding) @ inner
-        if self.input.any():
-            first = first + Sums.constant(self.input, coding) @ product
-        rest = -added([first, first.transposed(), Sums.constant(self.disturbance, coding)])
+        first = Sums.constant(self.weights.drift, coding) @ inner
+        if self.weights.input.any():
+            first = first + Sums.constant(self.weights.input, coding) @ product
+        rest = -added([first, first.transposed(), Sums.constant(self.weights.disturbance, coding)])
         squares = list[Square]()
-        if self.weight.any():
-            order = len(self.drift)
-            root = factor(self.weight).T
+        if self.weights.weight.any():
+            order = len(self.weights.drift)
+            root = factor(self.weights.weight).T
             above = Sums.constant(root[:, :order], coding) @ inner
             squares.append(Square(above + Sums.constant(root[:, order:], coding) @ product))
-        if self.step.any() or self.step_input.any():
-            above = Sums.constant(self.step, coding) @ inner
-            above = above + Sums.constant(self.step_input, coding) @ product
+        if self.weights.step.any() or self.weights.step_input.any():
+            above = Sums.constant(self.weights.step, coding) @ inner
+            above = above + Sums.constant(self.weights.step_input, coding) @ product
             squares.append(Square(above, inner))
         row = replace(self.row, congruence=inner)
         return made_block(model, row, slack, self.scale, rest, squares)
@@ -165,10 +169,10 @@ def _substituted(
             others.append(row)
     if not found:
         return None
-    if not all(each.is_convex() for each in found):
+    if not all(each.weights.is_convex() for each in found):
         return Obstacle("riccati", f"the weights of {gain.name} and of the states are indefinite")
     low = (matrix.eigenvalue_bounds or (0.0, np.inf))[0]
-    if low <= 0 and not any(each.keeps_definite() for each in found):
+    if low <= 0 and not any(each.weights.keeps_definite() for each in found):
         reason = (
             f"{matrix.name} may be singular: bound its eigenvalues from below, as in "
             f"{matrix.name} >> 1e-6 * I, or give the states a positive definite weight"
@@ -176,7 +180,7 @@ def _substituted(
         return Obstacle("riccati", reason)
     if not (matrix.eigenvalue_bounds or (0.0, np.inf))[1] < np.inf:
         for each in found:
-            if not each.may_be_stable():
+            if not each.weights.may_be_stable():
                 # the model in P has points with a singular P only, which solvers cannot tell from others
                 reason = f"no {gain.name} stabilises the plant of {_name(each.row)}"
                 return Obstacle("riccati", reason)
@@ -229,7 +233,9 @@ class _Riccati(Step):
         left = f"{gain.name}.T" if turned else gain.name
         self.texts = {**inverse.texts, product: f"{left} @ inv({inverse.gone[0].name})"}
         self.released = (*inverse.released, *((gain.name,) if gain.has_bounds else ()))
-        self.implied = _ranges(matrix, product, blocks, min(each.reach() for each in inequalities))
+        self.implied = _ranges(
+            matrix, product, blocks, min(each.weights.reach() for each in inequalities)
+        )
         self._inverse, self._turned, self._gain, self._product = inverse, turned, gain, product
         self._slacks, self._blocks = slacks, tuple(blocks)
 
@@ -287,9 +293,23 @@ def _read(model: Expanded, row: Row, matrix: Variable, numbers: Numbers) -> _Ine
     whole = row.sums.chosen(~own).scaled(-scale)  # this is −S
     low = (slack.eigenvalue_bounds or (0.0, np.inf))[0]
     whole = whole + Sums.constant(low * np.eye(len(inner)), whole.coding)
-    reader = _Reader(whole, inner, numbers, model.symbols.count)
-    matrices = reader.matrices()
-    return None if matrices is None else _Inequality(row, slack, scale, *matrices)
+    weights = weights_of(whole, inner, numbers, model.symbols.count)
+    return None if weights is None else _Inequality(row, slack, scale, weights)
+
+
+def weights_of(sums: Sums, matrix: Numbers, gain: Numbers, count: int) -> Weights | None:
+    """The weights that make a matrix of sums, X and K given by their symbols of `count`."""
+    found = _Reader(sums, matrix, gain, count).matrices()
+    return None if found is None else Weights(*found)
+
+
+def orientations(gain: Variable, numbers: Numbers, order: int) -> Iterator[tuple[Numbers, bool]]:
+    """The symbols of a gain, or of its transpose, as a matrix with as many columns as X."""
+    wide = numbers.reshape(1, -1) if gain.ndim < 2 else numbers
+    for turned in (False, True)[: gain.ndim]:
+        own = wide.T if turned else wide
+        if own.shape[1] == order:
+            yield own, turned
 
 
 def _slack(model: Expanded, row: Row, matrix: Variable) -> Variable | None:

@@ -81,7 +81,13 @@ def discover(model: Model) -> Discovery:
         start = Expanded.of(model)
     except TooLargeError:
         return found
-    pending: deque[tuple[Expanded, tuple[Step, ...]]] = deque([(start, ())])
+    _explore(model, start, (), found)
+    return found
+
+
+def _explore(model: Model, start: Expanded, before: tuple[Step, ...], found: Discovery) -> bool:
+    """Whether a proof was found by maps after these steps, the shortest chains first."""
+    pending: deque[tuple[Expanded, tuple[Step, ...]]] = deque([(start, before)])
     trials = _Trials()
     while pending and not trials.spent:
         current, steps = pending.popleft()
@@ -94,16 +100,17 @@ def discover(model: Model) -> Discovery:
             chain = (*steps, proposed)
             if not trials.take(chain):
                 continue
-            if proposed.first:  # then here again, where this one is known
-                pending.extendleft([(current, steps), (proposed.after, chain)])
-                break
+            if proposed.first:
+                if _explore(model, proposed.after, chain, found):
+                    return True
+                continue
             if _settle(model, chain, found):
-                return found
+                return True
             if trials.spent or trials.refuses(steps):
                 break
             if len(chain) < LIMITS.depth and proposed.after is not current:
                 pending.append((proposed.after, chain))
-    return found
+    return False
 
 
 class _Trials:

@@ -119,6 +119,20 @@ def test_multipliers_of_the_equation_are_derivatives_of_the_value() -> None:
     assert abs(float(equation.dual_value[0, 0])) == pytest.approx(slope, rel=1e-4)
 
 
+@pytest.mark.parametrize("scale", [1e-3, 1e3])
+def test_costs_of_other_sizes_are_certified(scale: float) -> None:
+    """As an inequality they were not: the least eigenvalues of the inverse of X are far below 1."""
+    A, B, Q, R, start = plant(4)
+    X, K = variables()
+    F = A + B @ K
+    problem = hc.Problem(
+        hc.Minimize(hc.trace(X @ start)), [F.T @ X + X @ F + scale * Q + K.T @ R @ K == 0]
+    )
+    expected = scipy.linalg.solve_continuous_are(A, B, scale * Q, R)
+    assert problem.solve() == pytest.approx(np.trace(expected @ start), rel=1e-6)
+    assert problem.status == "optimal"
+
+
 # ---- where the inequality is another model
 
 
@@ -165,11 +179,11 @@ def test_the_way_back_solves_the_equation() -> None:
     """Whatever matrix and slack come from the inequality."""
     X, K = variables()
     problem = hc.Problem(hc.Minimize(hc.trace(X)), continuous(X, K, 0))
-    (step,) = proposals(problem)
     A, B, Q, R, _ = plant(0)
-    point = {K: -np.linalg.pinv(B) @ (A + 5 * np.eye(N)), step.new[0]: np.eye(N)}
-    step.back(point)
-    found, F = point[step.gone[0]], A + B @ point[K]
-    np.testing.assert_allclose(
-        F.T @ found + found @ F + Q + point[K].T @ R @ point[K], 0, atol=1e-9
-    )
+    gain = -np.linalg.pinv(B) @ (A + 5 * np.eye(N))
+    F = A + B @ gain
+    for step in proposals(problem):  # as a function, and as an inequality
+        point = {K: gain, **{each: np.eye(N) for each in step.new}}
+        step.back(point)
+        (found,) = (point[each] for each in step.gone)
+        np.testing.assert_allclose(F.T @ found + found @ F + Q + gain.T @ R @ gain, 0, atol=1e-9)
