@@ -6,10 +6,10 @@ discrete time
     (A + B K)ᵀ X + X (A + B K) + Q + Kᵀ R K = 0,      (A + B K)ᵀ X (A + B K) − X + Q + Kᵀ R K = 0,
 
 or with the gain of a filter and the covariance of its error. With definite weights the closed loop
-F = A + B K is stable wherever X ⪰ 0, and X is `lyap(F.T, Q + K.T @ R @ K)`, or `dlyap` of these. Where
-one weighted sum of its entries counts, `adjoint` and `product` do the rest.
+F = A + B K is stable wherever X ⪰ 0, and X is `lyap(F.T, Q + K.T @ R @ K)` in continuous time. Where one
+weighted sum of its entries counts, `adjoint` and `product` do the rest.
 
-Else the equation becomes an inequality, which is convex (`riccati`). Of all X with ⪯ 0 the solution of
+Else, and in discrete time, the equation becomes an inequality, which is convex (`riccati`). Of all X with ⪯ 0 the solution of
 the equation is the least one:
 
     X  =  ∫ exp(Fᵀt) (Q + Kᵀ R K + S) exp(F t) dt    with the slack S ⪰ 0
@@ -104,21 +104,17 @@ def _read(model: Expanded, row: Row, matrix: Variable) -> _Read | None:
 
 def _function(model: Expanded, row: Row, matrix: Variable, found: _Read) -> Numbers | None:
     """The symbols of X as a function of the gain; None where more counts than the objective."""
-    sums, weights, order = row.sums.scaled(found.sign), found.weights, matrix.shape[0]
+    sums, weights = row.sums.scaled(found.sign), found.weights
     coding, inner = sums.coding, model.symbols.of_variable(matrix)
     elsewhere = any(each.sums.holding(inner).any() for each in model.rows if each is not row)
     bounded = (matrix.eigenvalue_bounds or (0.0, np.inf))[1] < np.inf
-    if elsewhere or bounded or not weights.keeps_definite():
+    discrete = weights.step.any() or weights.step_input.any()
+    if elsewhere or bounded or discrete or not weights.keeps_definite():
         return None
-    discrete = not weights.input.any() and np.array_equal(weights.drift, -np.eye(order) / 2)
-    if weights.step_input.any() and not discrete:
-        return None
-    plant = (weights.step, weights.step_input) if discrete else (weights.drift, weights.input)
     gain = Sums.symbols(found.gain, coding)
-    closed = Sums.constant(plant[0], coding) + Sums.constant(plant[1], coding) @ gain
+    closed = Sums.constant(weights.drift, coding) + Sums.constant(weights.input, coding) @ gain
     arguments = (closed.transposed(), sums.chosen(~sums.holding(inner)))
-    atom = ATOMS["dlyap" if discrete else "lyap"]
-    return model.symbols.of_function(atom, {}, arguments, matrix.shape)
+    return model.symbols.of_function(ATOMS["lyap"], {}, arguments, matrix.shape)
 
 
 def _obstacle(model: Expanded, row: Row, matrix: Variable) -> str | None:
