@@ -9,8 +9,8 @@ or with the gain of a filter and the covariance of its error. With definite weig
 F = A + B K is stable wherever X ⪰ 0, and X is `lyap(F.T, Q + K.T @ R @ K)` in continuous time. Where one
 weighted sum of its entries counts, `adjoint` and `product` do the rest.
 
-Else, and in discrete time, the equation becomes an inequality, which is convex (`riccati`). Of all X with ⪯ 0 the solution of
-the equation is the least one:
+Else, and in discrete time, the equation becomes an inequality, which is convex (`riccati`). Of all X with
+⪯ 0 the solution of the equation is the least one:
 
     X  =  ∫ exp(Fᵀt) (Q + Kᵀ R K + S) exp(F t) dt    with the slack S ⪰ 0
 
