@@ -111,9 +111,14 @@ class LogStack:
         """u, from x."""
         return to_logarithms(x, self.logs)
 
+    @functools.cached_property
+    def _only_logs(self) -> bool:
+        return bool(self.logs.all())
+
     def evaluate(self, u: FloatArray, part: str) -> Forward:
         x = self.point(u)
-        return _LogForward(self.inner.evaluate(x, part), stretch(x, self.logs))
+        scale = x if self._only_logs else stretch(x, self.logs)
+        return _LogForward(self.inner.evaluate(x, part), scale)
 
     def hessian(self, u: FloatArray, weights: FloatArray) -> Matrix:
         x = self.point(u)
