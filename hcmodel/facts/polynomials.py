@@ -30,9 +30,10 @@ Keys = NDArray[np.int64]
 Digits = NDArray[np.int64]
 
 # The bits of a key that digits may use, and the terms of one array beyond which it is not multiplied out
-# (regulators with 50 states and 10 inputs have 2.5 million).
+# (regulators with 50 states and 10 inputs have 2.5 million; decision processes with 10,000 pairs of
+# states and actions and 1,000 successors of each have 10 million, and are solved in 3 GB).
 KEY_BITS = 62
-MOST_TERMS = 4_000_000
+MOST_TERMS = 12_000_000
 ONE: int = 0  # the key of the empty product
 
 

@@ -150,6 +150,12 @@ class Form:
             return None
         return convex.program.density
 
+    @property
+    def all_bounded(self) -> bool:
+        """Whether each unknown of the smooth convex program has a bound."""
+        convex = self.convex
+        return not isinstance(convex, Refusal) and convex.program.all_bounded
+
     @functools.cached_property
     def _whole_smooth(self) -> WholeProgram | Refusal:
         convex = self.convex

@@ -41,7 +41,7 @@ class StageLimits:
     """Density up to which the cone program is faster for linear models: single runs of processes with 100
     and 200 states and 8 successors, and with 20 to 300 states and all successors, on a loaded machine."""
     large_array: int = 5000
-    """Unknowns up to which the interior-point method takes arrays (LARGEST_ORDER)."""
+    """The order up to which the interior-point method takes arrays (LARGEST_ORDER)."""
     bundle: int = 100
     """Unknowns up to which black boxes go to the bundle at once (tests/benchmarks/black_boxes.py)."""
     fallback: int = 2000
@@ -189,8 +189,16 @@ def _whole(hidden: Form | None) -> list[Stage]:
 
 
 def _is_sparse_linear(hidden: Form) -> bool:
-    density, size = hidden.linear_density, hidden.canonical.layout.size
-    return density is not None and (density <= LIMITS.sparse or size > LIMITS.large_array)
+    """Or dense, and too large for the arrays of the interior-point method.
+
+    With a bound for each unknown these have the order of the rows (`LowRankEquations`).
+    """
+    density = hidden.linear_density
+    if density is None:
+        return False
+    size, rows = hidden.canonical.layout.size, hidden.canonical.outer.size
+    order = rows if hidden.all_bounded and rows <= size // 2 else size
+    return density <= LIMITS.sparse or order > LIMITS.large_array
 
 
 def _has_short_sums(hidden: Form) -> bool:

@@ -9,8 +9,9 @@ replaces older ones of the same size, and `--plot` draws what is in the file, be
 and Boyd (2008) report for circuits of the same kind, on a desktop of 2008.
 
 Families: chains xᵢxᵢ₊₁ + 0.1xᵢ₊₁ <= 1; circuits of examples/large with local and with long wires;
-decision processes with 5 actions and 8 successors, sizes are pairs; regulators with 4 inputs, sizes are
-states; terms and rows of random unknowns as exp(A @ log x) with a sparse A, and the same in a loop.
+decision processes with 5 actions and 8 successors, or with 20 actions and all states as successors, sizes
+are pairs; regulators with 4 inputs, sizes are states; terms and rows of random unknowns as
+exp(A @ log x) with a sparse A, and the same in a loop.
 """
 
 from __future__ import annotations
@@ -111,6 +112,11 @@ def process(pairs: int) -> Work:
     return Work(f"process {pairs}", lambda: sparse_process(pairs // 5)[0], {}, {})
 
 
+def dense_process(pairs: int) -> Work:
+    states = pairs // 20
+    return Work(f"dense process {pairs}", lambda: sparse_process(states, 20, states)[0], {}, {})
+
+
 def _peers(with_ipopt: Job) -> dict[str, Job]:
     return {IPOPT: with_ipopt} if importlib.util.find_spec("casadi") is not None else {}
 
@@ -129,6 +135,7 @@ FAMILIES: dict[str, Family] = {
     "gates": Family(gates, (1_000, 10_000, 100_000), "gates"),
     "long gates": Family(lambda n: gates(n, long=True), (1_000, 3_000, 10_000), "gates"),
     "process": Family(process, (1_000, 2_500, 10_000), "pairs"),
+    "dense process": Family(dense_process, (1_000, 4_000, 10_000), "pairs", 100),
     "regulator": Family(lambda n: regulator(n, 4), (10, 20, 30, 50), "states", 5),
     "random": Family(random, (1_000, 2_000, 5_000)),
     "loop": Family(loop, (1_000, 10_000)),

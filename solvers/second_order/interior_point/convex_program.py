@@ -24,6 +24,7 @@ import scipy.sparse as sparse
 from numpy.typing import NDArray
 
 from hcmodel.records import dataclass
+from hcmodel.solvers.numerics import INFINITE
 
 FloatArray = NDArray[np.float64]
 IndexArray = NDArray[np.intp]
@@ -133,6 +134,11 @@ class SmoothConvexProgram:
         parts = [part for part in (self.affine, self.equality) if part is not None]
         cells = sum(part.shape[0] * part.shape[1] for part in parts)
         return float(sum(map(_count_of_nonzeros, parts)) / max(cells, 1))
+
+    @property
+    def all_bounded(self) -> bool:
+        """Whether each variable has a bound."""
+        return bool(np.all((self.lower > -INFINITE) | (self.upper < INFINITE)))
 
     @property
     def dimension(self) -> int:

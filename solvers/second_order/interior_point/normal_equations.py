@@ -46,12 +46,14 @@ def normal_equations(operators: Operators) -> NormalEquations:
     form = operators.form
     size, terms = form.size, form.offsets.size
     arrays = isinstance(form.exponents, np.ndarray) and isinstance(form.affine, np.ndarray)
-    if arrays and size <= LARGEST_ORDER:
-        low_rank = terms + form.rows <= LOW_RANK * size and size > SMALL_ORDER // 4
+    if arrays:
+        order = terms + form.rows
+        low_rank = order <= min(LOW_RANK * size, LARGEST_ORDER) and size > SMALL_ORDER // 4
         bounded = np.union1d(form.lower_index, form.upper_index).size == size
         if low_rank and bounded and not form.smooth:
             return LowRankEquations(operators)
-        return DenseEquations(operators)
+        if size <= LARGEST_ORDER:
+            return DenseEquations(operators)
     if form.smooth:
         return GenericEquations(operators)
     if size <= SMALL_ORDER or (size <= LARGEST_ORDER and _nearly_full(operators)):

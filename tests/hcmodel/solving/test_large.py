@@ -8,8 +8,13 @@ import scipy.optimize
 
 import hcmodel as hc
 from hcmodel.engines import autograd_, forward
+from hcmodel.facts import polynomials
 from hcmodel.facts.expansion import Symbols
+from hcmodel.records import replace
 from hcmodel.reductions import smooth
+from hcmodel.solvers.second_order.interior_point import normal_equations
+from hcmodel.solvers.second_order.interior_point.dense_equations import DenseEquations
+from hcmodel.solving import strategy
 from tests.problems.large import chained_program, sparse_process
 
 
@@ -43,6 +48,49 @@ def test_a_process_with_few_successors_is_a_sparse_cone_program() -> None:
     assert problem.status == "optimal"
     assert problem.solution.method.startswith("auto: cone")
     assert problem.value == pytest.approx(scipy.optimize.linprog(**program).fun, rel=1e-7)
+
+
+def test_a_process_with_all_successors_takes_arrays_of_the_order_of_its_rows(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """500 states × 20 actions have too many unknowns for arrays of their order: 18 s, by cones 54."""
+    monkeypatch.setattr(strategy, "LIMITS", replace(strategy.LIMITS, large_array=20))
+    monkeypatch.setattr(normal_equations, "LARGEST_ORDER", 20)
+    monkeypatch.delattr(DenseEquations, "factorise")
+    problem, program = sparse_process(12, successors=12)
+    problem.solve()
+    assert problem.status == "optimal"
+    assert problem.solution.method.startswith("auto: interior-point")
+    assert problem.value == pytest.approx(scipy.optimize.linprog(**program).fun, rel=1e-7)
+
+
+@pytest.mark.parametrize(
+    ("bounds", "rows", "method"),
+    [((0, 1), 15, "interior-point"), ((0, 1), 25, "cone"), (None, 15, "cone")],
+)
+def test_many_rows_or_unknowns_without_bounds_take_arrays_of_the_order_of_the_unknowns(
+    bounds: tuple[float, float] | None, rows: int, method: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(strategy, "LIMITS", replace(strategy.LIMITS, large_array=20))
+    rng = np.random.default_rng(2)
+    x = hc.Variable(60, name="x", bounds=bounds)
+    A = rng.uniform(0.5, 1, size=(rows, 60))
+    problem = hc.Problem(hc.Maximize(hc.sum(A @ x)), [A @ x <= 10])
+    problem.solve()
+    assert problem.status == "optimal"
+    assert problem.solution.method.startswith(f"auto: {method}")
+
+
+def test_a_process_is_proven_up_to_a_number_of_terms(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each state, action and successor is a term: 5 million for 500 states × 20 actions.
+
+    Beyond the limit no coordinates are found, and the answer is not certified.
+    """
+    terms, own, all_terms = 12 * 5 * 12, 12 * 5 + 12, polynomials.MOST_TERMS
+    for limit, proven in ((terms + own, True), (terms - 1, None)):
+        monkeypatch.setattr(polynomials, "MOST_TERMS", limit)
+        assert sparse_process(12, successors=12)[0].is_hidden_convex() is proven
+    assert all_terms >= 500 * 20 * 500 + 500 * 20 + 500
 
 
 def test_second_derivatives_of_the_model_as_written_are_not_looked_for_without_need(
