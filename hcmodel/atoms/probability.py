@@ -61,6 +61,13 @@ def _quotient_of_exponentials(
     return weights / ATOMS["reshape"](ATOMS["sum"](weights, axis=axis), kept)
 
 
+def _logarithm_of_exponentials(
+    arguments: Sequence[Expression], params: dict[str, Any]
+) -> Expression:
+    """The logarithm of the sum of exp(a) along an axis."""
+    return ATOMS["log"](ATOMS["sum"](ATOMS["exp"](arguments[0]), axis=params["axis"]))
+
+
 @atom(
     shape=reduced,
     prepare=with_axes_of_nonempty,
@@ -70,6 +77,7 @@ def _quotient_of_exponentials(
     log_to_plain=Curvature.CONVEX,
     dependence=Dependence.REDUCTION,
     cone_form=cones.LOG_SUM_EXP,
+    definition=_logarithm_of_exponentials,
 )
 def logsumexp(xp: Any, a: Any, *, axis: Any = None) -> Any:
     """log of the sum of exponentials, of all entries or along `axis`, without overflow."""

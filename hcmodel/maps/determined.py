@@ -5,7 +5,8 @@ The values of a policy are often written as unknowns with Bellman's equations as
     V[s] = Σ_a π[s,a] (r[s,a] + γ Σ_t P[s,a,t] V[t]),   that is   N(π) V = r(π)
 
 Where every row of N has a positive diagonal that outweighs the rest of the row, whatever the policy, N
-has an inverse and V is `solve(N, r)`. The rows are satisfied by that alone and leave the model; `adjoint`
+has an inverse and V is `solve(N, r)`. The same with columns holds for visits, d = μ + γ P(π)ᵀ d, that
+are not declared to be nonnegative. The rows are satisfied by that alone and leave the model; `adjoint`
 and `occupancy` do the rest. A variable with bounds is left alone: these would be rows of the solution.
 """
 
@@ -105,14 +106,16 @@ def _system(model: Expanded, values: Variable) -> _System | None:
 
 
 def _invertible(model: Expanded, matrix: Sums, policy: Variable) -> bool:
-    """Whether every row has a diagonal that outweighs the rest of it, for every policy."""
-    columns = columns_by_action(model, matrix.transposed(), policy)
-    if columns is None:
-        return False
+    """Whether all rows, or all columns, have a diagonal that outweighs the rest, for every policy."""
     places = np.arange(matrix.shape[0])
-    diagonal = columns[places, places]
-    others = np.abs(columns).sum(axis=0) - np.abs(diagonal)
-    return bool((diagonal - others > DATA_ROUNDING * np.abs(diagonal)).all())
+    for each in (matrix.transposed(), matrix):
+        columns = columns_by_action(model, each, policy)
+        if columns is not None:
+            diagonal = columns[places, places]
+            others = np.abs(columns).sum(axis=0) - np.abs(diagonal)
+            if (diagonal - others > DATA_ROUNDING * np.abs(diagonal)).all():
+                return True
+    return False
 
 
 def _substituted(model: Expanded, systems: list[_System]) -> Step | Obstacle:

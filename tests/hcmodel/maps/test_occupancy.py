@@ -77,6 +77,14 @@ def rows() -> Model:
     return hc.sum(REWARD * flow), [balance, hc.sum(COST * flow) <= CAP]
 
 
+def undeclared() -> Model:
+    """Visits as variables that nothing but the balance makes nonnegative."""
+    pi, often = policy(), hc.Variable(S, name="often")
+    flow = hc.reshape(often, (S, 1)) * pi
+    balance = often == START + GAMMA * hc.einsum("sa,sat->t", flow, MOVES)
+    return hc.sum(REWARD * flow), [balance, hc.sum(COST * flow) <= CAP]
+
+
 def contracted() -> Model:
     """Visits, policy and moves multiplied by one contraction."""
     pi, often = policy(), hc.Variable(S, name="often", nonneg=True)
@@ -126,6 +134,7 @@ WAYS: dict[str, Callable[[], Model]] = {
     "normalised": normalised,
     "indexed sums": indexed,
     "visits as variables": rows,
+    "visits without a sign": undeclared,
     "one contraction": contracted,
     "rewards of states": expected,
     "values": by_value,

@@ -51,6 +51,14 @@ def by_softmax() -> hc.Problem:
     return hc.Problem(hc.Maximize((price - COST) @ share[1:]))
 
 
+def by_logarithms() -> hc.Problem:
+    """Shares by their logarithms, as one writes them against overflow."""
+    price = hc.Variable(3, name="price", bounds=(0, 500))
+    utility = APPEAL - SLOPE * price
+    total = hc.logsumexp(hc.concatenate([np.zeros(1), utility]))
+    return hc.Problem(hc.Maximize((price - COST) @ hc.exp(utility - total)))
+
+
 LANGUAGE = """
 param n = 3
 param appeal[n], slope[n], cost[n]
@@ -66,7 +74,9 @@ def in_the_language() -> hc.Problem:
     return hc.parse(LANGUAGE, data=data)
 
 
-@pytest.mark.parametrize("written", [plain, over_scaled_sums, by_softmax, in_the_language])
+@pytest.mark.parametrize(
+    "written", [plain, over_scaled_sums, by_softmax, by_logarithms, in_the_language]
+)
 def test_logit_prices_end_at_the_closed_form_however_they_are_written(written):
     problem = written()
     problem.solve()
