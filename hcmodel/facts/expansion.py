@@ -119,6 +119,7 @@ class Symbols:
         key = (atom, frozen, shape, *(each.content() for each in arguments))
         start = self._known.get(key)
         if start is None:
+            check_time()
             facts = [self.argument(each) for each in arguments]
             sign = atom.sign(facts, params)
             size = math.prod(shape)

@@ -186,13 +186,14 @@ class Homogeneous:
     def _terms(self, sums: Sums, *, settled: bool) -> NDArray[np.float64] | None:
         """The degree of each term."""
         digits = sums.digits
-        total = np.zeros(sums.key.size)
+        degrees = np.zeros(int(digits.max(initial=0)) + 1)
         for symbol in sums.symbols_used().tolist():
             own = 0.0 if settled and symbol in self._settled else self._symbol(symbol)
             if own is None:
                 return None
-            total += own * (digits == symbol + 1).sum(axis=1)
-        return total
+            degrees[symbol + 1] = own
+        found: NDArray[np.float64] = degrees[digits].sum(axis=1)
+        return found
 
     def _symbol(self, symbol: int) -> float | None:
         if symbol in self._scaled:
