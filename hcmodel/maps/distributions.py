@@ -37,6 +37,11 @@ REST = -1
 """In the place of a symbol: what the other entries of a line leave."""
 
 
+# Unknowns up to which fractions may be actions where no system of equations has them: those of most
+# models are not, and to look at each product twice takes seconds (a quadratic form of 800 fractions).
+MOST_WITHOUT_SYSTEM = 60
+
+
 class Distributions(Map):
     """Nonnegative entries with the sum 1 as distributions; see the module."""
 
@@ -52,6 +57,11 @@ class Distributions(Map):
         whole = _arranged(model, equal, np.zeros(model.symbols.count, dtype=bool))
         if whole is not None:
             yield whole
+        if (
+            not _has_system(model)
+            and sum(each.size for each in model.variables) > MOST_WITHOUT_SYSTEM
+        ):
+            return
         less = {row: own for row in model.rows if (own := _lines(model, row, "<=")) is not None}
         units = _units(model)
         if less or units.any():
@@ -128,8 +138,32 @@ def _arranged(model: Expanded, lines: dict[Row, Numbers], units: Marks) -> _Dist
     several = len({line.size for line in pool}) < len(known)
     if len(rows) == len(model.rows) and not (several or single.size):
         return None
+    if not _has_system(model) and not _multiplies_others(model, pool):
+        return None
     arrays = _arrays(model, pool)
     return None if arrays is None else _Distributions(replace(model, rows=rows), arrays)
+
+
+def _has_system(model: Expanded) -> bool:
+    """Whether the model has the solution of a system of equations, as visits are one."""
+    return any(function.atom.equation is not None for function in model.functions())
+
+
+def _multiplies_others(model: Expanded, lines: Sequence[Numbers]) -> bool:
+    """Whether an entry of a line stands in a product with something that is not of its line.
+
+    A quadratic form of one distribution has nothing that it is drawn after.
+    """
+    owner = np.full(model.symbols.count + 1, -1, dtype=np.int64)
+    for number, line in enumerate(lines):
+        owner[line[line != REST] + 1] = number
+    for sums in model.everywhere():
+        digits = sums.digits[sums.degrees > 1]
+        of = owner[digits]
+        first = of.max(axis=1, initial=-1)[:, None]
+        if ((digits > 0) & (first >= 0) & (of != first)).any():
+            return True
+    return False
 
 
 def _separate(model: Expanded, lines: dict[Row, Numbers], units: Marks) -> dict[Row, Numbers]:

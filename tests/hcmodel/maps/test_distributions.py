@@ -11,6 +11,7 @@ import pytest
 import hcmodel as hc
 from hcmodel.maps.distributions import Distributions
 from hcmodel.maps.expanded import Expanded
+from hcmodel.reductions.forms import Forms
 
 S, A = 4, 3
 RNG = np.random.default_rng(0)
@@ -210,7 +211,8 @@ def test_a_parameter_that_is_not_one_any_more_takes_the_proof_away() -> None:
 
 
 def proposed(variables: list[Any], rows: list[Any]) -> list[Any]:
-    objective = hc.Minimize(sum(hc.sum(each * each) for each in variables))
+    often = hc.Variable(name="often", nonneg=True)
+    objective = hc.Minimize(often * sum(hc.sum(each * each) for each in variables))
     return list(Distributions().propose(Expanded.of(hc.Problem(objective, rows).model)))
 
 
@@ -245,6 +247,13 @@ def test_of_rows_with_common_entries_the_first_are_taken() -> None:
     (step,) = proposed([x], [hc.sum(x, axis=1) == 1, hc.sum(x, axis=0) == 1])
     assert [each.set.is_distribution for each in step.new] == [True]
     assert [row.position for row in step.after.rows] == [1]
+
+
+def test_a_quadratic_form_of_one_distribution_is_left_as_it_is() -> None:
+    """Nothing is multiplied with it, and the search would look at every product twice."""
+    x = hc.Variable(4, name="x", nonneg=True)
+    problem = hc.Problem(hc.Maximize(x @ np.arange(16.0).reshape(4, 4) @ x), [hc.sum(x) == 1])
+    assert list(Distributions().propose(Expanded.of(Forms(problem.model).bounds.after))) == []
 
 
 def test_points_go_there_and_back() -> None:
