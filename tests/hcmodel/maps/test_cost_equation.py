@@ -140,14 +140,64 @@ def proposals(problem: hc.Problem) -> list[Any]:
     return list(CostEquation().propose(Expanded.of(Forms(problem.model).bounds.after)))
 
 
-def test_an_objective_that_falls_as_the_matrix_grows_is_refused() -> None:
+INDEFINITE = np.array([[1.0, 1.2, 0.0], [1.2, 1.0, 0.0], [0.0, 0.0, 1.0]])
+
+
+@pytest.mark.parametrize(
+    "objective",
+    [
+        lambda X, K: hc.trace(np.diag([1.0, 1.0, -0.1]) @ X),
+        lambda X, K: hc.trace(INDEFINITE @ X),
+        lambda X, K: hc.trace(X) + X[0, 0] * K[0, 0],
+    ],
+    ids=["a sign", "a product of entries", "a factor that varies"],
+)
+def test_an_objective_that_may_fall_as_the_matrix_grows_is_refused(
+    objective: Callable[..., Any],
+) -> None:
     X, K = variables()
-    indefinite = np.diag([1.0, 1.0, -0.1])
-    problem = hc.Problem(hc.Minimize(hc.trace(indefinite @ X)), continuous(X, K, 0))
+    problem = hc.Problem(hc.Minimize(objective(X, K)), continuous(X, K, 0))
     (found,) = proposals(problem)
     assert isinstance(found, Obstacle)
     assert "grows" in str(found)
     assert Forms(problem.model).hidden(None) is None
+
+
+@pytest.mark.parametrize("scale", [1e-6, 1e6])
+def test_weights_are_semidefinite_whatever_their_size(scale: float) -> None:
+    """Rounding is relative: a weight of rank 1 has eigenvalues that are 0 but for it."""
+    ones = np.array([1.0, 0.1, 0.3])
+    X, K = variables()
+    weight = scale * np.outer(ones, ones)
+    problem = hc.Problem(hc.Minimize(hc.trace(weight @ X)), continuous(X, K, 0))
+    assert not any(isinstance(each, Obstacle) for each in proposals(problem))
+    slightly = weight - 1e-6 * scale * np.eye(N)
+    problem = hc.Problem(hc.Minimize(hc.trace(slightly @ X)), continuous(X, K, 0))
+    assert all(isinstance(each, Obstacle) for each in proposals(problem))
+
+
+def test_equations_of_other_kinds_are_left_as_they_are() -> None:
+    """Indefinite weights of the gain, and the quadratic equation of H∞ control."""
+    A, B, Q, R, _ = plant(0)
+    X, K = variables()
+    F = A + B @ K
+    indefinite = np.diag([1.0, -1.0])
+    for row in (
+        F.T @ X + X @ F + Q + K.T @ indefinite @ K == 0,
+        F.T @ X + X @ F + Q + K.T @ R @ K + 0.01 * X @ X == 0,
+    ):
+        assert proposals(hc.Problem(hc.Minimize(hc.trace(X)), [row])) == []
+
+
+def test_a_bound_from_above_that_no_gain_meets_is_infeasible() -> None:
+    """The solution of Riccati's equation is below the cost matrices of all gains."""
+    A, B, Q, R, start = plant(0)
+    largest = np.linalg.eigvalsh(scipy.linalg.solve_continuous_are(A, B, Q, R))[-1]
+    for factor, status in ((1.01, "optimal"), (0.9, "infeasible")):
+        X = hc.Variable((N, N), PSD=(0.0, factor * largest), name="X")
+        problem = hc.Problem(hc.Minimize(hc.trace(X @ start)), continuous(X, variables()[1], 0))
+        problem.solve()
+        assert problem.status == status
 
 
 def test_a_row_from_below_is_refused() -> None:

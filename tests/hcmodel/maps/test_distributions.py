@@ -241,6 +241,19 @@ def test_entries_that_cannot_be_drawn_are_left_as_they_are(kind: dict[str, Any])
     assert proposed([x], [hc.sum(x, axis=1) == 1]) == []
 
 
+def test_a_line_with_an_entry_of_another_distribution_is_left_as_it_is() -> None:
+    x = hc.Variable(2, name="x", nonneg=True)
+    y = hc.Variable(3, name="y", simplex=True)
+    assert proposed([x, y], [x[0] + x[1] + y[0] == 1]) == []
+
+
+def test_totals_are_compared_relative_to_their_size() -> None:
+    x = hc.Variable((2, 3), name="x", nonneg=True)
+    (step,) = proposed([x], [1e6 * hc.sum(x, axis=1) == 1e6 * (1 + 1e-16)])
+    assert step.new[0].set.is_distribution
+    assert proposed([x], [1e-6 * hc.sum(x, axis=1) == 1e-6 * (1 + 1e-9)]) == []
+
+
 def test_of_rows_with_common_entries_the_first_are_taken() -> None:
     """A doubly stochastic matrix has distributions along one axis, and rows along the other."""
     x = hc.Variable((3, 3), name="x", nonneg=True)

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import hcmodel as hc
+from hcmodel.records import replace
 from hcmodel.solvers.algebra.symmetric import to_matrix
 from hcmodel.solvers.qp import ConeOptions, ConeProgram, ConeSolution, make_cone_backend
 from hcmodel.solvers.qp.cone_program import ConeBlock, ConeKind, cone_program
@@ -14,8 +15,8 @@ from hcmodel.solvers.qp.nonsingular import nonsingular
 MATRIX = slice(1, 4)
 
 
-def diagonal(least: float = 0.0) -> ConeProgram:
-    """Minimise p + q where p = 1, [[p, r], [r, q]] is semidefinite and q >= least; unknowns (p, r, q)."""
+def diagonal(least: float = 0.0, total: float = 1.0) -> ConeProgram:
+    """Minimise p + q where p = total, q >= least and [[p, r], [r, q]] ⪰ 0; unknowns (p, r, q)."""
     matrix = np.vstack([[1.0, 0.0, 0.0], -np.eye(3), [0.0, 0.0, -1.0]])
     cones = [
         ConeBlock(ConeKind.ZERO, 1),
@@ -23,7 +24,7 @@ def diagonal(least: float = 0.0) -> ConeProgram:
         ConeBlock(ConeKind.NONNEGATIVE, 1),
     ]
     return cone_program(
-        np.array([1.0, 0.0, 1.0]), matrix, np.array([1.0, 0.0, 0.0, 0.0, -least]), cones
+        np.array([1.0, 0.0, 1.0]), matrix, np.array([total, 0.0, 0.0, 0.0, -least]), cones
     )
 
 
@@ -40,6 +41,21 @@ def test_the_objective_is_given_up_as_far_as_allowed_and_the_matrix_is_regular()
     assert program.linear @ found.primal == pytest.approx(1.0 + 1e-4, abs=1e-8)
     assert np.linalg.eigvalsh(to_matrix(found.slack[MATRIX]))[0] == pytest.approx(1e-4, rel=1e-3)
     assert np.array_equal(found.dual, minimum.dual)
+    assert found.iterations > minimum.iterations
+
+
+@pytest.mark.parametrize("scale", [1.0, 1e4])
+def test_a_matrix_is_singular_relative_to_its_size(scale: float) -> None:
+    """An eigenvalue of 1e-6 times the other one is regular; one of rounding is not."""
+    program = diagonal(total=scale)
+    minimum = solved(program)
+    slack = np.array([0.0, scale, 0.0, 1e-6 * scale, 1e-6 * scale])
+    regular = replace(minimum, primal=slack[MATRIX], slack=slack)
+    assert nonsingular(program, regular, (MATRIX,), 1e-4 * scale, solved) is None
+    found = nonsingular(program, minimum, (MATRIX,), 1e-4 * scale, solved)
+    assert found is not None
+    least = np.linalg.eigvalsh(to_matrix(found.slack[MATRIX]))[0]
+    assert least == pytest.approx(1e-4 * scale, rel=1e-3)
 
 
 @pytest.mark.parametrize(
