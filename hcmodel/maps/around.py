@@ -2,7 +2,8 @@
 
 The minimisers of φ(F) are those of F where φ increases, those of −F where it decreases: √trace(G P Gᵀ) is
 least where the trace is, and exp(−F) where F is largest. The value and the bounds of the model are φ of
-those that are found, and its multipliers are φ′ times theirs.
+those that are found, and its multipliers are φ′ times theirs. A difference of logarithms is the logarithm
+of a ratio: log μᵀx − ½ log xᵀSx.
 
 A ratio of squares is the square of a ratio of norms. With M = |L x|² and a square D² in the denominator,
 
@@ -57,6 +58,8 @@ class Outer(Map):
         found: Found | Obstacle | None
         if rest.key.size == 1 and int(rest.degrees[0]) == 1:
             found = _function(model, rest, shift)
+        elif rest.key.size == 2 and (rest.degrees == 1).all():
+            found = _ratio_of_logarithms(model.symbols, rest, shift)
         else:
             found = _ratio_of_squares(model, rest, shift)
         if isinstance(found, Obstacle):
@@ -136,6 +139,30 @@ def _log(value: float) -> float:
 def _exp(value: float) -> float:
     with np.errstate(all="ignore"):
         return float(np.exp(value))
+
+
+def _ratio_of_logarithms(symbols: Symbols, rest: Sums, shift: float) -> Found | None:
+    """k·log a − k·log b, or with a half of one of them: k·log of their ratio, or of that with a root."""
+    bases = [symbols.logarithm(int(key) - 1) for key in rest.key]
+    above, below = int(rest.weight.argmax()), int(rest.weight.argmin())
+    most = float(np.abs(rest.weight).max())
+    powers = np.abs(rest.weight) / most
+    if rest.weight[above] <= 0 or rest.weight[below] >= 0 or powers.min() not in (1.0, ROOT):
+        return None
+    factors = []
+    for base, power in zip(bases, powers.tolist(), strict=True):
+        if base is None:
+            return None
+        whole = power == 1.0
+        factors.append(
+            base if whole else symbol_sums(symbols, np.array(symbols.of_power(base, ROOT)))
+        )
+    around = Around(
+        lambda v: shift + most * _log(v),
+        lambda v: _exp((v - shift) / most),
+        lambda v: most / v if v else np.inf,
+    )
+    return factors[above].times(_reciprocal(symbols, factors[below])), around, ()
 
 
 # ---- squares

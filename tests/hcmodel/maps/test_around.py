@@ -50,6 +50,30 @@ def test_the_square_of_risk_over_return_is_proven(model: Callable[[], hc.Problem
     assert problem.value == pytest.approx(least_variance(), rel=1e-6)
 
 
+@pytest.mark.parametrize("weight", [1.0, 0.3])
+def test_the_logarithm_of_return_over_risk_is_proven(weight: float) -> None:
+    """k log μᵀx − k/2 log xᵀSx is −k/2 times the logarithm of the least variance."""
+    x = hc.Variable(3, name="x", nonneg=True)
+    cap = x[0] <= 0.9
+    risk = 0.5 * weight * hc.log(hc.quad_form(x, COVARIANCE))
+    problem = hc.Problem(hc.Maximize(weight * hc.log(MEAN @ x) - risk + 2), [hc.sum(x) == 1, cap])
+    assert problem.solve() == pytest.approx(2 - 0.5 * weight * np.log(least_variance()), rel=1e-6)
+    assert problem.status == "optimal"
+    assert problem.solution is not None
+    assert problem.solution.lower_bound == pytest.approx(problem.value, rel=1e-5)
+
+
+def test_logarithms_of_which_one_does_not_bound_the_other_are_not_claimed() -> None:
+    """log x + log y is least at the ends of a box: no ratio, and not convex."""
+    x = hc.Variable(2, name="x", bounds=(1, 2))
+    affine = [x[0] + 2 * x[1], 3 * x[0] - x[1] + 1]
+    for objective in (
+        hc.log(affine[0]) + hc.log(affine[1]),
+        hc.log(affine[0]) - 0.7 * hc.log(hc.sum_squares(x)),
+    ):
+        assert Forms(hc.Problem(hc.Minimize(objective)).model).discovery.substitution is None
+
+
 def test_the_square_of_an_excess_return_over_the_variance() -> None:
     """The row says that the return is above the rate, so that its square increases with it."""
     x = hc.Variable(3, name="x", nonneg=True)
