@@ -13,6 +13,7 @@ from collections.abc import Collection, Mapping, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
+from hcmodel.expressions.depth import with_room
 from hcmodel.expressions.leaves import Apply, Variable
 from hcmodel.expressions.model import Model
 from hcmodel.proof.prove import Proof
@@ -64,6 +65,13 @@ class NormSlope:
     value: FloatArray
 
 
+def _translated(
+    model: Model, proof: Proof, affine: Mapping[int, Affine]
+) -> tuple[Translation, ConeProgram]:
+    translation = Translation(model, proof, affine)
+    return translation, translation.rows.program(translation.objective())
+
+
 class Cone(Reduction[Model, ConeProgram]):
     """A cone program over (u, bounds); u are the coordinates of the proof, in the model's order."""
 
@@ -83,18 +91,23 @@ class Cone(Reduction[Model, ConeProgram]):
         `affine` has roots that are known to be affine, by their identities.
         """
         try:
-            translation = Translation(model, proof, affine)
-            objective = translation.objective()
+            translation, program = with_room(
+                lambda: _translated(model, proof, affine), model.nodes_and_hidden
+            )
         except NoConeForm as stop:
             return Refusal(stop.expression, stop.reason)
-        program = translation.rows.program(objective)
+        except RecursionError:
+            return Refusal(None, "it is nested too deeply; write sums of loops with hc.sum")
         if not np.isfinite(program.offset).all():
             return Refusal(None, "the cone program has the logarithm of 0 in it")
         return Cone(model, program, translation)
 
     def relaxed(self) -> RelaxedCone:
         """The program of the least relaxation of all constraints."""
-        translation = Translation(self.before, self._proof, self._affine, relaxed=True)
+        translation = with_room(
+            lambda: Translation(self.before, self._proof, self._affine, relaxed=True),
+            self.before.nodes_and_hidden,
+        )
         assert translation.slack is not None
         starts, places = translation.rows.starts(), translation.places
         rows = [int(starts[place.block]) for place in places]

@@ -267,34 +267,62 @@ def quadratic_objective(
 
     None where no part of the expression is a sum of squares of affine rows.
     """
+    # Without recursion: sums of a loop are as deep as it has rounds.
+    open_ = [(expression, weight, list[_Summand]())]
+    found: list[Affine | None] = []
+    while open_:
+        node, own, parts = open_.pop()
+        if parts:
+            answers = found[-len(parts) :]
+            found[-len(parts) :] = [_added(translation, parts, answers)]
+            continue
+        parts = _summands(translation, node, own)
+        if parts:
+            open_.append((node, own, parts))
+            open_ += [(part, factor, []) for part, factor in reversed(parts)]
+        else:
+            found.append(_quadratic_term(translation, node, own))
+    return found[0]
+
+
+_Summand = tuple[Expression, float]
+
+
+def _summands(translation: Translation, expression: Expression, weight: float) -> list[_Summand]:
+    """What a sum, or a multiple of one expression, consists of, with weights; nothing of others."""
     if not isinstance(expression, Apply) or expression.size != 1:
-        return None
+        return []
     atom, args = expression.atom, expression.args
     if atom.summed and all(argument.size == 1 for argument in args):
         weights = [weight * sign for sign in atom.signs(len(args))]
-        parts = [
-            quadratic_objective(translation, *each) for each in zip(args, weights, strict=True)
-        ]
-        if all(part is None for part in parts):
-            return None
-        total = Affine.constant(np.zeros(()))
-        for part, argument, own in zip(parts, args, weights, strict=True):
-            if part is None:
-                side = Side.ABOVE.times(own)
-                part = translation.plain(argument, side).scaled(own)
-            total = total + part.reshaped(())
-        return total
+        return list(zip(args, weights, strict=True))
     varying = [i for i, argument in enumerate(args) if translation.constant(argument) is None]
     if len(varying) == 1 and args[varying[0]].size == 1 and varying[0] in atom.linear_in:
         matrix, _ = translation.coefficients(expression)
         if matrix is not None:
-            return quadratic_objective(
-                translation, args[varying[0]], weight * float(matrix.data.sum())
-            )
-    return _quadratic_term(translation, expression, weight)
+            return [(args[varying[0]], weight * float(matrix.data.sum()))]
+    return []
 
 
-def _quadratic_term(translation: Translation, expression: Apply, weight: float) -> Affine | None:
+def _added(
+    translation: Translation, parts: list[_Summand], rests: list[Affine | None]
+) -> Affine | None:
+    """The sum of the rests of the parts, with those whole in which nothing was a square."""
+    if all(rest is None for rest in rests):
+        return None
+    total = Affine.constant(np.zeros(()))
+    for (part, weight), rest in zip(parts, rests, strict=True):
+        if rest is None:
+            rest = translation.plain(part, Side.ABOVE.times(weight)).scaled(weight)
+        total = total + rest.reshaped(())
+    return total
+
+
+def _quadratic_term(
+    translation: Translation, expression: Expression, weight: float
+) -> Affine | None:
+    if not isinstance(expression, Apply) or expression.size != 1:
+        return None
     if weight <= 0 or translation.channels(expression)[1] & CONVEX:
         return None
     pattern = translation.node(expression).pattern
