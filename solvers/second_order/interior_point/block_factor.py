@@ -41,9 +41,12 @@ MOST_BORDER = 20
 LEAST_WORK = 1e9
 # Solutions per factorisation (predictor, corrector, border), and the operations of one step of conjugate
 # gradients per entry of the upper triangle: twice the matrix, and as much for preconditioner and vectors
-# (10,000 gates with long wires: 0.56 ms for 145,000 entries).
+# (10,000 gates with long wires: 0.56 ms for 145,000 entries). Narrow blocks take less than those for
+# which OPERATIONS_PER_BLOCK was measured (factorisations of 100,000 gates with local wires take 2.3 s,
+# and of 1,000 with long ones 35 ms: as long as 130 and 220 steps; by these numbers it is 390 and 190).
 SOLUTIONS = 3
 OPERATIONS_PER_ENTRY = 4.0
+LEAST_PER_BLOCK = 5e4
 
 
 def block_factor(indices: IndexArray, starts: IndexArray, size: int) -> BorderedBlocks | None:
@@ -62,10 +65,10 @@ def block_factor(indices: IndexArray, starts: IndexArray, size: int) -> Bordered
     if size * float(_bandwidth(whole)) ** 2 < LEAST_WORK:
         return None
     found = BlockFactor(upper)
-    dense = found.work / SPEEDUP + OPERATIONS_PER_BLOCK * len(found.blocks)
-    if found.work <= dense:
+    if found.work <= found.work / SPEEDUP + OPERATIONS_PER_BLOCK * len(found.blocks):
         return None
-    steps = int(dense / (SOLUTIONS * OPERATIONS_PER_ENTRY * upper.nnz))
+    operations = found.work / SPEEDUP + LEAST_PER_BLOCK * len(found.blocks)
+    steps = int(operations / (SOLUTIONS * OPERATIONS_PER_ENTRY * upper.nnz))
     return BorderedBlocks(ConjugateGradients(upper, found, steps), size, indices, starts)
 
 

@@ -8,9 +8,9 @@ adds matrices |c|·[1, ±1; ±1, 1], so that the preconditioner is definite wher
 
 | circuit with long wires | seconds by blocks | by conjugate gradients | steps of one solution |
 |---|---|---|---|
-| 1,000 gates | 1.1 | 0.4 | 30 to 120 |
-| 3,000 gates | 8.3 | 2.0 | 40 to 400 |
-| 10,000 gates | 336 | 14 | 40 to 400 |
+| 1,000 gates | 1.1 | 0.5 | 40 to 190 |
+| 3,000 gates | 8.3 | 2.2 | 40 to 450 |
+| 10,000 gates | 336 | 14 | 40 to 380 |
 """
 
 from __future__ import annotations
