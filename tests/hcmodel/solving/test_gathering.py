@@ -55,6 +55,7 @@ def form(**changes: Any) -> Any:
         keeps=frozenset([Claim.UNBOUNDED]),
         adds_variables=0,
         excludes=lambda parts: True,
+        taken=lambda: ["a row of a map"],
     )
     return SimpleNamespace(
         **{
@@ -676,7 +677,7 @@ def test_which_contradiction_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
         outcome: Any = SimpleNamespace(result=SimpleNamespace(termination=termination))
         return impossibility.contradiction(forms, own, outcome, at(), request)
 
-    assert told(form()) == (proof, ("hidden",), False)
+    assert told(form()) == (proof, ("hidden", "a row of a map"), False)
     some = form()
     some.chain.excludes = lambda parts: False  # points without an image may be feasible
     assert told(some) == (None, None, True)
