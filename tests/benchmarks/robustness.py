@@ -36,6 +36,7 @@ FloatArray = NDArray[np.float64]
 ACCURACY = 1e-6
 SECONDS = 60.0  # for one solve
 GOOD = ("optimal", "locally_optimal")
+PARTS = ("random", "starts")
 
 
 @dataclass(frozen=True)
@@ -153,12 +154,14 @@ def starts_table(starts: int, words: Sequence[str]) -> None:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description="Second-order solves at length.")
-    parser.add_argument("parts", nargs="*", choices=["random", "starts"], default=[])
+    parser.add_argument("parts", nargs="*", metavar="PART", help=", ".join(PARTS))
     parser.add_argument("--seeds", type=int, default=30)
     parser.add_argument("--starts", type=int, default=20)
     parser.add_argument("--problems", nargs="*", default=[], help="words in the names of problems")
     arguments = parser.parse_args()
-    parts = arguments.parts or ["random", "starts"]
+    parts = arguments.parts or list(PARTS)
+    if unknown := set(parts) - set(PARTS):
+        parser.error(f"unknown part {sorted(unknown)[0]!r}; there are: {', '.join(PARTS)}")
     if "random" in parts:
         random_table(arguments.seeds)
     if "starts" in parts:
