@@ -57,10 +57,8 @@ class Distributions(Map):
         whole = _arranged(model, equal, np.zeros(model.symbols.count, dtype=bool))
         if whole is not None:
             yield whole
-        if (
-            not _has_system(model)
-            and sum(each.size for each in model.variables) > MOST_WITHOUT_SYSTEM
-        ):
+        unknowns = sum(each.size for each in model.variables)
+        if unknowns > MOST_WITHOUT_SYSTEM and not _has_system(model):
             return
         less = {row: own for row in model.rows if (own := _lines(model, row, "<=")) is not None}
         units = _units(model)
@@ -103,19 +101,26 @@ def _may_be_drawn(variable: Variable) -> bool:
 
 
 def _units(model: Expanded) -> Marks:
-    """Entries between 0 and 1 that stand in products or in a system of equations."""
+    """The entries of variables between 0 and 1 that stand in products or in a system of equations.
+
+    All entries or none of a variable: the step takes whole variables out of the model.
+    """
     found = np.zeros(model.symbols.count, dtype=bool)
-    for variable in model.variables:
-        if variable.set.is_box and _may_be_drawn(variable):
-            found[model.symbols.of_variable(variable)] = variable.upper <= 1.0
+    fractions = [
+        model.symbols.of_variable(each)
+        for each in model.variables
+        if each.set.is_box and _may_be_drawn(each) and bool((each.upper <= 1.0).all())
+    ]
     met = np.zeros(model.symbols.count + 1, dtype=bool)
-    if found.any():
+    if fractions:
         for sums in model.everywhere():
             met[sums.digits[sums.degrees > 1]] = True
         for function in model.functions():
             if function.atom.equation is not None:
                 met[function.arguments[0].digits] = True
-    return found & met[1:]
+    for own in fractions:
+        found[own] = met[own + 1].any()
+    return found
 
 
 def _arranged(model: Expanded, lines: dict[Row, Numbers], units: Marks) -> _Distributions | None:

@@ -269,6 +269,18 @@ def test_a_quadratic_form_of_one_distribution_is_left_as_it_is() -> None:
     assert list(Distributions().propose(Expanded.of(Forms(problem.model).bounds.after))) == []
 
 
+@pytest.mark.parametrize("most", [1.0, 5.0])
+def test_variables_are_taken_out_whole(most: float) -> None:
+    """Of two entries one is multiplied: both are fractions, or both are left as they are."""
+    x = hc.Variable(2, name="x", bounds=(0, np.array([1.0, most])))
+    often = hc.Variable(name="often", nonneg=True)
+    problem = hc.Problem(hc.Minimize(x[1] - x[0] * often), [often <= 3])
+    steps = list(Distributions().propose(Expanded.of(Forms(problem.model).bounds.after)))
+    assert [each.new[0].shape for each in steps] == ([(2, 2)] if most == 1.0 else [])
+    for step in steps:
+        assert not step.after.arrays[0].holding(step.after.symbols.of_variable(step.gone[0])).any()
+
+
 def test_points_go_there_and_back() -> None:
     first, second = (
         hc.Variable(size, name=name, nonneg=True) for size, name in ((2, "a"), (4, "b"))
