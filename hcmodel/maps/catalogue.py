@@ -15,6 +15,7 @@ from hcmodel.maps.homogeneous import Homogeneous
 from hcmodel.maps.identity import Identity
 from hcmodel.maps.implicit import Implicit
 from hcmodel.maps.inverse import Inverse
+from hcmodel.maps.levels import Levels
 from hcmodel.maps.map import Map
 from hcmodel.maps.matrix_product import Product
 from hcmodel.maps.monotone import Monotone
@@ -49,6 +50,7 @@ MAPS: tuple[Map, ...] = (
     Outer(),
     Fractional(),
     Homogeneous(),
+    Levels(),
     Denominators(),
     Perspective(),
     Monotone(),

@@ -169,8 +169,14 @@ class Ratio(Step):
         self.texts[t] = f"1 / ({word})" if " " in word else f"1 / {word}"
 
     @staticmethod
-    def of(model: Expanded, below: Denominator, relation: str, name: str) -> Step | Obstacle:
-        """`relation` is that of t·D(y/t) to 1."""
+    def of(
+        model: Expanded,
+        below: Denominator,
+        relation: str,
+        name: str,
+        linked: set[Variable] | None = None,
+    ) -> Step | Obstacle:
+        """`relation` is that of t·D(y/t) to 1; `linked` are the variables x, found where not given."""
         symbols = model.symbols
         alone = _alone(model, below.sums)
         bounds = _bounds(model, below.sums, relation)
@@ -178,7 +184,7 @@ class Ratio(Step):
         number = int(symbols.of_variable(t))
         symbols.roles[t] = "reciprocal"
         own = symbol_sums(symbols, np.array(number))
-        linked = _linked(model, below)
+        linked = _linked(model, below) if linked is None else linked
         sets: dict[Variable, ScaledSet] = {}
         products: dict[int, tuple[int, int]] = {}
         for variable in model.variables:

@@ -10,12 +10,13 @@ from __future__ import annotations
 import numpy as np
 import scipy
 from numpy.typing import NDArray
-from scipy.sparse import csr_array, vstack
+from scipy.sparse import csr_array, hstack, vstack
 
 from hcmodel.expressions.leaves import Variable
+from hcmodel.expressions.table import ATOMS
 from hcmodel.facts.polynomials import ONE, Sums
 from hcmodel.maps.expanded import Expanded
-from hcmodel.maps.gather import gathered, is_square_form
+from hcmodel.maps.gather import combined, gathered, is_square_form, quadratic
 from hcmodel.solvers.numerics import BACKEND_ROUNDING
 
 FloatArray = NDArray[np.float64]
@@ -41,6 +42,60 @@ def sign_of(model: Expanded, sums: Sums) -> int:
     if low >= 0:
         return 1
     return -1 if high <= 0 else 0
+
+
+def is_positive(model: Expanded, sums: Sums) -> bool:
+    """Whether a scalar is nowhere 0 or negative, by the bounds and the affine rows.
+
+    A sum of squares |L x|² is 0 where L x = 0, which the affine rows may exclude: Σx = 1 for an L of full
+    rank. The largest entry of |L x| has a least value, that of a linear program.
+    """
+    symbols = model.symbols
+    if float(symbols.interval(sums)[0]) > 0:
+        return True
+    if is_affine(model, sums):
+        return affine_range(model, sums)[0] > 0
+    if sums.key.size == 1 and sums.degrees[0] == 1:
+        return bool(sums.weight[0] > 0) and _is_positive_function(model, int(sums.key[0]) - 1)
+    if int(sums.degrees.max(initial=0)) > 2:
+        return False
+    sign, factor, digits = quadratic(sums)
+    if factor is None or sign < 0:
+        return False
+    inside = combined(factor, digits, symbols.coding)
+    return is_affine(model, inside) and _least_size(model, inside) > 0
+
+
+def _is_positive_function(model: Expanded, symbol: int) -> bool:
+    """Whether a power or a norm is nowhere 0."""
+    symbols = model.symbols
+    function = symbols.function(symbol)
+    if function is not None and function.atom is ATOMS["norm"]:
+        inside = function.arguments[0]
+        return is_affine(model, inside) and _least_size(model, inside) > 0
+    base, power = symbols.power(symbol)
+    return power > 0 and power != 1 and is_positive(model, base)
+
+
+def _least_size(model: Expanded, sums: Sums) -> float:
+    """The least value of the largest entry of |·| of an affine array, where rows do not contradict."""
+    upper, right, *equalities, bounds, columns = _program(model)
+    varying = sums.key != ONE
+    place = np.searchsorted(columns, sums.key[varying] - 1)
+    cells = sums.weight[varying], (sums.entry[varying], place)
+    matrix, shift = csr_array(cells, shape=(sums.size, columns.size)), sums.value.reshape(-1)
+    rows = vstack([hstack([sign * matrix, -np.ones((sums.size, 1))]) for sign in (1.0, -1.0)])
+    found = scipy.optimize.linprog(
+        np.append(np.zeros(columns.size), 1.0),
+        vstack([hstack([upper, csr_array((right.size, 1))]), rows]),
+        np.concatenate([right, -shift, shift]),
+        hstack([equalities[0], csr_array((equalities[1].size, 1))]),
+        equalities[1],
+        bounds=np.vstack([bounds, [0.0, np.inf]]),
+        method="highs",
+    )
+    size = float(np.abs(sums.weight).max(initial=0.0))
+    return float(found.fun) if found.status == 0 and found.fun > BACKEND_ROUNDING * size else 0.0
 
 
 def affine_range(model: Expanded, sums: Sums) -> tuple[float, float]:
