@@ -6,13 +6,14 @@ import threading
 import time
 import warnings
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
 
 import numpy as np
 from numpy.typing import NDArray
 
+from hcmodel.atoms.call_memory import at_most, remembering
 from hcmodel.engines.engine import CompiledStack
 from hcmodel.engines.registry import AUTO, check_name
 from hcmodel.errors import HCError, HCWarning, ModelError, SolverError
@@ -39,9 +40,11 @@ from hcmodel.report.text import counted
 from hcmodel.solvers.limits import TimeExhausted, until
 from hcmodel.solvers.memory import collection_paused
 from hcmodel.solvers.methods import find_method
+from hcmodel.solvers.oracle import CallsExhausted
 from hcmodel.solvers.result import Termination
 from hcmodel.solvers.theory.budget import budget
 from hcmodel.solvers.theory.theorems import Constants
+from hcmodel.solving.call_budget import calls_left
 from hcmodel.solving.conclude import user_point, without_time
 from hcmodel.solving.data_checks import outside_domain_message, warn_about_data, warn_about_map
 from hcmodel.solving.naming import Naming, axes_of, find_named
@@ -305,7 +308,7 @@ class Problem:
         )
         verbose = as_flag(verbose, "verbose")
         progress = progress if isinstance(progress, str) else as_flag(progress, "progress")
-        with self._alone():
+        with self._alone(), remembering():
             self._asked = request
             self._solved_for = self._versions()
             request = request.started()
@@ -325,9 +328,11 @@ class Problem:
                 reporter.header(Heading(title, tol, canonical, coordinates, forms.engine))
                 found = run(plan, forms, hidden, first, request, known, reporter.watch)
                 seconds = time.perf_counter() - clock
-                self._warn_about_start(request, forms, first, found)
-                if found.status in UNSETTLED and found.cause is None:
-                    warn_about_gradients(self.model, user_point(forms, first))
+                left = calls_left(request, found.oracle_calls)
+                with at_most(left), suppress(CallsExhausted):
+                    self._warn_about_start(request, forms, first, found)
+                    if found.status in UNSETTLED and found.cause is None:
+                        warn_about_gradients(self.model, user_point(forms, first))
                 own = function_calls(self.model).minus(called)
                 self.solution = replace(
                     found,

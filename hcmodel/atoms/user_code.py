@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from hcmodel.atoms.autodiff import is_traced, taped
 from hcmodel.atoms.autodiff import xp as traced_numpy
+from hcmodel.atoms.call_memory import current, key_of_call
 from hcmodel.atoms.evaluation_store import EvaluationStore, identity_of, key_of
 from hcmodel.errors import ModelError
 from hcmodel.records import dataclass
@@ -115,10 +116,23 @@ class Program:
         return identity_of(self.callable)
 
     def __call__(self, *arrays: Any) -> Any:
-        if self.store is None or any(map(is_traced, arrays)):
+        traced = any(map(is_traced, arrays))
+        if self.store is not None and not traced:
+            return self.all_of([arrays])[0]
+        memory = current() if self.kind == "values" else None
+        if memory is None:
             self._count()
             return self._called(arrays)
-        return self.all_of([arrays])[0]
+        key = key_of_call(self.callable, arrays)
+        known = None if traced or key is None else memory.find(key)
+        if known is not None:
+            return known
+        memory.draw(1)
+        self._count()
+        value = self._called(arrays)
+        if key is not None:
+            memory.keep(key, value)
+        return value
 
     def _called(self, arrays: Sequence[Any]) -> Any:
         """The program's answer; it gets arrays of its own, which it may change."""
@@ -134,7 +148,9 @@ class Program:
         """The values at several points; those that are not in the cache may go to an executor."""
         found = [self._looked_up(point) for point in points]
         missing = [place for place, value in enumerate(found) if value is None]
-        futures = []
+        memory, futures = current() if self.kind == "values" else None, []
+        if memory is not None:
+            memory.draw(len(missing))
         if executor is not None:
             futures = [executor.submit(self.callable, *points[place]) for place in missing]
         for number, place in enumerate(missing):

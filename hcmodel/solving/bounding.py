@@ -20,7 +20,7 @@ from hcmodel.certify.norm_minorants import minorant_bound
 from hcmodel.records import replace
 from hcmodel.reductions.forms import Form, Forms
 from hcmodel.reductions.reduction import Refusal
-from hcmodel.solvers.oracle import Evaluation
+from hcmodel.solvers.oracle import CallsExhausted, Evaluation
 from hcmodel.solvers.qp import ConeOptions, make_cone_backend
 from hcmodel.solvers.qp.cone_program import ConeSolution
 from hcmodel.solving.certifier import Certifier
@@ -46,11 +46,16 @@ def best_bound(
     if hidden is None:
         return _enclosed_bound(forms, evaluation, allowed)
     best: LowerBound | None = None
-    for found in _bounds(forms, hidden, outcome, evaluation, pair, request, certifier):
-        if best is None or (found is not None and found.value > best.value):
-            best = found
-        if best is not None and evaluation.objective - best.value <= allowed:
-            break
+    try:
+        for found in _bounds(forms, hidden, outcome, evaluation, pair, request, certifier):
+            if best is None or (found is not None and found.value > best.value):
+                best = found
+            if best is not None and evaluation.objective - best.value <= allowed:
+                break
+    except (
+        CallsExhausted
+    ):  # the functions of the user may not be called again: what is known counts
+        pass
     return best
 
 
@@ -74,7 +79,10 @@ def _bounds(
     if outcome.form is hidden and outcome.result.weighted:
         from hcmodel.certify.cut_bounds import cut_bound  # of a method of its own
 
-        yield cut_bound(hidden, outcome.result.weighted)
+        try:
+            yield cut_bound(hidden, outcome.result.weighted)
+        except CallsExhausted:  # coordinates that were not tested bound nothing
+            yield None
         if hidden.compiled.has_black_boxes:
             yield _enclosed_bound(forms, evaluation, target)
             return

@@ -19,14 +19,14 @@ from hcmodel.records import replace
 from hcmodel.reductions.forms import Form, Forms
 from hcmodel.reductions.reduction import Claim
 from hcmodel.solvers import kkt
-from hcmodel.solvers.oracle import Evaluation, OracleFailed
+from hcmodel.solvers.oracle import CallsExhausted, Evaluation, OracleFailed
 from hcmodel.solvers.result import Termination
 from hcmodel.solving.better_points import better_beside, is_lower, lowest_enclosed
 from hcmodel.solving.bounding import best_bound, domination_gap, is_certified, settled_bound
 from hcmodel.solving.certifier import Certifier
 from hcmodel.solving.evidence import Evidence, Outcome, Pair
 from hcmodel.solving.impossibility import contradiction
-from hcmodel.solving.judge import OUT_OF_TIME, gap_allowed
+from hcmodel.solving.judge import LIMITS, OUT_OF_TIME, gap_allowed
 from hcmodel.solving.request import SolveRequest
 from hcmodel.solving.stationary_points import is_stationary, promises_more
 from hcmodel.solving.user_functions import is_noisy
@@ -52,13 +52,29 @@ def gather(
     certifier: Certifier | None,
 ) -> Evidence:
     """Look at the point of an outcome. These evaluations are not among the method's calls."""
-    result, tolerance, lifted = outcome.result, request.tolerance, forms.lifted
+    result = outcome.result
     if result.evaluation is None or result.cause is not None:
-        return at_first_sight(forms, outcome, tolerance)
+        return at_first_sight(forms, outcome, request.tolerance)
     evaluation = _evaluated(forms, outcome)
+    try:
+        return _examined(forms, hidden, outcome, evaluation, request, certifier)
+    except CallsExhausted:  # of functions of the user: the value is known, and nothing else
+        return Evidence(Termination.CALL_LIMIT, request.tolerance, evaluation=evaluation)
+
+
+def _examined(
+    forms: Forms,
+    hidden: Form | None,
+    outcome: Outcome,
+    evaluation: Evaluation,
+    request: SolveRequest,
+    certifier: Certifier | None,
+) -> Evidence:
+    """Multipliers, bounds, paths and better points for a point whose values are known."""
+    result, tolerance, lifted = outcome.result, request.tolerance, forms.lifted
     smooth = evaluation
     if lifted is not forms.written:
-        smooth = lifted.oracle().at(lifted.chain.point(evaluation.point))
+        smooth = _evaluated_in(lifted, outcome, lifted.chain.point(evaluation.point))
     certified = is_certified(hidden, outcome, evaluation, tolerance, certifier)
     multipliers, residual = _multipliers(lifted, outcome, smooth, tolerance, certified)
     # a residual that is not small is one of another gradient than that which counts
@@ -86,29 +102,27 @@ def gather(
         domination = domination_gap(pair, request)
     found_gap = domination if bound is None else evaluation.objective - bound.value
     shown = found_gap is not None and found_gap <= gap_allowed(smooth.objective, tolerance)
-    descent, better = None, None
+    descent, better, ended = None, None, result.termination
     if not shown and not violated and not late and evaluation.finite:
-        descent = _descent(forms, outcome, evaluation, tolerance)
-        counted = (
-            result.termination is Termination.CALL_LIMIT and forms.lifted.compiled.has_black_boxes
-        )
-        noisy = is_noisy(forms.sign.before)  # then values close to each other cannot be compared
-        better = None if noisy else lowest_enclosed(forms, hidden, evaluation, settled, tolerance)
-        unknown = better is None and (hidden is None or hidden.proof is None)
-        if unknown and not (counted or noisy or _is_surrounded(outcome)):
-            better = better_beside(forms, evaluation, descent, pair, tolerance)
-        stationary = (
-            stationary
-            and better is None
-            and not (descent is not None and is_lower(descent.lowest, evaluation, tolerance))
-            and not promises_more(hidden, pair, tolerance)
-        )
+        try:
+            descent, better = _around(forms, hidden, outcome, evaluation, pair, settled, tolerance)
+            stationary = (
+                stationary
+                and better is None
+                and not (descent is not None and is_lower(descent.lowest, evaluation, tolerance))
+                and not promises_more(hidden, pair, tolerance)
+            )
+        except CallsExhausted:  # nothing is said of a point beside which nobody has looked
+            stationary, ended = False, ended if ended in LIMITS else Termination.CALL_LIMIT
     elif shown and not violated and not late:
-        descent = _unattained(forms, outcome, evaluation, tolerance)
+        try:
+            descent = _unattained(forms, outcome, evaluation, tolerance)
+        except CallsExhausted:
+            descent = None
     elif late and not shown:
         stationary = False
     return Evidence(
-        termination=_termination(result.termination, descent, near),
+        termination=_termination(ended, descent, near),
         tolerance=tolerance,
         evaluation=evaluation,
         smooth=smooth,
@@ -131,6 +145,29 @@ def gather(
     )
 
 
+def _around(
+    forms: Forms,
+    hidden: Form | None,
+    outcome: Outcome,
+    evaluation: Evaluation,
+    pair: Pair,
+    settled: Settlement | None,
+    tolerance: float,
+) -> tuple[Descent | None, FloatArray | None]:
+    """A path along which the objective falls from a feasible point, and a better point beside it."""
+    descent = _descent(forms, outcome, evaluation, tolerance)
+    counted = (
+        outcome.result.termination is Termination.CALL_LIMIT
+        and forms.lifted.compiled.has_black_boxes
+    )
+    noisy = is_noisy(forms.sign.before)  # then values close to each other cannot be compared
+    better = None if noisy else lowest_enclosed(forms, hidden, evaluation, settled, tolerance)
+    unknown = better is None and (hidden is None or hidden.proof is None)
+    if unknown and not (counted or noisy or _is_surrounded(outcome)):
+        better = better_beside(forms, evaluation, descent, pair, tolerance)
+    return descent, better
+
+
 def _multipliers(
     lifted: Form, outcome: Outcome, smooth: Evaluation, tolerance: float, certified: bool
 ) -> tuple[FloatArray, float]:
@@ -148,7 +185,7 @@ def at_first_sight(forms: Forms, outcome: Outcome, tolerance: float) -> Evidence
     result, spare = outcome.result, None
     if result.evaluation is not None:
         try:
-            spare = forms.written.oracle().at(outcome.point(forms))
+            spare = _evaluated(forms, outcome)
         except OracleFailed:
             spare = result.evaluation if outcome.form is forms.written else None
     return Evidence(result.termination, tolerance, evaluation=spare, cause=result.cause)
@@ -179,15 +216,19 @@ def at_the_far_end(hidden: Form | None, outcome: Outcome, evidence: Evidence) ->
 
 def _evaluated(forms: Forms, outcome: Outcome) -> Evaluation:
     """The model at the point; functions of the user, which may be expensive, are not called again."""
-    known, point = outcome.result.evaluation, outcome.point(forms)
+    return _evaluated_in(forms.written, outcome, outcome.point(forms))
+
+
+def _evaluated_in(form: Form, outcome: Outcome, point: FloatArray) -> Evaluation:
+    known = outcome.result.evaluation
     if (
         known is not None
-        and outcome.form is forms.written
-        and forms.written.compiled.has_black_boxes
+        and outcome.form is form
+        and form.compiled.has_black_boxes
         and np.array_equal(known.point, point)
     ):
         return known
-    return forms.written.oracle().at(point)
+    return form.oracle().at(point)
 
 
 def _is_surrounded(outcome: Outcome) -> bool:
@@ -249,7 +290,10 @@ def _unless_beyond(
     """The bound; None where better points lie beyond the sizes of coordinates that it holds for."""
     if bound is None or not np.isfinite(bound.reach):
         return bound
-    path = _descent(forms, outcome, evaluation, tolerance)
+    try:
+        path = _descent(forms, outcome, evaluation, tolerance)
+    except CallsExhausted:
+        return None
     lower = path is not None and is_lower(path.lowest, evaluation, tolerance)
     return None if lower or (path is not None and path.endless) else bound
 

@@ -9,7 +9,7 @@ from hcmodel.certify.impossible_rows import impossible_row
 from hcmodel.certify.lower_bound import LowerBound, dual_infeasibility, infeasibility
 from hcmodel.reductions.forms import Form, Forms
 from hcmodel.reductions.reduction import BoundOrigin, Origin
-from hcmodel.solvers.oracle import Evaluation
+from hcmodel.solvers.oracle import CallsExhausted, Evaluation
 from hcmodel.solving.evidence import Outcome
 from hcmodel.solving.judge import LIMITS
 from hcmodel.solving.request import SolveRequest
@@ -28,7 +28,10 @@ def contradiction(
     """
     near = False
     if hidden is not None and outcome.result.termination not in LIMITS:
-        conflict = _conflict(forms, hidden, outcome, request)
+        try:
+            conflict = _conflict(forms, hidden, outcome, request)
+        except CallsExhausted:  # coordinates that were not tested show nothing
+            conflict = None
         if conflict is not None:
             parts = irreducible_conflict(hidden, request.deadline, conflict.multipliers)
             if hidden.chain.excludes(parts):

@@ -13,7 +13,6 @@ from hcmodel.errors import ModelError
 from hcmodel.expressions.model import Model
 from hcmodel.records import dataclass, replace
 from hcmodel.solvers.methods import RULES, MethodEntry, find_method, make_options
-from hcmodel.solvers.oracle import OracleCalls
 from hcmodel.solvers.result import Record
 from hcmodel.solvers.theory.theorems import Constants
 
@@ -121,11 +120,6 @@ class SolveRequest:
     def time_left(self) -> float:
         """Seconds that a part of the work may take: infinite without a limit, 0 after it."""
         return np.inf if self.seconds_left is None else max(self.seconds_left, 0.0)
-
-    def is_spent(self, calls: OracleCalls) -> bool:
-        """Whether a limit was reached already."""
-        by_calls = self.max_calls is not None and calls.total >= self.max_calls
-        return by_calls or (self.deadline is not None and time.monotonic() >= self.deadline)
 
 
 def check_arguments(

@@ -8,6 +8,7 @@ from collections.abc import Callable
 import numpy as np
 from numpy.typing import NDArray
 
+from hcmodel.atoms.call_memory import at_most
 from hcmodel.certify.charts import chart_of
 from hcmodel.errors import ModelError
 from hcmodel.records import dataclass, replace
@@ -18,6 +19,7 @@ from hcmodel.solvers.loop import ENDINGS, WholeProgram, ending
 from hcmodel.solvers.methods import minimize
 from hcmodel.solvers.result import Record, Result, Termination
 from hcmodel.solvers.theory.theorems import Constants
+from hcmodel.solving.call_budget import calls_for_judging, calls_left, held_back
 from hcmodel.solving.certifier import Certifier
 from hcmodel.solving.conclude import History, conclude, signed
 from hcmodel.solving.data_checks import undefined_at
@@ -27,6 +29,7 @@ from hcmodel.solving.judge import LIMITS, Status, gap_allowed
 from hcmodel.solving.request import SolveRequest
 from hcmodel.solving.solution import Solution
 from hcmodel.solving.strategy import Stage, describe, start_only
+from hcmodel.solving.user_functions import black_boxes
 
 FloatArray = NDArray[np.float64]
 Watch = Callable[[Record], bool]
@@ -93,8 +96,8 @@ def _run(
     elsewhere = 0
     # whether rows are in units far below 1, and whether a method had too little time
     small, hurried = False, False
-    while left and not (best is not None and request.is_spent(history.calls)):
-        stage = left.pop(0)
+    while left and not (best is not None and _is_spent(request, history)):
+        stage = _within_calls(left.pop(0), forms, hidden, request, history)
         try:
             if stage.affordable is not None and not stage.affordable():
                 continue
@@ -106,11 +109,22 @@ def _run(
         certifier = _certifier(stage, hidden, request)
         with np.errstate(all="ignore"):  # what is not finite is refused, not warned about
             result = _run_stage(
-                stage, whole, forms, point, request, history, constants, watch, certifier, small
+                stage,
+                whole,
+                forms,
+                point,
+                request,
+                history,
+                constants,
+                watch,
+                certifier,
+                small,
+                hidden,
             )
             history, hurried = history.extended(result), hurried or result.hurried
             outcome = Outcome(stage.form, result, first)
-            outcome, evidence = _looked_at(forms, hidden, outcome, request, certifier)
+            with at_most(calls_for_judging(request, history.calls, result)):
+                outcome, evidence = _looked_at(forms, hidden, outcome, request, certifier)
             unattained = at_the_far_end(hidden, outcome, evidence)
             evidence = unattained or evidence
             done += [stage] if stage not in done else []
@@ -140,6 +154,23 @@ def _run(
             point = _beside(forms, first, elsewhere) if left else point
     assert best is not None
     return _in_time(best.solution, request, hurried, bool(left))
+
+
+def _is_spent(request: SolveRequest, history: History) -> bool:
+    """Whether a limit was reached already."""
+    left = calls_left(request, history.calls)
+    return left == 0 or (request.deadline is not None and request.time_left <= 0)
+
+
+def _within_calls(
+    stage: Stage, forms: Forms, hidden: Form | None, request: SolveRequest, history: History
+) -> Stage:
+    """The stage; where no call would be left to judge its point, one that ends with the start."""
+    left = calls_left(request, history.calls)
+    if left is None or stage.form is forms.written:
+        return stage  # the other forms are looked at with what is left
+    point = len(black_boxes(forms.sign.before))
+    return stage if held_back(stage, forms, hidden, left) + point <= left else start_only(forms)
 
 
 def _in_time(solution: Solution, request: SolveRequest, hurried: bool, more: bool) -> Solution:
@@ -238,6 +269,7 @@ def _run_stage(
     watch: Watch | None,
     certifier: Certifier | None,
     small: bool,
+    hidden: Form | None,
 ) -> Result:
     """Run a stage from a point of the model, within what is left of the limits.
 
@@ -253,7 +285,9 @@ def _run_stage(
         units = stage.form.domain.metric(there)
         floors = stage.form.oracle().at(there).row_floors(units)
         oracle.outer = replace(oracle.outer, floors=floors)
-    left = None if request.max_calls is None else request.max_calls - history.calls.total
+    left = calls_left(request, history.calls)
+    if left is not None:
+        left -= held_back(stage, forms, hidden, left)
     own = stage.max_calls is not None and (left is None or stage.max_calls < left)
     optimal_value = request.optimal_value
     try:
@@ -290,7 +324,7 @@ def _run_stage(
     if (
         termination is Termination.TIME_LIMIT
         and request.method == "auto"
-        and not request.is_spent(history.calls)
+        and not _is_spent(request, history)
     ):
         # too little time for this method; others may have enough
         termination, result = Termination.STALLED, replace(result, hurried=True)

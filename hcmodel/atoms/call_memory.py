@@ -1,0 +1,116 @@
+"""What a solve remembers of the calls of a user's functions, and how many more of them it may make.
+
+A solve looks at a point from several sides: as written, in hidden coordinates, for second derivatives. A
+function is called once for all of them. Methods count the points that they ask for themselves; what
+judges a point has no count of its own, and may call functions only as often as `max_calls` has left.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import math
+from collections import OrderedDict
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hcmodel.atoms.autodiff import detached, is_traced
+from hcmodel.solvers.oracle import CallsExhausted
+
+# Bytes of values that are remembered: those of 100,000 points where each is a number, some points where
+# it is a large array. Points are not kept, only what tells them apart.
+MOST_BYTES = 10_000_000
+
+
+class CallMemory:
+    """The values of a solve by function and arguments, and the calls that are left."""
+
+    def __init__(self) -> None:
+        self.left: float = math.inf
+        self.judged = 0
+        self._values: OrderedDict[bytes, NDArray[Any]] = OrderedDict()
+        self._bytes = 0
+
+    def draw(self, calls: int) -> None:
+        """Take so many calls from those that are left, or raise where there are not as many."""
+        if calls > self.left:
+            raise CallsExhausted
+        self.left -= calls
+
+    def find(self, key: bytes) -> NDArray[Any] | None:
+        """A copy of a value."""
+        found = self._values.get(key)
+        return None if found is None else found.copy()
+
+    def keep(self, key: bytes, value: Any) -> None:
+        """Keep a copy of a value, and forget the oldest ones where there are too many."""
+        kept = np.array(_plain(value))
+        if kept.dtype.kind not in "biuf" or key in self._values:
+            return  # what is no array of numbers is refused where it is used
+        self._values[key] = kept
+        self._bytes += kept.nbytes + len(key)
+        while self._bytes > MOST_BYTES:
+            old, value = self._values.popitem(last=False)
+            self._bytes -= value.nbytes + len(old)
+
+
+_MEMORY: ContextVar[CallMemory | None] = ContextVar("calls", default=None)
+
+
+def current() -> CallMemory | None:
+    """The memory of the solve that runs in this thread."""
+    return _MEMORY.get()
+
+
+def calls_judging() -> int:
+    """The calls that judging has made in the solve that runs."""
+    memory = _MEMORY.get()
+    return 0 if memory is None else memory.judged
+
+
+@contextmanager
+def remembering() -> Iterator[None]:
+    """Remember calls inside of it: functions are pure, but the data that they read may change later."""
+    before = _MEMORY.set(CallMemory())
+    try:
+        yield
+    finally:
+        _MEMORY.reset(before)
+
+
+@contextmanager
+def at_most(calls: int | None) -> Iterator[None]:
+    """Let functions be called so often inside of it, which counts as judging; None: without a limit."""
+    memory = _MEMORY.get()
+    if memory is None or calls is None:
+        yield
+        return
+    allowed = max(calls, 0)
+    memory.left = allowed
+    try:
+        yield
+    finally:
+        memory.judged += round(allowed - memory.left)
+        memory.left = math.inf
+
+
+def key_of_call(function: Any, arrays: Sequence[Any]) -> bytes | None:
+    """What tells a call apart from others; None for arguments that are not real numbers."""
+    digest = hashlib.blake2b(str(id(function)).encode(), digest_size=16)
+    for array in arrays:
+        values = np.ascontiguousarray(_plain(array))
+        if values.dtype.kind not in "biuf":
+            return None
+        digest.update(f"{values.shape} {values.dtype}".encode())
+        digest.update(values.tobytes())
+    return digest.digest()
+
+
+def _plain(value: Any) -> Any:
+    while is_traced(value):
+        value = detached(value)
+    return value
