@@ -449,7 +449,10 @@ class Problem:
             return  # an error is raised
         if forms.written.compiled.has_black_boxes and not found.oracle_calls.outside:
             return  # no function of the user is called again: the start was among the points
-        if is_chosen(self.variables, request.start) and not forms.written.oracle().at(point).finite:
+        if not is_chosen(self.variables, request.start):
+            return
+        forms.written.compiled.expect_values()
+        if not forms.written.oracle().at(point).finite:
             message = outside_domain_message(forms.sign.before, point)
             warnings.warn(f"{message} (another start was used)", HCWarning, stacklevel=3)
 

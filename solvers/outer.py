@@ -69,7 +69,8 @@ class Side:
 
     def rows(self, jacobian: Any) -> Any:
         """The derivatives, from those of φ."""
-        if self.places is None or scipy.sparse.issparse(jacobian):
+        dense = type(jacobian) is np.ndarray or not scipy.sparse.issparse(jacobian)
+        if self.places is None or not dense:
             return self.matrix @ jacobian
         return jacobian[self.places]
 
@@ -126,11 +127,13 @@ class Outer:
         return tuple((table[i], np.flatnonzero(numbers == i)) for i in np.unique(numbers))
 
     @functools.cached_property
+    def _only_differences(self) -> bool:
+        return not self.forms.any()
+
+    @functools.cached_property
     def _difference(self) -> scipy.sparse.csr_array | None:
         """∂rows/∂φ where it is constant: all rows are differences."""
-        if self.forms.any():
-            return None
-        return self.difference
+        return self.difference if self._only_differences else None
 
     @functools.cached_property
     def difference(self) -> scipy.sparse.csr_array:
@@ -152,7 +155,7 @@ class Outer:
     @property
     def is_written(self) -> bool:
         """Whether methods see the differences left − right and the plain objective."""
-        return self.objective_form == "plain" and not self.forms.any()
+        return self.objective_form == "plain" and self._only_differences
 
     def plain_objective(self, value: float) -> float:
         """The objective before its form was applied, from the number that methods see."""
@@ -194,9 +197,9 @@ class Outer:
 
     def row_jacobian(self, values: FloatArray, jacobian: Any) -> Any:
         """∂rows/∂x, dense or sparse as the Jacobian of φ is."""
-        if scipy.sparse.issparse(jacobian):
+        if type(jacobian) is not np.ndarray and scipy.sparse.issparse(jacobian):
             return scipy.sparse.csr_array(self._weighing(values) @ jacobian)
-        if not self.forms.any():
+        if self._only_differences:
             return np.asarray(self.left.rows(jacobian) - self.right.rows(jacobian))
         slopes = self._slopes(values)
         left, right = (

@@ -10,7 +10,7 @@ import functools
 import inspect
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import field
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -58,11 +58,17 @@ TakesSparse = Callable[[Sequence[Any]], bool]
 Definition = Callable[[Sequence[Expression], dict[str, Any]], Expression]
 # Of expressions, or of anything else with their operators.
 Equation = Callable[[Sequence[Any], Any], Any]
-Derivatives = Callable[[Sequence[Any], Sequence[int]], list[Any]]
-MakesDerivatives = Callable[[dict[str, Any]], Derivatives | None]
+MakesDerivatives = Callable[[dict[str, Any]], "Derivatives | None"]
 UNKNOWN = Curvature.UNKNOWN
 NO_INVERSE: Always[Inverse | None] = Always(None)
 NO_PIECES: Always[Pieces | None] = Always(None)
+
+
+class Derivatives(Protocol):
+    """Derivatives of an atom by some of its arguments, and its value, without a tape."""
+
+    def __call__(self, arrays: Sequence[Any], places: Sequence[int]) -> list[Any]: ...
+    def value(self, arrays: Sequence[Any]) -> Any: ...
 
 
 def no_derivatives(params: dict[str, Any]) -> Derivatives | None:
@@ -274,14 +280,20 @@ class Atom:
 
     def operands(self, values: Sequence[Any]) -> Sequence[Any]:
         """Values of the arguments as the function takes them: sparse ones dense where it has to be."""
-        if not any(map(is_sparse, values)) or self.takes_sparse(values):
+        for value in values:
+            if type(value) is not np.ndarray and is_sparse(value):
+                break
+        else:
+            return values
+        if self.takes_sparse(values):
             return values
         return [dense(value, f"an argument of '{self.name}'") for value in values]
 
     def numbers(self, values: Sequence[Any], params: Params) -> Numbers:
         """The value for arguments that are numbers, by numpy; sparse where the function keeps it so."""
         found = self.function(np, *self.operands(values), **params)
-        return found if is_sparse(found) else np.asarray(found, dtype=float)
+        plain = type(found) is np.ndarray or not is_sparse(found)
+        return np.asarray(found, dtype=float) if plain else found
 
     @functools.cached_property
     def _is_of_one(self) -> bool:

@@ -23,7 +23,7 @@ STEP = 6e-6  # near the cube root of the rounding unit, best for central differe
 
 
 def _checked(value: Any, callable: Callable[..., Any], shape: Shape) -> Any:
-    found = np.shape(value)
+    found = () if isinstance(value, float) else np.shape(value)
     if not _is_real(value):
         _check_real(value, f"the function '{_name(callable)}'")
     if found != shape:
@@ -40,7 +40,10 @@ def _name(code: Callable[..., Any]) -> str:
 
 
 def _is_real(value: Any) -> bool:
-    return isinstance(value, float) or np.asarray(detached(value)).dtype.kind in "biuf"
+    if isinstance(value, float):
+        return True
+    plain = value if type(value) is np.ndarray else np.asarray(detached(value))
+    return plain.dtype.kind in "biuf"
 
 
 def _check_real(value: Any, what: str) -> None:
@@ -70,7 +73,8 @@ def _jacobian(gradient: Any, number: int, shape: Shape, *arrays: Any) -> Any:
     if not _is_real(found[number]):
         _check_real(found[number], f"grad '{_name(gradient)}'")
     jacobian = np.asarray(found[number], dtype=float)
-    wanted = shape + np.shape(arrays[number])
+    array = arrays[number]
+    wanted = shape + (array.shape if type(array) is np.ndarray else np.shape(array))
     if jacobian.shape != wanted:
         raise ModelError(
             f"grad returned shape {jacobian.shape} for argument {number}, but shape + argument "
@@ -148,15 +152,23 @@ def _prepare(name: str, shapes: Sequence[Shape], params: dict[str, Any]) -> dict
     return {**made, "shape": as_shape(params["shape"], "hc.function")}
 
 
-def _derivatives(params: dict[str, Any]) -> Derivatives | None:
-    gradient, shape = params["grad"], params["shape"]
-    if gradient is None:
-        return None
+class _Called:
+    """A function with a gradient of its own, called with plain arrays."""
 
-    def found(arrays: Sequence[Any], places: Sequence[int]) -> list[Any]:
+    def __init__(self, params: dict[str, Any]) -> None:
+        self._callable, self._gradient = params["callable"], params["grad"]
+        self._shape = params["shape"]
+
+    def __call__(self, arrays: Sequence[Any], places: Sequence[int]) -> list[Any]:
+        gradient, shape = self._gradient, self._shape
         return [_jacobian.function(gradient, place, shape, *arrays) for place in places]
 
-    return found
+    def value(self, arrays: Sequence[Any]) -> Any:
+        return _opaque.function(self._callable, self._gradient, self._shape, *arrays)
+
+
+def _derivatives(params: dict[str, Any]) -> Derivatives | None:
+    return None if params["grad"] is None else _Called(params)
 
 
 # What numpy says of an array of traced numbers.

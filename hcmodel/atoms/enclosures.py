@@ -7,6 +7,7 @@ for the others it follows from their algebra, their monotonicity or their curvat
 from __future__ import annotations
 
 import functools
+import math
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -154,6 +155,8 @@ def _signed_sum(signs: Sequence[int], arguments: Sequence[Interval]) -> Interval
 
 def _rounded_sum(a: FloatArray, b: FloatArray, toward: float) -> FloatArray:
     """a + b, moved by one unit where rounding went the wrong way (Knuth's two-sum)."""
+    if not (a.ndim or b.ndim):
+        return np.asarray(_rounded_numbers(float(a), float(b), toward))
     with np.errstate(all="ignore"):
         total = np.asarray(a + b)
         share = total - a
@@ -161,6 +164,16 @@ def _rounded_sum(a: FloatArray, b: FloatArray, toward: float) -> FloatArray:
         wrong = error < 0 if toward < 0 else error > 0
         moved = np.where(wrong, np.nextafter(total, toward), total)
     return np.where(np.isnan(moved), toward, moved)
+
+
+def _rounded_numbers(a: float, b: float, toward: float) -> float:
+    """The same of two numbers; those of Python are faster than arrays."""
+    total = a + b
+    share = total - a
+    error = (a - (total - share)) + (b - share)
+    if error < 0 if toward < 0 else error > 0:
+        total = math.nextafter(total, toward)
+    return toward if math.isnan(total) else total
 
 
 def _corners(first: Interval, second: Interval) -> Interval:

@@ -203,15 +203,16 @@ def sign_of(array: Numbers) -> Sign:
     """The strongest sign that all entries share."""
     if is_sparse(array):
         return _sign_of_sparse(array)
-    if array.size == 0 or not np.any(array):
+    if array.size == 0:
         return Sign.ZERO
-    if np.all(array > 0):
+    low, high = float(array.min()), float(array.max())  # not a number where an entry is none
+    if low > 0:
         return Sign.POSITIVE
-    if np.all(array >= 0):
-        return Sign.NONNEGATIVE
-    if np.all(array < 0):
+    if low >= 0:
+        return Sign.NONNEGATIVE if high > 0 else Sign.ZERO
+    if high < 0:
         return Sign.NEGATIVE
-    return Sign.NONPOSITIVE if np.all(array <= 0) else Sign.UNKNOWN
+    return Sign.NONPOSITIVE if high <= 0 else Sign.UNKNOWN
 
 
 def _sign_of_sparse(matrix: SparseArray) -> Sign:

@@ -110,6 +110,9 @@ class AutogradStack(ProgramStack):
         self._differentiated[part] = False
         return Forward(values, tape or record, self.dimension, functools.partial(self._plan, part))
 
+    def expect_values(self) -> None:
+        self._differentiated = dict.fromkeys(PARTS, False)
+
     def _recorded(self, x: FloatArray, part: str, constants: list[Any]) -> Tape:
         traced: list[tuple[int, Shape]] = []
         values, pull = self._run(x, self._roots[part], self._order[part], constants, traced)

@@ -61,6 +61,9 @@ class DeferredStack(ProgramStack):
     def refresh(self) -> None:
         self._stack.refresh()
 
+    def expect_values(self) -> None:
+        self._stack.expect_values()
+
     def evaluate(self, x: FloatArray, part: str) -> Forward:
         return self._current().evaluate(x, part)
 

@@ -69,6 +69,9 @@ class CompiledStack(Stack, Protocol):
     def refresh(self) -> None:
         """Read the values of the parameters; the first evaluation does so itself."""
 
+    def expect_values(self) -> None:
+        """Prepare for an evaluation whose derivatives will hardly be asked for."""
+
 
 class Engine(Protocol):
     """One entry of the table."""
@@ -127,6 +130,9 @@ class ProgramStack:
         self.objective_size = program.objective_size
         self.has_black_boxes = program.has_black_boxes
         self.kinked = program.kinked
+
+    def expect_values(self) -> None:
+        """Derivatives cost nothing until they are asked for, unless an engine says otherwise."""
 
     def root_weights(self, weights: FloatArray) -> list[FloatArray]:
         """The weights of each root's entries; those of the map may be left out and are 0 then."""

@@ -59,7 +59,7 @@ class Program:
     def root_sizes(self) -> tuple[int, ...]:
         """The number of entries of each root."""
         steps = self.graph.steps
-        return tuple(math.prod(steps[root].shape) for root in self.graph.roots)
+        return tuple([math.prod(steps[root].shape) for root in self.graph.roots])
 
     @functools.cached_property
     def numbers(self) -> int:
@@ -96,11 +96,13 @@ class Program:
         """Which steps depend on a variable; a variable outside the layout is an error by name."""
         live: list[bool] = []
         for step in self.graph.steps:
+            found = False
             if isinstance(step.leaf, Variable):
                 self.layout.position(step.leaf)
-                live.append(True)
-            else:
-                live.append(any(live[argument] for argument in step.arguments))
+                found = True
+            for argument in step.arguments:
+                found = found or live[argument]
+            live.append(found)
         return tuple(live)
 
     def needed(self, roots: Sequence[int]) -> tuple[int, ...]:
@@ -109,7 +111,8 @@ class Program:
         for number in range(max(roots, default=-1), -1, -1):
             if number in wanted:
                 wanted.update(self.graph.steps[number].arguments)
-        return tuple(number for number in sorted(wanted) if self.live[number])
+        live = self.live
+        return tuple([number for number in sorted(wanted) if live[number]])
 
     def applications(self) -> Iterator[tuple[Atom, list[Shape], dict[str, Any]]]:
         """Atom, shapes of the arguments and static parameters of each live step."""
@@ -121,23 +124,25 @@ class Program:
     @functools.cached_property
     def has_black_boxes(self) -> bool:
         """Whether a function of the user's own is called anywhere."""
-        atoms = (step.atom for step in self.graph.steps)
+        atoms = {step.atom for step in self.graph.steps}
         return any(atom is not None and atom.black_box for atom in atoms)
 
     @functools.cached_property
     def kinked(self) -> bool:
         """Whether an atom under the objective or the constraints is not smooth."""
-        return any(self._is_kinked(number) for number in self.needed(self.roots("all")))
-
-    def _is_kinked(self, number: int) -> bool:
-        step = self.graph.steps[number]
-        if step.atom is None:
-            return False
-        rule = step.atom.kind
-        if isinstance(rule, Always):
-            return rule.value is not Kind.SMOOTH
-        arguments = [Argument(self.graph.steps[a].shape) for a in step.arguments]
-        return step.atom.kind(arguments, step.params) is not Kind.SMOOTH
+        steps = self.graph.steps
+        for number in self.needed(self.roots("all")):
+            step = steps[number]
+            if step.atom is None:
+                continue
+            rule = step.atom.kind
+            if isinstance(rule, Always):
+                kind = rule.value
+            else:
+                kind = rule([Argument(steps[a].shape) for a in step.arguments], step.params)
+            if kind is not Kind.SMOOTH:
+                return True
+        return False
 
     def constants(self) -> list[Any]:
         """The value of each step that depends on parameters and numbers alone, None for the others."""

@@ -30,6 +30,7 @@ from hcmodel.engines.engine import (
 from hcmodel.engines.graph_program import PARTS, Program
 from hcmodel.engines.recognition import recognised
 from hcmodel.engines.sums import SparseSums, SumData, Sums, logarithms, sums_of
+from hcmodel.engines.user_gradients import UserGradients
 from hcmodel.errors import ModelError
 from hcmodel.expressions.graph import Graph
 from hcmodel.expressions.leaves import Parameter
@@ -86,6 +87,9 @@ class StructuredStack(ProgramStack):
         self._last: _Pass | None = None  # over all of φ, for the next question about the same point
         self.sums: SumData | None = None
         self._unseen: CompiledStack | None = None  # all roots, without their structure
+        # Functions of the user beside constants have no structure.
+        calls = program.has_black_boxes and UserGradients.of(program, program.roots("all"))
+        self._only_calls = bool(calls)
         self._glances = GLANCES if self._is_quick else 0
 
     @property
@@ -111,7 +115,9 @@ class StructuredStack(ProgramStack):
         """Read the parameters; the structure is found again where their values have changed."""
         if self._unseen is not None:
             self._glances = GLANCES
-        if self._read is not None or not self._is_quick:
+            if self._only_calls:
+                self._unseen.refresh()
+        if self._read is not None or not (self._only_calls or self._is_quick):
             self._refresh_structure()
         if self._compiled is not None:
             self._compiled.refresh()
@@ -196,12 +202,12 @@ class StructuredStack(ProgramStack):
             return self._in_use.evaluate(x, part)
         if part not in PARTS:
             raise ModelError(f"there is no part {part!r}; the parts are {', '.join(PARTS)}")
+        if self._only_calls:
+            return self._without_structure.evaluate(x, part)
         self._left -= 1
-        if self._glances and (self._read is None or self._unseen is not None):
+        if self._is_glanced_at:
             self._glances -= 1
-            if self._unseen is None:
-                self._unseen = self._engine.compile(self.program)
-            return self._unseen.evaluate(x, part)
+            return self._without_structure.evaluate(x, part)
         own = self._part(part)
         if self._left == 0 and self._whole_engine is not None and self._is_small:
             if self._compiled is None:
@@ -221,6 +227,24 @@ class StructuredStack(ProgramStack):
         if part == "all" and rest is None:
             self._last = found
         return found
+
+    def expect_values(self) -> None:
+        if self._only_calls or self._is_glanced_at:
+            self._without_structure.expect_values()
+        elif self._rest is not None:
+            self._rest.expect_values()
+
+    @property
+    def _is_glanced_at(self) -> bool:
+        """Whether the next evaluation is one without the structure."""
+        return self._glances > 0 and (self._read is None or self._unseen is not None)
+
+    @property
+    def _without_structure(self) -> CompiledStack:
+        """All roots, compiled by the engine."""
+        if self._unseen is None:
+            self._unseen = self._engine.compile(self.program)
+        return self._unseen
 
     @property
     def _is_small(self) -> bool:

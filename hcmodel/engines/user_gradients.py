@@ -1,7 +1,7 @@
 """Functions of the user with gradients of their own, evaluated without a tape.
 
-Where each root is such a function of variables and constants, its derivatives are rows of the Jacobian as
-they are. A tape for them takes several times as long as a small function itself.
+Where each root is such a function of variables and constants, or a constant, its derivatives are rows of
+the Jacobian as they are. A tape for them takes several times as long as a small function itself.
 """
 
 from __future__ import annotations
@@ -28,12 +28,13 @@ FloatArray: TypeAlias = NDArray[np.float64]
 
 @dataclass(frozen=True)
 class UserGradients:
-    """The steps of the roots of one part, and where the variables among their arguments are stored."""
+    """The roots of one part, and where the variables among their arguments are stored."""
 
     program: Program
-    steps: tuple[Step, ...]
-    blocks: tuple[tuple[tuple[int, slice], ...], ...]
-    """For each root the places of arguments that are variables, with their entries of the vector."""
+    roots: tuple[int, ...]
+    blocks: tuple[tuple[tuple[int, slice], ...] | None, ...]
+    """For each root the places of arguments that are variables, with their entries of the vector; None
+    for a constant."""
 
     @staticmethod
     def of(program: Program, roots: Sequence[int]) -> UserGradients | None:
@@ -42,11 +43,16 @@ class UserGradients:
         A Jacobian of many rows may be sparse, which a tape finds out.
         """
         steps, live = program.graph.steps, program.live
-        if not roots or sum(math.prod(steps[root].shape) for root in roots) >= SPARSE_ROWS:
+        if not any(live[root] for root in roots):
             return None
-        blocks = []
+        if sum(math.prod(steps[root].shape) for root in roots) >= SPARSE_ROWS:
+            return None
+        blocks: list[tuple[tuple[int, slice], ...] | None] = []
         for root in roots:
             step = steps[root]
+            if not live[root]:
+                blocks.append(None)
+                continue
             if step.atom is None or step.atom.derivatives(step.params) is None:
                 return None
             own = []
@@ -57,7 +63,7 @@ class UserGradients:
                 elif live[argument]:
                     return None
             blocks.append(tuple(own))
-        return UserGradients(program, tuple(steps[root] for root in roots), tuple(blocks))
+        return UserGradients(program, tuple(roots), tuple(blocks))
 
     @functools.cached_property
     def _variables(self) -> tuple[tuple[int, int], ...]:
@@ -69,15 +75,11 @@ class UserGradients:
         )
 
     @functools.cached_property
-    def sweeps(self) -> tuple[tuple[int, Derivatives, list[int], list[slice]], ...]:
-        """For each root the number of its entries, its derivatives, and what they are asked for."""
-        found = []
-        for step, blocks in zip(self.steps, self.blocks, strict=True):
-            derivatives = None if step.atom is None else step.atom.derivatives(step.params)
-            assert derivatives is not None
-            places, parts = [place for place, _ in blocks], [part for _, part in blocks]
-            found.append((math.prod(step.shape), derivatives, places, parts))
-        return tuple(found)
+    def sweeps(self) -> tuple[_Sweep, ...]:
+        return tuple(
+            _Sweep.of(root, self.program.graph.steps[root], blocks)
+            for root, blocks in zip(self.roots, self.blocks, strict=True)
+        )
 
     def at(self, x: FloatArray, constants: Sequence[Any]) -> CalledForward:
         """The values at a point; `constants` has those of the steps without variables."""
@@ -85,10 +87,48 @@ class UserGradients:
         arrays = self.program.layout.unpack(np, x)
         for number, position in self._variables:
             values[number] = arrays[position]
-        arguments = [[values[each] for each in step.arguments] for step in self.steps]
+        found, given = [], []
         with np.errstate(all="ignore"):
-            found = [np.ravel(step.run(np, values)) for step in self.steps]
-        return CalledForward(self, arguments, np.concatenate(found))
+            for sweep in self.sweeps:
+                arguments = [values[each] for each in sweep.arguments]
+                given.append(arguments)
+                found.append(sweep.value(arguments, values[sweep.root]))
+        return CalledForward(self, given, np.concatenate(found))
+
+
+@dataclass(frozen=True)
+class _Sweep:
+    """A root: the number of its entries, its function, and what derivatives are asked for.
+
+    A constant has no function.
+    """
+
+    root: int
+    count: int
+    arguments: tuple[int, ...]
+    function: Derivatives | None
+    places: list[int]
+    blocks: list[slice]
+
+    def value(self, arguments: Sequence[Any], constant: Any) -> FloatArray:
+        """The entries of the root, which may be a constant; NaN where linear algebra gives up."""
+        if self.function is None:
+            return np.ravel(constant)
+        try:
+            found: FloatArray = self.function.value(arguments).reshape(-1)
+        except np.linalg.LinAlgError:
+            return np.full(self.count, np.nan)
+        return found
+
+    @staticmethod
+    def of(root: int, step: Step, blocks: tuple[tuple[int, slice], ...] | None) -> _Sweep:
+        count = math.prod(step.shape)
+        if blocks is None:
+            return _Sweep(root, count, (), None, [], [])
+        assert step.atom is not None
+        function = step.atom.derivatives(step.params)
+        places, parts = [place for place, _ in blocks], [part for _, part in blocks]
+        return _Sweep(root, count, step.arguments, function, places, parts)
 
 
 class CalledForward:
@@ -120,15 +160,14 @@ class CalledForward:
         found = np.zeros((self.values.size, dimension))
         first = 0
         with np.errstate(all="ignore"):
-            for (count, derivatives, places, blocks), arguments in zip(
-                plan.sweeps, self._arguments, strict=True
-            ):
-                rows = found[first : first + count]
-                try:
-                    parts = derivatives(arguments, places)
-                    for block, part in zip(blocks, parts, strict=True):
-                        rows[:, block] += part.reshape(count, -1)
-                except np.linalg.LinAlgError:
-                    rows[:] = np.nan
-                first += count
+            for sweep, arguments in zip(plan.sweeps, self._arguments, strict=True):
+                if sweep.function is not None:
+                    rows = found[first : first + sweep.count]
+                    try:
+                        parts = sweep.function(arguments, sweep.places)
+                        for block, part in zip(sweep.blocks, parts, strict=True):
+                            rows[:, block] += part.reshape(sweep.count, -1)
+                    except np.linalg.LinAlgError:
+                        rows[:] = np.nan
+                first += sweep.count
         return found

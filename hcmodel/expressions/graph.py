@@ -87,7 +87,7 @@ def merge(roots: Sequence[Expression]) -> Graph:
         key: Hashable
         if node.args:
             application: Apply = node  # type: ignore[assignment]
-            arguments = tuple(number_of_node[id(argument)] for argument in node.args)
+            arguments = tuple([number_of_node[id(argument)] for argument in node.args])
             key = (application.atom, arguments, application.params)
         else:
             leaf: Leaf = node  # type: ignore[assignment]
@@ -102,7 +102,7 @@ def merge(roots: Sequence[Expression]) -> Graph:
                 step = Step(leaf, None, {}, (), node.shape)
             steps.append(step)
         number_of_node[id(node)] = number
-    return Graph(tuple(steps), tuple(number_of_node[id(root)] for root in roots))
+    return Graph(tuple(steps), tuple([number_of_node[id(root)] for root in roots]))
 
 
 def join_sums(graph: Graph) -> Graph:
@@ -111,16 +111,15 @@ def join_sums(graph: Graph) -> Graph:
     Models built in loops have long ones. A sum is absorbed by the sum that alone uses it, if both
     have the same shape.
     """
-    if not any(
-        _adds(graph.steps[i]) for step in graph.steps if _adds(step) for i in step.arguments
-    ):
+    adding = {number for number, step in enumerate(graph.steps) if _adds(step)}
+    if all(adding.isdisjoint(graph.steps[number].arguments) for number in adding):
         return graph
     uses = Counter(argument for step in graph.steps for argument in step.arguments)
     uses.update(graph.roots)
     terms: dict[int, deque[int]] = {}  # of the sums that are still to be absorbed
     joined: dict[int, deque[int]] = {}
     for number, step in enumerate(graph.steps):
-        if not _adds(step):
+        if number not in adding:
             continue
         collected: deque[int] = deque()
         for argument in step.arguments:
@@ -139,12 +138,12 @@ def join_sums(graph: Graph) -> Graph:
     place: dict[int, int] = {}
     for number, step in enumerate(graph.steps):
         arguments: Iterable[int] = step.arguments
-        if _adds(step):
+        if number in adding:
             if number not in joined:
                 continue
             arguments = joined[number]
         place[number] = len(kept)
-        renumbered = tuple(place[argument] for argument in arguments)
+        renumbered = tuple([place[argument] for argument in arguments])
         kept.append(Step(step.leaf, step.atom, step.params, renumbered, step.shape))
     return Graph(tuple(kept), tuple(place[root] for root in graph.roots))
 

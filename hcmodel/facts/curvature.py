@@ -79,10 +79,13 @@ def channels_of(
     if node.pattern is not None and node.pattern.is_defined:
         plain, log, root = patterns.apply(node.pattern, node.sign, nodes, known)
     elif rule is not None:
-        arguments = [known[i] for i in rule.arguments]
-        plains = [each[0] for each in arguments]
-        if all((plain & need) == need for plain, need in zip(plains, rule.needs, strict=True)):
-            inner_logs = [each[1] for each in arguments]
+        plains, inner_logs, holds = list[int](), list[int](), True
+        for number, need in zip(rule.arguments, rule.needs, strict=True):
+            inner = known[number]
+            plains.append(inner[0])
+            inner_logs.append(inner[1])
+            holds = holds and (inner[0] & need) == need
+        if holds:
             plain = composed(rule.plain, rule.passing, plains)
             plain |= composed(rule.plain_from_log, rule.passing, inner_logs)
             log = composed(rule.log, rule.log_passing, inner_logs)

@@ -48,24 +48,36 @@ def local_rule(
     supported: bool,
 ) -> LocalRule | None:
     """The rule at a node with these arguments; None where the domain admits nothing."""
-    varying = [i for i, node in enumerate(nodes) if not node.constant]
-    needs = [_needed(nodes[i], answers.domains[i]) for i in varying]
-    if None in needs:
-        return None
+    # one loop without functions of its own: a rule is made for each node of each search
     log = UNKNOWN
-    log_moves: Sequence[Monotonicity] = [Monotonicity.UNKNOWN] * len(nodes)
+    log_moves: Sequence[Monotonicity] | None = None
     if supported and all(node.supported for node in _logarithmic(nodes, answers)):
         log, log_moves = _log_rule(atom, params, nodes, answers, sign)
-    positive = all(nodes[i].sign is Sign.POSITIVE for i in varying)
+    arguments, needs = list[int](), list[int]()
+    passing, log_passing = list[Passing](), list[Passing]()
+    positive = True
+    for i, node in enumerate(nodes):
+        if node.constant:
+            continue
+        domain = answers.domains[i]
+        need = UNKNOWN if domain is Domain.REALS else _needed(node, domain)
+        if need is None:
+            return None
+        arguments.append(node.number)
+        needs.append(need)
+        passing.append(PASSING[answers.moves[i]])
+        log_move = Monotonicity.UNKNOWN if log_moves is None else log_moves[i]
+        log_passing.append(PASSING[log_move])
+        positive = positive and node.sign is Sign.POSITIVE
     return LocalRule(
-        arguments=tuple(nodes[i].number for i in varying),
-        needs=tuple(need for need in needs if need is not None),
-        passing=tuple(PASSING[answers.moves[i]] for i in varying),
+        arguments=tuple(arguments),
+        needs=tuple(needs),
+        passing=tuple(passing),
         plain=OF_CURVATURE[answers.curvature],
         plain_from_log=OF_CURVATURE[answers.log_to_plain] if positive else UNKNOWN,
         log_from_plain=OF_CURVATURE[answers.plain_to_log] if sign is Sign.POSITIVE else UNKNOWN,
         log=log,
-        log_passing=tuple(PASSING[log_moves[i]] for i in varying),
+        log_passing=tuple(log_passing),
     )
 
 

@@ -97,7 +97,8 @@ class Node:
     @property
     def argument(self) -> Argument:
         """The facts as the rules of the atom table take them."""
-        return Argument(self.shape, self.sign, self.constant, self.value, self.definiteness)
+        shape = self.expression.shape
+        return Argument(shape, self.sign, self.constant, self.value, self.definiteness)
 
 
 class Facts:
@@ -192,10 +193,19 @@ class Facts:
         )
 
     def _application(self, number: int, expression: Apply, arguments: tuple[int, ...]) -> Node:
-        nodes = [self.nodes[i] for i in arguments]
-        if all(node.constant for node in nodes):
+        nodes, variables, undefined = list[Node](), 0, False
+        varies = sparse = False
+        for i in arguments:
+            node = self.nodes[i]
+            nodes.append(node)
+            variables |= node.variables
+            varies = varies or not node.constant
+            sparse = sparse or is_sparse(node.value)
+            undefined = undefined or node.undefined
+        if not varies:
             return _applied_constant(number, expression, arguments, nodes)
-        nodes = _stored_for(expression.atom, nodes)
+        if sparse:
+            nodes = _stored_for(expression.atom, nodes)
         atom, params = expression.atom, dict(expression.params)
         answers = self._answers(expression, params, nodes)
         factors = answers.factors
@@ -212,7 +222,7 @@ class Facts:
             matrix = max(matrix, matrix_words.congruence(word, self.nodes))
         supported = is_supported(atom, params, nodes, answers, sign)
         rule = None
-        if not any(node.undefined for node in nodes):
+        if not undefined:
             rule = local_rule(atom, params, nodes, answers, sign, supported)
         return Node(
             number=number,
@@ -225,7 +235,7 @@ class Facts:
             sign=sign,
             range=reach,
             supported=supported,
-            variables=_union(nodes),
+            variables=variables,
             definiteness=matrix,
             exponents=answers.exponents,
             factors=factors,
@@ -235,11 +245,11 @@ class Facts:
 
     def _answers(self, expression: Apply, params: dict[str, Any], nodes: Sequence[Node]) -> Answers:
         """The table's answers, asked once for arguments of the same kind."""
-        kinds = [
-            (node.shape, node.sign, node.definiteness, node.number if node.constant else None)
-            for node in nodes
-        ]
-        key = (expression.atom, expression.params, *kinds)
+        kinds: list[Hashable] = [expression.atom, expression.params]
+        for node in nodes:
+            number = node.number if node.constant else None
+            kinds.append((node.expression.shape, node.sign, node.definiteness, number))
+        key = tuple(kinds)
         found = self._asked.get(key)
         if found is None:
             facts = [node.argument for node in nodes]
@@ -258,21 +268,11 @@ def _enclosed(
 
 def _stored_for(atom: Atom, nodes: list[Node]) -> list[Node]:
     """The arguments, with sparse constants made dense where the atom asks for it."""
-    values = [node.value for node in nodes]
-    if not any(map(is_sparse, values)):
-        return nodes
-    stored = atom.operands(values)
+    stored = atom.operands([node.value for node in nodes])
     return [
         node if new is node.value else replace(node, value=new)
         for node, new in zip(nodes, stored, strict=True)
     ]
-
-
-def _union(nodes: Sequence[Node]) -> int:
-    variables = 0
-    for node in nodes:
-        variables |= node.variables
-    return variables
 
 
 def _applied_constant(

@@ -115,14 +115,19 @@ def _keeping_root(atom: Atom, answers: Answers, arguments: Sequence[Node]) -> Se
     They do where f is homogeneous, convex and rising: f then is the largest of sums with weights that
     are not negative, and √(Σ w h²) is a norm. It has to rise in constants too: √(h² − 1) is not convex.
     """
-    varying = [i for i, node in enumerate(arguments) if not node.constant]
-    if not all(answers.moves[i] is Monotonicity.INCREASING for i in varying):
-        return ()
+    varying = list[int]()
+    for i, node in enumerate(arguments):
+        if not node.constant:
+            if answers.moves[i] is not Monotonicity.INCREASING:
+                return ()
+            varying.append(i)
     if len(varying) == 1 and varying[0] in atom.linear_in:
         return [arguments[varying[0]]]
     convex = answers.curvature in (Curvature.CONVEX, Curvature.AFFINE)
+    if not (atom.is_homogeneous and convex):
+        return ()
     rising = all(move is Monotonicity.INCREASING for move in answers.moves)
-    return arguments if atom.is_homogeneous and convex and rising else ()
+    return arguments if rising else ()
 
 
 def _power(exponents: Exponent, base: Node) -> Pattern | None:

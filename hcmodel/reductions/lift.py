@@ -38,7 +38,7 @@ from hcmodel.expressions.model import Minimize, Model
 from hcmodel.expressions.sparse_data import dense
 from hcmodel.facts.node_facts import Facts
 from hcmodel.records import dataclass
-from hcmodel.reductions.reduction import Duals, ModelReduction, Origin
+from hcmodel.reductions.reduction import Duals, ModelReduction, Origin, moved_point
 
 FloatArray = NDArray[np.float64]
 
@@ -278,7 +278,9 @@ class Lift(ModelReduction):
         return not self.has_kinks or Lift.of(self.before).key() == self.key()
 
     def point(self, x: FloatArray) -> FloatArray:
-        u = super().point(x)
+        u = moved_point(
+            self.before, self.after, x, fill=np.nan
+        )  # definitions are the new variables
         layout = self.after.layout
         values = graph_values(self._graph, self.before.layout, x)
         for definition, value in zip(self.definitions, values, strict=True):

@@ -8,11 +8,12 @@ one that ends near it changes the slope beyond what a model of it foresees.
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
 
+from hcmodel.atoms.atom import Atom
 from hcmodel.atoms.rules import Always, Argument, Domain
 from hcmodel.expressions.graph import topological_order
 from hcmodel.expressions.leaves import Apply, Constant, Expression, Parameter, Variable
@@ -20,8 +21,6 @@ from hcmodel.maps.separable import entry_codes, entry_offsets
 
 Marks = Mapping[Variable, NDArray[np.bool_]]
 
-NOWHERE: Always[tuple[int, ...]] = Always(())
-EVERYWHERE: Always[Domain] = Always(Domain.REALS)
 NO_NEGATIVES = (Domain.POSITIVE, Domain.NONNEGATIVE)
 
 
@@ -38,7 +37,8 @@ def entries_at_0(roots: Sequence[Expression], variables: Sequence[Variable]) -> 
     bounded = _marked(_limited_arguments(nodes) if free else [], variables)
     if not at_0 and not any((marks & _below_0(each)).any() for each, marks in bounded.items()):
         return {}, {}
-    steep = _marked([each for node in nodes for each in _steep_arguments(node, known)], variables)
+    applied = [node for node in nodes if isinstance(node, Apply) and _can_be_steep(node.atom)]
+    steep = _marked([each for node in applied for each in _steep_arguments(node, known)], variables)
     held = {
         variable: marks & ((variable.lower == 0.0) | (bounded[variable] & _below_0(variable)))
         for variable, marks in steep.items()
@@ -71,11 +71,15 @@ def _limited_arguments(nodes: Sequence[Expression]) -> list[Expression]:
     changing: set[int] = set()
     found: list[Expression] = []
     for node in nodes:
-        if isinstance(node, Parameter) or any(id(each) in changing for each in node.args):
+        inside = bool(changing) and any(id(each) in changing for each in node.args)
+        if inside or isinstance(node, Parameter):
             changing.add(id(node))
-        if not isinstance(node, Apply) or node.atom.domain == EVERYWHERE:
+        if not isinstance(node, Apply):
             continue
-        if not isinstance(node.atom.domain, Always) and not _has_number(node):
+        rule = node.atom.domain
+        if isinstance(rule, Always) and rule.value is Domain.REALS:
+            continue
+        if not isinstance(rule, Always) and not _has_number(node):
             continue  # it may depend on a parameter, or differ between the entries
         domains = node.atom.domains([_known(argument) for argument in node.args], dict(node.params))
         pairs = zip(node.args, domains, strict=True)
@@ -94,12 +98,13 @@ def _may_be_0(variable: Variable) -> bool:
     return not variable.set.positive and bool(np.any(variable.lower == 0.0))
 
 
-def _steep_arguments(
-    node: Expression, known: dict[Hashable, tuple[int, ...]]
-) -> Iterable[Expression]:
+def _can_be_steep(atom: Atom) -> bool:
+    rule = atom.infinite_slope
+    return not isinstance(rule, Always) or bool(rule.value)
+
+
+def _steep_arguments(node: Apply, known: dict[Hashable, tuple[int, ...]]) -> list[Expression]:
     """The arguments in which the slope is infinite at 0; `known` has the answers so far."""
-    if not isinstance(node, Apply) or node.atom.infinite_slope == NOWHERE:
-        return ()
     # models written in loops ask the same of many numbers
     numbers = [
         float(argument.value) if isinstance(argument, Constant) and not argument.shape else None

@@ -55,6 +55,8 @@ def gather(
     result = outcome.result
     if result.evaluation is None or result.cause is not None:
         return at_first_sight(forms, outcome, request.tolerance)
+    if forms.lifted is not forms.written:
+        forms.written.compiled.expect_values()
     evaluation = _evaluated(forms, outcome)
     try:
         return _examined(forms, hidden, outcome, evaluation, request, certifier)

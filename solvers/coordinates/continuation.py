@@ -55,12 +55,12 @@ def reached(
     domain = coordinates.domain
 
     def inside(x: FloatArray) -> bool:
-        return domain.contains(x, BACKEND_ROUNDING * max(1.0, float(np.max(np.abs(x)))))
+        return domain.contains(x, BACKEND_ROUNDING * max(1.0, float(np.abs(x).max())))
 
     x, share = follow(coordinates, start, goal, inside)
     if share < RULES.blocked and domain.is_box:
         x = nearest(coordinates, x, goal, metric)
-    return None if np.array_equal(x, start) else domain.project(x)
+    return None if (x == start).all() else domain.project(x)
 
 
 def follow(

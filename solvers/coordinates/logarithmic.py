@@ -34,10 +34,15 @@ def to_logarithms(x: FloatArray, logs: Marks) -> FloatArray:
         return np.asarray(np.where(logs, np.log(np.where(logs, x, 1.0)), x))
 
 
+def exponentials(u: FloatArray) -> FloatArray:
+    """x, from its logarithms; not a number where it would leave the range of floating point."""
+    return np.asarray(np.exp(np.where(np.abs(u) <= LARGEST_LOG, u, np.nan)))
+
+
 def from_logarithms(u: FloatArray, logs: Marks) -> FloatArray:
     """x, from u; not a number where it would leave the range of floating point."""
     if logs.all():
-        return np.asarray(np.exp(np.where(np.abs(u) <= LARGEST_LOG, u, np.nan)))
+        return exponentials(u)
     exponents = np.where(logs & (np.abs(u) <= LARGEST_LOG), u, np.nan)
     return np.asarray(np.where(logs, np.exp(exponents), u))
 
@@ -58,11 +63,8 @@ class _LogForward:
     def __init__(self, inner: Forward, scale: FloatArray) -> None:
         self.inner = inner
         self.scale = scale
+        self.values = inner.values
         self._jacobian: Any = None
-
-    @property
-    def values(self) -> FloatArray:
-        return self.inner.values
 
     def jacobian(self) -> Any:
         if self._jacobian is None:
@@ -70,7 +72,7 @@ class _LogForward:
         return self._jacobian
 
     def _scaled(self, jacobian: Any) -> Any:
-        if not scipy.sparse.issparse(jacobian):
+        if type(jacobian) is np.ndarray or not scipy.sparse.issparse(jacobian):
             return jacobian * self.scale
         entries = jacobian.data * self.scale[jacobian.indices]
         parts = (entries, jacobian.indices, jacobian.indptr)
@@ -105,7 +107,7 @@ class LogStack:
 
     def point(self, u: FloatArray) -> FloatArray:
         """x, from u."""
-        return from_logarithms(u, self.logs)
+        return exponentials(u) if self._only_logs else from_logarithms(u, self.logs)
 
     def coordinates(self, x: FloatArray) -> FloatArray:
         """u, from x."""

@@ -71,7 +71,9 @@ def cut_point(coordinates: Coordinates, evaluation: Evaluation) -> CutPoint | No
     gradients = np.concatenate([evaluation.gradient[None, :], _dense(evaluation.jacobian)])
     slopes = coordinates.slopes(evaluation.point, gradients)
     image = coordinates.image(evaluation.point)
-    if slopes is None or not (np.isfinite(slopes).all() and np.isfinite(image).all()):
+    if slopes is None or not (slopes is gradients or np.isfinite(slopes).all()):
+        return None
+    if not (image is evaluation.point or np.isfinite(image).all()):
         return None
     return CutPoint(evaluation, image, slopes[0], slopes[1:])
 

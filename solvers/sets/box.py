@@ -42,15 +42,20 @@ class Box(Domain):
     def __post_init__(self) -> None:
         if self.lower.shape != self.upper.shape or self.lower.ndim != 1:
             raise ValueError("a box needs two vectors of one length")
+        lower, upper = self.lower, self.upper
+        if not ((lower <= upper) & (lower < np.inf) & (upper > -np.inf)).all():
+            self._refuse()
+        if self.positive.size != self.lower.size:
+            object.__setattr__(self, "positive", self.lower > 0)
+
+    def _refuse(self) -> None:
+        """Say what is wrong with the bounds."""
         if np.isnan(self.lower).any() or np.isnan(self.upper).any():
             raise ValueError("a box bound is NaN")
         if (self.lower == np.inf).any() or (self.upper == -np.inf).any():
             raise ValueError("empty box: it holds no finite point")
-        if (self.lower > self.upper).any():
-            entry = int(np.argmax(self.lower > self.upper))
-            raise ValueError(f"empty box: lower bound above upper bound in entry {entry}")
-        if self.positive.size != self.lower.size:
-            object.__setattr__(self, "positive", self.lower > 0)
+        entry = int(np.argmax(self.lower > self.upper))
+        raise ValueError(f"empty box: lower bound above upper bound in entry {entry}")
 
     @staticmethod
     def of(dimension: int, lower: float = -np.inf, upper: float = np.inf) -> Box:

@@ -13,7 +13,7 @@ import scipy.sparse as sp
 
 import hcmodel as hc
 from hcmodel.engines import recognition
-from hcmodel.engines.autograd_ import AutogradEngine
+from hcmodel.engines.autograd_ import AutogradEngine, AutogradStack
 from hcmodel.engines.graph_program import Program
 from hcmodel.engines.registry import compile_stack
 from hcmodel.engines.structured import GLANCES, StructuredEngine, StructuredStack
@@ -289,3 +289,52 @@ def test_structure_is_looked_for_when_a_stack_is_evaluated_again() -> None:
     stack = compiled([positive[0] * positive[1]], [positive])
     stack.evaluate(np.ones(3), "all")
     assert stack.sums is not None  # products of powers pay at once
+
+
+def test_functions_of_the_user_beside_constants_are_called_without_a_look_for_structure() -> None:
+    x, cap = Variable(2, name="x", pos=True), hc.Parameter(name="cap", value=3.0)
+    area = hc.function(lambda z: z[0] * z[1], x, grad=lambda z: np.array([z[1], z[0]]))
+    stack = compiled([area, area, cap + 1.0], [x])
+    point = np.array([0.5, 4.0])
+    for value in (3.0, 5.0):
+        cap.value = value
+        stack.refresh()
+        forward = stack.evaluate(point, "all")
+        np.testing.assert_allclose(forward.values, [2.0, 2.0, value + 1.0])
+        np.testing.assert_allclose(forward.jacobian(), [[4.0, 0.5], [4.0, 0.5], [0.0, 0.0]])
+    assert stack.sums is None
+    check_against_autograd(stack, point)
+    beside = compiled([area, 2.0 * x[0]], [x])
+    np.testing.assert_allclose(beside.evaluate(point, "all").jacobian(), [[4.0, 0.5], [2.0, 0.0]])
+    assert beside.structured == (False, True)
+
+
+def test_a_function_that_linear_algebra_gives_up_on_has_no_value() -> None:
+    def singular(z: np.ndarray) -> np.ndarray:
+        raise np.linalg.LinAlgError
+
+    x = Variable(2, name="x", pos=True)
+    stack = compiled([hc.function(singular, x, grad=singular)], [x])
+    assert np.isnan(stack.evaluate(np.ones(2), "all").values).all()
+
+
+@pytest.mark.parametrize("positive", [True, False])
+def test_a_pass_of_which_values_are_expected_has_no_tape(positive: bool, monkeypatch: Any) -> None:
+    x = Variable(2, name="x", pos=positive)
+    stack = compiled([hc.sum(hc.sin(x) * hc.exp(x))], [x])
+    tapes: list[str] = []
+    recorded = AutogradStack._recorded
+
+    def counted(self: AutogradStack, x: np.ndarray, part: str, constants: list[Any]) -> Any:
+        tapes.append(part)
+        return recorded(self, x, part, constants)
+
+    monkeypatch.setattr(AutogradStack, "_recorded", counted)
+    stack.evaluate(np.ones(2), "all")
+    assert tapes == ["all"]
+    stack.expect_values()
+    forward = stack.evaluate(np.full(2, 2.0), "all")
+    assert tapes == ["all"]
+    slopes = np.exp(2.0) * (np.sin(2.0) + np.cos(2.0))
+    np.testing.assert_allclose(forward.jacobian(), np.full((1, 2), slopes))
+    assert tapes == ["all", "all"]

@@ -65,7 +65,7 @@ def form(**changes: Any) -> Any:
             "domain": Box.of(1, -10.0, 10.0),
             "oracle": lambda: SimpleNamespace(at=lambda x: at(point=float(x[0]))),
             "stack": SimpleNamespace(kinked=False),
-            "compiled": SimpleNamespace(has_black_boxes=False),
+            "compiled": SimpleNamespace(has_black_boxes=False, expect_values=lambda: None),
             "canonical": SimpleNamespace(outer=SimpleNamespace(size=1, objective_form="plain")),
             "duals": lambda evaluation, multipliers: multipliers,
             "multipliers": lambda evaluation, duals: duals,
@@ -78,7 +78,7 @@ def form(**changes: Any) -> Any:
 
 
 FORMS: Any = SimpleNamespace()
-BLACK = SimpleNamespace(has_black_boxes=True)
+BLACK = SimpleNamespace(has_black_boxes=True, expect_values=lambda: None)
 
 
 @dataclass
