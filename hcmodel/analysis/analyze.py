@@ -224,7 +224,7 @@ def _proven(
     return Analysis(
         verdict=PROVEN,
         coordinates=_texts(
-            {v: kind for v, kind in proof.coordinates.items() if v not in forms.semidefinite.slacks}
+            {v: kind for v, kind in proof.coordinates.items() if v not in forms.front.slacks}
         ),
         derivation=str(proof.derivation),
         constants=constants,
@@ -247,7 +247,7 @@ def _mapped(forms: Forms, conditions: tuple[str, ...]) -> Analysis:
     assert substitution is not None
     assert proof is not None
     constants, labels = constants_in(forms, None, 0, 0)
-    hidden = forms.semidefinite.slacks | substitution.auxiliary
+    hidden = forms.front.slacks | substitution.auxiliary
     texts = _texts({v: kind for v, kind in proof.coordinates.items() if v not in hidden})
     for variable, text in substitution.texts.items():
         if variable.name in texts:

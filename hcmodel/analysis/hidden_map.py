@@ -41,8 +41,9 @@ class HiddenMap:
         forms.check_structure()
         canonical = forms.written.canonical
         self.layout = canonical.layout
-        self.origin = canonical.origin
-        self.naming = Naming.of(forms.sign.before)
+        self.naming = Naming.of(forms.user)
+        self._origin = canonical.origin
+        self._front = forms.front
         self.domain = canonical.domain
         self.parts = tuple(parts)
         self.size = sum(part.size for part in self.parts)
@@ -117,7 +118,9 @@ class HiddenMap:
         """What the function is called in reports."""
         if function == OBJECTIVE:
             return "objective"
-        return self.naming.row(self.origin(function))
+        origin = self._front.origin(self._origin(function))
+        assert origin is not None  # functions are objective and rows as written
+        return self.naming.row(origin)
 
     def arrays(self, x: FloatArray) -> dict[str, FloatArray]:
         """A point, or a direction, by the names of the variables."""

@@ -121,7 +121,9 @@ def _described(
             name: np.asarray(dual)
             for name, dual in zip(
                 model.naming.constraints,
-                forms.written.chain.duals_back(x, found.multipliers).rows,
+                forms.front.duals_back(
+                    x, forms.written.chain.duals_back(x, found.multipliers)
+                ).rows,
                 strict=True,
             )
         },

@@ -59,7 +59,7 @@ class Constraint:
         self.form = form
         self.entries = entries
         self.shape = broadcast(sense, (lhs.shape, rhs.shape))
-        if self.is_semidefinite:
+        if sense in MATRIX_SENSES:
             _check_matrices(lhs, sense, rhs)
         self.dual_value: np.ndarray | None = None
 

@@ -96,7 +96,8 @@ class Expression:
         return ATOMS["sub"].apply((other, self))
 
     def __mul__(self, other: Any) -> Expression:
-        sparse_data.check_product(other, self)
+        if not isinstance(other, Expression):
+            sparse_data.check_product(other, self)
         return ATOMS["mul"].apply((self, other))
 
     def __rmul__(self, other: Any) -> Expression:
@@ -346,6 +347,8 @@ def as_expression(operand: Any) -> Expression:
     """`operand` itself if it is an expression, else the constant that it stands for."""
     if isinstance(operand, Expression):
         return operand
+    if type(operand) is float or type(operand) is int:  # soon, for rows that are written in loops
+        return Constant(operand)
     if isinstance(operand, Iterator):  # hc.sum(x[i] for i in …), as with Python's sum
         operand = list(operand)
     if isinstance(operand, (list, tuple)) and operand and _holds_expression(operand):

@@ -83,7 +83,10 @@ class _Walk:
         pending = [side]
         while pending:
             node = pending.pop()
-            if type(node) is Apply and self._role(node) is Role.ADDS:
+            if (
+                type(node) is Apply
+                and (self._roles.get(node.atom) or self._role(node)) is Role.ADDS
+            ):
                 if id(node) in self._seen:
                     return None  # sums that are shared would be written out again and again
                 self._seen.add(id(node))
@@ -105,14 +108,18 @@ class _Walk:
     def _term(self, node: Expression) -> Monomial | None:
         """The product of powers that a node is, with a positive coefficient; None where it is not one."""
         coefficient, columns, powers = 1.0, list[int](), list[float]()
-        places = self._places
+        places, roles = self._places, self._roles
         pending = [(node, 1.0)]
         while pending:
             factor, exponent = pending.pop()
             self.visited += 1
-            if id(factor) in places:
-                columns.append(places[id(factor)])
+            place = places.get(id(factor))
+            if place is not None:
+                columns.append(place)
                 powers.append(exponent)
+            elif type(factor) is Apply and roles.get(factor.atom) == TIMES:  # in loops most are
+                left, right = factor.args
+                pending += ((right, exponent), (left, exponent))
             elif type(factor) is Constant:
                 number = _power(factor.number, exponent)
                 if number is None:
@@ -133,7 +140,7 @@ class _Walk:
         Arguments of a number are numbers, since atoms of these kinds work entry by entry.
         """
         if type(node) is Apply:
-            role = self._role(node)
+            role = self._roles.get(node.atom) or self._role(node)
             if role == TIMES:
                 return (node.args[1], exponent), (node.args[0], exponent)
             if role is Role.RAISES:

@@ -44,7 +44,7 @@ SYMBOLS = {"add": "+", "sub": "-", "mul": "*", "div": "/", "power": "**"}
 def broadcast(operation: str, shapes: Sequence[Shape]) -> Shape:
     """The common shape of numpy's broadcasting."""
     first = shapes[0]
-    if all(shape == first for shape in shapes):
+    if shapes.count(first) == len(shapes):
         return first
     try:
         return np.broadcast_shapes(*shapes)

@@ -30,15 +30,14 @@ from hcmodel.records import dataclass, replace
 from hcmodel.reductions.bounds import Bounds
 from hcmodel.reductions.canonical import CanonicalProblem
 from hcmodel.reductions.chain import Chain
-from hcmodel.reductions.collected import Collected
 from hcmodel.reductions.cone import BoundRows, Cone
 from hcmodel.reductions.cone_sums import SumsCone, cone_of_sums
 from hcmodel.reductions.convex_sums import convex_of_sums
+from hcmodel.reductions.front import Front
 from hcmodel.reductions.lift import Lift
 from hcmodel.reductions.normal_rows import NormalRows
 from hcmodel.reductions.reduction import Duals, ModelReduction, Refusal, same_objects
 from hcmodel.reductions.release import Release
-from hcmodel.reductions.semidefinite import Semidefinite
 from hcmodel.reductions.sign import Sign, signed_objective
 from hcmodel.reductions.smooth import Compiler, Smooth, SmoothProgram
 from hcmodel.reductions.smooth_convex import SmoothConvex, smooth_convex
@@ -343,15 +342,14 @@ class Form:
 
 
 class Forms:
-    """The forms of one model, which is a minimisation after `collected`, `semidefinite` and `sign`.
+    """The forms of one model, which is a minimisation after `front` and `sign`.
 
     These come before all chains, so that a point of any chain's model has the slacks in it.
     """
 
     def __init__(self, model: Model, engine: str = AUTO) -> None:
-        self.collected = Collected.of(model)
-        self.semidefinite = Semidefinite.of(self.collected.after)
-        self.sign = Sign.of(self.semidefinite.after)
+        self.front = Front.of(model)
+        self.sign = Sign.of(self.front.after)
         self.model = self.sign.after
         self.compiler = Compiler(engine)
         self._bounds: Bounds | None = None
@@ -373,7 +371,7 @@ class Forms:
 
     def refresh(self) -> None:
         """Read the parameters; forms that rested on other values are made again when asked for."""
-        self.semidefinite.refresh()
+        self.front.refresh()
         if not self.written.chain.refresh():
             self._written = self._lifted = self._mapped = self._proven = self._answered = None
         if self._lift is not None and not self._lift.refresh():
@@ -390,7 +388,7 @@ class Forms:
     @property
     def user(self) -> Model:
         """The model of the user."""
-        return self.collected.before
+        return self.front.before
 
     @property
     def written(self) -> Form:
@@ -574,7 +572,7 @@ class Forms:
         end = Smooth.of(triangle.after, self.compiler, **coordinates)
         if steps:
             end.refresh()  # a stack that was compiled for an earlier form has read other values
-        return Form(Chain((*steps, triangle), end), slacks=self.semidefinite.slacks)
+        return Form(Chain((*steps, triangle), end), slacks=self.front.slacks)
 
     def _mapped_form(self) -> Form:
         """The model with its kinks lifted, in the coordinates of a declared map."""

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from hcmodel.problem import Problem
 
 MOST_LINES = 40
+INEQUALITIES = ("<=", ">=")
 # What formulas call the directions.
 WORDS = {"minimize": "minimise", "maximize": "maximise"}
 # The default is a choice among the methods of the table rather than one of them.
@@ -38,15 +39,16 @@ def problem_text(problem: Problem, names: Sequence[str]) -> str:
         "",
         f"{problem.objective.word} {problem.objective.expression}",
     ]
-    blocks = canonical.blocks
-    if blocks:
+    rows = sorted(
+        zip(names, problem.constraints, strict=True),
+        key=lambda each: each[1].sense not in INEQUALITIES,
+    )
+    if rows:
         lines.append("subject to")
-    for block in blocks[:MOST_LINES]:
-        name = names[block.position]
-        constraint = problem.constraints[block.position]
+    for name, constraint in rows[:MOST_LINES]:
         lines.append(f"    {name}: {constraint}{_size(constraint)}")
-    if len(blocks) > MOST_LINES:
-        lines.append(f"    … and {len(blocks) - MOST_LINES} more")
+    if len(rows) > MOST_LINES:
+        lines.append(f"    … and {len(rows) - MOST_LINES} more")
     lines += [f"    {_domain(variable)}" for variable in problem.variables]
     if problem.hidden is not None:
         lines.append("hidden " + ", ".join(str(part) for part in problem.hidden))

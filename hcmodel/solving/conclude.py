@@ -71,7 +71,7 @@ def conclude(
     method: str,
 ) -> Solution:
     """The solution that the evidence supports."""
-    status, naming = judge(evidence), Naming.of(forms.sign.before)
+    status, naming = judge(evidence), Naming.of(forms.user)
     evaluation, smooth, lifted = evidence.evaluation, evidence.smooth, forms.lifted
     # A multiplier or a residual means something only at a point that may be a minimum.
     nowhere = status in NOWHERE
@@ -83,7 +83,7 @@ def conclude(
         assert evaluation is not None
         assert evidence.multipliers is not None
         found = lifted.duals(smooth, evidence.multipliers)
-        duals = _duals(forms.semidefinite.duals_back(evaluation.point, found), naming)
+        duals = _duals(forms.front.duals_back(evaluation.point, found), naming)
         bound_duals = _bound_duals(forms, evidence)
     return Solution(
         value=_value(status, forms, evidence),
@@ -139,7 +139,7 @@ def _point(forms: Forms, outcome: Outcome, evaluation: Evaluation | None) -> dic
 
 def user_point(forms: Forms, x: FloatArray) -> dict[str, FloatArray]:
     """A point of the forms' model by the names of the user's variables."""
-    point = named_point(forms.user.layout, forms.semidefinite.point_back(x))
+    point = named_point(forms.user.layout, forms.front.point_back(x))
     return in_order_of_declaration(forms.user, point)
 
 
@@ -334,7 +334,7 @@ def _conflict(
     origins += [form.chain.origin(int(row)) for row in np.flatnonzero(weights > INVOLVED * largest)]
     found = sorted((each for each in origins if each is not None), key=lambda each: each.position)
     naming = Naming.of(forms.user)
-    written = [forms.semidefinite.origin(each) for each in found]
+    written = [forms.front.origin(each) for each in found]
     return tuple(dict.fromkeys(naming.row(each) for each in written if each is not None))
 
 
@@ -343,7 +343,7 @@ def _named_parts(forms: Forms, parts: Sequence[Origin | BoundOrigin]) -> tuple[s
     naming, layout = Naming.of(forms.user), forms.user.layout
     rows = [each for each in parts if isinstance(each, Origin)]
     rows.sort(key=lambda each: (each.position, each.entry))
-    written = [forms.semidefinite.origin(each) for each in rows]
+    written = [forms.front.origin(each) for each in rows]
     bounds = [each for each in parts if isinstance(each, BoundOrigin)]
     own = [naming.bound(each) for each in bounds if layout.holds(each.variable)]
     names = [naming.row(each) for each in written if each is not None]

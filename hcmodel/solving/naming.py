@@ -36,11 +36,12 @@ class Naming:
 
     @staticmethod
     def of(model: Model) -> Naming:
-        taken = {constraint.name for constraint in model.constraints}
-        names = tuple(
-            constraint.name or _automatic(position, taken)
-            for position, constraint in enumerate(model.constraints)
-        )
+        given = [constraint.name for constraint in model.constraints]
+        taken = set(given)
+        if taken == {None}:  # thousands of rows from loops
+            names = tuple([f"c{position + 1}" for position in range(len(given))])
+        else:
+            names = tuple([own or _automatic(place, taken) for place, own in enumerate(given)])
         first = 0 if model.source is None else 1
         return Naming(names, model.families, first, model.ranges)
 
@@ -76,6 +77,8 @@ class Naming:
 def axes_of(model: Model) -> dict[str, tuple[tuple[Any, ...], ...]]:
     """For variables and families of the language, the index of each place on each axis."""
     found = {name: tuple(map(_keys, ranges)) for name, ranges in model.ranges.items()}
+    if not model.families:
+        return found
     for name in Naming.of(model).constraints:
         family = family_of(name, model.families)
         if family is not None and None not in family.ranges:

@@ -76,8 +76,8 @@ class ProblemData:
         u = np.asarray(primal, dtype=float)[: self._form.canonical.layout.size]
         rows = self._form.canonical.multipliers(self._cone.by_constraint(np.asarray(dual)))
         walked = self._form.duals(self._form.oracle().at(u), rows)
-        found = self._forms.semidefinite.duals_back(u, walked).rows
-        naming = Naming.of(self._forms.sign.before)
+        found = self._forms.front.duals_back(self._form.chain.point_back(u), walked).rows
+        naming = Naming.of(self._forms.user)
         pairs = zip(naming.constraints, found, strict=True)
         return {
             name: naming.dual(position, each)

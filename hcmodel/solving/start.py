@@ -41,9 +41,9 @@ def start_vector(
 def start_point(forms: Forms, given: Mapping[Any, Any] | None, warm_start: bool) -> FloatArray:
     """The start as a point of the forms' model, slacks of matrix inequalities included."""
     domain = forms.written.domain
-    if forms.semidefinite.slacks:
+    if forms.front.slacks:
         domain = make_domain(forms.user.variables)
-    return forms.semidefinite.point(start_vector(forms.user, domain, given, warm_start))
+    return forms.front.point(start_vector(forms.user, domain, given, warm_start))
 
 
 def is_chosen(variables: Sequence[Variable], given: Mapping[Any, Any] | None) -> bool:

@@ -234,10 +234,11 @@ class Sensitivity:
 
     def _row_names(self, rows: NDArray[np.intp]) -> str:
         """Rows in words; those of sets are named as such."""
-        naming, chain = Naming.of(self.forms.sign.before), self.forms.lifted.chain
+        naming, chain, front = Naming.of(self.forms.user), self.forms.lifted.chain, self.forms.front
         size, found = self.forms.lifted.canonical.outer.size, []
         for row in rows:
             origin = chain.origin(int(row)) if row < size else None
+            origin = None if origin is None else front.origin(origin)
             found.append("a bound or a kink" if origin is None else f"row {naming.row(origin)}")
         return ", ".join(dict.fromkeys(found))
 
@@ -374,7 +375,7 @@ class Sensitivity:
 
     def elasticities(self) -> Elasticities:
         """The table of all parameters and all right-hand sides."""
-        naming = Naming.of(self.forms.sign.before)
+        naming = Naming.of(self.forms.user)
         optimum = np.nan if self.solution.value is None else float(self.solution.value)
         rows, notes = [], []
         for number, parameter in enumerate(self.parameters):
@@ -403,15 +404,17 @@ class Sensitivity:
         """One line for each right-hand side that is constant, from the multipliers."""
         assert self.conditions is not None
         u, forms = self.conditions.x, self.forms
-        found: Duals = forms.lifted.chain.duals_back(u, self.conditions.row_multipliers)
+        there: Duals = forms.lifted.chain.duals_back(u, self.conditions.row_multipliers)
+        found = forms.front.duals_back(forms.lifted.chain.point_back(u), there)
         lines = []
-        pairs = zip(forms.sign.before.constraints, forms.user.constraints, found.rows, strict=True)
-        for position, (constraint, written, dual) in enumerate(pairs):
+        for position, (written, dual) in enumerate(
+            zip(forms.user.constraints, found.rows, strict=True)
+        ):
             if dual is None or written.is_semidefinite or written.rhs.variables():
                 continue
-            if constraint.size > LISTED:
+            if written.size > LISTED:
                 continue
-            slope = self.sign * (1.0 if constraint.sense == ">=" else -1.0) * dual
+            slope = self.sign * (1.0 if written.sense == ">=" else -1.0) * dual
             at = np.broadcast_to(np.asarray(dense(written.rhs.value), dtype=float), written.shape)
             for entry in np.ndindex(*written.shape):
                 name = label(naming.constraints[position], entry, naming.families, naming.first)
@@ -433,7 +436,7 @@ def _cell(number: float, width: int) -> str:
 def _lifted_point(forms: Forms, solution: Solution) -> FloatArray:
     """The solution as a point of the lifted model."""
     x = forms.user.layout.pack([solution.point[each.name] for each in forms.user.variables])
-    return forms.lifted.chain.point(forms.sign.point(forms.semidefinite.point(x)))
+    return forms.lifted.chain.point(forms.sign.point(forms.front.point(x)))
 
 
 def checked_solution(solution: Solution | None) -> Solution:

@@ -14,6 +14,7 @@ from hcmodel.expressions import posynomials
 from hcmodel.expressions.graph import topological_order
 from hcmodel.expressions.model import Model
 from hcmodel.reductions.collected import Collected
+from hcmodel.reductions.reduction import Duals, Origin
 from hcmodel.testing import check_reduction
 
 
@@ -65,9 +66,48 @@ def test_both_sides_agree(scalars: bool) -> None:
     ordered = [each for each in topological_order(model.roots) if isinstance(each, hc.Variable)]
     for found in (model.variables, reduction.after.variables):
         assert [each.name for each in found] == [each.name for each in ordered]
-    assert [row.name for row in reduction.after.constraints] == [
-        row.name for row in model.constraints
+
+
+@pytest.mark.usefixtures("any_size")
+def test_rows_between_sums_and_numbers_become_one_for_each_sense() -> None:
+    model = program(1).model
+    reduction = Collected.of(model)
+    shapes = [(row.sense, row.shape) for row in reduction.after.constraints]
+    both = [("<=", ()), (">=", ())]  # z itself is a leaf
+    assert sorted(shapes) == sorted(
+        [("<=", (10,)), (">=", ()), ("==", ()), ("<=", ()), ("<=", ()), (">=", (8,)), *both]
+    )
+    found = []
+    for position, row in enumerate(reduction.after.constraints):
+        for entry in np.ndindex(*row.shape):
+            origin = reduction.origin(Origin(position, entry))
+            assert origin is not None
+            assert origin.entry == ()
+            written = model.constraints[origin.position]
+            assert written.sense == row.sense
+            found.append(origin.position)
+            for variable in model.variables:
+                variable.value = np.full(variable.shape, 0.7)
+            for own, other in ((row.lhs, written.lhs), (row.rhs, written.rhs)):
+                value = np.broadcast_to(own.value, row.shape)[entry]
+                assert value == pytest.approx(float(other.value), rel=1e-12)
+    assert sorted(found) == list(range(len(model.constraints)))
+
+
+@pytest.mark.usefixtures("any_size")
+def test_multipliers_of_joined_rows_are_those_of_the_rows_as_written() -> None:
+    model = program(1).model
+    reduction = Collected.of(model)
+    x = np.full(model.layout.size, 0.7)
+    given = Duals(tuple(np.asarray(float(k)) for k in range(len(model.constraints))))
+    there = reduction.duals(x, given)
+    assert max(np.size(dual) for dual in there.rows if dual is not None) == 10
+    assert [float(dual) for dual in reduction.duals_back(x, there).rows if dual is not None] == [
+        float(k) for k in range(len(model.constraints))
     ]
+    unknown = Duals((None, *given.rows[1:]))
+    sizes = [None if dual is None else dual.size for dual in reduction.duals(x, unknown).rows]
+    assert sizes.count(None) == 1  # that of the row that the first one is in
 
 
 @pytest.mark.parametrize("seed", [2, 3])
@@ -152,3 +192,47 @@ def test_a_conflict_has_the_names_of_the_rows() -> None:
     problem.solve()
     assert problem.status == "infeasible"
     assert any("large" in each for each in problem.solution.conflict)
+
+
+def test_a_derivation_names_the_rows_as_written_and_needs_no_map() -> None:
+    problem = program(3)
+    assert problem.model.posynomials is not None
+    found = problem.analyze()
+    assert found.verdict == "proven"
+    assert found.model is None  # logarithms: monomials are seen to be monomials
+    assert found.derivation is not None
+    heads = [line.split(":")[0] for line in found.derivation.splitlines() if line[:1].strip()]
+    assert heads[1:] == ["c1 … c15 (10 rows)", "root", "c4", "c6", "c17 … c24 (8 rows)"]
+    data = problem.get_problem_data()
+    assert data.program.linear.size >= problem.model.layout.size
+
+
+def test_a_conflict_between_joined_rows_has_their_own_names() -> None:
+    x = hc.Variable(4, name="x", pos=True)
+    rows = [
+        sum((1 + k / 9) * x[(k + i) % 4] ** (k % 3 - 1.5) for k in range(9)) <= 1e4
+        for i in range(8)
+    ]
+    rows[3:3] = [(x[0] * x[1] <= 2.0).named("small"), (2.0 * x[1] * x[0] >= 9.0).named("large")]
+    problem = hc.Problem(hc.Minimize(x[2] * x[3] + 1 / x[2] + 1 / x[3]), rows)
+    problem.solve()
+    assert problem.model.posynomials is not None
+    assert problem.status == "infeasible"
+    assert set(problem.solution.conflict) == {"small", "large"}
+
+
+def test_elasticities_of_joined_rows_are_those_of_the_rows_as_written(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def table(least: int) -> dict[str, float]:
+        monkeypatch.setattr(posynomials, "LEAST_NODES", least)
+        problem = program(2)
+        problem.solve(tol=1e-8)
+        assert (problem.model.posynomials is None) == (least > 0)
+        return {row.name: row.derivative for row in problem.elasticities().rows}
+
+    joined, written = table(0), table(10_000)
+    assert joined.keys() == written.keys()
+    assert max(map(abs, written.values())) > 1e-3
+    for name, slope in written.items():
+        assert joined[name] == pytest.approx(slope, rel=1e-4, abs=1e-6)

@@ -835,7 +835,7 @@ def conflict_of(weights: Any, magnitudes: Any, rows: Any = ()) -> tuple[str, ...
     outcome: Any = SimpleNamespace(
         form=hidden, result=SimpleNamespace(evaluation=evaluation, conflict=None)
     )
-    forms: Any = SimpleNamespace(user=None, semidefinite=SimpleNamespace(origin=lambda each: each))
+    forms: Any = SimpleNamespace(user=None, front=SimpleNamespace(origin=lambda each: each))
     return concluding._conflict(Status.INFEASIBLE, forms, hidden, outcome, evidence)
 
 
@@ -860,7 +860,7 @@ def test_weights_of_the_run_name_rows_where_there_is_no_proof(
     own = form()
     own.chain.origin = lambda row: SimpleNamespace(position=row)
     evaluation = SimpleNamespace(violations=np.array([0.0, 3.0]))
-    forms: Any = SimpleNamespace(user=None, semidefinite=SimpleNamespace(origin=lambda each: each))
+    forms: Any = SimpleNamespace(user=None, front=SimpleNamespace(origin=lambda each: each))
     evidence: Any = SimpleNamespace(parts=None, conflict=None)
     for weights, named in ((None, "row 1"), (np.array([2.0, 0.0]), "row 0")):
         outcome: Any = SimpleNamespace(

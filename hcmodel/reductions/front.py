@@ -1,0 +1,58 @@
+"""What comes before all chains of a model: terms in arrays, and matrix inequalities with slacks."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hcmodel.expressions.leaves import Variable
+from hcmodel.expressions.model import Model
+from hcmodel.records import dataclass
+from hcmodel.reductions.collected import Collected
+from hcmodel.reductions.reduction import Duals, Origin
+from hcmodel.reductions.semidefinite import Semidefinite
+
+FloatArray = NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False)
+class Front:
+    """The two reductions as one, with the ways that are needed between the user's model and a chain's."""
+
+    collected: Collected
+    semidefinite: Semidefinite
+
+    @staticmethod
+    def of(model: Model) -> Front:
+        collected = Collected.of(model)
+        return Front(collected, Semidefinite.of(collected.after))
+
+    @property
+    def before(self) -> Model:
+        return self.collected.before
+
+    @property
+    def after(self) -> Model:
+        return self.semidefinite.after
+
+    @property
+    def slacks(self) -> frozenset[Variable]:
+        return self.semidefinite.slacks
+
+    def refresh(self) -> None:
+        """Read the parameters; an error where a matrix inequality is not between symmetric matrices."""
+        self.semidefinite.refresh()
+
+    def point(self, x: FloatArray) -> FloatArray:
+        return self.semidefinite.point(self.collected.point(x))
+
+    def point_back(self, u: FloatArray) -> FloatArray:
+        return self.collected.point_back(self.semidefinite.point_back(u))
+
+    def duals_back(self, u: FloatArray, duals: Duals) -> Duals:
+        there = self.semidefinite.duals_back(u, duals)
+        return self.collected.duals_back(self.semidefinite.point_back(u), there)
+
+    def origin(self, origin: Origin) -> Origin | None:
+        there = self.semidefinite.origin(origin)
+        return None if there is None else self.collected.origin(there)
