@@ -37,10 +37,9 @@ from hcmodel.reductions.forms import Form, Forms
 from hcmodel.reductions.semidefinite import check_symmetric
 from hcmodel.report.printers import Heading, Reporter
 from hcmodel.report.text import counted
-from hcmodel.solvers.limits import TimeExhausted, until
+from hcmodel.solvers.limits import BudgetExhausted, TimeExhausted, beyond, until
 from hcmodel.solvers.memory import collection_paused
 from hcmodel.solvers.methods import find_method
-from hcmodel.solvers.oracle import CallsExhausted
 from hcmodel.solvers.result import Termination
 from hcmodel.solvers.theory.budget import budget
 from hcmodel.solvers.theory.theorems import Constants
@@ -329,7 +328,8 @@ class Problem:
                 found = run(plan, forms, hidden, first, request, known, reporter.watch)
                 seconds = time.perf_counter() - clock
                 left = calls_left(request, found.oracle_calls)
-                with at_most(left), suppress(CallsExhausted):
+                held = until(request.deadline), beyond(request.last_moment)
+                with held[0], held[1], at_most(left), suppress(BudgetExhausted):
                     self._warn_about_start(request, forms, first, found)
                     if found.status in UNSETTLED and found.cause is None:
                         warn_about_gradients(self.model, user_point(forms, first))

@@ -12,6 +12,7 @@ import time
 from contextvars import ContextVar, Token
 
 _DEADLINE: ContextVar[float] = ContextVar("deadline", default=math.inf)
+_LATE: ContextVar[bool] = ContextVar("late", default=False)
 
 
 class BudgetExhausted(Exception):  # noqa: N818  (a signal to the loop, not an error)
@@ -25,17 +26,22 @@ class TimeExhausted(BudgetExhausted):
 class _Held:
     """Holds a deadline inside of it, or none of its own."""
 
-    def __init__(self, deadline: float | None) -> None:
+    def __init__(self, deadline: float | None, late: bool = False) -> None:
         self._deadline = deadline
+        self._late = late
         self._before: Token[float] | None = None
+        self._was_late: Token[bool] | None = None
 
     def __enter__(self) -> None:
         if self._deadline is not None:
             self._before = _DEADLINE.set(self._deadline)
+            self._was_late = _LATE.set(self._late or _LATE.get())
 
     def __exit__(self, *error: object) -> None:
         if self._before is not None:
             _DEADLINE.reset(self._before)
+        if self._was_late is not None:
+            _LATE.reset(self._was_late)
 
 
 def until(deadline: float | None) -> _Held:
@@ -45,7 +51,12 @@ def until(deadline: float | None) -> _Held:
 
 def beyond(deadline: float | None = math.inf) -> _Held:
     """Hold another deadline in place of the one that has passed: a point that was found is looked at."""
-    return _Held(deadline)
+    return _Held(deadline, late=deadline is not None and seconds_left() == 0)
+
+
+def is_late() -> bool:
+    """Whether what is done now is done after a deadline: no preparation for more work pays."""
+    return _LATE.get()
 
 
 def check_time() -> None:

@@ -16,6 +16,7 @@ from hcmodel.engines import sparsity
 from hcmodel.errors import ModelError
 from hcmodel.expressions.shapes import Shape
 from hcmodel.records import dataclass
+from hcmodel.solvers.limits import check_time
 from hcmodel.solvers.memory import check_dense
 
 FloatArray: TypeAlias = NDArray[np.float64]
@@ -90,6 +91,7 @@ class Forward:
             # J v as the derivative of the pullback, which is linear in its weights
             pull, length, width = self._pushforward(), columns, rows
         check_dense("a Jacobian", len(plan.groups), max(length, width))
+        check_time()
         seeds = np.zeros((len(plan.groups), length))
         for seed, group in zip(seeds, plan.groups, strict=True):
             seed[group] = 1.0
@@ -116,6 +118,7 @@ class Forward:
             seeds[:, start : start + math.prod(shape)].reshape(-1, *shape)
             for start, shape in self._tape.traced
         ]
+        check_time()
         touched = [part.reshape(len(seeds), -1).any(axis=1) for part in parts]
         count = sum(int(np.count_nonzero(each)) for each in touched)
         pull = self._tape.pull
@@ -127,6 +130,7 @@ class Forward:
                 return together  # else one root's slope may have spoiled another's, as 0 times infinity
         found = np.zeros((len(seeds), self._dimension))
         for position, (part, rows) in enumerate(zip(parts, touched, strict=True)):
+            check_time()
             if rows.any():
                 found[rows] += swept_all(pull, part[rows], self._dimension, position)
         return found

@@ -290,6 +290,7 @@ def _matrix_times(matrix: Any, vector: Terms) -> Terms | None:
     if filled > MOST_TERMS:
         return None  # before their places are listed
     rows, columns = nonzero_places(matrix)
+    check_time()
     data = matrix.data if is_sparse(matrix) else np.asarray(matrix)[rows, columns]
     return vector.taken(columns, (columns.size,)).scaled(data).grouped(rows, matrix.shape[:1])
 
@@ -358,6 +359,7 @@ def combinations(
 
 def raveled(index: Sequence[IndexArray], shape: Shape, count: int) -> IndexArray:
     """Entries counted in C order; all of them 0 for a scalar."""
+    check_time()
     if not shape:
         return np.zeros(count, dtype=np.intp)
     if len(index) == 1:

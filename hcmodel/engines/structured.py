@@ -36,6 +36,7 @@ from hcmodel.expressions.graph import Graph
 from hcmodel.expressions.leaves import Parameter
 from hcmodel.expressions.sparse_data import Numbers, equal
 from hcmodel.records import dataclass
+from hcmodel.solvers.limits import is_late
 
 FloatArray: TypeAlias = NDArray[np.float64]
 IndexArray: TypeAlias = NDArray[np.intp]
@@ -202,12 +203,8 @@ class StructuredStack(ProgramStack):
             return self._in_use.evaluate(x, part)
         if part not in PARTS:
             raise ModelError(f"there is no part {part!r}; the parts are {', '.join(PARTS)}")
-        if self._only_calls:
-            return self._without_structure.evaluate(x, part)
-        self._left -= 1
-        if self._is_glanced_at:
-            self._glances -= 1
-            return self._without_structure.evaluate(x, part)
+        if (written := self._as_written()) is not None:
+            return written.evaluate(x, part)
         own = self._part(part)
         if self._left == 0 and self._whole_engine is not None and self._is_small:
             if self._compiled is None:
@@ -245,6 +242,16 @@ class StructuredStack(ProgramStack):
         if self._unseen is None:
             self._unseen = self._engine.compile(self.program)
         return self._unseen
+
+    def _as_written(self) -> CompiledStack | None:
+        """What evaluates a point without the structure, where it pays no longer or not yet."""
+        if self._only_calls:
+            return self._without_structure
+        self._left -= 1
+        if self._is_glanced_at:
+            self._glances -= 1
+            return self._without_structure
+        return self._engine.compile(self.program) if self._read is None and is_late() else None
 
     @property
     def _is_small(self) -> bool:

@@ -85,6 +85,7 @@ class SumData:
         first = np.cumsum(lengths) - lengths
         straight = (lengths == 1) & ~logs
         straight[straight] = powers[first[straight]] == 1
+        check_time()
         offset = np.bincount(
             whole.target[number], weights=whole.weight[number], minlength=size
         ).astype(float)
@@ -199,6 +200,7 @@ def _entries(
     terms: Terms, marks: NDArray[np.bool_], columns: IndexArray, first: IndexArray, dimension: int
 ) -> Entries:
     """The matrix of terms with one unknown each."""
+    check_time()
     own = marks.nonzero()[0]
     return Entries(
         terms.target[own], columns[first[own]], terms.weight[own], (terms.size, dimension)

@@ -130,6 +130,7 @@ class Terms:
     ) -> Terms:
         """Some of the terms, in an order in which their new targets do not decrease."""
         inner = spans(self.lengths, numbers)
+        check_time()
         return Terms(
             shape,
             target,
@@ -180,6 +181,7 @@ class Terms:
         check_time()
         flat = np.asarray(factors, dtype=float).reshape(-1)
         own = flat[self.target]
+        check_time()
         with np.errstate(all="ignore"):
             weight = self.weight * own
         if weight.all() and np.isfinite(weight).all():
@@ -339,6 +341,7 @@ def spans(lengths: IndexArray, numbers: IndexArray) -> IndexArray:
         return NO_PLACES
     if (lengths == 1).all():
         return numbers
+    check_time()
     own = lengths[numbers]
     ends = np.cumsum(own)
     first = (np.cumsum(lengths) - lengths)[numbers]
@@ -347,6 +350,7 @@ def spans(lengths: IndexArray, numbers: IndexArray) -> IndexArray:
 
 def joined(parts: Sequence[Terms]) -> Terms:
     """All entries, one part after the other."""
+    check_time()
     starts = np.cumsum([0, *(part.size for part in parts)])
     return Terms(
         (int(starts[-1]),),
@@ -398,6 +402,7 @@ def _at(places: IndexArray, size: int) -> Marks:
 
 def left_range(product: FloatArray, *factors: FloatArray) -> Marks:
     """Where a product of numbers is 0 or infinite and its factors are not: the term would be lost."""
+    check_time()
     usable = np.ones(np.shape(product), dtype=bool)
     for factor in factors:
         usable &= np.isfinite(factor) & (factor != 0)

@@ -65,7 +65,12 @@ class Coding:
 
     def keys(self, digits: Digits) -> Keys:
         """The inverse of `digits`; the order of the factors does not matter."""
-        ordered = -np.sort(-digits, axis=1)
+        check_time()
+        if digits.shape[1] == 2:  # the usual length, for which sorting row by row is slow
+            ordered = np.stack([np.maximum(*digits.T), np.minimum(*digits.T)], axis=1)
+        else:
+            ordered = -np.sort(-digits, axis=1)
+        check_time()
         if ordered.shape[1] > self.most:
             if ordered[:, self.most :].any():
                 raise TooLargeError
@@ -114,6 +119,7 @@ class Sums:
         if entry.size > MOST_TERMS:
             raise TooLargeError
         order = np.lexsort((key, entry))
+        check_time()
         entry, key, weight = entry[order], key[order], weight[order]
         if entry.size:
             first = np.ones(entry.size, dtype=bool)
@@ -156,6 +162,9 @@ class Sums:
     @property
     def value(self) -> FloatArray:
         """The part without symbols."""
+        check_time()
+        if self.entry.size == self.size and self.is_constant:  # numbers none of which is 0
+            return self.weight.reshape(self.shape)
         flat = np.zeros(self.size)
         plain = self.key == ONE
         flat[self.entry[plain]] = self.weight[plain]
@@ -194,9 +203,11 @@ class Sums:
 
     def taken(self, places: IndexArray, shape: Shape) -> Sums:
         """The entries at `places`, counted in C order; a place of −1 is 0."""
+        check_time()
         counts = np.append(self.counts, 0)  # the last one is what −1 finds
         entry = np.repeat(np.arange(places.size), counts[places])
         numbers = spans(counts, np.where(places < 0, self.size, places))
+        check_time()
         return Sums(shape, entry, self.key[numbers], self.weight[numbers], self.coding)
 
     def broadcast(self, shape: Shape) -> Sums:
@@ -216,6 +227,7 @@ class Sums:
             weight = self.weight * own
         if left_range(weight, self.weight, own).any():
             raise TooLargeError  # terms would be lost
+        check_time()
         kept = weight != 0
         return Sums(self.shape, self.entry[kept], self.key[kept], weight[kept], self.coding)
 
@@ -228,6 +240,7 @@ class Sums:
             raise TooLargeError
         first = np.repeat(np.arange(one.entry.size), counts[one.entry])
         second = spans(counts, one.entry)
+        check_time()
         key = self.coding.times(one.key[first], two.key[second])
         with np.errstate(all="ignore"):
             weight = one.weight[first] * two.weight[second]
@@ -318,7 +331,8 @@ def contracted(factors: Sequence[Sums], subscripts: str, shape: Shape) -> Sums:
     constant = next((i for i, each in enumerate(values) if each is not None), None)
     filled: tuple[IndexArray, ...] = ()
     if constant is not None and factors[constant].shape:
-        filled = np.nonzero(factors[constant].value)
+        filled = np.nonzero(np.asarray(values[constant]))
+        check_time()
     index = combinations(labels, [each.shape for each in factors], constant, filled)
     if index is None:
         raise TooLargeError
@@ -326,6 +340,7 @@ def contracted(factors: Sequence[Sums], subscripts: str, shape: Shape) -> Sums:
     product: Sums | None = None
     weights = np.ones(count)
     for own, factor, value in zip(labels, factors, values, strict=True):
+        check_time()
         places = raveled([index[label] for label in own], factor.shape, count)
         if value is None:
             taken = factor.taken(places, (count,))

@@ -170,7 +170,9 @@ def _within_calls(
     if left is None or stage.form is forms.written:
         return stage  # the other forms are looked at with what is left
     point = len(black_boxes(forms.sign.before))
-    return stage if held_back(stage, forms, hidden, left) + point <= left else start_only(forms)
+    if held_back(stage, forms, hidden, left) + point <= left:
+        return stage
+    return start_only(forms, "no calls left")
 
 
 def _in_time(solution: Solution, request: SolveRequest, hurried: bool, more: bool) -> Solution:

@@ -14,6 +14,8 @@ import hcmodel as hc
 from hcmodel import frontend
 from hcmodel.certify import lower_bound
 from hcmodel.cli import main
+from hcmodel.engines import structured
+from hcmodel.facts.polynomials import Coding, Sums, contracted
 from hcmodel.solvers.limits import until
 from hcmodel.solvers.qp.effort import effort
 from hcmodel.solving import bounding, gathering
@@ -266,6 +268,51 @@ def test_bounds_of_the_unknowns_make_a_program_of_few_rows_no_more_expensive(fre
     rows = scipy.sparse.vstack([np.ones((20, 400)), np.eye(400)[free:]], format="csc")
     operations = (400 - free) * 20**2 + (20 + free) ** 3 / 3
     assert effort(rows, []).operations == pytest.approx(operations)
+
+
+def looks(clock: Any, work: Any) -> int:
+    """How often some work looks at the time."""
+    clock.tick, before = 1.0, clock.now
+    with until(1e9):
+        work()
+    clock.tick = 0.0
+    return round(clock.now - before)
+
+
+def test_a_large_product_is_ended_between_its_operations(clock: Any) -> None:
+    """Products of a process with 500 states have five million terms: each operation takes a while."""
+    coding = Coding.of(100)
+    visits, policy = (Sums.symbols(np.arange(n) + s, coding) for n, s in ((3, 0), (6, 3)))
+    moves = Sums.constant(np.ones((3, 2, 3)), coding)
+    factors = [visits, policy.reshaped((3, 2)), moves]
+    assert looks(clock, lambda: contracted(factors, "s,sa,sat->t", (3,))) >= 20
+
+
+def test_the_terms_of_a_large_matrix_are_found_in_several_looks(clock: Any) -> None:
+    x = hc.Variable(3, name="x")
+    problem = hc.Problem(hc.Minimize(hc.sum(x)), [np.ones((2, 3)) @ x >= 1])
+    stack = problem.forms().written.compiled
+    assert looks(clock, lambda: stack.terms) >= 12
+
+
+def test_no_structure_is_looked_for_when_the_time_is_over(
+    clock: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A linear program of 1,500 dense rows took two seconds more to evaluate its start."""
+    asked: list[int] = []
+    found = structured.recognised
+    monkeypatch.setattr(structured, "recognised", lambda *rest: asked.append(1) or found(*rest))
+    x = hc.Variable(3, name="x", nonneg=True, start=[1.0, 2.0, 3.0])
+    limit = hc.Parameter(name="limit", value=1.0)  # a model that is not looked at without structure
+    problem = hc.Problem(hc.Minimize(hc.sum(x)), [np.ones((2, 3)) @ x >= limit])
+    clock.tick = 1.0
+    problem.solve(time_limit=1)
+    clock.tick = 0.0
+    assert problem.status == "user_limit"
+    assert problem.value == pytest.approx(6.0)
+    assert x.value == pytest.approx([1.0, 2.0, 3.0])
+    assert len(asked) == 1  # begun in time, and given up
+    assert problem.solve() == pytest.approx(1.0)
 
 
 # ---- Ctrl-C inside of other work

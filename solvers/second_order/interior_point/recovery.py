@@ -124,13 +124,13 @@ def with_fitted_multipliers(
     Where no point is strictly inside the rows, multipliers are not unique or grow without limit, and
     those of the iterates need not fit their point. None for large programs.
     """
-    from scipy.optimize import nnls  # imported late: it takes 0.1 s
-
     size, rows, u = program.dimension, program.row_count, found.point
     equalities = found.equality_multipliers.size
     count = rows + 2 * equalities + 2 * size
     if (size + count) * count > FITTED_ENTRIES:
         return None
+    from scipy.optimize import nnls  # imported late: it takes 0.1 s
+
     functions, jacobian = program.values(u), program.jacobian(u).toarray()
     room_below = np.where(np.isfinite(program.lower), u - program.lower, np.inf)
     room_above = np.where(np.isfinite(program.upper), program.upper - u, np.inf)
