@@ -12,11 +12,13 @@ multiplied by q_0. The set of the shares is {q > 0, q_0 > 0, q_0 + Σ q = 1}.
 
 A sigmoid is the same quotient with one product. Without the 1 the quotient is softmax(θ), and the sum of
 the exponentials is free: r = 1/Σ v is a variable of its own, which falls out where only shares occur.
+Bounds l_i <= v_i <= h_i are l_i r <= q_i <= h_i r then, and there is such an r where l_j q_i <= h_i q_j
+for each pair of shares: these rows have no r, so that policies of decision processes may have them.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -35,6 +37,11 @@ from hcmodel.records import dataclass
 
 FloatArray = NDArray[np.float64]
 Numbers = NDArray[np.int64]
+_Limit = tuple[Sums, float, float]
+"""A share, and the bounds of its exponential."""
+
+# Shares of one sum up to which each pair of them gets a row.
+MOST_PAIRED = 30
 
 
 class Shares(Map):
@@ -120,7 +127,7 @@ def _substituted(model: Expanded, quotients: Sequence[_Quotient]) -> Step:
             symbols.of_variable(pairs[-1][1])
     changes: dict[int, Sums] = {}
     rows: list[Row] = []
-    limits: list[Sums] = []
+    limits: list[list[_Limit]] = [[] for _ in quotients]
     totals: list[list[int]] = [[] for _ in quotients]
     for old, new in pairs:
         ends = [np.ravel(np.broadcast_to(end, old.shape)) for end in old.set.interval]
@@ -143,7 +150,7 @@ def _substituted(model: Expanded, quotients: Sequence[_Quotient]) -> Step:
             changes[entry] = _solved(symbols, value, function)
             symbols.undoing.update(changes[entry].symbols_used().tolist())
             bounds = function.forward(np.array([each[place] for each in ends]))
-            limits += _bounds(q, _one(symbols, size), bounds)
+            limits[owner[entry]].append((q, float(bounds.min()), float(bounds.max())))
     for quotient, size, total in zip(quotients, sizes, totals, strict=True):
         r = _one(symbols, size)
         changes[quotient.symbol] = r
@@ -152,8 +159,6 @@ def _substituted(model: Expanded, quotients: Sequence[_Quotient]) -> Step:
         own = symbol_sums(symbols, np.array(total)).grouped(np.zeros(len(total), dtype=np.intp), ())
         every = own + r if quotient.outside else own
         rows.append(Row(every - Sums.constant(1.0, coding), "==", None))
-    if limits:
-        rows.append(Row(stacked(limits, coding), "<=", None))
     after = rewritten(
         model,
         Replacing(symbols, changes),
@@ -163,7 +168,28 @@ def _substituted(model: Expanded, quotients: Sequence[_Quotient]) -> Step:
     )
     for size in sizes:
         after = replace(after, rows=tuple(cleared(row, size, symbols) for row in after.rows))
-    return _Shares(pairs, quotients, rests, after)
+    bounded = _limit_rows(after, quotients, sizes, limits)
+    return _Shares(pairs, quotients, rests, replace(after, rows=(*after.rows, *bounded)))
+
+
+def _limit_rows(
+    after: Expanded,
+    quotients: Sequence[_Quotient],
+    sizes: Sequence[int],
+    limits: Sequence[Sequence[_Limit]],
+) -> list[Row]:
+    """The bounds of the exponentials, without r = 1/Σ v where nothing else has it."""
+    symbols, used = after.symbols, set(after.used().tolist())
+    found: list[Sums] = []
+    for quotient, size, own in zip(quotients, sizes, limits, strict=True):
+        alone = not quotient.outside and size not in used and len(own) <= MOST_PAIRED
+        for share, low, high in own:
+            found += (
+                _pairs(share, high, own)
+                if alone
+                else _bounds(share, _one(symbols, size), low, high)
+            )
+    return [Row(stacked(found, symbols.coding), "<=", None)] if found else []
 
 
 def _one(symbols: Symbols, symbol: int) -> Sums:
@@ -210,13 +236,22 @@ def _solved(symbols: Symbols, value: Sums, function: Function) -> Sums:
     return (logarithm - Sums.constant(function.shift, symbols.coding)).scaled(1.0 / function.weight)
 
 
-def _bounds(share: Sums, rest: Sums, bounds: FloatArray) -> Iterator[Sums]:
+def _bounds(share: Sums, rest: Sums, low: float, high: float) -> Iterator[Sums]:
     """l r <= q <= h r, for the bounds of v, as sums that are not positive."""
-    low, high = bounds.min(), bounds.max()
     if low > 0:
         yield rest.scaled(low) - share
     if np.isfinite(high):
         yield share - rest.scaled(high)
+
+
+def _pairs(share: Sums, high: float, limits: Sequence[_Limit]) -> Iterator[Sums]:
+    """l_j q_i <= h_i q_j for one i and all other j, divided by the larger of both numbers."""
+    if not np.isfinite(high):
+        return
+    for other, low, _ in limits:
+        if other is not share and low > 0:
+            size = max(low, high)
+            yield share.scaled(low / size) - other.scaled(high / size)
 
 
 class _Shares(Step):
@@ -238,6 +273,15 @@ class _Shares(Step):
         kept = tuple(r for r in rests if int(after.symbols.of_variable(r)) in used)
         self.new = (*self._shares, *kept)
         self.after = replace(after, variables=(*after.variables, *kept))
+        self._ends = {
+            int(symbol): (float(low), float(high))
+            for old in self.gone
+            for symbol, low, high in zip(
+                np.ravel(after.symbols.of_variable(old)),
+                *(np.ravel(np.broadcast_to(end, old.shape)) for end in old.set.interval),
+                strict=True,
+            )
+        }
         self.texts = self._written(pairs)
 
     def _written(self, pairs: Sequence[tuple[Variable, Variable]]) -> dict[Variable, str]:
@@ -282,7 +326,7 @@ class _Shares(Step):
         symbols = self.after.symbols
         shares = self._entries(point, self._shares, self.gone)
         for quotient, rest in zip(self._quotients, self._rests, strict=True):
-            size = float(point[rest]) if rest in point else 1.0
+            size = float(point[rest]) if rest in point else self._size(quotient, shares)
             for symbol, function in quotient.functions.items():
                 with np.errstate(all="ignore"):
                     shares[symbol] = function.back(shares[symbol] / size)
@@ -291,6 +335,18 @@ class _Shares(Step):
             values = np.array([shares[each] for each in numbers]).reshape(old.shape)
             ends = (np.broadcast_to(end, old.shape) for end in (old.lower, old.upper))
             point[old] = np.clip(values, *ends)
+
+    def _size(self, quotient: _Quotient, shares: Mapping[int, float]) -> float:
+        """An r for which the bounds of the exponentials hold: of all such, one in the middle."""
+        least, most = 0.0, np.inf
+        for symbol, function in quotient.functions.items():
+            low, high = function.image(*self._ends[symbol])
+            with np.errstate(all="ignore"):
+                least = max(least, shares[symbol] / high)
+                most = min(most, float(np.divide(shares[symbol], low))) if low > 0 else most
+        if least > 0 and most > 0:
+            return float(np.sqrt(least * most)) if np.isfinite(most) else least
+        return most if np.isfinite(most) and most > 0 else least or 1.0
 
     def _entries(
         self, point: Points, variables: Sequence[Variable], names: Sequence[Variable] = ()
