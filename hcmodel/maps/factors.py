@@ -19,6 +19,7 @@ from dataclasses import replace
 
 import numpy as np
 
+from hcmodel.atoms import cones
 from hcmodel.atoms.rules import Argument
 from hcmodel.expressions.leaves import Apply, Expression, Variable
 from hcmodel.expressions.sparse_data import dense
@@ -44,7 +45,8 @@ class Factors(Map):
         if model.written is None:
             return
         found: Powers = []
-        weight = _collect(model.written, 1.0, found)
+        product, sign, shift = _without_constants(model.written)
+        weight = sign * _collect(product, 1.0, found)
         if len(found) < 2 or any(power <= 0 for _, power in found):
             return
         meaning = {
@@ -55,7 +57,23 @@ class Factors(Map):
             for each, power in found
         ]
         if not all(each.key.size == 1 for each, _ in factors):
-            yield _substituted(model, weight, factors)
+            yield _substituted(model, weight, factors, shift)
+
+
+def _without_constants(node: Expression) -> tuple[Expression, float, float]:
+    """What is left of a sum without its constants, the sign that it has, and their sum."""
+    sign, shift = 1.0, 0.0
+    while isinstance(node, Apply) and node.atom.summed:
+        signs = node.atom.signs(len(node.args))
+        varying = [place for place, each in enumerate(node.args) if each.variables()]
+        rest = [place for place in range(len(node.args)) if place not in varying]
+        values = [dense(node.args[place].value) for place in rest]
+        if len(varying) != 1 or any(each is None for each in values):
+            break
+        pairs = zip(rest, values, strict=True)
+        shift += sign * sum(signs[place] * float(np.sum(value)) for place, value in pairs)
+        sign, node = sign * signs[varying[0]], node.args[varying[0]]
+    return node, sign, shift
 
 
 def _collect(node: Expression, power: float, found: Powers) -> float:
@@ -63,6 +81,10 @@ def _collect(node: Expression, power: float, found: Powers) -> float:
     if not node.variables():
         value = dense(node.value)
         return np.nan if value is None else float(np.asarray(value).sum()) ** power
+    if isinstance(node, Apply) and node.atom.cone_form is cones.PRODUCT and node.size == 1:
+        inside = node.args[0]
+        entries = [inside[place] for place in np.ndindex(inside.shape)]
+        return float(np.prod([_collect(each, power, found) for each in entries]))
     if isinstance(node, Apply) and node.size == 1 and all(each.size == 1 for each in node.args):
         if node.atom is ATOMS["neg"] and power == 1:
             return -_collect(node.args[0], power, found)
@@ -80,9 +102,9 @@ def _collect(node: Expression, power: float, found: Powers) -> float:
 
 
 def _substituted(
-    model: Expanded, weight: float, factors: list[tuple[Sums, float]]
+    model: Expanded, weight: float, factors: list[tuple[Sums, float]], shift: float
 ) -> Step | Obstacle:
-    """The product of new variables; `weight` times the product of the factors is minimised."""
+    """The product of new variables; `shift` + `weight` times the product of the factors is minimised."""
     symbols, signed, unknown = model.symbols, [], 0
     for sums, power in factors:
         sign = sign_of(model, sums)
@@ -114,13 +136,13 @@ def _substituted(
             )
     after = replace(
         model,
-        objective=objective,
+        objective=objective + Sums.constant(shift, symbols.coding),
         rows=(*model.rows, *rows),
         variables=(*model.variables, *new),
         is_original=False,
         written=None,
     )
-    return _Factors(new, after)
+    return _Factors(new, after, shift)
 
 
 class _Factors(Step):
@@ -129,7 +151,8 @@ class _Factors(Step):
     name = "factors"
     gone = ()
 
-    def __init__(self, new: dict[Variable, Sums], after: Expanded) -> None:
+    def __init__(self, new: dict[Variable, Sums], after: Expanded, shift: float) -> None:
+        self._shift = shift
         self.new, self.after, self._factors = tuple(new), after, new
         inside = set().union(*(variables_in(after.symbols, sums) for sums in new.values()))
         self.outside = tuple(sorted(variable.name for variable in inside))
@@ -144,8 +167,8 @@ class _Factors(Step):
         """Nothing is gone."""
 
     def value_back(self, value: float) -> float:
-        """Points without an image have at least the value 0, and those with one at most."""
-        return min(value, 0.0)
+        """At points without an image the product is no better than 0, at those with one no worse."""
+        return min(value, self._shift)
 
     def tangent_back(self, point: Points, moves: Points) -> None:
         """Nothing is gone."""

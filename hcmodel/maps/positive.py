@@ -13,6 +13,9 @@ With x, y, z > 0 the maximum is the same if a feasible point has a positive prod
 the product is at least 0 in any case. So no upper bound is taken that is below 0, and a contradiction
 between the rows for positive x is not one for x >= 0.
 
+A level t that is maximised may have any sign, and be 0 wherever the rest of the model holds: maximise t
+subject to t·D(x) <= N(x) with N >= 0. It is positive then, as a product that is maximised is.
+
 The entries of an array that are positive may be some of many. They become a variable of their own.
 """
 
@@ -71,8 +74,12 @@ def positivity(model: Expanded) -> Positivity | None:
         for variable in model.variables
         if variable.set.is_box and not variable.pos and bool((variable.lower <= 0).any())
     }
+    if not open_ended:
+        return None
+    product = maximised_term(model.objective)
+    level = None if product is None else _level(model, product)
     from_zero = any(bool((low == 0).any()) for low in open_ended.values())
-    if not open_ended or not (from_zero or model.functions()):
+    if level is None and not (from_zero or model.functions()):
         return None  # only functions exclude negative numbers
     symbols = model.symbols
     digits = {v: symbols.of_variable(v).reshape(-1) for v in open_ended}
@@ -83,7 +90,8 @@ def positivity(model: Expanded) -> Positivity | None:
     rows = [(_counting(row), row.sense) for row in model.rows if row.sense in ("<=", "==")]
     nonzero.look(model.arrays, rows)
     before = nonzero.found.copy()
-    product = maximised_term(model.objective)
+    if level is not None:
+        nonzero.lower[level + 1] = 0.0
     if product is not None and nonzero.exclude_factors(product):
         nonzero.look(model.arrays, rows)
     marks = {}
@@ -95,6 +103,30 @@ def positivity(model: Expanded) -> Positivity | None:
         if (new & ~before[own + 1]).any():
             by_objective.append(variable.name)
     return Positivity(marks, tuple(by_objective)) if marks else None
+
+
+def _level(model: Expanded, product: Sums) -> int | None:
+    """The symbol of an entry that alone is maximised, and that may be 0 in all rows; None for others."""
+    if product.degrees[0] != 1:
+        return None
+    symbols, symbol = model.symbols, int(product.key[0]) - 1
+    source, _ = symbols.source(symbol)
+    if not isinstance(source, Variable) or not source.set.is_box:
+        return None
+    if not symbols.lower_of(symbol) < 0 < symbols.upper_of(symbol):
+        return None
+    own = np.array([symbol])
+    inside = (each for function in model.functions() for each in function.arguments)
+    if any(each.holding(own).any() for each in inside):
+        return None
+    for row in model.rows:
+        holding = row.sums.holding(own)
+        if holding.any():
+            rest = row.sums.chosen(~holding)
+            places = np.unique(row.sums.entry[holding])
+            if row.sense != "<=" or (np.ravel(symbols.interval(rest)[1])[places] > 0).any():
+                return None
+    return symbol
 
 
 def _counting(row: Row) -> Sums:

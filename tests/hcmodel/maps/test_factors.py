@@ -15,6 +15,10 @@ PROVEN = {
     # the surplus 8 − 1 − 2 is shared equally
     "bargaining": (hc.Problem(hc.Maximize((x[0] - 1) * (x[1] - 2)), BARGAIN), 6.25),
     "minimised": (hc.Problem(hc.Minimize(-2 * (x[0] - 1) * (x[1] - 2)), BARGAIN), -12.5),
+    "beside constants": (
+        hc.Problem(hc.Maximize(3 - (7 - 2 * (x[0] - 1) * (x[1] - 2)) + 1), BARGAIN),
+        9.5,
+    ),
     "both negative": (hc.Problem(hc.Maximize((1 - x[0]) * (2 - x[1])), BARGAIN), 6.25),
     # powers 1 and 2 share the surplus 1 : 2
     "powers": (hc.Problem(hc.Maximize((x[0] - 1) * (x[1] - 2) ** 2), BARGAIN), 500 / 27),
@@ -32,6 +36,18 @@ def test_products_of_concave_functions_are_maximised(name: str) -> None:
     problem.solve()
     assert problem.status == "optimal"
     assert problem.value == pytest.approx(value, rel=1e-6)
+
+
+@pytest.mark.parametrize("shape", [(4,), (2, 2)])
+def test_the_product_of_an_array_is_one_of_its_entries(shape: tuple[int, ...]) -> None:
+    """Kelly's bets: the product of the returns is largest where the sum of their logarithms is."""
+    returns = np.random.default_rng(0).uniform(0.5, 1.7, size=(4, 3))
+    bets = hc.Variable(3, name="bets", simplex=True)
+    product = hc.Problem(hc.Maximize(2 * hc.prod(hc.reshape(returns @ bets, shape)) + 1))
+    logarithms = hc.Problem(hc.Maximize(hc.sum(hc.log(returns @ bets))))
+    value = 2 * np.exp(logarithms.solve()) + 1
+    assert product.solve() == pytest.approx(value, rel=1e-6)
+    assert product.status == "optimal"
 
 
 free = hc.Variable(2, name="free", bounds=(-3, 3))
@@ -56,6 +72,19 @@ def test_a_product_that_cannot_be_positive() -> None:
     assert problem.value == pytest.approx(0.0, abs=1e-6)
 
 
+def test_a_level_that_is_nowhere_positive_is_not_claimed_to_be_so() -> None:
+    """Against the largest value on a grid of shares."""
+    level, share = hc.Variable(name="level"), hc.Variable(2, name="share", bounds=(0, 1))
+    rows = [level * (share[0] + 0.5) <= share[1] - 3, level * (share[1] + 0.5) <= share[0] - 1]
+    problem = hc.Problem(hc.Maximize(level), rows)
+    problem.solve()
+    grid = np.linspace(0, 1, 401)
+    one, two = np.meshgrid(grid, grid)
+    best = np.minimum((two - 3) / (one + 0.5), (one - 1) / (two + 0.5)).max()
+    assert problem.value == pytest.approx(best, abs=1e-4)
+    assert problem.solution.lower_bound is None or problem.solution.lower_bound >= best - 1e-9
+
+
 def test_signal_to_noise_ratios_with_powers_that_may_be_zero() -> None:
     """The least ratio is largest where all are equal, at full power for equal gains."""
     power = hc.Variable(2, name="power", bounds=(0, 1))
@@ -63,6 +92,12 @@ def test_signal_to_noise_ratios_with_powers_that_may_be_zero() -> None:
     least = hc.Problem(hc.Maximize(hc.minimum(*ratios)))
     level = hc.Variable(name="level", nonneg=True)
     rows = hc.Problem(hc.Maximize(level), [ratio >= level for ratio in ratios])
+    any_sign = hc.Variable(name="any_sign")
+    noise = [0.1 * power[1] + 0.1, 0.1 * power[0] + 0.1]
+    products = [any_sign * noise[i] <= power[i] for i in range(2)]
+    levels = hc.Problem(hc.Maximize(3 * any_sign), products)
+    assert levels.solve() == pytest.approx(3 * rows.solve(), rel=1e-6)
+    assert levels.status == "optimal"
     logs = hc.Problem(hc.Maximize(hc.log(ratios[0]) + hc.log(ratios[1])))
     values = []
     for problem in (least, rows, logs):
