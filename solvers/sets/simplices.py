@@ -55,6 +55,19 @@ def shift_to_sum(
     return np.where(count > 0, held / np.maximum(count, 1), nearest)
 
 
+def shift_above(values: FloatArray, lower: FloatArray, total: float) -> FloatArray:
+    """The same without upper bounds, at once: of the entries in order of values − lower, those that stay
+    above their bounds come first, and the more of them do the larger is the number."""
+    order = np.argsort(lower - values, axis=1)
+    rows = np.arange(values.shape[0])[:, None]
+    first, bounds = values[rows, order], lower[rows, order]
+    held = np.where(np.isfinite(bounds), bounds, 0.0)  # what has no bound is never held
+    after = held.sum(axis=1, keepdims=True) - np.cumsum(held, axis=1)
+    shifts = (np.cumsum(first, axis=1) + after - total) / np.arange(1, values.shape[1] + 1)
+    count = np.maximum((first - shifts > bounds).sum(axis=1), 1)
+    return np.asarray(shifts[rows[:, 0], count - 1])
+
+
 def clipped_to_sum(
     values: FloatArray, lower: FloatArray, upper: FloatArray, total: float
 ) -> FloatArray:
@@ -107,9 +120,12 @@ class Simplices(Domain):
 
     def normal_cone_distance(self, x: FloatArray, direction: FloatArray) -> FloatArray:
         """The projection of the direction onto the tangent cone: rows of sum 0, inward at zeros."""
-        low = np.where(self._rows(x) <= BACKEND_ROUNDING, 0.0, -np.inf)
-        endless = np.full_like(low, np.inf)
-        return clipped_to_sum(self._rows(direction), low, endless, 0.0).reshape(-1)
+        low, wanted = (
+            np.where(self._rows(x) <= BACKEND_ROUNDING, 0.0, -np.inf),
+            self._rows(direction),
+        )
+        shift = shift_above(wanted, low, 0.0)
+        return np.maximum(wanted - shift[:, None], low).reshape(-1)
 
     def bound_multipliers(
         self, x: FloatArray, direction: FloatArray, tolerance: float
@@ -117,7 +133,7 @@ class Simplices(Domain):
         """What the zeros hold back after the multiplier of the sum is subtracted."""
         wanted = self._rows(direction)
         low = np.where(self._rows(x) <= tolerance, 0.0, -np.inf)
-        rest = wanted - shift_to_sum(wanted, low, np.full_like(low, np.inf), 0.0)[:, None]
+        rest = wanted - shift_above(wanted, low, 0.0)[:, None]
         return np.ravel(rest - np.maximum(rest, low))
 
     def width(self) -> FloatArray:

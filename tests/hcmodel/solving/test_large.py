@@ -54,7 +54,7 @@ def test_a_process_with_all_successors_takes_arrays_of_the_order_of_its_rows(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """500 states × 20 actions have too many unknowns for arrays of their order: 18 s, by cones 54."""
-    monkeypatch.setattr(strategy, "LIMITS", replace(strategy.LIMITS, large_array=20))
+    monkeypatch.setattr(strategy, "LIMITS", replace(strategy.LIMITS, large_array=20, numbers=20))
     monkeypatch.setattr(normal_equations, "LARGEST_ORDER", 20)
     monkeypatch.delattr(DenseEquations, "factorise")
     problem, program = sparse_process(12, successors=12)
@@ -71,10 +71,21 @@ def test_a_process_with_all_successors_takes_arrays_of_the_order_of_its_rows(
 def test_many_rows_or_unknowns_without_bounds_take_arrays_of_the_order_of_the_unknowns(
     bounds: tuple[float, float] | None, rows: int, method: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(strategy, "LIMITS", replace(strategy.LIMITS, large_array=20))
+    monkeypatch.setattr(strategy, "LIMITS", replace(strategy.LIMITS, large_array=20, numbers=20))
     rng = np.random.default_rng(2)
     x = hc.Variable(60, name="x", bounds=bounds)
     A = rng.uniform(0.5, 1, size=(rows, 60))
+    problem = hc.Problem(hc.Maximize(hc.sum(A @ x)), [A @ x <= 10])
+    problem.solve()
+    assert problem.status == "optimal"
+    assert problem.solution.method.startswith(f"auto: {method}")
+
+
+@pytest.mark.parametrize(("rows", "method"), [(30, "cone"), (31, "interior-point")])
+def test_dense_linear_models_with_few_numbers_are_cone_programs(rows: int, method: str) -> None:
+    """Above them arrays of the interior-point method take less time than Clarabel's sparse ones."""
+    A = np.random.default_rng(2).uniform(0.5, 1, size=(rows, 100))
+    x = hc.Variable(100, name="x", bounds=(0, 1))
     problem = hc.Problem(hc.Maximize(hc.sum(A @ x)), [A @ x <= 10])
     problem.solve()
     assert problem.status == "optimal"

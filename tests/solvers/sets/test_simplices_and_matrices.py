@@ -14,7 +14,7 @@ from hcmodel.solvers.sets.box import Box
 from hcmodel.solvers.sets.domain import Domain
 from hcmodel.solvers.sets.matrices import SymmetricMatrices
 from hcmodel.solvers.sets.product import Product
-from hcmodel.solvers.sets.simplices import Simplices, clipped_to_sum
+from hcmodel.solvers.sets.simplices import Simplices, clipped_to_sum, shift_above
 
 DOMAINS: list[Domain] = [
     Simplices(1, 4),
@@ -158,6 +158,17 @@ def test_rows_are_shifted_to_their_sum_whatever_bounds_are_missing() -> None:
             assert number == pytest.approx(np.full(number.size, number[0]), abs=1e-12)
             assert (shift[row][clipped[row] <= low[row]] <= number[0] + 1e-12).all()
             assert (shift[row][clipped[row] >= high[row]] >= number[0] - 1e-12).all()
+
+
+def test_without_upper_bounds_rows_are_shifted_to_their_sum_at_once() -> None:
+    generator = np.random.default_rng(11)
+    for number in range(200):
+        values = np.round(generator.normal(size=(3, 5)), 0 if number % 3 == 0 else 8)  # with ties
+        low = np.where(generator.random((3, 5)) < 0.5, -np.inf, 0.0)
+        low[0] = 0.0  # all held: the sum leaves no other point
+        shifted = np.maximum(values - shift_above(values, low, 0.0)[:, None], low)
+        expected = clipped_to_sum(values, low, np.full((3, 5), np.inf), 0.0)
+        assert shifted == pytest.approx(expected, abs=1e-12)
 
 
 def test_multipliers_of_bounds_make_up_the_normal_direction() -> None:
