@@ -87,8 +87,7 @@ class Assembly:
     def _prepare(self, used: Numbers) -> None:
         """Make the functions among the symbols, those of single entries that are alike together."""
         groups: dict[Hashable, list[Opaque]] = {}
-        for symbol in used.tolist():
-            source, _ = self.symbols.source(symbol)
+        for source, _, _ in self.symbols.grouped(used):
             if isinstance(source, Variable) or source.start in self._places:
                 continue
             if source.shape:
@@ -158,17 +157,15 @@ class Assembly:
     def _linear(self, sums: Sums) -> list[Expression]:
         """Matrices times the vectors that the symbols belong to."""
         used = sums.symbols_used()
-        pairs = [self._place(symbol) for symbol in used.tolist()]
-        vectors = {id(vector): vector for vector, _ in pairs}
+        if not used.size:
+            return []
+        vectors, which, places = self._located(used)
         if len(vectors) > 1 and sums.shape and sums.key.size == sums.size and sums.counts.all():
             picked = self._gathered(sums.key - 1)  # entries of several variables, one by one
             return [picked if (sums.weight == 1).all() else picked * sums.weight]
-        order = {each: number for number, each in enumerate(vectors)}
-        which = np.array([order[id(vector)] for vector, _ in pairs], dtype=np.intp)
-        places = np.array([place for _, place in pairs], dtype=np.intp)
         index = np.searchsorted(used, sums.key - 1)
         parts = []
-        for number, vector in enumerate(vectors.values()):
+        for number, vector in enumerate(vectors):
             own = which[index] == number
             columns = places[index[own]]
             if (
@@ -207,18 +204,43 @@ class Assembly:
         ]
         return parts[0] if len(parts) == 1 else ATOMS["concatenate"](*parts)
 
+    def _located(self, used: Numbers) -> tuple[list[Expression], Numbers, Numbers]:
+        """The vectors that sorted symbols belong to; for each symbol which one, and its place there."""
+        numbers: dict[int, int] = {}
+        vectors: list[Expression] = []
+        which, places = [], []
+        for source, entries, own in self.symbols.grouped(used):
+            if isinstance(source, Variable):
+                pairs = [(self._vector(source), entries)]
+            else:
+                each = [self._places[symbol] for symbol in own.tolist()]
+                alike = all(vector is each[0][0] for vector, _ in each)
+                parts = [each] if alike else [[pair] for pair in each]
+                pairs = [(part[0][0], np.array([place for _, place in part])) for part in parts]
+            for vector, own_places in pairs:
+                if id(vector) not in numbers:
+                    numbers[id(vector)] = len(vectors)
+                    vectors.append(vector)
+                which.append(np.full(own_places.size, numbers[id(vector)]))
+                places.append(own_places)
+        return vectors, np.concatenate(which), np.concatenate(places)
+
     def _place(self, symbol: int) -> tuple[Expression, int]:
         """The vector that a symbol belongs to, and its place there."""
         found = self._places.get(symbol)
         if found is None:
             source, place = self.symbols.source(symbol)
             assert isinstance(source, Variable)
-            vector = self._vectors.get(source)
-            if vector is None:
-                flat = source.ndim <= 1
-                vector = source if flat else ATOMS["reshape"](source, (source.size,))
-                self._vectors[source] = vector
-            found = self._places[symbol] = vector, place
+            found = self._places[symbol] = self._vector(source), place
+        return found
+
+    def _vector(self, variable: Variable) -> Expression:
+        """A variable as a vector; numbers stay numbers."""
+        found = self._vectors.get(variable)
+        if found is None:
+            flat = variable.ndim <= 1
+            found = variable if flat else ATOMS["reshape"](variable, (variable.size,))
+            self._vectors[variable] = found
         return found
 
 

@@ -276,9 +276,14 @@ class Scaling(Rewriting):
         of_reciprocal = {reciprocal: each for each, reciprocal in self.reciprocals.items()}
         known = of_reciprocal | self.owner
         of_function: dict[int, int] = {}
-        for symbol in sums.symbols_used().tolist():
-            degree[symbol + 1] = self._degree(symbol)
-            scale[symbol + 1] = self._scale_of(symbol, known, of_function)
+        for source, _, own in self.symbols.grouped(sums.symbols_used()):
+            if isinstance(source, Variable):
+                degree[own + 1] = 1.0
+                scale[own + 1] = [known.get(digit, 0) for digit in (own + 1).tolist()]
+                continue
+            for symbol in own.tolist():
+                degree[symbol + 1] = self._degree(symbol)
+                scale[symbol + 1] = self._scale_of(symbol, known, of_function)
         linked = scale[digits].max(axis=1, initial=0)
         low = (linked > 0) & (degree[digits].sum(axis=1) <= DATA_ROUNDING)
         needed = np.zeros(sums.size, dtype=np.int64)
