@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import copy
 import json
 from pathlib import Path
+from typing import Any
 
 import lark
 import pytest
@@ -22,10 +24,20 @@ def test_the_stored_tables_are_current() -> None:
     hint = "run python -m hcmodel.grammar.tables"
     assert stored["of"] == built["of"], hint
     assert stored["data"]["options"] == built["data"]["options"], hint
-    assert stored["memo"] == built["memo"], hint
+    assert _terminals(stored) == _terminals(built), hint
     # states are numbered in another order each time
     states = [len(each["data"]["parser"]["parser"]["states"]) for each in (stored, built)]
     assert states[0] == states[1], hint
+
+
+def _terminals(found: dict[str, Any]) -> dict[str, Any]:
+    """Terminals and rules; releases of Python differ in the number for a pattern of any length."""
+    memo: dict[str, Any] = copy.deepcopy(found["memo"])
+    for each in memo.values():
+        pattern = each.get("pattern", {})
+        if "_width" in pattern:
+            pattern["_width"] = [min(width, 2**32 - 1) for width in pattern["_width"]]
+    return memo
 
 
 def test_another_grammar_is_built(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

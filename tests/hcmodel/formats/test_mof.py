@@ -23,7 +23,7 @@ INEXPRESSIBLE = (
 EXPRESSIBLE = [name for name in ALL if name not in INEXPRESSIBLE]
 X = {"type": "Variable", "name": "x"}
 # One is not hidden convex; of the other the structure of its products is lost entry by entry.
-NOT_CERTIFIED = {"lqr_decentralised": "locally_optimal", "bellman": "locally_optimal"}
+NOT_CERTIFIED = {"lqr_decentralised": "locally_optimal"}
 FEW = ["tank", "pricing", "power_control", "kelly", "linear_fractional"]
 
 
