@@ -10,7 +10,7 @@ from __future__ import annotations
 import hashlib
 import math
 from collections import OrderedDict
-from collections.abc import Iterator, Sequence
+from collections.abc import Hashable, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import Any
@@ -22,8 +22,10 @@ from hcmodel.atoms.autodiff import detached, is_traced
 from hcmodel.solvers.oracle import CallsExhausted
 
 # Bytes of values that are remembered: those of 100,000 points where each is a number, some points where
-# it is a large array. Points are not kept, only what tells them apart.
+# it is a large array. Large points are not kept, only what tells them apart, as long as a digest.
 MOST_BYTES = 10_000_000
+DIGEST = 16  # bytes: two of 10⁹ points are the same with probability 10⁻²⁰
+SHORT = 64  # bytes up to which the numbers themselves are taken: no digest is made as quickly
 
 
 class CallMemory:
@@ -32,7 +34,7 @@ class CallMemory:
     def __init__(self) -> None:
         self.left: float = math.inf
         self.judged = 0
-        self._values: OrderedDict[bytes, NDArray[Any]] = OrderedDict()
+        self._values: OrderedDict[Hashable, NDArray[Any]] = OrderedDict()
         self._bytes = 0
 
     def draw(self, calls: int) -> None:
@@ -41,21 +43,21 @@ class CallMemory:
             raise CallsExhausted
         self.left -= calls
 
-    def find(self, key: bytes) -> NDArray[Any] | None:
+    def find(self, key: Hashable) -> NDArray[Any] | None:
         """A copy of a value."""
         found = self._values.get(key)
         return None if found is None else found.copy()
 
-    def keep(self, key: bytes, value: Any) -> None:
+    def keep(self, key: Hashable, value: Any) -> None:
         """Keep a copy of a value, and forget the oldest ones where there are too many."""
-        kept = np.array(_plain(value))
+        kept = np.array(value if isinstance(value, float) else _plain(value))
         if kept.dtype.kind not in "biuf" or key in self._values:
             return  # what is no array of numbers is refused where it is used
         self._values[key] = kept
-        self._bytes += kept.nbytes + len(key)
+        self._bytes += kept.nbytes + SHORT
         while self._bytes > MOST_BYTES:
-            old, value = self._values.popitem(last=False)
-            self._bytes -= value.nbytes + len(old)
+            _, value = self._values.popitem(last=False)
+            self._bytes -= value.nbytes + SHORT
 
 
 _MEMORY: ContextVar[CallMemory | None] = ContextVar("calls", default=None)
@@ -98,16 +100,18 @@ def at_most(calls: int | None) -> Iterator[None]:
         memory.left = math.inf
 
 
-def key_of_call(function: Any, arrays: Sequence[Any]) -> bytes | None:
+def key_of_call(function: Any, arrays: Sequence[Any]) -> Hashable | None:
     """What tells a call apart from others; None for arguments that are not real numbers."""
-    digest = hashlib.blake2b(str(id(function)).encode(), digest_size=16)
+    parts: list[Hashable] = [id(function)]
     for array in arrays:
-        values = np.ascontiguousarray(_plain(array))
+        values = array if type(array) is np.ndarray else np.asarray(_plain(array))
         if values.dtype.kind not in "biuf":
             return None
-        digest.update(f"{values.shape} {values.dtype}".encode())
-        digest.update(values.tobytes())
-    return digest.digest()
+        numbers = values.tobytes()
+        if len(numbers) > SHORT:
+            numbers = hashlib.blake2b(numbers, digest_size=DIGEST).digest()
+        parts += (values.shape, values.dtype.char, numbers)
+    return tuple(parts)
 
 
 def _plain(value: Any) -> Any:

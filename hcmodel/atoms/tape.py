@@ -8,12 +8,14 @@ from __future__ import annotations
 from typing import Any
 
 import autograd.core as _core
+import autograd.numpy as _numpy
 import autograd.numpy.numpy_boxes as _boxes
 import autograd.numpy.numpy_vjps as _vjps
 import autograd.tracer as _tracer
 import autograd.util as _util
 
 _untyped_core: Any = _core
+_untyped_numpy: Any = _numpy
 _untyped_boxes: Any = _boxes
 _untyped_vjps: Any = _vjps
 _untyped_tracer: Any = _tracer
@@ -23,6 +25,8 @@ _untyped_util: Any = _util
 # cotangents, each of which hands its cotangent on as it is.
 item: Any = _untyped_boxes.ArrayBox.__getitem__
 untake: Any = _untyped_vjps.untake
+# What `where` puts on a tape: later versions of autograd have a function around it.
+where: Any = getattr(_untyped_numpy, "_original_where", _untyped_numpy.where)
 identities: tuple[Any, ...] = (
     _untyped_core.VSpace.add,
     _untyped_core.VSpace.mut_add,

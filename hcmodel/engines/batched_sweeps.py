@@ -22,6 +22,7 @@ from hcmodel.atoms.tape import (
     item,
     tape_order,
     untake,
+    where,
 )
 from hcmodel.solvers.limits import check_time
 
@@ -158,20 +159,36 @@ def _sum(g: Any, number: int, answer: Any, arguments: Any, keywords: Any) -> Any
     return np.broadcast_to(g.reshape(len(g), *kept), (len(g), *shape))
 
 
+def _where(g: Any, number: int, answer: Any, arguments: Any, keywords: Any) -> Any:
+    if len(arguments) != 3 or keywords:
+        return None
+    chosen = np.asarray(arguments[0], dtype=bool)
+    return _summed(np.where(chosen == (number == 1), g, 0.0), np.shape(arguments[number]))
+
+
+def _first_last(array: Any) -> Any:
+    """The array with its first axis as the last one."""
+    return array.transpose(*range(1, array.ndim), 0)
+
+
+def _last_first(array: Any) -> Any:
+    return array.transpose(array.ndim - 1, *range(array.ndim - 1))
+
+
 def _item(g: Any, number: int, answer: Any, arguments: Any, keywords: Any) -> Any:
     array, index = arguments
     if not _plain_index(index):
         return None
     # The axis of the cotangents comes last, where no index reaches it.
     found = np.zeros((*np.shape(array), len(g)))
-    np.add.at(found, index, np.moveaxis(g, 0, -1))
-    return np.moveaxis(found, -1, 0)
+    np.add.at(found, index, _first_last(g))
+    return _last_first(found)
 
 
 def _untake(g: Any, number: int, answer: Any, arguments: Any, keywords: Any) -> Any:
     if number or not _plain_index(arguments[1]):
         return None
-    return np.moveaxis(np.moveaxis(g, 0, -1)[arguments[1]], -1, 0)
+    return _last_first(_first_last(g)[arguments[1]])
 
 
 def _plain_index(index: Any) -> bool:
@@ -269,9 +286,11 @@ def _inverse(g: Any, number: int, answer: Any, arguments: Any, keywords: Any) ->
 
 
 def _stacked(g: Any, number: int, answer: Any, arguments: Any, keywords: Any) -> Any:
-    start = sum(int(np.size(array)) for array in arguments[:number])
-    shape = np.shape(arguments[number])
-    return g[:, start : start + int(np.size(arguments[number]))].reshape(len(g), *shape)
+    start = 0
+    for array in arguments[:number]:
+        start += getattr(array, "size", 1)
+    own = arguments[number]
+    return g[:, start : start + getattr(own, "size", 1)].reshape(len(g), *np.shape(own))
 
 
 def _concatenate(g: Any, number: int, answer: Any, arguments: Any, keywords: Any) -> Any:
@@ -300,6 +319,7 @@ RULES: dict[Any, Rule] = {
     xp.linalg.inv: _inverse,
     xp.concatenate_args: _concatenate,
     item: _item,
+    where: _where,
     untake: _untake,
     stacked.traced: _stacked,
     total.traced: _unchanged,

@@ -146,9 +146,12 @@ class Forward:
 def roots_on_tape(roots: Sequence[Any]) -> list[tuple[int, Shape]]:
     found, start = [], 0
     for root in roots:
-        if is_traced(root):
-            found.append((start, np.shape(root)))
-        start += int(np.size(root))
+        if type(root) is np.ndarray or not is_traced(root):
+            start += int(np.size(root))
+            continue
+        shape = root.shape
+        found.append((start, shape))
+        start += math.prod(shape)
     return found
 
 

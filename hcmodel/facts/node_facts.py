@@ -29,6 +29,11 @@ from hcmodel.facts.patterns import Pattern
 from hcmodel.records import dataclass
 from hcmodel.solvers.limits import check_time
 
+# What the table says of atoms none of whose arguments is constant, which is the same for all models; and
+# how many such answers are kept. A model has some dozens.
+_ASKED: dict[Hashable, Answers] = {}
+MOST_ANSWERS = 10_000
+
 
 class Range:
     """The interval of a node, made when it is first asked for: most signs follow without it."""
@@ -246,14 +251,21 @@ class Facts:
     def _answers(self, expression: Apply, params: dict[str, Any], nodes: Sequence[Node]) -> Answers:
         """The table's answers, asked once for arguments of the same kind."""
         kinds: list[Hashable] = [expression.atom, expression.params]
+        varies = True
         for node in nodes:
             number = node.number if node.constant else None
+            varies = varies and number is None
             kinds.append((node.expression.shape, node.sign, node.definiteness, number))
         key = tuple(kinds)
-        found = self._asked.get(key)
+        found = self._asked.get(key) or (_ASKED.get(key) if varies else None)
         if found is None:
             facts = [node.argument for node in nodes]
-            found = self._asked[key] = ask(expression.atom, params, facts)
+            found = ask(expression.atom, params, facts)
+            if varies and not expression.atom.black_box:
+                if len(_ASKED) >= MOST_ANSWERS:
+                    _ASKED.clear()
+                _ASKED[key] = found
+            self._asked[key] = found
         return found
 
 
@@ -261,8 +273,12 @@ def _enclosed(
     atom: Atom, params: dict[str, Any], nodes: Sequence[Node], answers: Answers, sign: Sign
 ) -> Interval:
     """The interval of an atom applied to nodes, cut where the sign is known."""
-    reach = [node.exact_interval for node in nodes]
-    found = intervals.enclosure(atom, params, reach, [node.known for node in nodes], answers)
+    reach, known = list[Interval](), list[bool]()
+    for node in nodes:
+        number = None if node.undefined else node.value
+        reach.append(node.range.interval if number is None else (number, number))
+        known.append(number is not None)
+    found = intervals.enclosure(atom, params, reach, known, answers)
     return intervals.collapsed(intervals.with_sign(found, sign))
 
 

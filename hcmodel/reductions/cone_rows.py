@@ -428,30 +428,61 @@ class ConeRows:
     # ---- the program
 
     def add_quadratic(self, terms: Affine, matrix: Any) -> None:
-        """terms' Q terms in the objective; Q stays as sparse as it is."""
+        """terms' Q terms in the objective; Q stays as sparse as it is, a vector is its diagonal."""
         if terms.matrix is not None and terms.matrix.nnz > terms.size:
             r = self.unknown((terms.size,))
             self.zero(r - terms.flat())
             terms = r
-        self.quadratics.append((terms.flat(), scipy.sparse.csr_array(matrix)))
+        self.quadratics.append((terms.flat(), matrix))
 
     def program(self, objective: Affine) -> ConeProgram:
         """Minimise an affine function of the unknowns, and the quadratic terms, over the rows."""
         linear, constant = np.zeros(self.size), float(objective.offset.sum())
         if objective.matrix is not None:
             np.add.at(linear, objective.matrix.indices, objective.matrix.data)
-        quadratic = None
-        for terms, matrix in self.quadratics:
-            own = terms.rows(self.size).to_scipy()
-            part = own.T @ (2.0 * matrix) @ own
-            quadratic = part if quadratic is None else quadratic + part
-            linear += own.T @ (2.0 * (matrix @ terms.offset))
-            constant += float(terms.offset @ (matrix @ terms.offset))
+        quadratic, own = (
+            None,
+            [(terms.rows(self.size), matrix) for terms, matrix in self.quadratics],
+        )
+        if own:
+            only = all(
+                np.ndim(matrix) == 1 and rows.lengths.max(initial=0) <= 1 for rows, matrix in own
+            )
+            add = self._diagonal if only else self._products
+            quadratic, more = add(linear)
+            constant += more
         rows = joined([affine for _, affine in self.blocks])
         # affine = b − A x in K
         matrix = scipy.sparse.csc_matrix((-rows.rows(self.size)).to_scipy())
         cones = [cone for group, _ in self.blocks for cone in group]
         return cone_program(linear, matrix, rows.offset, cones, quadratic, constant)
+
+    def _products(self, linear: FloatArray) -> tuple[Any, float]:
+        """P of the quadratic terms, and their constant; `linear` gets what they add to it."""
+        quadratic, constant = None, 0.0
+        for terms, given in self.quadratics:
+            matrix = scipy.sparse.diags_array(given) if np.ndim(given) == 1 else given
+            matrix, own = scipy.sparse.csr_array(matrix), terms.rows(self.size).to_scipy()
+            part = own.T @ (2.0 * matrix) @ own
+            quadratic = part if quadratic is None else quadratic + part
+            linear += own.T @ (2.0 * (matrix @ terms.offset))
+            constant += float(terms.offset @ (matrix @ terms.offset))
+        return quadratic, constant
+
+    def _diagonal(self, linear: FloatArray) -> tuple[Any, float]:
+        """The same for weighted squares of single unknowns, without the matrices of scipy."""
+        found, constant, uses = np.zeros(self.size), 0.0, np.zeros(self.size, dtype=np.intp)
+        for terms, weights in self.quadratics:
+            places, columns, numbers = terms.rows(self.size).entries()
+            slopes = 2.0 * weights[places] * numbers
+            found += np.bincount(columns, slopes * numbers, self.size)
+            linear += np.bincount(columns, slopes * terms.offset[places], self.size)
+            constant += float(weights @ terms.offset**2)
+            uses += np.bincount(columns, minlength=self.size)
+        used = uses.nonzero()[0]
+        starts = np.searchsorted(used, np.arange(self.size + 1))
+        shape = (self.size, self.size)
+        return scipy.sparse.csc_matrix((found[used], used, starts), shape=shape), constant
 
     def starts(self) -> NDArray[np.intp]:
         """Where the rows of each group begin."""

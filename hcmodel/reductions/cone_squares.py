@@ -10,7 +10,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import scipy
 from numpy.typing import NDArray
 
 from hcmodel.atoms.cones import semidefinite_root
@@ -335,6 +334,6 @@ def _quadratic_term(
         if found is None:
             return None
         terms = found[0]
-        quadratic = scipy.sparse.diags_array(np.full(terms.size, weight))
+        quadratic = np.full(terms.size, weight)
     translation.rows.add_quadratic(terms, quadratic)
     return Affine.constant(np.zeros(()))

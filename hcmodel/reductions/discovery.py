@@ -20,6 +20,7 @@ from hcmodel.expressions.leaves import Apply, Expression, Variable
 from hcmodel.expressions.model import Model
 from hcmodel.facts.curvature import can_be_log
 from hcmodel.facts.expansion import Symbols
+from hcmodel.facts.node_facts import Facts
 from hcmodel.facts.polynomials import Sums, TooLargeError
 from hcmodel.maps.catalogue import MAPS
 from hcmodel.maps.expanded import Expanded
@@ -88,7 +89,7 @@ def discover(model: Model) -> Discovery:
 def _explore(model: Model, start: Expanded, before: tuple[Step, ...], found: Discovery) -> bool:
     """Whether a proof was found by maps after these steps, the shortest chains first."""
     pending: deque[tuple[Expanded, tuple[Step, ...]]] = deque([(start, before)])
-    trials = _Trials()
+    trials, known = _Trials(), _KnownFacts()
     while pending and not trials.spent:
         current, steps = pending.popleft()
         if trials.refuses(steps):
@@ -104,7 +105,7 @@ def _explore(model: Model, start: Expanded, before: tuple[Step, ...], found: Dis
                 if _explore(model, proposed.after, chain, found):
                     return True
                 continue
-            if _settle(model, chain, found):
+            if _settle(model, chain, found, known.of(chain)):
                 return True
             if trials.spent or trials.refuses(steps):
                 break
@@ -136,6 +137,28 @@ class _Trials:
         self._seen.add(key)
         self._split += any(step.splits for step in chain)
         return True
+
+
+class _KnownFacts:
+    """What is known of the expressions of one step after the other, where these differ in own rows only.
+
+    Most of these rows are about the same expressions, and a step whose first row is not convex has told
+    what the next one asks.
+    """
+
+    def __init__(self) -> None:
+        self._key: Hashable = None
+        self._facts = Facts()
+
+    def of(self, chain: tuple[Step, ...]) -> Facts | None:
+        """The facts for the last step of a chain; None where there is no other step like it."""
+        last = chain[-1]
+        if last.choice is None:
+            return None
+        key = (last.name, *(id(each) for step in chain for each in step.new))
+        if key != self._key:
+            self._key, self._facts = key, Facts()
+        return self._facts
 
 
 def _has_numbers(model: Expanded) -> bool:
@@ -200,10 +223,16 @@ def _has_black_box(model: Model) -> bool:
     return any(isinstance(node, Apply) and node.atom.black_box for node in nodes)
 
 
-def _settle(model: Model, steps: tuple[Step, ...], found: Discovery) -> bool:
+def _settle(
+    model: Model, steps: tuple[Step, ...], found: Discovery, facts: Facts | None = None
+) -> bool:
     """Whether the model after these steps is proven; then it is what was looked for."""
     try:
-        attempted = _attempted(model, steps)
+        attempted = _attempted(model, steps, facts)
+        if attempted is not None and facts is not None:
+            left = set(facts.variables).difference(attempted[0].after.variables)
+            if left:  # from a row of another step
+                attempted = _attempted(model, steps)
     except TooLargeError:
         return False
     proof = None if attempted is None else attempted[1].proof()
@@ -219,7 +248,9 @@ def _settle(model: Model, steps: tuple[Step, ...], found: Discovery) -> bool:
     return True
 
 
-def _attempted(model: Model, steps: tuple[Step, ...]) -> tuple[Substitution, Attempt] | None:
+def _attempted(
+    model: Model, steps: tuple[Step, ...], facts: Facts | None = None
+) -> tuple[Substitution, Attempt] | None:
     """The model after these steps; None where some function of it is convex in no coordinates.
 
     Most models of a search end at one of their first functions, and the others are not made.
@@ -228,7 +259,7 @@ def _attempted(model: Model, steps: tuple[Step, ...]) -> tuple[Substitution, Att
         return None
     if not _has_numbers(steps[-1].after):
         return None
-    attempt = Attempt()
+    attempt = Attempt(facts)
     functions: dict[int, Expression | Constraint] = {}
     last, written = steps[-1].after, all(step.renamed for step in steps)
     arrays = last.arrays

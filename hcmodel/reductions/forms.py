@@ -500,13 +500,18 @@ class Forms:
             self.failure = proof.failure
             if proof.proven:
                 return self._proven_form(proof)
-        free = self._attempted(source)
-        if free is not None and free.proven:
-            return self._proven_form(free)
-        found = self._discovered()
-        if found is not None:
-            return found
+        # the user of a map that moves entries together has hardly written a convex model
+        looks = [self._freely_proven, lambda source: self._discovered()]
+        for look in reversed(looks) if declared is None else looks:
+            found = look(source)
+            if found is not None:
+                return found
         return self._mapped_form() if proof is None else self._separable_form(proof)
+
+    def _freely_proven(self, source: Any) -> Form | None:
+        """The form of a model that is proven without a map; None where it is not."""
+        free = self._attempted(source)
+        return self._proven_form(free) if free is not None and free.proven else None
 
     def _found_freely(self, source: Any) -> Form | None:
         """The form in hidden coordinates of a model that declares none; None where there is none."""

@@ -98,15 +98,16 @@ def lift(
         roots += [constraint.lhs, constraint.rhs]
         wanted += SIDES[constraint.sense]
     order = topological_order(roots)
-    if not any(_pieces(node) for node in order):
+    pieces = {id(node): found for node in order if (found := _pieces(node)) is not None}
+    if not pieces:
         return Lifted(objective, tuple(constraints), ())
     facts = Facts() if facts is None else facts
     facts.add(objective)  # the order of proofs, which variables are listed in
     for constraint in constraints:
         for side in (constraint.lhs, constraint.rhs)[:: -1 if constraint.sense == ">=" else 1]:
             facts.add(side)
-    directions = _directions(order, list(zip(roots, wanted, strict=True)), facts)
-    builder = _Builder(facts, directions)
+    directions = _directions(order, list(zip(roots, wanted, strict=True)), facts, pieces)
+    builder = _Builder(facts, directions, pieces)
     for node in order:
         builder.build(node)
     rebuilt = [
@@ -136,7 +137,10 @@ def _pieces(node: Expression) -> Pieces | None:
 
 
 def _directions(
-    order: Sequence[Expression], roots: Sequence[tuple[Expression, int]], facts: Facts
+    order: Sequence[Expression],
+    roots: Sequence[tuple[Expression, int]],
+    facts: Facts,
+    known: dict[int, Pieces],
 ) -> dict[int, int]:
     """For each node the ways, as bits, in which its value can make things worse."""
     found: dict[int, int] = {id(node): 0 for node in order}
@@ -146,8 +150,8 @@ def _directions(
         if not isinstance(node, Apply):
             continue
         bits = found[id(node)]
-        pieces = _pieces(node)
-        if pieces is not None and is_lifted(node, bits):
+        pieces = known.get(id(node))
+        if pieces is not None and is_lifted(node, pieces, bits):
             passed = [bits if pieces.monotone else BOTH] * len(node.args)
         else:
             arguments = [facts[argument].argument for argument in node.args]
@@ -158,12 +162,9 @@ def _directions(
     return found
 
 
-def is_lifted(node: Expression, bits: int) -> bool:
+def is_lifted(node: Expression, pieces: Pieces, bits: int) -> bool:
     """Whether a node whose value matters in these directions is replaced by a bound."""
-    pieces = _pieces(node)
-    if pieces is None or bits != (UP if pieces.above else DOWN):
-        return False
-    return bool(node.variables())
+    return bits == (UP if pieces.above else DOWN) and bool(node.variables())
 
 
 def _through(move: Monotonicity, bits: int) -> int:
@@ -177,9 +178,10 @@ def _through(move: Monotonicity, bits: int) -> int:
 class _Builder:
     """The graph with lifted pieces replaced, from the leaves up."""
 
-    def __init__(self, facts: Facts, directions: dict[int, int]) -> None:
+    def __init__(self, facts: Facts, directions: dict[int, int], pieces: dict[int, Pieces]) -> None:
         self.facts = facts
         self.directions = directions
+        self.pieces = pieces
         self.new: dict[int, Expression] = {}
         self.rows: list[Constraint] = []
         self.definitions: list[Definition] = []
@@ -191,11 +193,14 @@ class _Builder:
     def _built(self, node: Expression) -> Expression:
         if not isinstance(node, Apply):
             return node
-        arguments = tuple(self.new[id(argument)] for argument in node.args)
-        pieces = _pieces(node)
-        if pieces is not None and is_lifted(node, self.directions[id(node)]):
+        arguments = tuple([self.new[id(argument)] for argument in node.args])
+        pieces = self.pieces.get(id(node))
+        if pieces is not None and is_lifted(node, pieces, self.directions[id(node)]):
             return self._bounded(node, pieces, arguments)
-        if all(new is old for new, old in zip(arguments, node.args, strict=True)):
+        for new, old in zip(arguments, node.args, strict=True):
+            if new is not old:
+                break
+        else:
             return node
         return Apply(node.atom, arguments, node.params, node.shape)
 
@@ -225,11 +230,11 @@ class _Builder:
         """A variable that is to bound `defined`, with what is proven of its range."""
         known = self.facts[defined]
         low, high = known.interval
-        if not (np.all(low < np.inf) and np.all(high > -np.inf) and np.all(low <= high)):
+        if not ((low < np.inf) & (high > -np.inf) & (low <= high)).all():
             # defined nowhere, as the evaluation of the model will show
             low, high = np.asarray(-np.inf), np.asarray(np.inf)
-        positive = bool(np.min(low, initial=np.inf) > 0) or known.sign.value == "positive"
-        positive = positive and bool(np.all(high > 0))  # the root of what is negative has no value
+        positive = bool((low > 0).all()) or known.sign.value == "positive"
+        positive = positive and bool((high > 0).all())  # the root of what is negative has no value
         variable = Variable(
             defined.shape,
             name=f"bound·{len(self.definitions) + 1}",

@@ -325,12 +325,20 @@ class _Conic:
 
 def _upper_triangle(quadratic: Any) -> Any:
     if scipy.sparse.issparse(quadratic):
-        if not quadratic.nnz:
+        if not quadratic.nnz or _is_upper(quadratic):
             return quadratic
         return scipy.sparse.csc_matrix(scipy.sparse.triu(quadratic, format="csc"))
     if quadratic.ndim == 2:
         return scipy.sparse.csc_matrix(np.triu(quadratic))
     return diagonal(quadratic)
+
+
+def _is_upper(matrix: Any) -> bool:
+    """Whether a matrix in compressed columns has nothing below its diagonal, as a diagonal one."""
+    if type(matrix) is not scipy.sparse.csc_matrix or not matrix.has_sorted_indices:
+        return False
+    columns = np.repeat(np.arange(matrix.shape[1]), np.diff(matrix.indptr))
+    return bool((matrix.indices <= columns).all())
 
 
 def _entries(matrix: Any, factor: float = 1.0) -> tuple[Any, Any, FloatArray]:

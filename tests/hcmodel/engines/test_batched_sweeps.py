@@ -10,7 +10,7 @@ import pytest
 import scipy.sparse as sp
 
 from hcmodel.atoms.autodiff import stacked, taped, total, xp
-from hcmodel.atoms.tape import TapeNode, identities, item, tape_order, untake
+from hcmodel.atoms.tape import TapeNode, identities, item, tape_order, untake, where
 from hcmodel.engines import batched_sweeps, forward
 from hcmodel.engines.batched_sweeps import ELEMENTWISE, RULES, swept_together
 from tests.problems.examples import loaded
@@ -60,6 +60,8 @@ CASES: dict[str, tuple[Callable[[Any], Any], tuple[Any, ...]]] = {
     "transpose": (lambda x: xp.transpose(two(x) ** 2), (xp.transpose,)),
     "transpose, axes": (lambda x: xp.transpose(flat(x), (2, 0, -2)), (xp.transpose,)),
     "swapaxes": (lambda x: xp.swapaxes(flat(x), -1, 1), (xp.swapaxes,)),
+    "where": (lambda x: xp.where(x > 1.0, x**2, -3.0 * x), (where,)),
+    "where, matrix": (lambda x: xp.where(WIDE > 2.5, two(x), two(x[::-1]) ** 2), (where,)),
     "sum": (lambda x: xp.sum(x * x), (xp.sum,)),
     "sum, axis": (lambda x: xp.sum(two(x) ** 2, axis=-1), (xp.sum,)),
     "sum, axes kept": (lambda x: xp.sum(flat(x), axis=(0, 2), keepdims=True), (xp.sum,)),

@@ -596,7 +596,7 @@ def test_the_range_of_a_variable_that_bounds_something(
     known = SimpleNamespace(
         interval=tuple(np.asarray(end) for end in interval), sign=SimpleNamespace(value=sign)
     )
-    builder = _Builder(type("Known", (), {"__getitem__": lambda _, e: known})(), {})
+    builder = _Builder(type("Known", (), {"__getitem__": lambda _, e: known})(), {}, {})
     t = builder.bound(hc.exp(x))
     assert (float(t.lower), float(t.upper), t.set.positive) == (*bounds, positive)
     assert t.name == "bound·1"
