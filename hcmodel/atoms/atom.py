@@ -260,6 +260,12 @@ class Atom:
         return self.inverse is not NO_INVERSE
 
     @functools.cached_property
+    def is_defined_everywhere(self) -> bool:
+        """Whether it has a value for all real numbers, whatever its parameters are."""
+        rule = self.domain
+        return isinstance(rule, Always) and rule.value is Domain.REALS
+
+    @functools.cached_property
     def moves_entries(self) -> bool:
         """Whether each entry of the result is an entry of an argument, or 0."""
         rule = self.dependence

@@ -197,13 +197,12 @@ class Symbols:
 
     def interval(self, sums: Sums) -> tuple[FloatArray, FloatArray]:
         """Bounds of the entries of an array, from those of the symbols."""
-        low, high = self._ends
-        ends = np.ones(sums.key.size), np.ones(sums.key.size)
+        ends = np.ones((2, sums.key.size))
         with np.errstate(all="ignore"):
             for digit in sums.digits.T:
-                products = [a * b for a in ends for b in (low[digit], high[digit])]
-                clean = [np.where(np.isnan(each), 0.0, each) for each in products]  # 0 · ∞
-                ends = np.minimum.reduce(clean), np.maximum.reduce(clean)
+                products = (ends[:, None] * self._ends[:, digit]).reshape(4, -1)
+                products[np.isnan(products)] = 0.0  # 0 · ∞
+                ends = np.array([products.min(axis=0), products.max(axis=0)])
             pair = [sums.weight * end for end in ends]
             found = [
                 np.bincount(sums.entry, weights=each, minlength=sums.size).reshape(sums.shape)

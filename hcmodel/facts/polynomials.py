@@ -101,7 +101,7 @@ class Sums:
     def constant(value: Any, coding: Coding) -> Sums:
         array = np.asarray(value, dtype=float)
         flat = array.reshape(-1)
-        entry = np.flatnonzero(flat)
+        entry = flat.nonzero()[0]
         return Sums(array.shape, entry, np.zeros(entry.size, dtype=np.int64), flat[entry], coding)
 
     @staticmethod
@@ -124,7 +124,7 @@ class Sums:
         if entry.size:
             first = np.ones(entry.size, dtype=bool)
             first[1:] = (entry[1:] != entry[:-1]) | (key[1:] != key[:-1])
-            starts = np.flatnonzero(first)
+            starts = first.nonzero()[0]
             if starts.size < entry.size:
                 sizes = np.add.reduceat(np.abs(weight), starts)
                 weight = np.add.reduceat(weight, starts)
@@ -179,7 +179,7 @@ class Sums:
         digits = self.digits
         marks = np.zeros(int(digits.max(initial=0)) + 1, dtype=bool)
         marks[digits.reshape(-1)] = True
-        return np.flatnonzero(marks[1:])
+        return marks[1:].nonzero()[0]
 
     def holding(self, symbols: NDArray[np.int64]) -> NDArray[np.bool_]:
         """Which terms have one of some symbols as a factor."""

@@ -6,6 +6,7 @@ records of the trace, and the origin of a row.
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Iterable, Sequence
 
 import numpy as np
@@ -14,7 +15,14 @@ from numpy.typing import NDArray
 from hcmodel.expressions.model import Model
 from hcmodel.records import dataclass, replace
 from hcmodel.reductions.bounds import Bounds
-from hcmodel.reductions.reduction import BoundOrigin, Claim, Duals, ModelReduction, Origin
+from hcmodel.reductions.reduction import (
+    BoundOrigin,
+    Claim,
+    Duals,
+    ModelReduction,
+    Origin,
+    Reduction,
+)
 from hcmodel.reductions.release import Release
 from hcmodel.reductions.smooth import Smooth, SmoothProgram
 from hcmodel.solvers.result import Record
@@ -126,6 +134,12 @@ class Chain:
             value = step.value_back(value)
         return value
 
+    @functools.cached_property
+    def _keeps_values(self) -> bool:
+        """Whether methods see the model's objective itself."""
+        plain = Reduction.value_back
+        return all(getattr(type(step), "value_back", None) is plain for step in self.steps)
+
     def origin(self, row: int) -> Origin | None:
         """The constraint and entry of the model that a row comes from; None where it was added."""
         found: Origin | None = self.after.canonical.origin(row)
@@ -159,6 +173,8 @@ class Chain:
 
     def record(self, record: Record) -> Record:
         """A record of the trace with the model's objective in it, and with its point if that is kept."""
+        if record.point is None and self._keeps_values:
+            return record
         back = self.value_back
         return replace(
             record,

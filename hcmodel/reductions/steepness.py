@@ -74,12 +74,9 @@ def _limited_arguments(nodes: Sequence[Expression]) -> list[Expression]:
         inside = bool(changing) and any(id(each) in changing for each in node.args)
         if inside or isinstance(node, Parameter):
             changing.add(id(node))
-        if not isinstance(node, Apply):
+        if not isinstance(node, Apply) or node.atom.is_defined_everywhere:
             continue
-        rule = node.atom.domain
-        if isinstance(rule, Always) and rule.value is Domain.REALS:
-            continue
-        if not isinstance(rule, Always) and not _has_number(node):
+        if not isinstance(node.atom.domain, Always) and not _has_number(node):
             continue  # it may depend on a parameter, or differ between the entries
         domains = node.atom.domains([_known(argument) for argument in node.args], dict(node.params))
         pairs = zip(node.args, domains, strict=True)

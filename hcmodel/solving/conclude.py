@@ -145,6 +145,8 @@ def user_point(forms: Forms, x: FloatArray) -> dict[str, FloatArray]:
 
 def signed(record: Record, forms: Forms) -> Record:
     """A record of the trace in the user's sign and names."""
+    if record.point is None and forms.sign.before.sign > 0:
+        return record
     back = forms.sign.value_back
     return replace(
         record,

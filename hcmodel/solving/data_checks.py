@@ -76,10 +76,11 @@ def warn_about_map(model: Model) -> None:
     """Warn where declared coordinates have no value at points inside of the variables' bounds."""
     if model.hidden is None or not all(variable.set.is_box for variable in model.variables):
         return
-    if any(
-        isinstance(each, Apply) and each.atom.black_box for each in topological_order(model.hidden)
-    ):
+    atoms = {each.atom for each in topological_order(model.hidden) if isinstance(each, Apply)}
+    if any(atom.black_box for atom in atoms):
         return  # evaluations of the user's code are counted
+    if all(atom.is_defined_everywhere for atom in atoms):
+        return
     declared = join_sums(merge(model.hidden))
     for place in INSIDE:
         point = np.concatenate([_inside(variable, place) for variable in model.variables])
@@ -191,7 +192,7 @@ def undefined_at(model: Model, point: FloatArray) -> str | None:
         inside = [i for i, argument in enumerate(node.args) if id(argument) in infinite]
         linear = node.atom.summed or node.atom.moves_entries
         hidden = hidden or (not linear and any(i not in node.atom.linear_in for i in inside))
-        domains = _domains(node)
+        domains = () if node.atom.is_defined_everywhere else _domains(node)
         if inside or any(domain in POLES for domain in domains):
             infinite.add(id(node))
         among = any(id(argument) in limited for argument in node.args)

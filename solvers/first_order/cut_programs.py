@@ -75,22 +75,20 @@ class Region:
     equality: FloatArray
     below: Marks
     above: Marks
+    is_open: bool
 
     @staticmethod
     def around(where: HiddenSet, center: FloatArray, metric: FloatArray, reach: float) -> Region:
         rows = shifted(where.bounds.cone_rows(), center, metric)
         below, above = rows.lower < -FARTHEST, rows.upper > FARTHEST
-        if below.any() or above.any():
+        is_open = bool((below | above).any())
+        if is_open:
             lower, upper = np.where(below, -reach, rows.lower), np.where(above, reach, rows.upper)
             rows = StepRows(lower, upper, rows.cones)
         normals = np.zeros((0, center.size))
         if where.normals.size:
             normals = where.normals.T * metric
-        return Region(center, metric, rows, normals, below, above)
-
-    @property
-    def is_open(self) -> bool:
-        return bool(self.below.any() or self.above.any())
+        return Region(center, metric, rows, normals, below, above, is_open)
 
     @functools.cached_property
     def sides(self) -> tuple[Places, Places]:
@@ -276,15 +274,15 @@ class _CutRows:
         lengths = np.sqrt((steep * steep).sum(axis=1))
         sizes = np.where(lengths > 0, lengths, 1.0)
         objective = bundle.owners == OBJECTIVE
-        own = sizes[objective]
-        unit = _median(own)
+        ordered = sorted(sizes[objective].tolist())  # an objective has cuts, but few
+        unit = (ordered[(len(ordered) - 1) // 2] + ordered[len(ordered) // 2]) / 2
         matrix = np.zeros((count + 2 * size, size + 1))
         matrix[:count, :size] = steep / sizes[:, None]
         matrix[:count, size] = objective * (-unit / sizes)
         sides = np.arange(size)
         matrix[count + sides, sides] = 1.0
         matrix[count + size + sides, sides] = -1.0
-        narrow = float(own.max()) <= SPREAD * float(own.min())
+        narrow = ordered[-1] <= SPREAD * ordered[0]
         return _CutRows(bundle, matrix, sizes, objective, unit if narrow else None)
 
     def offset(self, region: Region, limits: FloatArray) -> FloatArray:

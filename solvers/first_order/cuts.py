@@ -102,13 +102,14 @@ class Bundle:
     @staticmethod
     def of_all(points: Sequence[CutPoint]) -> Bundle:
         """The cuts of several points."""
-        each = [Bundle.of(point) for point in points]
-        counts = [one.size for one in each]
+        each = [point.cuts for point in points]
+        counts = [constants.size for _, constants in each]
+        owners = [np.arange(OBJECTIVE, count + OBJECTIVE) for count in counts]
         return Bundle(
             tuple(points),
-            np.concatenate([one.slopes for one in each]),
-            np.concatenate([one.constants for one in each]),
-            np.concatenate([one.owners for one in each]),
+            np.concatenate([slopes for slopes, _ in each]),
+            np.concatenate([constants for _, constants in each]),
+            np.concatenate(owners),
             np.repeat(np.arange(len(each)), counts),
             np.zeros(sum(counts), dtype=np.intp),
         )

@@ -107,7 +107,11 @@ def _with_row(
     normal, none = matrix[row], np.zeros(0)
     while True:
         shares, across = none, normal
-        if active:
+        if len(active) == 1:
+            own = matrix[active]
+            shares = own @ normal  # the row has length 1
+            across = normal - shares @ own
+        elif active:
             own = matrix.take(active, 0)
             try:
                 shares = np.linalg.solve(own @ own.T, own @ normal)
