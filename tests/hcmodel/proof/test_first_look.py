@@ -52,3 +52,15 @@ def test_a_model_that_fails_the_look_is_proven_as_written_where_no_map_proves_it
     assert problem.status == "optimal"
     # y = 1 − x: (x − 1)² + 1 − x is least at x = 3/2
     assert problem.value == pytest.approx(-0.25, abs=1e-6)
+
+
+def test_a_closed_loop_in_the_matrix_of_an_equation_needs_a_map_and_a_symmetric_one_does_not() -> (
+    None
+):
+    K, X = hc.Variable((1, 2), name="K"), hc.Variable((2, 2), name="X", PSD=True)
+    loop = hc.lyap(-np.eye(2) + np.ones((2, 1)) @ K, np.eye(2))
+    assert needs_a_map(hc.Problem(hc.Minimize(hc.trace(loop))).model)
+    solved = hc.solve(np.eye(2) + X, np.ones(2))
+    assert not needs_a_map(hc.Problem(hc.Minimize(np.ones(2) @ solved)).model)
+    beside = hc.lyap(-np.eye(2), K.T @ K)
+    assert not needs_a_map(hc.Problem(hc.Minimize(hc.trace(beside))).model)

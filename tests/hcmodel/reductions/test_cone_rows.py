@@ -91,3 +91,18 @@ def test_squares_of_sums_get_unknowns_of_their_own_and_those_of_unknowns_do_not(
     assert program.offset.tolist() == [4.0]
     rows.add_quadratic(Affine.constant(np.array([2.0])), np.array([[0.5]]))
     assert rows.program(rows.summed(x, None)).constant == pytest.approx(2.0)
+
+
+def test_weighted_squares_of_single_unknowns_have_the_matrix_of_the_product() -> None:
+    found = []
+    for weights in (np.array([3.0, 5.0, 2.0]), np.diag([3.0, 5.0, 2.0])):
+        rows = ConeRows(0)
+        x = rows.unknown((3,))
+        moved = x.taken(np.array([2, 0, 2]), (3,)).scaled(np.array([1.0, -2.0, 4.0]))
+        rows.add_quadratic(moved + Affine.constant(np.array([1.0, 0.5, -3.0])), weights)
+        found.append(rows.program(Affine.constant(np.array([7.0]))))
+    short, whole = found
+    np.testing.assert_allclose(short.quadratic.toarray(), whole.quadratic.toarray())
+    np.testing.assert_allclose(short.linear, whole.linear)
+    assert short.constant == pytest.approx(whole.constant)
+    assert short.quadratic.nnz == 2
