@@ -29,9 +29,9 @@ from hcmodel.facts.patterns import Pattern
 from hcmodel.records import dataclass
 from hcmodel.solvers.limits import check_time
 
-# What the table says of atoms none of whose arguments is constant, which is the same for all models; and
-# how many such answers are kept. A model has some dozens.
+# What the table says of atoms none of whose arguments is constant, which is the same for all models.
 _ASKED: dict[Hashable, Answers] = {}
+# How many such answers are kept: a model has some dozens, and this many take some megabytes.
 MOST_ANSWERS = 10_000
 
 
