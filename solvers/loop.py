@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from hcmodel.records import dataclass, replace
 from hcmodel.solvers.coordinates.protocol import Coordinates
 from hcmodel.solvers.limits import TimeExhausted, beyond, check_time
+from hcmodel.solvers.numerics import MERIT_ROUNDING
 from hcmodel.solvers.oracle import (
     CallsExhausted,
     Evaluation,
@@ -46,6 +47,15 @@ REASONS: dict[type[BaseException], Termination] = {
     ArithmeticError: Termination.STALLED,
 }
 ENDINGS = tuple(REASONS)
+# The endings after which the last point is what the method has found.
+ENDED_WELL = (
+    Termination.CONVERGED,
+    Termination.LEVEL_REACHED,
+    Termination.GAP_CLOSED,
+    Termination.HULL_STATIONARY,
+    Termination.PROMISE_DONE,
+    Termination.INFEASIBLE_STATIONARY,
+)
 # The endings of a run in the middle of an iteration, whose points no state has told of.
 CUT_SHORT = (
     Termination.CALL_LIMIT,
@@ -77,6 +87,8 @@ class LoopRules:
     jump: float = 0.3  # tests/benchmarks/black_boxes.py
     # … and how many of them show that there are kinks.
     jumps: int = 4  # tests/benchmarks/black_boxes.py
+    # What a minimum may be off, in tolerances: as much of its value, and this.
+    absolute: float = 1e-3  # the gap up to which a point counts as optimal
     # Into about how many records the trace of a method with prescribed iterations is cut.
     records: int = 1000  # what a plot can show
 
@@ -248,6 +260,28 @@ class Incumbent:
         prices = np.minimum(np.abs(multipliers), RULES.highest_price)
         return (False, evaluation.objective + float(prices @ evaluation.violations))
 
+    def is_above(self, evaluation: Evaluation, multipliers: FloatArray) -> bool:
+        """Whether another point is as good as the best one, up to what a minimum may be off."""
+        if self.evaluation is None or not (evaluation.finite and evaluation.has_rows):
+            return True
+        broken, own = self._key(self.evaluation, multipliers)
+        others, its = self._key(evaluation, multipliers)
+        if broken or others:
+            return broken
+        if self.evaluation.relative_violation > evaluation.relative_violation:
+            return True  # lower by what the rows may be off, at prices that nobody knows
+        return its <= own + self.tolerance * (abs(own) + RULES.absolute)
+
+    def is_as_good_as(self, evaluation: Evaluation, multipliers: FloatArray) -> bool:
+        """Whether another point is not better than the best one, up to rounding."""
+        if self.evaluation is None:
+            return False
+        broken, own = self._key(self.evaluation, multipliers)
+        others, its = self._key(evaluation, multipliers)
+        if broken or others:
+            return (broken, own) <= (others, its)
+        return own <= its + MERIT_ROUNDING * abs(its)
+
     def offer(self, evaluation: Evaluation, multipliers: FloatArray) -> None:
         if not evaluation.finite or not evaluation.has_rows:
             return
@@ -260,17 +294,22 @@ class Seen:
     """The best of all points that were evaluated, which states need not tell of.
 
     `alone` has the points whose rows are not known, as some methods begin with the objective: those at
-    which it was the lowest so far.
+    which it was the lowest so far. `strict` is the best of the points that break no row at all.
     """
 
     def __init__(self, tolerance: float) -> None:
         self.tolerance = tolerance
         self.whole: Evaluation | None = None
+        self.strict: Evaluation | None = None
         self.alone: list[Evaluation] = []
 
     def look(self, evaluation: Evaluation) -> None:
         if not evaluation.has_objective or not evaluation.finite:
             return
+        if evaluation.has_rows and not evaluation.violations.any():
+            strict = self.strict
+            if strict is None or evaluation.objective < strict.objective:
+                self.strict = evaluation
         lowest = self.whole
         if not evaluation.has_rows:
             lowest = self.alone[-1] if self.alone else None
@@ -281,9 +320,12 @@ class Seen:
         elif evaluation.relative_violation <= self.tolerance:
             self.whole = evaluation
 
-    def offer(self, best: Incumbent, task: Task, *, with_rows: bool) -> None:
-        """Offer what was seen; rows that are not known are evaluated where `with_rows` allows it."""
-        found = self.whole
+    def offer(self, best: Incumbent, task: Task, *, cut_short: bool, with_rows: bool) -> None:
+        """Offer what was seen; rows that are not known are evaluated where `with_rows` allows it.
+
+        A method that ended by itself has chosen among points that use up the tolerance of the rows.
+        """
+        found = self.whole if cut_short else self.strict
         if found is not None and task.domain.contains(found.point, task.tolerance):
             _offer_at_prices(best, found)
         if not with_rows:
@@ -305,7 +347,9 @@ def _offer_at_prices(best: Incumbent, evaluation: Evaluation) -> None:
     """Offer a point without multipliers of its own, at the prices of the best one."""
     prices = best.multipliers
     fitting = prices.size == evaluation.rows.size
-    best.offer(evaluation, prices if fitting else np.zeros(evaluation.rows.size))
+    own = prices if fitting else np.zeros(evaluation.rows.size)
+    if not best.is_as_good_as(evaluation, own):
+        best.offer(evaluation, own)
 
 
 def run(
@@ -353,8 +397,10 @@ def run(
                     termination = Termination.KINKS
     except ENDINGS as error:
         termination, cause = ending(error)
-    if termination in CUT_SHORT:
-        seen.offer(best, task, with_rows=termination is not Termination.CALL_LIMIT)
+    cut = termination in CUT_SHORT
+    seen.offer(
+        best, task, cut_short=cut, with_rows=cut and termination is not Termination.CALL_LIMIT
+    )
     if best.evaluation is None:
         offer_start(best, task, start)
     result = result_of(termination, best, state, iteration, task, trace)
@@ -449,16 +495,11 @@ def result_of(
     trace: list[Record],
 ) -> Result:
     evaluation, multipliers = best.evaluation, best.multipliers
-    ended_well = termination in (
-        Termination.CONVERGED,
-        Termination.LEVEL_REACHED,
-        Termination.GAP_CLOSED,
-        Termination.HULL_STATIONARY,
-        Termination.PROMISE_DONE,
-        Termination.INFEASIBLE_STATIONARY,
-    )
-    if state is not None and ended_well:
-        evaluation, multipliers = state.current, state.multipliers
+    if state is not None and termination in ENDED_WELL:
+        if best.is_above(state.current, state.multipliers):
+            evaluation, multipliers = state.current, state.multipliers
+        else:  # what the method has shown is shown of another point
+            termination = Termination.STALLED
     return Result(
         evaluation,
         multipliers,

@@ -43,6 +43,7 @@ from hcmodel.reductions.smooth import Compiler, Smooth, SmoothProgram
 from hcmodel.reductions.smooth_convex import SmoothConvex, smooth_convex
 from hcmodel.reductions.sum_arrays import SumArrays, affine_roots, arrays_of_sums, needs_logarithms
 from hcmodel.reductions.triangle import Triangle
+from hcmodel.reductions.witness import shown
 from hcmodel.solvers.coordinates.general import MapCoordinates
 from hcmodel.solvers.coordinates.logarithmic import LogStack
 from hcmodel.solvers.coordinates.protocol import Coordinates
@@ -278,7 +279,7 @@ class Form:
         return self.program.affords_hessian
 
     def oracle(self) -> Oracle:
-        return self.program.oracle()
+        return shown(self, self.program.oracle())
 
     @functools.cached_property
     def released(self) -> Form | None:

@@ -9,9 +9,11 @@ from numpy.typing import NDArray
 
 from hcmodel.certify.descent import Descent
 from hcmodel.certify.nearby import better_point
+from hcmodel.records import replace
 from hcmodel.reductions.forms import Form, Forms
-from hcmodel.solvers.oracle import Evaluation
-from hcmodel.solving.evidence import Pair
+from hcmodel.reductions.witness import Witness
+from hcmodel.solvers.oracle import CallsExhausted, Evaluation
+from hcmodel.solving.evidence import Evidence, Pair
 from hcmodel.solving.judge import gap_allowed
 
 if TYPE_CHECKING:
@@ -42,6 +44,28 @@ def better_beside(
     units = forms.written.domain.metric(there.point)
     inside = there.finite and there.violation_in_units(units) <= tolerance
     return there.point if inside and is_lower(there, evaluation, tolerance) else None
+
+
+def with_witness(forms: Forms, evidence: Evidence, witness: Witness) -> Evidence:
+    """The evidence with the best point at which functions of the user were called to judge it."""
+    here, point = evidence.evaluation, witness.found()
+    if here is None or point is None or not forms.written.compiled.has_black_boxes:
+        return evidence
+    if evidence.descent is not None:
+        return evidence  # lower points lie on a path that says more than one of them
+    tolerance = evidence.tolerance
+    slack = gap_allowed(here.objective, tolerance) if evidence.feasible else -np.inf
+    if not witness.value < here.objective - slack:
+        return evidence
+    try:
+        there = forms.written.oracle().at(forms.written.domain.project(point))
+    except CallsExhausted:
+        return evidence
+    units = forms.written.domain.metric(there.point)
+    inside = there.finite and there.violation_in_units(units) <= tolerance
+    if not inside or (evidence.feasible and not is_lower(there, here, tolerance)):
+        return evidence
+    return replace(evidence, better=there.point, stationary=False)
 
 
 def lowest_enclosed(

@@ -14,11 +14,13 @@ from hcmodel.errors import ModelError
 from hcmodel.records import dataclass, replace
 from hcmodel.reductions.forms import Form, Forms
 from hcmodel.reductions.reduction import Claim, Refusal
+from hcmodel.reductions.witness import witnessed
 from hcmodel.solvers.limits import TimeExhausted, beyond, until
 from hcmodel.solvers.loop import ENDINGS, WholeProgram, ending
 from hcmodel.solvers.methods import minimize
 from hcmodel.solvers.result import Record, Result, Termination
 from hcmodel.solvers.theory.theorems import Constants
+from hcmodel.solving.better_points import with_witness
 from hcmodel.solving.call_budget import calls_for_judging, calls_left, held_back
 from hcmodel.solving.certifier import Certifier
 from hcmodel.solving.conclude import History, conclude, signed
@@ -123,8 +125,9 @@ def _run(
             )
             history, hurried = history.extended(result), hurried or result.hurried
             outcome = Outcome(stage.form, result, first)
-            with at_most(calls_for_judging(request, history.calls, result)):
-                outcome, evidence = _looked_at(forms, hidden, outcome, request, certifier)
+            outcome, evidence = _looked_at_within_calls(
+                stage, forms, hidden, outcome, request, certifier, history, bool(left)
+            )
             unattained = at_the_far_end(hidden, outcome, evidence)
             evidence = unattained or evidence
             done += [stage] if stage not in done else []
@@ -144,16 +147,78 @@ def _run(
         follows = bool(left) and left[0].follows
         if solution.status not in UNSETTLED and not follows:
             break
-        at_kink = whole is not None and stage.form.stack.kinked  # where no derivative holds
-        if _rank(solution) > 0 and result.evaluation is not None and not at_kink:
-            found = stage.form.chain.point_back(result.point)
-            if forms.written.domain.contains(found, START_SLACK):  # else left-out bounds are broken
-                point = found
+        if _rank(solution) > 0:
+            point = _next_start(stage, whole, forms, result, point)
         if not left and elsewhere < MOST_ELSEWHERE:
             left, elsewhere = _again(best, stages, request), elsewhere + 1
             point = _beside(forms, first, elsewhere) if left else point
     assert best is not None
+    best = _at_better(forms, hidden, outcome, best, calls_left(request, history.calls))
     return _in_time(best.solution, request, hurried, bool(left))
+
+
+def _next_start(
+    stage: Stage, whole: WholeProgram | None, forms: Forms, result: Result, before: FloatArray
+) -> FloatArray:
+    """Where the next run begins: at the point of the last one, if it is one to begin at."""
+    at_kink = whole is not None and stage.form.stack.kinked  # where no derivative holds
+    if result.evaluation is None or at_kink:
+        return before
+    found = stage.form.chain.point_back(result.point)
+    # else left-out bounds are broken
+    return found if forms.written.domain.contains(found, START_SLACK) else before
+
+
+def _looked_at_within_calls(
+    stage: Stage,
+    forms: Forms,
+    hidden: Form | None,
+    outcome: Outcome,
+    request: SolveRequest,
+    certifier: Certifier | None,
+    history: History,
+    more: bool,
+) -> tuple[Outcome, Evidence]:
+    """The evidence, from as many calls of a user's functions as methods that follow can spare."""
+    ended, calls = outcome.result.termination, history.calls
+    with at_most(calls_for_judging(request, calls, outcome.result, stage, forms, hidden, more)):
+        outcome, evidence = _looked_at(forms, hidden, outcome, request, certifier)
+    if evidence.termination is Termination.CALL_LIMIT and more and not _is_spent(request, history):
+        evidence = replace(evidence, termination=ended)  # only judging had no call left
+    return outcome, evidence
+
+
+def _at_better(
+    forms: Forms, hidden: Form | None, outcome: Outcome, best: _Judged, left: int | None
+) -> _Judged:
+    """The better point that judging has found beside the best one, where no run went on from it.
+
+    Calls of a user's functions are not made for nothing; else a limit keeps the point of the run.
+    """
+    seen, point = best.evidence, best.evidence.better
+    if point is None or best.solution.status in CERTAIN:
+        return best
+    if not forms.written.compiled.has_black_boxes:
+        return best
+    try:
+        with beyond(), at_most(left):
+            there = forms.written.oracle().at(point)
+    except ENDINGS:
+        return best
+    bound = seen.bound if seen.bound is not None and seen.bound.value <= there.objective else None
+    found = Evidence(
+        seen.termination,
+        seen.tolerance,
+        evaluation=there,
+        bound=bound,
+        proven=seen.proven and bound is not None,
+        violation=there.violation_in_units(forms.written.domain.metric(there.point)),
+    )
+    with beyond():
+        kept = conclude(forms, hidden, outcome, found, History(), best.solution.method)
+    old = best.solution
+    costs = {"trace": old.trace, "oracle_calls": old.oracle_calls, "iterations": old.iterations}
+    return _Judged(replace(kept, **costs), found)
 
 
 def _is_spent(request: SolveRequest, history: History) -> bool:
@@ -227,8 +292,9 @@ def _looked_at(
 ) -> tuple[Outcome, Evidence]:
     """The evidence at the end of a run; the point is kept where the search for it fails or is stopped."""
     try:
-        with beyond(request.last_moment):
+        with beyond(request.last_moment), witnessed(request.tolerance) as witness:
             found = gather(forms, hidden, outcome, request, certifier)
+            found = with_witness(forms, found, witness)
             return outcome, _unless_undefined(forms, hidden, found)
     except ENDINGS as error:
         ended, cause = ending(error)
