@@ -44,8 +44,9 @@ ENDS = {
     ConeStatus.ALMOST_UNBOUNDED: Termination.STALLED,
 }
 ENDLESS = (ConeStatus.UNBOUNDED, ConeStatus.ALMOST_UNBOUNDED)
-# An objective whose coefficients are all below this is scaled: gaps of 1e-10 would be 0.01 % of it.
-TINY_OBJECTIVE = 1e-6
+# An objective whose coefficients are all below this is scaled: gaps of 1e-10 would be more than 1e-9 of
+# it, and points stop short of the bounds that hold them (60 linear programs of size 1e-6).
+TINY_OBJECTIVE = 0.1
 # How near to a bound, relatively, an entry is that the bound may hold: the root of the accuracy.
 NEAR = BACKEND_ROUNDING**0.5
 # The share of the tolerance by which the objective may be worse where the minimum has no way back.

@@ -210,3 +210,21 @@ def test_new_data_are_new_numbers() -> None:
         assert problem.status == "optimal"
         assert found == pytest.approx(problem.solve("hidden-newton"), rel=1e-8)
     assert problem.compilations == 1
+
+
+@pytest.mark.parametrize("seed", [1, 2, 7, 43])
+def test_linear_programs_in_tiny_units_end_at_their_vertices(seed: int) -> None:
+    """Costs of 1e-6 leave points 1e-5 beside their bounds where the gap of the backend is absolute."""
+    rng = np.random.default_rng(seed)
+    size, count = rng.integers(2, 8), rng.integers(1, 6)
+    matrix = rng.normal(size=(count, size))
+    limits = matrix @ rng.uniform(0.2, 0.8, size) + rng.uniform(0, 0.5, count)
+    costs = rng.normal(size=size) * 1e-6
+    x = hc.Variable(size, name="x", bounds=(0, 1))
+    row = matrix @ x <= limits
+    problem = hc.Problem(hc.Minimize(costs @ x), [row])
+    problem.solve()
+    assert problem.status == "optimal"
+    held = problem.solution.bound_duals["x"]
+    slope = costs + matrix.T @ row.dual_value - held.lower + held.upper
+    assert np.abs(slope).max() <= 1e-6 * np.abs(costs).max()
