@@ -31,7 +31,7 @@ from hcmodel.solvers.qp.dense_quadratic import solve_dense
 from hcmodel.solvers.qp.nonsingular import nonsingular
 from hcmodel.solvers.qp.regulator import solve_regulator
 from hcmodel.solvers.result import Termination
-from hcmodel.solvers.second_order.direct import Answer
+from hcmodel.solvers.second_order.direct import Answer, objective_factor
 
 FloatArray = NDArray[np.float64]
 
@@ -44,9 +44,6 @@ ENDS = {
     ConeStatus.ALMOST_UNBOUNDED: Termination.STALLED,
 }
 ENDLESS = (ConeStatus.UNBOUNDED, ConeStatus.ALMOST_UNBOUNDED)
-# An objective whose coefficients are all below this is scaled: gaps of 1e-10 would be more than 1e-9 of
-# it, and points stop short of the bounds that hold them (60 linear programs of size 1e-6).
-TINY_OBJECTIVE = 0.1
 # How near to a bound, relatively, an entry is that the bound may hold: the root of the accuracy.
 NEAR = BACKEND_ROUNDING**0.5
 # The share of the tolerance by which the objective may be worse where the minimum has no way back.
@@ -189,10 +186,8 @@ class ConeMethod:
 
 
 def _objective_factor(program: ConeProgram) -> float:
-    """A power of two that makes a tiny objective one of size 1: gaps of backends are absolute."""
     quadratic = np.max(np.abs(program.quadratic.data), initial=0.0)
-    size = float(max(np.max(np.abs(program.linear), initial=0.0), quadratic))
-    return 1.0 if size == 0.0 or size >= TINY_OBJECTIVE else float(2.0 ** -np.floor(np.log2(size)))
+    return objective_factor(float(max(np.max(np.abs(program.linear), initial=0.0), quadratic)))
 
 
 def _snapped(solution: ConeSolution, whole: WholeProgram, dimension: int) -> FloatArray:

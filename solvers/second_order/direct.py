@@ -36,6 +36,10 @@ from hcmodel.solvers.second_order.polishing import polishing_step
 
 FloatArray = NDArray[np.float64]
 
+# An objective whose coefficients are all below this is scaled: gaps of 1e-10 would be more than 1e-9 of
+# it, and points stop short of the bounds that hold them (60 linear programs of size 1e-6).
+TINY_OBJECTIVE = 0.1
+
 
 @dataclass(frozen=True)
 class Answer:
@@ -75,6 +79,14 @@ class Direct(Protocol):
 
         `start` makes the start, for methods whose functions are not defined everywhere.
         """
+
+
+def objective_factor(size: float) -> float:
+    """A power of two that makes an objective of this size, if it is tiny, one of size 1.
+
+    Methods stop at a gap that is absolute.
+    """
+    return 1.0 if size == 0.0 or size >= TINY_OBJECTIVE else float(2.0 ** -np.floor(np.log2(size)))
 
 
 def run_direct(

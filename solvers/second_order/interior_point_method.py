@@ -11,17 +11,20 @@ from collections.abc import Callable
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy import sparse
 
+from hcmodel.records import replace
 from hcmodel.solvers.limits import seconds_left
 from hcmodel.solvers.loop import Task, WholeProgram, find_start
 from hcmodel.solvers.result import Termination
-from hcmodel.solvers.second_order.direct import Answer
+from hcmodel.solvers.second_order.direct import Answer, objective_factor
 from hcmodel.solvers.second_order.interior_point import (
     InteriorPointOptions,
     InteriorPointResult,
     InteriorPointStatus,
     solve,
 )
+from hcmodel.solvers.second_order.interior_point.convex_program import SmoothConvexProgram
 from hcmodel.solvers.second_order.interior_point.phase_one import (
     certificate_of,
     feasibility_program,
@@ -49,19 +52,20 @@ class InteriorPointMethod:
     def solve(self, task: Task, start: Callable[[], FloatArray]) -> Answer:
         whole = task.whole
         assert whole is not None
-        found = solve(whole.program, self.options, seconds_left)
-        if found.status is InteriorPointStatus.FAILED and whole.program.smooth:
+        program, factor = _in_units(whole.program)
+        found = solve(program, self.options, seconds_left)
+        if found.status is InteriorPointStatus.FAILED and program.smooth:
             # the middle of the bounds may lie outside of a logarithm
             first = find_start(task, start())
             if first is not None:
-                found = solve(whole.program, self.options, seconds_left, first.point)
+                found = solve(program, self.options, seconds_left, first.point)
         if found.certificate is not None:
             return self._conflict(whole, found, seconds_left)
         end = ENDS[found.status]
         if not _has_point(found):
             return Answer(end, iterations=found.iterations, direction=found.direction)
         dual = np.concatenate([found.row_multipliers, found.equality_multipliers])
-        multipliers = whole.multipliers(dual, found.point)
+        multipliers = whole.multipliers(dual / factor, found.point)
         return Answer(
             end,
             found.point,
@@ -92,6 +96,22 @@ class InteriorPointMethod:
         conflict = whole.multipliers(weights, point)
         end = ENDS[InteriorPointStatus.INFEASIBLE]
         return Answer(end, point, conflict=conflict, iterations=iterations)
+
+
+def _in_units(program: SmoothConvexProgram) -> tuple[SmoothConvexProgram, float]:
+    """A linear program whose objective is not tiny, and what that was multiplied by."""
+    if not program.is_linear:
+        return program, 1.0
+    objective = program.affine[[0]]
+    factor = objective_factor(float(abs(objective).max()) if objective.size else 0.0)
+    if factor == 1.0:
+        return program, factor
+    factors = np.ones(program.affine.shape[0])
+    factors[0] = factor
+    affine = program.affine * factors[:, None]
+    if sparse.issparse(program.affine):
+        affine = sparse.diags_array(factors) @ program.affine
+    return replace(program, affine=affine, constants=factors * program.constants), factor
 
 
 def _has_point(found: InteriorPointResult) -> bool:

@@ -213,8 +213,9 @@ def test_new_data_are_new_numbers() -> None:
 
 
 @pytest.mark.parametrize("seed", [1, 2, 7, 43])
-def test_linear_programs_in_tiny_units_end_at_their_vertices(seed: int) -> None:
-    """Costs of 1e-6 leave points 1e-5 beside their bounds where the gap of the backend is absolute."""
+@pytest.mark.parametrize("method", ["cone", "interior-point"])
+def test_linear_programs_in_tiny_units_end_at_their_vertices(method: str, seed: int) -> None:
+    """Costs of 1e-6 leave points 1e-5 beside their bounds where the gap of a method is absolute."""
     rng = np.random.default_rng(seed)
     size, count = rng.integers(2, 8), rng.integers(1, 6)
     matrix = rng.normal(size=(count, size))
@@ -223,7 +224,7 @@ def test_linear_programs_in_tiny_units_end_at_their_vertices(seed: int) -> None:
     x = hc.Variable(size, name="x", bounds=(0, 1))
     row = matrix @ x <= limits
     problem = hc.Problem(hc.Minimize(costs @ x), [row])
-    problem.solve()
+    problem.solve(method=method)
     assert problem.status == "optimal"
     held = problem.solution.bound_duals["x"]
     slope = costs + matrix.T @ row.dual_value - held.lower + held.upper
