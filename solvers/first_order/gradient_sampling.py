@@ -28,7 +28,6 @@ from numpy.typing import NDArray
 
 from hcmodel.records import dataclass, replace
 from hcmodel.solvers import kkt
-from hcmodel.solvers.first_order.joint_secant import joined, surprise
 from hcmodel.solvers.first_order.minorants import Minorants
 from hcmodel.solvers.first_order.pieces import ModelStep, Piece, Pieces
 from hcmodel.solvers.loop import State, Task
@@ -87,11 +86,7 @@ class SamplingRules:
     # The share of the largest gradient below which one shows no kink at the minimum (at kinks gradients
     # keep their size), and how often BFGS takes over again.
     flat: float = 0.1  # black boxes
-    # The same where the learnt curvature predicts the change of a gradient but for this share of it.
-    expected: float = 0.3  # black boxes
     returns: int = 3  # black boxes
-    # The nearest trials that show the curvature together, for each unknown.
-    joined: int = 2  # black boxes
     # How the box grows where one of its sides holds the bound.
     wider: float = 10.0
     # Linearisations that are kept, for each unknown.
@@ -253,41 +248,20 @@ class GradientSampling:
         state = replace(state, kinks=kinks, failures=failures)
         if missed > rules.clear or failures >= rules.convex_searches or kinks >= rules.convex_kinks:
             return self._lowered(state)
-        learnt = self._learnt(state, trial if better else here, inverse)
-        if not better:
-            return replace(state, inverse=learnt)
-        if trial.slope @ step < rules.curvature * float(here.slope @ step):
-            learnt = self._lengthened(learnt, step, trial.slope)
-        return self._moved(task, replace(state, inverse=learnt), trial)
-
-    def _lengthened(self, inverse: FloatArray, step: FloatArray, slope: FloatArray) -> FloatArray:
-        """The matrix with which the next step is longer than one after which it is still as steep."""
-        rules = self.options.rules
-        ahead = -float((inverse @ slope) @ step) / float(step @ step)
-        if not 0 < ahead < rules.longer:
-            return inverse
-        return min(rules.longer / ahead, rules.wider) * inverse
+        best = trial if better else here
+        state = replace(state, inverse=self._learnt(state, best, inverse))
+        return self._moved(task, state, trial) if better else state
 
     def _learnt(self, state: SamplingState, best: Trial, inverse: FloatArray) -> FloatArray:
-        """BFGS with the trials nearest to the best one, the nearest last; then all of them together.
-
-        Steps of the level method are short and lie across kinks, so that they are not joined.
-        """
-        rules = self.options.rules
+        """BFGS with the trials nearest to the best one, the nearest last."""
         others = [trial for trial in state.trials if trial is not best]
         others.sort(key=lambda trial: -float(np.linalg.norm(trial.y - best.y)))
         last = state.trials[-1] if state.trials[-1] is not best else state.here
         assert last is not None
         for other in (last, *others[-best.y.size :]):
-            if self._missed(other, best) <= rules.convex_trapezoid:
+            if self._missed(other, best) <= self.options.rules.convex_trapezoid:
                 inverse = _updated(inverse, *_bent(other, best))
-        if state.phase == "level":
-            return inverse
-        seen = [(self._missed(other, best), other) for other in others]
-        smooth = [each for each in seen if each[0] <= rules.convex_trapezoid]
-        smooth = smooth[-rules.joined * best.y.size :]
-        missed = np.array([each[0] for each in smooth])
-        return joined(inverse, [_bent(other, best) for _, other in smooth], missed)
+        return inverse
 
     def _searched(
         self, task: Task, state: SamplingState, modelled: bool, trials: int | None
@@ -428,7 +402,7 @@ class GradientSampling:
         if trial is None:
             return replace(state, reach=rules.shorter * float(np.max(np.abs(step))))
         state = self._remembered(replace(state, reach=reach), [trial])
-        best, expected = trial if trial.value < here.value else here, state.inverse
+        best = trial if trial.value < here.value else here
         if state.inverse is not None:
             state = replace(state, inverse=self._learnt(state, best, state.inverse))
         if best is trial:
@@ -442,27 +416,13 @@ class GradientSampling:
                 reach=rules.longer * reach if long and good else reach,
                 stop=Termination.UNBOUNDED if trial.evaluation.objective < -BOTTOM else None,
             )
-            if self._has_no_kink(state, here, expected):
+            steepest = max(float(np.linalg.norm(each.slope)) for each in state.trials)
+            flat = float(np.linalg.norm(trial.slope)) <= rules.flat * steepest
+            flat = flat and self._missed(here, trial) <= rules.convex_trapezoid
+            if flat and not state.concave and state.stop is None and state.returns < rules.returns:
                 again = state.returns + 1
                 return replace(state, phase="bfgs", kinks=0, idle=0, failures=0, returns=again)
         return self._begun(state) if state.concave and state.stop is None else state
-
-    def _has_no_kink(
-        self, state: SamplingState, before: Trial, expected: FloatArray | None
-    ) -> bool:
-        """Whether the minimum is likely to be smooth, by a step of the level method that led down."""
-        here, rules = state.here, self.options.rules
-        assert here is not None
-        if state.concave or state.stop is not None or state.returns >= rules.returns:
-            return False
-        if expected is not None:
-            change = here.slope - before.slope
-            if surprise(expected, here.y - before.y, change) <= rules.expected:
-                return True
-        steepest = max(float(np.linalg.norm(each.slope)) for each in state.trials)
-        if float(np.linalg.norm(here.slope)) > rules.flat * steepest:
-            return False
-        return self._missed(before, here) <= rules.convex_trapezoid
 
     def _allowed_size(self, state: SamplingState) -> float:
         """What a gap is measured against: between the value and 1, as a large value may be an offset."""
