@@ -392,6 +392,9 @@ class GradientSampling:
         if bound is None:
             return self._begun(state)
         if bound.gap <= allowed:
+            lower = self._below_the_bound(task, state, allowed)
+            if lower is not None:
+                return lower
             ended = self._stationary(task, state, list(state.trials), bound.weights)
             return self._looked_around(ended)
         fall = (1.0 - rules.level) * bound.gap
@@ -423,6 +426,30 @@ class GradientSampling:
                 again = state.returns + 1
                 return replace(state, phase="bfgs", kinks=0, idle=0, failures=0, returns=again)
         return self._begun(state) if state.concave and state.stop is None else state
+
+    def _below_the_bound(
+        self, task: Task, state: SamplingState, allowed: float
+    ) -> SamplingState | None:
+        """A step down that the linearisations exclude, where one of them is no lower bound.
+
+        Steps of the level method end where a linearisation crosses the function, whether a kink is
+        there or not. If not, the function falls along its own gradient.
+        """
+        here, rules, weights = state.here, self.options.rules, state.weights
+        assert here is not None
+        assert weights is not None
+        steepness = float(here.slope @ here.slope)
+        if steepness <= task.tolerance**2:
+            return None
+        fall = rules.wider * allowed
+        trial = self._trial(task, here.y - fall / steepness * here.slope, weights)
+        if trial is None:
+            return None
+        state = self._remembered(state, [trial])
+        if here.value - trial.value < rules.good * fall:
+            return None
+        state = replace(state, here=trial, current=trial.evaluation, concave=True)
+        return self._begun(state)
 
     def _allowed_size(self, state: SamplingState) -> float:
         """What a gap is measured against: between the value and 1, as a large value may be an offset."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import autograd
 import autograd.numpy as anp
 import numpy as np
 import pytest
@@ -170,3 +171,20 @@ def test_squares_beside_a_kink_take_no_more_points_than_a_bundle_needs(seed, mos
     assert problem.status == "locally_optimal"
     assert problem.value == pytest.approx(optimum, abs=1e-5)
     assert problem.solution.function_calls.values <= most
+
+
+@pytest.mark.parametrize("seed", [8029, 8045, 8090])
+def test_a_linearisation_that_is_no_lower_bound_ends_no_run(seed) -> None:
+    """Runs on smooth functions ended where an old linearisation crosses them, at slopes of 3 to 8."""
+    unknowns = 2 + seed % 4
+    x = hc.Variable(
+        unknowns, name="x", start=np.random.default_rng(seed).uniform(-1.5, 1.5, size=unknowns)
+    )
+
+    def function(z):
+        return anp.sum(10 * (z[1:] - z[:-1] ** 2) ** 2 + (1 - z[:-1]) ** 2)
+
+    problem = hc.Problem(hc.Minimize(hc.function(function, x)))
+    problem.solve()
+    assert problem.status == "locally_optimal"
+    assert np.max(np.abs(autograd.grad(function)(x.value))) <= 1e-3
