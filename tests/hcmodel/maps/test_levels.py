@@ -14,6 +14,7 @@ from hcmodel.facts.polynomials import Sums
 from hcmodel.maps import levels
 from hcmodel.reductions.discovery import discover
 from hcmodel.reductions.forms import Forms
+from tests.extent import ALL
 
 A = np.array([[1.0, 2, 1], [2, 0.5, 1]])
 B = np.array([3.0, 2.5])
@@ -270,7 +271,7 @@ def random_level(seed: int) -> tuple[hc.Problem, float]:
     return problem, best
 
 
-@pytest.mark.parametrize("seed", range(30))
+@pytest.mark.parametrize("seed", range(30 if ALL else 10))
 def test_no_point_is_better_than_the_bound_of_random_models(seed):
     problem, best = random_level(seed)
     problem.solve()
