@@ -63,6 +63,14 @@ def posynomials(objective: Expression, constraints: Iterable[Constraint]) -> Pos
     return Posynomials(tuple(walk.variables), tuple([each for each in found if each]))
 
 
+class _Roles(dict["Atom", Any]):
+    """What atoms do to terms, asked for once in a walk: a model has many nodes and few atoms."""
+
+    def __missing__(self, atom: Atom) -> Any:
+        role = self[atom] = atom.role_in_terms
+        return role
+
+
 class _Walk:
     """Everything is walked through from left to right, so that variables appear in their order."""
 
@@ -72,7 +80,7 @@ class _Walk:
         self._size = 0
         self._starts: dict[int, int] = {}
         self._places: dict[int, int] = {}
-        self._roles: dict[Atom, Any] = {}
+        self._roles = _Roles()
         self._seen: set[int] = set()
 
     def terms(self, side: Expression) -> list[Monomial] | None:
@@ -83,10 +91,7 @@ class _Walk:
         pending = [side]
         while pending:
             node = pending.pop()
-            if (
-                type(node) is Apply
-                and (self._roles.get(node.atom) or self._role(node)) is Role.ADDS
-            ):
+            if type(node) is Apply and self._roles[node.atom] is Role.ADDS:
                 if id(node) in self._seen:
                     return None  # sums that are shared would be written out again and again
                 self._seen.add(id(node))
@@ -98,12 +103,6 @@ class _Walk:
                     return None
                 found.append(term)
         return found
-
-    def _role(self, node: Apply) -> Any:
-        role = self._roles.get(node.atom)
-        if role is None:
-            role = self._roles[node.atom] = node.atom.role_in_terms
-        return role
 
     def _term(self, node: Expression) -> Monomial | None:
         """The product of powers that a node is, with a positive coefficient; None where it is not one."""
@@ -117,7 +116,7 @@ class _Walk:
             if place is not None:
                 columns.append(place)
                 powers.append(exponent)
-            elif type(factor) is Apply and roles.get(factor.atom) == TIMES:  # in loops most are
+            elif type(factor) is Apply and roles[factor.atom] == TIMES:  # in loops most are
                 left, right = factor.args
                 pending += ((right, exponent), (left, exponent))
             elif type(factor) is Constant:
@@ -140,9 +139,7 @@ class _Walk:
         Arguments of a number are numbers, since atoms of these kinds work entry by entry.
         """
         if type(node) is Apply:
-            role = self._roles.get(node.atom) or self._role(node)
-            if role == TIMES:
-                return (node.args[1], exponent), (node.args[0], exponent)
+            role = self._roles[node.atom]
             if role is Role.RAISES:
                 number = getattr(node.args[1], "number", None)
                 return None if number is None else ((node.args[0], exponent * number),)
@@ -159,7 +156,7 @@ class _Walk:
         """Where an unknown stands in the flat vector; None of what is not one."""
         if isinstance(node, Variable):
             return self._start(node)
-        if type(node) is not Apply or self._role(node) is not Role.CHOOSES:
+        if type(node) is not Apply or self._roles[node.atom] is not Role.CHOOSES:
             return None
         array, entries = node.args[0], node.params[0][1].entries  # type: ignore[attr-defined]
         if not isinstance(array, Variable) or len(entries) != array.ndim:

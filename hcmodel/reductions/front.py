@@ -17,7 +17,7 @@ FloatArray = NDArray[np.float64]
 
 @dataclass(frozen=True, eq=False)
 class Front:
-    """The two reductions as one, with the ways that are needed between the user's model and a chain's."""
+    """Both in one: how points and multipliers walk between the user's model and that of a chain."""
 
     collected: Collected
     semidefinite: Semidefinite

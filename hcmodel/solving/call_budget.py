@@ -12,8 +12,8 @@ from hcmodel.solving.request import SolveRequest
 from hcmodel.solving.strategy import Stage
 from hcmodel.solving.user_functions import black_boxes
 
-# The part of the calls left that judging a point may take from which other methods go on: one of four.
-# With all of them, 2 of 200 functions with kinks (test_best_of_all_points.py) lost a better point to it.
+# Judging a point from which other methods will go on may take one in four of the calls that are left.
+# When it could take all of them, 2 of 200 functions with kinks (test_best_of_all_points.py) lost a better point to it.
 SHARE_OF_JUDGING = 4
 
 

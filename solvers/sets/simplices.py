@@ -56,8 +56,11 @@ def shift_to_sum(
 
 
 def shift_above(values: FloatArray, lower: FloatArray, total: float) -> FloatArray:
-    """The same without upper bounds, at once: of the entries in order of values − lower, those that stay
-    above their bounds come first, and the more of them do the larger is the number."""
+    """The same without upper bounds, and without a search.
+
+    The entries are sorted by how far they are above their bounds. If exactly the first k of them stay
+    above, the sum determines the shift. The right k is the largest whose own entry stays above.
+    """
     order = np.argsort(lower - values, axis=1)
     rows = np.arange(values.shape[0])[:, None]
     first, bounds = values[rows, order], lower[rows, order]
