@@ -13,7 +13,8 @@ from hcmodel.solving.strategy import Stage
 from hcmodel.solving.user_functions import black_boxes
 
 # Judging a point from which other methods will go on may take one in four of the calls that are left.
-# When it could take all of them, 2 of 200 functions with kinks (test_best_of_all_points.py) lost a better point to it.
+# When it could take all of them, 2 of 200 functions with kinks (test_best_of_all_points.py) lost a better
+# point to it.
 SHARE_OF_JUDGING = 4
 
 
