@@ -28,6 +28,7 @@ ROOT = Path(__file__).parents[1]
 PRELOADED = (
     *("hcmodel.frontend", "hcmodel.problem", "hcmodel.cli.command", "hcmodel.solving.run"),
     *("hcmodel.analysis.analyze", "hcmodel.testing", "hcmodel.solvers.methods"),
+    *("hcmodel.reductions.discovery", "hcmodel.maps.catalogue", "autograd.numpy", "scipy.optimize"),
     *("matplotlib.figure", "matplotlib.backends.backend_agg"),
 )
 Finished = subprocess.CompletedProcess[str]

@@ -20,6 +20,7 @@ their weights, so that others can check it.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -709,8 +710,7 @@ class GradientSampling:
             near = [*near, *self._samples(task, here, state, rules.probes)]
             size = max(float(np.max(np.abs(trial.slope))) for trial in near)
             margin = rules.contradiction * rules.radius * size
-            for side in near:
-                fitting = _fitting(side, near, margin)
+            for fitting in _sides(near, margin):
                 key = tuple(sorted(id(trial) for trial in fitting))
                 if len(fitting) == len(near) or key in tried:
                     continue
@@ -893,13 +893,22 @@ def _fit(one: Trial, other: Trial, margin: float) -> bool:
     return max(_excess(one, other), _excess(other, one)) <= margin
 
 
-def _fitting(first: Trial, trials: list[Trial], margin: float) -> list[Trial]:
-    """Trials that fit together, the closest to the first one taken first."""
-    found = [first]
-    for trial in sorted(trials, key=lambda each: float(np.linalg.norm(each.y - first.y))):
-        if trial is not first and all(_fit(trial, each, margin) for each in found):
-            found.append(trial)
-    return found
+def _sides(trials: list[Trial], margin: float) -> Iterator[list[Trial]]:
+    """For each trial those that fit together with it and each other, the closest taken first."""
+    # around one of them, so that little is lost where they lie close together
+    points = np.array([each.y - trials[0].y for each in trials])
+    slopes = np.array([each.slope for each in trials])
+    values = np.array([each.value for each in trials])
+    own = np.einsum("ij,ij->i", slopes, points)
+    excess = (values - own)[:, None] + slopes @ points.T - values  # as in `_excess`
+    fit = np.maximum(excess, excess.T) <= margin
+    for first in range(len(trials)):
+        left, found = fit[first].copy(), [first]
+        for k in np.argsort(np.linalg.norm(points - points[first], axis=1), kind="stable"):
+            if left[k] and k != first:
+                found.append(k)
+                left &= fit[k]
+        yield [trials[k] for k in found]
 
 
 def _updated(inverse: FloatArray, s: FloatArray, y: FloatArray) -> FloatArray:

@@ -1,6 +1,7 @@
 """Try to break hcmodel: random models, proofs, duals, faults, hostile texts and data, re-solves.
 
-    python -m tests.benchmarks adversary [--quick] [--seed N] [--scale S] [--minutes M] [--rounds R] [--jobs J] …
+    python -m tests.benchmarks adversary [--quick] [--seed N] [--scale S] [--minutes M] [--rounds R]
+                                         [--jobs J] [CLASS …]
 
 Classes: `models` (random models against samples of their sets), `proofs` (claims at midpoints), `duals`
 (against differences of optimal values), `faults` (an exception, an interruption or NaN at every call of a
@@ -696,6 +697,7 @@ def main() -> int:
 
 
 if __name__ == "__main__":
-    from tests.benchmarks import adversary  # what other processes are sent has to be found by its module
+    # what is sent to other processes has to be found by the name of its module
+    from tests.benchmarks import adversary
 
     sys.exit(adversary.main())

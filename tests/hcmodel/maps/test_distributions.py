@@ -12,6 +12,7 @@ import hcmodel as hc
 from hcmodel.maps.distributions import Distributions
 from hcmodel.maps.expanded import Expanded
 from hcmodel.reductions.forms import Forms
+from tests.extent import several
 
 S, A = 4, 3
 RNG = np.random.default_rng(0)
@@ -171,7 +172,7 @@ def test_multipliers_of_the_rows_are_derivatives_of_the_value() -> None:
     process(policy, [drawn]).solve()
     assert drawn.dual_value is not None
     step = 1e-4
-    for state in range(S):
+    for state in range(several(1, S)):
         values = []
         for sign in (1.0, -1.0):
             right = np.ones(S)

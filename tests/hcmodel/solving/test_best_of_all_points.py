@@ -89,7 +89,7 @@ def best_value(seed: int) -> tuple[hc.Problem, float]:
     return problem, min(values, default=np.inf)
 
 
-@pytest.mark.parametrize("seed", range(200) if ALL else [12, 19, 64, 83, 103])
+@pytest.mark.parametrize("seed", range(200) if ALL else [12, 64, 103])
 @pytest.mark.filterwarnings("ignore::hcmodel.HCWarning")
 def test_no_better_point_is_given_up(seed: int) -> None:
     """Not even one that a test of the map has found, or a step that was the last one."""

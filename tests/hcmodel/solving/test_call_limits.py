@@ -10,8 +10,9 @@ import hcmodel as hc
 from hcmodel.atoms.user_code import KINKS
 from hcmodel.solvers.methods import METHODS
 from hcmodel.solving.strategy import start_only
+from tests.extent import ALL
 
-LIMITS = (1, 2, 3, 5, 10, 30)
+LIMITS = (1, 2, 3, 5, 10, 30) if ALL else (1, 3, 10)
 METHOD_NAMES = ("auto", *(name for name, entry in METHODS.items() if entry.program is None))
 START = np.array([3.0, 2.0])
 
