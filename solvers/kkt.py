@@ -114,10 +114,10 @@ def scaled_residual(evaluation: Evaluation, domain: Domain, multipliers: FloatAr
     least = max(abs(evaluation.objective), RULES.smallest_scale)
     scale = np.maximum(least, metric * _terms(evaluation, domain, multipliers, pull))
     count = evaluation.inequalities
-    products = float(np.max(np.abs(multipliers[:count] * evaluation.rows[:count]), initial=0.0))
+    products = float(np.abs(multipliers[:count] * evaluation.rows[:count]).max(initial=0.0))
     step = metric * (metric * -gradient / scale)  # in this order: a tiny metric squared would be 0
     moved = (domain.project(point + step) - point) / metric
-    return max(float(np.max(np.abs(moved), initial=0.0)), float(np.sqrt(products / least)))
+    return max(float(np.abs(moved).max(initial=0.0)), float(np.sqrt(products / least)))
 
 
 def least_squares_multipliers(
@@ -130,7 +130,7 @@ def least_squares_multipliers(
     """
     rows, count = evaluation.rows, evaluation.inequalities
     near = np.abs(rows) <= tolerance * evaluation.magnitudes
-    active = np.flatnonzero(near | (np.arange(rows.size) >= count) | (rows > 0))
+    active = (near | (np.arange(rows.size) >= count) | (rows > 0)).nonzero()[0]
     if not 0 < active.size <= RULES.largest_fit:
         return np.zeros(rows.size) if active.size == 0 else None
     jacobian: Any = evaluation.jacobian[active]

@@ -124,7 +124,7 @@ class Outer:
         first = int(numbers[0]) if numbers.size else 0
         if not numbers.size or (numbers == first).all():
             return ((table[first], np.arange(self.size)),)
-        return tuple((table[i], np.flatnonzero(numbers == i)) for i in np.unique(numbers))
+        return tuple((table[i], (numbers == i).nonzero()[0]) for i in np.unique(numbers))
 
     @functools.cached_property
     def _only_differences(self) -> bool:
@@ -305,5 +305,5 @@ def _scaled(rows: Any, by: FloatArray) -> Any:
     if not scipy.sparse.issparse(rows):
         return rows * by[:, None]
     rows = scipy.sparse.csr_array(rows)
-    entries = rows.data * np.repeat(by, np.diff(rows.indptr))
+    entries = rows.data * by.repeat(np.diff(rows.indptr))
     return scipy.sparse.csr_array((entries, rows.indices, rows.indptr), shape=rows.shape)

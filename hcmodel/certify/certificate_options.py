@@ -113,6 +113,8 @@ class EnclosureOptions:
     # Prices of far half-spaces and of weights above 1 in the linear program, beside 1 for each weight.
     far_price: float = 1e-3  # certificates
     weight_price: float = 1e-6  # certificates
+    # The distance up to which a bound is taken to hold an entry that is pulled towards it.
+    held: float = 1e-6  # ten times that within which the Newton step puts entries on bounds
     # Unknowns up to which singular values take no longer than a factorisation.
     few: int = 30  # 0.1 ms
     # Unknowns up to which least squares tell in less time than a linear program whether there is a ball,

@@ -14,7 +14,8 @@ from numpy.typing import NDArray
 from hcmodel.certify.balls import ball, least_over
 from hcmodel.certify.certificate_options import ENCLOSURE
 from hcmodel.certify.charts import Chart
-from hcmodel.certify.term_balls import term_radius
+from hcmodel.certify.term_balls import term_ball
+from hcmodel.certify.term_duals import WeighedTerms
 from hcmodel.records import dataclass
 from hcmodel.reductions.forms import Form
 from hcmodel.solvers import kkt
@@ -32,13 +33,17 @@ REACHES = {"around": ENCLOSURE.around, "close": ENCLOSURE.close}
 
 @dataclass(frozen=True)
 class Ball:
-    """Every feasible v with F1(v) <= level has |v − center| <= radius; `halves` say more of v."""
+    """Every feasible v with F1(v) <= level has |v − center| <= radius; `halves` say more of v.
+
+    `terms` are those that it was found from, with weights that give a bound of their own.
+    """
 
     level: float
     center: FloatArray
     radius: float
     halves: HalfSpaces | None
     hull: FloatArray | None
+    terms: WeighedTerms | None = None
 
     def least(self, slope: FloatArray, point: FloatArray) -> float:
         """A number that slope·(v − point) does not fall below, from all that is known of v."""
@@ -71,8 +76,8 @@ def level_ball(
     if not probing and form.arrays is not None:
         in_logs = form.arrays.places.in_logs  # a margin of the value itself
         above = evaluation.objective + ENCLOSURE.margin if in_logs else level
-        radius = term_radius(form.arrays, evaluation, multipliers, above)
-        return None if radius is None else Ball(above, center, radius, None, None)
+        found = term_ball(form.arrays, evaluation, multipliers, above)
+        return None if found is None else Ball(above, center, found[0], None, None, found[1])
     if _too_many(chart.bounds):
         return None
     known = [chart.bounds.half_spaces(center)]

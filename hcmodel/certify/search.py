@@ -21,6 +21,7 @@ from hcmodel.certify.newton_steps import (
     polishing_step,
     repair_weights,
 )
+from hcmodel.certify.term_duals import WeighedTerms
 from hcmodel.records import dataclass
 from hcmodel.reductions.forms import Form
 from hcmodel.solvers import kkt
@@ -294,13 +295,18 @@ class Search:
     def enclose(self, probing: str) -> None:
         """Look for a set that holds every feasible point of low value, and use it."""
         check_time()
-        found = level_ball(self.form, self.oracle, self.chart, self.pair, probing)
+        pair = self.pair
+        found = level_ball(self.form, self.oracle, self.chart, pair, probing)
         if found is None:
             return
+        if found.terms is not None:
+            self.minorants.append(_term_minorant(pair[0], found, found.terms))
         if self._ball is None or found.radius < self._ball.radius:
             self._ball = found
             for minorant in self.minorants:
                 self._take(minorant)
+        elif found.terms is not None:
+            self._take(self.minorants[-1])
         minorant = self.best or self.minorants[-1]
         value = minorant.within(found)
         if value > self.value:
@@ -330,6 +336,14 @@ class Search:
         domain, point = self.form.domain, evaluation.point
         noise = np.random.default_rng(1).uniform(-SEARCH.off_kinks, SEARCH.off_kinks, point.size)
         return self.oracle.at(domain.project(point + noise * domain.metric(point)))
+
+
+def _term_minorant(evaluation: Evaluation, ball: Ball, terms: WeighedTerms) -> Minorant:
+    """The minorant by the weights of the terms; the rounding of its slope counts within the ball."""
+    multipliers = terms.multipliers(evaluation.rows.size)
+    slope, rounding = terms.exact_slope()
+    lost = terms.loss(multipliers) + ball.radius * rounding
+    return Minorant(evaluation, multipliers, ball.center, (slope,), -lost)
 
 
 def _simple_weights(weights: FloatArray, inequalities: int) -> list[FloatArray]:

@@ -137,13 +137,13 @@ class StructuredStack(ProgramStack):
         """Split the roots into sums of terms and the rest, which is compiled where it is new."""
         found = recognised(self.program, self.program.constants())
         sizes = self.program.root_sizes
-        owner = np.repeat(np.arange(len(sizes)), sizes)
+        owner = np.arange(len(sizes)).repeat(sizes)
         rest = tuple(np.unique(owner[found.unknown]).tolist()) if found.unknown.any() else ()
         if rest != self._rest_roots:
             self._rest_roots = rest
             self._rest = self._engine.compile(_only(self.program, rest)) if rest else None
         if rest:
-            places = np.flatnonzero(~np.isin(owner, rest))
+            places = (~np.isin(owner, rest)).nonzero()[0]
             found = found.taken(places, (places.size,))
         self.sums = SumData.of(found, self.dimension)
         self._parts.clear()
@@ -358,7 +358,7 @@ def _interleaved(part: _Part, own: Any, rest: Any) -> Any:
         both = scipy.sparse.vstack(
             [scipy.sparse.csr_array(own), scipy.sparse.csr_array(rest)], format="csr"
         )
-        return scipy.sparse.csr_array(both[np.argsort(np.concatenate([part.own, part.rest]))])
+        return scipy.sparse.csr_array(both[np.concatenate([part.own, part.rest]).argsort()])
     found = np.empty((own.shape[0] + rest.shape[0], own.shape[1]))
     found[part.own], found[part.rest] = own, rest
     return found

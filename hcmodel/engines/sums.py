@@ -50,7 +50,7 @@ class Entries:
 
     def between(self, start: int, stop: int) -> Entries:
         """Some of the rows."""
-        first, last = np.searchsorted(self.rows, (start, stop))
+        first, last = self.rows.searchsorted((start, stop))
         own = slice(first, last)
         shape = (stop - start, self.shape[1])
         return Entries(self.rows[own] - start, self.columns[own], self.values[own], shape)
@@ -82,7 +82,7 @@ class SumData:
         size = whole.size
         number = (lengths == 0) & (whole.kind != LOGARITHM)
         logs = whole.kind == LOGARITHM
-        first = np.cumsum(lengths) - lengths
+        first = lengths.cumsum() - lengths
         straight = (lengths == 1) & ~logs
         straight[straight] = powers[first[straight]] == 1
         check_time()
@@ -90,7 +90,7 @@ class SumData:
             whole.target[number], weights=whole.weight[number], minlength=size
         ).astype(float)
         listed = ~(number | logs | straight)
-        renumbered = np.cumsum(listed) - 1
+        renumbered = listed.cumsum() - 1
         inner = listed[owner] if owner.size else np.zeros(0, dtype=bool)
         count = int(listed.sum())
         return SumData(
@@ -121,7 +121,7 @@ class SumData:
         """Some of the rows, with their terms."""
         if (start, stop) == (0, self.size):
             return self
-        first, last = np.searchsorted(self.rows, (start, stop))
+        first, last = self.rows.searchsorted((start, stop))
         return SumData(
             self.offset[start:stop],
             self.linear.between(start, stop),
@@ -154,7 +154,7 @@ class SumData:
         if keys.size > SPARSE_DENSITY * self.dimension**2:
             return None
         rows, columns = np.divmod(keys, self.dimension)
-        return np.searchsorted(rows, np.arange(self.dimension + 1)), columns
+        return rows.searchsorted(np.arange(self.dimension + 1)), columns
 
     @property
     def _diagonal(self) -> IndexArray:
@@ -166,7 +166,7 @@ class SumData:
         lengths = np.bincount(self.exponents.rows, minlength=self.weights.size)
         if int(np.sum(lengths.astype(float) ** 2)) > MOST_PAIRS:
             return None
-        one = np.repeat(np.arange(self.exponents.rows.size), lengths[self.exponents.rows])
+        one = np.arange(self.exponents.rows.size).repeat(lengths[self.exponents.rows])
         two = spans(lengths, self.exponents.rows)
         columns = self.exponents.columns
         return Pairs(one, two, columns[one] * self.dimension + columns[two])
@@ -183,7 +183,7 @@ class Pairs:
 
 def _settled(terms: Terms, dimension: int) -> tuple[IndexArray, IndexArray, FloatArray]:
     """The powers of terms with every unknown once, none of them 0: term, unknown, exponent."""
-    owner = np.repeat(np.arange(terms.target.size), terms.lengths)
+    owner = np.arange(terms.target.size).repeat(terms.lengths)
     columns, powers = terms.columns, terms.powers
     keys = owner * dimension + columns
     if not (keys[1:] > keys[:-1]).all():
@@ -308,13 +308,13 @@ class SparseSums:
         )
         filled, self._place = np.unique(keys, return_inverse=True)
         places, self._columns = np.divmod(filled, max(data.dimension, 1))
-        self._pointers = np.searchsorted(places, np.arange(data.size + 1))
+        self._pointers = places.searchsorted(np.arange(data.size + 1))
         self._weight_of_power = data.weights[data.exponents.rows] * data.exponents.values
         self._exponents = scipy.sparse.csr_array(
             (
                 data.exponents.values,
                 data.exponents.columns,
-                np.searchsorted(data.exponents.rows, np.arange(data.weights.size + 1)),
+                data.exponents.rows.searchsorted(np.arange(data.weights.size + 1)),
             ),
             shape=data.exponents.shape,
         )
@@ -349,7 +349,7 @@ class SparseSums:
                 (summed, self._columns.copy(), self._pointers.copy()), shape=shape
             )
         dense = np.zeros(shape)
-        dense[np.repeat(np.arange(data.size), np.diff(self._pointers)), self._columns] = summed
+        dense[np.arange(data.size).repeat(np.diff(self._pointers)), self._columns] = summed
         return dense
 
     def pullback(self, x: FloatArray, t: FloatArray, weights: FloatArray) -> FloatArray:
@@ -395,10 +395,10 @@ class SparseSums:
         assert data.hessian_pattern is not None
         assert data.pairs is not None
         pointers, columns = data.hessian_pattern
-        rows = np.repeat(np.arange(data.dimension), np.diff(pointers))
+        rows = np.arange(data.dimension).repeat(np.diff(pointers))
         keys = rows * data.dimension + columns
         diagonal = np.arange(data.dimension) * (data.dimension + 1)
-        return np.searchsorted(keys, data.pairs.keys), np.searchsorted(keys, diagonal)
+        return keys.searchsorted(data.pairs.keys), keys.searchsorted(diagonal)
 
     def _dense_hessian(
         self, v: FloatArray, inverse: FloatArray, diagonal: FloatArray

@@ -51,7 +51,7 @@ class Terms:
         """Numbers; those that are 0 have no term."""
         array = np.asarray(value, dtype=float)
         flat = array.reshape(-1)
-        target = np.flatnonzero(flat)
+        target = flat.nonzero()[0]
         return Terms(
             array.shape,
             target,
@@ -116,8 +116,8 @@ class Terms:
     @functools.cached_property
     def starts(self) -> tuple[list[int], list[int]]:
         """Where the terms of each entry begin, and where the powers of each term begin."""
-        first = np.concatenate([[0], np.cumsum(self.counts)]).tolist()
-        inner = np.concatenate([[0], np.cumsum(self.lengths)]).tolist()
+        first = np.concatenate([[0], self.counts.cumsum()]).tolist()
+        inner = np.concatenate([[0], self.lengths.cumsum()]).tolist()
         return first, inner
 
     # ---- choosing and joining
@@ -146,7 +146,7 @@ class Terms:
         """The entries at `places`, counted in C order, as an array of `shape`."""
         check_time()
         numbers = spans(self.counts, places)
-        target = np.repeat(np.arange(places.size), self.counts[places])
+        target = np.arange(places.size).repeat(self.counts[places])
         return self.chosen(numbers, target, shape, self.unknown[places])
 
     def broadcast(self, shape: Shape) -> Terms:
@@ -164,14 +164,14 @@ class Terms:
         target = groups[self.target]
         if (target[1:] >= target[:-1]).all():
             return replace(self, shape=shape, target=target, unknown=unknown)
-        order = np.argsort(target, kind="stable")
+        order = target.argsort(kind="stable")
         return self.chosen(order, target[order], shape, unknown)
 
     def marked(self, unknown: Marks) -> Terms:
         """The same with more entries marked as unknown; their terms are left out."""
         if not unknown.any():
             return self
-        kept = np.flatnonzero(~unknown[self.target])
+        kept = (~unknown[self.target]).nonzero()[0]
         return self.chosen(kept, self.target[kept], self.shape, self.unknown | unknown)
 
     # ---- algebra
@@ -189,7 +189,7 @@ class Terms:
         lost = left_range(weight, self.weight, own)
         if lost.any():
             return self.marked(_at(self.target[lost], self.size)).scaled(factors)
-        kept = np.flatnonzero(weight)
+        kept = weight.nonzero()[0]
         found = self.chosen(kept, self.target[kept], self.shape, self.unknown)
         return replace(found, weight=weight[kept])
 
@@ -197,7 +197,7 @@ class Terms:
         """The product of two arrays of one shape, known where one factor has one term at most."""
         unknown = self.unknown | other.unknown | ((self.counts > 1) & (other.counts > 1))
         one, two = self.marked(unknown), other.marked(unknown)
-        first = np.repeat(np.arange(one.target.size), two.counts[one.target])
+        first = np.arange(one.target.size).repeat(two.counts[one.target])
         second = spans(two.counts, one.target)
         kinds = one.kind[first], two.kind[second]
         mixed = (kinds[0] != NUMBER) & (kinds[1] != NUMBER)
@@ -233,7 +233,7 @@ class Terms:
         lost = left_range(weight, base.weight)
         if lost.any():
             return base.marked(_at(base.target[lost], self.size)).power(exponents)
-        raised = base.powers * np.repeat(own, base.lengths)
+        raised = base.powers * own.repeat(base.lengths)
         return replace(base, weight=weight, powers=raised)._without_zeros()
 
     def product(self, groups: IndexArray, shape: Shape) -> Terms:
@@ -241,7 +241,7 @@ class Terms:
         size = math.prod(shape)
         single = (self.counts == 1) & ~self._has((LINEAR, LOGARITHM))
         unknown = _at(groups[~single], size)
-        order = np.argsort(groups, kind="stable")
+        order = groups.argsort(kind="stable")
         order = order[~unknown[groups[order]]]
         factors = self.taken(order, (order.size,))
         own, starts = np.unique(groups[order], return_index=True)
@@ -252,7 +252,7 @@ class Terms:
             weight[own] = np.multiply.reduceat(factors.weight, starts)
             lengths[own] = np.add.reduceat(factors.lengths, starts)
             kind[own] = np.maximum.reduceat(factors.kind, starts)
-        kept = np.flatnonzero(~unknown)
+        kept = (~unknown).nonzero()[0]
         return Terms(
             shape,
             kept,
@@ -274,7 +274,7 @@ class Terms:
         if far.any():  # exp(c) · x^p is not exp(c + p log x) where exp(c) is 0 or infinite
             return self.marked(far).exponential()
         lengths = np.bincount(inner.target[logs], minlength=self.size)
-        kept = np.flatnonzero(~wrong)
+        kept = (~wrong).nonzero()[0]
         with np.errstate(all="ignore"):
             weight = np.exp(numbers[kept])
         return Terms(
@@ -294,10 +294,10 @@ class Terms:
         inner = self.marked(~single)
         with np.errstate(all="ignore"):
             numbers = np.log(inner.weight)
-        constant = np.flatnonzero(numbers)
-        owner = np.repeat(inner.target, inner.lengths)
+        constant = numbers.nonzero()[0]
+        owner = inner.target.repeat(inner.lengths)
         target = np.concatenate([owner, inner.target[constant]])
-        order = np.argsort(target, kind="stable")
+        order = target.argsort(kind="stable")
         count, more = owner.size, constant.size
         found = Terms(
             self.shape,
@@ -323,7 +323,7 @@ class Terms:
         if self.powers.all():
             return self
         kept = self.powers != 0
-        owner = np.repeat(np.arange(self.target.size), self.lengths)[kept]
+        owner = np.arange(self.target.size).repeat(self.lengths)[kept]
         lengths = np.bincount(owner, minlength=self.target.size)
         kind = np.where(lengths == 0, NUMBER, self.kind).astype(np.int8)
         return replace(
@@ -343,9 +343,9 @@ def spans(lengths: IndexArray, numbers: IndexArray) -> IndexArray:
         return numbers
     check_time()
     own = lengths[numbers]
-    ends = np.cumsum(own)
-    first = (np.cumsum(lengths) - lengths)[numbers]
-    return np.repeat(first - (ends - own), own) + np.arange(int(ends[-1]))
+    ends: IndexArray = own.cumsum()
+    first: IndexArray = (lengths.cumsum() - lengths)[numbers]
+    return (first - (ends - own)).repeat(own) + np.arange(int(ends[-1]))
 
 
 def joined(parts: Sequence[Terms]) -> Terms:
@@ -381,14 +381,14 @@ def _side_by_side(
         return only.columns[inner], only.powers[inner]
     columns = np.empty(int(lengths.sum()), dtype=np.intp)
     powers = np.empty(columns.size)
-    ends = np.cumsum(lengths)
+    ends = lengths.cumsum()
     for part, numbers, start in (
         (one, first, ends - lengths),
         (two, second, ends - two.lengths[second]),
     ):
         own = part.lengths[numbers]
-        done = np.cumsum(own)
-        places = np.repeat(start - (done - own), own) + np.arange(int(own.sum()))
+        done = own.cumsum()
+        places = (start - (done - own)).repeat(own) + np.arange(int(own.sum()))
         inner = spans(part.lengths, numbers)
         columns[places], powers[places] = part.columns[inner], part.powers[inner]
     return columns, powers

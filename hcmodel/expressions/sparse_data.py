@@ -58,8 +58,8 @@ def as_compressed(value: SparseArray, what: str) -> Numbers:
     matrix.sum_duplicates()
     finite = np.isfinite(matrix.data)
     if not finite.all():
-        place = int(np.flatnonzero(~finite)[0])
-        row = int(np.searchsorted(matrix.indptr, place, side="right")) - 1
+        place = int((~finite).nonzero()[0][0])
+        row = int(matrix.indptr.searchsorted(place, side="right")) - 1
         kind = "a NaN" if np.isnan(matrix.data[place]) else "an infinite number"
         raise DataError(f"{what} has {kind} at entry ({row}, {int(matrix.indices[place])})")
     matrix.eliminate_zeros()
@@ -116,7 +116,7 @@ def nonzero_places(value: Numbers) -> tuple[np.ndarray, ...]:
     """The positions of the entries that are not 0, one array for each axis; a number has no axis."""
     if not is_sparse(value):
         return np.nonzero(value) if np.ndim(value) else ()
-    rows = np.repeat(np.arange(value.shape[0]), np.diff(value.indptr))
+    rows = np.arange(value.shape[0]).repeat(np.diff(value.indptr))
     return rows, value.indices.astype(rows.dtype)
 
 

@@ -154,7 +154,7 @@ def listed_roots(model: Model) -> tuple[Expression, ...]:
 
 def _forms(blocks: Sequence[RowBlock]) -> NDArray[np.intp]:
     numbers = form_numbers([block.constraint.form for block in blocks])
-    return np.repeat(numbers, [block.entries.size for block in blocks])
+    return numbers.repeat([block.entries.size for block in blocks])
 
 
 def _entries(side: Expression, offset: int, shape: tuple[int, ...]) -> NDArray[np.intp]:

@@ -79,7 +79,7 @@ class _Assembly:
         self.sums = places.sums.nonzero()[0]
         groups = np.append(places.left[self.sums], 0) if has_sum else places.left[self.sums]
         own = entries.terms[groups]
-        self.terms, self.owner = own.indices, np.repeat(np.arange(groups.size), own.lengths)
+        self.terms, self.owner = own.indices, np.arange(groups.size).repeat(own.lengths)
         self.first = self.zeros + self.signed  # of the exponential cones
         self.width = self.size + self.has_t + self.terms.size
         self.offset = np.zeros(self.first + 3 * self.terms.size)
@@ -99,7 +99,7 @@ class _Assembly:
 
     def _add_part(self, at: IndexArray, rows: Rows, factor: float) -> None:
         """Whole rows times a number, to the rows `at` of A."""
-        self._parts.append((np.repeat(at, rows.lengths), rows.indices, factor * rows.data))
+        self._parts.append((at.repeat(rows.lengths), rows.indices, factor * rows.data))
 
     def _add_bounds(
         self, lower: FloatArray, upper: FloatArray
@@ -134,7 +134,7 @@ class _Assembly:
         )
         sizes = np.maximum(np.abs(self.offset[at]), (left + (-right)).largest())
         sizes = np.maximum(sizes, TINY)
-        second = np.flatnonzero(others >= 0)
+        second = (others >= 0).nonzero()[0]
         at_second = others[second]
         self._add_part(at_second, left[second], -1.0)
         self._add_part(at_second, right[second], 1.0)
@@ -154,7 +154,7 @@ class _Assembly:
         self.offset[cones] = entries.logs[self.terms]
         self.offset[cones + 1] = 1.0
         self._parts.append((cones + 2, z, -np.ones(count)))
-        inner = int(np.searchsorted(self.owner, self.sums.size))  # terms of rows come first
+        inner = int(self.owner.searchsorted(self.sums.size))  # terms of rows come first
         if inner:
             right = entries.only(self.places.right[self.sums])[self.owner[:inner]]
             self._add_part(cones[:inner], entries.exponents[right], 1.0)

@@ -23,15 +23,15 @@ def convex_of_sums(arrays: SumArrays) -> SmoothConvexProgram:
     """The program whose rows, then equalities, are those of the form, in order."""
     entries, places = arrays.entries, arrays.places
     affine = _Affine(places.left.size + 1, entries.affine.shape[1])
-    own = 1 + np.flatnonzero(places.plain)
+    own = 1 + places.plain.nonzero()[0]
     affine.add(own, entries.affine, places.left[own - 1], entries.offset, 1.0)
     affine.add(own, entries.affine, places.right[own - 1], entries.offset, -1.0)
-    own = 1 + np.flatnonzero(places.single)
+    own = 1 + places.single.nonzero()[0]
     affine.add(own, entries.exponents, entries.only(places.left[own - 1]), entries.logs, 1.0)
-    own = 1 + np.flatnonzero(places.single | places.sums)
+    own = 1 + (places.single | places.sums).nonzero()[0]
     affine.add(own, entries.exponents, entries.only(places.right[own - 1]), entries.logs, -1.0)
     first, zero = np.zeros(1, dtype=np.intp), np.zeros(1, dtype=np.intp)
-    groups, rows = places.left[places.sums], 1 + np.flatnonzero(places.sums)
+    groups, rows = places.left[places.sums], 1 + places.sums.nonzero()[0]
     if not places.in_logs:
         affine.add(zero, entries.affine, first, entries.offset, places.sign)
     elif entries.counts[0] == 1:
@@ -49,7 +49,7 @@ def convex_of_sums(arrays: SumArrays) -> SmoothConvexProgram:
         held["log_sums"] = LogSums(
             entries.exponents[terms.indices].to_scipy(),
             entries.logs[terms.indices],
-            np.repeat(np.arange(groups.size), terms.lengths),
+            np.arange(groups.size).repeat(terms.lengths),
             rows,
         )
     return SmoothConvexProgram(
@@ -71,7 +71,7 @@ class _Affine:
         """Some of the rows, and of the numbers beside them, times a factor, to the rows `at`."""
         if at.size:
             own = rows[which]
-            self._parts.append((np.repeat(at, own.lengths), own.indices, factor * own.data))
+            self._parts.append((at.repeat(own.lengths), own.indices, factor * own.data))
             self.constants[at] += factor * numbers[which]
 
     def made(self) -> Any:

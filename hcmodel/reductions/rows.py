@@ -54,10 +54,10 @@ class Rows:
         """Entries in any order."""
         check_time()
         if rows.size > 1 and (rows[1:] < rows[:-1]).any():
-            order = np.argsort(rows, kind="stable")
+            order = rows.argsort(kind="stable")
             data, rows, columns = data[order], rows[order], columns[order]
         indptr = np.zeros(shape[0] + 1, dtype=np.intp)
-        np.cumsum(np.bincount(rows, minlength=shape[0]), out=indptr[1:])
+        np.bincount(rows, minlength=shape[0]).cumsum(out=indptr[1:])
         return Rows(np.asarray(data, dtype=float), columns, indptr, shape[1])
 
     @staticmethod
@@ -77,8 +77,15 @@ class Rows:
 
     def entries(self) -> tuple[IndexArray, IndexArray, FloatArray]:
         """Rows, columns and numbers; those at the same place apart."""
-        rows = np.repeat(np.arange(self.shape[0]), self.lengths)
+        rows = np.arange(self.shape[0]).repeat(self.lengths)
         return rows, self.indices, self.data
+
+    def dense(self) -> FloatArray:
+        """The same as an array."""
+        found = np.zeros(self.shape)
+        rows, columns, values = self.entries()
+        np.add.at(found, (rows, columns), values)
+        return found
 
     def to_scipy(self) -> Any:
         """The same as scipy.sparse.csr_array, entries at the same place added up."""
@@ -90,7 +97,7 @@ class Rows:
     def largest(self) -> FloatArray:
         """The largest absolute entry of each row, 0 where there is none."""
         found = np.zeros(self.shape[0])
-        full = np.flatnonzero(self.lengths)
+        full = self.lengths.nonzero()[0]
         if full.size:
             found[full] = np.maximum.reduceat(np.abs(self.data), self.indptr[full])
         return found
@@ -105,7 +112,7 @@ class Rows:
 
     def scaled(self, weights: FloatArray) -> Rows:
         """Each row times a weight."""
-        data = self.data * np.repeat(weights, self.lengths)
+        data = self.data * weights.repeat(self.lengths)
         return Rows(data, self.indices, self.indptr, self.shape[1])
 
     def widened(self, width: int) -> Rows:
@@ -120,7 +127,7 @@ class Rows:
         indptr = self.indptr + other.indptr
         data, indices = np.empty(indptr[-1]), np.empty(indptr[-1], dtype=np.intp)
         for part, before in ((self, other.indptr[:-1]), (other, self.indptr[1:])):
-            places = np.arange(part.nnz) + np.repeat(before, part.lengths)
+            places = np.arange(part.nnz) + before.repeat(part.lengths)
             data[places], indices[places] = part.data, part.indices
         return Rows(data, indices, indptr, max(self.shape[1], other.shape[1]))
 
@@ -128,7 +135,7 @@ class Rows:
         """Times a vector, or times a matrix."""
         if not isinstance(other, Rows):
             products = self.data * other[self.indices]
-            owners = np.repeat(np.arange(self.shape[0]), self.lengths)
+            owners = np.arange(self.shape[0]).repeat(self.lengths)
             return np.bincount(owners, products, minlength=self.shape[0])
         check_time()
         if other.nnz == other.shape[0] and (other.lengths == 1).all():  # the entries of a variable

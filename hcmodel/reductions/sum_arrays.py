@@ -59,7 +59,7 @@ def affine_roots(program: SmoothProgram) -> dict[int, Affine]:
     data, _ = compiled.terms
     curved = np.zeros(data.size + 1, dtype=np.intp)
     curved[data.rows + 1] = curved[data.logarithms.rows + 1] = 1
-    before = np.cumsum(curved)  # the rows that are not affine
+    before = curved.cumsum()  # the rows that are not affine
     found: dict[int, Affine] = {}
     start = 0
     for root, structured in zip(program.canonical.roots, compiled.structured, strict=False):
@@ -149,7 +149,7 @@ class Entries:
         self.logarithms = logarithms  # the entries of u that are logarithms
         self.affine, self.offset, self.exponents = affine, offset, exponents
         size = offset.size
-        order = np.argsort(owner, kind="stable")
+        order = owner.argsort(kind="stable")
         self.terms = Rows(np.ones(owner.size), order, starts_of(owner[order], size), owner.size)
         self.counts = self.terms.lengths
         numbers = exponents.lengths == 0
@@ -241,4 +241,4 @@ class Places:
 
 def starts_of(numbers: IndexArray, count: int) -> IndexArray:
     """Where each number begins in a sorted list."""
-    return np.searchsorted(numbers, np.arange(count + 1))
+    return numbers.searchsorted(np.arange(count + 1))

@@ -291,7 +291,7 @@ class _Conic:
         order = np.lexsort((rows, columns))
         counts = np.bincount(columns, minlength=program.dimension)
         return scipy.sparse.csc_matrix(
-            (values[order], rows[order], np.concatenate([[0], np.cumsum(counts)])),
+            (values[order], rows[order], np.concatenate([[0], counts.cumsum()])),
             shape=(int(starts[-1]), program.dimension),
         )
 
@@ -337,7 +337,7 @@ def _is_upper(matrix: Any) -> bool:
     """Whether a matrix in compressed columns has nothing below its diagonal, as a diagonal one."""
     if type(matrix) is not scipy.sparse.csc_matrix or not matrix.has_sorted_indices:
         return False
-    columns = np.repeat(np.arange(matrix.shape[1]), np.diff(matrix.indptr))
+    columns = np.arange(matrix.shape[1]).repeat(np.diff(matrix.indptr))
     return bool((matrix.indices <= columns).all())
 
 
@@ -348,10 +348,10 @@ def _entries(matrix: Any, factor: float = 1.0) -> tuple[Any, Any, FloatArray]:
     """
     if scipy.sparse.issparse(matrix):
         compressed = scipy.sparse.csr_array(matrix)
-        rows = np.repeat(np.arange(compressed.shape[0]), np.diff(compressed.indptr))
+        rows = np.arange(compressed.shape[0]).repeat(np.diff(compressed.indptr))
         return rows, compressed.indices, factor * compressed.data
     height, width = matrix.shape
-    rows, columns = np.repeat(np.arange(height), width), np.tile(np.arange(width), height)
+    rows, columns = np.arange(height).repeat(width), np.tile(np.arange(width), height)
     return rows, columns, factor * matrix.ravel()
 
 

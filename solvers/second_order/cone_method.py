@@ -186,8 +186,8 @@ class ConeMethod:
 
 
 def _objective_factor(program: ConeProgram) -> float:
-    quadratic = np.max(np.abs(program.quadratic.data), initial=0.0)
-    return objective_factor(float(max(np.max(np.abs(program.linear), initial=0.0), quadratic)))
+    quadratic = np.abs(program.quadratic.data).max(initial=0.0)
+    return objective_factor(float(max(np.abs(program.linear).max(initial=0.0), quadratic)))
 
 
 def _snapped(solution: ConeSolution, whole: WholeProgram, dimension: int) -> FloatArray:

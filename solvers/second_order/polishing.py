@@ -69,7 +69,7 @@ def polishing_step(
     found = np.zeros(evaluation.rows.size)
     w, found[held] = solved
     step = np.asarray(basis @ w)
-    if float(np.max(np.abs(w), initial=0.0)) <= OPTIONS.straight:  # what bends is below rounding
+    if float(np.abs(w).max(initial=0.0)) <= OPTIONS.straight:  # what bends is below rounding
         return domain.project(point + step), found
     return settled(coordinates.retract(point, step)), found
 
@@ -91,8 +91,8 @@ def _dense(
     slope = evaluation.gradient @ face
     if not all(np.isfinite(part).all() for part in (jacobian, curvature, slope)):
         return None
-    size = max(float(np.max(np.abs(curvature), initial=0.0)), TINY)
-    scales = np.maximum(np.max(np.abs(jacobian), axis=1, initial=0.0), TINY) / size
+    size = max(float(np.abs(curvature).max(initial=0.0)), TINY)
+    scales = np.maximum(np.abs(jacobian).max(axis=1, initial=0.0), TINY) / size
     jacobian = jacobian / scales[:, None]
     count = jacobian.shape[0]
     system = np.zeros((slope.size + count, slope.size + count))
@@ -139,7 +139,7 @@ def _sparse(
     )
     if not (is_finite(along) and np.isfinite(jacobian.data).all() and np.isfinite(slope).all()):
         return None
-    size = max(float(np.max(np.abs(slope), initial=0.0)), largest_entry(along), TINY)
+    size = max(float(np.abs(slope).max(initial=0.0)), largest_entry(along), TINY)
     free = np.full(slope.size, np.inf)
     program = QuadraticProgram(
         quadratic=along * (1 / size),

@@ -115,7 +115,7 @@ class Box(Domain):
 
     def face_basis(self, x: FloatArray, share: float) -> scipy.sparse.csr_array:
         metric, free = self._face(x, share)
-        starts = np.searchsorted(free, np.arange(self.dimension + 1))  # a row has one entry or none
+        starts = free.searchsorted(np.arange(self.dimension + 1))  # a row has one entry or none
         parts = (metric[free], np.arange(free.size), starts)
         return scipy.sparse.csr_array(parts, shape=(self.dimension, free.size))
 
@@ -133,7 +133,7 @@ class Box(Domain):
         """The metric, and the entries that are on no bound."""
         metric = self.metric(x)
         reach = share * metric
-        return metric, np.flatnonzero((x - self.lower > reach) & (self.upper - x > reach))
+        return metric, ((x - self.lower > reach) & (self.upper - x > reach)).nonzero()[0]
 
     def snapped(self, x: FloatArray, share: float) -> FloatArray:
         reach = share * self.metric(x)

@@ -161,7 +161,7 @@ def test_what_half_spaces_say_within_a_ball_counts_too(monkeypatch: pytest.Monke
     search = search_of(Box.of(2))
     search.consider(here_of(), np.array([0.0, 2.0]))
     ball: Any = SimpleNamespace(
-        radius=5.0, level=99.0, reach=lambda p: 5.0, least=lambda slope, point: -1.0
+        radius=5.0, level=99.0, terms=None, reach=lambda p: 5.0, least=lambda slope, point: -1.0
     )
     monkeypatch.setattr(module, "level_ball", lambda *a: ball)
     search.enclose("around")
@@ -374,11 +374,11 @@ def test_the_level_of_a_sum_of_powers_is_a_tenth_above_its_logarithm(
     """Without a probing the terms enclose the points; logarithms have a margin as they are."""
     seen: list[float] = []
 
-    def radius(arrays: Any, evaluation: Any, multipliers: Any, above: float) -> float | None:
+    def ball(arrays: Any, evaluation: Any, multipliers: Any, above: float) -> Any:
         seen.append(above)
-        return None if above > 99 else 3.0
+        return None if above > 99 else (3.0, None)
 
-    monkeypatch.setattr(level_sets, "term_radius", radius)
+    monkeypatch.setattr(level_sets, "term_ball", ball)
     for in_logs, value, above in ((True, 5.0, 5 + ENCLOSURE.margin), (False, 5.0, 5.5)):
         form: Any = SimpleNamespace(arrays=SimpleNamespace(places=SimpleNamespace(in_logs=in_logs)))
         oracle = function_oracle(2, lambda x, v=value: (v, np.zeros(2)))  # type: ignore[misc]

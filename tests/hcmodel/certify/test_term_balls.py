@@ -11,7 +11,7 @@ import pytest
 
 import hcmodel as hc
 from hcmodel.certify import balls, term_balls
-from hcmodel.certify.term_balls import term_radius
+from hcmodel.certify.term_balls import term_ball
 from hcmodel.reductions.rows import Rows
 from hcmodel.solvers.oracle import Evaluation
 
@@ -55,8 +55,9 @@ def test_feasible_points_of_low_value_lie_within_the_radius(
     there = form.oracle().at(form.chain.point(point))
     multipliers = form.multipliers(there, problem.forms().written.duals(*_written(problem, point)))
     level = there.objective + 0.1
-    radius = term_radius(form.arrays, there, multipliers, level)
-    assert radius is not None
+    ball = term_ball(form.arrays, there, multipliers, level)
+    assert ball is not None
+    radius = ball[0]
     assert np.isfinite(radius)
     found = 0
     generator = np.random.default_rng(2)
@@ -92,7 +93,7 @@ def test_a_set_that_is_not_bounded_has_no_radius_and_a_condition() -> None:
     assert form is not None
     assert form.arrays is not None
     there = form.oracle().at(np.zeros(2))
-    assert term_radius(form.arrays, there, np.ones(1), 1.0) is None
+    assert term_ball(form.arrays, there, np.ones(1), 1.0) is None
 
 
 @pytest.mark.parametrize("model", MODELS)
