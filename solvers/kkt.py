@@ -19,6 +19,7 @@ import scipy
 from numpy.typing import NDArray
 
 from hcmodel.records import dataclass
+from hcmodel.solvers.algebra.storage import is_sparse
 from hcmodel.solvers.numerics import TINY
 from hcmodel.solvers.oracle import Evaluation
 from hcmodel.solvers.sets.domain import Domain, roomy_metric
@@ -134,7 +135,7 @@ def least_squares_multipliers(
     if not 0 < active.size <= RULES.largest_fit:
         return np.zeros(rows.size) if active.size == 0 else None
     jacobian: Any = evaluation.jacobian[active]
-    dense = jacobian.toarray() if scipy.sparse.issparse(jacobian) else np.asarray(jacobian)
+    dense = jacobian.toarray() if is_sparse(jacobian) else np.asarray(jacobian)
     both = np.column_stack([dense.T, evaluation.gradient])
     along = domain.along_face(evaluation.point, tolerance, both)
     matrix, target = along[:, :-1], -along[:, -1]

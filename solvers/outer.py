@@ -18,6 +18,7 @@ import scipy
 from numpy.typing import NDArray
 
 from hcmodel.records import dataclass
+from hcmodel.solvers.algebra.storage import is_sparse
 from hcmodel.solvers.numerics import TINY
 from hcmodel.solvers.row_forms import OBJECTIVE_FORMS, ROW_FORMS, ObjectiveForm, RowForm
 
@@ -69,7 +70,7 @@ class Side:
 
     def rows(self, jacobian: Any) -> Any:
         """The derivatives, from those of φ."""
-        dense = type(jacobian) is np.ndarray or not scipy.sparse.issparse(jacobian)
+        dense = not is_sparse(jacobian)
         if self.places is None or not dense:
             return self.matrix @ jacobian
         return jacobian[self.places]
@@ -197,7 +198,7 @@ class Outer:
 
     def row_jacobian(self, values: FloatArray, jacobian: Any) -> Any:
         """∂rows/∂x, dense or sparse as the Jacobian of φ is."""
-        if type(jacobian) is not np.ndarray and scipy.sparse.issparse(jacobian):
+        if is_sparse(jacobian):
             return scipy.sparse.csr_array(self._weighing(values) @ jacobian)
         if self._only_differences:
             return np.asarray(self.left.rows(jacobian) - self.right.rows(jacobian))
@@ -289,7 +290,7 @@ def row_floors(jacobian: Any, units: FloatArray) -> FloatArray:
     """
     slopes: Any = abs(jacobian) * units[None, :]
     largest: Any = slopes.max(axis=1) if slopes.shape[1] else np.zeros(slopes.shape[0])
-    dense = largest.toarray() if scipy.sparse.issparse(largest) else largest
+    dense = largest.toarray() if is_sparse(largest) else largest
     floors = np.asarray(dense).reshape(-1)
     return np.where(np.isfinite(floors), np.clip(floors, TINY, 1.0), 1.0)
 
@@ -302,7 +303,7 @@ def form_numbers(names: Sequence[str]) -> IndexArray:
 
 def _scaled(rows: Any, by: FloatArray) -> Any:
     """Each row times a number."""
-    if not scipy.sparse.issparse(rows):
+    if not is_sparse(rows):
         return rows * by[:, None]
     rows = scipy.sparse.csr_array(rows)
     entries = rows.data * by.repeat(np.diff(rows.indptr))

@@ -36,6 +36,7 @@ from hcmodel.expressions.graph import Graph
 from hcmodel.expressions.leaves import Parameter
 from hcmodel.expressions.sparse_data import Numbers, equal
 from hcmodel.records import dataclass
+from hcmodel.solvers.algebra.storage import is_sparse
 from hcmodel.solvers.limits import is_late
 
 FloatArray: TypeAlias = NDArray[np.float64]
@@ -279,7 +280,7 @@ class StructuredStack(ProgramStack):
             own = part.sums.hessian(x, t, whole[part.own])
         if found is None:
             return own
-        if scipy.sparse.issparse(own) and scipy.sparse.issparse(found):
+        if is_sparse(own) and is_sparse(found):
             return scipy.sparse.csr_array(own + found)
         return _dense(own) + _dense(found)
 
@@ -354,7 +355,7 @@ def _placed(part: _Part, own: FloatArray, rest: FloatArray) -> FloatArray:
 
 def _interleaved(part: _Part, own: Any, rest: Any) -> Any:
     """The rows of both matrices at their places; compressed rows where one of them is."""
-    if scipy.sparse.issparse(own) or scipy.sparse.issparse(rest):
+    if is_sparse(own) or is_sparse(rest):
         both = scipy.sparse.vstack(
             [scipy.sparse.csr_array(own), scipy.sparse.csr_array(rest)], format="csr"
         )
@@ -370,7 +371,7 @@ def _equal(values: Sequence[Numbers | None], others: Sequence[Numbers]) -> bool:
 
 
 def _dense(matrix: Any) -> FloatArray:
-    return np.asarray(matrix.toarray() if scipy.sparse.issparse(matrix) else matrix)
+    return np.asarray(matrix.toarray() if is_sparse(matrix) else matrix)
 
 
 def _only(program: Program, roots: Sequence[int]) -> Program:

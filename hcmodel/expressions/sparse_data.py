@@ -16,21 +16,13 @@ import numpy as np
 import scipy
 
 from hcmodel.errors import DataError, ModelError
+from hcmodel.solvers.algebra.storage import is_sparse as is_sparse  # for those who have data
 
 SparseArray: TypeAlias = Any  # scipy.sparse.csr_array, which has no types
 Numbers: TypeAlias = Any  # np.ndarray or SparseArray
 
 # Entries up to which a sparse matrix is made dense where an operation needs that: 800 MB of doubles.
 MOST_DENSE_ENTRIES = 100_000_000
-
-
-_DENSE = frozenset((np.ndarray, float, int, type(None)))
-
-
-def is_sparse(value: Any) -> bool:
-    """Whether this is a sparse matrix of scipy."""
-    # first what is there most often: scipy looks it up among abstract classes
-    return type(value) not in _DENSE and bool(scipy.sparse.issparse(value))
 
 
 def dense(value: Any, what: str = "a sparse matrix") -> Any:

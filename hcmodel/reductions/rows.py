@@ -14,6 +14,7 @@ import numpy as np
 import scipy
 from numpy.typing import NDArray
 
+from hcmodel.solvers.algebra.storage import is_sparse
 from hcmodel.solvers.limits import check_time
 
 FloatArray = NDArray[np.float64]
@@ -40,7 +41,7 @@ class Rows:
         """A matrix of scipy or numpy."""
         if isinstance(matrix, Rows):
             return matrix
-        if not scipy.sparse.issparse(matrix):
+        if not is_sparse(matrix):
             rows, columns = np.nonzero(matrix)
             return Rows.of_entries(matrix[rows, columns], rows, columns, matrix.shape)
         found = scipy.sparse.csr_array(matrix)

@@ -17,6 +17,7 @@ import scipy
 from numpy.typing import NDArray
 
 from hcmodel.records import dataclass, replace
+from hcmodel.solvers.algebra.storage import is_sparse
 from hcmodel.solvers.memory import check_dense
 from hcmodel.solvers.numerics import EIGENVALUE_ROUNDING, PRODUCT_ROUNDING, TINY
 
@@ -149,18 +150,16 @@ def with_squares(matrix: Any, squares: Sequence[tuple[FloatArray, Any]]) -> Hess
 
     A sparse matrix takes in the short rows; the long ones stay columns of their own.
     """
-    if not scipy.sparse.issparse(matrix):
+    if not is_sparse(matrix):
         if not squares:
             return np.asarray(matrix)
         total = np.zeros(matrix.shape)
         for weights, rows in squares:
-            if scipy.sparse.issparse(rows) and rows.nnz <= RULES.sparse_share * math.prod(
-                rows.shape
-            ):
+            if is_sparse(rows) and rows.nnz <= RULES.sparse_share * math.prod(rows.shape):
                 scaled = rows.T @ scipy.sparse.diags_array(weights)
                 total += (scipy.sparse.csr_array(scaled) @ rows).toarray()
                 continue
-            dense = rows.toarray() if scipy.sparse.issparse(rows) else np.asarray(rows)
+            dense = rows.toarray() if is_sparse(rows) else np.asarray(rows)
             total += dense.T @ (weights[:, None] * dense)
         return np.asarray(matrix + total)
     plus: list[FloatArray] = []

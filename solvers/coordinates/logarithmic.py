@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from hcmodel.records import dataclass
 from hcmodel.solvers.algebra.hessians import Hessian, SparseHessian, congruent, with_diagonal
+from hcmodel.solvers.algebra.storage import is_sparse
 from hcmodel.solvers.coordinates.frame import Frame
 from hcmodel.solvers.coordinates.plain import PlainCoordinates
 from hcmodel.solvers.coordinates.protocol import Coordinates, SecondDerivatives
@@ -72,7 +73,7 @@ class _LogForward:
         return self._jacobian
 
     def _scaled(self, jacobian: Any) -> Any:
-        if type(jacobian) is np.ndarray or not scipy.sparse.issparse(jacobian):
+        if not is_sparse(jacobian):
             return jacobian * self.scale
         entries = jacobian.data * self.scale[jacobian.indices]
         parts = (entries, jacobian.indices, jacobian.indptr)
@@ -127,7 +128,7 @@ class LogStack:
         scale = stretch(x, self.logs)
         gradient = self.inner.evaluate(x, "all").pullback(weights[: self.size])
         inner = self.inner.hessian(x, weights)
-        if scipy.sparse.issparse(inner):
+        if is_sparse(inner):
             return with_diagonal(congruent(inner, scale), _curvature(x, gradient, self.logs))
         hessian = np.ascontiguousarray(inner * (scale[:, None] * scale))
         hessian.reshape(-1)[:: x.size + 1] += _curvature(x, gradient, self.logs)  # the diagonal

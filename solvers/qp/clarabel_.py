@@ -16,6 +16,7 @@ import scipy
 from numpy.typing import NDArray
 
 from hcmodel.records import dataclass
+from hcmodel.solvers.algebra.storage import is_sparse
 from hcmodel.solvers.limits import TimeExhausted, check_time, seconds_left
 from hcmodel.solvers.memory import check_factors, check_semidefinite
 from hcmodel.solvers.numerics import BACKEND_ROUNDING, INFINITE, TINY
@@ -324,7 +325,7 @@ class _Conic:
 
 
 def _upper_triangle(quadratic: Any) -> Any:
-    if scipy.sparse.issparse(quadratic):
+    if is_sparse(quadratic):
         if not quadratic.nnz or _is_upper(quadratic):
             return quadratic
         return scipy.sparse.csc_matrix(scipy.sparse.triu(quadratic, format="csc"))
@@ -346,7 +347,7 @@ def _entries(matrix: Any, factor: float = 1.0) -> tuple[Any, Any, FloatArray]:
 
     Zeros of a dense matrix are kept, so that its pattern is the same at every step.
     """
-    if scipy.sparse.issparse(matrix):
+    if is_sparse(matrix):
         compressed = scipy.sparse.csr_array(matrix)
         rows = np.arange(compressed.shape[0]).repeat(np.diff(compressed.indptr))
         return rows, compressed.indices, factor * compressed.data

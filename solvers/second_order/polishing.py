@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from hcmodel.records import dataclass
 from hcmodel.solvers.algebra.hessians import SparseHessian, as_dense, is_finite, largest_entry
+from hcmodel.solvers.algebra.storage import is_sparse
 from hcmodel.solvers.coordinates.protocol import Coordinates
 from hcmodel.solvers.numerics import DEPENDENT, PRODUCT_ROUNDING, TINY
 from hcmodel.solvers.oracle import Evaluation, Oracle
@@ -86,7 +87,7 @@ def _dense(
     evaluation: Evaluation, hessian: FloatArray, face: FloatArray, held: NDArray[np.bool_]
 ) -> tuple[FloatArray, FloatArray] | None:
     rows: Any = evaluation.jacobian[held.nonzero()[0]]
-    jacobian = np.asarray(rows.toarray() if scipy.sparse.issparse(rows) else rows) @ face
+    jacobian = np.asarray(rows.toarray() if is_sparse(rows) else rows) @ face
     curvature = face.T @ hessian @ face
     slope = evaluation.gradient @ face
     if not all(np.isfinite(part).all() for part in (jacobian, curvature, slope)):

@@ -1,0 +1,19 @@
+"""How numbers are stored: densely by numpy, or sparsely by scipy."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import scipy
+
+_SPARSE: dict[type, bool] = {}
+
+
+def is_sparse(value: Any) -> bool:
+    """Whether this is a sparse matrix of scipy."""
+    # by its class, which is asked once: scipy looks it up among abstract classes every time
+    kind = type(value)
+    found = _SPARSE.get(kind)
+    if found is None:
+        found = _SPARSE[kind] = bool(scipy.sparse.issparse(value))
+    return found
