@@ -23,7 +23,7 @@ from hcmodel.solvers.oracle import (
     Oracle,
     OracleFailed,
 )
-from hcmodel.solvers.qp.cone_program import ConeSolution
+from hcmodel.solvers.qp.cone_program import ConeProgram, ConeSolution
 from hcmodel.solvers.result import Record, Result, Termination, WeightedPoint
 from hcmodel.solvers.sets.domain import Domain
 
@@ -115,6 +115,10 @@ class WholeProgram:
     relaxed: Callable[[], RelaxedProgram | None] | None = None
     factors: Callable[[FloatArray], FloatArray] | None = None
     divisors: tuple[slice, ...] = ()
+
+    @property
+    def is_semidefinite(self) -> bool:
+        return isinstance(self.program, ConeProgram) and self.program.is_semidefinite
 
     def multipliers(self, dual: FloatArray, point: FloatArray | None = None) -> FloatArray:
         """Multipliers of the task's rows, from the program's dual, at the point that `factors` needs."""

@@ -91,13 +91,18 @@ def lower_bound(
         return value - plain(bound) <= aim
 
     with np.errstate(all="ignore"):
-        search.begin(evaluation, multipliers)
         pair = evaluation, multipliers
+        # over sets of matrices a minorant is seldom tight: then its derivatives need not be taken
+        matrices = solution is not None and _is_semidefinite(form)
+        if not matrices:
+            search.begin(evaluation, multipliers)
         # the terms of posynomials enclose the points of low value in less time than a dual is checked
         if not form.has_posynomials and not fair(search.value):
             dual = _dual_bound(search, solution, pair, fair, among_doubles=False)
             if dual is not None and value - dual.value <= wanted:
                 return dual
+        if matrices:
+            search.begin(evaluation, multipliers)
         search.improve(enough, fair, thorough)
         if form.has_posynomials and (search.among_doubles or not fair(search.value)):
             dual = _dual_bound(search, solution, pair, fair, among_doubles=False)
@@ -110,6 +115,11 @@ def lower_bound(
             return found
         dual = _dual_bound(search, solution, pair, fair, among_doubles=True)
         return dual if found is None or (dual is not None and dual.value > found.value) else found
+
+
+def _is_semidefinite(form: Form) -> bool:
+    whole = Refusal(None, "not proven") if form.proof is None else form.whole("cone")
+    return not isinstance(whole, Refusal) and whole.is_semidefinite
 
 
 def bound_within_reach(

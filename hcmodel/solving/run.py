@@ -344,6 +344,8 @@ def _run_stage(
     `small`: rows are measured in the units that their slopes have at the start, and not against 1.
     """
     chain, oracle = stage.form.chain, stage.form.oracle()
+    if whole is not None and whole.is_semidefinite:
+        stage.form.compiled.expect_values()  # what the program itself says of slopes is exact
 
     def start() -> FloatArray:
         return chain.point(forms.written.domain.project(point))

@@ -95,6 +95,12 @@ class ConeProgram:
         kinds = {cone.kind for cone in self.cones}
         return not self.quadratic.nnz and kinds <= {ConeKind.ZERO, ConeKind.NONNEGATIVE}
 
+    @property
+    def is_semidefinite(self) -> bool:
+        """Whether matrices are among the cones, and no cone is there that is not its own dual."""
+        kinds = {cone.kind for cone in self.cones}
+        return ConeKind.PSD_TRIANGLE in kinds and not kinds & {ConeKind.EXPONENTIAL, ConeKind.POWER}
+
 
 def without_rows(program: ConeProgram, dropped: NDArray[np.bool_]) -> ConeProgram:
     """The program without some rows; of cones other than ZERO and NONNEGATIVE all or none."""

@@ -57,6 +57,8 @@ class Answer:
     """A direction in which the program has no minimum."""
     solution: ConeSolution | None = None
     """The solution of a cone program, from which a certificate can be made."""
+    residual: float | None = None
+    """The KKT residual of the program, where its multipliers are as exact as those of the model."""
     costly_polish: bool = False
     """Whether a polishing step takes as long as the solution did: it is left out where the solution is
     certified as it is."""
@@ -131,7 +133,8 @@ def _state(task: Task, answer: Answer) -> tuple[State | None, Termination]:
     """
     if answer.point is None or not np.isfinite(answer.point).all():
         return None, answer.termination
-    current = _evaluated(task, task.domain.project(task.settled(answer.point)))
+    point = task.domain.project(task.settled(answer.point))
+    current = _evaluated(task, point, derivatives=answer.residual is None)
     if current is None:
         lost = answer.termination is Termination.CONVERGED
         return None, Termination.BACKEND_FAILED if lost else answer.termination
@@ -147,7 +150,10 @@ def _state(task: Task, answer: Answer) -> tuple[State | None, Termination]:
         current.relative_violation <= EXACT * task.tolerance
     ):
         certified = _certified(task, current, multipliers, answer)
-    error = _error(task, current, multipliers) if certified else np.inf
+    if certified and answer.residual is not None and answer.residual <= ROUGH * task.tolerance:
+        error = answer.residual  # derivatives of the functions would say the same
+    else:
+        error = _error(task, current, multipliers) if certified else np.inf
     if not certified or (smooth and error > ROUGH * task.tolerance):
         current, multipliers, error = _polished(task, current, multipliers)
         certified = _certified(task, current, multipliers, answer)
@@ -159,12 +165,12 @@ def _state(task: Task, answer: Answer) -> tuple[State | None, Termination]:
     return state, answer.termination
 
 
-def _evaluated(task: Task, point: FloatArray) -> Evaluation | None:
+def _evaluated(task: Task, point: FloatArray, derivatives: bool) -> Evaluation | None:
     """The point, or one next to it where the functions are defined: a singular matrix has no inverse."""
     for share in (0.0, *RETREATS):
         there = point if not share else point + share * (task.domain.middle() - point)
         current = task.oracle.at(there)
-        if current.finite and current.differentiable:
+        if current.finite and (not derivatives or current.differentiable):
             return current
     return None
 
