@@ -36,6 +36,7 @@ from hcmodel.maps.map import Map, Obstacle, Points, Step, fresh_name, symbol_sum
 from hcmodel.maps.monotone import Function, functions_of
 from hcmodel.maps.replacing import Replacing, cleared
 from hcmodel.maps.rewriting import rewritten
+from hcmodel.maps.shares import excess
 from hcmodel.records import dataclass
 from hcmodel.solvers.numerics import DATA_ROUNDING, PRODUCT_ROUNDING
 
@@ -369,11 +370,11 @@ def _limits(made: _Symbols, place: int, nest: _Nest, entry: int) -> tuple[list[S
         inner = made.power(share, nest.gamma)
         if not alone:
             inner = inner.times(made.power(made.nests[place], 1.0 - nest.gamma))
-        found.append(rest.scaled(size) - inner)
+        found.append(-excess(inner, rest, size))
     elif low > 0:
         lost = True
     if np.isfinite(high) and alone:
-        found.append(made.power(share, 1.0) - rest.scaled(high * weight * nest.kappa))
+        found.append(excess(made.power(share, 1.0), rest, high * weight * nest.kappa))
     elif np.isfinite(high):
         lost = True
     return found, lost

@@ -239,9 +239,18 @@ def _solved(symbols: Symbols, value: Sums, function: Function) -> Sums:
 def _bounds(share: Sums, rest: Sums, low: float, high: float) -> Iterator[Sums]:
     """l r <= q <= h r, for the bounds of v, as sums that are not positive."""
     if low > 0:
-        yield rest.scaled(low) - share
+        yield -excess(share, rest, low)
     if np.isfinite(high):
-        yield share - rest.scaled(high)
+        yield excess(share, rest, high)
+
+
+def excess(share: Sums, rest: Sums, bound: float) -> Sums:
+    """What the share has above the bound times the rest, over the larger of both numbers.
+
+    Such numbers are exponentials: a price of 50 may have one of 1e31.
+    """
+    size = max(bound, 1.0)
+    return share.scaled(1.0 / size) - rest.scaled(bound / size)
 
 
 def _pairs(share: Sums, high: float, limits: Sequence[_Limit]) -> Iterator[Sums]:

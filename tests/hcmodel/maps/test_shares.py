@@ -113,6 +113,20 @@ def test_a_price_box_is_kept_as_linear_rows():
     assert problem.solution.point["price"].max() <= 90
 
 
+@pytest.mark.parametrize("most", [50, 100, 400])
+@pytest.mark.parametrize("written", ["quotient", "sigmoid"])
+def test_a_price_bound_far_above_the_optimum_does_not_hide_it(written, most):
+    """The bound of the exponential is exp(72) and more; profit W(exp(a − b c − 1))/b, by Lambert's W."""
+    from scipy.special import lambertw
+
+    price = hc.Variable(name="p", bounds=(0, most))
+    share = hc.sigmoid(3 - 1.5 * price) if written == "sigmoid" else 1 / (1 + hc.exp(1.5 * price - 3))
+    problem = hc.Problem(hc.Maximize((price - 0.7) * share))
+    problem.solve()
+    assert problem.status == "optimal"
+    assert problem.value == pytest.approx(lambertw(np.exp(3 - 1.5 * 0.7 - 1)).real / 1.5, rel=1e-9)
+
+
 def test_two_markets_have_shares_of_their_own():
     prices = [hc.Variable(3, name=name, bounds=(0, 500)) for name in ("north", "south")]
     profit = 0.0
