@@ -229,7 +229,9 @@ class SimplexSet(VariableSet):
 
     @property
     def interval(self) -> tuple[np.ndarray, np.ndarray]:
-        return np.array(0.0), np.array(1.0)
+        if not self.has_bounds:
+            return np.array(0.0), np.array(1.0)
+        return np.maximum(self.lower, 0.0), np.minimum(self.upper, 1.0)
 
     @property
     def is_distribution(self) -> bool:

@@ -87,6 +87,8 @@ class Symbols:
     """How people count the entries of this model: from 0 in Python, from 1 in the language."""
     undoing: set[int] = field(default_factory=set)
     """Functions of a map's new variables that stand for the old ones: to take them back is no map."""
+    logs_rewritten: bool = False
+    """Whether a logarithm was split at the common denominator of a sum, or is that of a determinant."""
     _known: dict[Hashable, int] = field(default_factory=dict)
     _ends: FloatArray = field(default_factory=lambda: np.ones((2, 1)))
     """Lower and upper bounds by digit, with room for more symbols; the digit 0 is 1."""
@@ -602,6 +604,15 @@ class Expansion:
 
     def _logarithm(self, base: Sums) -> Sums | None:
         """log(w · a · b^p · exp(s)) = log w + log a + p · log b + s, for positive factors."""
+        if base.counts.max(initial=0) > 1 and base.size <= MOST_SINGLE:
+            over = [self._over_denominator(each) for each in base.entries()]
+            made = [each for each in over if each is not None]
+            if len(made) < base.size:
+                return None
+            base, self.symbols.logs_rewritten = (
+                stacked(made, self.coding).reshaped(base.shape),
+                True,
+            )
         if base.counts.max(initial=0) > 1 or not base.counts.all() or (base.weight <= 0).any():
             return None
         parts = [Sums.constant(np.log(base.weight).reshape(base.shape), self.coding)]
@@ -617,12 +628,32 @@ class Expansion:
             parts.append(whole.reshaped(base.shape))
         return added(parts)
 
+    def _over_denominator(self, base: Sums) -> Sums | None:
+        """A scalar as one term, where its common denominator makes it one: 1 − 1/(1 + v) = v/(1 + v)."""
+        if base.key.size < 2:
+            return base
+        digits = base.digits
+        for symbol in base.symbols_used().tolist():
+            denominator, power = self.symbols.power(symbol)
+            over = digits == symbol + 1
+            if power != -1 or (over.sum(axis=1) > 1).any():
+                continue
+            here = over.any(axis=1)
+            keys = self.coding.keys(np.where(over, 0, digits)[here])
+            alone = Sums.merged((), base.entry[here], keys, base.weight[here], self.coding)
+            numerator = base.chosen(~here).times(denominator) + alone
+            if numerator.key.size == 1:
+                return numerator.times(Sums.symbols(np.array(symbol), self.coding))
+        return None
+
     def _log_symbol(self, symbol: int) -> Sums | None:
         """The logarithm of a symbol that is not negative."""
         check_time()
+        function = self.symbols.function(symbol)
+        if function is not None and function.atom.cone_form is cones.DETERMINANT:
+            return self._log_determinant(function.arguments[0])
         if self.symbols.lower_of(symbol) < 0:
             return None
-        function = self.symbols.function(symbol)
         if function is not None and is_exponential(function.atom):
             return function.arguments[0]
         base, power = self.symbols.power(symbol)
@@ -630,6 +661,21 @@ class Expansion:
             base, power = Sums.symbols(np.array(symbol), self.coding), 1.0
         number = self._single(ATOMS["log"], {}, [base], [])
         return Sums.symbols(number, self.coding).scaled(power)
+
+    def _log_determinant(self, matrix: Sums) -> Sums | None:
+        """log det of a multiple of a variable that is semidefinite: definite where det is positive."""
+        source = self.symbols.source(int(matrix.key[0]) - 1)[0] if matrix.key.size else None
+        if not isinstance(source, Variable) or not source.set.is_curved:
+            return None
+        own = self.symbols.of_variable(source)
+        if matrix.weight[0] <= 0 or not matrix.equals(
+            Sums.symbols(own, self.coding).scaled(matrix.weight[0])
+        ):
+            return None
+        self.symbols.logs_rewritten = True
+        return Sums.symbols(
+            np.array(self.symbols.of_function(ATOMS["logdet"], {}, (matrix,), ())), self.coding
+        )
 
     def _linear(
         self, step: Step, argument: Sums, dependence: Dependence | Contraction

@@ -14,7 +14,8 @@ not better than any others, and have no image (see `positive`).
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import functools
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -24,8 +25,8 @@ from hcmodel.atoms.rules import Argument
 from hcmodel.expressions.leaves import Apply, Expression, Variable
 from hcmodel.expressions.sparse_data import dense
 from hcmodel.expressions.table import ATOMS
-from hcmodel.facts.expansion import expanded_with
-from hcmodel.facts.polynomials import Sums
+from hcmodel.facts.expansion import Symbols, expanded_with
+from hcmodel.facts.polynomials import Sums, stacked
 from hcmodel.maps.expanded import Evaluation, Expanded, Row
 from hcmodel.maps.fractional import variables_in
 from hcmodel.maps.map import Map, Obstacle, Points, Step, fresh_name, symbol_sums, text_of
@@ -120,29 +121,37 @@ def _substituted(
         signed.append((sums if sign >= 0 else -sums, power))
     if not weight < 0:
         return Obstacle("factors", "the product is minimised")
-    objective, rows = Sums.constant(weight, symbols.coding), []
+    rows, parts = [], []
     new: dict[Variable, Sums] = {}
     for sums, power in signed:
         u = Variable((), name=fresh_name(model, "u"), pos=True)
         own = symbol_sums(symbols, symbols.of_variable(u))
         new[u] = sums
         rows.append(Row(own - sums, "<=", None))
-        times = int(power) if power == round(power) else 0
-        for _ in range(times):
-            objective = objective.times(own)
-        if not times:
-            objective = objective.times(
-                symbol_sums(symbols, np.array(symbols.of_power(own, power)))
-            )
+        if power == round(power):
+            parts += [own] * int(power)
+        else:
+            parts.append(symbol_sums(symbols, np.array(symbols.of_power(own, power))))
+    product = _product(symbols, parts).scaled(weight)
     after = replace(
         model,
-        objective=objective + Sums.constant(shift, symbols.coding),
+        objective=product + Sums.constant(shift, symbols.coding),
         rows=(*model.rows, *rows),
         variables=(*model.variables, *new),
         is_original=False,
         written=None,
     )
     return _Factors(new, after, shift)
+
+
+def _product(symbols: Symbols, parts: Sequence[Sums]) -> Sums:
+    """The product of symbols; of two functions, each of one half, where they are too many for a term."""
+    if len(parts) > symbols.coding.most:
+        middle, prod = len(parts) // 2, ATOMS["prod"]
+        halves = [stacked(each, symbols.coding) for each in (parts[:middle], parts[middle:])]
+        functions = [symbols.of_function(prod, {"axis": None}, (each,), ()) for each in halves]
+        parts = [symbol_sums(symbols, np.array(each)) for each in functions]
+    return functools.reduce(Sums.times, parts)
 
 
 class _Factors(Step):

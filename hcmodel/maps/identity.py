@@ -1,8 +1,9 @@
 """The variables themselves, after the model was multiplied out.
 
 Some models are convex as they stand, and no rule sees it because of how they are written: revenue
-p @ (a − B p) is a concave quadratic where B + Bᵀ ⪰ 0, and n·log(n / Σ n) a relative entropy. Multiplied
-out and gathered again (`gather`) they are sums of functions that the proof knows.
+p @ (a − B p) is a concave quadratic where B + Bᵀ ⪰ 0, n·log(n / Σ n) a relative entropy, and
+log(1 − 1/(1 + exp(−z))) is −z − log(1 + exp(−z)). Multiplied out and gathered again (`gather`) they are
+sums of functions that the proof knows.
 
 Products of two variables can only be convex beside the squares of both, and never in an equality; models
 that have others are not tried. An exception is the objective: 7 − 2·x·y·z is least where the logarithm of
@@ -61,7 +62,8 @@ def _may_be_convex(model: Expanded) -> bool:
     if any(row.sense == "==" and (row.sums.degrees > 1).any() for row in model.rows):
         return False
     products = [sums for sums in model.arrays if (sums.degrees > 1).any()]
-    return bool(products) and all(_beside_squares(model, sums) for sums in products)
+    gathered = bool(products) or model.symbols.logs_rewritten
+    return gathered and all(_beside_squares(model, sums) for sums in products)
 
 
 def _beside_squares(model: Expanded, sums: Sums) -> bool:

@@ -407,19 +407,18 @@ class Forms:
 
     def prove(self, fixed: Mapping[Variable, str] | None = None, source: Any = None) -> Proof:
         """The proof of the model, rows that are bounds counted as bounds."""
-        bounds, sign = self.bounds, self.sign.before.sign
+        bounds, (goal, sign) = self.bounds, self._goal
         pinned = {bounds.renewed(variable): kind for variable, kind in (fixed or {}).items()}
         text = bounds.after.source if source is not None else None
-        return prove(self._goal, sign, bounds.after.constraints, fixed=pinned, source=text)
+        return prove(goal, sign, bounds.after.constraints, fixed=pinned, source=text)
 
     @property
-    def _goal(self) -> Expression:
-        """The objective with rows that are bounds counted as bounds, as the user wrote it."""
-        objective = self.bounds.after.objective.expression
-        if self.sign.before.sign < 0:
-            assert isinstance(objective, Apply)
-            return objective.args[0]
-        return objective
+    def _goal(self) -> tuple[Expression, float]:
+        """The objective with rows that are bounds counted as bounds, and the sign that it has.
+
+        What is minimised with a minus sign, as −x·y, is maximised: its logarithm may be concave.
+        """
+        return signed_objective(self.bounds.after)
 
     def declared(self) -> dict[Variable, str] | None:
         """The declared coordinates where they are logarithms and the variables themselves."""
@@ -529,8 +528,8 @@ class Forms:
         """A proof without a map; None, or a proof that failed, where a map has to be found."""
         model = self.bounds.after
         text = model.source if source is not None else None
-        facts, sign = self._known_facts(model), self.sign.before.sign
-        return attempt(self._goal, sign, model.constraints, source=text, facts=facts)
+        facts, (goal, sign) = self._known_facts(model), self._goal
+        return attempt(goal, sign, model.constraints, source=text, facts=facts)
 
     def _visible_form(self) -> Form | None:
         """The form of a geometric program in the logarithms of all variables; None for other models.

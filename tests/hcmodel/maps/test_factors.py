@@ -38,6 +38,22 @@ def test_products_of_concave_functions_are_maximised(name: str) -> None:
     assert problem.value == pytest.approx(value, rel=1e-6)
 
 
+@pytest.mark.parametrize("periods", [9, 10, 40])
+def test_products_of_many_factors(periods: int) -> None:
+    """More than one term of sums has room for; as a product, as a root of it and with a minus sign."""
+    returns = np.random.default_rng(0).uniform(0.8, 1.3, size=(periods, 3))
+    bets = hc.Variable(3, name="bets", simplex=True)
+    value = np.exp(hc.Problem(hc.Maximize(hc.sum(hc.log(returns @ bets)))).solve())
+    product = hc.prod(returns @ bets)
+    for problem, expected in (
+        (hc.Problem(hc.Maximize(product)), value),
+        (hc.Problem(hc.Maximize(product ** (1 / periods))), value ** (1 / periods)),
+        (hc.Problem(hc.Minimize(-product)), -value),
+    ):
+        assert problem.solve() == pytest.approx(expected, rel=1e-6)
+        assert problem.status == "optimal"
+
+
 @pytest.mark.parametrize("shape", [(4,), (2, 2)])
 def test_the_product_of_an_array_is_one_of_its_entries(shape: tuple[int, ...]) -> None:
     """Kelly's bets: the product of the returns is largest where the sum of their logarithms is."""

@@ -47,11 +47,34 @@ def test_deviations_as_reciprocals() -> None:
     assert deviation.value == pytest.approx(data.std(), rel=1e-6)
 
 
+LOGISTIC = {
+    "a reciprocal": lambda z: 1 / (1 + hc.exp(-z)),
+    "a quotient": lambda z: hc.exp(z) / (1 + hc.exp(z)),
+    "a sigmoid": hc.sigmoid,
+}
+
+
+@pytest.mark.parametrize("name", LOGISTIC)
+def test_the_likelihood_of_both_outcomes_of_a_logistic_model(name: str) -> None:
+    """log p and log(1 − p), as in books, are those of softplus."""
+    generator = np.random.default_rng(5)
+    data = generator.normal(size=(12, 2))
+    seen = (data @ [1.0, -1.0] + generator.normal(size=12) > 0).astype(int)
+    weights = hc.Variable(2, name="weights")
+    chance = LOGISTIC[name](data @ weights)
+    likelihood = hc.sum(seen * hc.log(chance) + (1 - seen) * hc.log(1 - chance))
+    problem = hc.Problem(hc.Maximize(likelihood))
+    expected = hc.Problem(hc.Minimize(hc.sum(hc.softplus((1 - 2 * seen) * (data @ weights)))))
+    assert problem.solve() == pytest.approx(-expected.solve(), rel=1e-7)
+    assert problem.status == "optimal"
+
+
 x = hc.Variable(2, name="x", bounds=(-1, 2))
 NOT_CONVEX: dict[str, tuple[Any, list[Any]]] = {
     "a saddle": (x[0] * x[0] + 3 * x[0] * x[1] + x[1] * x[1], []),
     "a product alone": (x[0] * x[1], []),
     "a curved equality": (hc.sum(x), [x[0] * x[0] + x[1] * x[1] == 1]),
+    "the logarithm of another difference": (-hc.log(1.5 - 1 / (1 + hc.exp(hc.sum(x)))), []),
     "a reverse row": (hc.sum(x), [x[0] * x[0] + x[1] * x[1] >= 1]),
 }
 

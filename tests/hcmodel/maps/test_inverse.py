@@ -111,3 +111,24 @@ def test_a_wrong_rule_is_caught_by_the_comparison(monkeypatch):
     matrix = hc.Variable((3, 3), name="Sigma", PSD=(1e-2, 1e2), symmetric=True)
     found = discover(Forms(hc.Problem(hc.Minimize(by_trace(matrix))).model).bounds.after)
     assert found.substitution is None
+
+
+@pytest.mark.parametrize("scale", [1.0, 2.5])
+def test_the_logarithm_of_a_determinant_is_that_of_the_likelihood(scale: float) -> None:
+    """log(det(c Σ)) as it is written in books; the covariance is that of the data."""
+    seen = np.array([[1.0, 0.5], [0.5, 2.0]])
+    covariance = hc.Variable((2, 2), name="covariance", PSD=1e-4)
+    fit = hc.trace(hc.inv(covariance) @ seen)
+    problem = hc.Problem(hc.Minimize(hc.log(hc.det(scale * covariance)) + fit))
+    problem.solve()
+    assert problem.status == "optimal"
+    expected = 2 + np.log(np.linalg.det(scale * seen))
+    assert problem.value == pytest.approx(expected, rel=1e-6)
+    assert covariance.value == pytest.approx(seen, rel=1e-4)
+
+
+def test_a_determinant_of_a_matrix_that_may_be_indefinite_is_left() -> None:
+    """det > 0 also where both eigenvalues are negative: there log(det) is no log det."""
+    matrix = hc.Variable((2, 2), name="matrix", symmetric=True, bounds=(-2, 2))
+    problem = hc.Problem(hc.Maximize(hc.log(hc.det(matrix)) - hc.trace(matrix)))
+    assert not problem.is_hidden_convex()

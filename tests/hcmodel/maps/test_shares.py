@@ -120,7 +120,9 @@ def test_a_price_bound_far_above_the_optimum_does_not_hide_it(written, most):
     from scipy.special import lambertw
 
     price = hc.Variable(name="p", bounds=(0, most))
-    share = hc.sigmoid(3 - 1.5 * price) if written == "sigmoid" else 1 / (1 + hc.exp(1.5 * price - 3))
+    share = (
+        hc.sigmoid(3 - 1.5 * price) if written == "sigmoid" else 1 / (1 + hc.exp(1.5 * price - 3))
+    )
     problem = hc.Problem(hc.Maximize((price - 0.7) * share))
     problem.solve()
     assert problem.status == "optimal"

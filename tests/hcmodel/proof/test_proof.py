@@ -312,3 +312,20 @@ minimize, through its logarithm
 order: left <= right, between logarithms
   x    [positive, convex, log-affine, in the coordinate log]
   y    [positive, convex, log-affine, in the coordinate log]"""
+
+
+def test_a_product_with_a_minus_sign_is_maximised() -> None:
+    """min −Π u is max Π u, which is convex through logarithms in the u themselves."""
+    u = hc.Variable(12, name="u", pos=True)
+    assert hc.Problem(hc.Maximize(hc.prod(u)), [hc.sum(u) <= 3]).is_hidden_convex()
+    assert hc.Problem(
+        hc.Minimize(-hc.prod(u)), [hc.sum(u) <= 3, u[0] + 1 >= u[1]]
+    ).is_hidden_convex()
+
+
+def test_lower_bounds_of_a_distribution_are_signs() -> None:
+    w = hc.Variable(3, name="w", simplex=True, bounds=(0.1, 0.7))
+    low, high = w.set.interval
+    assert (low == 0.1).all()
+    assert (high == 0.7).all()
+    assert hc.Problem(hc.Maximize(hc.log(hc.prod(w)) + w[0])).is_hidden_convex()
