@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from hcmodel.maps.adjoint import Adjoint
 from hcmodel.maps.around import Outer
+from hcmodel.maps.compliance import Compliance
 from hcmodel.maps.cost_equation import CostEquation
 from hcmodel.maps.denominators import Denominators
 from hcmodel.maps.determined import Determined
@@ -41,6 +42,7 @@ MAPS: tuple[Map, ...] = (
     Adjoint(),
     CostEquation(),
     Determined(),
+    Compliance(),
     Implicit(),
     Nests(),
     Shares(),
