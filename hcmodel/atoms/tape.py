@@ -5,6 +5,7 @@ Importing this module imports autograd: `taped` does so when the first tape is m
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import autograd.core as _core
@@ -35,14 +36,22 @@ identities: tuple[Any, ...] = (
 
 
 class TapeNode(_untyped_core.VJPNode):  # type: ignore[misc]
-    """A node of a tape, with its operation, the answer, and the arguments that are on the tape."""
+    """A node of a tape, with its operation, the answer, and the arguments that are on the tape.
 
-    __slots__ = ["answer", "arguments", "keywords", "numbers", "operation"]
+    Its pullback is made when it is asked for: making that of a product takes longer than the product,
+    and sweeps that are done together need none.
+    """
+
+    __slots__ = ["_vjp", "answer", "arguments", "keywords", "numbers", "operation"]
+    _vjp: Any
 
     def __init__(
         self, value: Any, fun: Any, args: Any, kwargs: Any, parent_argnums: Any, parents: Any
     ) -> None:
-        super().__init__(value, fun, args, kwargs, parent_argnums, parents)
+        self._vjp = None
+        if fun not in _untyped_core.primitive_vjps:
+            super().__init__(value, fun, args, kwargs, parent_argnums, parents)  # says so
+        self.parents = parents  # type: ignore[misc]  # a slot of autograd's class
         self.operation, self.answer = fun, value
         self.arguments, self.keywords, self.numbers = args, kwargs, parent_argnums
 
@@ -50,6 +59,19 @@ class TapeNode(_untyped_core.VJPNode):  # type: ignore[misc]
         super().initialize_root()
         self.operation = self.answer = None
         self.arguments, self.keywords, self.numbers = (), {}, ()
+
+    @property
+    def vjp(self) -> Callable[[Any], Any]:
+        """What autograd's backward pass calls with a cotangent."""
+        if self._vjp is None:
+            maker = _untyped_core.primitive_vjps[self.operation]
+            self._vjp = maker(self.numbers, self.answer, self.arguments, self.keywords)
+        made: Callable[[Any], Any] = self._vjp
+        return made
+
+    @vjp.setter
+    def vjp(self, made: Callable[[Any], Any]) -> None:
+        self._vjp = made
 
     @property
     def size(self) -> int:
