@@ -357,6 +357,18 @@ def sharpe():
     return hc.Problem(hc.Maximize(ratio), [hc.sum(weight) == 1])
 
 
+def truss():
+    length = np.array([1, 1, 1, 1.414213562, 1.414213562])
+    half = 0.7071067812
+    stretch = np.zeros((5, 4))
+    stretch[[0, 1, 2, 2], [0, 2, 1, 3]] = [1, 1, -1, 1]
+    stretch[3, 2:], stretch[4, :2] = half, [half, -half]
+    load = np.array([0.0, -1, 0, 0])
+    area, u = hc.Variable(5, name="area", bounds=(0.1, None)), hc.Variable(4, name="u")
+    balance = stretch.T @ (area / length * (stretch @ u)) == load
+    return hc.Problem(hc.Minimize(load @ u), [balance, length @ area <= 10])
+
+
 @pytest.mark.parametrize("name", OPTIMA)
 def test_an_example_is_the_same_model_in_python(name):
     assert_same(loaded(name), globals()[name]())
