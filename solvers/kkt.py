@@ -19,6 +19,7 @@ import scipy
 from numpy.typing import NDArray
 
 from hcmodel.records import dataclass
+from hcmodel.solvers.algebra.marks import all_finite
 from hcmodel.solvers.algebra.storage import is_sparse
 from hcmodel.solvers.numerics import TINY
 from hcmodel.solvers.oracle import Evaluation
@@ -61,7 +62,7 @@ def residual(evaluation: Evaluation, domain: Domain, multipliers: FloatArray) ->
     """Stationarity and complementarity of (x, multipliers); feasibility is judged apart."""
     pull = np.asarray(evaluation.jacobian.T @ multipliers)
     gradient = evaluation.gradient + pull
-    if not np.isfinite(gradient).all():
+    if not all_finite(gradient):
         return np.inf
     point = evaluation.point
     downhill = domain.normal_cone_distance(point, -gradient)

@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 
 from hcmodel.records import dataclass
 from hcmodel.solvers.algebra.hessians import Hessian, with_squares
+from hcmodel.solvers.algebra.marks import all_finite
 from hcmodel.solvers.limits import BudgetExhausted, check_time
 from hcmodel.solvers.numerics import LARGEST_NUMBER, TINY
 from hcmodel.solvers.outer import Outer, row_floors
@@ -178,7 +179,7 @@ class Evaluation:
         found.flags.writeable = False
         return found
 
-    @property
+    @functools.cached_property
     def relative_violation(self) -> float:
         """The largest violation over max(1, |lhs|, |rhs|); feasible means at most the tolerance."""
         return float((self.violations / self.magnitudes).max(initial=0.0))
@@ -251,7 +252,7 @@ class Evaluation:
         if self._finite is None:
             known = not self.has_objective or math.isfinite(self.objective)
             near = np.abs(self.point).max(initial=0.0) <= LARGEST_NUMBER
-            self._finite = bool(known and near and np.isfinite(self.rows).all())
+            self._finite = bool(known and near and all_finite(self.rows))
         return self._finite
 
     @property
@@ -260,8 +261,7 @@ class Evaluation:
         if self._differentiable is None:
             jacobian = self.jacobian
             entries = jacobian if type(jacobian) is np.ndarray else np.asarray(jacobian.data)
-            finite = np.isfinite(self.gradient).all() and np.isfinite(entries).all()
-            self._differentiable = bool(finite)
+            self._differentiable = all_finite(self.gradient) and all_finite(entries)
         return self._differentiable
 
 

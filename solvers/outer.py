@@ -18,6 +18,7 @@ import scipy
 from numpy.typing import NDArray
 
 from hcmodel.records import dataclass
+from hcmodel.solvers.algebra.marks import every
 from hcmodel.solvers.algebra.storage import is_sparse
 from hcmodel.solvers.numerics import TINY
 from hcmodel.solvers.row_forms import OBJECTIVE_FORMS, ROW_FORMS, ObjectiveForm, RowForm
@@ -123,13 +124,13 @@ class Outer:
         """The forms in use and the rows of each."""
         table, numbers = tuple(ROW_FORMS.values()), self.forms
         first = int(numbers[0]) if numbers.size else 0
-        if not numbers.size or (numbers == first).all():
+        if not numbers.size or every(numbers == first):
             return ((table[first], np.arange(self.size)),)
         return tuple((table[i], (numbers == i).nonzero()[0]) for i in np.unique(numbers))
 
     @functools.cached_property
     def _only_differences(self) -> bool:
-        return not self.forms.any()
+        return not np.count_nonzero(self.forms)
 
     @functools.cached_property
     def _difference(self) -> scipy.sparse.csr_array | None:

@@ -11,6 +11,7 @@ Multipliers: at l = r the gradient of f is f_l·(∇l − ∇r), since f(l, l) =
 
 from __future__ import annotations
 
+import math
 from typing import Protocol
 
 import numpy as np
@@ -131,7 +132,7 @@ class LogObjective:
 
     def plain(self, value: float) -> float:
         exponent = self.sign * value
-        if abs(exponent) < LARGEST_LOG:  # nothing to warn about
+        if abs(exponent) < LARGEST_LOG or math.isinf(exponent):  # nothing to warn about
             return self.sign * float(np.exp(exponent))
         with np.errstate(all="ignore"):
             return self.sign * float(np.exp(exponent))

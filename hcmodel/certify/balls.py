@@ -164,6 +164,5 @@ def least_singular_value(matrix: FloatArray) -> float:
         least = value - PRODUCT_ROUNDING * (rows + columns) * float(np.trace(squares))
         if least > 0.5 * value:
             return float(np.sqrt(least))
-    corner = np.linalg.qr(matrix, mode="r") if rows > columns else matrix
-    values = np.linalg.svd(corner, compute_uv=False)
+    values = np.linalg.svd(matrix, compute_uv=False)
     return float(values[-1] - PRODUCT_ROUNDING * columns * values[0])

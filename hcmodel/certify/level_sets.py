@@ -20,6 +20,7 @@ from hcmodel.records import dataclass
 from hcmodel.reductions.forms import Form
 from hcmodel.solvers import kkt
 from hcmodel.solvers.algebra.hessians import as_dense
+from hcmodel.solvers.algebra.marks import length
 from hcmodel.solvers.numerics import TINY
 from hcmodel.solvers.oracle import Evaluation, Oracle
 from hcmodel.solvers.sets.domain import Domain
@@ -48,13 +49,13 @@ class Ball:
     def least(self, slope: FloatArray, point: FloatArray) -> float:
         """A number that slope·(v − point) does not fall below, from all that is known of v."""
         if self.halves is None:
-            return -float(np.linalg.norm(slope)) * self.reach(point)
+            return -length(slope) * self.reach(point)
         own = least_over(self.halves, slope, self.radius, self.hull)
         return own + float(slope @ (self.center - point))
 
     def reach(self, point: FloatArray) -> float:
         """A bound of the distance from a point to all of them."""
-        return self.radius + float(np.linalg.norm(point - self.center))
+        return self.radius + length(point - self.center)
 
 
 def level_ball(

@@ -25,6 +25,7 @@ from hcmodel.certify.term_duals import WeighedTerms
 from hcmodel.records import dataclass
 from hcmodel.reductions.forms import Form
 from hcmodel.solvers import kkt
+from hcmodel.solvers.algebra.marks import all_finite
 from hcmodel.solvers.coordinates.logarithmic import LogStack
 from hcmodel.solvers.limits import TimeExhausted, check_time
 from hcmodel.solvers.numerics import SUM_ROUNDING, TINY
@@ -135,12 +136,12 @@ class Search:
         if not evaluation.finite or not evaluation.differentiable:
             return
         multipliers = signed(evaluation, multipliers)
-        if not np.isfinite(multipliers).all():
+        if not all_finite(multipliers):
             return
         gradient = kkt.lagrangian_gradient(evaluation, multipliers)
         gradient, curved = self.chart.without_curved(evaluation, gradient)
         slopes = self.chart.slopes(evaluation, gradient[None, :])
-        if slopes is None or not np.isfinite(slopes).all():
+        if slopes is None or not all_finite(slopes):
             return
         center = self.chart.image(evaluation)
         equals = self.chart.equals(slopes[0], center)

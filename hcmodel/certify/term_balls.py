@@ -23,6 +23,7 @@ from hcmodel.certify.term_duals import WeighedTerms
 from hcmodel.records import dataclass
 from hcmodel.reductions.rows import Rows, stacked
 from hcmodel.reductions.sum_arrays import SumArrays
+from hcmodel.solvers.algebra.marks import all_finite, length, some
 from hcmodel.solvers.numerics import PRODUCT_ROUNDING, TINY
 from hcmodel.solvers.oracle import Evaluation
 from hcmodel.solvers.sets.half_spaces import HalfSpaces
@@ -109,7 +110,7 @@ def _radius(
     offsets = offsets + PRODUCT_ROUNDING * (size @ np.abs(u) + np.abs(offsets) + 1.0)
     rounding = np.zeros(u.size)
     _add(rounding, size, np.abs(weights))
-    rest = float(np.linalg.norm(np.abs(left) + PRODUCT_ROUNDING * rounding))
+    rest = length(np.abs(left) + PRODUCT_ROUNDING * rounding)
     total = float(np.where(both, np.abs(weights), weights) @ offsets)
     total = max(total, TINY) * (1 + PRODUCT_ROUNDING * weights.size)
     used = (both | (weights > TINY * total)).nonzero()[0]
@@ -120,9 +121,9 @@ def _radius(
         widths = np.maximum(widths, PRODUCT_ROUNDING)
         shares = np.where(both[used], 0.0, 1.0 / (tight * widths))
     matrix = normals[used].scaled(1.0 / widths).dense()
-    if not np.isfinite(matrix).all() or used.size < u.size:
+    if not all_finite(matrix) or used.size < u.size:
         return None
-    lost = rest * float(np.linalg.norm(shares))
+    lost = rest * length(shares)
     # no singular value is less than the least one, and that is at most the length of each column
     if not lost < float(np.sqrt(np.einsum("ij,ij->j", matrix, matrix).min(initial=np.inf))):
         return None
@@ -170,7 +171,9 @@ def _rows(arrays: SumArrays, u: FloatArray, multipliers: FloatArray) -> list[_Ha
             owner = np.arange(own.size).repeat(terms.lengths)
             left, right = terms.indices, entries.only(places.right[own])[owner]
             parts, numbers = entries.exponents, entries.logs
-        normals = parts[left] + (-parts[right])
+        normals, divided = parts[left], parts[right]
+        if divided.nnz:  # most are divided by a number
+            normals = normals + (-divided)
         values = normals @ u + numbers[left] - numbers[right]
         shares = np.ones(owner.size) if straight else _shares(values, owner, own.size)
         rows = own[owner]
@@ -201,6 +204,8 @@ def _bounds(
     """The bounds, with the weights that take up `pull`, and what they leave of it."""
     below, above = u - arrays.lower, arrays.upper - u
     low, high = np.isfinite(below), np.isfinite(above)
+    if not some(low | high):
+        return (), pull
     left = pull.copy()
     left[(low & (pull > 0)) | (high & (pull < 0))] = 0.0
     found = []

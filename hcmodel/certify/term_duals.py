@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 
 from hcmodel.records import dataclass, replace
 from hcmodel.reductions.rows import Rows
+from hcmodel.solvers.algebra.marks import length
 from hcmodel.solvers.numerics import OPERATION_ROUNDING, SUM_ROUNDING
 
 FloatArray = NDArray[np.float64]
@@ -51,7 +52,7 @@ class WeighedTerms:
         """The terms with weights whose slope is 0 in the entries `free`; None where none are near."""
         columns = free.nonzero()[0]
         wanted = self.slope[columns]
-        if not wanted.any():
+        if not np.count_nonzero(wanted):
             return None
         dense, sizes = self.normals.dense()[:, columns], np.abs(self.weights)
         system = (dense.T * sizes) @ dense
@@ -90,4 +91,4 @@ class WeighedTerms:
         found = slope.astype(float)
         rounding = float(np.finfo(np.longdouble).eps) * (count + 2) * sizes
         rounding += OPERATION_ROUNDING * np.abs(found)
-        return found, float(np.linalg.norm(rounding.astype(float)))
+        return found, length(rounding.astype(float))

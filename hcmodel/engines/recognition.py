@@ -24,6 +24,7 @@ from hcmodel.expressions.layout import Layout
 from hcmodel.expressions.leaves import Variable
 from hcmodel.expressions.shapes import Shape
 from hcmodel.expressions.sparse_data import is_sparse, nonzero_places
+from hcmodel.solvers.algebra.marks import every
 from hcmodel.solvers.limits import check_time
 
 FloatArray = NDArray[np.float64]
@@ -99,7 +100,7 @@ def _applied(step: Step, arguments: Sequence[Value]) -> Value:
     ]
     terms = _applied_to_arrays(step, arrays).reshaped(step.shape)
     if not step.shape and terms.target.size <= 1:  # go on with numbers
-        return None if terms.unknown.all() else scalar_terms.whole(terms)
+        return None if every(terms.unknown) else scalar_terms.whole(terms)
     return terms
 
 
@@ -124,7 +125,7 @@ def _applied_to_arrays(step: Step, arguments: Sequence[Value]) -> Terms:
     atom = step.atom
     assert atom is not None
     live = [place for place, each in enumerate(arguments) if isinstance(each, Terms)]
-    if all(arguments[place].unknown.all() for place in live):
+    if all(every(arguments[place].unknown) for place in live):
         return Terms.nothing(step.shape)
     dependence = atom.dependence([each.shape for each in arguments], step.params)
     found: Terms | None = None
@@ -312,7 +313,7 @@ def _are_too_many(
 
 def _nowhere_monomial(argument: Value) -> bool:
     """Whether no entry can be multiplied with another one of this kind: all have unknowns of any sign."""
-    return isinstance(argument, Terms) and bool(argument.multiplied_by_numbers_only.all())
+    return isinstance(argument, Terms) and every(argument.multiplied_by_numbers_only)
 
 
 def _multiplied(one: Any, two: Any) -> Any:

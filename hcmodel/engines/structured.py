@@ -36,6 +36,7 @@ from hcmodel.expressions.graph import Graph
 from hcmodel.expressions.leaves import Parameter
 from hcmodel.expressions.sparse_data import Numbers, equal
 from hcmodel.records import dataclass
+from hcmodel.solvers.algebra.marks import same
 from hcmodel.solvers.algebra.storage import is_sparse
 from hcmodel.solvers.limits import is_late
 
@@ -213,7 +214,7 @@ class StructuredStack(ProgramStack):
                 if self._compiled is None:
                     self._whole_engine = None
             self._in_use = self._compiled
-        if part == "all" and self._last is not None and np.array_equal(self._last.x, x):
+        if part == "all" and self._last is not None and same(self._last.x, x):
             return self._last
         rest = None
         if own.rest.size:

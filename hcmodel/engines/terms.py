@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from hcmodel.expressions.shapes import Shape
 from hcmodel.records import dataclass, replace
+from hcmodel.solvers.algebra.marks import all_finite, every, some
 from hcmodel.solvers.limits import check_time
 from hcmodel.solvers.numerics import LARGEST_LOG
 
@@ -162,14 +163,14 @@ class Terms:
         unknown = np.zeros(size, dtype=bool)
         unknown[groups[self.unknown]] = True
         target = groups[self.target]
-        if (target[1:] >= target[:-1]).all():
+        if every(target[1:] >= target[:-1]):
             return replace(self, shape=shape, target=target, unknown=unknown)
         order = target.argsort(kind="stable")
         return self.chosen(order, target[order], shape, unknown)
 
     def marked(self, unknown: Marks) -> Terms:
         """The same with more entries marked as unknown; their terms are left out."""
-        if not unknown.any():
+        if not some(unknown):
             return self
         kept = (~unknown[self.target]).nonzero()[0]
         return self.chosen(kept, self.target[kept], self.shape, self.unknown | unknown)
@@ -184,7 +185,7 @@ class Terms:
         check_time()
         with np.errstate(all="ignore"):
             weight = self.weight * own
-        if weight.all() and np.isfinite(weight).all():
+        if np.count_nonzero(weight) == weight.size and all_finite(weight):
             return replace(self, weight=weight)
         lost = left_range(weight, self.weight, own)
         if lost.any():
@@ -223,7 +224,7 @@ class Terms:
     def power(self, exponents: FloatArray) -> Terms:
         """Entry by entry to a power, known for one positive term (any entry where the power is 1)."""
         flat = np.asarray(exponents, dtype=float).reshape(-1)
-        if (flat == 1).all():
+        if every(flat == 1):
             return self
         single = (self.counts == 1) & ~self._has((LINEAR, LOGARITHM), self.weight <= 0)
         base = self.marked(~single & (flat != 1))
@@ -271,7 +272,7 @@ class Terms:
         logs = inner.kind == LOGARITHM
         numbers = np.bincount(inner.target[~logs], weights=inner.weight[~logs], minlength=self.size)
         far = np.abs(numbers) > LARGEST_LOG
-        if far.any():  # exp(c) · x^p is not exp(c + p log x) where exp(c) is 0 or infinite
+        if some(far):  # exp(c) · x^p is not exp(c + p log x) where exp(c) is 0 or infinite
             return self.marked(far).exponential()
         lengths = np.bincount(inner.target[logs], minlength=self.size)
         kept = (~wrong).nonzero()[0]
@@ -339,7 +340,7 @@ def spans(lengths: IndexArray, numbers: IndexArray) -> IndexArray:
     """Where the members of some groups are, which lie one group after the other."""
     if numbers.size == 0:
         return NO_PLACES
-    if (lengths == 1).all():
+    if every(lengths == 1):
         return numbers
     check_time()
     own = lengths[numbers]

@@ -20,6 +20,7 @@ from hcmodel.expressions.foreign_habits import EXPRESSION, missing_attribute
 from hcmodel.expressions.printing import infix, rich
 from hcmodel.expressions.shapes import Shape
 from hcmodel.expressions.table import ATOMS
+from hcmodel.solvers.algebra.marks import all_finite
 
 if TYPE_CHECKING:
     from hcmodel.atoms.atom import Atom
@@ -406,8 +407,7 @@ def as_data(value: Any, what: str, *, infinite: bool = False, sparse: bool = Fal
     if raw.dtype.kind not in "fiub":
         raise DataError(f"{what} must be a real number or an array of them, not {value!r}")
     array = np.array(raw, dtype=float)
-    finite = np.isfinite(array)
-    if not finite.all():
+    if not all_finite(array):
         if np.isnan(array).any():
             where = tuple(int(i) for i in np.argwhere(np.isnan(array))[0])
             raise DataError(f"{what} has a NaN at entry {where}" if where else f"{what} is NaN")

@@ -46,7 +46,11 @@ def as_compressed(value: SparseArray, what: str) -> Numbers:
         raise DataError(f"{what} must have real numbers as entries, not {value.dtype}")
     if value.ndim != 2:
         return dense(value, what).astype(float)
-    matrix = scipy.sparse.csr_array(value, dtype=float, copy=True)
+    if value.format == "csr":  # in one step: of small models its checks are a part that one notices
+        parts = (value.data.astype(float), value.indices.copy(), value.indptr.copy())
+        matrix = scipy.sparse.csr_array(parts, shape=value.shape)
+    else:
+        matrix = scipy.sparse.csr_array(value, dtype=float, copy=True)
     matrix.sum_duplicates()
     finite = np.isfinite(matrix.data)
     if not finite.all():
@@ -54,7 +58,8 @@ def as_compressed(value: SparseArray, what: str) -> Numbers:
         row = int(matrix.indptr.searchsorted(place, side="right")) - 1
         kind = "a NaN" if np.isnan(matrix.data[place]) else "an infinite number"
         raise DataError(f"{what} has {kind} at entry ({row}, {int(matrix.indices[place])})")
-    matrix.eliminate_zeros()
+    if not matrix.data.all():
+        matrix.eliminate_zeros()
     return matrix
 
 

@@ -242,7 +242,7 @@ class Form:
         """Numbers of rows by those of the canonical problem, from those by constraint."""
         return self.canonical.multipliers(duals).astype(np.intp)
 
-    @property
+    @functools.cached_property
     def program(self) -> SmoothProgram:
         return self.chain.after
 

@@ -7,6 +7,7 @@ CVXPY's `apply` and `invert` and MathOptInterface's bridges are the examples tha
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import field
 from enum import Enum
@@ -190,7 +191,7 @@ def moved_point(old: Any, new: Any, x: FloatArray, *, fill: float | None = None)
 
 def same_objects(one: Sequence[Any], other: Sequence[Any]) -> bool:
     """Whether two lists hold the same objects; `==` between expressions builds constraints."""
-    return len(one) == len(other) and all(a is b for a, b in zip(one, other, strict=True))
+    return one is other or (len(one) == len(other) and all(map(operator.is_, one, other)))
 
 
 def _middle(variable: Variable) -> FloatArray:

@@ -25,6 +25,7 @@ from hcmodel.records import dataclass
 from hcmodel.reductions.affine import Affine
 from hcmodel.reductions.rows import Rows
 from hcmodel.reductions.smooth import SmoothProgram
+from hcmodel.solvers.algebra.marks import every
 from hcmodel.solvers.coordinates.logarithmic import LogStack
 from hcmodel.solvers.numerics import DATA_ROUNDING
 from hcmodel.solvers.outer import Outer
@@ -172,7 +173,7 @@ class Entries:
         inner = program.stack
         logs = inner.logs if isinstance(inner, LogStack) else np.zeros(stack.dimension, dtype=bool)
         linear, logarithms, powers = data.linear, data.logarithms, data.exponents
-        if not (logs[powers.columns].all() and logs[logarithms.columns].all()):
+        if not (every(logs[powers.columns]) and every(logs[logarithms.columns])):
             return None
         through = logs[linear.columns]  # x = exp(u): a term of its own
         straight = ~through
@@ -192,7 +193,7 @@ class Entries:
         )
         weights = np.concatenate([data.weights, linear.values[through], data.offset[numbers]])
         owner = np.concatenate([data.rows, linear.rows[through], numbers])
-        if not weights.all():  # a coefficient of 0
+        if np.count_nonzero(weights) < weights.size:  # a coefficient of 0
             kept = weights.nonzero()[0]
             exponents, weights, owner = exponents[kept], weights[kept], owner[kept]
         return Entries(logs, affine, data.offset, exponents, weights, owner)
@@ -226,7 +227,7 @@ class Places:
         logs &= entries.is_monomial[right]
         single = logs & entries.is_monomial[left]
         sums = logs & entries.is_posynomial[left] & ~single & ~equality
-        if not (plain | single | sums).all():
+        if not every(plain | single | sums):
             return None
         sign = float(outer.objective[0])
         if outer.objective_form == "plain":

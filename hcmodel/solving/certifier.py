@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from hcmodel.certify.lower_bound import LowerBound, lower_bound
 from hcmodel.records import dataclass
 from hcmodel.reductions.forms import Form
+from hcmodel.solvers.algebra.marks import same
 from hcmodel.solvers.oracle import Evaluation
 from hcmodel.solvers.qp.cone_program import ConeSolution
 from hcmodel.solving.judge import FINEST, gap_allowed
@@ -81,6 +82,6 @@ class Certifier:
 
     def bound_at(self, point: FloatArray) -> LowerBound | None:
         """The bound found at a point, if it was the last one looked at."""
-        if self._last is None or not np.array_equal(self._last[0], point):
+        if self._last is None or not same(self._last[0], point):
             return None
         return self._last[1]

@@ -16,6 +16,7 @@ import scipy
 from numpy.typing import NDArray
 
 from hcmodel.records import dataclass
+from hcmodel.solvers.algebra.marks import all_finite
 from hcmodel.solvers.algebra.storage import is_sparse
 from hcmodel.solvers.limits import TimeExhausted, check_time, seconds_left
 from hcmodel.solvers.memory import check_factors, check_semidefinite
@@ -216,7 +217,7 @@ def _cone_solution(program: ConeProgram, answer: Any) -> ConeSolution:
         x = x / max(-float(program.linear @ x), TINY)
         matrix = program.matrix
         s = -((matrix.sparse() if isinstance(matrix, Columns) else matrix) @ x)
-    elif not all(np.isfinite(part).all() for part in (x, s, z)):
+    elif not all(all_finite(part) for part in (x, s, z)):
         status = ConeStatus.FAILED
     return ConeSolution(status, x, s, z, int(answer.iterations))
 

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from hcmodel.records import dataclass, replace
 from hcmodel.solvers import kkt
+from hcmodel.solvers.algebra.marks import all_finite
 from hcmodel.solvers.limits import beyond, check_time
 from hcmodel.solvers.loop import (
     ENDINGS,
@@ -131,7 +132,7 @@ def _state(task: Task, answer: Answer) -> tuple[State | None, Termination]:
 
     Whether the method has converged is decided here: by the certificate, or else by the KKT residual.
     """
-    if answer.point is None or not np.isfinite(answer.point).all():
+    if answer.point is None or not all_finite(answer.point):
         return None, answer.termination
     point = task.domain.project(task.settled(answer.point))
     current = _evaluated(task, point, derivatives=answer.residual is None)

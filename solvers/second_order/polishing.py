@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from hcmodel.records import dataclass
 from hcmodel.solvers.algebra.hessians import SparseHessian, as_dense, is_finite, largest_entry
+from hcmodel.solvers.algebra.marks import all_finite
 from hcmodel.solvers.algebra.storage import is_sparse
 from hcmodel.solvers.coordinates.protocol import Coordinates
 from hcmodel.solvers.numerics import DEPENDENT, PRODUCT_ROUNDING, TINY
@@ -90,7 +91,7 @@ def _dense(
     jacobian = np.asarray(rows.toarray() if is_sparse(rows) else rows) @ face
     curvature = face.T @ hessian @ face
     slope = evaluation.gradient @ face
-    if not all(np.isfinite(part).all() for part in (jacobian, curvature, slope)):
+    if not all(all_finite(part) for part in (jacobian, curvature, slope)):
         return None
     size = max(float(np.abs(curvature).max(initial=0.0)), TINY)
     scales = np.maximum(np.abs(jacobian).max(axis=1, initial=0.0), TINY) / size

@@ -10,6 +10,7 @@ import scipy
 from numpy.typing import NDArray
 
 from hcmodel.records import dataclass
+from hcmodel.solvers.algebra.marks import every, length, some
 from hcmodel.solvers.numerics import PRODUCT_ROUNDING, TINY
 from hcmodel.solvers.qp.program import StepRows
 from hcmodel.solvers.sets.domain import FARTHEST, Domain
@@ -43,7 +44,7 @@ class Box(Domain):
         if self.lower.shape != self.upper.shape or self.lower.ndim != 1:
             raise ValueError("a box needs two vectors of one length")
         lower, upper = self.lower, self.upper
-        if not ((lower <= upper) & (lower < np.inf) & (upper > -np.inf)).all():
+        if not every((lower <= upper) & (lower < np.inf) & (upper > -np.inf)):
             self._refuse()
         if self.positive.size != self.lower.size:
             object.__setattr__(self, "positive", self.lower > 0)
@@ -72,7 +73,7 @@ class Box(Domain):
         return StepRows(self.lower, self.upper)
 
     def contains(self, x: FloatArray, tolerance: float = 0.0) -> bool:
-        return bool(((x >= self.lower - tolerance) & (x <= self.upper + tolerance)).all())
+        return every((x >= self.lower - tolerance) & (x <= self.upper + tolerance))
 
     def normal_cone_distance(self, x: FloatArray, direction: FloatArray) -> FloatArray:
         inward = direction.copy()
@@ -247,6 +248,6 @@ def least_over_sides(
     far = (np.abs(side) >= reach) & (slope != 0)
     near = (slope != 0) & ~far
     total = float(slope[near] @ side[near])
-    if far.any():
-        total -= float(np.linalg.norm(slope[far])) * reach
+    if some(far):
+        total -= length(slope[far]) * reach
     return total
