@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
 # `P >> Q`: P − Q is positive semidefinite; `P << Q`: Q − P is.
 MATRIX_SENSES = (">>", "<<")
+SENSES = ("<=", ">=", "==", *MATRIX_SENSES)
 
 
 class Constraint:
@@ -46,7 +47,7 @@ class Constraint:
         form: str = "difference",
         entries: np.ndarray | None = None,
     ) -> None:
-        if not isinstance(sense, str) or sense not in ("<=", ">=", "==", *MATRIX_SENSES):
+        if not isinstance(sense, str) or sense not in SENSES:
             raise ModelError(f"unknown relation {sense!r}; use <=, >=, ==, >> or <<")
         if not (hasattr(lhs, "variables") and hasattr(rhs, "variables")):
             raise ModelError(
@@ -58,7 +59,8 @@ class Constraint:
         self.name = name
         self.form = form
         self.entries = entries
-        self.shape = broadcast(sense, (lhs.shape, rhs.shape))
+        shape = lhs._shape
+        self.shape = shape if shape == rhs._shape else broadcast(sense, (shape, rhs._shape))
         if sense in MATRIX_SENSES:
             _check_matrices(lhs, sense, rhs)
         self.dual_value: np.ndarray | None = None

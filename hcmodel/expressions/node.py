@@ -82,39 +82,39 @@ class Expression:
     # arithmetic
 
     def __add__(self, other: Any) -> Expression:
-        return ATOMS["add"].apply((self, other))
+        return _of_two(ATOMS["add"], self, other)
 
     def __radd__(self, other: Any) -> Expression:
         # Python's sum() starts from 0, which would only lengthen the graph.
         if isinstance(other, int) and other == 0:
             return self
-        return ATOMS["add"].apply((other, self))
+        return _of_two(ATOMS["add"], other, self)
 
     def __sub__(self, other: Any) -> Expression:
-        return ATOMS["sub"].apply((self, other))
+        return _of_two(ATOMS["sub"], self, other)
 
     def __rsub__(self, other: Any) -> Expression:
-        return ATOMS["sub"].apply((other, self))
+        return _of_two(ATOMS["sub"], other, self)
 
     def __mul__(self, other: Any) -> Expression:
         if not isinstance(other, Expression):
             sparse_data.check_product(other, self)
-        return ATOMS["mul"].apply((self, other))
+        return _of_two(ATOMS["mul"], self, other)
 
     def __rmul__(self, other: Any) -> Expression:
-        return ATOMS["mul"].apply((other, self))
+        return _of_two(ATOMS["mul"], other, self)
 
     def __truediv__(self, other: Any) -> Expression:
-        return ATOMS["div"].apply((self, other))
+        return _of_two(ATOMS["div"], self, other)
 
     def __rtruediv__(self, other: Any) -> Expression:
-        return ATOMS["div"].apply((other, self))
+        return _of_two(ATOMS["div"], other, self)
 
     def __pow__(self, other: Any) -> Expression:
-        return ATOMS["power"].apply((self, other))
+        return _of_two(ATOMS["power"], self, other)
 
     def __rpow__(self, other: Any) -> Expression:
-        return ATOMS["power"].apply((other, self))
+        return _of_two(ATOMS["power"], other, self)
 
     def __matmul__(self, other: Any) -> Expression:
         return ATOMS["matmul"].apply((self, other))
@@ -355,6 +355,17 @@ def as_expression(operand: Any) -> Expression:
     if isinstance(operand, (list, tuple)) and operand and _holds_expression(operand):
         return _stacked(operand)
     return Constant(operand)
+
+
+def _of_two(atom: Atom, one: Any, other: Any) -> Expression:
+    """An atom that works entry by entry; of two scalars at once, for models that are built in loops."""
+    first = Constant(one) if type(one) is float else one
+    second = Constant(other) if type(other) is float else other
+    if not (isinstance(first, Expression) and isinstance(second, Expression)):
+        return atom.apply((one, other))
+    if first._shape or second._shape:
+        return atom.apply((one, other))
+    return Apply(atom, (first, second), (), ())
 
 
 def as_scalars(operands: Sequence[Any]) -> tuple[Expression, ...] | None:

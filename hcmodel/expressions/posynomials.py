@@ -12,7 +12,7 @@ from collections.abc import Iterable, Sequence
 from enum import Enum
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
-from hcmodel.expressions.constraint import Constraint
+from hcmodel.expressions.constraint import MATRIX_SENSES, Constraint
 from hcmodel.expressions.leaves import Variable
 from hcmodel.expressions.node import Apply, Constant, Expression
 
@@ -53,7 +53,7 @@ def posynomials(objective: Expression, constraints: Iterable[Constraint]) -> Pos
     for row in constraints:
         left, right = walk.terms(row.lhs), walk.terms(row.rhs)
         smaller, larger = (right, left) if row.sense == ">=" else (left, right)
-        if not smaller or not larger or len(larger) > 1 or row.is_semidefinite:
+        if not smaller or not larger or len(larger) > 1 or row.sense in MATRIX_SENSES:
             return None
         if row.sense == "==" and len(smaller) > 1:
             return None
@@ -67,7 +67,8 @@ class _Roles(dict["Atom", Any]):
     """What atoms do to terms, asked for once in a walk: a model has many nodes and few atoms."""
 
     def __missing__(self, atom: Atom) -> Any:
-        role = self[atom] = atom.role_in_terms
+        role = atom.role_in_terms
+        role = self[atom] = TIMES if role == TIMES else role  # to be asked for by identity
         return role
 
 
@@ -116,9 +117,15 @@ class _Walk:
             if place is not None:
                 columns.append(place)
                 powers.append(exponent)
-            elif type(factor) is Apply and roles[factor.atom] == TIMES:  # in loops most are
+            elif type(factor) is Apply and roles[factor.atom] is TIMES:  # in loops most are
                 left, right = factor.args
                 pending += ((right, exponent), (left, exponent))
+            elif type(factor) is Apply and roles[factor.atom] is Role.RAISES:
+                base, power = factor.args
+                number = power.number if type(power) is Constant else None
+                if number is None:
+                    return None
+                pending.append((base, exponent * number))
             elif type(factor) is Constant:
                 number = _power(factor.number, exponent)
                 if number is None:
@@ -134,15 +141,12 @@ class _Walk:
     def _opened(
         self, node: Expression, exponent: float
     ) -> Sequence[tuple[Expression, float]] | None:
-        """The factors of a power of a product, last one first; an unknown, once it has its place.
+        """The factors of a product of powers, last one first; an unknown, once it has its place.
 
         Arguments of a number are numbers, since atoms of these kinds work entry by entry.
         """
         if type(node) is Apply:
             role = self._roles[node.atom]
-            if role is Role.RAISES:
-                number = getattr(node.args[1], "number", None)
-                return None if number is None else ((node.args[0], exponent * number),)
             if type(role) is tuple and len(role) == len(node.args):
                 pairs = zip(node.args, role, strict=True)
                 return [(each, exponent * power) for each, power in pairs][::-1]

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hcmodel.errors import ModelError
-from hcmodel.expressions.constraint import Constraint
+from hcmodel.expressions.constraint import MATRIX_SENSES, Constraint
 from hcmodel.expressions.graph import topological_order, values_at
 from hcmodel.expressions.leaves import Constant, Expression, Parameter, Variable
 from hcmodel.expressions.model import Model
@@ -27,7 +27,7 @@ FloatArray = NDArray[np.float64]
 def check_symmetric(constraints: tuple[Constraint, ...]) -> None:
     """Raise where a matrix inequality has a side that is not known to be symmetric."""
     for constraint in constraints:
-        if constraint.is_semidefinite and not has_symmetric_sides(constraint):
+        if constraint.sense in MATRIX_SENSES and not has_symmetric_sides(constraint):
             raise ModelError(
                 f"the matrix inequality {constraint} needs symmetric matrices on both sides, and their "
                 "difference is not known to be symmetric: declare the variables with symmetric=True "

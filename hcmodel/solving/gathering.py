@@ -78,20 +78,24 @@ def _examined(
     if lifted is not forms.written:
         smooth = _evaluated_in(lifted, outcome, lifted.chain.point(evaluation.point))
     certified = is_certified(hidden, outcome, evaluation, tolerance, certifier)
-    multipliers, residual = _multipliers(lifted, outcome, smooth, tolerance, certified)
+    violation = evaluation.violation_in_units(forms.written.domain.metric(evaluation.point))
+    violated = violation > tolerance
+    conflict, parts, near = None, None, False
+    if violated:
+        conflict, parts, near = contradiction(forms, hidden, outcome, evaluation, request)
+    # where no point satisfies the rows, no multipliers mean anything
+    multipliers, residual = np.zeros(lifted.canonical.outer.size), np.inf
+    if conflict is None:
+        multipliers, residual = _multipliers(lifted, outcome, smooth, tolerance, certified)
     # a residual that is not small is one of another gradient than that which counts
     at_kink, slope = lifted.stack.kinked and residual > CERTIFIED_RESIDUAL * tolerance, None
+    at_kink = at_kink and conflict is None
     exact = outcome.form.program_duals(result) if at_kink and smooth.finite else None
     if exact is not None:
         multipliers, slope = lifted.multipliers(smooth, exact), exact.sets
     pair = Pair(lifted, smooth, multipliers)
     stationary = certified or is_stationary(forms, outcome, evaluation, pair, residual, tolerance)
     late = result.termination in OUT_OF_TIME
-    violation = evaluation.violation_in_units(forms.written.domain.metric(evaluation.point))
-    violated = violation > tolerance
-    conflict, parts, near = None, None, False
-    if violated:
-        conflict, parts, near = contradiction(forms, hidden, outcome, evaluation, request)
     bound, settled = None, None
     expensive = hidden is not None and hidden.map_geometry is not None and late
     if evaluation.finite and conflict is None and not expensive:

@@ -23,6 +23,7 @@ from numpy.typing import NDArray
 from hcmodel.records import dataclass, replace
 from hcmodel.solvers.algebra.symmetric import to_matrix
 from hcmodel.solvers.numerics import TINY
+from hcmodel.solvers.qp.columns import Columns
 
 FloatArray = NDArray[np.float64]
 
@@ -104,32 +105,39 @@ class ConeProgram:
 
 def without_rows(program: ConeProgram, dropped: NDArray[np.bool_]) -> ConeProgram:
     """The program without some rows; of cones other than ZERO and NONNEGATIVE all or none."""
-    cones, first = [], 0
-    for cone in program.cones:
-        own = dropped[first : first + cone.size]
-        stay = cone.size - int(own.sum())
-        first += cone.size
-        if stay == cone.size:
-            cones.append(cone)
-        elif stay and (
-            cone.kind in (ConeKind.ZERO, ConeKind.NONNEGATIVE) or _whole_triples(cone, own)
-        ):
-            cones.append(replace(cone, size=stay))
-        elif stay:
-            raise ValueError(f"{stay} of {cone.size} rows of a cone of kind {cone.kind.name}")
-    kept, matrix = ~dropped, program.matrix
-    own = kept[matrix.indices]
-    starts = np.concatenate([[0], np.cumsum(own)])[matrix.indptr]
-    numbers = np.cumsum(kept) - 1
-    parts = (matrix.data[own], numbers[matrix.indices[own]], starts)
     return ConeProgram(
         program.quadratic,
         program.linear,
-        scipy.sparse.csc_matrix(parts, shape=(int(kept.sum()), matrix.shape[1])),
-        program.offset[kept],
-        tuple(cones),
+        _rows_left(program.matrix, ~dropped).sparse(),
+        program.offset[~dropped],
+        _cones_left(program.cones, dropped),
         program.constant,
     )
+
+
+def _cones_left(cones: Iterable[ConeBlock], dropped: NDArray[np.bool_]) -> tuple[ConeBlock, ...]:
+    found, first = [], 0
+    for cone in cones:
+        own = dropped[first : first + cone.size]
+        stay = cone.size - int(np.count_nonzero(own))
+        first += cone.size
+        if stay == cone.size:
+            found.append(cone)
+        elif stay and (
+            cone.kind in (ConeKind.ZERO, ConeKind.NONNEGATIVE) or _whole_triples(cone, own)
+        ):
+            found.append(replace(cone, size=stay))
+        elif stay:
+            raise ValueError(f"{stay} of {cone.size} rows of a cone of kind {cone.kind.name}")
+    return tuple(found)
+
+
+def _rows_left(matrix: Any, kept: NDArray[np.bool_]) -> Columns:
+    """A matrix in compressed columns without the other rows."""
+    own, numbers = kept[matrix.indices], kept.cumsum()
+    starts = np.concatenate([[0], own.cumsum()])[matrix.indptr]
+    indices = (numbers - 1)[matrix.indices[own]]
+    return Columns(matrix.data[own], indices, starts, (int(numbers[-1]), matrix.shape[1]))
 
 
 def _whole_triples(cone: ConeBlock, dropped: NDArray[np.bool_]) -> bool:
@@ -147,10 +155,10 @@ def without_idle(
 
     An exponential cone (x, y, z) with a positive number y says nothing where z is an unknown that stands
     nowhere else: it can be as large as it has to. Unknowns that stand nowhere are left out too, but for
-    the first `own`.
+    the first `own`. Clarabel takes its matrix, in `Columns`: searches for a conflict make many of them.
     """
     matrix, width = program.matrix, program.linear.size
-    rows, columns = matrix.indices, np.repeat(np.arange(width), np.diff(matrix.indptr))
+    rows, columns = matrix.indices, np.arange(width).repeat(np.diff(matrix.indptr))
     needed = (np.arange(width) < own) | (program.linear != 0)
     needed[program.quadratic.indices] = True
     thirds = np.zeros(program.offset.size, dtype=bool)
@@ -171,21 +179,15 @@ def without_idle(
         if not idle.size:
             break
         dropped[idle] = dropped[idle - 1] = dropped[idle - 2] = True
-    smaller, kept = without_rows(program, dropped), np.flatnonzero(needed | (by_column > 0))
+    kept, left = (needed | (by_column > 0)).nonzero()[0], ~dropped
+    smaller, quadratic = _rows_left(matrix, left), program.quadratic
     if kept.size < width:
-        matrix = smaller.matrix
-        starts = np.append(matrix.indptr[kept], matrix.indptr[-1])  # the others are empty
-        parts = (matrix.data, matrix.indices, starts)
-        quadratic = smaller.quadratic
-        smaller = ConeProgram(
-            quadratic[kept][:, kept] if quadratic.nnz else no_quadratic(kept.size),
-            smaller.linear[kept],
-            scipy.sparse.csc_matrix(parts, shape=(matrix.shape[0], kept.size)),
-            smaller.offset,
-            smaller.cones,
-            smaller.constant,
-        )
-    return smaller, ~dropped
+        starts = np.append(smaller.indptr[kept], smaller.nnz)  # the others are empty
+        smaller = Columns(smaller.data, smaller.indices, starts, (smaller.shape[0], kept.size))
+        quadratic = quadratic[kept][:, kept] if quadratic.nnz else no_quadratic(kept.size)
+    cones = _cones_left(program.cones, dropped)
+    linear, offset = program.linear[kept], program.offset[left]
+    return ConeProgram(quadratic, linear, smaller, offset, cones, program.constant), left
 
 
 def cone_program(

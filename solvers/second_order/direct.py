@@ -135,7 +135,8 @@ def _state(task: Task, answer: Answer) -> tuple[State | None, Termination]:
     if answer.point is None or not all_finite(answer.point):
         return None, answer.termination
     point = task.domain.project(task.settled(answer.point))
-    current = _evaluated(task, point, derivatives=answer.residual is None)
+    wanted = answer.residual is None and answer.conflict is None
+    current = _evaluated(task, point, derivatives=wanted)
     if current is None:
         lost = answer.termination is Termination.CONVERGED
         return None, Termination.BACKEND_FAILED if lost else answer.termination
