@@ -83,10 +83,10 @@ def _examined(
     conflict, parts, near = None, None, False
     if violated:
         conflict, parts, near = contradiction(forms, hidden, outcome, evaluation, request)
-    # where no point satisfies the rows, no multipliers mean anything
-    multipliers, residual = np.zeros(lifted.canonical.outer.size), np.inf
     if conflict is None:
         multipliers, residual = _multipliers(lifted, outcome, smooth, tolerance, certified)
+    else:  # where no point satisfies the rows, no multipliers mean anything
+        multipliers, residual = np.zeros(smooth.rows.size), np.inf
     # a residual that is not small is one of another gradient than that which counts
     at_kink, slope = lifted.stack.kinked and residual > CERTIFIED_RESIDUAL * tolerance, None
     at_kink = at_kink and conflict is None

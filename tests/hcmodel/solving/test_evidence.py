@@ -980,6 +980,8 @@ def test_a_violated_row_asks_for_a_contradiction_and_for_no_better_point(
     found = asked.evidence(_evaluated=at(row=1.0), contradiction=(conflict, (), False))
     assert found.conflict is conflict
     assert "best_bound" not in asked.names  # what is infeasible has no least value
+    assert "_multipliers" not in asked.names  # nor multipliers
+    assert found.residual == np.inf
 
 
 def test_rows_that_nothing_satisfies_are_looked_for_where_bounds_do_not_contradict(
