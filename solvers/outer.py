@@ -203,12 +203,9 @@ class Outer:
             return scipy.sparse.csr_array(self._weighing(values) @ jacobian)
         if self._only_differences:
             return np.asarray(self.left.rows(jacobian) - self.right.rows(jacobian))
-        slopes = self._slopes(values)
-        left, right = (
-            side.rows(jacobian) * slope[:, None]
-            for side, slope in zip(self._sides, slopes, strict=True)
-        )
-        return np.asarray(left + right)
+        by_left, by_right = self._slopes(values)
+        left, right = self.left.rows(jacobian), self.right.rows(jacobian)
+        return np.asarray(left * by_left[:, None] + right * by_right[:, None])
 
     def row_factors(self, top: FloatArray, values: FloatArray) -> FloatArray:
         """Multipliers over these are those of the rows left − right beside the plain objective."""
@@ -243,9 +240,10 @@ class Outer:
         `top` holds the objective part of φ at the point, `values` the constraint part; without `top`,
         F1 is left out.
         """
+        by_left, by_right = self._slopes(values)
         left, right = (
-            side.spread(slope * multipliers)
-            for side, slope in zip(self._sides, self._slopes(values), strict=True)
+            self.left.spread(by_left * multipliers),
+            self.right.spread(by_right * multipliers),
         )
         slope = 0.0 if top is None else self.objective_slope(top)
         return np.concatenate([self.objective * slope, left + right])
@@ -272,11 +270,11 @@ class Outer:
             used = rows[multipliers[rows] != 0]
             if not used.size:
                 continue
-            sides = [side.between(used) for side in self._sides]
-            for square in form.squares(*(side.values(values) for side in sides)):
+            left, right = self.left.between(used), self.right.between(used)
+            for square in form.squares(left.values(values), right.values(values)):
                 gradients = [
                     _scaled(side.rows(slopes[1]), factor)
-                    for side, factor in zip(sides, (square.left, square.right), strict=True)
+                    for side, factor in ((left, square.left), (right, square.right))
                     if factor is not None
                 ]
                 total = gradients[0] if len(gradients) == 1 else gradients[0] + gradients[1]

@@ -8,6 +8,7 @@ that is still infeasible also drops what has no multiplier in it.
 
 from __future__ import annotations
 
+import itertools
 import time
 from collections.abc import Sequence
 
@@ -105,7 +106,13 @@ def _parts(form: Form, relaxation: Relaxation) -> list[Part]:
     for origin, row, other in zip(form.chain.origins(), rows, others, strict=True):
         if origin is not None:
             found.setdefault(origin, []).extend([row] if other < 0 else [row, other])
-    return [Part(origin, np.array(own, dtype=np.intp)) for origin, own in found.items()]
+    numbers = np.array([row for own in found.values() for row in own], dtype=np.intp)
+    ends = list(itertools.accumulate(map(len, found.values())))
+    starts = (0, *ends)
+    return [
+        Part(origin, numbers[start:end])
+        for origin, start, end in zip(found, starts, ends, strict=False)
+    ]
 
 
 def _bound(layout: Layout, side: str, entry: int) -> BoundOrigin:

@@ -277,14 +277,14 @@ class Constant(Leaf):
     __slots__ = ("_value", "number")
 
     def __init__(self, value: Any) -> None:
-        self.number: float | None = None
         self._value: sparse_data.Numbers = None
         if type(value) is int and abs(value) <= MOST_EXACT:
             value = float(value)
         if type(value) is float and math.isfinite(value):
-            self.number = value
+            self.number: float | None = value
             self._shape = ()
             return
+        self.number = None
         self._value = sparse_data.frozen(as_data(value, "a constant", sparse=True))
         self._shape = self._value.shape
 
