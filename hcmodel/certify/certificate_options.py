@@ -113,6 +113,10 @@ class EnclosureOptions:
     # Prices of far half-spaces and of weights above 1 in the linear program, beside 1 for each weight.
     far_price: float = 1e-3  # certificates
     weight_price: float = 1e-6  # certificates
+    # The radius beyond which that of a linear program is asked for.
+    farthest: float = (
+        1e10  # where the rounding of a slope, 1e-16, costs more than the default tolerance
+    )
     # The distance up to which a bound is taken to hold an entry that is pulled towards it.
     held: float = 1e-6  # ten times that within which the Newton step puts entries on bounds
     # Unknowns up to which singular values take no longer than a factorisation.

@@ -125,7 +125,8 @@ def _radius(
         return None
     lost = rest * length(shares)
     # no singular value is less than the least one, and that is at most the length of each column
-    if not lost < float(np.sqrt(np.einsum("ij,ij->j", matrix, matrix).min(initial=np.inf))):
+    most = float(np.sqrt(np.einsum("ij,ij->j", matrix, matrix).min(initial=np.inf)))
+    if not max(lost, float(np.sqrt(used.size)) / ENCLOSURE.farthest) < most:
         return None
     smallest = least_singular_value(matrix) - lost
     if not smallest > 0:

@@ -13,6 +13,7 @@ the square of the difference: a bound as good as after a Newton step, for one sm
 from __future__ import annotations
 
 import functools
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,6 +21,7 @@ from numpy.typing import NDArray
 from hcmodel.records import dataclass, replace
 from hcmodel.reductions.rows import Rows
 from hcmodel.solvers.algebra.marks import length
+from hcmodel.solvers.algebra.storage import is_sparse
 from hcmodel.solvers.numerics import OPERATION_ROUNDING, SUM_ROUNDING
 
 FloatArray = NDArray[np.float64]
@@ -27,6 +29,8 @@ IndexArray = NDArray[np.intp]
 
 # The largest relative change of a weight: beyond it the point is not nearly stationary.
 MOST_CHANGE = 0.5
+# Entries up to which products of arrays take less time than those of sparse matrices.
+MOST_DENSE = 20_000
 
 
 @dataclass(frozen=True, eq=False)
@@ -54,14 +58,19 @@ class WeighedTerms:
         wanted = self.slope[columns]
         if not np.count_nonzero(wanted):
             return None
-        dense, sizes = self.normals.dense()[:, columns], np.abs(self.weights)
-        system = (dense.T * sizes) @ dense
+        sizes = np.abs(self.weights)
+        matrix, scaled = (_stored(rows) for rows in (self.normals, self.normals.scaled(sizes)))
+        squares = matrix.T @ scaled
+        system = (squares.toarray() if is_sparse(squares) else squares)[np.ix_(columns, columns)]
+        step = np.zeros(free.size)
         try:
-            change = dense @ np.linalg.solve(system, wanted)
+            step[columns] = np.linalg.solve(system, wanted)
             # squares lose half of the digits, and a second round finds them
-            change += dense @ np.linalg.solve(system, wanted - (sizes * change) @ dense)
+            left = wanted - ((matrix @ step) @ scaled)[columns]
+            step[columns] += np.linalg.solve(system, left)
         except np.linalg.LinAlgError:
             return None
+        change = np.asarray(matrix @ step)
         if not np.abs(change).max(initial=0.0) <= MOST_CHANGE:  # or not a number
             return None
         weights = self.weights - sizes * change
@@ -92,3 +101,8 @@ class WeighedTerms:
         rounding = float(np.finfo(np.longdouble).eps) * (count + 2) * sizes
         rounding += OPERATION_ROUNDING * np.abs(found)
         return found, length(rounding.astype(float))
+
+
+def _stored(rows: Rows) -> Any:
+    """The rows as an array, or a sparse matrix where that is a large one."""
+    return rows.dense() if rows.shape[0] * rows.shape[1] <= MOST_DENSE else rows.to_scipy()
