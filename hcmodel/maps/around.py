@@ -3,7 +3,8 @@
 The minimisers of φ(F) are those of F where φ increases, those of −F where it decreases: √trace(G P Gᵀ) is
 least where the trace is, and exp(−F) where F is largest. The value and the bounds of the model are φ of
 those that are found, and its multipliers are φ′ times theirs. A difference of logarithms is the logarithm
-of a ratio: log μᵀx − ½ log xᵀSx.
+of a ratio: log μᵀx − ½ log xᵀSx. A determinant that is maximised, or a root of one, is exp of log det;
+where it is 0 it is no better than at any other point.
 
 A ratio of squares is the square of a ratio of norms. With M = |L x|² and a square D² in the denominator,
 
@@ -20,7 +21,10 @@ from dataclasses import replace
 
 import numpy as np
 
-from hcmodel.facts.expansion import Symbols, is_exponential, is_logarithm
+from hcmodel.atoms import cones
+from hcmodel.expressions.leaves import Variable
+from hcmodel.expressions.table import ATOMS
+from hcmodel.facts.expansion import Symbols, function_of, is_exponential, is_logarithm
 from hcmodel.facts.polynomials import ONE, Sums
 from hcmodel.maps.expanded import Evaluation, Expanded
 from hcmodel.maps.fractional import denominators
@@ -75,6 +79,8 @@ class Around:
     value: Number
     inverse: Number
     slope: Number
+    outside: tuple[str, ...] = ()
+    """The variables in which points differ at which φ is as bad as it can be, and F has no value."""
 
 
 Found = tuple[Sums, Around, tuple[Sums, ...]]
@@ -88,6 +94,9 @@ def _function(model: Expanded, rest: Sums, shift: float) -> Found | None:
     if function is None:
         return None
     base, power = symbols.power(symbol)
+    determinant = _determinant(symbols, base, weight * power < 0)
+    if determinant is not None:
+        return _of_logarithm(*determinant, weight, power, shift)
     # the sign s for which φ(s·g) increases in g
     if power != 1:
         if power == round(power) and float(symbols.interval(base)[0]) < 0:
@@ -124,6 +133,37 @@ def _function(model: Expanded, rest: Sums, shift: float) -> Found | None:
             (),
         )
     return None
+
+
+def _determinant(symbols: Symbols, base: Sums, raised: bool) -> tuple[Sums, tuple[str, ...]] | None:
+    """The logarithm of a determinant, and the variable that may be singular if it is `raised`."""
+    function = symbols.function(int(base.key[0]) - 1) if base.key.size == 1 else None
+    if function is None or function.atom.cone_form is not cones.DETERMINANT or base.degrees[0] > 1:
+        return None
+    source = symbols.source(int(function.arguments[0].key[0]) - 1)[0]
+    logarithm = function_of(symbols, ATOMS["log"], {}, [base], ())
+    own = symbols.functions(logarithm.symbols_used())
+    if not isinstance(source, Variable) or any(is_logarithm(each.atom) for each in own):
+        return None
+    definite = source.eigenvalue_bounds is not None and source.eigenvalue_bounds[0] > 0
+    return (logarithm, () if definite else (source.name,)) if definite or raised else None
+
+
+def _of_logarithm(
+    logarithm: Sums, outside: tuple[str, ...], weight: float, power: float, shift: float
+) -> Found:
+    """shift + weight · exp(power · logarithm), which increases in the logarithm or in its negative."""
+    sign = 1.0 if weight * power > 0 else -1.0
+    return (
+        logarithm.scaled(sign),
+        Around(
+            lambda v: shift + weight * _exp(power * sign * v),
+            lambda v: sign * _log((v - shift) / weight) / power,
+            lambda v: abs(weight * power) * _exp(power * sign * v),
+            outside,
+        ),
+        (),
+    )
 
 
 def _raised(base: float, power: float) -> float:
@@ -235,7 +275,7 @@ class _Inner(SameVariables):
         self, inner: Sums, around: Around, signed: tuple[Sums, ...], model: Expanded
     ) -> None:
         self.after = replace(model, objective=inner, is_original=False, written=None)
-        self.around, self._signed = around, signed
+        self.around, self._signed, self.outside = around, signed, around.outside
 
     def fits(self, point: Points) -> bool:
         evaluation = Evaluation(self.after.symbols, point)

@@ -157,3 +157,36 @@ def test_demands_with_different_elasticities() -> None:
     problem.solve()
     assert problem.status == "optimal"
     assert price.value == pytest.approx(elasticity / (elasticity - 1), rel=1e-4)
+
+
+X = hc.Variable((2, 2), name="X", PSD=True)
+CORNER = [X[0, 0] <= 2, X[1, 1] <= 3, X[0, 1] == 1]
+DETERMINANTS = {
+    "a determinant": (hc.Maximize(hc.det(X)), 5.0),
+    "of a multiple": (hc.Maximize(hc.det(2 * X)), 20.0),
+    "its root": (hc.Maximize(hc.det(X) ** 0.5), 5.0**0.5),
+    "its reciprocal": (hc.Minimize(1 / hc.det(X)), 0.2),
+    "beside a constant": (hc.Minimize(3 - 2 * hc.det(X)), -7.0),
+}
+
+
+@pytest.mark.parametrize("name", DETERMINANTS)
+def test_determinants_are_maximised_through_their_logarithm(name: str) -> None:
+    objective, value = DETERMINANTS[name]
+    problem = hc.Problem(objective, CORNER)
+    problem.solve()
+    assert problem.status == "optimal"
+    assert problem.value == pytest.approx(value, rel=1e-6)
+
+
+def test_a_determinant_that_is_least_where_it_is_zero_is_not_claimed_otherwise() -> None:
+    """Singular matrices have no log det, and are the best ones here."""
+    least = hc.Problem(hc.Minimize(hc.det(X)), [X[0, 0] >= 1, X[1, 1] >= 1])
+    assert least.solve() == pytest.approx(0.0, abs=1e-6)
+    assert least.status == "locally_optimal"
+
+
+def test_a_determinant_that_can_only_be_zero_is_not_called_infeasible() -> None:
+    rows = [X[0, 0] == 1, X[1, 1] == 1, X[0, 1] == 1]
+    problem = hc.Problem(hc.Maximize(hc.det(X)), rows)
+    assert problem.solve() == pytest.approx(0.0, abs=1e-6)

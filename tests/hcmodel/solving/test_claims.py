@@ -420,6 +420,30 @@ def test_nothing_is_said_of_a_point_beside_which_there_is_a_better_one(
     assert problem.status == "optimal_inaccurate"
 
 
+HELD_AT_ZERO: list[Callable[[Any], Any]] = [
+    lambda x: x[0] == 0,
+    lambda x: x[0] + x[0] ** 2 <= 0,
+    lambda x: 3 * x[0] <= 0,
+]
+
+
+@pytest.mark.parametrize("row", HELD_AT_ZERO)
+def test_a_violation_within_the_tolerance_is_no_way_to_infinity(row: Callable[[Any], Any]) -> None:
+    """x·y is 0 wherever x is; at x = 1e-12, which the tolerance allows, it grows with y."""
+    x = hc.Variable(2, name="x", nonneg=True)
+    problem = hc.Problem(hc.Maximize(x[0] * x[1]), [row(x)])
+    problem.solve()
+    assert problem.status != "unbounded"
+    assert np.isfinite(problem.value)
+
+
+def test_a_determinant_that_is_always_zero_is_not_unbounded() -> None:
+    matrix = hc.Variable((2, 2), name="matrix", PSD=True)
+    problem = hc.Problem(hc.Maximize(hc.logdet(matrix)), [matrix[0, 0] == 0])
+    problem.solve()
+    assert problem.status != "unbounded"
+
+
 def test_an_infimum_that_is_not_attained_is_not_called_optimal() -> None:
     problem, optimum = infimum_at_infinity()
     problem.solve(max_calls=5000)
