@@ -88,6 +88,8 @@ class SamplingRules:
     # keep their size), and how often BFGS takes over again.
     flat: float = 0.1  # black boxes
     returns: int = 3  # black boxes
+    # The errors of a quadratic model, over those of all linearisations, at which BFGS takes over again.
+    foreseen: float = 0.3  # black boxes
     # How the box grows where one of its sides holds the bound.
     wider: float = 10.0
     # Linearisations that are kept, for each unknown.
@@ -405,6 +407,7 @@ class GradientSampling:
         trial = self._trial(task, here.y + step, weights)
         if trial is None:
             return replace(state, reach=rules.shorter * float(np.max(np.abs(step))))
+        before = state
         state = self._remembered(replace(state, reach=reach), [trial])
         best = trial if trial.value < here.value else here
         if state.inverse is not None:
@@ -420,13 +423,29 @@ class GradientSampling:
                 reach=rules.longer * reach if long and good else reach,
                 stop=Termination.UNBOUNDED if trial.evaluation.objective < -BOTTOM else None,
             )
-            steepest = max(float(np.linalg.norm(each.slope)) for each in state.trials)
-            flat = float(np.linalg.norm(trial.slope)) <= rules.flat * steepest
-            flat = flat and self._missed(here, trial) <= rules.convex_trapezoid
-            if flat and not state.concave and state.stop is None and state.returns < rules.returns:
-                again = state.returns + 1
-                return replace(state, phase="bfgs", kinks=0, idle=0, failures=0, returns=again)
-        return self._begun(state) if state.concave and state.stop is None else state
+        return self._after_level(before, state, trial)
+
+    def _after_level(
+        self, before: SamplingState, state: SamplingState, trial: Trial
+    ) -> SamplingState:
+        """Whether the level method goes on: not where the function bends, with or without kinks."""
+        here, rules = before.here, self.options.rules
+        assert here is not None
+        if state.stop is not None:
+            return state
+        missed = self._missed(here, trial)
+        again = replace(state, phase="bfgs", kinks=0, idle=0, failures=0)
+        if state.concave:
+            return again if missed <= rules.trapezoid else self._begun(state)
+        if missed > rules.convex_trapezoid:
+            return state
+        if state.returns < rules.returns and _foreseen(before, trial, rules.foreseen):
+            return replace(again, returns=state.returns + 1)
+        steepest = max(float(np.linalg.norm(each.slope)) for each in state.trials)
+        flat = float(np.linalg.norm(trial.slope)) <= rules.flat * steepest
+        if flat and state.here is trial and state.returns < rules.returns:
+            return replace(again, returns=state.returns + 1)
+        return state
 
     def _below_the_bound(
         self, task: Task, state: SamplingState, allowed: float
@@ -528,6 +547,12 @@ class GradientSampling:
         change = float((there.slope - here.slope) @ step) / 2
         missed = abs(there.value - here.value - float(here.slope @ step) - change)
         return missed / max(abs(change), TINY)
+
+    def _shows_a_kink(self, low: Trial | None, high: Trial | None) -> bool:
+        """Whether there is a kink between two trials, as far as their values and slopes tell."""
+        if low is None or high is None:
+            return True
+        return self._missed(low, high) > self.options.rules.trapezoid
 
     def _modelled(self, task: Task, state: SamplingState) -> SamplingState:
         """A step to the least value of the model, or an evaluation that checks a piece of it."""
@@ -636,25 +661,31 @@ class GradientSampling:
         seen: list[Trial],
         trials: int | None = None,
     ) -> tuple[Trial | None, bool]:
-        """The weak Wolfe line search by bisection and doubling; whether its conditions hold."""
+        """The weak Wolfe line search by bisection and doubling; whether its conditions hold.
+
+        It ends after a number of trials if that is given, unless they show no kink.
+        """
         rules = self.options.rules
         fall = float(here.slope @ direction)
         low, high, length = 0.0, np.inf, 1.0
         best: Trial | None = None
+        ends: list[Trial | None] = [here, None]
         for count in range(1, rules.trials + 1):
             trial = self._trial(task, here.y + length * direction, weights)
             if trial is not None:
                 seen.append(trial)
             if trial is None or trial.value > here.value + rules.decrease * length * fall:
-                high = length
+                high, ends[1] = length, trial
             else:
                 best = trial if best is None or trial.value < best.value else best
                 if trial.slope @ direction >= rules.curvature * fall:
                     return trial, True
-                low = length
+                low, ends[0] = length, trial
             length = (low + high) / 2 if np.isfinite(high) else 2.0 * low
-            if trials is not None and count >= trials and np.isfinite(high):
-                break
+            if count >= (trials or np.inf) and np.isfinite(high):
+                more = count < rules.searches and not self._shows_a_kink(*ends)
+                if not more:
+                    break
             if length * float(np.max(np.abs(direction))) <= SUM_ROUNDING * max(
                 1.0, float(np.max(np.abs(here.y)))
             ):
@@ -874,6 +905,30 @@ def _linearised(trials: tuple[Trial, ...]) -> Minorants:
         np.array([trial.value for trial in trials]),
         np.array([trial.slope for trial in trials]),
     )
+
+
+def _foreseen(state: SamplingState, trial: Trial, share: float) -> bool:
+    """Whether the quadratic model of BFGS knew value and slope of a trial far better than linearisations.
+
+    At a kink it does not, whatever its matrix; at a smooth minimum it soon does.
+    """
+    here, inverse = state.here, state.inverse
+    assert here is not None
+    if inverse is None:
+        return False
+    known = _linearised(state.trials)
+    errors = known.errors(trial.y, trial.value)
+    nearest = int(np.argmin(errors))
+    step = trial.y - here.y
+    try:
+        bend = np.linalg.solve(inverse, step)
+    except np.linalg.LinAlgError:
+        return False
+    missed = trial.value - here.value - float(step @ (here.slope + bend / 2))
+    if abs(missed) > share * float(errors[nearest]):
+        return False
+    turned = float(np.linalg.norm(trial.slope - known.slopes[nearest]))
+    return float(np.linalg.norm(trial.slope - here.slope - bend)) <= share * turned
 
 
 def _prices(evaluation: Evaluation, weights: FloatArray) -> FloatArray:

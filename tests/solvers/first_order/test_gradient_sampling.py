@@ -8,6 +8,7 @@ from numpy.typing import NDArray
 
 from hcmodel.solvers import Box, Termination, function_oracle, minimize
 from hcmodel.solvers.first_order.gradient_sampling import SamplingOptions
+from tests.problems.kinks import eigenvalue
 
 FloatArray = NDArray[np.float64]
 FREE = Box(np.full(2, -np.inf), np.full(2, np.inf))
@@ -53,6 +54,31 @@ def test_a_smooth_function_without_rows_ends_by_its_gradient() -> None:
     )
     assert result.termination is Termination.CONVERGED
     assert result.calls.points <= 40
+
+
+@pytest.mark.parametrize(("steepness", "start"), [(5.0, -1.0), (20.0, -1.2), (100.0, -1.2)])
+def test_a_smooth_valley_takes_no_models_of_kinks(steepness: float, start: float) -> None:
+    def valley(x: FloatArray) -> tuple[float, FloatArray]:
+        bend = x[0] ** 2 - x[1]
+        slope = 2 * (x - 1) + 2 * steepness * bend * np.array([2 * x[0], -1.0])
+        return float(steepness * bend**2 + np.sum((x - 1) ** 2)), slope
+
+    first = np.array([start, 1.0 if start < -1 else -1.0])
+    oracle = function_oracle(2, valley, smooth=False)
+    result = minimize(oracle, FREE, first, method="gradient-sampling")
+    assert result.termination is Termination.CONVERGED
+    assert result.evaluation is not None
+    assert result.evaluation.objective <= 1e-10
+    assert result.calls.points <= 60  # with models of pieces 119 to 186
+
+
+def test_bfgs_returns_once_its_model_foresees_the_trials() -> None:
+    case = eigenvalue(71, 3, 6)  # a kink between the start and a smooth minimum
+    problem = case.problem()
+    assert problem.solve() == pytest.approx(case.optimum, abs=1e-8)
+    assert problem.status == "locally_optimal"
+    assert problem.solution is not None
+    assert problem.solution.oracle_calls.points <= 11  # 13 with the level method up to the end
 
 
 def test_a_smooth_method_ends_where_gradients_jump() -> None:
