@@ -245,6 +245,16 @@ MODULE: dict[str, str] = {
     "fmin": "hc.Problem(hc.Minimize(cost), constraints).solve()",
     "Opti": "hc.Problem(hc.Minimize(cost), constraints)",
     "Optimizer": "problem.solve(method=…); see `hcmodel methods`",
+    "stack": "hc.vstack([a, b]), whose rows are the vectors, or hc.concatenate([a, b])",
+    "column_stack": "hc.vstack([a, b]).T",
+    **dict.fromkeys(("concat", "cat", "r_", "append"), "hc.concatenate([a, b])"),
+    "block": "hc.bmat([[A, B], [C, D]])",
+    "clip": "hc.minimum(hc.maximum(a, lower), upper)",
+    "where": "hc.maximum or hc.minimum of the two pieces, or a sum with constant masks",
+    **{
+        name: f"numpy.{name}(…): constants are arrays"
+        for name in ("array", "eye", "zeros", "ones", "arange", "linspace")
+    },
     **dict.fromkeys(
         ("CLARABEL", "ECOS", "SCS", "OSQP", "MOSEK", "GUROBI", "CVXOPT", "IPOPT", "HIGHS"),
         "method=… of solve, or nothing: `auto` chooses (see `hcmodel methods`)",
