@@ -323,6 +323,17 @@ def stacked(parts: Sequence[Sums], coding: Coding) -> Sums:
     )
 
 
+def placed(parts: Sequence[tuple[Sums, IndexArray]], shape: Shape, coding: Coding) -> Sums:
+    """An array with each part at its places, numbers of entries; parts at the same place are added."""
+    return Sums.merged(
+        shape,
+        np.concatenate([places.reshape(-1)[part.entry] for part, places in parts]),
+        np.concatenate([part.key for part, _ in parts]),
+        np.concatenate([part.weight for part, _ in parts]),
+        coding,
+    )
+
+
 def contracted(factors: Sequence[Sums], subscripts: str, shape: Shape) -> Sums:
     """A sum of products along shared labels; only entries of constants that are not 0 count."""
     inputs, output = subscripts.split("->")

@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 
 from hcmodel.expressions.leaves import Variable
 from hcmodel.facts.expansion import Symbols
-from hcmodel.facts.polynomials import ONE, Sums, stacked
+from hcmodel.facts.polynomials import ONE, Sums, placed, stacked
 from hcmodel.maps.expanded import Evaluation, Expanded, Row
 from hcmodel.maps.map import Map, Obstacle, Points, Step, fresh_name, symbol_sums
 from hcmodel.records import dataclass
@@ -46,7 +46,7 @@ class Compliance(Map):
         for variable in model.variables:
             if variable.has_bounds or not variable.set.is_box or not variable.size:
                 continue
-            rows = _rows(model, variable)
+            rows = model.equations_of(variable)
             systems = _systems(model, variable, rows) if rows else []
             if systems:
                 yield _substituted(model, variable, rows, systems)
@@ -59,14 +59,6 @@ class _System:
     places: Numbers
     matrix: Sums
     right: FloatArray
-
-
-def _rows(model: Expanded, variable: Variable) -> list[Row]:
-    """The equalities in which a variable stands, where these are as many as it has entries."""
-    own = model.symbols.of_variable(variable)
-    rows = [row for row in model.rows if row.sense == "==" and row.sums.holding(own).any()]
-    whole = all(row.entries is None and row.factor is None for row in rows)
-    return rows if whole and sum(row.sums.size for row in rows) == variable.size else []
 
 
 def _systems(model: Expanded, variable: Variable, rows: Sequence[Row]) -> list[_System]:
@@ -196,13 +188,7 @@ def _work(model: Expanded, own: Numbers, system: _System) -> _Work:
         (side, numbers[size, :size]),
         (t, numbers[size:, size:]),
     ]
-    matrix = Sums.merged(
-        numbers.shape,
-        np.concatenate([places.reshape(-1)[part.entry] for part, places in parts]),
-        np.concatenate([part.key for part, _ in parts]),
-        np.concatenate([part.weight for part, _ in parts]),
-        coding,
-    )
+    matrix = placed(parts, numbers.shape, coding)
     work, energy = (side @ u).reshaped(()), (u.T @ system.matrix @ u).reshaped(())
     return _Work(work, energy, t, level, matrix, block)
 

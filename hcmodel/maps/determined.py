@@ -62,14 +62,6 @@ class _System:
     right: Sums
 
 
-def _rows(model: Expanded, values: Variable) -> list[Row]:
-    """The equalities in which a variable stands, where these are as many as it has entries."""
-    own = model.symbols.of_variable(values)
-    rows = [row for row in model.rows if row.sense == "==" and row.sums.holding(own).any()]
-    whole = all(row.entries is None and row.factor is None for row in rows)
-    return rows if whole and sum(row.sums.size for row in rows) == values.size else []
-
-
 def _system(model: Expanded, values: Variable) -> _System | None:
     """N and r of the rows N V − r = 0, the row with the entry V[s] on the diagonal as row s."""
     coding, size = model.symbols.coding, values.size
@@ -77,7 +69,7 @@ def _system(model: Expanded, values: Variable) -> _System | None:
         values.has_bounds
         or values.set.is_symmetric
         or not size
-        or not (rows := _rows(model, values))
+        or not (rows := model.equations_of(values))
     ):
         return None
     sums = stacked([row.sums for row in rows], coding)

@@ -85,6 +85,13 @@ class Expanded:
         """The objective and all rows."""
         return [self.objective, *(row.sums for row in self.rows)]
 
+    def equations_of(self, variable: Variable) -> list[Row]:
+        """The equalities in which a variable stands, where these are as many as it has entries."""
+        own = self.symbols.of_variable(variable)
+        rows = [row for row in self.rows if row.sense == "==" and row.sums.holding(own).any()]
+        whole = all(row.entries is None and row.factor is None for row in rows)
+        return rows if whole and sum(row.sums.size for row in rows) == variable.size else []
+
     def everywhere(self) -> Iterator[Sums]:
         """The objective, all rows, and the arguments of functions in them."""
         yield from self.arrays

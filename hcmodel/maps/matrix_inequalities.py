@@ -17,7 +17,7 @@ import scipy
 from numpy.typing import NDArray
 
 from hcmodel.expressions.leaves import Variable
-from hcmodel.facts.polynomials import Sums, added
+from hcmodel.facts.polynomials import Sums, added, placed
 from hcmodel.maps.expanded import Expanded, Row
 from hcmodel.maps.map import Obstacle, Points, fresh_name
 from hcmodel.maps.product_terms import Products
@@ -127,13 +127,7 @@ def _block(
         (corner.transposed(), numbers[size:, :size]),
         (inner, numbers[size:, size:]),
     ]
-    whole = Sums.merged(
-        numbers.shape,
-        np.concatenate([places.reshape(-1)[part.entry] for part, places in parts]),
-        np.concatenate([part.key for part, _ in parts]),
-        np.concatenate([part.weight for part, _ in parts]),
-        rest.coding,
-    )
+    whole = placed(parts, numbers.shape, rest.coding)
     block = Variable(numbers.shape, name=fresh_name(model, f"block·{_name(model, row)}"), PSD=True)
     own = Sums.symbols(model.symbols.of_variable(block), rest.coding)
     defining = Row(

@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 from hcmodel.expressions.leaves import Variable
 from hcmodel.expressions.table import ATOMS
 from hcmodel.facts.expansion import Opaque, Symbols
-from hcmodel.facts.polynomials import ONE, Sums, added
+from hcmodel.facts.polynomials import ONE, Sums, added, placed
 from hcmodel.maps.expanded import Evaluation, Expanded, Row
 from hcmodel.maps.map import Map, Obstacle, Points, Step, fresh_name, symbol_sums
 from hcmodel.maps.matrix_inequalities import slacks_of
@@ -197,13 +197,7 @@ def made_block(
             (each.above.transposed(), numbers[:size, own]),
             (inner, numbers[own, own]),
         ]
-    matrix = Sums.merged(
-        numbers.shape,
-        np.concatenate([places.reshape(-1)[part.entry] for part, places in parts]),
-        np.concatenate([part.key for part, _ in parts]),
-        np.concatenate([part.weight for part, _ in parts]),
-        coding,
-    )
+    matrix = placed(parts, numbers.shape, coding)
     name = fresh_name(model, f"block·{_name(model, row)}")
     block = Variable(numbers.shape, name=name, PSD=True)
     factor = Sums.constant(scale, coding)

@@ -14,6 +14,7 @@ from hcmodel.certify.term_duals import WeighedTerms
 from hcmodel.reductions.forms import Form
 from hcmodel.reductions.rows import Rows
 from hcmodel.solvers.oracle import Evaluation
+from tests.hcmodel.certify.test_term_balls import chair, equated
 
 
 def pair_of_terms(shares: list[float]) -> WeighedTerms:
@@ -65,19 +66,6 @@ def test_the_rounding_of_a_slope_is_counted() -> None:
     assert terms.multipliers(3).tolist() == [1.0, -1e16, 0.0]
 
 
-def drawn() -> hc.Problem:
-    x = hc.Variable(3, name="x", pos=True)
-    cost = x[0] * x[1] + 2 / x[0] + x[2] + 1 / x[2]
-    return hc.Problem(hc.Minimize(cost), [x[0] / x[1] + 0.5 / x[1] <= 1])
-
-
-def with_an_equality() -> hc.Problem:
-    x = hc.Variable(3, name="x", bounds=([0.1, 0.01, 0.5], [np.inf, np.inf, 4]))
-    y = hc.Variable(name="y", pos=True)
-    cost = x[0] + x[1] + 1 / x[2] + y
-    return hc.Problem(hc.Minimize(cost), [x[0] * x[1] == 2 * x[2], 1 / y + x[2] / y <= 3])
-
-
 def maximised() -> hc.Problem:
     x = hc.Variable(2, name="x", pos=True)
     return hc.Problem(hc.Maximize(x[0] * x[1]), [x[0] + x[1] + 2 * x[0] * x[1] <= 4])
@@ -99,7 +87,7 @@ def nearly_solved(problem: hc.Problem) -> tuple[Form, Evaluation, np.ndarray]:
     return form, there, multipliers
 
 
-@pytest.mark.parametrize("model", [drawn, with_an_equality, maximised])
+@pytest.mark.parametrize("model", [chair, equated, maximised])
 def test_the_minorant_of_balanced_weights_lies_below_the_lagrangian(
     model: Callable[[], hc.Problem],
 ) -> None:
