@@ -25,7 +25,8 @@ PASSING = {
     Monotonicity.INCREASING: (UNKNOWN, CONVEX, CONCAVE, AFFINE),
     Monotonicity.DECREASING: SWAPPED,
     Monotonicity.UNKNOWN: (UNKNOWN, UNKNOWN, UNKNOWN, AFFINE),
-    Monotonicity.CONSTANT: (AFFINE, AFFINE, AFFINE, AFFINE),
+    # an argument of unknown curvature may be undefined between two points: 0 · (1/x) is not 0 at 0
+    Monotonicity.CONSTANT: (UNKNOWN, AFFINE, AFFINE, AFFINE),
 }
 Passing = tuple[int, int, int, int]
 

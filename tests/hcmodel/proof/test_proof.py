@@ -329,3 +329,13 @@ def test_lower_bounds_of_a_distribution_are_signs() -> None:
     assert (low == 0.1).all()
     assert (high == 0.7).all()
     assert hc.Problem(hc.Maximize(hc.log(hc.prod(w)) + w[0])).is_hidden_convex()
+
+
+def test_nothing_times_a_pole_is_not_affine() -> None:
+    """It is 0 on both sides of the pole, and not defined at it: found by the adversary."""
+    v = hc.Variable(2, name="v", bounds=(0.5, 2))
+    z = hc.Variable(name="z", bounds=(-1, 1))
+    nothing = hc.min(hc.sqrt(np.array([1.0, 0.0]) * v))
+    pole = 1 / (hc.sqrt(hc.square(z)) * (hc.sqrt(hc.square(z) + 1) + 1))
+    proof = hc.Problem(hc.Minimize(hc.sum(v) + nothing * nothing * pole)).forms().prove()
+    assert not proof.proven
