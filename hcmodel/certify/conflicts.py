@@ -3,7 +3,9 @@
 A proven model without a feasible point has a cone program whose least relaxation is above 0. Its
 multipliers say which rows and bounds take part. Of these, one after the other is left out for as long as
 what remains still contradicts itself (the deletion filter of Chinneck 2008, section 6.1); every program
-that is still infeasible also drops what has no multiplier in it.
+that is still infeasible also drops what has no multiplier in it. Linear rows that contradict each other
+and any but one of which are independent need no such programs (Gleeson and Ryan 1990): without any one of
+them the others can be satisfied whatever their right-hand sides are.
 """
 
 from __future__ import annotations
@@ -11,6 +13,7 @@ from __future__ import annotations
 import itertools
 import time
 from collections.abc import Sequence
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -38,13 +41,15 @@ class ConflictRules:
     involved: float = BOUND.involved
     # Rows and bounds up to which they are left out one by one.
     most: int = 500  # a program each, of milliseconds
+    # Linear rows of length 1 are independent where no sum with weights of length 1 is shorter than this
+    # share of the longest one: points of them are then not much farther away than their right-hand sides.
+    independent: float = 1e-3  # far above rounding; nearer ones are left out one by one
 
 
 RULES = ConflictRules()
 
 
-@dataclass(frozen=True)
-class Part:
+class Part(NamedTuple):
     """A row or bound of the model, and the rows of the program that say it."""
 
     origin: Origin | BoundOrigin
@@ -177,6 +182,8 @@ class _Deletion:
         kept = list(among) if weights is None else _weighted(among, weights)
         if len(kept) > RULES.most:
             return None
+        if quick and self._needs_all(kept):
+            return kept
         needed: list[Part] = []
         while kept:
             tried, rest = kept[0], kept[1:]
@@ -192,18 +199,47 @@ class _Deletion:
 
     def _weights(self, kept: Sequence[Part]) -> FloatArray | None:
         """Multipliers of all rows of the program of some parts; None where it has a feasible point."""
-        program, rows, of_parts = self._program_among()
-        dropped = of_parts.copy()
-        for part in kept:
-            dropped[part.rows] = False
+        reduced, rows = self._program_of(kept)
         left = np.inf if self.deadline is None else max(self.deadline - time.monotonic(), 0.0)
-        reduced, own = without_idle(program, dropped[rows], self.amount + 1)
         solution = make_cone_backend().solve(reduced, ConeOptions(time_limit=left))
         if not solution.usable or solution.primal[self.amount] <= RULES.relaxed:
             return None
         weights = np.zeros(self.program.offset.size)
-        weights[rows[own]] = np.abs(solution.dual)
+        weights[rows] = np.abs(solution.dual)
         return weights
+
+    def _needs_all(self, kept: Sequence[Part]) -> bool:
+        """Whether no contradiction of these parts can do without one of them, as their rows show.
+
+        They are linear, and only one sum of them, in which all have a weight, has no unknown in it.
+        """
+        reduced, rows = self._program_of(kept)
+        if not reduced.is_linear or rows.size > RULES.most:
+            return False
+        matrix = reduced.matrix.sparse()
+        matrix.data[slice(*matrix.indptr[[self.amount, self.amount + 1]])] = 0.0
+        products = (matrix @ matrix.T).toarray()
+        lengths = np.sqrt(products.diagonal())
+        of_parts = self._program_among()[2][rows]
+        said = of_parts | (lengths > 0.0)  # all but the row of the relaxation itself
+        lengths = lengths[said]
+        if not lengths.all() or lengths.size < 2:
+            return False
+        squares, sums = np.linalg.eigh(products[np.ix_(said, said)] / np.outer(lengths, lengths))
+        weights = np.abs(sums[of_parts[said], 0])
+        return bool(
+            squares[1] > RULES.independent**2 * squares[-1]
+            and weights.min() > RULES.involved * weights.max()
+        )
+
+    def _program_of(self, kept: Sequence[Part]) -> tuple[ConeProgram, IndexArray]:
+        """The program of some parts, and its rows in the whole."""
+        program, rows, of_parts = self._program_among()
+        dropped = of_parts.copy()
+        for part in kept:
+            dropped[part.rows] = False
+        reduced, own = without_idle(program, dropped[rows], self.amount + 1)
+        return reduced, rows[own]
 
     def _program_among(self) -> tuple[ConeProgram, IndexArray, NDArray[np.bool_]]:
         """The program of the parts that are looked at, its rows in the whole, and those of all parts."""

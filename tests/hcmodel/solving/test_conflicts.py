@@ -7,6 +7,7 @@ import re
 
 import numpy as np
 import pytest
+from scipy.optimize import linprog
 
 import hcmodel as hc
 from hcmodel.certify import conflicts
@@ -156,3 +157,58 @@ def test_without_time_the_rows_are_named_by_their_weights(monkeypatch: pytest.Mo
     problem.solve()
     assert problem.status == "infeasible"
     assert set(problem.solution.conflict) == {"product", "total"}
+
+
+def is_feasible(matrix: np.ndarray, bounds: np.ndarray) -> bool:
+    found = linprog(
+        np.zeros(matrix.shape[1]), matrix, bounds, bounds=[(None, None)] * matrix.shape[1]
+    )
+    return found.status == 0
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_linear_conflicts_are_minimal_whether_rows_or_programs_show_it(
+    seed: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Rows of random monomials, one of which contradicts a few of the others."""
+    rng = np.random.default_rng(seed)
+    exponents, logs = rng.normal(size=(12, 5)), rng.uniform(0.1, 1.0, size=12)
+    weights = rng.uniform(0.5, 2.0, size=3 + seed % 3)
+    exponents[-1] = -weights @ exponents[: weights.size]
+    logs[-1] = -weights @ logs[: weights.size] - 0.5
+    programs = []
+    weigh = conflicts._Deletion._weights
+    monkeypatch.setattr(
+        conflicts._Deletion, "_weights", lambda *given: programs.append(1) or weigh(*given)
+    )
+    counts = []
+    for independent in (conflicts.RULES.independent, 2.0):  # the second leaves rows out one by one
+        rules = conflicts.ConflictRules(independent=independent)
+        monkeypatch.setattr(conflicts, "RULES", rules)
+        x = hc.Variable(5, name="x", pos=True)
+        row = (hc.exp(exponents @ hc.log(x) - logs) <= 1).named("row")
+        problem = hc.Problem(hc.Minimize(hc.prod(x)), [row])
+        programs.clear()
+        problem.solve()
+        counts.append(len(programs))
+        assert problem.status == "infeasible"
+        members = [entry(ROW.fullmatch(each)[2])[0] for each in problem.solution.conflict]
+        assert not is_feasible(exponents[members], logs[members])
+        for left_out in members:
+            rest = [each for each in members if each != left_out]
+            assert is_feasible(exponents[rest], logs[rest])
+    assert counts[0] < len(members) < counts[1]
+
+
+def test_rows_that_are_nearly_dependent_are_left_out_one_by_one() -> None:
+    """x <= 1 and x >= 2 contradict each other; two rows beside them contradict them as well."""
+    x = hc.Variable(2, name="x", pos=True)
+    rows = [
+        (x[0] <= 1).named("low"),
+        (x[0] >= 2).named("high"),
+        (x[0] * x[1] <= 1).named("product"),
+        (x[0] * x[1] >= 2).named("other"),
+    ]
+    problem = hc.Problem(hc.Minimize(hc.prod(x)), rows)
+    problem.solve()
+    assert set(problem.solution.conflict) in ({"low", "high"}, {"product", "other"})
