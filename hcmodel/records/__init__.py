@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import dataclasses
 import inspect
+import operator
 import reprlib
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -254,20 +255,30 @@ def _representation(names: list[str]) -> Callable[[Any], str]:
 
 
 def _equality(names: list[str]) -> Callable[[Any, Any], bool]:
+    values = _values_of(names)
+
     def __eq__(self: Any, other: Any) -> bool:  # noqa: N807
         if other.__class__ is not self.__class__:
             return NotImplemented
-        mine, others = ([getattr(each, name) for name in names] for each in (self, other))
-        return mine == others
+        return values(self) == values(other)
 
     return __eq__
 
 
 def _hashing(names: list[str]) -> Callable[[Any], int]:
+    values = _values_of(names)
+
     def __hash__(self: Any) -> int:  # noqa: N807
-        return hash(tuple([getattr(self, name) for name in names]))
+        return hash(values(self))
 
     return __hash__
+
+
+def _values_of(names: list[str]) -> Callable[[Any], tuple[Any, ...]]:
+    """A function that gives some fields of a record as a tuple."""
+    if len(names) > 1:
+        return operator.attrgetter(*names)
+    return lambda record: tuple([getattr(record, name) for name in names])
 
 
 def _pickling(names: list[str]) -> tuple[Callable[..., Any], Callable[..., None]]:
