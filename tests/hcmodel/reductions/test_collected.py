@@ -236,3 +236,13 @@ def test_elasticities_of_joined_rows_are_those_of_the_rows_as_written(
     assert max(map(abs, written.values())) > 1e-3
     for name, slope in written.items():
         assert joined[name] == pytest.approx(slope, rel=1e-4, abs=1e-6)
+
+
+def test_products_that_are_shared_are_not_written_out() -> None:
+    """Squared 60 times, x has 2^60 factors."""
+    x = hc.Variable(name="x", pos=True)
+    power = x
+    for _ in range(60):
+        power = power * power
+    problem = hc.Problem(hc.Minimize(power), [x >= 1])
+    assert problem.model.posynomials is None
