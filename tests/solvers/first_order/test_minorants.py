@@ -10,8 +10,9 @@ import pytest
 import hcmodel as hc
 from hcmodel.certify.descent import Run, _ways
 from hcmodel.certify.hulls import is_hull_stationary
-from hcmodel.solvers.first_order.gradient_sampling import Trial, _bent
 from hcmodel.solvers.first_order.minorants import Minorants
+from hcmodel.solvers.first_order.sampling.line_search import bent
+from hcmodel.solvers.first_order.sampling.trials import Trial
 from hcmodel.solvers.qp import DEFAULT_BACKEND, make_backend
 from hcmodel.solvers.result import WeightedPoint
 from tests.extent import ALL
@@ -89,7 +90,7 @@ def test_a_curvature_pair_gives_a_model_the_values_at_both_ends(end) -> None:
         return Trial(np.array([t]), None, t**3, np.array([3 * t**2]))
 
     other, best = trial(end), trial(1.0)
-    step, change = _bent(other, best)
+    step, change = bent(other, best)
     model = best.value - float(best.slope @ step) + float(change @ step) / 2
     assert model == pytest.approx(other.value)
 

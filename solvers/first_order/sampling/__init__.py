@@ -1,0 +1,1 @@
+"""The kinds of steps that `gradient-sampling` takes, a file each."""
