@@ -465,6 +465,8 @@ class Expansion:
                 base, powers, np.broadcast_to(group.reshape(np.shape(exponent)), base.shape)
             )
         power = float(powers[0])
+        if power == 0:  # for what is 0 too, as in numpy
+            return Sums.constant(np.ones(base.shape), self.coding)
         if base.is_constant:
             with np.errstate(all="ignore"):
                 return Sums.constant(np.power(base.value, power), self.coding)

@@ -31,6 +31,7 @@ from hcmodel.expressions.leaves import Variable
 from hcmodel.expressions.table import ATOMS
 from hcmodel.facts.expansion import Opaque, Symbols, function_of, is_exponential
 from hcmodel.facts.polynomials import ONE, Sums, added, stacked
+from hcmodel.maps.cancelling import cancelled
 from hcmodel.maps.expanded import Expanded, Row
 from hcmodel.maps.map import Map, Obstacle, Points, Step, fresh_name, symbol_sums
 from hcmodel.maps.monotone import Function, functions_of
@@ -52,7 +53,7 @@ class Nests(Map):
     example = "nested_logit.hc"
 
     def propose(self, model: Expanded) -> Iterator[Step | Obstacle]:
-        model = _with_sums(model)
+        model = cancelled(_with_sums(model))
         found = _choice(model)
         if isinstance(found, Obstacle):
             yield found

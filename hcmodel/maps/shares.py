@@ -28,6 +28,7 @@ from hcmodel.expressions.leaves import Variable
 from hcmodel.expressions.table import ATOMS
 from hcmodel.facts.expansion import Symbols, function_of, is_exponential
 from hcmodel.facts.polynomials import ONE, Sums, stacked
+from hcmodel.maps.cancelling import cancelled
 from hcmodel.maps.expanded import Expanded, Row
 from hcmodel.maps.map import Map, Obstacle, Points, Step, fresh_name, symbol_sums
 from hcmodel.maps.monotone import Function, functions_of, text_of
@@ -52,6 +53,7 @@ class Shares(Map):
     literature = "Hanson, Martin 1996; Song, Xue 2007; Li, Huh 2011"
 
     def propose(self, model: Expanded) -> Iterator[Step | Obstacle]:
+        model = cancelled(model)
         found = _quotients(model)
         if isinstance(found, Obstacle):
             yield found

@@ -27,27 +27,27 @@ def profit(xp: Any, price: Any, slope: np.ndarray = SLOPE, gamma: np.ndarray = G
     return xp.sum((price - COST) * both)
 
 
-def by_powers(price: Any) -> Any:
+def by_powers(price: Any, gamma: np.ndarray = GAMMA) -> Any:
     value = hc.exp(APPEAL - SLOPE * price)
     nests = hc.sum(value, axis=1)
-    below = 1 + hc.sum(nests**GAMMA)
-    return hc.sum((price - COST) * value * hc.reshape(nests ** (GAMMA - 1), (2, 1))) / below
+    below = 1 + hc.sum(nests**gamma)
+    return hc.sum((price - COST) * value * hc.reshape(nests ** (gamma - 1), (2, 1))) / below
 
 
-def by_inclusive_values(price: Any) -> Any:
+def by_inclusive_values(price: Any, gamma: np.ndarray = GAMMA) -> Any:
     utility = APPEAL - SLOPE * price
-    nests = hc.exp(GAMMA * hc.logsumexp(utility, axis=1))
+    nests = hc.exp(gamma * hc.logsumexp(utility, axis=1))
     shares = nests / (1 + hc.sum(nests))
     return hc.sum((price - COST) * hc.softmax(utility, axis=1) * hc.reshape(shares, (2, 1)))
 
 
-def by_entries(price: Any) -> Any:
+def by_entries(price: Any, gamma: np.ndarray = GAMMA) -> Any:
     pairs = [(k, i) for k in range(2) for i in range(2)]
     value = {(k, i): hc.exp(APPEAL[k, i] - float(SLOPE[k, 0]) * price[k, i]) for k, i in pairs}
     nests = [value[k, 0] + value[k, 1] for k in range(2)]
-    below = nests[1] ** GAMMA[1] + 1 + nests[0] ** GAMMA[0]
+    below = nests[1] ** gamma[1] + 1 + nests[0] ** gamma[0]
     return sum(
-        (price[k, i] - COST[k, i]) * nests[k] ** GAMMA[k] / below / nests[k] * value[k, i]
+        (price[k, i] - COST[k, i]) * nests[k] ** gamma[k] / below / nests[k] * value[k, i]
         for k, i in pairs
     )
 
@@ -62,7 +62,9 @@ def from_many_starts(slope: np.ndarray, gamma: np.ndarray, low: float, high: flo
     return max(-minimize(loss, start, bounds=box, tol=1e-12).fun for start in starts)
 
 
-NOTATIONS = {"shares": lambda price: profit(hc, price)}
+NOTATIONS: dict[str, Any] = {
+    "shares": lambda price, gamma=GAMMA: profit(hc, price, gamma=gamma),
+}
 NOTATIONS |= {each.__name__: each for each in (by_powers, by_inclusive_values, by_entries)}
 
 
@@ -73,6 +75,16 @@ def test_prices_of_nested_products_are_proven(name: str) -> None:
     assert problem.solve() == pytest.approx(from_many_starts(SLOPE, GAMMA, 0, 10), rel=1e-8)
     assert problem.status == "optimal"
     assert problem.analyze(samples=None).coordinates == {"q": "shares(price)"}
+
+
+@pytest.mark.parametrize("gamma", [[1.0, 0.8], [0.6, 1.0], [1.0, 1.0]], ids=str)
+@pytest.mark.parametrize("name", NOTATIONS)
+def test_a_nest_with_exponent_1_is_none(name: str, gamma: list[float]) -> None:
+    price = hc.Variable((2, 2), name="price", bounds=(0, 10))
+    exponents = np.array(gamma)
+    problem = hc.Problem(hc.Maximize(NOTATIONS[name](price, exponents)))
+    assert problem.solve() == pytest.approx(from_many_starts(SLOPE, exponents, 0, 10), rel=1e-8)
+    assert problem.status == "optimal"
 
 
 def test_one_nest_has_the_prices_of_lambert() -> None:
