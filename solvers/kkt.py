@@ -19,7 +19,7 @@ import scipy
 from numpy.typing import NDArray
 
 from hcmodel.records import dataclass
-from hcmodel.solvers.algebra.marks import all_finite
+from hcmodel.solvers.algebra.marks import all_finite, largest
 from hcmodel.solvers.algebra.storage import is_sparse
 from hcmodel.solvers.numerics import TINY
 from hcmodel.solvers.oracle import Evaluation
@@ -68,14 +68,13 @@ def residual(evaluation: Evaluation, domain: Domain, multipliers: FloatArray) ->
     downhill = domain.normal_cone_distance(point, -gradient)
     scale = np.maximum(1.0, _terms(evaluation, domain, multipliers, pull))
     moved = domain.project(point - gradient / scale) - point
-    stationarity = float(np.abs(moved).max(initial=0.0))
-    complementarity = float(np.abs(moved * downhill).max(initial=0.0))
+    stationarity = largest(np.abs(moved))
+    complementarity = largest(np.abs(moved * downhill))
     count = evaluation.inequalities
     if count:
         own = multipliers[:count]
-        stationarity = max(stationarity, -float(own.min()))
-        products = np.abs(own * evaluation.rows[:count])
-        complementarity = max(float(products.max()), complementarity)
+        stationarity = max(stationarity, -float(own[own.argmin()]))
+        complementarity = max(largest(np.abs(own * evaluation.rows[:count])), complementarity)
     return max(stationarity, complementarity / max(1.0, abs(evaluation.objective)))
 
 

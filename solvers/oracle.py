@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from hcmodel.records import dataclass
 from hcmodel.solvers.algebra.hessians import Hessian, with_squares
-from hcmodel.solvers.algebra.marks import all_finite
+from hcmodel.solvers.algebra.marks import all_finite, largest, some
 from hcmodel.solvers.limits import BudgetExhausted, check_time
 from hcmodel.solvers.numerics import LARGEST_NUMBER, TINY
 from hcmodel.solvers.outer import Outer, row_floors
@@ -182,20 +182,20 @@ class Evaluation:
     @functools.cached_property
     def relative_violation(self) -> float:
         """The largest violation over max(1, |lhs|, |rhs|); feasible means at most the tolerance."""
-        return float((self.violations / self.magnitudes).max(initial=0.0))
+        return largest(self.violations / self.magnitudes)
 
     def violation_in_units(self, units: FloatArray) -> float:
         """The largest violation over max(|lhs|, |rhs|, t), t = min(1, max_j |∂row/∂x_j| unit_j)."""
         violations = self.violations
-        if self._rows_pass is None or not violations.any():
+        if self._rows_pass is None or not some(violations):
             return 0.0
-        if not np.isfinite(violations).all():
+        if not all_finite(violations):
             return np.inf
         sizes = self._outer.row_sizes(self._rows_pass.values)
-        if (small := (violations > 0) & (sizes < 1.0)).any():
+        if some(small := (violations > 0) & (sizes < 1.0)):
             sizes = np.where(small, np.maximum(sizes, self.row_floors(units)), sizes)
         sizes = np.where(np.isinf(sizes), self.magnitudes, np.maximum(sizes, TINY))
-        return float(np.max(violations / sizes))
+        return largest(violations / sizes)
 
     def row_floors(self, units: FloatArray) -> FloatArray:
         """The least sizes of the rows at this point, from their slopes."""
@@ -251,7 +251,7 @@ class Evaluation:
         """Whether the point lies in the domain of every function."""
         if self._finite is None:
             known = not self.has_objective or math.isfinite(self.objective)
-            near = np.abs(self.point).max(initial=0.0) <= LARGEST_NUMBER
+            near = largest(np.abs(self.point)) <= LARGEST_NUMBER
             self._finite = bool(known and near and all_finite(self.rows))
         return self._finite
 

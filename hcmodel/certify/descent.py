@@ -24,6 +24,7 @@ from hcmodel.records import dataclass
 from hcmodel.reductions.forms import Form
 from hcmodel.reductions.reduction import Claim
 from hcmodel.solvers.algebra.hessians import as_dense
+from hcmodel.solvers.algebra.marks import some
 from hcmodel.solvers.numerics import LARGEST_LOG, LARGEST_NUMBER, MERIT_ROUNDING
 from hcmodel.solvers.oracle import Evaluation, Oracle
 from hcmodel.solvers.sets.domain import Domain
@@ -151,7 +152,7 @@ def _positive(form: Form) -> NDArray[np.bool_]:
 
 def runs_away(form: Form, evaluation: Evaluation) -> bool:
     """Whether a point is far out in an entry that no bound holds: perhaps nothing attains its value."""
-    return bool(_far_out(form.domain, evaluation.point).any())
+    return some(_far_out(form.domain, evaluation.point))
 
 
 def _far_out(domain: Domain, point: FloatArray) -> FloatArray:

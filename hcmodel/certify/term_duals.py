@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from hcmodel.records import dataclass, replace
 from hcmodel.reductions.rows import Rows
-from hcmodel.solvers.algebra.marks import length
+from hcmodel.solvers.algebra.marks import largest, length
 from hcmodel.solvers.algebra.storage import is_sparse
 from hcmodel.solvers.numerics import OPERATION_ROUNDING, SUM_ROUNDING
 
@@ -71,7 +71,7 @@ class WeighedTerms:
         except np.linalg.LinAlgError:
             return None
         change = np.asarray(matrix @ step)
-        if not np.abs(change).max(initial=0.0) <= MOST_CHANGE:  # or not a number
+        if not largest(np.abs(change)) <= MOST_CHANGE:  # or not a number
             return None
         weights = self.weights - sizes * change
         return replace(self, weights=weights / float(weights[self.rows == 0].sum()))

@@ -66,7 +66,7 @@ class Program:
         """The numbers in constants and parameters; of sparse ones those that are stored."""
         leaves = [step.leaf for step in self.graph.steps if step.leaf is not None]
         values: list[Any] = [leaf.value for leaf in leaves if not leaf.is_variable]
-        return sum(int(each.nnz if is_sparse(each) else np.size(each)) for each in values)
+        return sum([each.nnz if is_sparse(each) else np.size(each) for each in values])
 
     @property
     def objective_size(self) -> int:

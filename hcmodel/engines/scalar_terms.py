@@ -146,7 +146,7 @@ def stacked(scalars: Sequence[Scalar]) -> Terms:
     powers = [power for term in terms for power in term[2]]
     return Terms(
         (len(known),),
-        np.repeat(np.arange(len(known)), [len(scalar) for scalar in known]),
+        np.arange(len(known)).repeat([len(scalar) for scalar in known]),
         np.array([term[0] for term in terms], dtype=float),
         np.array([term[1] for term in terms], dtype=np.int8),
         np.array([len(term[2]) for term in terms], dtype=np.intp),

@@ -12,6 +12,7 @@ point as it was written.
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Sequence
 from typing import Any, TypeAlias
 
@@ -36,7 +37,7 @@ from hcmodel.expressions.graph import Graph
 from hcmodel.expressions.leaves import Parameter
 from hcmodel.expressions.sparse_data import Numbers, equal
 from hcmodel.records import dataclass
-from hcmodel.solvers.algebra.marks import same
+from hcmodel.solvers.algebra.marks import same, some
 from hcmodel.solvers.algebra.storage import is_sparse
 from hcmodel.solvers.limits import is_late
 
@@ -140,7 +141,7 @@ class StructuredStack(ProgramStack):
         found = recognised(self.program, self.program.constants())
         sizes = self.program.root_sizes
         owner = np.arange(len(sizes)).repeat(sizes)
-        rest = tuple(np.unique(owner[found.unknown]).tolist()) if found.unknown.any() else ()
+        rest = tuple(np.unique(owner[found.unknown]).tolist()) if some(found.unknown) else ()
         if rest != self._rest_roots:
             self._rest_roots = rest
             self._rest = self._engine.compile(_only(self.program, rest)) if rest else None
@@ -173,11 +174,12 @@ class StructuredStack(ProgramStack):
             "map": (stop, len(sizes)),
             "whole": (0, len(sizes)),
         }[name]
-        rest = set(self._rest_roots or ())
-        of_rest = np.repeat([i in rest for i in range(len(sizes))], sizes).astype(bool)
-        starts = np.concatenate([[0], np.cumsum(sizes)]).astype(int)
-        begin, end = int(starts[first]), int(starts[last])
-        before = begin - int(of_rest[:begin].sum())
+        starts = list(itertools.accumulate(sizes, initial=0))
+        begin, end = starts[first], starts[last]
+        of_rest = np.zeros(starts[-1], dtype=bool)
+        for root in self._rest_roots or ():
+            of_rest[starts[root] : starts[root + 1]] = True
+        before = begin - int(np.count_nonzero(of_rest[:begin]))
         own = (~of_rest[begin:end]).nonzero()[0]
         data = self.sums.between(before, before + own.size)
         others = of_rest[begin:end].nonzero()[0]
@@ -274,7 +276,7 @@ class StructuredStack(ProgramStack):
         x = np.array(x, dtype=float)
         with np.errstate(all="ignore"):
             last = self._last
-            if last is not None and last.part is part and np.array_equal(last.x, x):
+            if last is not None and last.part is part and same(last.x, x):
                 t = last.terms
             else:
                 t = part.sums.values(x, logarithms(part.sums.data, x))[1]

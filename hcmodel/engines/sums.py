@@ -21,6 +21,7 @@ from numpy.typing import NDArray
 from hcmodel.engines.forward import SPARSE_DENSITY, SPARSE_ROWS
 from hcmodel.engines.terms import LOGARITHM, Terms, spans
 from hcmodel.records import dataclass
+from hcmodel.solvers.algebra.marks import every, some
 from hcmodel.solvers.limits import check_time
 
 FloatArray = NDArray[np.float64]
@@ -186,11 +187,11 @@ def _settled(terms: Terms, dimension: int) -> tuple[IndexArray, IndexArray, Floa
     owner = np.arange(terms.target.size).repeat(terms.lengths)
     columns, powers = terms.columns, terms.powers
     keys = owner * dimension + columns
-    if not (keys[1:] > keys[:-1]).all():
+    if not every(keys[1:] > keys[:-1]):
         keys, inverse = np.unique(keys, return_inverse=True)
         powers = _summed(inverse, powers, keys.size)
         owner, columns = np.divmod(keys, dimension)
-    if not powers.all():
+    if not every(powers):
         kept = powers != 0
         owner, columns, powers = owner[kept], columns[kept], powers[kept]
     return owner, columns, powers
@@ -236,7 +237,7 @@ class DenseSums:
             self._exponents = data.exponents.dense()
             self._weights = np.zeros((data.size, self._terms))
             self._weights[data.rows, np.arange(self._terms)] = data.weights
-        self._offset = data.offset if data.offset.any() else None
+        self._offset = data.offset if some(data.offset) else None
 
     def values(self, x: FloatArray, logs: FloatArray) -> tuple[FloatArray, FloatArray]:
         t = _NO_TERMS

@@ -9,6 +9,7 @@ everything that is computed from it.
 from __future__ import annotations
 
 import functools
+import itertools
 import math
 from collections.abc import Sequence
 
@@ -300,12 +301,13 @@ class Terms:
         target = np.concatenate([owner, inner.target[constant]])
         order = target.argsort(kind="stable")
         count, more = owner.size, constant.size
+        own = np.arange(count + more) < count  # logarithms come first
         found = Terms(
             self.shape,
             target,
             np.concatenate([inner.powers, numbers[constant]]),
-            np.repeat([LOGARITHM, NUMBER], [count, more]).astype(np.int8),
-            np.repeat([1, 0], [count, more]),
+            np.where(own, LOGARITHM, NUMBER).astype(np.int8),
+            own.astype(np.intp),
             inner.columns,
             np.ones(count),
             inner.unknown,
@@ -352,9 +354,9 @@ def spans(lengths: IndexArray, numbers: IndexArray) -> IndexArray:
 def joined(parts: Sequence[Terms]) -> Terms:
     """All entries, one part after the other."""
     check_time()
-    starts = np.cumsum([0, *(part.size for part in parts)])
+    starts = list(itertools.accumulate([part.size for part in parts], initial=0))
     return Terms(
-        (int(starts[-1]),),
+        (starts[-1],),
         np.concatenate([part.target + start for part, start in zip(parts, starts, strict=False)]),
         np.concatenate([part.weight for part in parts]),
         np.concatenate([part.kind for part in parts]),
@@ -369,7 +371,7 @@ def total(parts: Sequence[Terms], shape: Shape) -> Terms:
     """The sum, entry by entry."""
     wide = [part.broadcast(shape) for part in parts]
     size = wide[0].size
-    return joined(wide).grouped(np.tile(np.arange(size), len(wide)), shape)
+    return joined(wide).grouped(np.concatenate([np.arange(size)] * len(wide)), shape)
 
 
 def _side_by_side(

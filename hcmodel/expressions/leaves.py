@@ -27,6 +27,7 @@ from hcmodel.expressions.variable_sets import (
     SymmetricSet,
     VariableSet,
 )
+from hcmodel.solvers.algebra.marks import some
 
 __all__ = [
     "Apply",
@@ -198,7 +199,7 @@ class Variable(Leaf):
         empty = (lower > upper) | (lower == np.inf) | (upper == -np.inf)
         if pos:
             empty |= upper <= 0.0
-        if empty.any():
+        if some(empty):
             entry = tuple(int(i) for i in np.argwhere(empty)[0])
             label = self.name + (str(list(entry)) if entry else "")
             raise ModelError(

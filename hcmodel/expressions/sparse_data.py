@@ -16,6 +16,7 @@ import numpy as np
 import scipy
 
 from hcmodel.errors import DataError, ModelError
+from hcmodel.solvers.algebra.marks import every
 from hcmodel.solvers.algebra.storage import is_sparse as is_sparse  # for those who have data
 
 SparseArray: TypeAlias = Any  # scipy.sparse.csr_array, which has no types
@@ -53,12 +54,12 @@ def as_compressed(value: SparseArray, what: str) -> Numbers:
         matrix = scipy.sparse.csr_array(value, dtype=float, copy=True)
     matrix.sum_duplicates()
     finite = np.isfinite(matrix.data)
-    if not finite.all():
+    if not every(finite):
         place = int((~finite).nonzero()[0][0])
         row = int(matrix.indptr.searchsorted(place, side="right")) - 1
         kind = "a NaN" if np.isnan(matrix.data[place]) else "an infinite number"
         raise DataError(f"{what} has {kind} at entry ({row}, {int(matrix.indices[place])})")
-    if not matrix.data.all():
+    if not every(matrix.data):
         matrix.eliminate_zeros()
     return matrix
 

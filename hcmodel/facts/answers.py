@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import Any
 
 from hcmodel.atoms.algebra import Exponents, Factor
@@ -18,7 +17,7 @@ from hcmodel.atoms.rules import (
     Monotonicity,
     Sign,
 )
-from hcmodel.records import dataclass
+from hcmodel.records import dataclass, replace
 
 
 @dataclass(frozen=True, slots=True)

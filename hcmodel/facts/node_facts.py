@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Hashable, Sequence
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -26,7 +25,7 @@ from hcmodel.facts.definiteness import definiteness
 from hcmodel.facts.intervals import Interval
 from hcmodel.facts.local_rules import LocalRule, is_supported, local_rule
 from hcmodel.facts.patterns import Pattern
-from hcmodel.records import dataclass
+from hcmodel.records import dataclass, replace
 from hcmodel.solvers.limits import check_time
 
 # What the table says of atoms none of whose arguments is constant, which is the same for all models.

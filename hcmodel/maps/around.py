@@ -17,7 +17,6 @@ other maps know (`fractional`, `homogeneous`).
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import replace
 
 import numpy as np
 
@@ -41,7 +40,7 @@ from hcmodel.maps.map import (
 )
 from hcmodel.maps.ranges import sign_of
 from hcmodel.maps.rewriting import without
-from hcmodel.records import dataclass
+from hcmodel.records import dataclass, replace
 
 Number = Callable[[float], float]
 

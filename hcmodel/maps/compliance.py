@@ -15,7 +15,6 @@ as t grows.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 
 import numpy as np
 import scipy
@@ -26,7 +25,7 @@ from hcmodel.facts.expansion import Symbols
 from hcmodel.facts.polynomials import ONE, Sums, placed, stacked
 from hcmodel.maps.expanded import Evaluation, Expanded, Row
 from hcmodel.maps.map import Map, Obstacle, Points, Step, fresh_name, symbol_sums
-from hcmodel.records import dataclass
+from hcmodel.records import dataclass, replace
 from hcmodel.solvers.numerics import DATA_ROUNDING, PRODUCT_ROUNDING, SUM_ROUNDING
 
 FloatArray = NDArray[np.float64]

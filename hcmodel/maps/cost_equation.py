@@ -21,7 +21,6 @@ way back is the solution of the equation in both cases; it is linear in X.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -35,7 +34,7 @@ from hcmodel.maps.matrix_inequalities import slack_of
 from hcmodel.maps.matrix_product import partners
 from hcmodel.maps.rewriting import Exchange, rewritten
 from hcmodel.maps.riccati import Weights, orientations, weights_of
-from hcmodel.records import dataclass
+from hcmodel.records import dataclass, replace
 from hcmodel.solvers.numerics import DATA_ROUNDING
 
 FloatArray = NDArray[np.float64]

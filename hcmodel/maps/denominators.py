@@ -8,7 +8,6 @@ where it has one denominator, of which the sign follows from bounds or from affi
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
 
 from hcmodel.facts.polynomials import Sums, added, stacked
 from hcmodel.maps.expanded import Expanded, Row
@@ -17,6 +16,7 @@ from hcmodel.maps.gather import gathered
 from hcmodel.maps.map import Map, Obstacle, Points, Step
 from hcmodel.maps.ranges import sign_of
 from hcmodel.maps.rewriting import without
+from hcmodel.records import replace
 
 
 class Denominators(Map):

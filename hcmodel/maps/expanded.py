@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import field, replace
+from dataclasses import field
 from typing import Any
 
 import numpy as np
@@ -18,7 +18,7 @@ from hcmodel.expressions.leaves import Expression, Variable
 from hcmodel.expressions.model import Model
 from hcmodel.facts.expansion import Opaque, Symbols, expand
 from hcmodel.facts.polynomials import Sums
-from hcmodel.records import dataclass
+from hcmodel.records import dataclass, replace
 
 FloatArray = NDArray[np.float64]
 Values = Mapping[Variable, FloatArray]

@@ -16,7 +16,6 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 
 import numpy as np
 
@@ -31,6 +30,7 @@ from hcmodel.maps.expanded import Evaluation, Expanded, Row
 from hcmodel.maps.fractional import variables_in
 from hcmodel.maps.map import Map, Obstacle, Points, Step, fresh_name, symbol_sums, text_of
 from hcmodel.maps.ranges import sign_of
+from hcmodel.records import replace
 
 Powers = list[tuple[Expression, float]]
 

@@ -14,7 +14,6 @@ natural parameters of a normal distribution.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -28,7 +27,7 @@ from hcmodel.maps.map import Map, Obstacle, Points, Step, fresh_name, symbol_sum
 from hcmodel.maps.matrix_inequalities import slack_of
 from hcmodel.maps.replacing import Replacing
 from hcmodel.maps.rewriting import rewritten
-from hcmodel.records import dataclass
+from hcmodel.records import dataclass, replace
 from hcmodel.solvers.numerics import DATA_ROUNDING
 
 FloatArray = NDArray[np.float64]

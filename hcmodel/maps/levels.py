@@ -22,7 +22,6 @@ t <= N/D does not say. Ratios with different D are not convex in such coordinate
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
 
 import numpy as np
 
@@ -40,7 +39,7 @@ from hcmodel.maps.fractional import (
 from hcmodel.maps.map import Map, Obstacle, Step, text_of
 from hcmodel.maps.ranges import is_affine, is_positive, sign_of
 from hcmodel.maps.rewriting import substituted, without
-from hcmodel.records import dataclass
+from hcmodel.records import dataclass, replace
 
 
 class Levels(Map):

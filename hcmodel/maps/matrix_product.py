@@ -17,7 +17,6 @@ linear in Y: so the products K[a,i] P[i,l] must stand with equal weights for all
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -28,6 +27,7 @@ from hcmodel.maps.map import Map, Obstacle, Points, Step, described, fresh_name,
 from hcmodel.maps.matrix_inequalities import Inequality, inequality
 from hcmodel.maps.product_terms import Products
 from hcmodel.maps.rewriting import applied
+from hcmodel.records import replace
 from hcmodel.solvers.numerics import DATA_ROUNDING, SUM_ROUNDING
 
 FloatArray = NDArray[np.float64]

@@ -22,7 +22,6 @@ that comes back is tested. The shares are all q > 0 and q_0 > 0 with q_0 + Σ q 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -38,7 +37,7 @@ from hcmodel.maps.monotone import Function, functions_of
 from hcmodel.maps.replacing import Replacing, cleared
 from hcmodel.maps.rewriting import rewritten
 from hcmodel.maps.shares import excess
-from hcmodel.records import dataclass
+from hcmodel.records import dataclass, replace
 from hcmodel.solvers.numerics import DATA_ROUNDING, PRODUCT_ROUNDING
 
 FloatArray = NDArray[np.float64]

@@ -18,7 +18,6 @@ number. The normalisation is then the only function that tells w and v apart.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -31,7 +30,7 @@ from hcmodel.facts.polynomials import ONE, Sums, added, stacked
 from hcmodel.maps.expanded import Evaluation, Expanded, Row
 from hcmodel.maps.map import Map, Obstacle, Points, Step, described, fresh_name, symbol_sums
 from hcmodel.maps.rewriting import Exchange, rewritten, substituted
-from hcmodel.records import dataclass
+from hcmodel.records import dataclass, replace
 from hcmodel.solvers.numerics import DATA_ROUNDING
 
 Numbers = NDArray[np.int64]

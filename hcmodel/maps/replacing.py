@@ -7,7 +7,6 @@ u⁻², and log(u²) is 2 log u. Powers of the same symbol in one product are on
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,6 +15,7 @@ from hcmodel.facts.expansion import Opaque, Symbols, function_of
 from hcmodel.facts.polynomials import Sums, added
 from hcmodel.maps.expanded import Row
 from hcmodel.maps.rewriting import Rewriting, substituted
+from hcmodel.records import replace
 from hcmodel.solvers.numerics import DATA_ROUNDING
 
 Numbers = NDArray[np.int64]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,6 +11,7 @@ from hcmodel.expressions.leaves import Variable
 from hcmodel.facts.expansion import Opaque, Symbols
 from hcmodel.facts.polynomials import ONE, Coding, Sums, added
 from hcmodel.maps.expanded import Expanded, Row
+from hcmodel.records import replace
 
 
 class Rewriting:

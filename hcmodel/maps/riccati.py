@@ -25,7 +25,6 @@ make is multiplied out and compared with the row.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -40,7 +39,7 @@ from hcmodel.maps.matrix_product import partners
 from hcmodel.maps.matrix_squares import factor
 from hcmodel.maps.product_terms import places_of
 from hcmodel.maps.schur import Block, Square, made_block
-from hcmodel.records import dataclass
+from hcmodel.records import dataclass, replace
 from hcmodel.solvers.numerics import DATA_ROUNDING
 
 FloatArray = NDArray[np.float64]

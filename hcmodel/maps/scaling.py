@@ -13,7 +13,6 @@ is multiplied by s, which makes the perspective of a convex function convex: s·
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,6 +24,7 @@ from hcmodel.facts.polynomials import Sums, added
 from hcmodel.maps.expanded import Row
 from hcmodel.maps.map import symbol_sums
 from hcmodel.maps.rewriting import Rewriting, substituted
+from hcmodel.records import replace
 from hcmodel.solvers.numerics import DATA_ROUNDING
 
 Numbers = NDArray[np.int64]

@@ -15,7 +15,6 @@ and have to be the same to rounding. Indefinite weights and Yᵀ Y ⪰ Z have no
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -29,7 +28,7 @@ from hcmodel.maps.map import Map, Obstacle, Points, Step, fresh_name, symbol_sum
 from hcmodel.maps.matrix_inequalities import slacks_of
 from hcmodel.maps.matrix_squares import Terms, fractions, squares
 from hcmodel.maps.rewriting import substituted
-from hcmodel.records import dataclass
+from hcmodel.records import dataclass, replace
 from hcmodel.solvers.numerics import DATA_ROUNDING, SUM_ROUNDING
 
 FloatArray = NDArray[np.float64]

@@ -19,7 +19,6 @@ for each pair of shares: these rows have no r, so that policies of decision proc
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -34,7 +33,7 @@ from hcmodel.maps.map import Map, Obstacle, Points, Step, fresh_name, symbol_sum
 from hcmodel.maps.monotone import Function, functions_of, text_of
 from hcmodel.maps.replacing import Replacing, cleared
 from hcmodel.maps.rewriting import rewritten
-from hcmodel.records import dataclass
+from hcmodel.records import dataclass, replace
 
 FloatArray = NDArray[np.float64]
 Numbers = NDArray[np.int64]

@@ -15,7 +15,6 @@ tested against them.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -27,7 +26,7 @@ from hcmodel.maps.gather import gathered
 from hcmodel.maps.map import Map, Obstacle, Points, Step, fresh_name, symbol_sums
 from hcmodel.maps.replacing import Replacing
 from hcmodel.maps.rewriting import rewritten
-from hcmodel.records import dataclass
+from hcmodel.records import dataclass, replace
 from hcmodel.solvers.numerics import PRODUCT_ROUNDING
 
 FloatArray = NDArray[np.float64]

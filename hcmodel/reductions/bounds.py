@@ -8,7 +8,6 @@ set. The multiplier of a row is that of its bound, where the bound is its own an
 from __future__ import annotations
 
 from collections.abc import Hashable, Mapping, Set
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -18,6 +17,7 @@ from hcmodel.expressions.graph import topological_order
 from hcmodel.expressions.leaves import Apply, Expression, Variable
 from hcmodel.expressions.model import Model
 from hcmodel.expressions.variable_sets import VariableSet, make_domain
+from hcmodel.records import replace
 from hcmodel.reductions.bound_rows import BoundRow, Marks, Tightened, sides, tightened
 from hcmodel.reductions.matrix_bounds import MatrixRow
 from hcmodel.reductions.reduction import BoundOrigin, Duals, ModelReduction, Origin

@@ -8,8 +8,8 @@ domain, and the places of each constraint's rows.
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Sequence
-from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,10 +19,11 @@ from hcmodel.expressions.layout import Layout
 from hcmodel.expressions.leaves import Expression
 from hcmodel.expressions.model import Model
 from hcmodel.expressions.variable_sets import VariableSet, make_domain
-from hcmodel.records import dataclass
+from hcmodel.records import dataclass, replace
 from hcmodel.reductions.reduction import Duals, Origin, same_objects
 from hcmodel.reductions.sign import signed_objective
 from hcmodel.reductions.steepness import entries_at_0
+from hcmodel.solvers.algebra.marks import same
 from hcmodel.solvers.outer import Outer, Side, form_numbers
 from hcmodel.solvers.sets.domain import Domain
 
@@ -59,7 +60,7 @@ class CanonicalProblem:
             return False
         blocks = sorted(self.blocks, key=lambda block: block.position)
         return all(
-            block.constraint.sense == each.sense and np.array_equal(block.entries, each.rows)
+            block.constraint.sense == each.sense and same(block.entries, each.rows)
             for block, each in zip(blocks, model.constraints, strict=True)
         )
 
@@ -116,7 +117,7 @@ def canonicalize(model: Model) -> CanonicalProblem:
     _, sign = signed_objective(model)
     roots = listed_roots(model)
     sides = roots[1:]
-    offsets = np.cumsum([0, *[side.size for side in sides]])
+    offsets = list(itertools.accumulate([side.size for side in sides], initial=0))
     lefts: list[NDArray[np.intp]] = []
     rights: list[NDArray[np.intp]] = []
     blocks: list[RowBlock] = []
@@ -125,8 +126,8 @@ def canonicalize(model: Model) -> CanonicalProblem:
         constraint = constraints[position]
         assert not constraint.is_semidefinite  # `Semidefinite` comes first
         kept = constraint.rows
-        left = _entries(constraint.lhs, int(offsets[2 * position]), constraint.shape)[kept]
-        right = _entries(constraint.rhs, int(offsets[2 * position + 1]), constraint.shape)[kept]
+        left = _entries(constraint.lhs, offsets[2 * position], constraint.shape)[kept]
+        right = _entries(constraint.rhs, offsets[2 * position + 1], constraint.shape)[kept]
         if constraint.sense == ">=":
             left, right = right, left
         lefts.append(left)
@@ -135,8 +136,8 @@ def canonicalize(model: Model) -> CanonicalProblem:
         start += kept.size
     outer = Outer(
         objective=np.array([sign]),
-        left=_chosen(lefts, int(offsets[-1])),
-        right=_chosen(rights, int(offsets[-1])),
+        left=_chosen(lefts, offsets[-1]),
+        right=_chosen(rights, offsets[-1]),
         inequalities=sum(c.rows.size for c in constraints if c.sense != "=="),
         objective_form=model.objective_form,
         forms=_forms(blocks),
@@ -161,8 +162,10 @@ def _entries(side: Expression, offset: int, shape: tuple[int, ...]) -> NDArray[n
     """Indices into the constraint part of φ of a side broadcast to the constraint's shape."""
     if not shape:
         return np.array([offset])
-    own = offset + np.arange(side.size).reshape(side.shape)
-    return np.broadcast_to(own, shape).reshape(-1)
+    own = np.arange(offset, offset + side.size)
+    if side.shape == shape:
+        return own
+    return np.broadcast_to(own.reshape(side.shape), shape).reshape(-1)
 
 
 def _chosen(indices: Sequence[NDArray[np.intp]], width: int) -> Side:

@@ -21,6 +21,7 @@ from numpy.typing import NDArray
 from hcmodel.records import dataclass
 from hcmodel.reductions.rows import Rows
 from hcmodel.reductions.sum_arrays import SumArrays, starts_of
+from hcmodel.solvers.algebra.marks import some
 from hcmodel.solvers.numerics import TINY
 from hcmodel.solvers.qp.cone_program import ConeBlock, ConeKind, ConeProgram, no_quadratic
 
@@ -89,7 +90,7 @@ class _Assembly:
             (places.plain, entries.affine, entries.offset),
             (places.single, entries.exponents, entries.logs),
         ):
-            if own_rows.any():
+            if some(own_rows):
                 self._add_rows(own_rows.nonzero()[0], parts, numbers)
         if self.terms.size:
             self._add_sums()
@@ -109,7 +110,7 @@ class _Assembly:
             self._parts.append((at, self.fixed, np.ones(at.size)))
             self.offset[at] = lower[self.fixed]
         at, entries = self.zeros + np.arange(self.bounded), np.concatenate([self.low, self.high])
-        signs = np.repeat([-1.0, 1.0], [self.low.size, self.high.size])
+        signs = np.where(np.arange(self.bounded) < self.low.size, -1.0, 1.0)
         values = np.concatenate([lower[self.low], upper[self.high]])
         self._parts.append((at, entries, signs))
         self.offset[at] = signs * values

@@ -17,7 +17,6 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Hashable, Sequence
-from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -37,7 +36,7 @@ from hcmodel.expressions.leaves import Apply, Constant, Expression, Variable
 from hcmodel.expressions.model import Minimize, Model
 from hcmodel.expressions.sparse_data import dense
 from hcmodel.facts.node_facts import Facts
-from hcmodel.records import dataclass
+from hcmodel.records import dataclass, replace
 from hcmodel.reductions.reduction import Duals, ModelReduction, Origin, moved_point
 
 FloatArray = NDArray[np.float64]

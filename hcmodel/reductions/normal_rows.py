@@ -8,7 +8,6 @@ holds with equality, `left` times its gradient is that of the difference, which 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,6 +17,7 @@ from hcmodel.expressions.graph import values_at
 from hcmodel.expressions.model import Model
 from hcmodel.proof.prove import NormalRow, Proof
 from hcmodel.proof.visible import VisibleProof
+from hcmodel.records import replace
 from hcmodel.reductions.reduction import Duals, ModelReduction
 from hcmodel.reductions.sign import signed_objective
 from hcmodel.solvers.row_forms import OBJECTIVE_FORMS, ROW_FORMS, ObjectiveForm

@@ -7,10 +7,9 @@ the model too.
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import numpy as np
 
+from hcmodel.records import replace
 from hcmodel.reductions.reduction import Claim, Reduction, Refusal
 from hcmodel.reductions.smooth import SmoothProgram
 

@@ -7,6 +7,7 @@ and products need not look for them; `to_scipy` adds them up. Nothing here loops
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Sequence
 from typing import Any
 
@@ -14,6 +15,7 @@ import numpy as np
 import scipy
 from numpy.typing import NDArray
 
+from hcmodel.solvers.algebra.marks import every, some
 from hcmodel.solvers.algebra.storage import is_sparse
 from hcmodel.solvers.limits import check_time
 
@@ -28,13 +30,19 @@ LARGEST_PRODUCT = 20_000_000
 class Rows:
     """Row i has the entries `data[s]` in the columns `indices[s]`, s in indptr[i] … indptr[i + 1] − 1."""
 
-    __slots__ = ("data", "indices", "indptr", "shape")
+    __slots__ = ("_lengths", "data", "indices", "indptr", "shape")
 
     def __init__(
-        self, data: FloatArray, indices: IndexArray, indptr: IndexArray, width: int
+        self,
+        data: FloatArray,
+        indices: IndexArray,
+        indptr: IndexArray,
+        width: int,
+        lengths: IndexArray | None = None,
     ) -> None:
         self.data, self.indices, self.indptr = data, indices, indptr
         self.shape = (indptr.size - 1, width)
+        self._lengths = lengths
 
     @staticmethod
     def of(matrix: Any) -> Rows:
@@ -54,12 +62,11 @@ class Rows:
     ) -> Rows:
         """Entries in any order."""
         check_time()
-        if rows.size > 1 and (rows[1:] < rows[:-1]).any():
+        if some(rows[1:] < rows[:-1]):
             order = rows.argsort(kind="stable")
             data, rows, columns = data[order], rows[order], columns[order]
-        indptr = np.zeros(shape[0] + 1, dtype=np.intp)
-        np.bincount(rows, minlength=shape[0]).cumsum(out=indptr[1:])
-        return Rows(np.asarray(data, dtype=float), columns, indptr, shape[1])
+        lengths = np.bincount(rows, minlength=shape[0])
+        return Rows(np.asarray(data, dtype=float), columns, _starts(lengths), shape[1], lengths)
 
     @staticmethod
     def units(columns: IndexArray, width: int) -> Rows:
@@ -69,7 +76,9 @@ class Rows:
     @property
     def lengths(self) -> IndexArray:
         """The number of entries of each row."""
-        return self.indptr[1:] - self.indptr[:-1]
+        if self._lengths is None:
+            self._lengths = self.indptr[1:] - self.indptr[:-1]
+        return self._lengths
 
     @property
     def nnz(self) -> int:
@@ -106,15 +115,14 @@ class Rows:
     def __getitem__(self, places: IndexArray) -> Rows:
         """Some rows, each as often as it is asked for."""
         starts, lengths = self.indptr[places], self.lengths[places]
-        indptr = np.zeros(places.size + 1, dtype=np.intp)
-        lengths.cumsum(out=indptr[1:])
+        indptr = _starts(lengths)
         taken = (starts - indptr[:-1]).repeat(lengths) + np.arange(indptr[-1])
-        return Rows(self.data[taken], self.indices[taken], indptr, self.shape[1])
+        return Rows(self.data[taken], self.indices[taken], indptr, self.shape[1], lengths)
 
     def scaled(self, weights: FloatArray) -> Rows:
         """Each row times a weight."""
         data = self.data * weights.repeat(self.lengths)
-        return Rows(data, self.indices, self.indptr, self.shape[1])
+        return Rows(data, self.indices, self.indptr, self.shape[1], self.lengths)
 
     def widened(self, width: int) -> Rows:
         """With columns of zeros on the right."""
@@ -139,7 +147,7 @@ class Rows:
             owners = np.arange(self.shape[0]).repeat(self.lengths)
             return np.bincount(owners, products, minlength=self.shape[0])
         check_time()
-        if other.nnz == other.shape[0] and (other.lengths == 1).all():  # the entries of a variable
+        if other.nnz == other.shape[0] and every(other.lengths == 1):  # the entries of a variable
             places = self.indices
             data = self.data * other.data[places]
             return Rows(data, other.indices[places], self.indptr, other.shape[1])
@@ -149,9 +157,16 @@ class Rows:
         return Rows(terms.data, terms.indices, terms.indptr[self.indptr], other.shape[1])
 
 
+def _starts(lengths: IndexArray) -> IndexArray:
+    """Where rows of these lengths begin, and where the last one ends."""
+    starts = np.zeros(lengths.size + 1, dtype=np.intp)
+    np.add.accumulate(lengths, out=starts[1:])
+    return starts
+
+
 def stacked(parts: Sequence[Rows]) -> Rows:
     """The rows of all parts, one part after the other."""
-    starts = np.cumsum([0, *[part.nnz for part in parts]])
+    starts = itertools.accumulate([part.nnz for part in parts], initial=0)
     pieces = [part.indptr[1:] + start for part, start in zip(parts, starts, strict=False)]
     return Rows(
         np.concatenate([np.zeros(0), *[part.data for part in parts]]),

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from hcmodel.expressions.model import Maximize, Minimize, Model
 from hcmodel.expressions.node import Apply, Expression
 from hcmodel.expressions.table import ATOMS
+from hcmodel.records import replace
 from hcmodel.reductions.reduction import ModelReduction
 
 

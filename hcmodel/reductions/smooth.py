@@ -23,6 +23,7 @@ from hcmodel.maps.separable import LOG, plain_entries
 from hcmodel.records import dataclass
 from hcmodel.reductions.canonical import CanonicalProblem, canonicalize
 from hcmodel.reductions.reduction import Duals, Reduction, same_objects
+from hcmodel.solvers.algebra.marks import some
 from hcmodel.solvers.coordinates.general import MapCoordinates
 from hcmodel.solvers.coordinates.logarithmic import LogStack
 from hcmodel.solvers.coordinates.plain import PlainCoordinates
@@ -163,7 +164,7 @@ class Smooth(Reduction[Model, SmoothProgram]):
         logs = np.zeros(canonical.layout.size, dtype=bool)
         for variable in canonical.layout.variables:
             logs[canonical.layout.slice(variable)] = (coordinates or {}).get(variable) == LOG
-        if not logs.any():
+        if not some(logs):
             return Smooth(model, SmoothProgram(canonical, compiled, compiled, canonical.domain))
         stack = LogStack(compiled, logs)
         return Smooth(

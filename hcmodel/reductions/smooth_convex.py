@@ -16,7 +16,6 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -24,7 +23,7 @@ import scipy
 from numpy.typing import NDArray
 
 from hcmodel.engines.structured import StructuredStack
-from hcmodel.records import dataclass
+from hcmodel.records import dataclass, replace
 from hcmodel.reductions.reduction import Refusal
 from hcmodel.reductions.smooth import SmoothProgram
 from hcmodel.solvers.algebra.hessians import SparseHessian, with_squares

@@ -18,6 +18,7 @@ from hcmodel.atoms.rules import Always, Argument, Domain
 from hcmodel.expressions.graph import topological_order
 from hcmodel.expressions.leaves import Apply, Constant, Expression, Parameter, Variable
 from hcmodel.maps.separable import entry_codes, entry_offsets
+from hcmodel.solvers.algebra.marks import some
 
 Marks = Mapping[Variable, NDArray[np.bool_]]
 
@@ -59,7 +60,7 @@ def _marked(arguments: Sequence[Expression], variables: Sequence[Variable]) -> M
 
 def _is_free(variable: Variable) -> bool:
     """Whether an entry of a box may be negative and positive."""
-    return variable.set.is_box and bool(_below_0(variable).any())
+    return variable.set.is_box and some(_below_0(variable))
 
 
 def _below_0(variable: Variable) -> NDArray[np.bool_]:

@@ -10,7 +10,6 @@ from __future__ import annotations
 import itertools
 import re
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import replace
 from typing import cast
 
 import numpy as np
@@ -28,6 +27,7 @@ from hcmodel.maps.expanded import Evaluation, Row
 from hcmodel.maps.fractional import variables_in
 from hcmodel.maps.identity import maximised_product
 from hcmodel.maps.map import Points, Step
+from hcmodel.records import replace
 from hcmodel.reductions.reduction import Claim, Duals, ModelReduction, Origin
 
 FloatArray = NDArray[np.float64]

@@ -25,7 +25,7 @@ from hcmodel.records import dataclass
 from hcmodel.reductions.affine import Affine
 from hcmodel.reductions.rows import Rows
 from hcmodel.reductions.smooth import SmoothProgram
-from hcmodel.solvers.algebra.marks import every
+from hcmodel.solvers.algebra.marks import every, some
 from hcmodel.solvers.coordinates.logarithmic import LogStack
 from hcmodel.solvers.numerics import DATA_ROUNDING
 from hcmodel.solvers.outer import Outer
@@ -96,10 +96,10 @@ def needs_logarithms(compiled: CompiledStack, outer: Outer) -> bool:
     lesser[compiled.objective_size + outer.left.entries[: outer.inequalities]] = True
     bent = (rising > 1) | ((rising == 1) & (total < 1.0 - DATA_ROUNDING))
     own = lesser[data.rows] & (data.weights > 0)
-    if (own & bent).any():
+    if some(own & bent):
         return True
-    rises = (own & (rising > 0)).any() or (lesser[linear.rows] & (linear.values > 0)).any()
-    return bool(rises) and _only_in_logarithms(compiled.program.graph)
+    rises = some(own & (rising > 0)) or some(lesser[linear.rows] & (linear.values > 0))
+    return rises and _only_in_logarithms(compiled.program.graph)
 
 
 def _only_in_logarithms(graph: Graph) -> bool:

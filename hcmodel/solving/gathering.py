@@ -19,6 +19,7 @@ from hcmodel.records import replace
 from hcmodel.reductions.forms import Form, Forms
 from hcmodel.reductions.reduction import Claim
 from hcmodel.solvers import kkt
+from hcmodel.solvers.algebra.marks import some
 from hcmodel.solvers.oracle import CallsExhausted, Evaluation, OracleFailed
 from hcmodel.solvers.result import Termination
 from hcmodel.solving.better_points import better_beside, is_lower, lowest_enclosed
@@ -310,7 +311,7 @@ def _unless_refuted(evaluation: Evaluation, bound: LowerBound | None) -> LowerBo
     Rounding can make a bound false at the end of the numbers, where √x is 1e50. Where the point is a
     little better, that little is what rounding comes to, and the bound is as far below the point.
     """
-    if bound is None or evaluation.violations.any():
+    if bound is None or some(evaluation.violations):
         return bound
     value = evaluation.objective
     excess = bound.value - value

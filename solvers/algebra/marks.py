@@ -7,19 +7,21 @@ three products, and small models ask hundreds of times.
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 FloatArray = NDArray[np.float64]
-Marks = NDArray[np.bool_]
 
 
-def every(marks: Marks) -> bool:
+def every(marks: NDArray[Any]) -> bool:
+    """Whether all are set; of numbers, whether none is 0."""
     return bool(np.count_nonzero(marks) == marks.size)
 
 
-def some(marks: Marks) -> bool:
+def some(marks: NDArray[Any]) -> bool:
+    """Whether one is set; of numbers, whether one is not 0."""
     return bool(np.count_nonzero(marks))
 
 
@@ -28,7 +30,15 @@ def all_finite(numbers: FloatArray) -> bool:
     return bool(np.count_nonzero(np.isfinite(numbers)) == numbers.size)
 
 
-def same(one: FloatArray, other: FloatArray) -> bool:
+def largest(sizes: FloatArray) -> float:
+    """The largest of numbers that are not negative, NaN where one is not a number; 0 where there is none.
+
+    Numpy's method takes three times as long to set up its loop.
+    """
+    return float(sizes.item(sizes.argmax())) if sizes.size else 0.0
+
+
+def same(one: NDArray[Any], other: NDArray[Any]) -> bool:
     """Whether two arrays have the same shape and entries."""
     return one.shape == other.shape and every(one == other)
 

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from hcmodel.records import dataclass
 from hcmodel.solvers.algebra.hessians import Hessian, SparseHessian, congruent, with_diagonal
+from hcmodel.solvers.algebra.marks import every
 from hcmodel.solvers.algebra.storage import is_sparse
 from hcmodel.solvers.coordinates.frame import Frame
 from hcmodel.solvers.coordinates.plain import PlainCoordinates
@@ -116,7 +117,7 @@ class LogStack:
 
     @functools.cached_property
     def _only_logs(self) -> bool:
-        return bool(self.logs.all())
+        return every(self.logs)
 
     def evaluate(self, u: FloatArray, part: str) -> Forward:
         x = self.point(u)

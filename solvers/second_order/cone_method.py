@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hcmodel.records import dataclass, replace
+from hcmodel.solvers.algebra.marks import largest
 from hcmodel.solvers.loop import Task, WholeProgram
 from hcmodel.solvers.numerics import BACKEND_ROUNDING
 from hcmodel.solvers.qp import (
@@ -187,8 +188,8 @@ class ConeMethod:
 
 
 def _objective_factor(program: ConeProgram) -> float:
-    quadratic = np.abs(program.quadratic.data).max(initial=0.0)
-    return objective_factor(float(max(np.abs(program.linear).max(initial=0.0), quadratic)))
+    sizes = [largest(np.abs(part)) for part in (program.linear, program.quadratic.data)]
+    return objective_factor(max(sizes))
 
 
 def _exact_residual(program: ConeProgram, solution: ConeSolution) -> float | None:

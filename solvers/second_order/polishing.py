@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from hcmodel.records import dataclass
 from hcmodel.solvers.algebra.hessians import SparseHessian, as_dense, is_finite, largest_entry
-from hcmodel.solvers.algebra.marks import all_finite
+from hcmodel.solvers.algebra.marks import all_finite, largest
 from hcmodel.solvers.algebra.storage import is_sparse
 from hcmodel.solvers.coordinates.protocol import Coordinates
 from hcmodel.solvers.numerics import DEPENDENT, PRODUCT_ROUNDING, TINY
@@ -71,17 +71,17 @@ def polishing_step(
     found = np.zeros(evaluation.rows.size)
     w, found[held] = solved
     step = np.asarray(basis @ w)
-    if float(np.abs(w).max(initial=0.0)) <= OPTIONS.straight:  # what bends is below rounding
+    if largest(np.abs(w)) <= OPTIONS.straight:  # what bends is below rounding
         return domain.project(point + step), found
     return settled(coordinates.retract(point, step)), found
 
 
 def _held(evaluation: Evaluation, multipliers: FloatArray) -> NDArray[np.bool_]:
     """Equalities, and inequalities that are nearly active and have a multiplier."""
-    largest = max(float(np.max(multipliers, initial=0.0)), TINY)
+    most = max(largest(np.maximum(multipliers, 0.0)), TINY)
     near = np.abs(evaluation.rows) <= OPTIONS.nearly * evaluation.magnitudes
     equality = np.arange(evaluation.rows.size) >= evaluation.inequalities
-    return np.asarray(equality | (near & (multipliers > OPTIONS.on_face * largest)))
+    return np.asarray(equality | (near & (multipliers > OPTIONS.on_face * most)))
 
 
 def _dense(
@@ -93,7 +93,7 @@ def _dense(
     slope = evaluation.gradient @ face
     if not all(all_finite(part) for part in (jacobian, curvature, slope)):
         return None
-    size = max(float(np.abs(curvature).max(initial=0.0)), TINY)
+    size = max(largest(np.abs(curvature)), TINY)
     scales = np.maximum(np.abs(jacobian).max(axis=1, initial=0.0), TINY) / size
     jacobian = jacobian / scales[:, None]
     count = jacobian.shape[0]

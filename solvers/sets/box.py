@@ -200,7 +200,7 @@ class Box(Domain):
         return self.project(result)
 
     def in_logarithms(self, logs: NDArray[np.bool_]) -> Domain:
-        if not logs.any():
+        if not some(logs):
             return self
         with np.errstate(all="ignore"):
             lower = np.where(logs, np.log(np.maximum(self.lower, 0.0)), self.lower)
