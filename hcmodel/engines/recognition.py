@@ -61,7 +61,7 @@ def _side_by_side(values: Sequence[Value]) -> Terms:
     """All entries, one value after the other; numbers that follow each other are stacked at once."""
     if len(values) == 1:
         return _as_terms(values[0])
-    parts: list[Terms] = [Terms.constant(np.zeros(0))]
+    parts: list[Terms] = []
     for arrays, run in itertools.groupby(
         values, lambda value: isinstance(value, (Terms, np.ndarray))
     ):
@@ -69,7 +69,7 @@ def _side_by_side(values: Sequence[Value]) -> Terms:
             parts += [_as_terms(value) for value in run]
         else:
             parts.append(scalar_terms.stacked([_as_scalar(value) for value in run]))
-    return joined(parts)
+    return joined(parts or [Terms.constant(np.zeros(0))])
 
 
 def _as_scalar(value: Value) -> scalar_terms.Scalar:
@@ -253,7 +253,7 @@ def _contracted(step: Step, arguments: Sequence[Value], subscripts: str) -> Term
     """A contraction of one or two arguments; only entries of a constant that are not 0 count."""
     if len(arguments) > 2 or (len(arguments) == 2 and all(map(_nowhere_monomial, arguments))):
         return None
-    if subscripts == "ij,j->i" and not isinstance(arguments[0], Terms):
+    if subscripts in ("ij,j->i", "j,j->") and not isinstance(arguments[0], Terms):
         return _matrix_times(*arguments)
     constant = next((i for i, each in enumerate(arguments) if not isinstance(each, Terms)), None)
     labels, output = subscripts.split("->")
@@ -286,14 +286,15 @@ def _contracted(step: Step, arguments: Sequence[Value], subscripts: str) -> Term
 
 
 def _matrix_times(matrix: Any, vector: Terms) -> Terms | None:
-    """Numbers times a vector of terms, as most arrays of terms are written."""
+    """A matrix or a row of numbers times a vector of terms, as most arrays of terms are written."""
     filled = matrix.nnz if is_sparse(matrix) else np.count_nonzero(matrix)
     if filled > MOST_TERMS:
         return None  # before their places are listed
-    rows, columns = nonzero_places(matrix)
+    places = nonzero_places(matrix)
     check_time()
-    data = matrix.data if is_sparse(matrix) else np.asarray(matrix)[rows, columns]
-    return vector.taken(columns, (columns.size,)).scaled(data).grouped(rows, matrix.shape[:1])
+    data = matrix.data if is_sparse(matrix) else matrix[places]
+    rows = places[0] if len(places) == 2 else np.zeros(data.size, dtype=np.intp)
+    return vector.combined(places[-1], data, rows, matrix.shape[:-1])
 
 
 def _are_too_many(

@@ -195,6 +195,35 @@ class Terms:
         found = self.chosen(kept, self.target[kept], self.shape, self.unknown)
         return replace(found, weight=weight[kept])
 
+    def combined(
+        self, places: IndexArray, factors: FloatArray, groups: IndexArray, shape: Shape
+    ) -> Terms:
+        """Entries at `places` times numbers, added up; `groups`, in order, has the entry of the result.
+
+        This is `taken`, `scaled` and `grouped` at once.
+        """
+        check_time()
+        own = self.counts[places]
+        numbers = spans(self.counts, places)
+        with np.errstate(all="ignore"):
+            weight = self.weight[numbers] * factors.repeat(own)
+        if not (every(weight) and all_finite(weight)):
+            taken = self.taken(places, (places.size,))
+            return taken.scaled(factors).grouped(groups, shape)
+        unknown = np.zeros(math.prod(shape), dtype=bool)
+        unknown[groups[self.unknown[places]]] = True
+        inner = spans(self.lengths, numbers)
+        return Terms(
+            shape,
+            groups.repeat(own),
+            weight,
+            self.kind[numbers],
+            self.lengths[numbers],
+            self.columns[inner],
+            self.powers[inner],
+            unknown,
+        )
+
     def times(self, other: Terms) -> Terms:
         """The product of two arrays of one shape, known where one factor has one term at most."""
         unknown = self.unknown | other.unknown | ((self.counts > 1) & (other.counts > 1))

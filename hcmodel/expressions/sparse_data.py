@@ -7,6 +7,7 @@ know expressions; `defer_to` makes them leave `F @ x` and its like to the expres
 
 from __future__ import annotations
 
+import copy
 import functools
 import math
 from collections.abc import Hashable
@@ -47,9 +48,10 @@ def as_compressed(value: SparseArray, what: str) -> Numbers:
         raise DataError(f"{what} must have real numbers as entries, not {value.dtype}")
     if value.ndim != 2:
         return dense(value, what).astype(float)
-    if value.format == "csr":  # in one step: of small models its checks are a part that one notices
-        parts = (value.data.astype(float), value.indices.copy(), value.indptr.copy())
-        matrix = scipy.sparse.csr_array(parts, shape=value.shape)
+    if type(value) is scipy.sparse.csr_array:  # of small models the checks of a new one are a part
+        matrix = copy.copy(value)  # that one notices
+        matrix.data, matrix.indices = value.data.astype(float), value.indices.copy()
+        matrix.indptr = value.indptr.copy()
     else:
         matrix = scipy.sparse.csr_array(value, dtype=float, copy=True)
     matrix.sum_duplicates()
