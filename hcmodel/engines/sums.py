@@ -21,6 +21,7 @@ from numpy.typing import NDArray
 from hcmodel.engines.forward import SPARSE_DENSITY, SPARSE_ROWS
 from hcmodel.engines.terms import LOGARITHM, Terms, spans
 from hcmodel.records import dataclass
+from hcmodel.solvers.algebra.keys import distinct
 from hcmodel.solvers.algebra.marks import every, some
 from hcmodel.solvers.limits import check_time
 
@@ -307,7 +308,7 @@ class SparseSums:
         keys = np.concatenate(
             [own * data.dimension + part.columns for own, part in zip(rows, parts, strict=True)]
         )
-        filled, self._place = np.unique(keys, return_inverse=True)
+        filled, self._place = distinct(keys, data.size * data.dimension)
         places, self._columns = np.divmod(filled, max(data.dimension, 1))
         self._pointers = places.searchsorted(np.arange(data.size + 1))
         self._weight_of_power = data.weights[data.exponents.rows] * data.exponents.values

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from hcmodel.records import dataclass
+from hcmodel.solvers.algebra import marks
 from hcmodel.solvers.numerics import TINY
 from hcmodel.solvers.second_order.interior_point.convex_program import FloatArray, Matrix
 from hcmodel.solvers.second_order.interior_point.linear_system import (
@@ -248,7 +249,7 @@ class Newton:
 
 
 def largest(vector: FloatArray) -> float:
-    return float(np.abs(vector).max()) if vector.size else 0.0
+    return marks.largest(np.abs(vector))
 
 
 def synchronised(

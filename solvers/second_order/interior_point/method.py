@@ -21,11 +21,13 @@ certificate of infeasibility, points that run away for a direction of recession.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 
 import numpy as np
 
 from hcmodel.records import replace
+from hcmodel.solvers.algebra.marks import all_finite
 from hcmodel.solvers.numerics import INFINITE, TINY
 from hcmodel.solvers.second_order.interior_point.certificates import (
     FarkasCertificate,
@@ -333,7 +335,7 @@ class _Run:
         """Take the step, shortened where smooth parts ask for it."""
         options, operators = self.options, self.operators
         primal, dual = self._lengths(direction)
-        if not np.isfinite(direction.u).all() or not primal > 0 or not dual > 0:
+        if not all_finite(direction.u) or not primal > 0 or not dual > 0:
             return False
         share = min(FULL_STEP, max(options.boundary, 1.0 - gap / self.count))
         primal, dual = min(1.0, share * primal), min(1.0, share * dual)
@@ -402,7 +404,7 @@ class _Run:
                 f"dev {largest(residuals.model.deviations):.1e} {deviation:.1e} "
                 f"|λ| {largest(iterate.multipliers[1:]):.1e} |u| {largest(iterate.u):.1e}"
             )
-        if not np.isfinite((primal, dual, relative_gap)).all():
+        if not all(map(math.isfinite, (primal, dual, relative_gap))):
             return self._stopped(InteriorPointStatus.FAILED)
         close = max(dual, relative_gap)
         if close < options.acceptable:
@@ -534,5 +536,6 @@ def _inside(program: SmoothConvexProgram, start: FloatArray | None) -> FloatArra
 
 def _to_boundary(values: FloatArray, direction: FloatArray) -> float:
     """The largest step that leaves the values nonnegative."""
-    worst = float((direction / values).min()) if values.size else 0.0
+    ratios = direction / values
+    worst = float(ratios[ratios.argmin()]) if values.size else 0.0
     return np.inf if worst >= 0 else -1.0 / worst

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from hcmodel.solvers.algebra.marks import every
 from hcmodel.solvers.algebra.products import product
 from hcmodel.solvers.second_order.interior_point.convex_program import FloatArray, Groups
 from hcmodel.solvers.second_order.interior_point.standard_form import StandardForm
@@ -33,7 +34,7 @@ class Operators:
         self.has_affine = bool(
             np.any(form.affine) if isinstance(form.affine, np.ndarray) else form.affine.nnz
         )
-        self._rows_once = np.unique(form.group_rows).size == form.group_rows.size
+        self._rows_once = every(np.bincount(form.group_rows) <= 1)
 
     def group_sums(self, terms: FloatArray) -> FloatArray:
         """Sums over the groups of the first entries, which belong to logarithms."""

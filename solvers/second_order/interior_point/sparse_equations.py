@@ -8,6 +8,7 @@ import numpy as np
 import scipy.sparse as sparse
 from numpy.typing import NDArray
 
+from hcmodel.solvers.algebra.keys import distinct
 from hcmodel.solvers.algebra.products import Product
 from hcmodel.solvers.numerics import PRODUCT_ROUNDING, TINY
 from hcmodel.solvers.second_order.interior_point.block_factor import block_factor
@@ -94,7 +95,7 @@ class _Varying:
                 (base.row + groups) * np.int64(form.size) + base.col,
             ]
         )
-        unique, place = np.unique(keys, return_inverse=True)
+        unique, place = distinct(keys, self.count * form.size)
         self.rows = unique // form.size
         self.columns = unique % form.size
         starts = np.searchsorted(self.rows, np.arange(self.count + 1))
@@ -149,7 +150,7 @@ class PackedEquations(WithEqualities):
         constant = _constant_rows(operators, self._varying)
         first, second, row = _row_pairs(constant)
         keys = constant.indices[second].astype(np.int64) * self.size + constant.indices[first]
-        self._places, place = np.unique(keys, return_inverse=True)  # in the lower triangle
+        self._places, place = distinct(keys, self.size**2)  # in the lower triangle
         self._constant = Product(
             sparse.csr_array(
                 (constant.data[first] * constant.data[second], (place, row)),
@@ -211,7 +212,7 @@ class SparseEquations:
         keys = np.concatenate(
             [columns.astype(np.int64) * self._order + rows for rows, columns in blocks]
         )
-        unique, place = np.unique(keys, return_inverse=True)
+        unique, place = distinct(keys, self._order**2)
         ends = np.cumsum([rows.size for rows, _ in blocks])[:-1]
         at_constant, self._at_pairs, self._diagonal, at_equality, at_long, self._at_varying = (
             np.split(place, ends)
