@@ -17,3 +17,8 @@ def is_sparse(value: Any) -> bool:
     if found is None:
         found = _SPARSE[kind] = bool(scipy.sparse.issparse(value))
     return found
+
+
+def by_rows(matrix: Any) -> Any:
+    """The matrix in compressed rows: itself where it is, without scipy's checks of a new one."""
+    return matrix if type(matrix) is scipy.sparse.csr_array else scipy.sparse.csr_array(matrix)

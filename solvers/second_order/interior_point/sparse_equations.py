@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from hcmodel.solvers.algebra.keys import distinct
 from hcmodel.solvers.algebra.products import Product
+from hcmodel.solvers.algebra.storage import by_rows
 from hcmodel.solvers.numerics import PRODUCT_ROUNDING, TINY
 from hcmodel.solvers.second_order.interior_point.block_factor import block_factor
 from hcmodel.solvers.second_order.interior_point.convex_program import FloatArray, IndexArray
@@ -60,8 +61,7 @@ class _Varying:
 
     def __init__(self, operators: Operators) -> None:
         form = operators.form
-        exponents = sparse.csr_array(form.exponents)
-        affine = sparse.csr_array(form.affine)
+        exponents, affine = by_rows(form.exponents), by_rows(form.affine)
         groups, terms, logs = form.group_rows.size, form.offsets.size, form.log_terms
         parts = [(form.groups, np.arange(logs), np.ones(logs))]
         per_row = np.bincount(form.group_rows, minlength=form.rows + 1)
@@ -88,7 +88,7 @@ class _Varying:
         lengths = np.diff(exponents.indptr)[columns]
         entry = np.arange(lengths.sum()) - np.repeat(np.cumsum(lengths) - lengths, lengths)
         entry += np.repeat(exponents.indptr[columns], lengths)
-        base = sparse.coo_array(affine[self.mixed_rows])
+        base = sparse.coo_array(affine[self.mixed_rows] if self.mixed_rows.size else (0, form.size))
         keys = np.concatenate(
             [
                 np.repeat(rows, lengths) * np.int64(form.size) + exponents.indices[entry],
@@ -129,11 +129,11 @@ class _Varying:
 
 def _constant_rows(operators: Operators, varying: _Varying) -> Any:
     """The exponents and the affine rows: what is multiplied by weights only."""
-    affine = sparse.csr_array(operators.form.affine)[varying.affine_rows]
-    exponents = sparse.csr_array(operators.form.exponents)
-    rows = sparse.csr_array(sparse.vstack([exponents, affine], format="csr"))
-    rows.sort_indices()
-    return rows
+    rows = by_rows(operators.form.exponents)
+    if varying.affine_rows.size:
+        affine = by_rows(operators.form.affine)[varying.affine_rows]
+        rows = by_rows(sparse.vstack([rows, affine], format="csr"))
+    return rows if rows.has_sorted_indices else rows.sorted_indices()
 
 
 def _constant_weights(weights: Weights, varying: _Varying) -> FloatArray:

@@ -21,6 +21,7 @@ import scipy.sparse as sparse
 from numpy.typing import NDArray
 
 from hcmodel.records import dataclass, replace
+from hcmodel.solvers.algebra.storage import by_rows
 from hcmodel.solvers.numerics import (
     DATA_ROUNDING,
     INFINITE,
@@ -184,7 +185,7 @@ def _scaled(form: StandardForm) -> StandardForm:
 def _largest_by_row(matrix: Matrix) -> FloatArray:
     if not sparse.issparse(matrix):
         return np.asarray(np.max(np.abs(matrix), axis=1, initial=0.0))
-    return _reduced_by_row(np.maximum, sparse.csr_array(matrix), np.abs)
+    return _reduced_by_row(np.maximum, by_rows(matrix), np.abs)
 
 
 def _reduced_by_row(operation: np.ufunc, matrix: Any, of: np.ufunc) -> FloatArray:
@@ -388,8 +389,10 @@ def _stored(matrix: Matrix) -> Matrix:
     rows, columns = matrix.shape
     if sparse.issparse(matrix):
         if rows * columns > SMALL and matrix.nnz < DENSE * rows * columns:
-            kept = sparse.csr_array(matrix, dtype=float)
-            kept.sum_duplicates()
+            kept = by_rows(matrix)
+            if kept.dtype != float or not kept.has_canonical_format:
+                kept = kept.astype(float)  # a copy
+                kept.sum_duplicates()
             return kept
         return matrix.toarray().astype(float)
     whole = np.asarray(matrix, dtype=float)
