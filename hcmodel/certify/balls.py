@@ -12,6 +12,8 @@ for every p. Bounds come from weak duality with the rounding error included, not
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import scipy
 from numpy.typing import NDArray
@@ -118,7 +120,7 @@ def _closing_weights(normals: FloatArray, offsets: FloatArray) -> FloatArray | N
     price *= ENCLOSURE.far_price
     solution = scipy.optimize.linprog(
         np.concatenate([price - 1.0, price + ENCLOSURE.weight_price]),
-        A_eq=scipy.sparse.csr_array(np.hstack([normals.T, normals.T])),
+        A_eq=_twice_by_columns(normals),
         b_eq=np.zeros(normals.shape[1]),
         bounds=np.repeat([[0.0, 1.0], [0.0, np.inf]], count, axis=0),
         method="highs",
@@ -128,6 +130,17 @@ def _closing_weights(normals: FloatArray, offsets: FloatArray) -> FloatArray | N
         return None
     weights = np.maximum(solution.x[:count], 0.0) + np.maximum(solution.x[count:], 0.0)
     return _closer(normals, weights)
+
+
+def _twice_by_columns(normals: FloatArray) -> Any:
+    """[Aᵀ, Aᵀ] as a sparse matrix: the rows of A are its columns."""
+    count, size = normals.shape
+    places = (normals != 0).reshape(-1).nonzero()[0]
+    rows, columns = np.divmod(places, size)
+    starts = rows.searchsorted(np.arange(count))
+    indptr = np.concatenate([starts, starts + places.size, [2 * places.size]])
+    parts = [np.concatenate([each, each]) for each in (normals.reshape(-1)[places], columns)]
+    return scipy.sparse.csc_array((*parts, indptr), shape=(size, 2 * count))
 
 
 def _closer(normals: FloatArray, weights: FloatArray) -> FloatArray:

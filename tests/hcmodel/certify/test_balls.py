@@ -148,3 +148,12 @@ def test_the_level_is_a_little_above_the_value(value: float) -> None:
     assert level_above(evaluation) == pytest.approx(value + ENCLOSURE.margin * 10)
     zero = function_oracle(1, lambda x: (0.0, np.ones(1))).at(np.zeros(1))
     assert level_above(zero) == pytest.approx(ENCLOSURE.margin * ENCLOSURE.smallest_value)
+
+
+@pytest.mark.parametrize("shape", [(0, 3), (4, 1), (7, 5)])
+def test_normals_stand_twice_in_the_columns_of_the_program(shape: tuple[int, int]) -> None:
+    normals = np.random.default_rng(0).integers(-1, 2, size=shape).astype(float)
+    for array in (normals, np.asfortranarray(normals)):
+        found = balls._twice_by_columns(array)
+        np.testing.assert_array_equal(found.toarray(), np.hstack([normals.T, normals.T]))
+        assert found.nnz == 2 * np.count_nonzero(normals)
