@@ -25,7 +25,7 @@ from hcmodel.certify.certificate_options import CONE_DUALITY, SEARCH
 from hcmodel.certify.cone_ranges import ConePlaces, Range, ranges
 from hcmodel.certify.dual_ascent import ascended
 from hcmodel.certify.exact_duals import exact_shift, has_no_residual, simple_dual
-from hcmodel.records import dataclass
+from hcmodel.records import dataclass, replace
 from hcmodel.solvers.algebra.symmetric import is_surely_semidefinite, to_matrix, to_vector
 from hcmodel.solvers.numerics import (
     DATA_ROUNDING,
@@ -33,6 +33,7 @@ from hcmodel.solvers.numerics import (
     PRODUCT_ROUNDING,
     SUM_ROUNDING,
 )
+from hcmodel.solvers.qp.balance import balanced
 from hcmodel.solvers.qp.cone_program import ConeKind, ConeProgram, ConeSolution
 
 FloatArray = NDArray[np.float64]
@@ -68,6 +69,53 @@ def cone_bound(
     """
     if program.constant is None or not np.isfinite(solution.dual).all():
         return None
+    found = _in_other_units(program, solution, level, enough, first)
+    if found is None or not enough(found.value):
+        other = _bound(program, solution, level, logs, enough, first, within_reach)
+        if found is None or (other is not None and other.value > found.value):
+            found = other
+    return found
+
+
+def _in_other_units(
+    program: ConeProgram,
+    solution: ConeSolution,
+    level: float,
+    enough: Callable[[float], bool],
+    first: Range | None,
+) -> ConeBound | None:
+    """The bound of the balanced program: rounding is relative to the largest of the numbers added.
+
+    The units are powers of two, so that a bound of one program is one of the other.
+    """
+    balance = balanced(program)
+    if balance is None:
+        return None
+    unit = balance.value
+    if first is not None:
+        units = balance.offset / balance.columns[: first.lower.size]
+        first = Range(first.lower * units, first.upper * units)
+    found = _bound(
+        balance.program,
+        balance.taken(solution),
+        level * unit,
+        np.zeros(0, dtype=bool),
+        lambda bound: enough(bound / unit),
+        first,
+        within_reach=False,
+    )
+    return None if found is None else replace(found, value=found.value / unit)
+
+
+def _bound(
+    program: ConeProgram,
+    solution: ConeSolution,
+    level: float,
+    logs: NDArray[np.bool_],
+    enough: Callable[[float], bool],
+    first: Range | None,
+    within_reach: bool,
+) -> ConeBound | None:
     with np.errstate(all="ignore"):
         places = ConePlaces.of(program)
         known = ranges(program, places, level, first, narrow=False)

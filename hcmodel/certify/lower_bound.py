@@ -220,7 +220,8 @@ def dual_infeasibility(
         if kept is not None:
             dual = np.zeros(kept.size)
             dual[kept] = solution.dual
-            solution = replace(solution, primal=np.zeros(rows.linear.size), dual=dual)
+            zeros = {"primal": np.zeros(rows.linear.size), "slack": np.zeros(kept.size)}
+            solution = replace(solution, **zeros, dual=dual)
         found = _farkas(form, rows, solution, evaluation.point, within_reach)
         best = best if found is None else (found, solution.dual)
         if found is not None and not found.among_doubles:

@@ -1,6 +1,6 @@
 """Matrix inequalities as equalities with a positive semidefinite slack.
 
-    P >> Q    becomes    P − Q == S,   S positive semidefinite
+    P >> Q    becomes    P == Q + S,   or P − Q == S where Q is constant,   S positive semidefinite
 
 S is a variable, so that methods see a smooth equality and a set that they know. The multiplier of
 `P >> Q` is the semidefinite matrix Z with the Lagrangian F − ⟨Z, P − Q⟩; that of the equality is −Z.
@@ -60,7 +60,7 @@ class Semidefinite(ModelReduction):
             name = constraint.name or f"c{position + 1}"
             slack = Variable(constraint.shape, name=f"slack·{name}", PSD=True)
             slacks[position] = slack
-            constraints[position] = constraint.like(difference(constraint), slack, sense="==")
+            constraints[position] = constraint.like(*_equation(constraint, slack), sense="==")
         if not slacks:
             return Semidefinite(model, model, slacks)
         check_symmetric(model.constraints)
@@ -81,7 +81,7 @@ class Semidefinite(ModelReduction):
         u = super().point(x)
         if self._slacks:
             layout = self.after.layout
-            sides = [self.after.constraints[position].lhs for position in self._slacks]
+            sides = [difference(self.before.constraints[position]) for position in self._slacks]
             values = values_at(self.before.layout, x, sides)
             for slack, value in zip(self._slacks.values(), values, strict=True):
                 if np.isfinite(value).all():
@@ -111,11 +111,27 @@ class Semidefinite(ModelReduction):
 
 def difference(constraint: Constraint) -> Expression:
     """What has to be semidefinite."""
-    larger, smaller = constraint.lhs, constraint.rhs
-    if constraint.sense == "<<":
-        larger, smaller = smaller, larger
+    larger, smaller = _sides(constraint)
     if isinstance(smaller, Constant) and not any_nonzero(smaller.value):
         return larger
     if isinstance(larger, Constant) and not any_nonzero(larger.value):
         return -smaller
     return larger - smaller
+
+
+def _equation(constraint: Constraint, slack: Variable) -> tuple[Expression, Expression]:
+    """The sides of the equation that stands for the inequality.
+
+    Where both sides have variables, both stay: a violation is measured by their size, and at a solution
+    their difference is often next to 0. What is compared with numbers may be a bound of eigenvalues.
+    """
+    larger, smaller = _sides(constraint)
+    if larger.variables() and smaller.variables():
+        return larger, smaller + slack
+    return difference(constraint), slack
+
+
+def _sides(constraint: Constraint) -> tuple[Expression, Expression]:
+    """The larger and the smaller side."""
+    sides = constraint.lhs, constraint.rhs
+    return sides[::-1] if constraint.sense == "<<" else sides

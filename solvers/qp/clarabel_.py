@@ -21,6 +21,7 @@ from hcmodel.solvers.algebra.storage import is_sparse
 from hcmodel.solvers.limits import TimeExhausted, check_time, seconds_left
 from hcmodel.solvers.memory import check_factors, check_semidefinite
 from hcmodel.solvers.numerics import BACKEND_ROUNDING, INFINITE, TINY
+from hcmodel.solvers.qp.balance import balanced
 from hcmodel.solvers.qp.columns import Columns, above_bounds, diagonal
 from hcmodel.solvers.qp.cone_options import ConeOptions
 from hcmodel.solvers.qp.cone_program import (
@@ -169,6 +170,12 @@ class ClarabelConeBackend:
         return True
 
     def solve(self, program: ConeProgram, options: ConeOptions) -> ConeSolution:
+        balance = balanced(program)
+        if balance is None:
+            return self._solved(program, options)
+        return balance.solution(self._solved(balance.program, options))
+
+    def _solved(self, program: ConeProgram, options: ConeOptions) -> ConeSolution:
         P, A = _upper_triangle(program.quadratic), program.matrix
         settings = _settings(program.linear.size)
         settings.tol_gap_abs = settings.tol_gap_rel = settings.tol_feas = options.tolerance

@@ -31,6 +31,7 @@ from numpy.typing import NDArray
 from hcmodel.records import dataclass
 from hcmodel.solvers.algebra.symmetric import cholesky_rounding, to_matrix, to_vector
 from hcmodel.solvers.numerics import EIGENVALUE_ROUNDING, OPERATION_ROUNDING, SUM_ROUNDING
+from hcmodel.solvers.qp.balance import balanced
 from hcmodel.solvers.qp.cone_program import (
     ConeKind,
     ConeProgram,
@@ -92,9 +93,17 @@ def solve_regulator(
     if found is None:
         return None
     S, multiplier, inside = found
-    if not is_accurate(program, _whole(program, regulator, S, multiplier), tolerance):
+    if not _is_accurate(program, _whole(program, regulator, S, multiplier), tolerance):
         return None
     return _whole(program, regulator, S, inside)
+
+
+def _is_accurate(program: ConeProgram, solution: ConeSolution, tolerance: float) -> bool:
+    """Whether it is a solution, in units in which one row is as large as another."""
+    balance = balanced(program)
+    if balance is None:
+        return is_accurate(program, solution, tolerance)
+    return is_accurate(balance.program, balance.taken(solution), tolerance)
 
 
 def _regulator(program: ConeProgram, fewest: int) -> _Regulator | None:

@@ -26,6 +26,7 @@ from hcmodel.solvers.qp import (
     ConeStatus,
     make_cone_backend,
 )
+from hcmodel.solvers.qp.balance import is_unbalanced
 from hcmodel.solvers.qp.cone_program import ConeKind, without_rows
 from hcmodel.solvers.qp.deferral import completed, deferred_rows
 from hcmodel.solvers.qp.dense_quadratic import solve_dense
@@ -102,7 +103,9 @@ class ConeMethod:
             dense = solve_dense(program, self.options.tolerance)
             if dense is not None:
                 return dense
-            regulator = solve_regulator(program, self.options.relaxed)
+            # where units differ much, a backend knows fewer digits of the point than of the value
+            far = is_unbalanced(program)
+            regulator = solve_regulator(program, self.options.relaxed, small=far)
             if regulator is not None:
                 return regulator
         solution = self._by_backend(task, program)

@@ -9,9 +9,12 @@ import numpy as np
 import pytest
 
 import hcmodel as hc
+from hcmodel.expressions.graph import values_at
 from hcmodel.expressions.leaves import Constant
 from hcmodel.reductions.reduction import Origin
+from hcmodel.reductions.semidefinite import Semidefinite
 from hcmodel.reductions.triangle import equates_symmetric
+from hcmodel.solvers.algebra.symmetric import to_vector
 
 RNG = np.random.default_rng(0)
 A, EVEN = RNG.normal(size=(3, 3)), np.array([[2.0, 1, 0], [1, 3, -1], [0, -1, 4]])
@@ -159,3 +162,26 @@ def test_a_parameter_may_get_its_value_later_and_problems_still_pickle() -> None
     assert problem.canonical.outer.size == 6
     again = pickle.loads(pickle.dumps(problem))
     assert again.solve() == pytest.approx(problem.solve())
+
+
+def test_a_matrix_inequality_is_measured_by_its_sides() -> None:
+    """Their difference is next to 0 where it holds with equality: the size of the sides counts."""
+    P, R = (hc.Variable((2, 2), PSD=True, name=name) for name in "PR")
+    for inequality in (P >> 2 * R, 2 * R << P):
+        model = hc.Problem(hc.Minimize(hc.trace(P)), [inequality]).model
+        after = Semidefinite.of(model).after
+        row = after.constraints[0]
+        assert row.lhs is P
+        values = {P: 1e6 * np.eye(2), R: 5e5 * np.eye(2)}
+        point = np.zeros(after.layout.size)
+        for variable, value in values.items():
+            point[after.layout.slice(variable)] = to_vector(value)
+        (right,) = values_at(after.layout, point, [row.rhs])
+        assert right == pytest.approx(1e6 * np.eye(2))
+
+
+def test_a_matrix_that_is_compared_with_numbers_is_one_side() -> None:
+    P = hc.Variable((2, 2), symmetric=True, name="P")
+    for row in (P >> 0, 0 << P, P >> np.eye(2)):
+        after = Semidefinite.of(hc.Problem(hc.Minimize(hc.trace(P)), [row]).model).after
+        assert isinstance(after.constraints[0].rhs, hc.Variable)
