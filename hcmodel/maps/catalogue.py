@@ -6,6 +6,7 @@ from hcmodel.maps.adjoint import Adjoint
 from hcmodel.maps.around import Outer
 from hcmodel.maps.compliance import Compliance
 from hcmodel.maps.cost_equation import CostEquation
+from hcmodel.maps.covariances import Covariances
 from hcmodel.maps.denominators import Denominators
 from hcmodel.maps.determined import Determined
 from hcmodel.maps.distributions import Distributions
@@ -36,6 +37,7 @@ MAPS: tuple[Map, ...] = (
     Positive(),
     Schur(),
     Riccati(),
+    Covariances(),
     Product(),
     Stages(),
     Occupancy(),

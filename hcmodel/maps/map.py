@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Hashable, Iterator, Mapping
+from collections.abc import Hashable, Iterator, Mapping, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
@@ -131,6 +131,34 @@ class SameVariables(Step):
 
     def tangent_back(self, point: Points, moves: Points) -> None:
         """Nothing is gone."""
+
+
+class Together(Step):
+    """Several steps of one map, one after the other, that are worth nothing alone."""
+
+    def __init__(self, steps: Sequence[Step]) -> None:
+        self._steps = tuple(steps)
+        gone = {each: None for step in steps for each in step.gone}
+        new = {each: None for step in steps for each in step.new}
+        self.name, self.after = steps[0].name, steps[-1].after
+        self.gone = tuple(each for each in gone if each not in new)
+        self.new = tuple(each for each in new if each not in gone)
+        self.released = tuple(name for step in steps for name in step.released)
+        self.divisors = tuple(each for step in steps for each in step.divisors)
+        self.texts = {each: text for step in steps for each, text in step.texts.items()}
+        self.implied = {each: ends for step in steps for each, ends in step.implied.items()}
+
+    def forward(self, point: Points) -> None:
+        for step in self._steps:
+            step.forward(point)
+
+    def back(self, point: Points) -> None:
+        for step in reversed(self._steps):
+            step.back(point)
+
+    def tangent_back(self, point: Points, moves: Points) -> None:
+        for step in reversed(self._steps):
+            step.tangent_back(point, moves)
 
 
 class Map(ABC):

@@ -80,16 +80,18 @@ def inequality(model: Expanded, row: Row, rewriting: Products) -> Inequality | O
     _, quadratic, _ = rewriting.sorted(row.sums)
     if not quadratic:
         return None
-    slack = slack_of(model, row)
+    slack, factor, scale = None, None, 0.0
+    for slack in slacks_of(model, row):  # of several, the one that stands on the smaller side
+        own = row.sums.holding(model.symbols.of_variable(slack))
+        scale = -1.0 / float(row.sums.weight[own][0])
+        rest = row.sums.chosen(~own).scaled(scale)
+        factor = _factor(quadratic, scale, shape[0])
+        if factor is not None:
+            break
     if slack is None:
         largest = max((each for each in quadratic.values()), key=lambda each: np.abs(each).max())
         scale = -1.0 if np.trace(largest) > 0 else 1.0
-        rest = row.sums.scaled(scale)
-    else:
-        own = row.sums.holding(model.symbols.of_variable(slack))
-        scale = -1.0 / row.sums.weight[own][0]
-        rest = row.sums.chosen(~own).scaled(scale)
-    factor = congruence({place: -scale * each for place, each in quadratic.items()}, shape[0])
+        rest, factor = row.sums.scaled(scale), _factor(quadratic, scale, shape[0])
     if factor is None:
         return Obstacle("product", f"{_name(model, row)} is not a square in the gain")
     closed = None
@@ -97,7 +99,12 @@ def inequality(model: Expanded, row: Row, rewriting: Products) -> Inequality | O
         closed = relaxed(model, row, rest, factor, rewriting)
         if closed is None:
             return Obstacle("product", f"the equality {_name(model, row)} is quadratic in the gain")
-    return _block(model, row, float(scale), rest, factor, slack, rewriting, closed)
+    return _block(model, row, scale, rest, factor, slack, rewriting, closed)
+
+
+def _factor(quadratic: dict[int, FloatArray], scale: float, size: int) -> FloatArray | None:
+    """G of −G K P Kᵀ Gᵀ in `scale` times a row."""
+    return congruence({place: -scale * each for place, each in quadratic.items()}, size)
 
 
 def _block(
@@ -158,12 +165,12 @@ def slacks_of(model: Expanded, row: Row) -> Iterator[Variable]:
         if not (variable.set.is_curved and variable.shape == row.sums.shape):
             continue
         numbers = model.symbols.of_variable(variable)
-        holding = [each for each in model.everywhere() if each.holding(numbers).any()]
-        if len(holding) != 1 or holding[0] is not row.sums:
-            continue
         own = row.sums.chosen(row.sums.holding(numbers))
         same = own.key.size == own.size and (own.key == numbers.reshape(-1) + 1).all()
-        if same and (own.weight == own.weight[0]).all():
+        if not same or (own.weight != own.weight[0]).any():
+            continue
+        others = (each for each in model.everywhere() if each is not row.sums)
+        if not any(each.holding(numbers).any() for each in others):
             yield variable
 
 

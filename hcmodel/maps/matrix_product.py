@@ -16,14 +16,23 @@ linear in Y: so the products K[a,i] P[i,l] must stand with equal weights for all
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
 
 from hcmodel.expressions.leaves import Variable
 from hcmodel.maps.expanded import Expanded, Row
-from hcmodel.maps.map import Map, Obstacle, Points, Step, described, fresh_name, symbol_sums
+from hcmodel.maps.map import (
+    Map,
+    Obstacle,
+    Points,
+    Step,
+    Together,
+    described,
+    fresh_name,
+    symbol_sums,
+)
 from hcmodel.maps.matrix_inequalities import Inequality, inequality
 from hcmodel.maps.product_terms import Products
 from hcmodel.maps.rewriting import applied
@@ -44,19 +53,43 @@ class Product(Map):
     large = True
 
     def propose(self, model: Expanded) -> Iterator[Step | Obstacle]:
-        symbols = model.symbols
         matrices = [v for v in model.variables if v.set.is_curved and v.set.is_symmetric]
-        for matrix in matrices:
-            for gain in partners(model, matrix):
-                numbers = symbols.of_variable(gain)
-                order = matrix.shape[0]
-                turns = [False, True] if gain.ndim == 2 else [False]
-                for turned in turns:
-                    wide = numbers.reshape(1, -1) if gain.ndim < 2 else numbers
-                    wide = wide.T if turned else wide
-                    if wide.shape[1] != order:
-                        continue
-                    yield _substituted(model, gain, wide, matrix, turned)
+        pairs = {matrix: partners(model, matrix) for matrix in matrices}
+        several = [matrix for matrix, gains in pairs.items() if gains]
+        together = _together(model, several) if len(several) > 1 else None
+        if together is not None:
+            yield together
+            return
+        for matrix, gains in pairs.items():
+            for gain in gains:
+                yield from _single(model, matrix, gain)
+
+
+def _single(model: Expanded, matrix: Variable, gain: Variable) -> Iterator[Step | Obstacle]:
+    """One gain, as it is or transposed, with one matrix."""
+    numbers = model.symbols.of_variable(gain)
+    for turned in [False, True] if gain.ndim == 2 else [False]:
+        wide = numbers.reshape(1, -1) if gain.ndim < 2 else numbers
+        wide = wide.T if turned else wide
+        if wide.shape[1] == matrix.shape[0]:
+            yield _substituted(model, gain, wide, matrix, turned)
+
+
+def _together(model: Expanded, matrices: Sequence[Variable]) -> Step | None:
+    """A gain with each of several matrices at once, as for the stages of a finite horizon."""
+    steps: list[Step] = []
+    for matrix in matrices:
+        fitting = (
+            step
+            for gain in partners(model, matrix)
+            for step in _single(model, matrix, gain)
+            if isinstance(step, Step)
+        )
+        step = next(fitting, None)
+        if step is not None:
+            steps.append(step)
+            model = step.after
+    return Together(steps) if len(steps) > 1 else None
 
 
 def partners(model: Expanded, matrix: Variable) -> list[Variable]:
