@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 import importlib
 import time
 from collections.abc import Callable, Mapping
@@ -12,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from hcmodel.records import dataclass
+from hcmodel.records import cached_property, dataclass
 from hcmodel.solvers.coordinates.protocol import Coordinates
 from hcmodel.solvers.limits import until
 from hcmodel.solvers.loop import Certified, Method, Task, WholeProgram, run
@@ -31,7 +30,7 @@ class Later:
     def __init__(self, module: str, name: str) -> None:
         self._place = module, name
 
-    @functools.cached_property
+    @cached_property
     def loaded(self) -> Any:
         """The class itself."""
         module, name = self._place

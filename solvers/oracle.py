@@ -7,7 +7,6 @@ paper does, remembers the last point and refuses to go past a budget.
 
 from __future__ import annotations
 
-import functools
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import field
@@ -17,7 +16,7 @@ import numpy as np
 import scipy
 from numpy.typing import NDArray
 
-from hcmodel.records import dataclass
+from hcmodel.records import cached_property, dataclass
 from hcmodel.solvers.algebra.hessians import Hessian, with_squares
 from hcmodel.solvers.algebra.marks import all_finite, largest, some
 from hcmodel.solvers.limits import BudgetExhausted, check_time
@@ -167,7 +166,7 @@ class Evaluation:
         """How many of the rows, the first ones, are inequalities `row <= 0`."""
         return self._outer.inequalities if self.rows.size else 0
 
-    @functools.cached_property
+    @cached_property
     def violations(self) -> FloatArray:
         """[g]₊ for inequalities and |h| for equalities, absolute."""
         count = self.inequalities
@@ -179,7 +178,7 @@ class Evaluation:
         found.flags.writeable = False
         return found
 
-    @functools.cached_property
+    @cached_property
     def relative_violation(self) -> float:
         """The largest violation over max(1, |lhs|, |rhs|); feasible means at most the tolerance."""
         return largest(self.violations / self.magnitudes)

@@ -8,7 +8,6 @@ problem is another `Outer` over the same stack.
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Sequence
 from dataclasses import field
 from typing import Any
@@ -17,7 +16,7 @@ import numpy as np
 import scipy
 from numpy.typing import NDArray
 
-from hcmodel.records import dataclass
+from hcmodel.records import cached_property, dataclass
 from hcmodel.solvers.algebra.marks import every
 from hcmodel.solvers.algebra.storage import is_sparse
 from hcmodel.solvers.numerics import TINY
@@ -45,7 +44,7 @@ class Side:
         chooses = (np.diff(matrix.indptr) == 1).all() and (matrix.data == 1).all()
         return Side(matrix.shape[1], matrix.indices if chooses else None, matrix)
 
-    @functools.cached_property
+    @cached_property
     def matrix(self) -> scipy.sparse.csr_array:
         """∂side/∂φ."""
         if self.combination is not None:
@@ -119,7 +118,7 @@ class Outer:
         zero = Side(count, None, scipy.sparse.csr_array((count, count)))
         return Outer(np.ones(1), Side(count, np.arange(count)), zero, inequalities)
 
-    @functools.cached_property
+    @cached_property
     def _groups(self) -> tuple[tuple[RowForm, IndexArray], ...]:
         """The forms in use and the rows of each."""
         table, numbers = tuple(ROW_FORMS.values()), self.forms
@@ -128,16 +127,16 @@ class Outer:
             return ((table[first], np.arange(self.size)),)
         return tuple((table[i], (numbers == i).nonzero()[0]) for i in np.unique(numbers))
 
-    @functools.cached_property
+    @cached_property
     def _only_differences(self) -> bool:
         return not np.count_nonzero(self.forms)
 
-    @functools.cached_property
+    @cached_property
     def _difference(self) -> scipy.sparse.csr_array | None:
         """∂rows/∂φ where it is constant: all rows are differences."""
         return self.difference if self._only_differences else None
 
-    @functools.cached_property
+    @cached_property
     def difference(self) -> scipy.sparse.csr_array:
         """The derivatives of left − right by φ."""
         return scipy.sparse.csr_array(self.left.matrix - self.right.matrix)
@@ -146,7 +145,7 @@ class Outer:
     def _sides(self) -> tuple[Side, Side]:
         return self.left, self.right
 
-    @functools.cached_property
+    @cached_property
     def _objective_form(self) -> ObjectiveForm:
         return OBJECTIVE_FORMS[self.objective_form]
 

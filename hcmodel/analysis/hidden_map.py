@@ -7,7 +7,6 @@ tangent basis of the domain, and derivatives by u come from J Z, which must have
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Sequence
 from dataclasses import field
 from typing import Any
@@ -20,7 +19,7 @@ from hcmodel.analysis.analysis_options import SAMPLE
 from hcmodel.engines.engine import CompiledStack, Forward
 from hcmodel.engines.registry import compile_stack
 from hcmodel.expressions.leaves import Expression
-from hcmodel.records import dataclass
+from hcmodel.records import cached_property, dataclass
 from hcmodel.reductions.forms import Forms
 from hcmodel.solvers.algebra.hessians import Hessian, as_dense
 from hcmodel.solvers.coordinates.general import MapCoordinates
@@ -64,7 +63,7 @@ class HiddenMap:
         self.rows = outer.size
         self.inequalities = int(outer.inequalities)
 
-    @functools.cached_property
+    @cached_property
     def basis(self) -> FloatArray:
         """Z, orthonormal columns along which X extends."""
         return np.asarray(self.domain.tangent_basis().toarray())
@@ -134,11 +133,11 @@ class MapPoint:
     point: FloatArray
     map: HiddenMap = field(repr=False)
 
-    @functools.cached_property
+    @cached_property
     def _functions(self) -> Forward:
         return self.map.stack.evaluate(self.point, "objective")
 
-    @functools.cached_property
+    @cached_property
     def _tangent(self) -> Tangent:
         return self.map.coordinates.tangent(self.point)
 
@@ -153,23 +152,23 @@ class MapPoint:
         inner = self._functions.values[1:]
         return self.map.left.values(inner), self.map.right.values(inner)
 
-    @functools.cached_property
+    @cached_property
     def rows(self) -> FloatArray:
         left, right = self.sides
         return np.asarray(left - right)
 
-    @functools.cached_property
+    @cached_property
     def magnitudes(self) -> FloatArray:
         """max(1, |left|, |right|): what a violation of a row is measured by."""
         left, right = self.sides
         return np.maximum(1.0, np.maximum(np.abs(left), np.abs(right)))
 
-    @functools.cached_property
+    @cached_property
     def image(self) -> FloatArray:
         """c(x)."""
         return self.map.coordinates.image(self.point) if self.map.size else np.zeros(0)
 
-    @functools.cached_property
+    @cached_property
     def map_jacobian(self) -> FloatArray:
         """J Z."""
         tangent = self._tangent
@@ -180,7 +179,7 @@ class MapPoint:
         """The number of directions in which the map moves."""
         return self._tangent.rank
 
-    @functools.cached_property
+    @cached_property
     def row_jacobian(self) -> FloatArray:
         """∂rows/∂x."""
         inner = _dense(self._functions.jacobian())[1:]

@@ -6,7 +6,6 @@ call is the resulting `Atom`, which builds a node of the graph; engines call `At
 
 from __future__ import annotations
 
-import functools
 import inspect
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import field
@@ -50,7 +49,7 @@ from hcmodel.expressions.posynomials import Role
 from hcmodel.expressions.shapes import Shape
 from hcmodel.expressions.sparse_data import Numbers, dense, is_sparse
 from hcmodel.expressions.table import ATOMS
-from hcmodel.records import dataclass
+from hcmodel.records import cached_property, dataclass
 
 ShapeRule = Callable[[str, Sequence[Shape], dict[str, Any]], Shape]
 Prepare = Callable[[str, Sequence[Shape], dict[str, Any]], dict[str, Any]]
@@ -229,7 +228,7 @@ class Atom:
             total += power
         return total
 
-    @functools.cached_property
+    @cached_property
     def is_multilinear(self) -> bool:
         """Whether the atom is linear in each argument while the others stay."""
         if self.variadic:
@@ -247,7 +246,7 @@ class Atom:
         sizes = [Argument(shape, Sign.NONNEGATIVE) for shape in shapes]
         return self.sign(sizes, params).is_nonnegative
 
-    @functools.cached_property
+    @cached_property
     def is_homogeneous(self) -> bool:
         """Whether f(c·a, c·b, …) = c·f(a, b, …) for c >= 0."""
         alone = len(self.signature.parameters) - len(self.static) == 1 and not self.variadic
@@ -259,19 +258,19 @@ class Atom:
         """Whether an inverse is declared for some arguments."""
         return self.inverse is not NO_INVERSE
 
-    @functools.cached_property
+    @cached_property
     def is_defined_everywhere(self) -> bool:
         """Whether it has a value for all real numbers, whatever its parameters are."""
         rule = self.domain
         return isinstance(rule, Always) and rule.value is Domain.REALS
 
-    @functools.cached_property
+    @cached_property
     def moves_entries(self) -> bool:
         """Whether each entry of the result is an entry of an argument, or 0."""
         rule = self.dependence
         return isinstance(rule, Always) and rule.value is Dependence.MOVEMENT
 
-    @functools.cached_property
+    @cached_property
     def role_in_terms(self) -> Role | tuple[Exponent, ...]:
         """What the atom does to terms c·x^a·y^b… of numbers."""
         if self.summed == (1,) and self.variadic:
@@ -301,7 +300,7 @@ class Atom:
         plain = type(found) is np.ndarray or not is_sparse(found)
         return np.asarray(found, dtype=float) if plain else found
 
-    @functools.cached_property
+    @cached_property
     def _is_of_one(self) -> bool:
         """Whether it has one argument and no keywords."""
         return not self.static and not self.variadic and len(self.signature.parameters) == 1

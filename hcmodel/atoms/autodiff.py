@@ -17,6 +17,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from hcmodel.records import cached_property
+
 if TYPE_CHECKING:
     from hcmodel.atoms.tape import TapeNode
 
@@ -26,15 +28,15 @@ Pull = Callable[[Any], Any]
 class _Autograd:
     """The modules of autograd, imported when one of them is first asked for."""
 
-    @functools.cached_property
+    @cached_property
     def core(self) -> Any:
         return importlib.import_module("autograd.core")
 
-    @functools.cached_property
+    @cached_property
     def extend(self) -> Any:
         return importlib.import_module("autograd.extend")
 
-    @functools.cached_property
+    @cached_property
     def tracer(self) -> Any:
         return importlib.import_module("autograd.tracer")
 
@@ -74,7 +76,7 @@ class Primitive:
         self.pullback: Any = None
         functools.update_wrapper(self, function)
 
-    @functools.cached_property
+    @cached_property
     def traced(self) -> Callable[..., Any]:
         """The operation that stands on a tape."""
         made: Callable[..., Any] = _autograd.extend.primitive(self.function)

@@ -6,7 +6,6 @@ for the others it follows from their algebra, their monotonicity or their curvat
 
 from __future__ import annotations
 
-import functools
 import math
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
@@ -17,7 +16,7 @@ from numpy.typing import NDArray
 from hcmodel.atoms.rules import Curvature, Dependence, Domain, Monotonicity, sign_of
 from hcmodel.expressions.shapes import Shape
 from hcmodel.expressions.sparse_data import any_nonzero, positive_part
-from hcmodel.records import dataclass
+from hcmodel.records import cached_property, dataclass
 from hcmodel.solvers.numerics import DATA_ROUNDING as ROUNDING
 
 if TYPE_CHECKING:
@@ -50,7 +49,7 @@ class Ranges:
         """The atom at given arguments."""
         return np.asarray(self.atom.function(np, *ends, **self.params), dtype=float)
 
-    @functools.cached_property
+    @cached_property
     def inside(self) -> list[Interval]:
         """The intervals in the shapes of the arguments, cut to the closures of their domains."""
         return [

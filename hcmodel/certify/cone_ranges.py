@@ -10,14 +10,12 @@ where the objective weighs it by a positive definite matrix. Ends are widened by
 
 from __future__ import annotations
 
-import functools
-
 import numpy as np
 from numpy.typing import NDArray
 
 from hcmodel.certify.certificate_options import CONE_DUALITY
 from hcmodel.certify.square_ranges import by_equations, by_squares
-from hcmodel.records import dataclass
+from hcmodel.records import cached_property, dataclass
 from hcmodel.solvers.algebra.symmetric import ROOT_TWO, to_matrix, triangle
 from hcmodel.solvers.numerics import DATA_ROUNDING
 from hcmodel.solvers.qp.cone_program import ConeKind, ConeProgram
@@ -101,7 +99,7 @@ class ConePlaces:
             blocks=blocks,
         )
 
-    @functools.cached_property
+    @cached_property
     def first_tops(self) -> Places:
         return np.unique(self.tops)
 

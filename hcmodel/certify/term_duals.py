@@ -12,13 +12,12 @@ the square of the difference: a bound as good as after a Newton step, for one sm
 
 from __future__ import annotations
 
-import functools
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from hcmodel.records import dataclass, replace
+from hcmodel.records import cached_property, dataclass, replace
 from hcmodel.reductions.rows import Rows
 from hcmodel.solvers.algebra.marks import largest, length
 from hcmodel.solvers.algebra.storage import is_sparse
@@ -45,7 +44,7 @@ class WeighedTerms:
     rows: IndexArray
     shares: FloatArray
 
-    @functools.cached_property
+    @cached_property
     def slope(self) -> FloatArray:
         """Σ y_k a_k."""
         entries = self.normals.data * self.weights.repeat(self.normals.lengths)

@@ -35,7 +35,7 @@ from hcmodel.engines.interactions import HessianPlan, Interactions, TooDense, he
 from hcmodel.engines.user_gradients import CalledForward, UserGradients
 from hcmodel.expressions.leaves import Variable
 from hcmodel.expressions.shapes import Shape
-from hcmodel.records import dataclass
+from hcmodel.records import cached_property, dataclass
 from hcmodel.solvers.memory import check_dense
 
 FloatArray: TypeAlias = NDArray[np.float64]
@@ -162,7 +162,7 @@ class AutogradStack(ProgramStack):
     def sparse_hessian(self) -> bool:
         return self.hessian_plan is not None
 
-    @functools.cached_property
+    @cached_property
     def hessian_plan(self) -> HessianPlan | None:
         """The sweeps for a sparse Hessian of φ and of the map; None where it is small or dense."""
         if self.dimension < SPARSE_ROWS:

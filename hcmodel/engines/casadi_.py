@@ -30,7 +30,7 @@ from hcmodel.errors import ModelError
 from hcmodel.expressions.leaves import Parameter, Variable
 from hcmodel.expressions.shapes import Shape
 from hcmodel.expressions.sparse_data import equal, is_sparse
-from hcmodel.records import dataclass
+from hcmodel.records import cached_property, dataclass
 from hcmodel.solvers.memory import check_dense
 
 FloatArray: TypeAlias = NDArray[np.float64]
@@ -258,7 +258,7 @@ class CasadiStack(ProgramStack):
         slopes = ca.jacobian(values, x).T
         return traced.function("jacobian", [x, given], [values, slopes])
 
-    @functools.cached_property
+    @cached_property
     def _traced(self) -> _Traced:
         """The roots as expressions of casadi."""
         with _as_written():
@@ -344,11 +344,11 @@ class _Part:
         self.stack, self.name = stack, name
         self.differentiated = False
 
-    @functools.cached_property
+    @cached_property
     def with_jacobian(self) -> _Function:
         return self.stack.function("jacobian", self.name)
 
-    @functools.cached_property
+    @cached_property
     def _shape(self) -> tuple[int, int] | None:
         """The shape of the Jacobian where none of its entries is left out."""
         pattern = self.with_jacobian.pattern(1)
@@ -467,7 +467,7 @@ class _Pattern:
     starts: Any
     places: Any
 
-    @functools.cached_property
+    @cached_property
     def rows(self) -> Any:
         return np.repeat(np.arange(self.shape[0]), np.diff(self.starts))
 

@@ -15,7 +15,7 @@ from hcmodel.atoms.autodiff import Pull, Pullback, is_traced, taped
 from hcmodel.engines import sparsity
 from hcmodel.errors import ModelError
 from hcmodel.expressions.shapes import Shape
-from hcmodel.records import dataclass
+from hcmodel.records import cached_property, dataclass
 from hcmodel.solvers.limits import check_time
 from hcmodel.solvers.memory import check_dense
 
@@ -63,7 +63,7 @@ class Forward:
         self._plan = plan
         self._jacobian: FloatArray | scipy.sparse.csr_array | None = None
 
-    @functools.cached_property
+    @cached_property
     def _tape(self) -> Tape:
         tape = self._recorded if isinstance(self._recorded, Tape) else self._recorded()
         tape.read()

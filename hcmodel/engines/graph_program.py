@@ -7,7 +7,6 @@ the atoms of live steps only.
 
 from __future__ import annotations
 
-import functools
 import math
 from collections.abc import Iterator, Sequence
 from typing import Any
@@ -22,7 +21,7 @@ from hcmodel.expressions.layout import Layout
 from hcmodel.expressions.leaves import Expression, Variable
 from hcmodel.expressions.shapes import Shape
 from hcmodel.expressions.sparse_data import dense, is_sparse
-from hcmodel.records import dataclass
+from hcmodel.records import cached_property, dataclass
 
 PARTS = ("objective", "constraints", "all", "map")
 
@@ -55,13 +54,13 @@ class Program:
     def dimension(self) -> int:
         return self.layout.size
 
-    @functools.cached_property
+    @cached_property
     def root_sizes(self) -> tuple[int, ...]:
         """The number of entries of each root."""
         steps = self.graph.steps
         return tuple([math.prod(steps[root].shape) for root in self.graph.roots])
 
-    @functools.cached_property
+    @cached_property
     def numbers(self) -> int:
         """The numbers in constants and parameters; of sparse ones those that are stored."""
         leaves = [step.leaf for step in self.graph.steps if step.leaf is not None]
@@ -91,7 +90,7 @@ class Program:
             "map": roots[stop:],
         }[part]
 
-    @functools.cached_property
+    @cached_property
     def live(self) -> tuple[bool, ...]:
         """Which steps depend on a variable; a variable outside the layout is an error by name."""
         live: list[bool] = []
@@ -121,13 +120,13 @@ class Program:
             if self.live[number] and step.atom is not None:
                 yield step.atom, [steps[a].shape for a in step.arguments], step.params
 
-    @functools.cached_property
+    @cached_property
     def has_black_boxes(self) -> bool:
         """Whether a function of the user's own is called anywhere."""
         atoms = {step.atom for step in self.graph.steps}
         return any(atom is not None and atom.black_box for atom in atoms)
 
-    @functools.cached_property
+    @cached_property
     def kinked(self) -> bool:
         """Whether an atom under the objective or the constraints is not smooth."""
         steps = self.graph.steps
@@ -158,16 +157,21 @@ class Program:
                 if values[number] is None:
                     name = getattr(step.leaf, "name", "")
                     raise DataError(f"parameter '{name}' has no value; set {name}.value first")
-        if any(map(is_sparse, values)):
-            self._make_dense(values)
+        sparse = {number for number, value in enumerate(values) if is_sparse(value)}
+        if sparse:
+            self._make_dense(values, sparse)
         return values
 
-    def _make_dense(self, values: list[Any]) -> None:
+    def _make_dense(self, values: list[Any], sparse: set[int]) -> None:
         """Sparse values as arrays where they are roots, or where a live step does not take them."""
-        for root in self.graph.roots:
+        for root in sparse.intersection(self.graph.roots):
             values[root] = dense(values[root])
         for number, step in enumerate(self.graph.steps):
-            if self.live[number] and step.atom is not None:
+            if (
+                step.atom is not None
+                and self.live[number]
+                and not sparse.isdisjoint(step.arguments)
+            ):
                 own = [values[argument] for argument in step.arguments]
                 for argument, value in zip(step.arguments, step.atom.operands(own), strict=True):
                     values[argument] = value

@@ -11,7 +11,6 @@ lists of entries with a fixed pattern for the others.
 
 from __future__ import annotations
 
-import functools
 from typing import Any, Protocol
 
 import numpy as np
@@ -20,7 +19,7 @@ from numpy.typing import NDArray
 
 from hcmodel.engines.forward import SPARSE_DENSITY, SPARSE_ROWS
 from hcmodel.engines.terms import LOGARITHM, Terms, spans
-from hcmodel.records import dataclass
+from hcmodel.records import cached_property, dataclass
 from hcmodel.solvers.algebra.keys import distinct
 from hcmodel.solvers.algebra.marks import every, some
 from hcmodel.solvers.limits import check_time
@@ -112,7 +111,7 @@ class SumData:
     def dimension(self) -> int:
         return self.linear.shape[1]
 
-    @functools.cached_property
+    @cached_property
     def positive(self) -> IndexArray:
         """The unknowns whose logarithms are used."""
         used = np.zeros(self.dimension, dtype=bool)
@@ -141,7 +140,7 @@ class SumData:
         filled = self.exponents.values.size + self.linear.values.size
         return most <= DENSE_SIZE or filled > SPARSE_DENSITY * most
 
-    @functools.cached_property
+    @cached_property
     def hessian_pattern(self) -> tuple[IndexArray, IndexArray] | None:
         """Row pointers and columns of the Hessian of all rows; None where it is small or dense."""
         if self.dimension <= DENSE_HESSIAN:
@@ -162,7 +161,7 @@ class SumData:
     def _diagonal(self) -> IndexArray:
         return np.arange(self.dimension) * (self.dimension + 1)
 
-    @functools.cached_property
+    @cached_property
     def pairs(self) -> Pairs | None:
         """The pairs of powers in each term; None where these are too many."""
         lengths = np.bincount(self.exponents.rows, minlength=self.weights.size)
@@ -390,7 +389,7 @@ class SparseSums:
             (summed, pattern[1].copy(), pattern[0].copy()), shape=(x.size, x.size)
         )
 
-    @functools.cached_property
+    @cached_property
     def _hessian_places(self) -> tuple[IndexArray, IndexArray]:
         """Where the pairs, and where the diagonal, stand in the pattern."""
         data = self.data

@@ -8,7 +8,6 @@ everything that is computed from it.
 
 from __future__ import annotations
 
-import functools
 import itertools
 import math
 from collections.abc import Sequence
@@ -17,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hcmodel.expressions.shapes import Shape
-from hcmodel.records import dataclass, replace
+from hcmodel.records import cached_property, dataclass, replace
 from hcmodel.solvers.algebra.marks import all_finite, every, some
 from hcmodel.solvers.limits import check_time
 from hcmodel.solvers.numerics import LARGEST_LOG
@@ -91,7 +90,7 @@ class Terms:
     def size(self) -> int:
         return self.unknown.size
 
-    @functools.cached_property
+    @cached_property
     def counts(self) -> IndexArray:
         """The number of terms of each entry."""
         return np.bincount(self.target, minlength=self.size)
@@ -103,19 +102,19 @@ class Terms:
 
     # ---- what `scalar_terms` looks up entry by entry
 
-    @functools.cached_property
+    @cached_property
     def numbers(self) -> IndexArray:
         """The numbers of the entries, beginning with 1."""
         return np.arange(1, self.size + 1).reshape(self.shape)
 
-    @functools.cached_property
+    @cached_property
     def listed(self) -> tuple[list[float], list[int], list[int], list[float]]:
         """Weights, kinds, unknowns and exponents as lists."""
         arrays = (self.weight, self.kind, self.columns, self.powers)
         weights, kinds, columns, powers = (array.tolist() for array in arrays)
         return weights, kinds, columns, powers
 
-    @functools.cached_property
+    @cached_property
     def starts(self) -> tuple[list[int], list[int]]:
         """Where the terms of each entry begin, and where the powers of each term begin."""
         first = np.concatenate([[0], self.counts.cumsum()]).tolist()

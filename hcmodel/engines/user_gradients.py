@@ -6,7 +6,6 @@ the Jacobian as they are. A tape for them takes several times as long as a small
 
 from __future__ import annotations
 
-import functools
 import math
 from collections.abc import Sequence
 from typing import Any, TypeAlias
@@ -20,7 +19,7 @@ from hcmodel.engines.graph_program import Program
 from hcmodel.errors import ModelError
 from hcmodel.expressions.graph import Step
 from hcmodel.expressions.leaves import Variable
-from hcmodel.records import dataclass
+from hcmodel.records import cached_property, dataclass
 from hcmodel.solvers.memory import check_dense
 
 FloatArray: TypeAlias = NDArray[np.float64]
@@ -65,7 +64,7 @@ class UserGradients:
             blocks.append(tuple(own))
         return UserGradients(program, tuple(roots), tuple(blocks))
 
-    @functools.cached_property
+    @cached_property
     def _variables(self) -> tuple[tuple[int, int], ...]:
         """The steps that are variables, and their places in the layout."""
         leaves = [step.leaf for step in self.program.graph.steps]
@@ -74,7 +73,7 @@ class UserGradients:
             (i, position(leaf)) for i, leaf in enumerate(leaves) if isinstance(leaf, Variable)
         )
 
-    @functools.cached_property
+    @cached_property
     def sweeps(self) -> tuple[_Sweep, ...]:
         return tuple(
             _Sweep.of(root, self.program.graph.steps[root], blocks)

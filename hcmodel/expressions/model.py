@@ -6,7 +6,7 @@ facade around one.
 
 from __future__ import annotations
 
-import functools
+import operator
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import field, fields
 from typing import TYPE_CHECKING, Any, NoReturn
@@ -26,10 +26,10 @@ from hcmodel.expressions.graph import (
 )
 from hcmodel.expressions.layout import Layout
 from hcmodel.expressions.leaves import Parameter, Variable
-from hcmodel.expressions.node import Expression, as_expression
+from hcmodel.expressions.node import Apply, Expression, as_expression
 from hcmodel.expressions.posynomials import Posynomials, posynomials
 from hcmodel.expressions.printing import rich
-from hcmodel.records import dataclass
+from hcmodel.records import cached_property, dataclass, replace
 from hcmodel.solvers.memory import collection_paused
 
 
@@ -107,6 +107,15 @@ class Maximize(Objective):
     word = "maximize"
 
 
+# What a model knows of its expressions once it was asked.
+EXPRESSION_FACTS = frozenset(
+    (
+        *("nodes", "nodes_and_hidden", "graph", "posynomials", "unexplained"),
+        *("user_functions", "variables", "layout", "parameters"),
+    )
+)
+
+
 @dataclass(frozen=True, eq=False)
 class Model:
     """What the user wrote; `families`, `ranges` and `source` belong to models in the language."""
@@ -163,6 +172,18 @@ class Model:
         """What was written: nodes and graph know expressions by identity, which a copy does not keep."""
         return {each.name: getattr(self, each.name) for each in fields(self)}
 
+    def with_rows(self, constraints: tuple[Constraint, ...], objective_form: str) -> Model:
+        """The model with its rows, and how methods see the objective, written in another way.
+
+        What is known of its expressions stays known where they are the same.
+        """
+        found = replace(self, constraints=constraints, objective_form=objective_form)
+        senses = [[row.sense for row in each.constraints] for each in (self, found)]
+        if senses[0] == senses[1] and all(map(operator.is_, found.roots, self.roots)):
+            known = self.__dict__.keys() & EXPRESSION_FACTS
+            found.__dict__.update({name: self.__dict__[name] for name in known})
+        return found
+
     @property
     def sign(self) -> float:
         """1 for a minimisation and −1 for a maximisation."""
@@ -174,12 +195,12 @@ class Model:
         sides = [side for each in self.constraints for side in (each.lhs, each.rhs)]
         return (self.objective.expression, *sides)
 
-    @functools.cached_property
+    @cached_property
     def nodes(self) -> tuple[Expression, ...]:
         """All nodes of objective and constraints, every node after its arguments."""
         return tuple(topological_order(self.roots))
 
-    @functools.cached_property
+    @cached_property
     def graph(self) -> Graph:
         """The steps that compute objective and constraints."""
         return join_sums(merge(self.roots))
@@ -192,14 +213,14 @@ class Model:
         """`values_at` in less time for one point or a few."""
         return values_once(self.layout, x, self.nodes, self.roots)
 
-    @functools.cached_property
+    @cached_property
     def nodes_and_hidden(self) -> tuple[Expression, ...]:
         """All nodes of objective, constraints and declared coordinates."""
         if not self.hidden:
             return self.nodes
         return tuple(topological_order([*self.roots, *self.hidden]))
 
-    @functools.cached_property
+    @cached_property
     def posynomials(self) -> Posynomials | None:
         """The terms of a larger geometric program that is written term by term; None of other models."""
         if isinstance(self.objective, Maximize):
@@ -207,26 +228,32 @@ class Model:
         with collection_paused():
             return posynomials(self.objective.expression, self.constraints)
 
-    @functools.cached_property
+    @cached_property
     def unexplained(self) -> tuple[Expression, ...]:
         """All nodes of objective, constraints and coordinates but those that are in `posynomials`."""
         if self.posynomials is None:
             return self.nodes_and_hidden
         return tuple(topological_order(self.hidden or ()))
 
-    @functools.cached_property
+    @cached_property
+    def user_functions(self) -> tuple[Apply, ...]:
+        """The nodes that are functions of the user, maps included."""
+        nodes = self.unexplained
+        return tuple([each for each in nodes if isinstance(each, Apply) and each.atom.black_box])
+
+    @cached_property
     def variables(self) -> tuple[Variable, ...]:
         """The variables of objective and constraints, in order of appearance."""
         if self.posynomials is not None:
             return self.posynomials.variables
         return tuple(node for node in self.nodes if isinstance(node, Variable))
 
-    @functools.cached_property
+    @cached_property
     def layout(self) -> Layout:
         """Where each variable stands in the flat vector of a point."""
         return Layout(self.variables)
 
-    @functools.cached_property
+    @cached_property
     def parameters(self) -> tuple[Parameter, ...]:
         """The parameters of objective, constraints and declared coordinates."""
         return tuple(node for node in self.unexplained if isinstance(node, Parameter))

@@ -9,7 +9,6 @@ A product is a number: the symbols, sorted, are its digits. All operations work 
 
 from __future__ import annotations
 
-import functools
 import math
 from collections.abc import Iterator, Sequence
 from typing import Any
@@ -20,7 +19,7 @@ from numpy.typing import NDArray
 from hcmodel.engines.recognition import combinations, raveled
 from hcmodel.engines.terms import left_range, spans
 from hcmodel.expressions.shapes import Shape
-from hcmodel.records import dataclass
+from hcmodel.records import cached_property, dataclass
 from hcmodel.solvers.limits import check_time
 from hcmodel.solvers.numerics import DATA_ROUNDING
 
@@ -139,16 +138,16 @@ class Sums:
     def size(self) -> int:
         return math.prod(self.shape)
 
-    @functools.cached_property
+    @cached_property
     def counts(self) -> IndexArray:
         """The number of terms of each entry."""
         return np.bincount(self.entry, minlength=self.size)
 
-    @functools.cached_property
+    @cached_property
     def digits(self) -> Digits:
         return self.coding.digits(self.key)
 
-    @functools.cached_property
+    @cached_property
     def degrees(self) -> IndexArray:
         """The number of factors of each term."""
         found = np.asarray((self.digits > 0).sum(axis=1))
@@ -174,7 +173,7 @@ class Sums:
         """The symbols that occur, sorted."""
         return self._used
 
-    @functools.cached_property
+    @cached_property
     def _used(self) -> NDArray[np.int64]:
         digits = self.digits
         marks = np.zeros(int(digits.max(initial=0)) + 1, dtype=bool)

@@ -6,7 +6,6 @@ the last step becomes expressions again in `assembly`.
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import field
 from typing import Any
@@ -18,7 +17,7 @@ from hcmodel.expressions.leaves import Expression, Variable
 from hcmodel.expressions.model import Model
 from hcmodel.facts.expansion import Opaque, Symbols, expand
 from hcmodel.facts.polynomials import Sums
-from hcmodel.records import dataclass, replace
+from hcmodel.records import cached_property, dataclass, replace
 
 FloatArray = NDArray[np.float64]
 Values = Mapping[Variable, FloatArray]
@@ -106,11 +105,11 @@ class Expanded:
         """The symbols that occur, those inside of functions among them."""
         return self._used
 
-    @functools.cached_property
+    @cached_property
     def _functions(self) -> list[Opaque]:
         return self.symbols.functions(self.used())
 
-    @functools.cached_property
+    @cached_property
     def _used(self) -> NDArray[np.int64]:
         found, seen = [], set[int]()
         pending = self.arrays

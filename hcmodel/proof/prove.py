@@ -24,7 +24,7 @@ from hcmodel.proof.coordinate_search import Task, failing, objective_form, row_f
 from hcmodel.proof.derivation import Derivation, Part
 from hcmodel.proof.failure import Failure, Words, explain
 from hcmodel.proof.normal_form import NormalRow, candidates, straight_row
-from hcmodel.records import dataclass
+from hcmodel.records import cached_property, dataclass
 
 __all__ = ["Attempt", "Failure", "NormalRow", "Proof", "attempt", "prove"]
 
@@ -47,7 +47,7 @@ class Proof:
     """The facts and curvatures behind it, from which a cone program is built."""
     derive: Callable[[], Derivation] = field(repr=False)
 
-    @functools.cached_property
+    @cached_property
     def derivation(self) -> Derivation:
         """The steps of the proof, for people: made when somebody asks for them."""
         return self.derive()
@@ -63,7 +63,7 @@ class Proof:
             for node in self._data
         )
 
-    @functools.cached_property
+    @cached_property
     def _data(self) -> tuple[Node, ...]:
         """The nodes that are parameters, or made of these and of numbers alone."""
         nodes = self.curvatures.facts.nodes

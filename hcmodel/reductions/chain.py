@@ -6,14 +6,13 @@ records of the trace, and the origin of a row.
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Iterable, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
 
 from hcmodel.expressions.model import Model
-from hcmodel.records import dataclass, replace
+from hcmodel.records import cached_property, dataclass, replace
 from hcmodel.reductions.bounds import Bounds
 from hcmodel.reductions.reduction import (
     BoundOrigin,
@@ -134,7 +133,7 @@ class Chain:
             value = step.value_back(value)
         return value
 
-    @functools.cached_property
+    @cached_property
     def _keeps_values(self) -> bool:
         """Whether methods see the model's objective itself."""
         plain = Reduction.value_back

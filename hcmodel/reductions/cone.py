@@ -7,7 +7,6 @@ reason of a refusal.
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Collection, Mapping, Sequence
 
 import numpy as np
@@ -17,7 +16,7 @@ from hcmodel.expressions.depth import with_room
 from hcmodel.expressions.leaves import Apply, Variable
 from hcmodel.expressions.model import Model
 from hcmodel.proof.prove import Proof
-from hcmodel.records import dataclass
+from hcmodel.records import cached_property, dataclass
 from hcmodel.reductions.affine import Affine
 from hcmodel.reductions.cone_bounds import Translation
 from hcmodel.reductions.cone_sides import NoConeForm
@@ -132,7 +131,7 @@ class Cone(Reduction[Model, ConeProgram]):
         with np.errstate(all="ignore"):
             return np.asarray(np.where(self.logs, np.exp(np.where(self.logs, own, 0.0)), own))
 
-    @functools.cached_property
+    @cached_property
     def rows(self) -> Duals:
         """The row of the program of each entry of each constraint; −1 where an entry has none."""
         return self._numbers([int(self._starts[place.block]) for place in self._places])

@@ -7,7 +7,6 @@ which the models before and after are compared.
 
 from __future__ import annotations
 
-import functools
 import itertools
 from collections import deque
 from collections.abc import Hashable, Iterator
@@ -26,7 +25,7 @@ from hcmodel.maps.catalogue import MAPS
 from hcmodel.maps.expanded import Expanded
 from hcmodel.maps.map import Obstacle, Step
 from hcmodel.proof.prove import Attempt, Proof
-from hcmodel.records import dataclass
+from hcmodel.records import cached_property, dataclass
 from hcmodel.reductions.sign import signed
 from hcmodel.reductions.substitution import Substitution, functions_after
 
@@ -64,7 +63,7 @@ class Discovery:
     unproven: list[tuple[Model, tuple[Step, ...]]] = field(default_factory=list)
     """Maps that fit, and that the model was not proven in the coordinates of: why is found when asked."""
 
-    @functools.cached_property
+    @cached_property
     def near_misses(self) -> tuple[str, ...]:
         """What was in the way of the maps that nearly fit, each once."""
         if self.obstacles:

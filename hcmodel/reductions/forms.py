@@ -6,7 +6,6 @@ asked for and kept while they fit the parameters' values.
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import field
 from typing import TYPE_CHECKING, Any
@@ -26,7 +25,7 @@ from hcmodel.maps.separable import declared_coordinates
 from hcmodel.proof.first_look import needs_a_map
 from hcmodel.proof.prove import Failure, Proof, attempt, prove
 from hcmodel.proof.visible import VisibleProof
-from hcmodel.records import dataclass, replace
+from hcmodel.records import cached_property, dataclass, replace
 from hcmodel.reductions.bounds import Bounds
 from hcmodel.reductions.canonical import CanonicalProblem
 from hcmodel.reductions.chain import Chain
@@ -108,7 +107,7 @@ class Form:
     divisors: frozenset[Variable] = frozenset()
     """Matrices that the way back divides by (`Substitution`)."""
 
-    @functools.cached_property
+    @cached_property
     def last(self) -> Proof | None:
         """The proof of the model at the end of the chain, for the parameters' current values."""
         if self.found_last is None or (isinstance(self.found_last, Proof) and not self.renewed):
@@ -116,7 +115,7 @@ class Form:
         proof = proof_of_end(self, self.found_last)
         return proof if proof.proven else None
 
-    @functools.cached_property
+    @cached_property
     def cone(self) -> Cone | Refusal:
         """The cone program of a proven form, in the same coordinates; a refusal where there is none."""
         if self.proof is None or self.last is None:
@@ -127,7 +126,7 @@ class Form:
         """The convex program of a proven form for methods of this kind (`MethodEntry.program`)."""
         return self._whole_cone if kind == "cone" else self._whole_smooth
 
-    @functools.cached_property
+    @cached_property
     def convex(self) -> SmoothConvex | Refusal:
         """The smooth convex program of a proven form; a refusal where there is none."""
         if self.proof is None:
@@ -156,7 +155,7 @@ class Form:
         convex = self.convex
         return not isinstance(convex, Refusal) and convex.program.all_bounded
 
-    @functools.cached_property
+    @cached_property
     def _whole_smooth(self) -> WholeProgram | Refusal:
         convex = self.convex
         if isinstance(convex, Refusal):
@@ -171,7 +170,7 @@ class Form:
             factors=convex.factors if convex.converted.size else None,
         )
 
-    @functools.cached_property
+    @cached_property
     def _whole_cone(self) -> WholeProgram | Refusal:
         sums = self._sums
         if sums is not None:
@@ -187,12 +186,12 @@ class Form:
             cone.after, rows, signs, cone.bounds(), self._relaxed, divisors=divisors
         )
 
-    @functools.cached_property
+    @cached_property
     def _sums(self) -> SumsCone | None:
         """The cone program of a proven form, where it can be read off the form's arrays."""
         return None if self.arrays is None else cone_of_sums(self.arrays)
 
-    @functools.cached_property
+    @cached_property
     def arrays(self) -> SumArrays | None:
         """The functions of a proven form where all are affine or sums of exponentials."""
         return None if self.proof is None else arrays_of_sums(self.program)
@@ -227,7 +226,7 @@ class Form:
         """The program of the least relaxation; None where there is none."""
         return None if self.relaxation is None else self.relaxation.least
 
-    @functools.cached_property
+    @cached_property
     def relaxation(self) -> Relaxation | None:
         """The program of the least relaxation of a proven form, and the bounds in it."""
         if self.arrays is not None:
@@ -242,7 +241,7 @@ class Form:
         """Numbers of rows by those of the canonical problem, from those by constraint."""
         return self.canonical.multipliers(duals).astype(np.intp)
 
-    @functools.cached_property
+    @cached_property
     def program(self) -> SmoothProgram:
         return self.chain.after
 
@@ -281,7 +280,7 @@ class Form:
     def oracle(self) -> Oracle:
         return shown(self, self.program.oracle())
 
-    @functools.cached_property
+    @cached_property
     def released(self) -> Form | None:
         """The same without the bounds that bend in hidden coordinates; None where there are none."""
         release = Release.of(self.chain.end.after)
@@ -289,7 +288,7 @@ class Form:
             return None
         return replace(self, chain=replace(self.chain, release=release))
 
-    @functools.cached_property
+    @cached_property
     def settle(self) -> Callable[[FloatArray], FloatArray] | None:
         """Puts variables that bound kinks at what they bound; None where there are none."""
         return self.chain.settled if self.chain.adds_variables else None
@@ -710,7 +709,7 @@ class _Key:
     def __init__(self, model: Model, facts: tuple[Hashable, ...]) -> None:
         self.model, self.facts = model, facts
 
-    @functools.cached_property
+    @cached_property
     def structure(self) -> Hashable:
         return _structure(self.model)
 

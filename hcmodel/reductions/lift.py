@@ -15,7 +15,6 @@ are those that an atom declares as its `pieces`.
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Hashable, Sequence
 
 import numpy as np
@@ -36,7 +35,7 @@ from hcmodel.expressions.leaves import Apply, Constant, Expression, Variable
 from hcmodel.expressions.model import Minimize, Model
 from hcmodel.expressions.sparse_data import dense
 from hcmodel.facts.node_facts import Facts
-from hcmodel.records import dataclass, replace
+from hcmodel.records import cached_property, dataclass, replace
 from hcmodel.reductions.reduction import Duals, ModelReduction, Origin, moved_point
 
 FloatArray = NDArray[np.float64]
@@ -86,17 +85,19 @@ def lift(
     sign: float,
     constraints: Sequence[Constraint],
     facts: Facts | None = None,
+    nodes: Sequence[Expression] | None = None,
 ) -> Lifted:
     """`sign` is 1 to minimise and −1 to maximise; without kinks nothing is changed.
 
-    `facts` are those at hand of expressions of the model; what is missing is added to them.
+    `facts` are those at hand of expressions of the model; what is missing is added to them. `nodes` are
+    all of them, every node after its arguments, where they are known.
     """
     roots = [objective]
     wanted = [UP if sign > 0 else DOWN]
     for constraint in constraints:
         roots += [constraint.lhs, constraint.rhs]
         wanted += SIDES[constraint.sense]
-    order = topological_order(roots)
+    order = topological_order(roots) if nodes is None else nodes
     pieces = {id(node): found for node in order if (found := _pieces(node)) is not None}
     if not pieces:
         return Lifted(objective, tuple(constraints), ())
@@ -263,7 +264,8 @@ class Lift(ModelReduction):
 
     @staticmethod
     def of(model: Model, facts: Facts | None = None) -> Lift:
-        return Lift(model, lift(model.objective.expression, model.sign, model.constraints, facts))
+        objective, rows = model.objective.expression, model.constraints
+        return Lift(model, lift(objective, model.sign, rows, facts, model.nodes))
 
     @property
     def definitions(self) -> tuple[Definition, ...]:
@@ -292,7 +294,7 @@ class Lift(ModelReduction):
                 u[layout.slice(definition.variable)] = definition.variable.set.store(value)
         return u
 
-    @functools.cached_property
+    @cached_property
     def _graph(self) -> Graph:
         """What is defined, for evaluations at one point after the other."""
         return join_sums(merge([definition.expression for definition in self.definitions]))

@@ -37,9 +37,7 @@ class NormalRows(ModelReduction):
         objective_form = "plain"
         if forms and proof.objective_form == "log":
             objective_form = "log" if signed_objective(model)[1] > 0 else "negative log"
-        return NormalRows(
-            model, replace(model, constraints=constraints, objective_form=objective_form)
-        )
+        return NormalRows(model, model.with_rows(constraints, objective_form))
 
     @property
     def _objective(self) -> ObjectiveForm:

@@ -6,7 +6,6 @@ two change the vector that methods see; under a map methods take steps in x that
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
@@ -20,7 +19,7 @@ from hcmodel.expressions.leaves import Apply, Expression, Variable
 from hcmodel.expressions.model import Model
 from hcmodel.maps.declared import complete
 from hcmodel.maps.separable import LOG, plain_entries
-from hcmodel.records import dataclass
+from hcmodel.records import cached_property, dataclass
 from hcmodel.reductions.canonical import CanonicalProblem, canonicalize
 from hcmodel.reductions.reduction import Duals, Reduction, same_objects
 from hcmodel.solvers.algebra.marks import some
@@ -121,7 +120,7 @@ class SmoothProgram:
         sparse = self.map_geometry is None and size <= SPARSE_LIMIT
         return sparse and self.compiled.sparse_hessian
 
-    @functools.cached_property
+    @cached_property
     def bending(self) -> tuple[Variable, ...]:
         """The variables with bounds that are curved in the coordinates of the map."""
         if self.map_geometry is None:

@@ -14,7 +14,6 @@ coefficients of 1e±100 are harmless; its multiplier is divided by the left side
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Sequence
 from typing import Any
 
@@ -23,7 +22,7 @@ import scipy
 from numpy.typing import NDArray
 
 from hcmodel.engines.structured import StructuredStack
-from hcmodel.records import dataclass, replace
+from hcmodel.records import cached_property, dataclass, replace
 from hcmodel.reductions.reduction import Refusal
 from hcmodel.reductions.smooth import SmoothProgram
 from hcmodel.solvers.algebra.hessians import SparseHessian, with_squares
@@ -244,7 +243,7 @@ class _Builder:
             self.logs[terms],
         )
 
-    @functools.cached_property
+    @cached_property
     def _first(self) -> IndexArray:
         """A term of each entry of φ that has one; of monomials the only one."""
         first = np.zeros(self.entries.known.size, dtype=np.intp)

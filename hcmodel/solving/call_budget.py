@@ -10,7 +10,6 @@ from hcmodel.solvers.oracle import OracleCalls
 from hcmodel.solvers.result import Result, Termination
 from hcmodel.solving.request import SolveRequest
 from hcmodel.solving.strategy import Stage
-from hcmodel.solving.user_functions import black_boxes
 
 # Judging a point from which other methods will go on may take one in four of the calls that are left.
 # When it could take all of them, 2 of 200 functions with kinks (test_best_of_all_points.py) lost a better
@@ -54,7 +53,7 @@ def held_back(stage: Stage, forms: Forms, hidden: Form | None, left: int) -> int
     bound from cuts in coordinates that are declared needs samples; they are kept where they are at most
     half of the calls.
     """
-    nodes = black_boxes(forms.sign.before)
+    nodes = forms.sign.before.user_functions
     if not nodes:
         return 0
     traced = any(dict(node.params)["grad"] is None for node in nodes)

@@ -31,7 +31,6 @@ from hcmodel.solving.judge import LIMITS, Status, gap_allowed
 from hcmodel.solving.request import SolveRequest
 from hcmodel.solving.solution import Solution
 from hcmodel.solving.strategy import Stage, describe, start_only
-from hcmodel.solving.user_functions import black_boxes
 
 FloatArray = NDArray[np.float64]
 Watch = Callable[[Record], bool]
@@ -234,7 +233,7 @@ def _within_calls(
     left = calls_left(request, history.calls)
     if left is None or stage.form is forms.written:
         return stage  # the other forms are looked at with what is left
-    point = len(black_boxes(forms.sign.before))
+    point = len(forms.sign.before.user_functions)
     if held_back(stage, forms, hidden, left) + point <= left:
         return stage
     return start_only(forms, "no calls left")

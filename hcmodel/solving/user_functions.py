@@ -7,7 +7,7 @@ compared with their functions after a run that showed nothing: a good run takes 
 from __future__ import annotations
 
 import warnings
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -38,16 +38,10 @@ class SlopeTest:
 SLOPE_TEST = SlopeTest()
 
 
-def black_boxes(model: Model) -> list[Apply]:
-    """The nodes of the model that are functions of the user, maps included."""
-    nodes = model.unexplained
-    return [node for node in nodes if isinstance(node, Apply) and node.atom.black_box]
-
-
 def function_calls(model: Model) -> FunctionCalls:
     """The calls of the user's functions so far."""
     total = FunctionCalls()
-    for calls in {id(calls): calls for calls in map(_calls, black_boxes(model))}.values():
+    for calls in {id(calls): calls for calls in map(_calls, model.user_functions)}.values():
         total = total.plus(calls)
     return total
 
@@ -57,7 +51,7 @@ def check_functions(model: Model, start: Mapping[str, FloatArray]) -> None:
 
     Differences learn the bounds of the variables, so that no program is called outside of them.
     """
-    nodes = black_boxes(model)
+    nodes = model.user_functions
     _check_keys(nodes)
     for node in nodes:
         gradient = dict(node.params).get("grad")
@@ -71,7 +65,7 @@ def check_functions(model: Model, start: Mapping[str, FloatArray]) -> None:
 
 def warn_about_gradients(model: Model, start: Mapping[str, FloatArray]) -> None:
     """Warn where gradients of the user contradict their functions, after a run that showed nothing."""
-    for node in black_boxes(model):
+    for node in model.user_functions:
         gradient = dict(node.params)["grad"]
         if isinstance(gradient, Program):
             _warn_about_slope(node, gradient, start)
@@ -87,7 +81,7 @@ def warn_about_gradients(model: Model, start: Mapping[str, FloatArray]) -> None:
 
 def is_noisy(model: Model) -> bool:
     """Whether gradients by differences are noise."""
-    gradients = [dict(node.params)["grad"] for node in black_boxes(model)]
+    gradients = [dict(node.params)["grad"] for node in model.user_functions]
     return any(isinstance(each, Differences) and each.noise is not None for each in gradients)
 
 
@@ -99,7 +93,7 @@ def _calls(node: Apply) -> FunctionCalls:
     return program_of(dict(node.params)).calls
 
 
-def _check_keys(nodes: list[Apply]) -> None:
+def _check_keys(nodes: Sequence[Apply]) -> None:
     """Two functions that a cache cannot tell apart would get each other's values."""
     seen: dict[tuple[str, str], Program] = {}
     for node in nodes:

@@ -12,11 +12,11 @@ _SPARSE: dict[type, bool] = {}
 def is_sparse(value: Any) -> bool:
     """Whether this is a sparse matrix of scipy."""
     # by its class, which is asked once: scipy looks it up among abstract classes every time
-    kind = type(value)
-    found = _SPARSE.get(kind)
-    if found is None:
-        found = _SPARSE[kind] = bool(scipy.sparse.issparse(value))
-    return found
+    try:
+        return _SPARSE[type(value)]
+    except KeyError:
+        found = _SPARSE[type(value)] = bool(scipy.sparse.issparse(value))
+        return found
 
 
 def by_rows(matrix: Any) -> Any:

@@ -6,7 +6,6 @@ ranks are decided in `tangent`.
 
 from __future__ import annotations
 
-import functools
 from collections import OrderedDict
 from collections.abc import Callable
 from dataclasses import field
@@ -16,7 +15,7 @@ import numpy as np
 import scipy
 from numpy.typing import NDArray
 
-from hcmodel.records import dataclass
+from hcmodel.records import cached_property, dataclass
 from hcmodel.solvers.algebra.hessians import Hessian, as_dense
 from hcmodel.solvers.algebra.symmetric import to_matrix, to_vector
 from hcmodel.solvers.coordinates.frame import Frame
@@ -126,7 +125,7 @@ class MapCoordinates:
     def _selected(self, rows: FloatArray) -> FloatArray:
         return rows if self.selection is None else np.asarray(self.selection @ rows)
 
-    @functools.cached_property
+    @cached_property
     def _basis(self) -> FloatArray:
         return np.asarray(self.domain.tangent_basis().toarray())
 

@@ -7,14 +7,13 @@ x, as the protocol asks for it.
 
 from __future__ import annotations
 
-import functools
 from typing import Any
 
 import numpy as np
 import scipy
 from numpy.typing import NDArray
 
-from hcmodel.records import dataclass
+from hcmodel.records import cached_property, dataclass
 from hcmodel.solvers.algebra.hessians import Hessian, SparseHessian, congruent, with_diagonal
 from hcmodel.solvers.algebra.marks import every
 from hcmodel.solvers.algebra.storage import is_sparse
@@ -115,7 +114,7 @@ class LogStack:
         """u, from x."""
         return to_logarithms(x, self.logs)
 
-    @functools.cached_property
+    @cached_property
     def _only_logs(self) -> bool:
         return every(self.logs)
 
@@ -143,7 +142,7 @@ class LogCoordinates:
     domain: Domain
     logs: Marks
 
-    @functools.cached_property
+    @cached_property
     def _images(self) -> Domain:
         """c(X)."""
         return self.domain.in_logarithms(self.logs)

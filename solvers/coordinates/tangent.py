@@ -12,12 +12,10 @@ All decisions about units and rank of a Jacobian are made here:
 
 from __future__ import annotations
 
-import functools
-
 import numpy as np
 from numpy.typing import NDArray
 
-from hcmodel.records import dataclass
+from hcmodel.records import cached_property, dataclass
 from hcmodel.solvers.numerics import DEPENDENT, PRODUCT_ROUNDING, TINY
 from hcmodel.solvers.sets.domain import Domain
 
@@ -73,12 +71,12 @@ class Tangent:
     def square(self) -> bool:
         return bool(self.derivative.shape[0] == self.derivative.shape[1])
 
-    @functools.cached_property
+    @cached_property
     def units(self) -> FloatArray:
         """The units of u."""
         return unit_sizes(np.max(np.abs(self.derivative), axis=1, initial=0.0))
 
-    @functools.cached_property
+    @cached_property
     def _singular_values(self) -> FloatArray:
         """Of the balanced matrix, one for each direction, relative to the largest."""
         count = self.derivative.shape[1]
@@ -143,7 +141,7 @@ class Tangent:
         except np.linalg.LinAlgError:
             return None
 
-    @functools.cached_property
+    @cached_property
     def _decomposed(self) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray]:
         """Singular value decomposition in units of u, without the sizes of the columns, and these.
 

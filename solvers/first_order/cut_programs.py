@@ -13,14 +13,13 @@ side of the box has a multiplier.
 
 from __future__ import annotations
 
-import functools
 from typing import Any, Protocol
 
 import numpy as np
 import scipy
 from numpy.typing import NDArray
 
-from hcmodel.records import dataclass, replace
+from hcmodel.records import cached_property, dataclass, replace
 from hcmodel.solvers.coordinates.protocol import Coordinates
 from hcmodel.solvers.first_order.cuts import OBJECTIVE, Bundle, CutPoint
 from hcmodel.solvers.numerics import BACKEND_ROUNDING
@@ -90,7 +89,7 @@ class Region:
             normals = where.normals.T * metric
         return Region(center, metric, rows, normals, below, above, is_open)
 
-    @functools.cached_property
+    @cached_property
     def sides(self) -> tuple[Places, Places]:
         """The unknowns with an upper and with a lower side."""
         upper, lower = np.isfinite(self.rows.upper), np.isfinite(self.rows.lower)

@@ -10,7 +10,6 @@ their values and slopes at one point say all.
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Sequence
 from typing import Any
 
@@ -18,7 +17,7 @@ import numpy as np
 import scipy
 from numpy.typing import NDArray
 
-from hcmodel.records import dataclass, replace
+from hcmodel.records import cached_property, dataclass, replace
 from hcmodel.solvers.coordinates.protocol import Coordinates
 from hcmodel.solvers.numerics import TINY
 from hcmodel.solvers.oracle import Evaluation
@@ -39,17 +38,17 @@ class CutPoint:
     slope: FloatArray
     row_slopes: FloatArray
 
-    @functools.cached_property
+    @cached_property
     def violation(self) -> float:
         """The relative violation of the rows."""
         return self.evaluation.relative_violation
 
-    @functools.cached_property
+    @cached_property
     def functions(self) -> FloatArray:
         """The values of the objective and of all rows."""
         return np.concatenate([[self.evaluation.objective], self.evaluation.rows])
 
-    @functools.cached_property
+    @cached_property
     def cuts(self) -> tuple[FloatArray, FloatArray]:
         """Slopes and constants of the cuts of the objective and of the inequalities."""
         count = self.evaluation.inequalities

@@ -15,7 +15,6 @@ the quadratic model. A step that the rows' own curvature spoils is followed by o
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Callable, Sequence
 from dataclasses import field
 from typing import Any, Protocol, TypeAlias
@@ -24,7 +23,7 @@ import numpy as np
 import scipy
 from numpy.typing import NDArray
 
-from hcmodel.records import dataclass, replace
+from hcmodel.records import cached_property, dataclass, replace
 from hcmodel.solvers.algebra.symmetric import to_matrix
 from hcmodel.solvers.first_order.method_rules import LevelRules, PenaltyRules, SearchRules
 from hcmodel.solvers.numerics import MERIT_ROUNDING, PRODUCT_ROUNDING
@@ -93,7 +92,7 @@ class LinearModel:
         """Whether the quadratic term knows more than the domain's metric."""
         return self.quadratic.ndim == 2
 
-    @functools.cached_property
+    @cached_property
     def stiffness(self) -> float:
         """The size of the quadratic term, by which it is divided for the backend."""
         return float(np.max(np.abs(self.quadratic), initial=0.0)) or 1.0

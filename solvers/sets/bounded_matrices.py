@@ -6,13 +6,11 @@ tangent cone at a point. The support function and a central point come from smal
 
 from __future__ import annotations
 
-import functools
-
 import numpy as np
 import scipy
 from numpy.typing import NDArray
 
-from hcmodel.records import dataclass
+from hcmodel.records import cached_property, dataclass
 from hcmodel.solvers.algebra.symmetric import (
     clip_slope,
     rotated_basis,
@@ -215,7 +213,7 @@ class BoundedMatrices(Domain):
         inside = (plain > self.entries.lower) & (plain < self.entries.upper)
         return plain if inside.all() else np.array(self._center[0])
 
-    @functools.cached_property
+    @cached_property
     def _center(self) -> tuple[FloatArray, float]:
         """A matrix as far inside as possible, and by how much (at most 1); fixed entries do not count.
 

@@ -5,13 +5,11 @@ The formulas are those of the plain simplex, with [lower, upper] in place of [0,
 
 from __future__ import annotations
 
-import functools
-
 import numpy as np
 import scipy
 from numpy.typing import NDArray
 
-from hcmodel.records import dataclass
+from hcmodel.records import cached_property, dataclass
 from hcmodel.solvers.numerics import BACKEND_ROUNDING, DATA_ROUNDING, PRODUCT_ROUNDING
 from hcmodel.solvers.qp.program import StepRows
 from hcmodel.solvers.sets.domain import Domain
@@ -45,7 +43,7 @@ class BoundedSimplices(Domain):
         if empty.any():
             raise ValueError(f"empty simplex: row {int(np.argmax(empty))} cannot sum to 1")
 
-    @functools.cached_property
+    @cached_property
     def _range(self) -> tuple[FloatArray, FloatArray]:
         """The least and the largest value of each entry: its bounds, or what the others leave."""
         low, high = self._rows(self.lower), self._rows(self.upper)

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import functools
 from dataclasses import field
 
 import numpy as np
 import scipy
 from numpy.typing import NDArray
 
-from hcmodel.records import dataclass
+from hcmodel.records import cached_property, dataclass
 from hcmodel.solvers.algebra.marks import every, length, some
 from hcmodel.solvers.numerics import PRODUCT_ROUNDING, TINY
 from hcmodel.solvers.qp.program import StepRows
@@ -170,7 +169,7 @@ class Box(Domain):
             there = np.where(self.positive, low * ratio**share, there)
         return self.project(there)
 
-    @functools.cached_property
+    @cached_property
     def _sampled(self) -> tuple[FloatArray, FloatArray, FloatArray | None]:
         """The ends of what is sampled, and their ratio, None where no entry is positive."""
         middle = self.middle()
@@ -187,7 +186,7 @@ class Box(Domain):
     def middle(self) -> FloatArray:
         return self._middle.copy()
 
-    @functools.cached_property
+    @cached_property
     def _middle(self) -> FloatArray:
         low, high = self.lower, self.upper
         has_low, has_high = np.isfinite(low), np.isfinite(high)

@@ -11,7 +11,6 @@ coordinate.
 
 from __future__ import annotations
 
-import functools
 from abc import ABC, abstractmethod
 from typing import TYPE_CHECKING
 
@@ -19,6 +18,7 @@ import numpy as np
 import scipy
 from numpy.typing import NDArray
 
+from hcmodel.records import cached_property
 from hcmodel.solvers.numerics import BACKEND_ROUNDING, DATA_ROUNDING, SUM_ROUNDING
 from hcmodel.solvers.qp.program import StepRows
 from hcmodel.solvers.sets.cone_programs import face_equations, shifted, solve_over, tangent_rows
@@ -73,7 +73,7 @@ class Domain(ABC):
     def middle(self) -> FloatArray:
         """A central point, geometric where the lower bound is positive."""
 
-    @functools.cached_property
+    @cached_property
     def moving_together(self) -> tuple[NDArray[np.intp], ...]:
         """The entries of each matrix and of each distribution, which can only move together."""
         groups: dict[tuple[int, ...], NDArray[np.intp]] = {}
@@ -183,7 +183,7 @@ class Domain(ABC):
         """Bounds of the single entries over X: never too narrow, infinite where there is none."""
         return self._program_bounds
 
-    @functools.cached_property
+    @cached_property
     def _program_bounds(self) -> tuple[FloatArray, FloatArray]:
         """The bounds of the rows, and those that follow from cones by two programs for each entry."""
         rows = self.cone_rows()

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import functools
-
 import numpy as np
 import scipy
 from numpy.typing import NDArray
 
-from hcmodel.records import dataclass
+from hcmodel.records import cached_property, dataclass
 from hcmodel.solvers.algebra.symmetric import (
     ROOT_TWO,
     rotated_basis,
@@ -97,7 +95,7 @@ class SymmetricMatrices(Domain):
         width = self.largest - self.smallest
         return np.full(self.dimension, min(size, width) if width > 0 else 1.0)
 
-    @functools.cached_property
+    @cached_property
     def moving_together(self) -> tuple[NDArray[np.intp], ...]:
         bounded = np.isfinite(self.smallest) or np.isfinite(self.largest)
         return (np.arange(self.dimension),) if bounded and self.dimension else ()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Iterable, Sequence
 from itertools import pairwise
 
@@ -10,7 +9,7 @@ import numpy as np
 import scipy
 from numpy.typing import NDArray
 
-from hcmodel.records import dataclass
+from hcmodel.records import cached_property, dataclass
 from hcmodel.solvers.qp.program import Cone, StepRows
 from hcmodel.solvers.sets.box import Box
 from hcmodel.solvers.sets.domain import Domain
@@ -35,12 +34,12 @@ class Product(Domain):
     def _parts(self, x: FloatArray) -> list[FloatArray]:
         return [x[own] for own in self._slices]
 
-    @functools.cached_property
+    @cached_property
     def _slices(self) -> tuple[slice, ...]:
         ends = np.cumsum([0, *(factor.dimension for factor in self.factors)]).tolist()
         return tuple(slice(start, stop) for start, stop in pairwise(ends))
 
-    @functools.cached_property
+    @cached_property
     def moving_together(self) -> tuple[NDArray[np.intp], ...]:
         pairs = zip(self.factors, self._slices, strict=True)
         found = [own.start + group for factor, own in pairs for group in factor.moving_together]

@@ -14,7 +14,6 @@ Row 0 is the objective. Matrices are arrays or scipy.sparse; sparse ones stay sp
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Sequence
 from dataclasses import field
 from typing import Any, Protocol
@@ -23,7 +22,7 @@ import numpy as np
 import scipy.sparse as sparse
 from numpy.typing import NDArray
 
-from hcmodel.records import dataclass
+from hcmodel.records import cached_property, dataclass
 from hcmodel.solvers.numerics import INFINITE
 
 FloatArray = NDArray[np.float64]
@@ -200,7 +199,7 @@ class SmoothConvexProgram:
             total += other.jacobian(u).T @ by[other.rows]
         return total
 
-    @functools.cached_property
+    @cached_property
     def _transposed(self) -> tuple[Matrix, Matrix, Matrix, Matrix]:
         """The transposes of C, of both matrices E, and of W."""
         return (

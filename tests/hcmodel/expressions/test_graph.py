@@ -12,6 +12,7 @@ from hcmodel.engines.registry import compile_stack
 from hcmodel.expressions.graph import merge, topological_order, values_at, values_once
 from hcmodel.expressions.layout import Layout
 from hcmodel.expressions.leaves import Parameter, Variable
+from hcmodel.expressions.model import Minimize, Model
 
 
 def test_arguments_come_before_their_node() -> None:
@@ -84,3 +85,21 @@ def test_values_at_one_point_with_and_without_a_search_for_equal_expressions() -
         np.testing.assert_array_equal(mine, other)
     assert float(once[0]) == 2.0 * 0.5 - 3.0 + 2.0 - 0.5
     assert np.isnan(once[2]).all()  # the rows of the matrix are equal
+
+
+def test_rows_in_another_form_keep_what_is_known_of_their_expressions() -> None:
+    x, y = Variable(3, name="x", pos=True), Variable(name="y", pos=True)
+    row = hc.sum(x) <= 1 + y
+    model = Model(Minimize(y), (row,))
+    known = model.nodes, model.variables, model.layout
+    same = model.with_rows((row.like(row.lhs, row.rhs, form="log"),), "log")
+    assert all(
+        one is other for one, other in zip((same.nodes, same.variables), known, strict=False)
+    )
+    assert same.layout is known[2]
+    assert (same.objective_form, same.constraints[0].form) == ("log", "log")
+    turned = model.with_rows((row.like(row.rhs, row.lhs, sense=">="),), "plain")
+    assert turned.nodes == tuple(topological_order(turned.roots))
+    assert turned.nodes is not known[0]
+    other = model.with_rows((row.like(row.lhs, row.rhs, sense="=="),), "plain")
+    assert other.nodes is not known[0]

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import copy
 import dataclasses
-import functools
 import inspect
 import pickle
 from collections.abc import Callable
@@ -143,7 +142,7 @@ class Plain:
     x: float
     y: float = 2.0
 
-    @functools.cached_property
+    @records.cached_property
     def total(self) -> float:
         return self.x + self.y
 
@@ -181,3 +180,18 @@ def test_replace_checks_as_the_standard_library_does() -> None:
         records.replace(Plain(1.0), z=1.0)
     with pytest.raises(ValueError, match="init=False"):
         records.replace(classes(records.dataclass)[1](1.0), made=[2])
+
+
+def test_cached_properties_are_computed_once_and_shown_by_the_class() -> None:
+    made = []
+
+    class Holder:
+        @records.cached_property
+        def value(self) -> int:
+            """What is held."""
+            made.append(1)
+            return len(made)
+
+    holder = Holder()
+    assert (holder.value, holder.value, Holder().value) == (1, 1, 2)
+    assert Holder.value.__doc__ == "What is held."
