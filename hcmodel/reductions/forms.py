@@ -476,6 +476,30 @@ class Forms:
             self._answered = (values, source is None), form
         return self._answered[1]
 
+    def may_be_logarithmic(self, form: Form) -> bool:
+        """Whether a proven form is in the model's own variables, and some of these have logarithms."""
+        if form.proof is None or form.texts or self.model.hidden is not None:
+            return False
+        if "log" in form.proof.coordinates.values():
+            return False
+        return any(can_be_log(variable) for variable in self.bounds.after.variables)
+
+    def in_logarithms(self) -> Form | None:
+        """The model in the logarithms of all variables that have one; None where it is not proven there.
+
+        It is made for one solve: the form at hand stays.
+        """
+        original, variables = self.bounds.original, self.bounds.after.variables
+        proof = self.prove({original(each): "log" for each in variables if can_be_log(each)})
+        if not proof.proven:
+            return None
+        before = self._proven
+        try:
+            self._proven = None
+            return self._proven_form(proof)
+        finally:
+            self._proven = before
+
     def as_declared(self) -> Form:
         """The model in the declared coordinates, whatever the proof and the catalogue say of them."""
         declared = self.declared()

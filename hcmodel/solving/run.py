@@ -30,7 +30,7 @@ from hcmodel.solving.gathering import at_first_sight, at_the_far_end, gather
 from hcmodel.solving.judge import LIMITS, Status, gap_allowed
 from hcmodel.solving.request import SolveRequest
 from hcmodel.solving.solution import Solution
-from hcmodel.solving.strategy import Stage, describe, start_only
+from hcmodel.solving.strategy import Stage, describe, made_instead, start_only
 
 FloatArray = NDArray[np.float64]
 Watch = Callable[[Record], bool]
@@ -85,7 +85,7 @@ def run(
 def _run(
     stages: list[Stage],
     forms: Forms,
-    hidden: Form | None,
+    own: Form | None,
     first: FloatArray,
     request: SolveRequest,
     constants: Constants | None,
@@ -93,20 +93,21 @@ def _run(
 ) -> Solution:
     history = History()
     best: _Judged | None = None
-    point, done, left, restarts = first, list[Stage](), list(stages), 0
-    elsewhere = 0
+    point, done, left, restarts, elsewhere = first, list[Stage](), list(stages), 0, 0
     # whether rows are in units far below 1, and whether a method had too little time
     small, hurried = False, False
     while left and not (best is not None and _is_spent(request, history)):
-        stage = _within_calls(left.pop(0), forms, hidden, request, history)
+        found = _within_calls(left.pop(0), forms, own, request, history)
         try:
-            if stage.affordable is not None and not stage.affordable():
+            stage = _ready(found)
+            if stage is None:
                 continue
             whole = None if stage.whole is None else stage.whole()
         except TimeExhausted:
             stage, whole = start_only(forms), None
         if isinstance(whole, Refusal):
             continue
+        hidden = own if stage.instead is None else stage.form
         certifier = _certifier(stage, hidden, request)
         with np.errstate(all="ignore"):  # what is not finite is refused, not warned about
             result = _run_stage(
@@ -133,6 +134,8 @@ def _run(
             method = describe(request.method, done)
             with beyond():  # one point, whose derivatives are known
                 solution = conclude(forms, hidden, outcome, evidence, history, method)
+        if _is_no_answer(stage, solution):
+            continue
         best = _better(_Judged(solution, evidence), best)
         if evidence.termination in STOPPED or unattained is not None or evidence.in_valley:
             break
@@ -152,8 +155,22 @@ def _run(
             left, elsewhere = _again(best, stages, request), elsewhere + 1
             point = _beside(forms, first, elsewhere) if left else point
     assert best is not None
-    best = _at_better(forms, hidden, outcome, best, calls_left(request, history.calls))
+    best = _at_better(forms, own, outcome, best, calls_left(request, history.calls))
     return _in_time(best.solution, request, hurried, bool(left))
+
+
+def _ready(stage: Stage) -> Stage | None:
+    """The stage as it is run; None where it is left out."""
+    if stage.affordable is not None and not stage.affordable():
+        return None
+    return stage if stage.instead is None else made_instead(stage)
+
+
+def _is_no_answer(stage: Stage, solution: Solution) -> bool:
+    """Whether a run in other coordinates has shown nothing: the methods that were to follow do."""
+    if stage.instead is None or solution.termination in STOPPED:
+        return False
+    return solution.status is not Status.OPTIMAL
 
 
 def _next_start(

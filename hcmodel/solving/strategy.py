@@ -71,6 +71,9 @@ class Stage:
     """Asked when it is its turn; a run that is not affordable is left out."""
     ends_at_kinks: bool = False
     """Whether gradients that jump end it: another method follows that takes kinks."""
+    instead: Callable[[], Form | None] | None = None
+    """Makes the form of other coordinates, when the stage is run: for a direct method, and for its proof.
+    It is left out where there is none, and its point counts only if it is shown to be optimal."""
 
 
 def stages(request: SolveRequest, forms: Forms, hidden: Form | None) -> list[Stage]:
@@ -105,7 +108,7 @@ def _automatic(forms: Forms, hidden: Form | None) -> list[Stage]:
         return _black_boxes(forms, hidden)
     found = _whole(hidden)
     if found:
-        return found + _after_whole(forms, hidden)
+        return [found[0], *_in_logarithms(forms, hidden), *found[1:], *_after_whole(forms, hidden)]
     if hidden is not None and hidden.affords_hessian:
         found += _newton(hidden, max_calls=LIMITS.second_order)
     if forms.lifted.affords_hessian:
@@ -119,6 +122,29 @@ def _automatic(forms: Forms, hidden: Form | None) -> list[Stage]:
         Stage(find_method("sbl-adals"), forms.lifted, "first-order method", max_calls=limit)
     )
     return found
+
+
+def _in_logarithms(forms: Forms, hidden: Form | None) -> list[Stage]:
+    """The cone program in logarithms, for a model that is proven in its variables too.
+
+    Those come first, as values of 0 have no logarithm. Where they differ by many orders of magnitude, a
+    program in them may not be solved; in logarithms it has no large numbers.
+    """
+    if hidden is None or not forms.may_be_logarithmic(hidden):
+        return []
+    cone = find_method("cone")
+    return [Stage(cone, hidden, "in logarithms", instead=forms.in_logarithms)]
+
+
+def made_instead(stage: Stage) -> Stage | None:
+    """The stage in its other coordinates; None where the model is not proven in them."""
+    assert stage.instead is not None
+    assert stage.entry.program is not None
+    form = stage.instead()
+    if form is None:
+        return None
+    whole = functools.partial(form.whole, stage.entry.program)
+    return replace(stage, form=form, whole=whole, why=known_coordinates(form))
 
 
 def _after_whole(forms: Forms, hidden: Form | None) -> list[Stage]:
