@@ -18,7 +18,6 @@ The equation P == F P Fᵀ + W of a plant that has settled is one of `matrix_ine
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
 from graphlib import CycleError, TopologicalSorter
 
 import numpy as np
@@ -29,7 +28,7 @@ from hcmodel.facts.polynomials import Sums
 from hcmodel.maps.expanded import Expanded, Row
 from hcmodel.maps.map import Map, Obstacle, Points, Step, fresh_name, symbol_sums
 from hcmodel.maps.matrix_inequalities import congruence, slack_of
-from hcmodel.records import dataclass
+from hcmodel.records import dataclass, replace
 from hcmodel.solvers.numerics import DATA_ROUNDING
 
 FloatArray = NDArray[np.float64]
