@@ -60,17 +60,16 @@ class Triangular(Map):
 
 
 def _choices(model: Expanded, passes: list[dict[int, Sums]]) -> list[tuple[bool, bool]]:
-    """Whether lower and upper bounds are kept as rows: all of them first, then fewer.
+    """Whether lower and upper bounds are kept as rows: one kind of them first, then none.
 
-    Along a chain they are powers of powers, and not kept.
+    Both would be convex for affine φ only. Along a chain they are powers of powers, and not kept.
     """
     if len(passes) > 1:
         return [(False, False)]
     entries = [symbol for each in passes for symbol in each]
     low = any(np.isfinite(model.symbols.lower_of(each)) for each in entries)
     high = any(np.isfinite(model.symbols.upper_of(each)) for each in entries)
-    choices = [(low, high), (False, high), (low, False), (False, False)]
-    return list(dict.fromkeys(choices))
+    return list(dict.fromkeys([(False, high), (low, False), (False, False)]))
 
 
 @dataclass

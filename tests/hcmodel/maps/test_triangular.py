@@ -110,9 +110,9 @@ def test_a_wrong_residual_is_caught_by_the_comparison(monkeypatch):
 
 
 def test_bounds_that_bend_the_wrong_way_end_a_proposal_before_the_model_is_made(monkeypatch):
-    """x_2 >= -1 is concave in u and tried first; x_2 <= 2.5 stays, and everything else is made once."""
+    """x_2 <= 2.5 is concave in u and tried first; x_2 >= -1 stays, and everything else is made once."""
     x = hc.Variable(2, name="x", bounds=(-1, 2.5))
-    c = hc.hstack([x[0] - 1, 2 * hc.abs(x[0]) - x[1] - 1])
+    c = hc.hstack([x[0] - 1, 2 * hc.abs(x[0]) + x[1] - 1])
     problem = hc.Problem(hc.Minimize(hc.norm(c, np.inf)))
     made = []
 
