@@ -6,9 +6,9 @@ up in the one table, so that `x + y`, `np.add(x, y)` and the language's `+` are 
 
 from __future__ import annotations
 
-import math
 import struct
 from collections.abc import Hashable, Iterator, Sequence
+from math import isfinite
 from typing import TYPE_CHECKING, Any, NoReturn
 
 import numpy as np
@@ -82,39 +82,39 @@ class Expression:
     # arithmetic
 
     def __add__(self, other: Any) -> Expression:
-        return _of_two(ATOMS["add"], self, other)
+        return _before(ATOMS["add"], self, other)
 
     def __radd__(self, other: Any) -> Expression:
         # Python's sum() starts from 0, which would only lengthen the graph.
         if isinstance(other, int) and other == 0:
             return self
-        return _of_two(ATOMS["add"], other, self)
+        return _after(ATOMS["add"], other, self)
 
     def __sub__(self, other: Any) -> Expression:
-        return _of_two(ATOMS["sub"], self, other)
+        return _before(ATOMS["sub"], self, other)
 
     def __rsub__(self, other: Any) -> Expression:
-        return _of_two(ATOMS["sub"], other, self)
+        return _after(ATOMS["sub"], other, self)
 
     def __mul__(self, other: Any) -> Expression:
-        if not isinstance(other, Expression):
+        if not isinstance(other, Expression) and type(other) is not float:
             sparse_data.check_product(other, self)
-        return _of_two(ATOMS["mul"], self, other)
+        return _before(ATOMS["mul"], self, other)
 
     def __rmul__(self, other: Any) -> Expression:
-        return _of_two(ATOMS["mul"], other, self)
+        return _after(ATOMS["mul"], other, self)
 
     def __truediv__(self, other: Any) -> Expression:
-        return _of_two(ATOMS["div"], self, other)
+        return _before(ATOMS["div"], self, other)
 
     def __rtruediv__(self, other: Any) -> Expression:
-        return _of_two(ATOMS["div"], other, self)
+        return _after(ATOMS["div"], other, self)
 
     def __pow__(self, other: Any) -> Expression:
-        return _of_two(ATOMS["power"], self, other)
+        return _before(ATOMS["power"], self, other)
 
     def __rpow__(self, other: Any) -> Expression:
-        return _of_two(ATOMS["power"], other, self)
+        return _after(ATOMS["power"], other, self)
 
     def __matmul__(self, other: Any) -> Expression:
         return ATOMS["matmul"].apply((self, other))
@@ -278,11 +278,12 @@ class Constant(Leaf):
 
     def __init__(self, value: Any) -> None:
         self._value: sparse_data.Numbers = None
-        if type(value) is int and abs(value) <= MOST_EXACT:
-            value = float(value)
-        if type(value) is float and math.isfinite(value):
+        self._shape = ()
+        if type(value) is float and isfinite(value):
             self.number: float | None = value
-            self._shape = ()
+            return
+        if type(value) is int and abs(value) <= MOST_EXACT:
+            self.number = float(value)
             return
         self.number = None
         self._value = sparse_data.frozen(as_data(value, "a constant", sparse=True))
@@ -357,15 +358,20 @@ def as_expression(operand: Any) -> Expression:
     return Constant(operand)
 
 
-def _of_two(atom: Atom, one: Any, other: Any) -> Expression:
+def _before(atom: Atom, one: Expression, other: Any) -> Expression:
     """An atom that works entry by entry; of two scalars at once, for models that are built in loops."""
-    first = Constant(one) if type(one) is float else one
-    second = Constant(other) if type(other) is float else other
-    if not (isinstance(first, Expression) and isinstance(second, Expression)):
-        return atom.apply((one, other))
-    if first._shape or second._shape:
-        return atom.apply((one, other))
-    return Apply(atom, (first, second), (), ())
+    if not one._shape:
+        second = Constant(other) if type(other) is float else other
+        if isinstance(second, Expression) and not second._shape:
+            return Apply(atom, (one, second), (), ())
+    return atom.apply((one, other))
+
+
+def _after(atom: Atom, other: Any, one: Expression) -> Expression:
+    """The same with the expression behind; the other one is none, or Python had asked it."""
+    if type(other) is float and not one._shape:
+        return Apply(atom, (Constant(other), one), (), ())
+    return atom.apply((other, one))
 
 
 def as_scalars(operands: Sequence[Any]) -> tuple[Expression, ...] | None:

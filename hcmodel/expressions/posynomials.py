@@ -90,6 +90,9 @@ class _Walk:
         """The terms of a sum, zeros left out; None where something is not a term."""
         if side._shape:
             return None
+        if type(side) is Constant and side.number is not None and side.number > 0.0:
+            self.visited += 1
+            return [(side.number, [], [])]
         found: list[Monomial] = []
         pending = [side]
         while pending:
@@ -131,6 +134,10 @@ class _Walk:
             if place is not None and exponent is not None:
                 columns.append(place)
                 powers.append(exponent)
+                visited += 1
+                continue
+            if type(factor) is Constant and factor.number is not None and factor.number > 0.0:
+                coefficient *= factor.number
                 visited += 1
                 continue
             number = self._multiplied(base, exponent, columns, powers)
