@@ -8,22 +8,26 @@ the atoms of live steps only.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
-from typing import Any
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, TypeAlias
 
 import numpy as np
 
 from hcmodel.atoms.atom import Atom
 from hcmodel.atoms.rules import Always, Argument, Kind
+from hcmodel.engines.terms import Terms
 from hcmodel.errors import DataError
 from hcmodel.expressions.graph import Graph, join_sums, merge
 from hcmodel.expressions.layout import Layout
-from hcmodel.expressions.leaves import Expression, Variable
+from hcmodel.expressions.leaves import Expression, Parameter, Variable
 from hcmodel.expressions.shapes import Shape
 from hcmodel.expressions.sparse_data import dense, is_sparse
 from hcmodel.records import cached_property, dataclass
 
 PARTS = ("objective", "constraints", "all", "map")
+
+# Makes the terms of a root that is known as a sum of them; None for others.
+KnownTerms: TypeAlias = Callable[[], Terms] | None
 
 
 @dataclass(frozen=True)
@@ -38,6 +42,8 @@ class Program:
     layout: Layout
     split: int
     stop: int
+    known: tuple[KnownTerms, ...] = ()
+    """The first roots as sums of terms, where they are known as such."""
 
     @classmethod
     def of(
@@ -46,13 +52,26 @@ class Program:
         layout: Layout,
         split: int,
         coordinates: Sequence[Expression] = (),
+        known: Sequence[KnownTerms] = (),
     ) -> Program:
         """The program of `roots` and of the entries of a map, over the variables of `layout`."""
-        return cls(join_sums(merge([*roots, *coordinates])), layout, split, len(roots))
+        graph = join_sums(merge([*roots, *coordinates]))
+        return cls(graph, layout, split, len(roots), tuple(known))
+
+    @property
+    def is_known(self) -> bool:
+        """Whether all roots are known as sums of terms."""
+        count = len(self.known)
+        return count == len(self.root_sizes) and all(each is not None for each in self.known)
 
     @property
     def dimension(self) -> int:
         return self.layout.size
+
+    @property
+    def parameters(self) -> list[Parameter]:
+        leaves = [step.leaf for step in self.graph.steps]
+        return [leaf for leaf in leaves if isinstance(leaf, Parameter)]
 
     @cached_property
     def root_sizes(self) -> tuple[int, ...]:

@@ -38,18 +38,30 @@ MOST_TERMS = 10_000_000
 Value = Any
 
 
-def recognised(program: Program, constants: Sequence[Any]) -> Terms:
+def recognised(program: Program) -> Terms:
     """The entries of all roots as sums of terms; those that are none are marked as unknown."""
-    known: list[Value] = []
+    told = [None if terms is None else terms() for terms in program.known]
+    if program.is_known:
+        return _side_by_side(told)
+    roots = program.graph.roots
+    told += [None] * (len(roots) - len(told))
+    asked = [root for root, terms in zip(roots, told, strict=True) if terms is None]
+    wanted = set(program.needed(asked)) if len(asked) < len(roots) else None
+    constants = program.constants()
+    found: list[Value] = []
     for number, step in enumerate(program.graph.steps):
         if not program.live[number]:
             value = constants[number]
-            known.append(_number(value) if step.shape else float(value))
+            found.append(_number(value) if step.shape else float(value))
+        elif wanted is not None and number not in wanted:
+            found.append(None)
         elif isinstance(step.leaf, Variable):
-            known.append(_unknowns(step.leaf, program.layout))
+            found.append(_unknowns(step.leaf, program.layout))
         else:
-            known.append(_applied(step, [known[argument] for argument in step.arguments]))
-    return _side_by_side([known[root] for root in program.graph.roots])
+            found.append(_applied(step, [found[argument] for argument in step.arguments]))
+    return _side_by_side(
+        [found[root] if own is None else own for root, own in zip(roots, told, strict=True)]
+    )
 
 
 def _number(value: Any) -> Value:
@@ -105,11 +117,15 @@ def _applied(step: Step, arguments: Sequence[Value]) -> Value:
 
 
 def _unknowns(variable: Variable, layout: Layout) -> Terms:
-    weight = np.ones(variable.size)
-    if variable.set.is_symmetric:
-        weight = np.ravel(variable.set.expand(np, np.ones(variable.set.stored_size)))
-    positive = variable.set.has_logarithm
+    weight, positive = entry_weights(variable), variable.set.has_logarithm
     return Terms.of_unknowns(variable.shape, layout.places(variable), weight, positive)
+
+
+def entry_weights(variable: Variable) -> FloatArray:
+    """What each entry of a variable, in C order, is of the number that is stored for it."""
+    if not variable.set.is_symmetric:
+        return np.ones(variable.size)
+    return np.ravel(variable.set.expand(np, np.ones(variable.set.stored_size)))
 
 
 def _as_terms(value: Value) -> Terms:

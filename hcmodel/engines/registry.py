@@ -12,7 +12,8 @@ from hcmodel.engines.autograd_ import AutogradEngine
 from hcmodel.engines.casadi_ import CasadiEngine
 from hcmodel.engines.deferred import DeferredEngine
 from hcmodel.engines.engine import CompiledStack, Engine
-from hcmodel.engines.graph_program import Program
+from hcmodel.engines.graph_program import KnownTerms, Program
+from hcmodel.engines.known_program import KnownProgram
 from hcmodel.engines.structured import StructuredEngine
 from hcmodel.errors import ModelError
 from hcmodel.expressions.layout import Layout
@@ -35,13 +36,19 @@ def compile_stack(
     *,
     engine: str = AUTO,
     structured: bool = True,
+    known: Sequence[KnownTerms] = (),
 ) -> CompiledStack:
     """Compile `roots` over the variables of `layout`; the first `split` are the objective's.
 
     `coordinates` are the entries of the map of hidden coordinates. Roots that are sums of terms are
-    evaluated in closed form and not by the engine, unless `structured` is False.
+    evaluated in closed form and not by the engine, unless `structured` is False. `known` has those that
+    need not be looked at, one for each root; where all are known, the graph of the roots is not made.
     """
-    program = Program.of(roots, layout, split, coordinates)
+    told = len(known) == len(roots) and None not in known
+    if told and structured and not coordinates:
+        program: Program = KnownProgram(roots, layout, split, known)
+    else:
+        program = Program.of(roots, layout, split, coordinates, known)
     chosen = choose(engine, program)
     if engine == AUTO and program.numbers > MOST_NUMBERS:
         chosen = AutogradEngine()

@@ -34,7 +34,6 @@ from hcmodel.engines.sums import SparseSums, SumData, Sums, logarithms, sums_of
 from hcmodel.engines.user_gradients import UserGradients
 from hcmodel.errors import ModelError
 from hcmodel.expressions.graph import Graph
-from hcmodel.expressions.leaves import Parameter
 from hcmodel.expressions.sparse_data import Numbers, equal
 from hcmodel.records import dataclass
 from hcmodel.solvers.algebra.marks import same, some
@@ -81,8 +80,7 @@ class StructuredStack(ProgramStack):
         self._compiled: CompiledStack | None = None  # the whole stack, once it was evaluated often
         self._in_use: CompiledStack | None = None  # the same, since it was evaluated often again
         self._left = EVALUATIONS_BEFORE
-        leaves = [step.leaf for step in program.graph.steps]
-        self._parameters = [leaf for leaf in leaves if isinstance(leaf, Parameter)]
+        self._parameters = program.parameters
         self._read: list[Numbers] | None = None  # values of the parameters that it rests on
         self._fresh = False
         self._rest: CompiledStack | None = None
@@ -104,6 +102,8 @@ class StructuredStack(ProgramStack):
         are read with the structure.
         """
         program, variables = self.program, self.layout.variables
+        if program.is_known:  # there is nothing to find
+            return False
         if self._parameters or any(variable.set.has_logarithm for variable in variables):
             return False
         numbers = max(program.numbers, self.dimension * (self.size + self.map_size))
@@ -138,7 +138,7 @@ class StructuredStack(ProgramStack):
 
     def _recognise(self) -> None:
         """Split the roots into sums of terms and the rest, which is compiled where it is new."""
-        found = recognised(self.program, self.program.constants())
+        found = recognised(self.program)
         sizes = self.program.root_sizes
         owner = np.arange(len(sizes)).repeat(sizes)
         rest = tuple(np.unique(owner[found.unknown]).tolist()) if some(found.unknown) else ()
@@ -191,7 +191,7 @@ class StructuredStack(ProgramStack):
         if self._rest_roots is None:
             self._refresh_structure()
         rest = set(self._rest_roots or ())
-        return tuple(i not in rest for i in range(len(self.program.graph.roots)))
+        return tuple(i not in rest for i in range(len(self.program.root_sizes)))
 
     @property
     def terms(self) -> tuple[SumData, IndexArray]:

@@ -597,7 +597,8 @@ class Forms:
     def _form(self, steps: Sequence[ModelReduction], **coordinates: Any) -> Form:
         model = steps[-1].after if steps else self.model
         triangle = Triangle.of(model)
-        end = Smooth.of(triangle.after, self.compiler, **coordinates)
+        known = next(filter(None, (step.known for step in reversed(steps))), None)
+        end = Smooth.of(triangle.after, self.compiler, known=known, **coordinates)
         if steps:
             end.refresh()  # a stack that was compiled for an earlier form has read other values
         return Form(Chain((*steps, triangle), end), slacks=self.front.slacks)

@@ -11,7 +11,7 @@ import operator
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import field
 from enum import Enum
-from typing import Any, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,6 +20,9 @@ from hcmodel.expressions.leaves import Expression, Variable
 from hcmodel.expressions.model import Model
 from hcmodel.expressions.variable_sets import make_domain
 from hcmodel.records import dataclass
+
+if TYPE_CHECKING:
+    from hcmodel.reductions.known_sums import KnownSums
 
 FloatArray = NDArray[np.float64]
 Before = TypeVar("Before")
@@ -107,6 +110,11 @@ class Reduction(Generic[Before, After]):
     def __init__(self, before: Before, after: After) -> None:
         self.before = before
         self.after = after
+
+    @property
+    def known(self) -> KnownSums | None:
+        """What functions of `after` are as sums, where the reduction has made them of such."""
+        return None
 
     def refresh(self) -> bool:
         """Read the parameters. False where the structure has changed and the reduction must be remade."""

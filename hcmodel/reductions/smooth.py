@@ -21,6 +21,7 @@ from hcmodel.maps.declared import complete
 from hcmodel.maps.separable import LOG, plain_entries
 from hcmodel.records import cached_property, dataclass
 from hcmodel.reductions.canonical import CanonicalProblem, canonicalize
+from hcmodel.reductions.known_sums import KnownSums
 from hcmodel.reductions.reduction import Duals, Reduction, same_objects
 from hcmodel.solvers.algebra.marks import some
 from hcmodel.solvers.coordinates.general import MapCoordinates
@@ -62,7 +63,11 @@ class Compiler:
         return found
 
     def stack(
-        self, roots: Sequence[Expression], layout: Layout, entries: Sequence[Expression] = ()
+        self,
+        roots: Sequence[Expression],
+        layout: Layout,
+        entries: Sequence[Expression] = (),
+        sums: KnownSums | None = None,
     ) -> CompiledStack:
         """The stack of `roots`, the first of which is the objective, and the map's entries."""
         wanted = (*roots, *entries)
@@ -70,7 +75,8 @@ class Compiler:
             if same_objects(known, wanted) and same_objects(its_layout.variables, layout.variables):
                 return stack
         self.compilations += 1
-        compiled = compile_stack(roots, layout, 1, entries, engine=self.engine)
+        terms = () if sums is None else sums.terms(roots, layout)
+        compiled = compile_stack(roots, layout, 1, entries, engine=self.engine, known=terms)
         self._known = [*self._known, (wanted, layout, compiled)][-KEPT:]
         return compiled
 
@@ -143,11 +149,15 @@ class Smooth(Reduction[Model, SmoothProgram]):
         *,
         coordinates: Mapping[Variable, str] | None = None,
         hidden: Sequence[Expression] | None = None,
+        known: KnownSums | None = None,
     ) -> Smooth:
-        """`coordinates` names those of each variable; `hidden` is a general map instead."""
+        """`coordinates` names those of each variable; `hidden` is a general map instead.
+
+        `known` has functions of the model as sums.
+        """
         canonical = compiler.canonical(model)
         entries = () if hidden is None else complete(hidden, model.variables)
-        compiled = compiler.stack(canonical.roots, canonical.layout, entries)
+        compiled = compiler.stack(canonical.roots, canonical.layout, entries, known)
         if hidden is not None:
             geometry = MapCoordinates(
                 compiled,

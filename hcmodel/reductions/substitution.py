@@ -28,6 +28,7 @@ from hcmodel.maps.fractional import variables_in
 from hcmodel.maps.identity import maximised_product
 from hcmodel.maps.map import Points, Step
 from hcmodel.records import replace
+from hcmodel.reductions.known_sums import KnownSums
 from hcmodel.reductions.reduction import Claim, Duals, ModelReduction, Origin
 
 FloatArray = NDArray[np.float64]
@@ -84,6 +85,18 @@ class Substitution(ModelReduction):
             source=None,
         )
         return Substitution(model, after, steps)
+
+    @property
+    def known(self) -> KnownSums | None:
+        """The functions after the last step, which were made of its sums."""
+        last = self.steps[-1].after
+        if _is_renewed(self.steps):
+            return None
+        functions = [each.lhs for each in self.after.constraints]
+        pairs = list(zip(functions, (row.sums for row in last.rows), strict=True))
+        if maximised_product(last.objective) is None:
+            pairs.append((self.after.objective.expression, last.objective))
+        return KnownSums(last.symbols, tuple(pairs))
 
     @property
     def texts(self) -> dict[Variable, str]:
@@ -372,8 +385,7 @@ def functions_after(
     """
     last = steps[-1].after
     product = maximised_product(last.objective)
-    beside = product is not None and last.objective.value  # a constant
-    if all(step.renamed for step in steps) and not beside:
+    if _is_renewed(steps):
         renewed = _renewed(model, steps)
         yield from enumerate((renewed.objective.expression, *renewed.constraints))
         return
@@ -389,6 +401,14 @@ def functions_after(
     for place, row in enumerate(last.rows):
         if place not in own:
             yield 1 + place, _constraint(model, row, assembly)
+
+
+def _is_renewed(steps: Sequence[Step]) -> bool:
+    """Whether the model after the last step is the one that is written, in other variables."""
+    objective = steps[-1].after.objective
+    if not all(step.renamed for step in steps):
+        return False
+    return maximised_product(objective) is None or not objective.value  # a constant beside it
 
 
 def _renewed(model: Model, steps: Sequence[Step]) -> Model:
