@@ -305,6 +305,17 @@ class Atom:
         """Whether it has one argument and no keywords."""
         return not self.static and not self.variadic and len(self.signature.parameters) == 1
 
+    @functools.cached_property
+    def _leading(self) -> tuple[int, list[str], dict[str, Any]] | None:
+        """What a call without keywords binds: how many arguments it needs, their names, and defaults."""
+        parameters = self.signature.parameters.values()
+        if any(each.kind in (each.VAR_POSITIONAL, each.VAR_KEYWORD) for each in parameters):
+            return None
+        defaults = {each.name: each.default for each in parameters if each.default is not each.empty}
+        leading = [each.name for each in parameters if each.kind is not each.KEYWORD_ONLY]
+        needed = [each.name for each in parameters if each.name not in defaults]
+        return (len(needed), leading, defaults) if set(needed) <= set(leading) else None
+
     def __call__(self, *args: Any, **keywords: Any) -> Expression:
         if not keywords and len(args) == 1 and isinstance(args[0], Expression) and self._is_of_one:
             return self.apply(args)
@@ -314,6 +325,12 @@ class Atom:
                     f"hc.{self.name} is a function of expressions, and a problem is not one; "
                     "to solve a problem, write problem.solve()"
                 )
+        if not keywords and self._leading is not None:
+            required, names, defaults = self._leading
+            if required <= len(args) <= len(names):
+                given = {**defaults, **dict(zip(names, args, strict=False))}
+                params = {name: given[name] for name in self.static}
+                return self.apply([given[name] for name in names if name not in params], params)
         try:
             bound = self.signature.bind(*args, **keywords)
         except TypeError as error:

@@ -155,6 +155,10 @@ class Symbols:
         sources = [self._sources[each] for each in owners]
         return [each for each in sources if isinstance(each, Opaque)]
 
+    def single_functions(self, symbols: Numbers) -> list[int]:
+        """Those among some symbols that are functions of a single entry: powers and logarithms are."""
+        return [each.start for each in self.functions(symbols) if not each.shape]
+
     def lower_of(self, symbol: int) -> float:
         """A lower bound of a symbol."""
         place = bisect.bisect_right(self._starts, symbol) - 1

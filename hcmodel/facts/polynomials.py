@@ -110,6 +110,12 @@ class Sums:
         return Sums(numbers.shape, entry, numbers.reshape(-1) + 1, np.ones(entry.size), coding)
 
     @staticmethod
+    def total(numbers: NDArray[np.int64], coding: Coding) -> Sums:
+        """The sum of different symbols, which are sorted."""
+        entry = np.zeros(numbers.size, dtype=np.intp)
+        return Sums((), entry, numbers + 1, np.ones(entry.size), coding)
+
+    @staticmethod
     def merged(
         shape: Shape, entry: IndexArray, key: Keys, weight: FloatArray, coding: Coding
     ) -> Sums:

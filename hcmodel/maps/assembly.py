@@ -294,7 +294,7 @@ def _times(rows: Any, columns: Any, weights: Any, count: int, vector: Expression
         flat[rows] = weights
         return vector if count == 1 and flat[0] == 1 else vector * (flat[0] if count == 1 else flat)
     shape = count, vector.size
-    if max(shape) <= SMALL:
+    if max(shape) <= SMALL or count == 1 or weights.size > FILLED * count * vector.size:
         dense = np.zeros(shape)
         np.add.at(dense, (rows, columns), weights)
         return _times_dense(dense, vector)
@@ -306,19 +306,11 @@ def _times(rows: Any, columns: Any, weights: Any, count: int, vector: Expression
         and (matrix.indices == np.arange(count)).all()
     ):
         return vector if (matrix.data == 1).all() else vector * matrix.data
-    if count == 1 and matrix.nnz == 1:
-        single = vector[int(matrix.indices[0])]
-        weight = float(matrix.data[0])
-        return single if weight == 1 else (-single if weight == -1 else weight * single)
-    if count == 1:
-        return as_expression(matrix.toarray()[0]) @ vector
-    if matrix.nnz > FILLED * shape[0] * shape[1]:
-        return as_expression(matrix.toarray()) @ vector
     return as_expression(matrix) @ vector
 
 
 def _times_dense(matrix: NDArray[np.float64], vector: Expression) -> Expression:
-    """The same for a small matrix: constructors of sparse ones take longer than all the rest."""
+    """The same for a matrix that is small or has few zeros: a sparse one takes longer to make."""
     count, entries = len(matrix), np.count_nonzero(matrix)
     if count == vector.size == entries and matrix.diagonal().all():
         diagonal = matrix.diagonal().copy()

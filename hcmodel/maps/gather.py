@@ -73,7 +73,7 @@ class _Kinds:
         log, reciprocal = np.zeros(count, dtype=bool), np.zeros(count, dtype=bool)
         self.arguments: dict[int, Sums] = {}
         self.exponents: dict[int, float] = {}  # of powers between 0 and 1, by digit
-        for symbol in sums.symbols_used().tolist():
+        for symbol in symbols.single_functions(sums.symbols_used()):
             inner = symbols.logarithm(symbol)
             base, power = symbols.power(symbol)
             if inner is not None:
@@ -340,7 +340,7 @@ class _Pieces:
 def _with_norms(sums: Sums, symbols: Symbols) -> Sums:
     """Square roots of positive semidefinite quadratic forms as norms."""
     changes: dict[int, Sums] = {}
-    for symbol in sums.symbols_used().tolist():
+    for symbol in symbols.single_functions(sums.symbols_used()):
         base, power = symbols.power(symbol)
         if power != ROOT or int(base.degrees.max(initial=0)) != 2:
             continue

@@ -149,7 +149,7 @@ def _substituted(model: Expanded, policy: Variable, visits: _Visits) -> Step | O
         if factor < 0:
             factors |= {x: symbol_sums(symbols, np.array(u)) for x, u in pairs}
         else:
-            factors[factor] = _total(symbol_sums(symbols, numbers[state]))
+            factors[factor] = Sums.total(numbers[state], coding)
             products |= {x: (u, factor) for x, u in pairs}
     alone = np.flatnonzero(visits.symbols < 0)
     if alone.size:
@@ -165,10 +165,6 @@ def _substituted(model: Expanded, policy: Variable, visits: _Visits) -> Step | O
         word = described(symbols, int(after[0]))
         return Obstacle("occupancy", f"{word} stands without its visits")
     return _Policy(policy, visits, new, after)
-
-
-def _total(sums: Sums) -> Sums:
-    return sums.grouped(np.zeros(sums.size, dtype=np.intp), ())
 
 
 def _bounds(model: Expanded, policy: Variable, own: Numbers, visits: _Visits) -> list[Row]:

@@ -46,14 +46,6 @@ class Rewriting:
         known = symbols < self.gone.size
         return known & self.gone[np.where(known, symbols, 0)]
 
-    def left(self, sums: Sums) -> NDArray[np.int64]:
-        """The symbols that should be gone and are not, also inside of functions."""
-        found = sums.symbols_used()
-        rest = [found[self.is_gone(found)]]
-        for function in self.symbols.functions(found):
-            rest += [self.left(argument) for argument in function.arguments]
-        return np.unique(np.concatenate(rest))
-
     def inside(self, sums: Sums) -> Sums:
         """The same sums with functions of symbols that go rewritten."""
         changes: dict[int, Sums] = {}
@@ -130,7 +122,8 @@ def applied(
 ) -> Expanded | NDArray[np.int64]:
     """The same where nothing is left that was to go; else the symbols that are."""
     after = rewritten(model, rewriting, gone=gone, new=new, rows=rows)
-    left = np.unique(np.concatenate([rewriting.left(each) for each in after.arrays]))
+    used = after.used()
+    left = used[rewriting.is_gone(used)]
     return left if left.size else after
 
 
@@ -186,10 +179,10 @@ def _stacked(
 ) -> tuple[NDArray[np.intp], Sums]:
     """All replacements one after the other, behind a 1 at place 0."""
     sums = [changes[int(digit) - 1] for digit in wanted]
-    entry = np.concatenate([[0], *[np.full(s.key.size, i + 1) for i, s in enumerate(sums)]])
+    entry = np.arange(len(sums) + 1).repeat([1, *[s.key.size for s in sums]])
     key = np.concatenate([[ONE], *[s.key for s in sums]]).astype(np.int64)
     weight = np.concatenate([[1.0], *[s.weight for s in sums]])
-    stack = Sums((len(sums) + 1,), entry.astype(np.intp), key, weight, coding)
+    stack = Sums((len(sums) + 1,), entry, key, weight, coding)
     return np.arange(1, len(sums) + 1), stack
 
 

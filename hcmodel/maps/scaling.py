@@ -273,20 +273,26 @@ class Scaling(Rewriting):
         digits = sums.digits
         count = int(digits.max(initial=0)) + 1
         degree, scale = np.zeros(count), np.zeros(count, dtype=np.int64)
+        needed = np.zeros(sums.size, dtype=np.int64)
+        used = list(self.symbols.grouped(sums.symbols_used()))
+        for source, _, own in used:
+            if isinstance(source, Variable) or source.shape:
+                degree[own + 1] = self._degree(int(own[0]))  # the same for all entries
+            else:
+                degree[own + 1] = [self._degree(symbol) for symbol in own.tolist()]
+        if (degree[1:][sums.symbols_used()] > DATA_ROUNDING).all():
+            return needed  # all terms grow, but for numbers, which have no s
         of_reciprocal = {reciprocal: each for each, reciprocal in self.reciprocals.items()}
         known = of_reciprocal | self.owner
         of_function: dict[int, int] = {}
-        for source, _, own in self.symbols.grouped(sums.symbols_used()):
+        for source, _, own in used:
             if isinstance(source, Variable):
-                degree[own + 1] = 1.0
                 scale[own + 1] = [known.get(digit, 0) for digit in (own + 1).tolist()]
-                continue
-            for symbol in own.tolist():
-                degree[symbol + 1] = self._degree(symbol)
-                scale[symbol + 1] = self._scale_of(symbol, known, of_function)
+            else:
+                own_scales = [self._scale_of(each, known, of_function) for each in own.tolist()]
+                scale[own + 1] = own_scales
         linked = scale[digits].max(axis=1, initial=0)
         low = (linked > 0) & (degree[digits].sum(axis=1) <= DATA_ROUNDING)
-        needed = np.zeros(sums.size, dtype=np.int64)
         needed[sums.entry[low]] = linked[low]
         if (needed[sums.entry[low]] != linked[low]).any():
             return np.zeros(sums.size, dtype=np.int64)  # two different factors

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import functools
+
 import numpy as np
 import scipy
 from numpy.typing import NDArray
@@ -81,9 +83,9 @@ def clipped_to_sum(
 
 def sums(count: int, weights: FloatArray, offset: float) -> Cone:
     """The weighted sum of each of `count` rows, and the offset, is zero."""
-    owners = np.repeat(np.arange(count), weights.size // count)
-    places = (owners, np.arange(weights.size))
-    matrix = scipy.sparse.csr_array((weights, places), shape=(count, weights.size))
+    starts = np.arange(count + 1) * (weights.size // count)
+    entries = (weights, np.arange(weights.size), starts)
+    matrix = scipy.sparse.csr_array(entries, shape=(count, weights.size))
     return Cone("zero", matrix, np.full(count, offset))
 
 
@@ -111,6 +113,10 @@ class Simplices(Domain):
         threshold = excess[np.arange(self.count), support - 1] / support
         clipped = np.maximum(rows - threshold[:, None], 0.0)
         return np.ravel(clipped / clipped.sum(axis=1, keepdims=True))
+
+    @functools.cached_property
+    def moving_together(self) -> tuple[NDArray[np.intp], ...]:
+        return tuple(np.arange(self.dimension).reshape(self.count, self.length))
 
     def cone_rows(self) -> StepRows:
         ones, none = np.ones(self.dimension), np.full(self.dimension, np.inf)
