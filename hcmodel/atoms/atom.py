@@ -311,7 +311,9 @@ class Atom:
         parameters = self.signature.parameters.values()
         if any(each.kind in (each.VAR_POSITIONAL, each.VAR_KEYWORD) for each in parameters):
             return None
-        defaults = {each.name: each.default for each in parameters if each.default is not each.empty}
+        defaults = {
+            each.name: each.default for each in parameters if each.default is not each.empty
+        }
         leading = [each.name for each in parameters if each.kind is not each.KEYWORD_ONLY]
         needed = [each.name for each in parameters if each.name not in defaults]
         return (len(needed), leading, defaults) if set(needed) <= set(leading) else None

@@ -285,9 +285,10 @@ def with_definitions(roots: Sequence[Expression]) -> list[Expression]:
     """The roots with atoms that simpler ones define replaced by those."""
     new: dict[int, Expression] = {}
     kept: list[Expression] = []
-    for node in topological_order(roots):
-        if not isinstance(node, Apply):
-            continue
+    nodes = [node for node in topological_order(roots) if isinstance(node, Apply)]
+    if all([node.atom.definition is None for node in nodes]):
+        return list(roots)
+    for node in nodes:
         arguments = tuple(new.get(id(argument), argument) for argument in node.args)
         if node.atom.definition is not None:
             found = node.atom.definition(arguments, dict(node.params))

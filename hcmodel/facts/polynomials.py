@@ -20,6 +20,7 @@ from hcmodel.engines.recognition import combinations, raveled
 from hcmodel.engines.terms import left_range, spans
 from hcmodel.expressions.shapes import Shape
 from hcmodel.records import cached_property, dataclass
+from hcmodel.solvers.algebra.marks import all_finite, every, some
 from hcmodel.solvers.limits import check_time
 from hcmodel.solvers.numerics import DATA_ROUNDING
 
@@ -65,10 +66,12 @@ class Coding:
     def keys(self, digits: Digits) -> Keys:
         """The inverse of `digits`; the order of the factors does not matter."""
         check_time()
-        if digits.shape[1] == 2:  # the usual length, for which sorting row by row is slow
-            ordered = np.stack([np.maximum(*digits.T), np.minimum(*digits.T)], axis=1)
-        else:
-            ordered = -np.sort(-digits, axis=1)
+        if (
+            digits.shape[1] == 2 <= self.most
+        ):  # the usual length, for which sorting row by row is slow
+            one, two = digits.T
+            return np.asarray(np.maximum(one, two) + (np.minimum(one, two) << self.bits))
+        ordered = -np.sort(-digits, axis=1)
         check_time()
         if ordered.shape[1] > self.most:
             if ordered[:, self.most :].any():
@@ -83,7 +86,7 @@ class Coding:
             return two
         if not two.any():
             return one
-        return self.keys(np.hstack([self.digits(one), self.digits(two)]))
+        return self.keys(np.concatenate([self.digits(one), self.digits(two)], axis=1))
 
 
 @dataclass(frozen=True, eq=False)
@@ -135,8 +138,8 @@ class Sums:
                 weight = np.add.reduceat(weight, starts)
                 weight[np.abs(weight) <= DATA_ROUNDING * sizes] = 0.0
                 entry, key = entry[starts], key[starts]
-            kept = weight != 0
-            if not kept.all():
+            if np.count_nonzero(weight) < weight.size:
+                kept = weight != 0
                 entry, key, weight = entry[kept], key[kept], weight[kept]
         return Sums(shape, entry, key, weight, coding)
 
@@ -209,9 +212,12 @@ class Sums:
     def taken(self, places: IndexArray, shape: Shape) -> Sums:
         """The entries at `places`, counted in C order; a place of −1 is 0."""
         check_time()
-        counts = np.append(self.counts, 0)  # the last one is what −1 finds
-        entry = np.repeat(np.arange(places.size), counts[places])
-        numbers = spans(counts, np.where(places < 0, self.size, places))
+        counts = self.counts
+        if some(places < 0):
+            counts = np.append(counts, 0)
+            places = np.where(places < 0, counts.size - 1, places)
+        entry = np.arange(places.size).repeat(counts[places])
+        numbers = spans(counts, places)
         check_time()
         return Sums(shape, entry, self.key[numbers], self.weight[numbers], self.coding)
 
@@ -227,30 +233,28 @@ class Sums:
 
     def scaled(self, factors: Any) -> Sums:
         """Times numbers, entry by entry."""
-        own = np.broadcast_to(factors, self.shape).reshape(-1)[self.entry]
-        with np.errstate(all="ignore"):
-            weight = self.weight * own
-        if left_range(weight, self.weight, own).any():
-            raise TooLargeError  # terms would be lost
         check_time()
+        if np.shape(factors) != self.shape:
+            factors = np.broadcast_to(factors, self.shape)
+        weight = _multiplied(self.weight, np.reshape(factors, -1)[self.entry])
+        if every(weight != 0):
+            return Sums(self.shape, self.entry, self.key, weight, self.coding)
         kept = weight != 0
         return Sums(self.shape, self.entry[kept], self.key[kept], weight[kept], self.coding)
 
     def times(self, other: Sums) -> Sums:
         """The product, entry by entry, of two arrays that broadcast."""
-        shape = np.broadcast_shapes(self.shape, other.shape)
+        shape = _common_shape([self, other])
         one, two = self.broadcast(shape), other.broadcast(shape)
         counts = two.counts
-        if int(counts[one.entry].sum()) > MOST_TERMS:
+        own = counts[one.entry]
+        if int(own.sum()) > MOST_TERMS:
             raise TooLargeError
-        first = np.repeat(np.arange(one.entry.size), counts[one.entry])
+        first = np.arange(own.size).repeat(own)
         second = spans(counts, one.entry)
         check_time()
         key = self.coding.times(one.key[first], two.key[second])
-        with np.errstate(all="ignore"):
-            weight = one.weight[first] * two.weight[second]
-        if left_range(weight, one.weight[first], two.weight[second]).any():
-            raise TooLargeError  # terms would be lost
+        weight = _multiplied(one.weight[first], two.weight[second])
         return Sums.merged(shape, one.entry[first], key, weight, self.coding)
 
     def __neg__(self) -> Sums:
@@ -302,9 +306,23 @@ class Sums:
         return self.entry.tobytes(), self.key.tobytes(), self.weight.tobytes()
 
 
+def _common_shape(parts: Sequence[Sums]) -> Shape:
+    shapes = {part.shape for part in parts}
+    return shapes.pop() if len(shapes) == 1 else np.broadcast_shapes(*shapes)
+
+
+def _multiplied(one: FloatArray, two: FloatArray) -> FloatArray:
+    """Products of weights; an error where one is 0 or infinite and its factors are not."""
+    with np.errstate(all="ignore"):
+        weight = one * two
+    if not (every(weight != 0) and all_finite(weight)) and left_range(weight, one, two).any():
+        raise TooLargeError  # terms would be lost
+    return weight
+
+
 def added(parts: Sequence[Sums]) -> Sums:
     """The sum of arrays that broadcast."""
-    shape = np.broadcast_shapes(*(part.shape for part in parts))
+    shape = _common_shape(parts)
     wide = [part.broadcast(shape) for part in parts]
     return Sums.merged(
         shape,
@@ -365,5 +383,7 @@ def contracted(factors: Sequence[Sums], subscripts: str, shape: Shape) -> Sums:
             weights = weights * value.reshape(-1)[places]
     groups = raveled([index[label] for label in output], shape, count)
     if product is None:
-        product = Sums.constant(np.ones(count), factors[0].coding)
-    return product.scaled(weights).grouped(groups, shape)
+        return Sums.constant(weights, factors[0].coding).grouped(groups, shape)
+    if constant is not None:
+        product = product.scaled(weights)
+    return product.grouped(groups, shape)
