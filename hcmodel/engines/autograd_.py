@@ -61,7 +61,9 @@ class AutogradEngine:
 
     def compile(self, program: Program) -> AutogradStack:
         joined, split, stop = batched(program.graph, program.split, program.stop, self.fewest)
-        return AutogradStack(Program(joined, program.layout, split, stop))
+        if joined is not program.graph:
+            program = Program(joined, program.layout, split, stop)
+        return AutogradStack(program)
 
 
 class AutogradStack(ProgramStack):
@@ -73,10 +75,10 @@ class AutogradStack(ProgramStack):
         super().__init__(program)
         self._graph = program.graph
         self._roots = {part: program.roots(part) for part in PARTS}
-        self._order = {part: program.needed(roots) for part, roots in self._roots.items()}
+        self._orders: dict[str, tuple[int, ...]] = {}
         self._values: list[Any] | None = None
-        self._weights = self._find_weights()
-        self._zeros: dict[int, sparsity.Zeros] = {}  # where weights are 0: patterns rest on this
+        # Where weights are 0: patterns rest on this, and it is found with the first of them.
+        self._zeros: dict[int, sparsity.Zeros] | None = None
         self._plans: dict[str, sparsity.Plan] = {}
         # Whether the last pass over a part was asked for derivatives. The next one is expected to be
         # used in the same way: sampling needs values only, and a tape takes several times as long.
@@ -89,13 +91,11 @@ class AutogradStack(ProgramStack):
 
     def refresh(self) -> None:
         """Read the parameters and compute again what depends on them alone."""
-        values = self.program.constants()
-        self._values = values
-        zeros = sparsity.zeros({number: values[number] for number in self._weights})
-        if not sparsity.same_zeros(zeros, self._zeros):
+        self._values = self.program.constants()
+        before, self._zeros = self._zeros, None
+        if before is not None and not sparsity.same_zeros(self._known_zeros(), before):
             self._plans.clear()
             self.__dict__.pop("hessian_plan", None)
-        self._zeros = zeros
 
     def evaluate(self, x: FloatArray, part: str) -> Forward | CalledForward:
         """One forward pass over the "objective", the "constraints", "all" of both, or the "map"."""
@@ -115,7 +115,7 @@ class AutogradStack(ProgramStack):
 
     def _recorded(self, x: FloatArray, part: str, constants: list[Any]) -> Tape:
         traced: list[tuple[int, Shape]] = []
-        values, pull = self._run(x, self._roots[part], self._order[part], constants, traced)
+        values, pull = self._run(x, self._roots[part], self._order(part), constants, traced)
         return Tape(values, pull, traced, functools.partial(self._expect_derivatives, part))
 
     def _expect_derivatives(self, part: str) -> None:
@@ -124,7 +124,7 @@ class AutogradStack(ProgramStack):
     def _plain(self, x: FloatArray, part: str) -> FloatArray:
         """The values of a part, without a tape."""
         with np.errstate(all="ignore"):
-            found = self._computed(np, x, self._roots[part], self._order[part], self._constants)
+            found = self._computed(np, x, self._roots[part], self._order(part), self._constants)
         return np.concatenate([np.ravel(each) for each in found]) if found else np.zeros(0)
 
     def hessian(self, x: FloatArray, weights: FloatArray) -> FloatArray | scipy.sparse.csr_array:
@@ -224,7 +224,20 @@ class AutogradStack(ProgramStack):
                 values[number] = step.run(xp, values)
         return [values[root] for root in roots]
 
-    def _find_weights(self) -> tuple[int, ...]:
+    def _order(self, part: str) -> tuple[int, ...]:
+        """The live steps under the roots of a part."""
+        if part not in self._orders:
+            self._orders[part] = self.program.needed(self._roots[part])
+        return self._orders[part]
+
+    def _known_zeros(self) -> dict[int, sparsity.Zeros]:
+        if self._zeros is None:
+            values = self._constants
+            self._zeros = sparsity.zeros({number: values[number] for number in self._weights})
+        return self._zeros
+
+    @functools.cached_property
+    def _weights(self) -> tuple[int, ...]:
         """Steps without variables whose zeros take entries out of a pattern."""
         live = self.program.live
         found = {
@@ -265,7 +278,7 @@ class AutogradStack(ProgramStack):
 
     def _pattern(self, part: str) -> sparsity.Pattern:
         steps = self._graph.steps
-        patterns = self._patterns(self._order[part])
+        patterns = self._patterns(self._order(part))
         rows: sparsity.Pattern = []
         for root in self._roots[part]:
             size = math.prod(steps[root].shape)
@@ -276,7 +289,7 @@ class AutogradStack(ProgramStack):
         self, order: Sequence[int], interactions: Interactions | None = None
     ) -> dict[int, sparsity.Pattern]:
         """Columns of each entry of the live steps; pairs of them are noted where that is wanted."""
-        steps = self._graph.steps
+        steps, known_zeros = self._graph.steps, self._known_zeros()
         patterns: dict[int, sparsity.Pattern] = {}
         for number in order:
             step = steps[number]
@@ -289,7 +302,7 @@ class AutogradStack(ProgramStack):
             if interactions is not None:
                 interactions.add(step, shapes, found)
             zeros = [
-                self._zeros.get(argument) if sparsity.weighing(step, place) else None
+                known_zeros.get(argument) if sparsity.weighing(step, place) else None
                 for place, argument in enumerate(step.arguments)
             ]
             patterns[number] = sparsity.propagate(step, shapes, found, zeros)

@@ -29,6 +29,8 @@ MOST_WORDS = 256
 Word = tuple[int, ...]
 Words = dict[Word, float]
 
+_ONE: Words = {(): 1.0}  # the empty product
+
 
 def is_symmetric_value(value: Numbers) -> bool:
     """Whether an array is a symmetric matrix, to rounding."""
@@ -66,7 +68,8 @@ class Polynomials:
         if isinstance(node, Constant) and not any_nonzero(node.value):
             found = {}, {}
         elif isinstance(node, Apply):
-            found = self._stacked(node) or self._laid_out(node)
+            if node.atom.moves_entries:
+                found = self._stacked(node) or self._laid_out(node)
             if found is None and node.ndim == 2:
                 found = self._multiplied_out(node)
         if found is None:
@@ -151,7 +154,7 @@ class Polynomials:
 
     def _laid_out(self, node: Apply) -> tuple[Words, Words] | None:
         """A vector written as a column or as a row, by reshaping or indexing; else None."""
-        if not node.atom.moves_entries or len(node.args) != 1:
+        if len(node.args) != 1:
             return None
         before, after = node.args[0].shape, node.shape
         if not (_is_line(before) and _is_line(after)) or math.prod(before) != math.prod(after):
@@ -246,6 +249,10 @@ class Polynomials:
 
 
 def _product(left: Words, right: Words) -> Words:
+    if left == _ONE:
+        return right
+    if right == _ONE:
+        return left
     product: Words = {}
     for first, weight in left.items():
         for second, other in right.items():
@@ -254,6 +261,8 @@ def _product(left: Words, right: Words) -> Words:
 
 
 def _without_zeros(words: Words) -> Words:
+    if all(words.values()):
+        return words
     return {word: weight for word, weight in words.items() if weight != 0.0}
 
 
