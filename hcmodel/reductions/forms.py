@@ -43,11 +43,12 @@ from hcmodel.reductions.smooth_convex import SmoothConvex, smooth_convex
 from hcmodel.reductions.sum_arrays import SumArrays, affine_roots, arrays_of_sums, needs_logarithms
 from hcmodel.reductions.triangle import Triangle
 from hcmodel.reductions.witness import shown
+from hcmodel.solvers.algebra.marks import every
 from hcmodel.solvers.coordinates.general import MapCoordinates
 from hcmodel.solvers.coordinates.logarithmic import LogStack
 from hcmodel.solvers.coordinates.protocol import Coordinates
 from hcmodel.solvers.loop import RelaxedProgram, WholeProgram
-from hcmodel.solvers.numerics import DATA_ROUNDING
+from hcmodel.solvers.numerics import DATA_ROUNDING, INFINITE
 from hcmodel.solvers.oracle import Evaluation, Oracle, Stack
 from hcmodel.solvers.result import Result
 from hcmodel.solvers.sets.domain import Domain
@@ -138,12 +139,17 @@ class Form:
     @property
     def is_structured(self) -> bool:
         """Whether every function of the smooth convex program is affine or a sum of exponentials."""
+        if self.arrays is not None:
+            return True
         convex = self.convex
         return not isinstance(convex, Refusal) and not convex.program.smooth
 
     @property
     def linear_density(self) -> float | None:
         """The share of entries that are not 0 in the rows of a linear program; None for other models."""
+        density = None if self.arrays is None else self.arrays.linear_density
+        if density is not None:
+            return density
         convex = self.convex
         if isinstance(convex, Refusal) or not convex.program.is_linear:
             return None
@@ -152,6 +158,8 @@ class Form:
     @property
     def all_bounded(self) -> bool:
         """Whether each unknown of the smooth convex program has a bound."""
+        if self.arrays is not None:
+            return every((self.arrays.lower > -INFINITE) | (self.arrays.upper < INFINITE))
         convex = self.convex
         return not isinstance(convex, Refusal) and convex.program.all_bounded
 

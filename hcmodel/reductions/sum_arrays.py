@@ -134,6 +134,19 @@ class SumArrays:
         own = self.entries.terms[groups].indices
         return int(self.entries.exponents.lengths[own].sum())
 
+    @property
+    def linear_density(self) -> float | None:
+        """The share of entries that are not 0 in objective and rows, where one side of each is a number.
+
+        None where one is not, or where something is a sum of exponentials.
+        """
+        places, lengths = self.places, self.entries.affine.lengths
+        left, right = lengths[places.left], lengths[places.right]
+        if places.in_logs or not every(places.plain) or some((left > 0) & (right > 0)):
+            return None
+        filled = int(left.sum() + right.sum() + lengths[0])
+        return filled / max((places.left.size + 1) * self.lower.size, 1)
+
 
 class Entries:
     """The entries of φ by u: affine parts, and terms weight·exp(E u), the numbers among them."""

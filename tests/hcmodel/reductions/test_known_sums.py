@@ -16,6 +16,7 @@ from hcmodel.reductions.discovery import discover
 from hcmodel.reductions.semidefinite import Semidefinite
 from hcmodel.reductions.sign import Sign
 from hcmodel.reductions.smooth import Compiler
+from hcmodel.reductions.smooth_convex import SmoothConvex
 from hcmodel.reductions.substitution import Substitution
 from tests.problems.examples import ALL, loaded
 
@@ -125,3 +126,18 @@ def test_other_variables_in_the_vector_leave_a_function_unknown() -> None:
     terms = substitution.known.terms(roots, layout)
     assert [each is None for each in terms] == [not isinstance(root, hc.Constant) for root in roots]
     assert Compiler().stack(roots[2:3], layout, (), substitution.known).size == roots[2].size
+
+
+@pytest.mark.parametrize("name", ["bellman", "cmdp", "cnls", "linear_fractional", "stages", "tank"])
+def test_what_a_method_is_chosen_by_is_read_off_the_arrays(name: str) -> None:
+    form = loaded(name).forms().hidden()
+    assert form is not None
+    assert form.arrays is not None
+    found = form.is_structured, form.linear_density, form.all_bounded
+    if name in ("bellman", "cmdp", "stages"):
+        assert "convex" not in vars(form)  # the program of another method
+    assert isinstance(form.convex, SmoothConvex)
+    program = form.convex.program
+    assert found[0] == (not program.smooth)
+    assert found[1] == (program.density if program.is_linear else None)
+    assert found[2] == program.all_bounded
