@@ -331,8 +331,8 @@ class Atom:
             required, names, defaults = self._leading
             if required <= len(args) <= len(names):
                 given = {**defaults, **dict(zip(names, args, strict=False))}
-                params = {name: given[name] for name in self.static}
-                return self.apply([given[name] for name in names if name not in params], params)
+                own = {name: given[name] for name in self.static}
+                return self.apply([given[name] for name in names if name not in own], own)
         try:
             bound = self.signature.bind(*args, **keywords)
         except TypeError as error:
