@@ -260,7 +260,6 @@ class _Dual:
             self.curved_size = 0.0
         counts = np.diff(program.matrix.indptr) + np.diff(quadratic.indptr)
         self.rounding = SUM_ROUNDING + OPERATION_ROUNDING * (counts + 1)
-        self.sizes = abs(program.matrix).T
 
     def limit_logarithms(self, logs: NDArray[np.bool_]) -> bool:
         """Take logarithms without bounds as those of doubles; False where there are none."""
@@ -274,7 +273,7 @@ class _Dual:
         return bool(marked.any())
 
     def residual(self, z: FloatArray) -> FloatArray:
-        return np.asarray(self.slope + self.program.matrix.T @ z)
+        return np.asarray(self.slope + self.program.pull(z))
 
     def value(self, z: FloatArray, exact: NDArray[np.intp] | None = None) -> float:
         """What z proves; −∞ where an unknown without a range has a residual.
@@ -282,7 +281,7 @@ class _Dual:
         Those of the unknowns `exact` are computed without rounding: they count where they are not 0.
         """
         rest = self.residual(z)
-        error = self.rounding * (self.terms + self.sizes @ np.abs(z))
+        error = self.rounding * (self.terms + self.program.pulled_sizes(z))
         if exact is not None and has_no_residual(self.program, exact, z):
             rest[exact] = error[exact] = 0.0
         ends = [
@@ -332,7 +331,7 @@ class _Dual:
             return None
         moved = np.zeros(z.size)
         moved[shift.rows] = shift.sizes * (1.0 + SUM_ROUNDING)
-        error = error + (self.sizes @ moved) * (1.0 + self.rounding)
+        error = error + self.program.pulled_sizes(moved) * (1.0 + self.rounding)
         ends = [
             slope * end
             for slope in (rest - error, rest + error)

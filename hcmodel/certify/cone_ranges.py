@@ -66,14 +66,15 @@ class ConePlaces:
         cones = program.cones
         sizes = np.array([cone.size for cone in cones], dtype=np.intp)
         firsts = np.concatenate([[0], np.cumsum(sizes)[:-1]]).astype(np.intp)[: sizes.size]
-        kinds = np.array([cone.kind.name for cone in cones], dtype=object)
+        numbers = {kind: number for number, kind in enumerate(ConeKind)}
+        kinds = np.array([numbers[cone.kind] for cone in cones], dtype=np.intp)
+        by_row = kinds.repeat(sizes)
 
         def entries(kind: ConeKind) -> Places:
-            mask = np.repeat(kinds == kind.name, sizes)
-            return np.flatnonzero(mask).astype(np.intp)
+            return np.asarray((by_row == numbers[kind]).nonzero()[0])
 
-        second = kinds == ConeKind.SECOND_ORDER.name
-        owners = np.repeat(firsts[second], sizes[second])
+        second = kinds == numbers[ConeKind.SECOND_ORDER]
+        owners = firsts[second].repeat(sizes[second])
         inside = entries(ConeKind.SECOND_ORDER)
         exponents = [
             np.full(cone.size // 3, cone.exponent) for cone in cones if cone.exponent is not None
@@ -125,15 +126,13 @@ class _Sweep:
         self.program, self.places, self.level = program, places, level
         size = program.linear.size
         self.count = program.offset.size + 1
-        weighed = np.flatnonzero(program.linear)
-        columns = np.repeat(np.arange(size), np.diff(program.matrix.indptr))
-        filled = np.flatnonzero(program.matrix.data)
-        self.values = np.append(program.matrix.data[filled], program.linear[weighed])
-        self.columns = np.append(columns[filled], weighed)
+        weighed, filled = program.linear.nonzero()[0], program.matrix.data.nonzero()[0]
+        self.values = np.concatenate([program.matrix.data[filled], program.linear[weighed]])
+        self.columns = np.concatenate([program.columns[filled], weighed])
         objective = np.full(weighed.size, self.count - 1)
-        self.owner = np.append(program.matrix.indices[filled], objective)
+        self.owner = np.concatenate([program.matrix.indices[filled], objective])
         assert program.constant is not None
-        self.offset = np.append(program.offset, level - program.constant)
+        self.offset = np.concatenate([program.offset, [level - program.constant]])
         self.x = Range.unknown(size)
         self.s = self._inside()
         self.single = np.bincount(self.owner, minlength=self.count)[self.owner] == 1
@@ -162,8 +161,8 @@ class _Sweep:
     def narrow(self) -> bool:
         """One pass; whether an end became finite or a range much shorter."""
         before = self.x
-        ends = np.stack([before.lower[self.columns], before.upper[self.columns]]) * self.values
-        low, high = np.fmin(*ends), np.fmax(*ends)
+        one, two = (end[self.columns] * self.values for end in (before.lower, before.upper))
+        low, high = np.fmin(one, two), np.fmax(one, two)
         least, none_least = self._summed(low)
         most, none_most = self._summed(high)
         sizes = np.abs(self.offset) + self._sizes(low) + self._sizes(high)
@@ -188,9 +187,9 @@ class _Sweep:
             others == 0, self.offset[owner] - self.s.upper[owner] - rest - wide[owner], -np.inf
         )
         found = Range.unknown(before.lower.size)
-        ends = np.stack([lower, upper]) / self.values
-        np.maximum.at(found.lower, self.columns, np.fmin(*ends))
-        np.minimum.at(found.upper, self.columns, np.fmax(*ends))
+        one, two = lower / self.values, upper / self.values
+        np.maximum.at(found.lower, self.columns, np.fmin(one, two))
+        np.minimum.at(found.upper, self.columns, np.fmax(one, two))
         self.x = before.cut(found.lower, found.upper)
         return self._narrower(before)
 

@@ -174,7 +174,7 @@ class Cone(Reduction[Model, ConeProgram]):
             rows = slice(self._starts[each.block], self._starts[each.block + 1])
             own[rows] = solution.dual[rows]
         size = self.before.layout.size
-        return np.asarray(-(self.after.matrix.T @ own)[:size])
+        return -self.after.pull(own)[:size]
 
     @property
     def signs(self) -> Duals:

@@ -202,7 +202,7 @@ def _exact_residual(program: ConeProgram, solution: ConeSolution) -> float | Non
     """
     if solution.beside or not program.is_semidefinite:
         return None
-    slope = solution.dual @ program.matrix + program.linear
+    slope = program.pull(solution.dual) + program.linear
     if program.quadratic.nnz:
         slope += program.quadratic @ solution.primal
     return float(np.abs(slope).max(initial=0.0))
