@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from hcmodel.atoms import cones
 from hcmodel.atoms.algebra import Factor
 from hcmodel.atoms.atom import Atom
-from hcmodel.atoms.rules import Argument, Contraction, Dependence, Sign
+from hcmodel.atoms.rules import Always, Argument, Contraction, Dependence, Sign
 from hcmodel.engines.recognition import reduced_places
 from hcmodel.expressions.graph import Graph, Step, join_sums, merge, topological_order
 from hcmodel.expressions.leaves import Apply, Expression, Variable
@@ -122,8 +122,8 @@ class Symbols:
         start = self._known.get(key)
         if start is None:
             check_time()
-            facts = [self.argument(each) for each in arguments]
-            sign = atom.sign(facts, params)
+            asked = () if isinstance(atom.sign, Always) else arguments
+            sign = atom.sign([self.argument(each) for each in asked], params)
             size = math.prod(shape)
             start = self._taken(np.full(size, _LOWER[sign]), np.full(size, _UPPER[sign]))
             self._known[key] = start
@@ -444,7 +444,8 @@ class Expansion:
                 return None
             wide: Sums = own.broadcast(step.shape)
             return wide.scaled(np.broadcast_to(factors, step.shape))
-        facts = [self.symbols.argument(self._sums(each)) for each in arguments]
+        asked = () if isinstance(atom.exponents, Always) else arguments
+        facts = [self.symbols.argument(self._sums(each)) for each in asked]
         exponents = atom.exponents(facts, step.params)
         if exponents is None or any(each is None for each in exponents):
             return self._logarithmic(step, arguments)

@@ -49,6 +49,8 @@ class Stages(Map):
         policies = [each for each in model.variables if each.set.is_distribution and each.size]
         if policies:
             draws = Draws.of(model, policies)
+            if not _has_products(model, draws):
+                return
             found = _found(model, draws)
             if isinstance(found, Obstacle):
                 yield found
@@ -80,6 +82,12 @@ class Draws:
         """The distribution of each digit."""
         known = digits < self.number.size
         return np.where(known, self.number[np.where(known, digits, 0)], -1)
+
+
+def _has_products(model: Expanded, draws: Draws) -> bool:
+    """Whether entries of distributions are multiplied with each other anywhere."""
+    drawn = (draws.of_digits(sums.digits) >= 0 for sums in model.everywhere())
+    return any(bool((each.sum(axis=1) > 1).any()) for each in drawn)
 
 
 @dataclass(frozen=True, eq=False)

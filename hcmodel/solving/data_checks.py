@@ -124,7 +124,7 @@ def _transitions(model: Model) -> Iterator[Parameter | Constant]:
         return
     seen: set[int] = set()
     for node in model.nodes:
-        if not isinstance(node, Apply):
+        if not isinstance(node, Apply) or node.atom.is_defined_everywhere:
             continue
         inside = topological_order(_inverted(node))
         if not any(isinstance(n, Variable) and n.set.is_distribution for n in inside):
