@@ -310,13 +310,12 @@ class Expansion:
         self.symbols = symbols
         self.coding = symbols.coding
         self.values: list[Any] = []  # arrays of numbers where constant, else Sums
-        uses = Counter(argument for step in graph.steps for argument in step.arguments)
-        uses.update(graph.roots)
-        self.absorbed = {
-            step.arguments[0]
-            for step in graph.steps
-            if self._is_trace(step) and uses[step.arguments[0]] == 1
-        }
+        traces = [step.arguments[0] for step in graph.steps if self._is_trace(step)]
+        self.absorbed = set[int]()  # products of which nothing but the trace is used
+        if traces:
+            uses = Counter([argument for step in graph.steps for argument in step.arguments])
+            uses.update(graph.roots)
+            self.absorbed = {number for number in traces if uses[number] == 1}
 
     def run(self) -> list[Sums]:
         for number, step in enumerate(self.graph.steps):
@@ -344,7 +343,7 @@ class Expansion:
             return np.asarray(dense(step.leaf.value), dtype=float)
         if number in self.absorbed:
             return None
-        if self._is_trace(step) and step.arguments[0] in self.absorbed:
+        if self.absorbed and step.arguments[0] in self.absorbed and self._is_trace(step):
             inner = self.graph.steps[step.arguments[0]]
             arguments = [self.values[i] for i in inner.arguments]
             if all(isinstance(each, np.ndarray) for each in arguments):
@@ -430,7 +429,8 @@ class Expansion:
         ]
         moved = step.atom.function(np, *numbers, **step.params)
         places = np.asarray(moved, dtype=np.intp).reshape(-1) - 1
-        return stacked(parts, self.coding).taken(places, step.shape)
+        whole = parts[0] if len(parts) == 1 else stacked(parts, self.coding)
+        return whole.taken(places, step.shape)
 
     def _elementwise(self, step: Step, arguments: Sequence[Any], live: list[int]) -> Sums | None:
         atom = step.atom
@@ -696,7 +696,8 @@ class Expansion:
             if groups is not None:
                 weight = atom.function(np, np.ones(argument.shape), **step.params)
                 each = float(np.sum(weight)) / max(argument.size, 1)
-                return argument.grouped(groups, step.shape).scaled(each)
+                found = argument.grouped(groups, step.shape)
+                return found if each == 1 else found.scaled(each)
         if argument.size * math.prod(step.shape) > MOST_PROBED:
             raise TooLargeError
         units = np.eye(argument.size).reshape(argument.size, *argument.shape)

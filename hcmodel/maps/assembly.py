@@ -44,9 +44,11 @@ class Assembly:
         whole = self._variable(sums)
         if whole is not None:
             return whole
-        sums = gathered(sums, self.symbols)
         degree = sums.degrees
-        self._prepare(sums.symbols_used())
+        if self.symbols.functions(sums.symbols_used()) or degree.max(initial=0) > 1:
+            sums = gathered(sums, self.symbols)
+            degree = sums.degrees
+            self._prepare(sums.symbols_used())
         if len(sums.shape) == 2 and degree.max(initial=0) <= 1:
             written = self._matrix(sums)
             if written is not None:

@@ -25,6 +25,7 @@ from hcmodel.maps.expanded import Row
 from hcmodel.maps.map import symbol_sums
 from hcmodel.maps.rewriting import Rewriting, substituted
 from hcmodel.records import replace
+from hcmodel.solvers.algebra.marks import every
 from hcmodel.solvers.numerics import DATA_ROUNDING
 
 Numbers = NDArray[np.int64]
@@ -94,7 +95,7 @@ class Scaling(Rewriting):
             return sums
         extra = []
         for column in range(digits.shape[1]):
-            rows = np.flatnonzero(moving[:, column])
+            rows = moving[:, column].nonzero()[0]
             if not rows.size:
                 continue
             old = digits[rows, column]
@@ -104,10 +105,11 @@ class Scaling(Rewriting):
             found = hits.any(axis=1)
             digits[rows[found], hits[found].argmax(axis=1)] = 0
             found |= scale == 0  # nothing to divide by
-            more = np.zeros(digits.shape[0], dtype=np.int64)
-            more[rows[~found]] = [self._reciprocal(int(each)) for each in scale[~found]]
-            extra.append(more)
-        key = self.coding.keys(np.column_stack([digits, *extra]))
+            if not every(found):
+                more = np.zeros(digits.shape[0], dtype=np.int64)
+                more[rows[~found]] = [self._reciprocal(int(each)) for each in scale[~found]]
+                extra.append(more)
+        key = self.coding.keys(np.column_stack([digits, *extra]) if extra else digits)
         return Sums.merged(sums.shape, sums.entry, key, sums.weight, self.coding)
 
     def _cancelled(self, sums: Sums) -> Sums:

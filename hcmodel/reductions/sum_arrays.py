@@ -25,7 +25,7 @@ from hcmodel.records import dataclass
 from hcmodel.reductions.affine import Affine
 from hcmodel.reductions.rows import Rows
 from hcmodel.reductions.smooth import SmoothProgram
-from hcmodel.solvers.algebra.marks import every, some
+from hcmodel.solvers.algebra.marks import every
 from hcmodel.solvers.coordinates.logarithmic import LogStack
 from hcmodel.solvers.numerics import DATA_ROUNDING
 from hcmodel.solvers.outer import Outer
@@ -33,6 +33,10 @@ from hcmodel.solvers.outer import Outer
 FloatArray = NDArray[np.float64]
 IndexArray = NDArray[np.intp]
 Marks = NDArray[np.bool_]
+
+FIRST: IndexArray = np.zeros(1, dtype=np.intp)  # the objective
+# Entries of objective and rows up to which those that are not 0 are marked, one byte each.
+MARKED = 1_000_000
 
 
 def arrays_of_sums(program: SmoothProgram) -> SumArrays | None:
@@ -136,16 +140,23 @@ class SumArrays:
 
     @property
     def linear_density(self) -> float | None:
-        """The share of entries that are not 0 in objective and rows, where one side of each is a number.
+        """The share of entries that are not 0 in objective and rows, where these are affine and small.
 
-        None where one is not, or where something is a sum of exponentials.
+        None where they are not, where an unknown stands on both sides or twice in a sum, or where it
+        takes as long as to make the program.
         """
-        places, lengths = self.places, self.entries.affine.lengths
-        left, right = lengths[places.left], lengths[places.right]
-        if places.in_logs or not every(places.plain) or some((left > 0) & (right > 0)):
+        places, affine, width = self.places, self.entries.affine, self.lower.size
+        count = places.left.size + 1
+        if places.in_logs or not every(places.plain) or count * width > MARKED:
             return None
-        filled = int(left.sum() + right.sum() + lengths[0])
-        return filled / max((places.left.size + 1) * self.lower.size, 1)
+        marks = np.zeros((count, width), dtype=bool)
+        filled = 0
+        rows = np.arange(1, count)
+        for own, at in ((FIRST, FIRST), (places.left, rows), (places.right, rows)):
+            part = affine[own]
+            marks[at.repeat(part.lengths), part.indices] = True
+            filled += part.indices.size
+        return filled / max(marks.size, 1) if np.count_nonzero(marks) == filled else None
 
 
 class Entries:

@@ -189,10 +189,12 @@ def undefined_at(model: Model, point: FloatArray) -> str | None:
     nodes = [node for node in model.nodes if isinstance(node, Apply)]
     infinite, limited, hidden = set[int](), set[int](), False
     for node in nodes:
+        domains = () if node.atom.is_defined_everywhere else _domains(node)
+        if not (domains or infinite or limited):
+            continue
         inside = [i for i, argument in enumerate(node.args) if id(argument) in infinite]
         linear = node.atom.summed or node.atom.moves_entries
         hidden = hidden or (not linear and any(i not in node.atom.linear_in for i in inside))
-        domains = () if node.atom.is_defined_everywhere else _domains(node)
         if inside or any(domain in POLES for domain in domains):
             infinite.add(id(node))
         among = any(id(argument) in limited for argument in node.args)

@@ -162,7 +162,7 @@ def test_loops_run_as_few_steps() -> None:
     roots = looped(x, np.random.default_rng(0))
     plain = compiled(roots, [x], fewest=ALONE, split=1)
     joined = compiled(roots, [x], fewest=1, split=1)
-    assert len(joined._order["all"]) < 30 < 200 < len(plain._order["all"])
+    assert len(joined._order("all")) < 30 < 200 < len(plain._order("all"))
     point = np.random.default_rng(1).uniform(0.5, 2, 60)
     for part in ("all", "objective", "constraints"):
         one, other = plain.evaluate(point, part), joined.evaluate(point, part)
