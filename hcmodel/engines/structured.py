@@ -35,7 +35,7 @@ from hcmodel.engines.user_gradients import UserGradients
 from hcmodel.errors import ModelError
 from hcmodel.expressions.graph import Graph
 from hcmodel.expressions.sparse_data import Numbers, equal
-from hcmodel.records import dataclass
+from hcmodel.records import cached_property, dataclass
 from hcmodel.solvers.algebra.marks import same, some
 from hcmodel.solvers.algebra.storage import is_sparse
 from hcmodel.solvers.limits import is_late
@@ -94,7 +94,7 @@ class StructuredStack(ProgramStack):
         self._only_calls = bool(calls)
         self._glances = GLANCES if self._is_quick else 0
 
-    @property
+    @cached_property
     def _is_quick(self) -> bool:
         """Whether a first look at a stack need not find its structure.
 

@@ -39,6 +39,7 @@ from hcmodel.facts.polynomials import (
     stacked,
 )
 from hcmodel.records import dataclass
+from hcmodel.solvers.algebra.marks import all_finite
 from hcmodel.solvers.limits import check_time
 from hcmodel.solvers.numerics import LARGEST_LOG
 
@@ -105,7 +106,7 @@ class Symbols:
             own = np.arange(variable.size, dtype=np.int64).reshape(variable.shape)
             if variable.set.is_symmetric:
                 own = np.minimum(own, own.T)
-            low, high = (np.broadcast_to(end, variable.shape) for end in variable.set.interval)
+            low, high = (_filled(end, variable.shape) for end in variable.set.interval)
             if variable.set.positive or variable.pos:
                 low = np.maximum(low, np.finfo(float).tiny)
             found = own + self._taken(low, high)
@@ -147,7 +148,7 @@ class Symbols:
     def _owners(self, symbols: Numbers) -> Numbers:
         if self._start_array.size != len(self._starts):
             self._start_array = np.array(self._starts, dtype=np.int64)
-        return np.searchsorted(self._start_array, symbols, side="right") - 1
+        return self._start_array.searchsorted(symbols, side="right") - 1
 
     def functions(self, symbols: Numbers) -> list[Opaque]:
         """The functions that some symbols belong to, each once."""
@@ -229,8 +230,8 @@ class Symbols:
         if self.count + 1 >= 1 << self.coding.bits:
             raise TooLargeError
         self._starts.append(start)
-        self.lower.append(np.ravel(low).astype(float))
-        self.upper.append(np.ravel(high).astype(float))
+        self.lower.append(low.reshape(-1).astype(float))
+        self.upper.append(high.reshape(-1).astype(float))
         if self.count + 1 > self._ends.shape[1]:
             wider = np.ones((2, 2 * (self.count + 1)))
             wider[:, : start + 1] = self._ends[:, : start + 1]
@@ -254,6 +255,11 @@ def is_exponential(atom: Atom) -> bool:
 def is_logarithm(atom: Atom) -> bool:
     """Whether the result is the logarithm of the argument."""
     return atom.cone_form is not None and atom.cone_form.log_to_plain is cones.first
+
+
+def _filled(end: Any, shape: Shape) -> FloatArray:
+    """A bound for each entry."""
+    return end if np.shape(end) == shape else np.full(shape, end)
 
 
 def _sign(low: FloatArray, high: FloatArray) -> Sign:
@@ -370,7 +376,7 @@ class Expansion:
             found = self._applied(step, arguments)
         except TooLargeError:
             found = None
-        if found is None or not np.isfinite(found.weight).all():  # 1 / (x - x)
+        if found is None or not all_finite(found.weight):  # 1 / (x - x)
             return self._function(step, arguments)
         return found.reshaped(step.shape)
 
@@ -443,7 +449,7 @@ class Expansion:
             if not np.isfinite(factors).all():
                 return None
             wide: Sums = own.broadcast(step.shape)
-            return wide.scaled(np.broadcast_to(factors, step.shape))
+            return wide.scaled(factors)
         asked = () if isinstance(atom.exponents, Always) else arguments
         facts = [self.symbols.argument(self._sums(each)) for each in asked]
         exponents = atom.exponents(facts, step.params)

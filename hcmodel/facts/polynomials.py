@@ -130,7 +130,8 @@ class Sums:
         check_time()
         entry, key, weight = entry[order], key[order], weight[order]
         if entry.size:
-            first = np.ones(entry.size, dtype=bool)
+            first = np.empty(entry.size, dtype=bool)
+            first[0] = True
             first[1:] = (entry[1:] != entry[:-1]) | (key[1:] != key[:-1])
             starts = first.nonzero()[0]
             if starts.size < entry.size:
@@ -165,7 +166,7 @@ class Sums:
 
     @property
     def is_constant(self) -> bool:
-        return not self.key.any()
+        return not np.count_nonzero(self.key)
 
     @property
     def value(self) -> FloatArray:
@@ -236,7 +237,7 @@ class Sums:
         check_time()
         if np.shape(factors) != self.shape:
             factors = np.broadcast_to(factors, self.shape)
-        weight = _multiplied(self.weight, np.reshape(factors, -1)[self.entry])
+        weight = _multiplied(self.weight, np.asarray(factors).reshape(-1)[self.entry])
         if every(weight != 0):
             return Sums(self.shape, self.entry, self.key, weight, self.coding)
         kept = weight != 0

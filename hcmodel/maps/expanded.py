@@ -146,11 +146,13 @@ class Evaluation:
     def of(self, sums: Sums, *, sizes: bool = False) -> FloatArray:
         """The values of an array of sums; with `sizes`, the sums of the sizes of their terms."""
         used = sums.symbols_used()
-        numbers = np.ones(int(used.max(initial=-1)) + 2)  # the first one is the empty factor
+        numbers = np.ones(
+            int(used[-1]) + 2 if used.size else 1
+        )  # the first one is the empty factor
         for source, places, symbols in self.symbols.grouped(used):
             own = self.values[source] if isinstance(source, Variable) else self._function(source)
-            numbers[symbols + 1] = np.ravel(own)[places]
-        products = sums.weight * np.prod(numbers[sums.digits], axis=1)
+            numbers[symbols + 1] = np.asarray(own).reshape(-1)[places]
+        products = sums.weight * numbers[sums.digits].prod(axis=1)
         products = np.abs(products) if sizes else products
         found = np.bincount(sums.entry, weights=products, minlength=sums.size)
         return np.asarray(found.reshape(sums.shape), dtype=float)
