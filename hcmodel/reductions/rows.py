@@ -52,7 +52,7 @@ class Rows:
         if not is_sparse(matrix):
             rows, columns = np.nonzero(matrix)
             return Rows.of_entries(matrix[rows, columns], rows, columns, matrix.shape)
-        found = scipy.sparse.csr_array(matrix)
+        found = matrix if matrix.format == "csr" else scipy.sparse.csr_array(matrix)
         indptr, indices = found.indptr.astype(np.intp), found.indices.astype(np.intp)
         return Rows(np.asarray(found.data, dtype=float), indices, indptr, found.shape[1])
 

@@ -106,14 +106,13 @@ class SymmetricMatrices(Domain):
     def step_rows(self, x: FloatArray, metric: FloatArray) -> StepRows:
         free = np.full(self.dimension, np.inf)
         numbers = np.arange(self.dimension + 1)
-        parts = (metric, numbers[:-1], numbers)
-        scaled = scipy.sparse.csr_array(parts, shape=(self.dimension, self.dimension))
         identity = to_vector(np.eye(self.order))
         cones = []
-        if np.isfinite(self.smallest):
-            cones.append(Cone("psd", scaled, x - self.smallest * identity))
-        if np.isfinite(self.largest):
-            cones.append(Cone("psd", -scaled, self.largest * identity - x))
+        for end, sign in ((self.smallest, 1.0), (self.largest, -1.0)):
+            if np.isfinite(end):
+                parts = (sign * metric, numbers[:-1], numbers)
+                scaled = scipy.sparse.csr_array(parts, shape=(self.dimension, self.dimension))
+                cones.append(Cone("psd", scaled, sign * (x - end * identity)))
         return StepRows(-free, free, tuple(cones))
 
     def tangent_basis(self) -> scipy.sparse.csr_array:

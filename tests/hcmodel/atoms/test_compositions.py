@@ -105,3 +105,18 @@ def test_the_geometric_mean_is_0_at_a_zero_and_undefined_below() -> None:
     assert hc.geo_mean([0.0, 2.0]).value == 0.0
     assert np.isnan(hc.geo_mean([-1.0, 2.0]).value)
     assert hc.geo_mean([0.0, 2.0], p=[0, 1]).value == pytest.approx(2.0)
+
+
+def test_calls_by_position_and_by_keyword_make_the_same_nodes() -> None:
+    x = hc.Variable((2, 3), name="x")
+    pairs = [
+        (hc.reshape(x, (3, 2)), hc.reshape(a=x, shape=(3, 2))),
+        (hc.norm(x, "fro"), hc.norm(x, p="fro", axis=None)),
+        (hc.transpose(x), hc.transpose(x, axes=None)),
+        (hc.sum_largest(x, 2), hc.sum_largest(a=x, k=2)),
+    ]
+    for one, two in pairs:
+        assert (one.atom, one.params, one.shape) == (two.atom, two.params, two.shape)
+    for wrong in ((), (x, 1, 2, 3)):
+        with pytest.raises(hc.ModelError, match="cannot be called like this"):
+            hc.norm(*wrong)

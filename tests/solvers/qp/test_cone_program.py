@@ -274,3 +274,13 @@ class TestBackends:
         nothing = np.zeros(program.offset.size)
         wrong = ConeSolution(ConeStatus.INFEASIBLE, program.linear, nothing, nothing)
         assert cone_residuals(program, wrong).largest == np.inf
+
+
+def test_products_with_the_transpose_are_those_of_scipy() -> None:
+    program = random_linear_program(3)
+    z = np.random.default_rng(4).normal(size=program.offset.size)
+    np.testing.assert_allclose(program.pull(z), program.matrix.T @ z, rtol=1e-14)
+    sizes = abs(program.matrix).T @ np.abs(z)
+    np.testing.assert_allclose(program.pulled_sizes(z), sizes, rtol=1e-14)
+    empty = replace(program, matrix=0.0 * program.matrix)
+    assert not empty.pull(z).any()

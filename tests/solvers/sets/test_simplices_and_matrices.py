@@ -242,3 +242,12 @@ def test_definite_matrices_are_measured_by_factors() -> None:
     half = scipy.linalg.fractional_matrix_power(P, -0.5)
     assert length == pytest.approx(np.linalg.norm(half @ D @ half) ** 2)
     assert (SymmetricMatrices(3).norm(x) == 1).all()
+
+
+@pytest.mark.parametrize("domain", DOMAINS)
+def test_what_moves_together_is_what_the_cones_tie(domain: Domain) -> None:
+    by_rows = Domain.moving_together.func(domain)  # type: ignore[attr-defined]
+    own, expected = (
+        [group.tolist() for group in each] for each in (domain.moving_together, by_rows)
+    )
+    assert own == expected
