@@ -35,6 +35,9 @@ Digits = NDArray[np.int64]
 KEY_BITS = 62
 MOST_TERMS = 12_000_000
 ONE: int = 0  # the key of the empty product
+# Digits of a product that are sorted by exchanging columns: 2,000 products of two factors take 10 µs
+# instead of 180, and six columns of few products longer than by numpy's sort.
+FEW_FACTORS = 4
 
 
 class TooLargeError(Exception):
@@ -58,27 +61,25 @@ class Coding:
         return KEY_BITS // self.bits
 
     def digits(self, keys: Keys) -> Digits:
-        """The symbols + 1 of each product in decreasing order, filled up with 0 to the longest."""
+        """The symbols + 1 of each product in decreasing order, filled up with 0 to the longest.
+
+        Columns are stored one after the other: what is asked of rows takes a tenth of the time.
+        """
         longest = max(-(-int(keys.max(initial=0)).bit_length() // self.bits), 1)
         shifts = self.bits * np.arange(longest)
-        return (keys[:, None] >> shifts) & ((1 << self.bits) - 1)
+        return ((keys >> shifts[:, None]) & ((1 << self.bits) - 1)).T
 
     def keys(self, digits: Digits) -> Keys:
         """The inverse of `digits`; the order of the factors does not matter."""
         check_time()
-        if (
-            digits.shape[1] == 2 <= self.most
-        ):  # the usual length, for which sorting row by row is slow
-            one, two = digits.T
-            return np.asarray(np.maximum(one, two) + (np.minimum(one, two) << self.bits))
-        ordered = -np.sort(-digits, axis=1)
+        columns = _in_order(digits)
         check_time()
-        if ordered.shape[1] > self.most:
-            if ordered[:, self.most :].any():
-                raise TooLargeError
-            ordered = ordered[:, : self.most]
-        shifts = self.bits * np.arange(ordered.shape[1])
-        return np.asarray((ordered << shifts).sum(axis=1))
+        if any(np.count_nonzero(column) for column in columns[self.most :]):
+            raise TooLargeError
+        found = columns[0]
+        for i, column in enumerate(columns[1 : self.most], start=1):
+            found = found + (column << self.bits * i)
+        return np.asarray(found)
 
     def times(self, one: Keys, two: Keys) -> Keys:
         """Products of products."""
@@ -87,6 +88,18 @@ class Coding:
         if not two.any():
             return one
         return self.keys(np.concatenate([self.digits(one), self.digits(two)], axis=1))
+
+
+def _in_order(digits: Digits) -> list[Keys]:
+    """The columns after each row was sorted, the largest digit first."""
+    if digits.shape[1] > FEW_FACTORS:
+        return list(-np.sort(-digits, axis=1).T)
+    columns = list(digits.T)
+    for last in range(len(columns) - 1, 0, -1):
+        for i in range(last):
+            pair = columns[i], columns[i + 1]
+            columns[i], columns[i + 1] = np.maximum(*pair), np.minimum(*pair)
+    return columns
 
 
 @dataclass(frozen=True, eq=False)

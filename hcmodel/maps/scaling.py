@@ -88,7 +88,7 @@ class Scaling(Rewriting):
 
     def _divided(self, sums: Sums) -> Sums:
         """Each x as u/s; 1/s is left out where the product has an s."""
-        digits = sums.digits.copy()
+        digits = sums.digits.copy(order="K")
         known = digits < self.product.size
         moving = known & (self.product[np.where(known, digits, 0)] > 0)
         if not moving.any():
@@ -101,9 +101,7 @@ class Scaling(Rewriting):
             old = digits[rows, column]
             digits[rows, column] = self.product[old]
             scale = self.scale[old]
-            hits = (digits[rows] == scale[:, None]) & (scale > 0)[:, None]
-            found = hits.any(axis=1)
-            digits[rows[found], hits[found].argmax(axis=1)] = 0
+            found = _taken_out(digits, rows, scale)
             found |= scale == 0  # nothing to divide by
             if not every(found):
                 more = np.zeros(digits.shape[0], dtype=np.int64)
@@ -123,12 +121,10 @@ class Scaling(Rewriting):
         wanted = inverse[digits]
         if not wanted.any():
             return sums
-        digits = digits.copy()
+        digits = digits.copy(order="K")
         for column in range(digits.shape[1]):
-            rows = np.flatnonzero(wanted[:, column])
-            hits = digits[rows] == wanted[rows, column][:, None]
-            found = hits.any(axis=1)
-            digits[rows[found], hits[found].argmax(axis=1)] = 0
+            rows = wanted[:, column].nonzero()[0]
+            found = _taken_out(digits, rows, wanted[rows, column])
             digits[rows[found], column] = 0
         return Sums.merged(
             sums.shape, sums.entry, self.coding.keys(digits), sums.weight, self.coding
@@ -332,3 +328,13 @@ class Scaling(Rewriting):
             scales = (self._scale_of(each, known, of_function) for each in inside)
             of_function[source.start] = next(filter(None, scales), 0)
         return of_function[source.start]
+
+
+def _taken_out(digits: Numbers, rows: Numbers, wanted: Numbers) -> NDArray[np.bool_]:
+    """In which rows a digit that is not 0 was found; the first place of it becomes 0."""
+    found = wanted == 0
+    for column in digits.T:
+        here = ~found & (column[rows] == wanted)
+        column[rows[here]] = 0
+        found |= here
+    return np.asarray(found & (wanted > 0))
