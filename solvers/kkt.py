@@ -95,7 +95,7 @@ def _terms(
         parts = [np.abs(domain.normal_cone_distance(point, -part)) for part in (slope, pull)]
         free = np.maximum(*parts) + rounding
         for group in groups:
-            sizes[group] = np.max(free[group], initial=0.0)
+            sizes[group] = free[group].max(initial=0.0)
     return sizes
 
 

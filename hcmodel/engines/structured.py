@@ -50,11 +50,14 @@ EVALUATIONS_BEFORE = 100
 # Entries in the matrices of sums up to which a stack is small. With one row of 20 terms, values and
 # gradient take 8 µs by casadi and 20 from matrices for 2,000 entries.
 MOST_ENTRIES = 3_000
-# Evaluations before structure is looked for, and the steps and numbers up to which a stack is small
-# enough: a regulator with 3 states is proven and solved in 5 % fewer Python calls, a process in 6 %.
+# Evaluations before structure is looked for, and the steps, numbers in the data and entries of the
+# Jacobian up to which a stack is small enough: a regulator with 3 states is proven and solved in 5 %
+# fewer Python calls, a process in 6 %, and one with 300 states and 5 actions, of 450,000 numbers, in 17 %
+# less time.
 GLANCES = 2
 FEW_STEPS = 100
-FEW_NUMBERS = 20_000
+FEW_NUMBERS = 1_000_000
+FEW_SLOPES = 20_000
 
 
 @dataclass(frozen=True)
@@ -106,8 +109,9 @@ class StructuredStack(ProgramStack):
             return False
         if self._parameters or any(variable.set.has_logarithm for variable in variables):
             return False
-        numbers = max(program.numbers, self.dimension * (self.size + self.map_size))
-        return len(program.graph.steps) <= FEW_STEPS and numbers <= FEW_NUMBERS
+        slopes = self.dimension * (self.size + self.map_size)
+        few = slopes <= FEW_SLOPES and program.numbers <= FEW_NUMBERS
+        return few and len(program.graph.steps) <= FEW_STEPS
 
     @property
     def engine(self) -> str:

@@ -76,10 +76,10 @@ class Coding:
         check_time()
         if any(np.count_nonzero(column) for column in columns[self.most :]):
             raise TooLargeError
-        found = columns[0]
-        for i, column in enumerate(columns[1 : self.most], start=1):
-            found = found + (column << self.bits * i)
-        return np.asarray(found)
+        found = np.zeros(len(digits), dtype=np.int64)
+        for i, column in enumerate(columns[: self.most]):
+            found += column << self.bits * i
+        return found
 
     def times(self, one: Keys, two: Keys) -> Keys:
         """Products of products."""
@@ -258,6 +258,11 @@ class Sums:
 
     def times(self, other: Sums) -> Sums:
         """The product, entry by entry, of two arrays that broadcast."""
+        found = self._pairs(other)
+        return Sums.merged(found.shape, found.entry, found.key, found.weight, self.coding)
+
+    def _pairs(self, other: Sums) -> Sums:
+        """The same with a term for each pair of terms; equal ones of an entry are not added up."""
         shape = _common_shape([self, other])
         one, two = self.broadcast(shape), other.broadcast(shape)
         counts = two.counts
@@ -269,7 +274,7 @@ class Sums:
         check_time()
         key = self.coding.times(one.key[first], two.key[second])
         weight = _multiplied(one.weight[first], two.weight[second])
-        return Sums.merged(shape, one.entry[first], key, weight, self.coding)
+        return Sums(shape, one.entry[first], key, weight, self.coding)
 
     def __neg__(self) -> Sums:
         return Sums(self.shape, self.entry, self.key, -self.weight, self.coding)
@@ -392,7 +397,7 @@ def contracted(factors: Sequence[Sums], subscripts: str, shape: Shape) -> Sums:
         places = raveled([index[label] for label in own], factor.shape, count)
         if value is None:
             taken = factor.taken(places, (count,))
-            product = taken if product is None else product.times(taken)
+            product = taken if product is None else product._pairs(taken)
         else:
             weights = weights * value.reshape(-1)[places]
     groups = raveled([index[label] for label in output], shape, count)

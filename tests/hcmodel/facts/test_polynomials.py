@@ -118,3 +118,24 @@ def test_long_cumulative_sums_are_not_multiplied_out(name, limit, monkeypatch) -
     monkeypatch.setattr(polynomials.Sums, "taken", None)  # what lists them is not reached
     (found,), _ = expansion.expand([hc.cumsum(x)])
     assert found.counts.tolist() == [1, 1, 1]
+
+
+@pytest.mark.parametrize("width", range(7))
+def test_digits_and_keys_are_inverse_whatever_the_order(width: int) -> None:
+    coding = Coding.of(100)
+    digits = np.random.default_rng(width).integers(0, 100, size=(50, width))
+    keys = coding.keys(digits)
+    found = coding.digits(keys)
+    expected = -np.sort(-digits, axis=1)[:, : found.shape[1]]
+    np.testing.assert_array_equal(found[:, : expected.shape[1]], expected)
+    assert not found[:, expected.shape[1] :].any()
+    np.testing.assert_array_equal(coding.keys(found), keys)
+
+
+def test_products_of_too_many_factors_have_no_key() -> None:
+    coding = Coding.of(100)
+    factors = np.ones((2, coding.most + 1), dtype=np.int64)
+    with pytest.raises(TooLargeError):
+        coding.keys(factors)
+    factors[:, 0] = 0
+    assert (coding.keys(factors) > 0).all()
