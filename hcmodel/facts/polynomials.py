@@ -102,6 +102,15 @@ def _in_order(digits: Digits) -> list[Keys]:
     return columns
 
 
+def _order(size: int, entry: IndexArray, key: Keys) -> IndexArray | None:
+    """The order of terms by entry, of so many, and key; None where they are so and all different."""
+    bits = int(key.max(initial=0)).bit_length()
+    if bits + size.bit_length() > KEY_BITS:
+        return np.lexsort((key, entry)) if entry.size else None
+    joint = (entry << bits) + key  # one number is sorted in a fifth of the time of two
+    return None if every(joint[1:] > joint[:-1]) else joint.argsort(kind="stable")
+
+
 @dataclass(frozen=True, eq=False)
 class Sums:
     """`entry`, `key` and `weight` of each term, sorted by entry and key, no term twice, no weight 0."""
@@ -139,10 +148,10 @@ class Sums:
         check_time()
         if entry.size > MOST_TERMS:
             raise TooLargeError
-        order = np.lexsort((key, entry))
+        order = _order(math.prod(shape), entry, key)
         check_time()
-        entry, key, weight = entry[order], key[order], weight[order]
-        if entry.size:
+        if order is not None:
+            entry, key, weight = entry[order], key[order], weight[order]
             first = np.empty(entry.size, dtype=bool)
             first[0] = True
             first[1:] = (entry[1:] != entry[:-1]) | (key[1:] != key[:-1])
@@ -152,9 +161,9 @@ class Sums:
                 weight = np.add.reduceat(weight, starts)
                 weight[np.abs(weight) <= DATA_ROUNDING * sizes] = 0.0
                 entry, key = entry[starts], key[starts]
-            if np.count_nonzero(weight) < weight.size:
-                kept = weight != 0
-                entry, key, weight = entry[kept], key[kept], weight[kept]
+        if np.count_nonzero(weight) < weight.size:
+            kept = weight != 0
+            entry, key, weight = entry[kept], key[kept], weight[kept]
         return Sums(shape, entry, key, weight, coding)
 
     @property

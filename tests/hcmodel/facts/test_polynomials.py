@@ -139,3 +139,23 @@ def test_products_of_too_many_factors_have_no_key() -> None:
         coding.keys(factors)
     factors[:, 0] = 0
     assert (coding.keys(factors) > 0).all()
+
+
+@pytest.mark.parametrize("largest", [3, 2**20, 2**61])
+@pytest.mark.parametrize("ordered", [True, False])
+def test_equal_terms_are_added_up_however_long_their_keys_are(largest: int, ordered: bool) -> None:
+    random = np.random.default_rng(6)
+    entry, key = (
+        random.integers(0, 5, size=40),
+        random.choice([0, 1, largest - 1, largest], size=40),
+    )
+    weight = random.normal(size=40)
+    if ordered:
+        place = np.unique(np.stack([entry, key]), axis=1, return_index=True)[1]
+        entry, key, weight = entry[place], key[place], weight[place]
+    found = Sums.merged((5,), entry, key, weight, Coding.of(100))
+    expected: dict[tuple[int, int], float] = {}
+    for each in zip(entry.tolist(), key.tolist(), weight.tolist(), strict=True):
+        expected[each[:2]] = expected.get(each[:2], 0.0) + each[2]
+    assert list(zip(found.entry.tolist(), found.key.tolist(), strict=True)) == sorted(expected)
+    np.testing.assert_allclose(found.weight, [expected[each] for each in sorted(expected)])
