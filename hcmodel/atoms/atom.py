@@ -305,7 +305,7 @@ class Atom:
         """Whether it has one argument and no keywords."""
         return not self.static and not self.variadic and len(self.signature.parameters) == 1
 
-    @functools.cached_property
+    @cached_property
     def _leading(self) -> tuple[int, list[str], dict[str, Any]] | None:
         """What a call without keywords binds: how many arguments it needs, their names, and defaults."""
         parameters = self.signature.parameters.values()

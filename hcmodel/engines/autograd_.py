@@ -236,7 +236,7 @@ class AutogradStack(ProgramStack):
             self._zeros = sparsity.zeros({number: values[number] for number in self._weights})
         return self._zeros
 
-    @functools.cached_property
+    @cached_property
     def _weights(self) -> tuple[int, ...]:
         """Steps without variables whose zeros take entries out of a pattern."""
         live = self.program.live

@@ -25,7 +25,7 @@ from hcmodel.records import dataclass
 from hcmodel.reductions.affine import Affine
 from hcmodel.reductions.rows import Rows
 from hcmodel.reductions.smooth import SmoothProgram
-from hcmodel.solvers.algebra.marks import every
+from hcmodel.solvers.algebra.marks import every, some
 from hcmodel.solvers.coordinates.logarithmic import LogStack
 from hcmodel.solvers.numerics import DATA_ROUNDING
 from hcmodel.solvers.outer import Outer

@@ -20,7 +20,7 @@ import numpy as np
 import scipy
 from numpy.typing import NDArray
 
-from hcmodel.records import dataclass, replace
+from hcmodel.records import cached_property, dataclass, replace
 from hcmodel.solvers.algebra.symmetric import to_matrix
 from hcmodel.solvers.numerics import TINY
 from hcmodel.solvers.qp.columns import Columns
@@ -90,7 +90,7 @@ class ConeProgram:
         if sum(cone.size for cone in self.cones) != rows:
             raise ValueError(f"the cones do not add up to the {rows} rows of A")
 
-    @functools.cached_property
+    @cached_property
     def columns(self) -> NDArray[np.intp]:
         """The column of each entry of A, in the order in which these are stored."""
         return np.arange(self.linear.size).repeat(np.diff(self.matrix.indptr))

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import functools
-
 import numpy as np
 import scipy
 from numpy.typing import NDArray
 
-from hcmodel.records import dataclass
+from hcmodel.records import cached_property, dataclass
 from hcmodel.solvers.numerics import BACKEND_ROUNDING, DATA_ROUNDING
 from hcmodel.solvers.qp.program import Cone, StepRows
 from hcmodel.solvers.sets.domain import Domain
@@ -114,7 +112,7 @@ class Simplices(Domain):
         clipped = np.maximum(rows - threshold[:, None], 0.0)
         return np.ravel(clipped / clipped.sum(axis=1, keepdims=True))
 
-    @functools.cached_property
+    @cached_property
     def moving_together(self) -> tuple[NDArray[np.intp], ...]:
         return tuple(np.arange(self.dimension).reshape(self.count, self.length))
 
