@@ -208,11 +208,16 @@ class Outer:
 
     def row_factors(self, top: FloatArray, values: FloatArray) -> FloatArray:
         """Multipliers over these are those of the rows left − right beside the plain objective."""
+        if self._only_differences:
+            return np.full(self.size, self.objective_slope(top))
         with np.errstate(all="ignore"):
             return self.objective_slope(top) / self._slopes(values)[0]
 
     def _slopes(self, values: FloatArray) -> tuple[FloatArray, FloatArray]:
         """The derivatives of each row by its two sides."""
+        if self._only_differences:
+            ones = np.ones(self.size)
+            return ones, -ones
         left, right = self.left.values(values), self.right.values(values)
         with np.errstate(all="ignore"):
             if len(self._groups) == 1:

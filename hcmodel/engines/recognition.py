@@ -40,6 +40,11 @@ Value = Any
 
 def recognised(program: Program) -> Terms:
     """The entries of all roots as sums of terms; those that are none are marked as unknown."""
+    with np.errstate(all="ignore"):  # terms that leave the range of numbers are looked for
+        return _recognised(program)
+
+
+def _recognised(program: Program) -> Terms:
     told = [None if terms is None else terms() for terms in program.known]
     if program.is_known:
         return _side_by_side(told)
@@ -198,8 +203,7 @@ def _linear(
     assert isinstance(own, Terms)
     if dependence is Dependence.ELEMENTWISE:
         ones = [np.ones(own.shape) if i == place else each for i, each in enumerate(arguments)]
-        with np.errstate(all="ignore"):
-            factors = step.atom.function(np, *ones, **step.params)
+        factors = step.atom.function(np, *ones, **step.params)
         return own.broadcast(step.shape).scaled(np.broadcast_to(factors, step.shape))
     if dependence is Dependence.REDUCTION and len(arguments) == 1:
         groups = reduced_places(step, own.shape)

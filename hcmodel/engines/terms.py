@@ -183,8 +183,7 @@ class Terms:
         flat = np.asarray(factors, dtype=float).reshape(-1)
         own = flat[self.target]
         check_time()
-        with np.errstate(all="ignore"):
-            weight = self.weight * own
+        weight = self.weight * own
         if np.count_nonzero(weight) == weight.size and all_finite(weight):
             return replace(self, weight=weight)
         lost = left_range(weight, self.weight, own)
@@ -204,8 +203,7 @@ class Terms:
         check_time()
         own = self.counts[places]
         numbers = spans(self.counts, places)
-        with np.errstate(all="ignore"):
-            weight = self.weight[numbers] * factors.repeat(own)
+        weight = self.weight[numbers] * factors.repeat(own)
         if not (every(weight) and all_finite(weight)):
             taken = self.taken(places, (places.size,))
             return taken.scaled(factors).grouped(groups, shape)
@@ -232,8 +230,7 @@ class Terms:
         kinds = one.kind[first], two.kind[second]
         mixed = (kinds[0] != NUMBER) & (kinds[1] != NUMBER)
         mixed &= (kinds[0] != MONOMIAL) | (kinds[1] != MONOMIAL)
-        with np.errstate(all="ignore"):
-            weight = one.weight[first] * two.weight[second]
+        weight = one.weight[first] * two.weight[second]
         mixed |= left_range(weight, one.weight[first], two.weight[second])
         target = one.target[first]
         lengths = one.lengths[first] + two.lengths[second]
@@ -258,8 +255,7 @@ class Terms:
         single = (self.counts == 1) & ~self._has((LINEAR, LOGARITHM), self.weight <= 0)
         base = self.marked(~single & (flat != 1))
         own = flat[base.target]
-        with np.errstate(all="ignore"):
-            weight = np.where(own == 1, base.weight, np.power(np.abs(base.weight), own))
+        weight = np.where(own == 1, base.weight, np.power(np.abs(base.weight), own))
         lost = left_range(weight, base.weight)
         if lost.any():
             return base.marked(_at(base.target[lost], self.size)).power(exponents)
@@ -305,8 +301,7 @@ class Terms:
             return self.marked(far).exponential()
         lengths = np.bincount(inner.target[logs], minlength=self.size)
         kept = (~wrong).nonzero()[0]
-        with np.errstate(all="ignore"):
-            weight = np.exp(numbers[kept])
+        weight = np.exp(numbers[kept])
         return Terms(
             self.shape,
             kept,
@@ -322,8 +317,7 @@ class Terms:
         """Known where there is one positive term: a number and logarithms then."""
         single = (self.counts == 1) & ~self._has((LINEAR, LOGARITHM), self.weight <= 0)
         inner = self.marked(~single)
-        with np.errstate(all="ignore"):
-            numbers = np.log(inner.weight)
+        numbers = np.log(inner.weight)
         constant = numbers.nonzero()[0]
         owner = inner.target.repeat(inner.lengths)
         target = np.concatenate([owner, inner.target[constant]])
