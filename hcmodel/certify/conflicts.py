@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import itertools
 import time
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -56,6 +56,26 @@ class Part(NamedTuple):
     rows: IndexArray
 
 
+class _Parts:
+    """Every row and bound of a model: most of them are never looked at, and are no `Part` then."""
+
+    def __init__(self, rows: Mapping[Origin | BoundOrigin, Sequence[int]]) -> None:
+        self.origins = list(rows)
+        self.rows = np.array(list(itertools.chain.from_iterable(rows.values())), dtype=np.intp)
+        self._ends = list(itertools.accumulate(map(len, rows.values()), initial=0))
+
+    def chosen(self, places: Iterable[int]) -> list[Part]:
+        ends = self._ends
+        return [Part(self.origins[i], self.rows[ends[i] : ends[i + 1]]) for i in places]
+
+    def whole(self) -> list[Part]:
+        return self.chosen(range(len(self.origins)))
+
+    def largest(self, sizes: FloatArray) -> FloatArray:
+        """The largest of what the rows of each part have."""
+        return np.asarray(np.maximum.reduceat(sizes[self.rows], self._ends[:-1]), dtype=float)
+
+
 def irreducible_conflict(
     form: Form, deadline: float | None = None, weights: FloatArray | None = None
 ) -> tuple[Origin | BoundOrigin, ...] | None:
@@ -73,26 +93,20 @@ def irreducible_conflict(
     return None if found is None else tuple(part.origin for part in found)
 
 
-def _likely(
-    relaxation: Relaxation, parts: Sequence[Part], weights: FloatArray
-) -> list[Part] | None:
+def _likely(relaxation: Relaxation, parts: _Parts, weights: FloatArray) -> list[Part] | None:
     """All bounds, and the rows with a weight; None where these are all."""
     least = relaxation.least
-    if weights.size != least.rows.size:
+    if weights.size != least.rows.size or not parts.origins:
         return None
     sizes = np.full(least.program.offset.size, np.inf)
     for rows in (least.rows, least.others):
         sizes[rows[rows >= 0]] = np.abs(weights)[rows >= 0]
     involved = RULES.involved * float(np.max(np.abs(weights), initial=0.0))
-    if not parts:
-        return None
-    starts = np.cumsum([0, *[part.rows.size for part in parts[:-1]]])
-    largest = np.maximum.reduceat(sizes[np.concatenate([part.rows for part in parts])], starts)
-    found = [part for part, size in zip(parts, largest, strict=True) if size > involved]
-    return found if len(found) < len(parts) else None
+    found = (parts.largest(sizes) > involved).nonzero()[0]
+    return parts.chosen(found.tolist()) if found.size < len(parts.origins) else None
 
 
-def _parts(form: Form, relaxation: Relaxation) -> list[Part]:
+def _parts(form: Form, relaxation: Relaxation) -> _Parts:
     """Every row and bound of the model. Bounds come first, so that they are left out where they can."""
     found: dict[Origin | BoundOrigin, list[int]] = {}
     layout, least = form.chain.end.before.layout, relaxation.least
@@ -111,13 +125,7 @@ def _parts(form: Form, relaxation: Relaxation) -> list[Part]:
     for origin, row, other in zip(form.chain.origins(), rows, others, strict=True):
         if origin is not None:
             found.setdefault(origin, []).extend([row] if other < 0 else [row, other])
-    numbers = np.array([row for own in found.values() for row in own], dtype=np.intp)
-    ends = list(itertools.accumulate(map(len, found.values())))
-    starts = (0, *ends)
-    return [
-        Part(origin, numbers[start:end])
-        for origin, start, end in zip(found, starts, ends, strict=False)
-    ]
+    return _Parts(found)
 
 
 def _bound(layout: Layout, side: str, entry: int) -> BoundOrigin:
@@ -146,12 +154,10 @@ def _extent(program: ConeProgram, start: int) -> tuple[int, int]:
 class _Deletion:
     """The programs of a deletion filter."""
 
-    def __init__(
-        self, relaxed: RelaxedProgram, parts: Sequence[Part], deadline: float | None
-    ) -> None:
+    def __init__(self, relaxed: RelaxedProgram, parts: _Parts, deadline: float | None) -> None:
         self.program, self.amount = relaxed.program, relaxed.amount
         self.parts, self.deadline = parts, deadline
-        self._among: Sequence[Part] = parts
+        self._among: Sequence[Part] = ()
         self._smaller: tuple[ConeProgram, IndexArray, NDArray[np.bool_]] | None = None
 
     def conflict(self, first: Sequence[Part] | None = None) -> list[Part] | None:
@@ -159,9 +165,7 @@ class _Deletion:
 
         It is looked for among the `first` ones, where these are given and contradict each other.
         """
-        for among in (first, self.parts):
-            if among is None:
-                continue
+        for among in self._choices(first):
             self._among, self._smaller = among, None
             weights = self._weights(among)
             if weights is None:
@@ -171,6 +175,11 @@ class _Deletion:
                 if found is None or len(found) == len(among) or self._weights(found) is not None:
                     return found
         return None
+
+    def _choices(self, first: Sequence[Part] | None) -> Iterator[Sequence[Part]]:
+        if first is not None:
+            yield first
+        yield self.parts.whole()
 
     def _filtered(self, among: Sequence[Part], weights: FloatArray | None) -> list[Part] | None:
         """What is left when everything that can be left out is; None where the time is over.
@@ -245,8 +254,7 @@ class _Deletion:
         """The program of the parts that are looked at, its rows in the whole, and those of all parts."""
         if self._smaller is None:
             of_parts = np.zeros(self.program.offset.size, dtype=bool)
-            for part in self.parts:
-                of_parts[part.rows] = True
+            of_parts[self.parts.rows] = True
             dropped = of_parts.copy()
             for part in self._among:
                 dropped[part.rows] = False

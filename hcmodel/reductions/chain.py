@@ -150,7 +150,8 @@ class Chain:
         """The same of all rows."""
         found: list[Origin | None] = list(self.after.canonical.origins())
         for step in reversed(self.steps):
-            found = [None if each is None else step.origin(each) for each in found]
+            if type(step).origin is not Reduction.origin:  # which leaves them as they are
+                found = [None if each is None else step.origin(each) for each in found]
         return found
 
     def taken(self) -> list[Origin]:

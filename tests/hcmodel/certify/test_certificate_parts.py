@@ -35,6 +35,7 @@ from hcmodel.certify.search import Minorant
 from hcmodel.expressions.model import Model
 from hcmodel.facts.interval_jets import Interval, NotEnclosed, seeds
 from hcmodel.facts.node_facts import Facts
+from hcmodel.reductions.reduction import Origin
 from hcmodel.reductions.rows import Rows
 from hcmodel.solvers import Box, function_oracle
 from hcmodel.solvers.first_order.cuts import CutPoint
@@ -897,7 +898,8 @@ def test_parts_of_a_conflict_weigh_a_share_of_the_largest() -> None:
 
 def test_a_deletion_keeps_what_the_contradiction_needs() -> None:
     """Parts 1 and 3 contradict each other, whatever 0 and 2 say; the time may be over at once."""
-    parts = [conflicts.Part(None, np.array([i])) for i in range(4)]  # type: ignore[arg-type]
+    whole = {Origin(i): [i] for i in range(4)}
+    parts = conflicts._Parts(whole).whole()
     program = SimpleNamespace(offset=np.zeros(4))
     relaxed: Any = SimpleNamespace(program=program, amount=0)
 
@@ -913,13 +915,17 @@ def test_a_deletion_keeps_what_the_contradiction_needs() -> None:
         def _needs_all(self, kept: Any) -> bool:
             return False  # there is no program whose rows could show it
 
-    for deadline in (None, np.inf):
-        assert Told(relaxed, parts, deadline).conflict() == [parts[1], parts[3]]
-    assert Told(relaxed, parts, -np.inf).conflict() is None
-    assert Told(relaxed, parts[:3], None).conflict() is None
+    def told(deadline: float | None, first: Any = None, count: int = 4) -> Any:
+        listed = conflicts._Parts({Origin(i): whole[Origin(i)] for i in range(count)})
+        found = Told(relaxed, listed, deadline).conflict(first)
+        return None if found is None else [part.origin.position for part in found]
+
+    assert told(None) == told(np.inf) == [1, 3]
+    assert told(-np.inf) is None
+    assert told(None, count=3) is None
     # where the parts to begin with say nothing, all are looked at
     for first in ([parts[1], parts[3]], parts[1:], parts[:3], []):
-        assert Told(relaxed, parts, None).conflict(first) == [parts[1], parts[3]]
+        assert told(None, first) == [1, 3]
 
 
 def test_rows_with_a_weight_and_all_bounds_are_looked_at_first() -> None:
@@ -928,12 +934,17 @@ def test_rows_with_a_weight_and_all_bounds_are_looked_at_first() -> None:
         program=SimpleNamespace(offset=np.zeros(5)), rows=np.array([4, 2]), others=np.array([-1, 3])
     )
     relaxation: Any = SimpleNamespace(least=least)
-    parts = [conflicts.Part(None, np.array(rows)) for rows in ([0, 1], [2, 3], [4])]  # type: ignore[arg-type]
+    parts = conflicts._Parts({Origin(0): [0, 1], Origin(1): [2, 3], Origin(2): [4]})
     involved = conflicts.RULES.involved
-    assert conflicts._likely(relaxation, parts, np.array([0.5 * involved, -1.0])) == parts[:2]
-    assert conflicts._likely(relaxation, parts, np.array([1.0, 0.0])) == [parts[0], parts[2]]
-    assert conflicts._likely(relaxation, parts, np.array([1.0, 1.0])) is None  # these are all
-    assert conflicts._likely(relaxation, parts, np.ones(3)) is None  # weights of other rows
+
+    def likely(*weights: float) -> Any:
+        found = conflicts._likely(relaxation, parts, np.array(weights))
+        return None if found is None else {each.origin.position: [*each.rows] for each in found}
+
+    assert likely(0.5 * involved, -1.0) == {0: [0, 1], 1: [2, 3]}
+    assert likely(1.0, 0.0) == {0: [0, 1], 2: [4]}
+    assert likely(1.0, 1.0) is None  # these are all
+    assert likely(1.0, 1.0, 1.0) is None  # weights of other rows
 
 
 def test_the_least_eigenvalue_of_an_enclosure_is_less_by_its_rounding(
