@@ -23,6 +23,8 @@ from hcmodel.solvers.qp.cone_program import ConeKind, ConeProgram
 FloatArray = NDArray[np.float64]
 Places = NDArray[np.intp]
 
+NUMBERS = {kind: number for number, kind in enumerate(ConeKind)}
+
 
 @dataclass(frozen=True)
 class Range:
@@ -66,14 +68,13 @@ class ConePlaces:
         cones = program.cones
         sizes = np.array([cone.size for cone in cones], dtype=np.intp)
         firsts = np.concatenate([[0], np.cumsum(sizes)[:-1]]).astype(np.intp)[: sizes.size]
-        numbers = {kind: number for number, kind in enumerate(ConeKind)}
-        kinds = np.array([numbers[cone.kind] for cone in cones], dtype=np.intp)
+        kinds = np.array([NUMBERS[cone.kind] for cone in cones], dtype=np.intp)
         by_row = kinds.repeat(sizes)
 
         def entries(kind: ConeKind) -> Places:
-            return np.asarray((by_row == numbers[kind]).nonzero()[0])
+            return np.asarray((by_row == NUMBERS[kind]).nonzero()[0])
 
-        second = kinds == numbers[ConeKind.SECOND_ORDER]
+        second = kinds == NUMBERS[ConeKind.SECOND_ORDER]
         owners = firsts[second].repeat(sizes[second])
         inside = entries(ConeKind.SECOND_ORDER)
         exponents = [

@@ -140,7 +140,8 @@ class Symbols:
     def grouped(self, symbols: Numbers) -> Iterator[tuple[Variable | Opaque, Numbers, Numbers]]:
         """Sorted symbols by what they belong to, with the places of their entries."""
         owner = self._owners(symbols)
-        owners = sorted(set(owner.tolist()))
+        single = symbols.size > 0 and owner[0] == owner[-1]
+        owners = [int(owner[0])] if single else sorted(set(owner.tolist()))
         for each in owners:
             own = symbols if len(owners) == 1 else symbols[owner == each]
             yield self._sources[each], own - self._starts[each], own
