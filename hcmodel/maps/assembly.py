@@ -20,7 +20,7 @@ from hcmodel.expressions.leaves import Apply, Constant, Expression, Variable
 from hcmodel.expressions.node import as_expression
 from hcmodel.expressions.table import ATOMS
 from hcmodel.facts.expansion import Opaque, Symbols
-from hcmodel.facts.polynomials import ONE, Sums, stacked
+from hcmodel.facts.polynomials import ONE, Coding, Sums, stacked
 from hcmodel.maps.gather import gathered
 from hcmodel.records import dataclass
 
@@ -145,8 +145,7 @@ class Assembly:
             factor = _left_factor(own, numbers, symmetric)
             if factor is None:
                 return None
-            again = Sums.constant(factor, sums.coding) @ Sums.symbols(numbers, sums.coding)
-            if not (again + again.T if symmetric else again).equals(own):
+            if not _multiplied_out(factor, numbers, symmetric, sums.coding).equals(own):
                 return None
             part = source if _is_identity(factor) else as_expression(factor) @ source
             twice = part + part.T if symmetric else part
@@ -271,6 +270,22 @@ def _left_factor(sums: Sums, numbers: Numbers, symmetric: bool) -> NDArray[np.fl
         weights = sums.weight[own][kept] / (2.0 if symmetric else 1.0)
         factor[entry_row[own][kept], inner[kept]] = weights
     return factor
+
+
+def _multiplied_out(
+    factor: NDArray[np.float64], numbers: Numbers, symmetric: bool, coding: Coding
+) -> Sums:
+    """G @ V, or G @ V + (G @ V).T, of numbers G and a matrix V of these symbols."""
+    rows, inner = factor.nonzero()
+    columns = np.arange(numbers.shape[1])
+    shape = factor.shape[0], columns.size
+    entry = (rows[:, None] * columns.size + columns).reshape(-1)
+    key, weight = (numbers[inner] + 1).reshape(-1), factor[rows, inner].repeat(columns.size)
+    if symmetric:
+        mirrored = (columns * columns.size + rows[:, None]).reshape(-1)
+        entry = np.concatenate([entry, mirrored])
+        key, weight = np.concatenate([key, key]), np.concatenate([weight, weight])
+    return Sums.merged(shape, entry, key, weight, coding)
 
 
 def _is_identity(matrix: NDArray[np.float64]) -> bool:
