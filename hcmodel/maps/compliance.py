@@ -26,6 +26,7 @@ from hcmodel.facts.polynomials import ONE, Sums, placed, stacked
 from hcmodel.maps.expanded import Evaluation, Expanded, Row
 from hcmodel.maps.map import Map, Obstacle, Points, Step, fresh_name, symbol_sums
 from hcmodel.records import dataclass, replace
+from hcmodel.solvers.algebra.symmetric import upper_entries
 from hcmodel.solvers.numerics import DATA_ROUNDING, PRODUCT_ROUNDING, SUM_ROUNDING
 
 FloatArray = NDArray[np.float64]
@@ -127,10 +128,8 @@ class _Work:
 
     def row(self, symbols: Symbols) -> Row:
         """That the variable is the matrix."""
-        order = self.block.shape[0]
-        numbers = np.arange(order * order).reshape(order, order)
         inner = symbol_sums(symbols, symbols.of_variable(self.block))
-        return Row(self.matrix - inner, "==", None, entries=numbers[np.triu_indices(order)])
+        return Row(self.matrix - inner, "==", None, entries=upper_entries(self.block.shape[0]))
 
 
 def _is_definite(symbols: Symbols, matrix: Sums) -> bool:

@@ -18,6 +18,7 @@ from hcmodel.expressions.model import Model
 from hcmodel.facts.expansion import Opaque, Symbols, expand
 from hcmodel.facts.polynomials import Sums
 from hcmodel.records import cached_property, dataclass, replace
+from hcmodel.solvers.algebra.symmetric import upper_entries
 
 FloatArray = NDArray[np.float64]
 Values = Mapping[Variable, FloatArray]
@@ -130,8 +131,7 @@ def _entries(constraint: Any, difference: Sums) -> NDArray[np.intp] | None:
     shape = difference.shape
     square = len(shape) == 2 and shape[0] == shape[1] and shape[0] > 1
     if constraint.sense == "==" and square and difference.equals(difference.transposed()):
-        numbers = np.arange(difference.size).reshape(shape)
-        return numbers[np.triu_indices(shape[0])]
+        return upper_entries(shape[0])
     return None
 
 

@@ -20,6 +20,7 @@ from hcmodel.facts.polynomials import Sums
 from hcmodel.maps.expanded import Evaluation, Expanded, Row
 from hcmodel.maps.map import Map, Obstacle, Points, Step, fresh_name, symbol_sums
 from hcmodel.maps.rewriting import Exchange, applied
+from hcmodel.solvers.algebra.symmetric import upper_entries
 
 
 class Implicit(Map):
@@ -55,8 +56,7 @@ def _substituted(model: Expanded, function: Opaque) -> Step | Obstacle:
     assert function.atom.equation is not None
     unknown = symbol_sums(model.symbols, numbers)
     equation = function.atom.equation([rewriting(each) for each in function.arguments], unknown)
-    triangle = np.arange(equation.size).reshape(equation.shape)[np.triu_indices(new.shape[0])]
-    rows = [Row(equation, "==", None, entries=triangle)]
+    rows = [Row(equation, "==", None, entries=upper_entries(new.shape[0]))]
     after = applied(model, rewriting, gone=[], new=[new], rows=rows)
     if isinstance(after, np.ndarray):
         return Obstacle("implicit", f"{function.atom.name} depends on itself")

@@ -22,6 +22,7 @@ from hcmodel.maps.expanded import Expanded, Row
 from hcmodel.maps.map import Obstacle, Points, fresh_name
 from hcmodel.maps.product_terms import Products
 from hcmodel.records import dataclass
+from hcmodel.solvers.algebra.symmetric import upper_entries
 from hcmodel.solvers.numerics import DATA_ROUNDING, PRODUCT_ROUNDING
 
 FloatArray = NDArray[np.float64]
@@ -142,7 +143,7 @@ def _block(
         "==",
         row.position,
         factor=Sums.constant(scale, rest.coding),
-        entries=numbers[np.triu_indices(size + order)],
+        entries=upper_entries(size + order),
         leading=size,
     )
     variable, _ = model.symbols.source(int(rewriting.inner[0, 0]))

@@ -17,6 +17,7 @@ from hcmodel.facts.polynomials import Sums, added
 from hcmodel.maps.expanded import Evaluation, Expanded, Row
 from hcmodel.maps.map import Points, fresh_name, symbol_sums
 from hcmodel.records import dataclass
+from hcmodel.solvers.algebra.symmetric import upper_entries
 
 FloatArray = NDArray[np.float64]
 Numbers = NDArray[np.int64]
@@ -71,7 +72,7 @@ def scaled_set(
     slacks = _definite(model, variable, own, s) if held.is_curved else []
     for slack, sums in slacks:
         row = sums - symbol_sums(symbols, symbols.of_variable(slack))
-        rows.append(Row(row, "==", None, entries=_triangle(slack.shape[0])))
+        rows.append(Row(row, "==", None, entries=upper_entries(slack.shape[0])))
     return ScaledSet(new, tuple(slacks), tuple(rows))
 
 
@@ -121,10 +122,6 @@ def _distribution(own: Sums, s: Sums) -> Row:
     first = np.arange(0, own.size, length)
     count = first.size
     return Row(own.grouped(groups, (count,)) - s.taken(first, (count,)), "==", None)
-
-
-def _triangle(order: int) -> NDArray[np.intp]:
-    return np.arange(order * order).reshape(order, order)[np.triu_indices(order)]
 
 
 def _definite(

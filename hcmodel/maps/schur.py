@@ -29,6 +29,7 @@ from hcmodel.maps.matrix_inequalities import slacks_of
 from hcmodel.maps.matrix_squares import Terms, fractions, squares
 from hcmodel.maps.rewriting import substituted
 from hcmodel.records import dataclass, replace
+from hcmodel.solvers.algebra.symmetric import upper_entries
 from hcmodel.solvers.numerics import DATA_ROUNDING, SUM_ROUNDING
 
 FloatArray = NDArray[np.float64]
@@ -204,7 +205,7 @@ def made_block(
         row,
         sums=matrix - symbol_sums(model.symbols, model.symbols.of_variable(block)),
         factor=factor if row.factor is None else row.factor.scaled(scale),
-        entries=numbers[np.triu_indices(whole)],
+        entries=upper_entries(whole),
         leading=size,
     )
     return Block(block, slack, defining, tuple(squares), low)

@@ -21,6 +21,7 @@ from numpy.typing import NDArray
 from hcmodel.records import dataclass
 from hcmodel.reductions.affine import Affine, joined
 from hcmodel.reductions.rows import Rows
+from hcmodel.solvers.algebra.symmetric import triangle, upper_entries
 from hcmodel.solvers.qp.cone_program import ConeBlock, ConeKind, ConeProgram, cone_program
 
 FloatArray = NDArray[np.float64]
@@ -98,7 +99,7 @@ class ConeRows:
     def semidefinite(self, matrix: Affine) -> int:
         """A symmetric matrix that is positive semidefinite."""
         order = matrix.shape[0]
-        column, row = np.tril_indices(order)  # the upper triangle, column by column
+        row, column = triangle(order)
         upper = matrix.flat().taken(row * order + column, (row.size,))
         weights = np.where(row == column, 1.0, np.sqrt(2.0))
         return self.add(ConeBlock(ConeKind.PSD_TRIANGLE, row.size), upper.scaled(weights))
@@ -375,7 +376,7 @@ class ConeRows:
 
     def symmetric_unknown(self, order: int) -> Affine:
         """A new symmetric matrix."""
-        row, column = np.triu_indices(order)
+        row, column = np.divmod(upper_entries(order), order)
         numbers = np.zeros((order, order), dtype=np.intp)
         numbers[row, column] = numbers[column, row] = np.arange(row.size)
         return self.unknown((row.size,)).taken(numbers.reshape(-1), (order, order))

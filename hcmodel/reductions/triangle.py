@@ -13,6 +13,7 @@ from hcmodel.expressions.model import Model
 from hcmodel.facts.noncommutative import difference_is_symmetric, is_symmetric_value
 from hcmodel.records import replace
 from hcmodel.reductions.reduction import Duals, ModelReduction
+from hcmodel.solvers.algebra.symmetric import upper_entries
 
 FloatArray = NDArray[np.float64]
 
@@ -93,5 +94,4 @@ class Triangle(ModelReduction):
 def _upper(constraint: Constraint) -> Constraint:
     if constraint.entries is not None or not equates_symmetric(constraint):
         return constraint  # a map has kept a triangle already
-    numbers = np.arange(constraint.size).reshape(constraint.shape)
-    return constraint.like(entries=numbers[np.triu_indices(constraint.shape[0])])
+    return constraint.like(entries=upper_entries(constraint.shape[0]))

@@ -28,6 +28,14 @@ def triangle(order: int) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
 
 
 @functools.cache
+def upper_entries(order: int) -> NDArray[np.intp]:
+    """The numbers, in C order, of the entries of the upper triangle, row by row; read-only."""
+    found = np.arange(order * order).reshape(order, order)[np.triu_indices(order)]
+    found.flags.writeable = False
+    return found
+
+
+@functools.cache
 def _weights(order: int) -> FloatArray:
     """1 for the entries on the diagonal, √2 for the others; read-only."""
     rows, columns = triangle(order)
