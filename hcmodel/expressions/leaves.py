@@ -298,6 +298,8 @@ def _fitted(array: np.ndarray, shape: Shape, what: str, *, spread: bool = False)
     """`array` with `shape`, or an error; `spread` broadcasts where numpy would."""
     if array.shape == shape:
         return array
+    if spread and not array.shape:
+        return np.full(shape, array)
     if spread:
         try:
             return np.broadcast_to(array, shape).copy()

@@ -78,9 +78,14 @@ class Affine:
 
     def scaled(self, factors: Any) -> Affine:
         """Entry by entry times constants, which broadcast."""
-        shape = np.broadcast_shapes(self.shape, np.shape(factors))
-        wide = self.broadcast(shape)
-        weights = np.broadcast_to(factors, shape).reshape(-1)
+        own, shape = np.asarray(factors), self.shape
+        if own.shape in ((), shape):
+            wide = self
+            weights = own.reshape(-1) if own.shape == shape else np.full(self.size, own)
+        else:
+            shape = np.broadcast_shapes(shape, own.shape)
+            wide = self.broadcast(shape)
+            weights = np.broadcast_to(own, shape).reshape(-1)
         matrix = None if wide.matrix is None else wide.matrix.scaled(weights)
         return Affine(shape, weights * wide.offset, matrix)
 
