@@ -30,6 +30,7 @@ from hcmodel.maps.declared import complete
 from hcmodel.maps.separable import LOG
 from hcmodel.proof.prove import Failure, Proof
 from hcmodel.records import dataclass
+from hcmodel.reductions.fixed import Fixed
 from hcmodel.reductions.forms import Forms
 from hcmodel.reductions.substitution import Substitution
 from hcmodel.report.analysis import analysis_html, analysis_json, analysis_text, model_text
@@ -198,6 +199,9 @@ def _without_map(forms: Forms, samples: int | None, seed: int) -> Analysis:
         return _proven(forms, proof, samples, seed)
     if _invertible(forms) is not None:
         return _mapped(forms, ())
+    numbers = forms.with_numbers()
+    if numbers is not None:
+        return _with_numbers(forms, *numbers)
     example, seen = refute_by_kkt(forms, samples or SAMPLE.points, seed)
     return Analysis(
         verdict=NOT_REFUTED if example is None else REFUTED,
@@ -230,6 +234,23 @@ def _proven(
         constants=constants,
         labels=labels,
         conditions=(*conditions, *_data_condition(model)),
+        source=_text(model),
+    )
+
+
+def _with_numbers(forms: Forms, fixed: Fixed, proof: Proof) -> Analysis:
+    """A model that is proven with numbers for variables that rows fix."""
+    model = forms.sign.before
+    constants, labels = constants_in(forms, None, 0, 0)
+    own = {v: kind for v, kind in proof.coordinates.items() if v not in forms.front.slacks}
+    said = f"rows fix {', '.join(fixed.names)}: numbers in the derivation stand for it"
+    return Analysis(
+        verdict=PROVEN,
+        coordinates=_texts(own),
+        derivation=str(proof.derivation),
+        constants=constants,
+        labels=labels,
+        conditions=(said, *_data_condition(model)),
         source=_text(model),
     )
 

@@ -234,7 +234,7 @@ def _rewritten(model: Model, found: Tightened, new: dict[int, Expression]) -> Mo
         objective=type(model.objective)(new.get(id(objective), objective)),
         constraints=tuple(constraints),
         hidden=_hidden(model, slacks, new),
-        source=_with_places(model.source, new),
+        source=with_places(model.source, new),
     )
 
 
@@ -247,7 +247,7 @@ def _hidden(
     return tuple(new.get(id(each), each) for each in model.hidden if each not in slacks)
 
 
-def _with_places(source: Any, new: Mapping[int, Expression]) -> Any:
+def with_places(source: Any, new: Mapping[int, Expression]) -> Any:
     """The text of a model, which also knows the places of expressions that stand for others."""
     if source is None:
         return None

@@ -32,6 +32,7 @@ from hcmodel.reductions.chain import Chain
 from hcmodel.reductions.cone import BoundRows, Cone
 from hcmodel.reductions.cone_sums import SumsCone, cone_of_sums
 from hcmodel.reductions.convex_sums import convex_of_sums
+from hcmodel.reductions.fixed import Fixed
 from hcmodel.reductions.front import Front
 from hcmodel.reductions.lift import Lift
 from hcmodel.reductions.normal_rows import NormalRows
@@ -361,6 +362,7 @@ class Forms:
         self.model = self.sign.after
         self.compiler = Compiler(engine)
         self._bounds: Bounds | None = None
+        self._fixed: tuple[Model, Fixed | None] | None = None
         self._written: Form | None = None
         self._lift: Lift | None = None
         self._lifted: Form | None = None
@@ -546,6 +548,10 @@ class Forms:
 
     def _found_freely(self, source: Any) -> Form | None:
         """The form in hidden coordinates of a model that declares none; None where there is none."""
+        found = self._fixed_form()
+        if found is not None:
+            self.failure = None
+            return found
         proof = None if needs_a_map(self.bounds.after) else self._attempted(source)
         if proof is None or not proof.proven:
             found = self._discovered()
@@ -650,6 +656,26 @@ class Forms:
             implied=substitution.implied,
             divisors=substitution.divisors,
         )
+
+    def _fixed_form(self) -> Form | None:
+        """The form of a model with variables that rows fix, where it is proven with numbers for them."""
+        found = self.with_numbers()
+        if found is None:
+            return None
+        fixed, proof = found
+        return self._normal_form([*self._first(), fixed], fixed.after, proof, True)
+
+    def with_numbers(self) -> tuple[Fixed, Proof] | None:
+        """The model with numbers for variables that rows fix, and its proof; None without one of them."""
+        model = self.bounds.after
+        if self._fixed is None or self._fixed[0] is not model:
+            self._fixed = model, Fixed.of(model)
+        fixed = self._fixed[1]
+        if fixed is None:
+            return None
+        goal, sign = signed_objective(fixed.after)
+        proof = attempt(goal, sign, fixed.after.constraints)
+        return None if proof is None or not proof.proven else (fixed, proof)
 
     def _normal_form(
         self, first: Sequence[ModelReduction], model: Model, proof: Proof, kinks: bool

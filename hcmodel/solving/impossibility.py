@@ -51,7 +51,8 @@ def _with_taken(
     hidden: Form, parts: tuple[Origin | BoundOrigin, ...] | None
 ) -> tuple[Origin | BoundOrigin, ...] | None:
     """The parts, and the rows that hold at every point that they were tested at."""
-    return None if parts is None else (*parts, *hidden.chain.taken())
+    chain = hidden.chain
+    return None if parts is None else (*parts, *chain.fixings(parts), *chain.taken())
 
 
 def _conflict(

@@ -56,6 +56,7 @@ def form(**changes: Any) -> Any:
         adds_variables=0,
         excludes=lambda parts: True,
         taken=lambda: ["a row of a map"],
+        fixings=lambda parts: [],
     )
     return SimpleNamespace(
         **{
