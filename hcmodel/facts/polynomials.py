@@ -267,10 +267,10 @@ class Sums:
 
     def times(self, other: Sums) -> Sums:
         """The product, entry by entry, of two arrays that broadcast."""
-        found = self._pairs(other)
+        found = self.pairs(other)
         return Sums.merged(found.shape, found.entry, found.key, found.weight, self.coding)
 
-    def _pairs(self, other: Sums) -> Sums:
+    def pairs(self, other: Sums) -> Sums:
         """The same with a term for each pair of terms; equal ones of an entry are not added up."""
         shape = _common_shape([self, other])
         one, two = self.broadcast(shape), other.broadcast(shape)
@@ -406,7 +406,7 @@ def contracted(factors: Sequence[Sums], subscripts: str, shape: Shape) -> Sums:
         places = raveled([index[label] for label in own], factor.shape, count)
         if value is None:
             taken = factor.taken(places, (count,))
-            product = taken if product is None else product._pairs(taken)
+            product = taken if product is None else product.pairs(taken)
         else:
             weights = weights * value.reshape(-1)[places]
     groups = raveled([index[label] for label in output], shape, count)

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from hcmodel.expressions.leaves import Variable
 from hcmodel.facts.expansion import Opaque, Symbols
-from hcmodel.facts.polynomials import ONE, Coding, Sums, added
+from hcmodel.facts.polynomials import ONE, Coding, Sums
 from hcmodel.maps.expanded import Expanded, Row
 from hcmodel.records import replace
 
@@ -143,24 +143,25 @@ def substituted(sums: Sums, changes: Mapping[int, Sums]) -> Sums:
         table = np.arange(max(int(digits.max()), int(wanted[-1])) + 1)
         table[wanted] = names
         return Sums.merged(sums.shape, sums.entry, coding.keys(table[digits]), sums.weight, coding)
-    parts = [sums.chosen(~touched)]
-    rest, inner = sums.chosen(touched), digits[touched]
-    hits = hit[touched]
+    same, rest = sums.chosen(~touched), sums.chosen(touched)
+    inner, hits = digits[touched], hit[touched]
     # One new array for each number of replaced factors: products are formed for all terms at once.
     stripped = coding.keys(np.where(hits, 0, inner))
     product = Sums((rest.entry.size,), np.arange(rest.entry.size), stripped, rest.weight, coding)
     starts, stack = _stacked(wanted, changes, coding)
+    multiply = Sums.pairs  # the first products of a term are all different
     for column in range(inner.shape[1]):
         own = hits[:, column]
         if own.any():
             places = np.where(
                 own, starts[np.searchsorted(wanted, np.where(own, inner[:, column], wanted[0]))], 0
             )
-            product = product.times(stack.taken(places, (places.size,)))
-    parts.append(
-        Sums.merged(sums.shape, rest.entry[product.entry], product.key, product.weight, coding)
-    )
-    return added(parts)
+            product = multiply(product, stack.taken(places, (places.size,)))
+            multiply = Sums.times
+    entry = np.concatenate([same.entry, rest.entry[product.entry]])
+    key = np.concatenate([same.key, product.key])
+    weight = np.concatenate([same.weight, product.weight])
+    return Sums.merged(sums.shape, entry, key, weight, coding)
 
 
 def _names(
