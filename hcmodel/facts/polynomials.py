@@ -343,6 +343,7 @@ def _multiplied(one: FloatArray, two: FloatArray) -> FloatArray:
     """Products of weights; an error where one is 0 or infinite and its factors are not."""
     with np.errstate(all="ignore"):
         weight = one * two
+    check_time()
     if not (every(weight != 0) and all_finite(weight)) and left_range(weight, one, two).any():
         raise TooLargeError  # terms would be lost
     return weight
