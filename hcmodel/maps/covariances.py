@@ -411,7 +411,6 @@ class _Covariances(Step):
 
     name = "covariances"
     gone = ()
-    first = True  # alone it proves nothing
 
     def __init__(self, model: Expanded, stages: Sequence[_Stage]) -> None:
         self._stages = tuple(stages)
