@@ -89,6 +89,8 @@ class MultistartOptions:
     # Runs of a method, and the limits of each.
     runs: int = 6  # analysis
     calls_per_run: int = 400  # analysis
+    # Runs one after the other without a stationary point of smooth functions, after which no more follow.
+    fruitless: int = 3  # half of them
     tolerance: float = 1e-8  # near enough for Newton's method
     # Multipliers under this share of the largest belong to rows that do not hold the point.
     least_multiplier: float = 1e-6  # analysis

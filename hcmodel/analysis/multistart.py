@@ -6,7 +6,7 @@ points) and `sharp` (kinks); a point about which there is any doubt refutes noth
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
@@ -40,41 +40,74 @@ def _search(
     domain = forms.written.domain
     starts = [start_vector(forms.model, domain, None, False), domain.middle()]
     starts += [point.point for point in points[: MULTISTART.runs - len(starts)]]
-    ends = _runs(forms, starts)
+    samples_too = [(point.point, np.zeros(model.rows)) for point in points]
+    feasible = [point for point in points if point.violation == 0.0]
     shown: list[Stationary] = []
-    tries = [
-        *ends,
-        *((point.point, np.zeros(model.rows)) for point in points[: MULTISTART.sharp_starts]),
-    ]
-    for x, multipliers in tries[: len(ends) + MULTISTART.newton_starts]:
+    seen: set[int] = set()
+
+    def counterexample() -> Counterexample | None:
+        return _counterexample(
+            forms, model, [*feasible, *(s.point for s in shown)], shown, generator, seen
+        )
+
+    # Newton's method from samples takes a hundredth of the time of a run
+    for x, multipliers in samples_too[: MULTISTART.newton_starts]:
         found = polish(model, x, multipliers)
         shown += [] if found is None else [found]
+    example = counterexample()
+    if example is not None:
+        return example, len(points)
+    ends, fruitless = [], 0
+    for end in _runs(forms, starts):
+        ends.append(end)
+        found = polish(model, *end)
+        if found is not None:
+            shown.append(found)
+            example = counterexample()
+            if example is not None:
+                return example, len(points)
+        fruitless = fruitless + 1 if found is None else 0
+        if fruitless >= MULTISTART.fruitless and not model.stack.kinked:
+            break
     if model.stack.kinked:
         known = [each.point.point for each in shown]
-        for x, _ in tries:
+        for x, _ in (*ends, *samples_too[: MULTISTART.sharp_starts]):
             found = sharp_minimum(model, x, generator, known)
             shown += [] if found is None else [found]
             known.append(x if found is None else found.point.point)
-    feasible = [point for point in points if point.violation == 0.0]
-    feasible += [found.point for found in shown]
+        example = counterexample()
+    return example, len(points)
+
+
+def _counterexample(
+    forms: Forms,
+    model: HiddenMap,
+    feasible: Sequence[MapPoint],
+    shown: Sequence[Stationary],
+    generator: np.random.Generator,
+    seen: set[int],
+) -> Counterexample | None:
+    """A point that is shown, and a better feasible one; `seen` are those that are not clear."""
     if not feasible:
-        return None, len(points)
+        return None
     best = min(feasible, key=lambda point: point.objective)
     for found in sorted(shown, key=lambda each: -each.point.objective):
         difference = found.point.objective - best.objective
         size = max(1.0, abs(best.objective), abs(found.point.objective))
         if difference <= MULTISTART.better * size:
             break
+        if id(found) in seen:
+            continue
         if found.sharp or is_clear(model, found, difference, generator):
-            return _described(forms, model, found, best), len(points)
-    return None, len(points)
+            return _described(forms, model, found, best)
+        seen.add(id(found))
+    return None
 
 
-def _runs(forms: Forms, starts: Sequence[FloatArray]) -> list[tuple[FloatArray, FloatArray]]:
+def _runs(forms: Forms, starts: Sequence[FloatArray]) -> Iterator[tuple[FloatArray, FloatArray]]:
     """Where the default method ends from each start, with the best multipliers there."""
     written = forms.written
     written.compiled.refresh()
-    found = []
     for start in starts:
         result = minimize(
             written.oracle(),
@@ -93,8 +126,7 @@ def _runs(forms: Forms, starts: Sequence[FloatArray]) -> list[tuple[FloatArray, 
         kept = np.where(
             np.abs(multipliers) > MULTISTART.least_multiplier * largest, multipliers, 0.0
         )
-        found.append((result.point, kept))
-    return found
+        yield result.point, kept
 
 
 def _described(

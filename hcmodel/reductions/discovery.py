@@ -38,6 +38,11 @@ class SearchLimits:
     """Maps one after the other."""
     trials: int = 12
     """Models in hidden coordinates that are looked at: no model of the suite needs more than 6."""
+    work: int = 2_000
+    """Functions of single entries in all of these together: a signomial with hundreds of exponents has
+    as many power maps, and each makes a new model (60 unknowns and 180 terms: 0.8 s each)."""
+    fewest: int = 3
+    """Trials that are made whatever the functions are: the catalogue's suite needs no more there."""
     split: int = 3
     """Of these, models with a variable for each entry, which have many products to choose from."""
     unknowns: int = 20_000
@@ -88,7 +93,7 @@ def discover(model: Model) -> Discovery:
 def _explore(model: Model, start: Expanded, before: tuple[Step, ...], found: Discovery) -> bool:
     """Whether a proof was found by maps after these steps, the shortest chains first."""
     pending: deque[tuple[Expanded, tuple[Step, ...]]] = deque([(start, before)])
-    trials, known = _Trials(), _KnownFacts()
+    trials, known = _Trials(start), _KnownFacts()
     while pending and not trials.spent:
         current, steps = pending.popleft()
         if trials.refuses(steps):
@@ -116,13 +121,16 @@ def _explore(model: Model, start: Expanded, before: tuple[Step, ...], found: Dis
 class _Trials:
     """The chains of maps that were tried."""
 
-    def __init__(self) -> None:
+    def __init__(self, start: Expanded) -> None:
         self._seen = set[Hashable]()
         self._split = 0
+        functions = sum(start.symbols.function(each) is not None for each in start.used().tolist())
+        affordable = LIMITS.work // max(functions, 1)
+        self._most = min(LIMITS.trials, max(LIMITS.fewest, affordable))
 
     @property
     def spent(self) -> bool:
-        return len(self._seen) >= LIMITS.trials
+        return len(self._seen) >= self._most
 
     def refuses(self, chain: tuple[Step, ...]) -> bool:
         """Whether no chain that begins with this one may be tried any more."""

@@ -1,0 +1,67 @@
+"""How much work a refusal takes, counted in models and runs."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import hcmodel as hc
+from hcmodel.analysis import multistart
+from hcmodel.analysis.analysis_options import MULTISTART
+from hcmodel.reductions import discovery
+from hcmodel.reductions.discovery import LIMITS, discover
+
+
+def chained(count: int) -> hc.Problem:
+    """A chain of quartics with many stationary points."""
+    x = hc.Variable(count, bounds=(-3, 3), name="x")
+    return hc.Problem(hc.Minimize(hc.sum(x**4 - 3 * x**2 + 0.1 * x)))
+
+
+def signomial(count: int) -> hc.Problem:
+    """3·n terms of both signs, each with exponents of its own."""
+    rng = np.random.default_rng(0)
+    x = hc.Variable(count, bounds=(0.1, 10), name="x")
+    exponents = rng.normal(size=(3 * count, count)) * (rng.random((3 * count, count)) < 3 / count)
+    weights = rng.normal(size=3 * count)
+    terms = [weights[k] * hc.prod(x ** exponents[k]) for k in range(3 * count)]
+    return hc.Problem(hc.Minimize(sum(terms[1:], terms[0])))
+
+
+def counted(monkeypatch: pytest.MonkeyPatch, module: Any, name: str) -> list[int]:
+    calls: list[int] = []
+    function = getattr(module, name)
+
+    def counting(*args: Any, **keywords: Any) -> Any:
+        calls.append(1)
+        return function(*args, **keywords)
+
+    monkeypatch.setattr(module, name, counting)
+    return calls
+
+
+def test_a_point_that_refutes_a_model_ends_the_search(monkeypatch: pytest.MonkeyPatch) -> None:
+    runs = counted(monkeypatch, multistart, "minimize")
+    assert chained(6).is_hidden_convex() is False
+    assert not runs  # Newton's method from samples has found it
+
+
+def test_runs_that_find_nothing_are_not_repeated(monkeypatch: pytest.MonkeyPatch) -> None:
+    runs = counted(monkeypatch, multistart, "minimize")
+    monkeypatch.setattr(multistart, "polish", lambda *args: None)
+    assert chained(6).is_hidden_convex() is None
+    assert len(runs) == MULTISTART.fruitless
+
+
+def test_models_with_many_functions_are_rewritten_fewer_times(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    tried = counted(monkeypatch, discovery, "_settle")
+    small = discover(signomial(2).model)
+    assert small.substitution is None
+    assert len(tried) > LIMITS.fewest
+    tried.clear()
+    assert discover(signomial(80).model).substitution is None
+    assert len(tried) <= LIMITS.fewest
