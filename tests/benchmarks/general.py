@@ -218,11 +218,60 @@ def black_box() -> Work:
     row = scipy.optimize.NonlinearConstraint(
         lambda z: z[0] * z[1], -np.inf, 1.0, jac=lambda z: np.array([[z[1], z[0]]])
     )
-    bounds = [(0.4, 3)] * 2
+    first, bounds = [0.6, 1.6], [(0.4, 3)] * 2
+
+    def with_ipopt() -> float:
+        """Second derivatives of callbacks would be differences: IPOPT approximates them."""
+        import casadi
+
+        x = casadi.MX.sym("x", 2)
+        cost = casadi_callback("cost", value, slope)
+        area = casadi_callback("area", lambda z: z[0] * z[1], lambda z: np.array([z[1], z[0]]))
+        program = {"x": x, "f": cost(x), "g": area(x)}
+        options = QUIET | {"ipopt.hessian_approximation": "limited-memory"}
+        solver = casadi.nlpsol("tank", "ipopt", program, options)
+        return float(solver(x0=first, lbx=0.4, ubx=3, lbg=-np.inf, ubg=1)["f"])
+
     peers = both_of_scipy(
-        lambda z: (value(z), slope(z)), np.array([0.6, 1.6]), bounds=bounds, constraints=[row]
+        lambda z: (value(z), slope(z)), np.array(first), bounds=bounds, constraints=[row]
     )
-    return Work("black-box tank, map declared", mine, peers, {"scipy SLSQP": 5.0})
+    most = {"scipy SLSQP": 5.0}
+    if HAS_CASADI:
+        peers["CasADi + IPOPT"], most["CasADi + IPOPT"] = with_ipopt, 5.0
+    return Work("black-box tank, map declared", mine, peers, most)
+
+
+def casadi_callback(name: str, value: Callable[..., Any], slope: Callable[..., Any]) -> Any:
+    """A function of two unknowns with its gradient, as CasADi takes them."""
+    import casadi
+
+    class Called(casadi.Callback):  # type: ignore[misc]
+        def __init__(self, name: str, function: Callable[..., Any], inputs: int) -> None:
+            casadi.Callback.__init__(self)
+            self.function, self.inputs = function, inputs
+            self.construct(name, {})
+
+        def get_n_in(self) -> int:
+            return self.inputs
+
+        def get_sparsity_in(self, place: int) -> Any:
+            return casadi.Sparsity(1, 1) if place else casadi.Sparsity.dense(2, 1)
+
+        def get_sparsity_out(self, place: int) -> Any:
+            return casadi.Sparsity.dense(1, self.inputs)  # the value, or with it the gradient
+
+        def eval(self, arguments: Any) -> list[Any]:
+            found = np.atleast_2d(self.function(np.array(arguments[0]).ravel()))
+            return [casadi.DM(found)]
+
+        def has_jacobian(self) -> bool:
+            return self.inputs == 1
+
+        def get_jacobian(self, name: str, *_: Any) -> Any:
+            self.slope = Called(name, slope, 2)  # CasADi keeps no reference of its own
+            return self.slope
+
+    return Called(name, value, 1)
 
 
 # ---- circuits
