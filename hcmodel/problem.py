@@ -46,6 +46,7 @@ from hcmodel.solvers.theory.theorems import Constants
 from hcmodel.solving.call_budget import calls_left
 from hcmodel.solving.conclude import user_point, without_time
 from hcmodel.solving.data_checks import outside_domain_message, warn_about_data, warn_about_map
+from hcmodel.solving.judge import Status
 from hcmodel.solving.naming import Naming, axes_of, find_named
 from hcmodel.solving.request import Callback, SolveRequest, check_constants, check_number
 from hcmodel.solving.run import UNSETTLED, run
@@ -327,12 +328,7 @@ class Problem:
                 reporter.header(Heading(title, tol, canonical, coordinates, forms.engine))
                 found = run(plan, forms, hidden, first, request, known, reporter.watch)
                 seconds = time.perf_counter() - clock
-                left = calls_left(request, found.oracle_calls)
-                held = until(request.deadline), beyond(request.last_moment)
-                with held[0], held[1], at_most(left), suppress(BudgetExhausted):
-                    self._warn_about_start(request, forms, first, found)
-                    if found.status in UNSETTLED and found.cause is None:
-                        warn_about_gradients(self.model, user_point(forms, first))
+                found = self._after_warnings(request, forms, first, found)
                 own = function_calls(self.model).minus(called)
                 self.solution = replace(
                     found,
@@ -439,6 +435,24 @@ class Problem:
                 stacklevel=4,
             )
         return refuted
+
+    def _after_warnings(
+        self, request: SolveRequest, forms: Forms, first: FloatArray, found: Solution
+    ) -> Solution:
+        """The solution; warnings about functions of the user call these, and Ctrl-C may end them."""
+        left = calls_left(request, found.oracle_calls)
+        held = until(request.deadline), beyond(request.last_moment)
+        try:
+            with held[0], held[1], at_most(left), suppress(BudgetExhausted):
+                self._warn_about_start(request, forms, first, found)
+                if found.status in UNSETTLED and found.cause is None:
+                    warn_about_gradients(self.model, user_point(forms, first))
+        except KeyboardInterrupt:
+            if found.status in UNSETTLED:
+                ended = Termination.INTERRUPTED
+                limit = Status.USER_LIMIT
+                return replace(found, status=limit, termination=ended, message=ended.value)
+        return found
 
     def _warn_about_start(
         self, request: SolveRequest, forms: Forms, first: FloatArray, found: Solution

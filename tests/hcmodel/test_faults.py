@@ -18,6 +18,7 @@ from hcmodel.engines import structured
 from hcmodel.facts.polynomials import Coding, Sums, contracted
 from hcmodel.solvers.limits import until
 from hcmodel.solvers.qp.effort import effort
+from hcmodel.solvers.result import Termination
 from hcmodel.solving import bounding, gathering
 
 
@@ -348,3 +349,19 @@ def test_ctrl_c_in_a_solve_ends_the_work_that_it_is_a_part_of(work: str) -> None
         getattr(problem, work)()
     assert problem.solution is not None  # the best point is kept
     assert problem.solution.point
+
+
+def test_ctrl_c_in_a_look_at_gradients_after_a_run_keeps_the_point(monkeypatch) -> None:
+    """A run that shows nothing is followed by calls of the user's function that check its gradient."""
+
+    def interrupted(model, start):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("hcmodel.problem.warn_about_gradients", interrupted)
+    x = hc.Variable(2, name="x", bounds=(-2, 2), start=[1.0, 1.0])
+    wrong = hc.function(lambda z: z @ z, x, grad=lambda z: -2 * z)
+    problem = hc.Problem(hc.Minimize(wrong))
+    problem.solve("gradient-sampling")
+    assert problem.status == "user_limit"
+    assert problem.solution.termination is Termination.INTERRUPTED
+    assert problem.solution.point["x"].shape == (2,)
