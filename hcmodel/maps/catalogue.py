@@ -18,6 +18,7 @@ from hcmodel.maps.identity import Identity
 from hcmodel.maps.implicit import Implicit
 from hcmodel.maps.inverse import Inverse
 from hcmodel.maps.levels import Levels
+from hcmodel.maps.log_rows import LogRows
 from hcmodel.maps.map import Map
 from hcmodel.maps.matrix_product import Product
 from hcmodel.maps.monotone import Monotone
@@ -56,6 +57,7 @@ MAPS: tuple[Map, ...] = (
     Homogeneous(),
     Levels(),
     Denominators(),
+    LogRows(),
     Perspective(),
     Monotone(),
     Factors(),

@@ -30,6 +30,27 @@ BLOCK = 3
 
 
 @dataclass(frozen=True, eq=False)
+class Image:
+    """(exp(c v) − 1)/c of the entries v of a row, and v itself where c is 0: the slope at v = 0 is 1.
+
+    Where the scale B is not 0, B·log(1 + v/B) is taken in the place of v, and c/B in that of c. It is in
+    variables of the model in which the row had this image, which later maps may take out.
+    """
+
+    rates: FloatArray
+    scales: Sums
+
+    def of(self, values: FloatArray, scales: FloatArray) -> FloatArray:
+        """The image of the values of a row; `scales` are those of the scales."""
+        rates = np.where(self.rates == 0, 1.0, self.rates)
+        with np.errstate(all="ignore"):
+            plain = np.expm1(rates * values) / rates
+            scaled = np.expm1(rates * np.log1p(values / scales)) * scales / rates
+        found = np.where(scales == 0, plain, scaled)
+        return np.where(self.rates == 0, values, found)
+
+
+@dataclass(frozen=True, eq=False)
 class Row:
     """A constraint, sums <= 0 or == 0 entry by entry; with `semidefinite`, a symmetric matrix ⪰ 0.
 
@@ -47,6 +68,8 @@ class Row:
     """A symmetric matrix that the user's row is multiplied by from both sides, beside the factor."""
     leading: int | None = None
     """Of a block matrix, the size of its first block, which alone is the user's constraint."""
+    image: Image | None = None
+    """An increasing function of the user's row that the row is, before it is multiplied."""
 
 
 @dataclass(frozen=True, eq=False)

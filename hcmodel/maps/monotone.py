@@ -29,6 +29,7 @@ from hcmodel.expressions.table import ATOMS
 from hcmodel.facts.expansion import Opaque, Symbols, expanded_with, is_logarithm
 from hcmodel.facts.polynomials import ONE, Sums, stacked
 from hcmodel.maps.expanded import Expanded
+from hcmodel.maps.log_rows import without_logs
 from hcmodel.maps.map import (
     Map,
     Obstacle,
@@ -353,7 +354,8 @@ class _Monotone(Step):
             if function.symbol is not None:
                 changes[function.symbol] = values[old]
         step = _Monotone(pairs, every, texts)
-        step.after = rewritten(model, Replacing(symbols, changes), gone=step.gone, new=step.new)
+        after = rewritten(model, Replacing(symbols, changes), gone=step.gone, new=step.new)
+        step.after = without_logs(after)
         return step
 
     def forward(self, point: Points) -> None:

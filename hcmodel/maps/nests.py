@@ -32,6 +32,7 @@ from hcmodel.facts.expansion import Opaque, Symbols, function_of, is_exponential
 from hcmodel.facts.polynomials import ONE, Sums, added, stacked
 from hcmodel.maps.cancelling import cancelled
 from hcmodel.maps.expanded import Expanded, Row
+from hcmodel.maps.log_rows import without_logs
 from hcmodel.maps.map import Map, Obstacle, Points, Step, fresh_name, symbol_sums
 from hcmodel.maps.monotone import Function, functions_of
 from hcmodel.maps.replacing import Replacing, cleared
@@ -331,6 +332,7 @@ def _substituted(model: Expanded, choice: _Choice) -> Step:
         rows=rows,
     )
     after = replace(after, rows=tuple(cleared(row, made.r, symbols) for row in after.rows))
+    after = without_logs(after)
     used = set(after.used().tolist())
     kept = [place for place, number in enumerate(made.nests) if number in used]
     ties = [

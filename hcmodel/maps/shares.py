@@ -29,6 +29,7 @@ from hcmodel.facts.expansion import Symbols, function_of, is_exponential
 from hcmodel.facts.polynomials import ONE, Sums, stacked
 from hcmodel.maps.cancelling import cancelled
 from hcmodel.maps.expanded import Expanded, Row
+from hcmodel.maps.log_rows import without_logs
 from hcmodel.maps.map import Map, Obstacle, Points, Step, fresh_name, symbol_sums
 from hcmodel.maps.monotone import Function, functions_of, text_of
 from hcmodel.maps.replacing import Replacing, cleared
@@ -169,6 +170,7 @@ def _substituted(model: Expanded, quotients: Sequence[_Quotient]) -> Step:
     )
     for size in sizes:
         after = replace(after, rows=tuple(cleared(row, size, symbols) for row in after.rows))
+    after = without_logs(after)
     bounded = _limit_rows(after, quotients, sizes, limits)
     return _Shares(pairs, quotients, rests, replace(after, rows=(*after.rows, *bounded)))
 

@@ -185,6 +185,8 @@ class Substitution(ModelReduction):
             left, right = before[1 + 2 * row.position], before[2 + 2 * row.position]
             sign = -1.0 if self.before.constraints[row.position].sense == ">=" else 1.0
             one = sign * (left - right)
+            if row.image is not None:
+                one = row.image.of(one, numbers.of(row.image.scales))
             size = np.abs(left) + np.abs(right)
             factor = np.ones(()) if row.factor is None else numbers.of(row.factor)
             two = _leading(after[1 + 2 * place] - after[2 + 2 * place], row)

@@ -332,12 +332,39 @@ def riccati_inequalities(rng: Generator) -> hc.Problem:
     )
 
 
+def price_rows(rng: Generator) -> hc.Problem:
+    """Prices of logits, demands or plain costs with rows between them: some directions are convex."""
+    p = hc.Variable(3, name="p", bounds=(0.1, 10))
+    slope = rng.uniform(0.5, 2, 3) if rng.uniform() < 0.4 else np.full(3, rng.uniform(0.5, 2))
+    weight = rng.uniform(0.5, 8, 3) * hc.exp(-slope * p)
+    powers = rng.choice([1.5, 2.0, 3.0], size=3) if rng.uniform() < 0.5 else np.full(3, 2.0)
+    cost = rng.uniform(0, 2, 3)
+    profits = [
+        hc.sum((p - cost) * weight) / (1 + hc.sum(weight)),
+        hc.sum((p - cost) * weight),
+        sum((p[i] - cost[i] - 0.2) * p[i] ** -powers[i] for i in range(3)),
+        -hc.sum(hc.square(p - 3 * cost)),
+    ]
+    scale, gap = rng.choice([1.0, 1.0, 0.7, 1.4]), rng.choice([0.0, 0.0, 0.5, -0.5])
+    rows = [
+        p[0] <= scale * p[1] + gap,
+        p[1] - p[0] >= gap,
+        p[0] == p[2] + gap,
+        p[2] <= (p[0] + p[1]) / 2 + gap,
+        hc.log(p[0]) - scale * hc.log(p[1]) <= gap,
+        p[0] ** 2 <= scale * p[1] * p[2],
+        p[0] ** scale >= p[1] ** 0.5 * p[2] ** 0.5,
+    ]
+    chosen = rng.choice(len(rows), size=rng.integers(1, 3), replace=False)
+    return hc.Problem(hc.Maximize(profits[rng.integers(4)]), [rows[each] for each in chosen])
+
+
 FAMILIES: dict[str, Family] = {
     each.__name__: each
     for each in (
         *(ratios, prices, shares, policies, gains, chains, products, inverses),
         *(possible_zeros, outsides, gains_of_many, comparisons, horizons),
-        *(nested_choices, matrix_squares, riccati_inequalities),
+        *(nested_choices, matrix_squares, riccati_inequalities, price_rows),
     )
 }
 
