@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import functools
 import threading
 import time
 import warnings
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
@@ -49,10 +50,17 @@ from hcmodel.solving.data_checks import outside_domain_message, warn_about_data,
 from hcmodel.solving.judge import Status
 from hcmodel.solving.naming import Naming, axes_of, find_named
 from hcmodel.solving.request import Callback, SolveRequest, check_constants, check_number
-from hcmodel.solving.run import UNSETTLED, run
+from hcmodel.solving.run import UNSETTLED, Plan, run
 from hcmodel.solving.solution import Solution, passed_on
 from hcmodel.solving.start import is_chosen, start_point, start_vector
-from hcmodel.solving.strategy import Stage, describe, solved_in, stages, start_only
+from hcmodel.solving.strategy import (
+    Stage,
+    describe,
+    solved_in,
+    stages,
+    start_only,
+    written_in_map,
+)
 from hcmodel.solving.user_functions import check_functions, function_calls, warn_about_gradients
 
 if TYPE_CHECKING:
@@ -86,6 +94,7 @@ class _Prepared(NamedTuple):
     first: FloatArray
     plan: list[Stage]
     constants: Constants | None
+    otherwise: Callable[[], Plan] | None = None
 
 
 class Problem:
@@ -318,7 +327,7 @@ class Problem:
             if prepared is None:
                 self._without_time(request)
                 return None
-            forms, hidden, first, plan, known = prepared
+            forms, hidden, first, plan, known, otherwise = prepared
             compiling = time.perf_counter() - clock if self.compilations > compiled else 0.0
             clock = time.perf_counter()
             title = describe(method, plan[:1])
@@ -326,7 +335,7 @@ class Problem:
                 coordinates = solved_in(hidden, self.hidden or ())
                 canonical = forms.written.canonical
                 reporter.header(Heading(title, tol, canonical, coordinates, forms.engine))
-                found = run(plan, forms, hidden, first, request, known, reporter.watch)
+                found = run(plan, forms, hidden, first, request, known, reporter.watch, otherwise)
                 seconds = time.perf_counter() - clock
                 found = self._after_warnings(request, forms, first, found)
                 own = function_calls(self.model).minus(called)
@@ -364,7 +373,7 @@ class Problem:
 
         What is half made when the time is over, or when an exception is raised, is not used again.
         """
-        forms, first, hidden, known = None, None, None, None
+        forms, first, hidden, known, otherwise = None, None, None, None, None
         try:
             with until(request.deadline):
                 with collection_paused():
@@ -376,8 +385,13 @@ class Problem:
                     warn_about_map(self.model)
                     check_functions(self.model, user_point(forms, first))
                 with collection_paused():
-                    hidden = None if self._warn_if_refuted() else forms.hidden(self.source)
-                    plan = stages(request, forms, hidden)
+                    refuted = self._warn_if_refuted()
+                    stage = None if refuted else written_in_map(request, forms)
+                    if stage is None:
+                        hidden, plan = self._planned(request, forms, refuted)
+                    else:
+                        hidden, plan = stage.form, [stage]
+                        otherwise = functools.partial(self._without_map, request, forms)
                 known = self._constants(request)
         except TimeExhausted:
             self._drop_forms()
@@ -389,7 +403,18 @@ class Problem:
         except BaseException:
             self._drop_forms()
             raise
-        return _Prepared(forms, hidden, first, plan, known)
+        return _Prepared(forms, hidden, first, plan, known, otherwise)
+
+    def _planned(self, request: SolveRequest, forms: Forms, refuted: bool) -> Plan:
+        """The form in hidden coordinates, and the runs."""
+        hidden = None if refuted else forms.hidden(self.source)
+        return hidden, stages(request, forms, hidden)
+
+    def _without_map(self, request: SolveRequest, forms: Forms) -> Plan:
+        """The same, where the entries of a declared map were not enough."""
+        forms.leave_map()
+        with collection_paused():
+            return self._planned(request, forms, refuted=False)
 
     def _drop_forms(self) -> None:
         self._compiled_before, self._forms = self.compilations, None

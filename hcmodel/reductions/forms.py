@@ -35,6 +35,7 @@ from hcmodel.reductions.convex_sums import convex_of_sums
 from hcmodel.reductions.fixed import Fixed
 from hcmodel.reductions.front import Front
 from hcmodel.reductions.lift import Lift
+from hcmodel.reductions.map_entries import MapEntries
 from hcmodel.reductions.normal_rows import NormalRows
 from hcmodel.reductions.reduction import Duals, ModelReduction, Refusal, same_objects
 from hcmodel.reductions.release import Release
@@ -367,6 +368,7 @@ class Forms:
         self._lift: Lift | None = None
         self._lifted: Form | None = None
         self._mapped: Form | None = None
+        self._in_map: tuple[Form | None] | None = None  # once it was asked for
         self._proven: tuple[_Key, Form] | None = None
         self._answered: tuple[Hashable, Form | None] | None = None  # for which values of parameters
         self._discovery: tuple[Hashable, Discovery] | None = None
@@ -509,6 +511,42 @@ class Forms:
             return self._proven_form(proof)
         finally:
             self._proven = before
+
+    def in_map(self) -> Form | None:
+        """The model in the entries of a declared map that it is written in; None where it is not proven.
+
+        The sets of the variables are left out, so that its solution may be outside of them. It is for
+        models without parameters: with new values of these, the form of the catalogue is at hand.
+        """
+        if self._in_map is None:
+            self._in_map = (self._made_in_map(),)
+        return self._in_map[0]
+
+    def leave_map(self) -> None:
+        """To be called where the solution in the entries of the map is none of the model."""
+        self._in_map = (None,)
+
+    def _made_in_map(self) -> Form | None:
+        model = self.bounds.after
+        if model.hidden is None or model.parameters or self._calls_user:
+            return None
+        if self.declared() is not None:
+            return None
+        entries = MapEntries.of(model, self._known_facts(model))
+        if entries is None:
+            return None
+        goal, sign = signed_objective(entries.after)
+        proof = attempt(goal, sign, entries.after.constraints)
+        if proof is None or not proof.proven:
+            return None
+        before = self._proven
+        try:
+            self._proven = None
+            steps = [*self._first(), entries]
+            form = self._normal_form(steps, entries.after, proof, True)
+        finally:
+            self._proven = before
+        return replace(form, texts=entries.texts)
 
     def as_declared(self) -> Form:
         """The model in the declared coordinates, whatever the proof and the catalogue say of them."""

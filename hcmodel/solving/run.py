@@ -34,6 +34,7 @@ from hcmodel.solving.strategy import Stage, describe, made_instead, start_only
 
 FloatArray = NDArray[np.float64]
 Watch = Callable[[Record], bool]
+Plan = tuple[Form | None, list[Stage]]
 
 # How much a status says, to choose between the outcomes of several methods.
 RANKS = {
@@ -76,10 +77,27 @@ def run(
     request: SolveRequest,
     constants: Constants | None,
     watch: Watch | None,
+    otherwise: Callable[[], Plan] | None = None,
 ) -> Solution:
-    """Run the stages until a point can be shown to be something; keep the best."""
+    """Run the stages until a point can be shown to be something; keep the best.
+
+    `otherwise` makes the form and the stages to be tried where these do not show a point to be optimal.
+    """
     with until(request.deadline):
-        return _run(stages, forms, hidden, first, request, constants, watch)
+        done = list[Stage]()
+        found, history = _run(
+            stages, forms, hidden, first, request, constants, watch, History(), done
+        )
+        if otherwise is None or found.status is Status.OPTIMAL or found.termination in STOPPED:
+            return found
+        if _is_spent(request, history):
+            return found
+        try:
+            hidden, stages = otherwise()
+        except TimeExhausted:
+            ended = Termination.TIME_LIMIT
+            return replace(found, status=Status.USER_LIMIT, termination=ended, message=ended.value)
+        return _run(stages, forms, hidden, first, request, constants, watch, history, done)[0]
 
 
 def _run(
@@ -90,10 +108,12 @@ def _run(
     request: SolveRequest,
     constants: Constants | None,
     watch: Watch | None,
-) -> Solution:
-    history = History()
+    history: History,
+    done: list[Stage],
+) -> tuple[Solution, History]:
+    """`history` and `done` have the costs and the stages of runs before; these are added to `done`."""
     best: _Judged | None = None
-    point, done, left, restarts, elsewhere = first, list[Stage](), list(stages), 0, 0
+    point, left, restarts, elsewhere = first, list(stages), 0, 0
     # whether rows are in units far below 1, and whether a method had too little time
     small, hurried = False, False
     while left and not (best is not None and _is_spent(request, history)):
@@ -156,7 +176,7 @@ def _run(
             point = _beside(forms, first, elsewhere) if left else point
     assert best is not None
     best = _at_better(forms, own, outcome, best, calls_left(request, history.calls))
-    return _in_time(best.solution, request, hurried, bool(left))
+    return _in_time(best.solution, request, hurried, bool(left)), history
 
 
 def _ready(stage: Stage) -> Stage | None:

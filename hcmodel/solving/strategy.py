@@ -95,6 +95,15 @@ def stages(request: SolveRequest, forms: Forms, hidden: Form | None) -> list[Sta
     return found
 
 
+def written_in_map(request: SolveRequest, forms: Forms) -> Stage | None:
+    """The convex program in the entries of a declared map, where the model is written in these alone.
+
+    It takes less time than the search for coordinates that the sets of the variables are known in.
+    """
+    hidden = forms.in_map() if request.entry is None else None
+    return next(iter(_whole(hidden)), None)
+
+
 def start_only(forms: Forms, why: str = "no time left") -> Stage:
     """What is run where making the forms and programs has used up the time: it ends with the start.
 

@@ -1,0 +1,84 @@
+"""Models that are written in the entries of their declared map are solved in these first."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import hcmodel as hc
+from tests.hcmodel.reductions.test_map_entries import exponentials, rosenbrock, two_norms
+
+BY_ENTRIES = "auto: cone (proven convex in hstack(x[0] - 1,"
+
+
+@pytest.mark.parametrize("size", [2, 3, 6])
+def test_a_chain_is_solved_in_the_entries_of_its_map(size: int) -> None:
+    problem = rosenbrock(size, bounds=(-2, 2))
+    assert problem.solve() == pytest.approx(1.0)
+    solution = problem.solution
+    assert solution is not None
+    assert solution.status == "optimal"
+    assert solution.method.startswith(BY_ENTRIES)
+    assert solution["x"] == pytest.approx(np.ones(size))
+    assert solution.certificate.kind == "duality"
+    assert solution.gap == pytest.approx(0.0, abs=1e-9)
+
+
+def test_multipliers_are_those_of_the_model_as_written() -> None:
+    problem = two_norms()
+    assert problem.solve() == pytest.approx(0.15)
+    found = problem.solution
+    assert found is not None
+    assert found.method.startswith(BY_ENTRIES)
+    assert found.duals["near"] == pytest.approx(0.5)
+    assert found.certificate.stationarity == pytest.approx(0.0, abs=1e-8)
+
+
+def test_bounds_that_cut_the_solution_off_lead_to_the_other_methods() -> None:
+    """The least value of the cone program is at x = (1, 1)."""
+    problem = rosenbrock(2, bounds=(-2, [2, 0.5]))
+    problem.solve()
+    found = problem.solution
+    assert found is not None
+    assert found.method.startswith(BY_ENTRIES)
+    assert ", then " in found.method
+    assert found.violation == 0.0
+    assert found["x"][1] == pytest.approx(0.5)
+    # 2 (x - 1) - 4 x (0.5 - x²) = 0
+    root = max(np.roots([4, 0, 0, -2]).real)
+    assert found["x"][0] == pytest.approx(root, abs=1e-5)
+    first = found.method
+    problem.solve()  # the entries of the map are not tried again
+    assert problem.solution is not None
+    assert not problem.solution.method.startswith(BY_ENTRIES)
+    assert first.endswith(problem.solution.method.removeprefix("auto: "))
+
+
+def test_a_maximisation_and_a_variable_beside_the_map() -> None:
+    problem = exponentials(bounds=(-3, 3))
+    negative = hc.Problem(
+        hc.Maximize(-problem.objective.expression), problem.constraints, hidden=problem.hidden
+    )
+    values = [each.solve() for each in (problem, negative)]
+    assert values[0] == pytest.approx(0.0, abs=1e-9)
+    assert values[1] == pytest.approx(0.0, abs=1e-9)
+    for each in (problem, negative):
+        assert each.solution is not None
+        assert each.solution.status == "optimal"
+        assert each.solution["z"] == pytest.approx(2.0)
+        assert each.solution["x"] == pytest.approx(np.log(1.05))
+
+
+def test_a_method_that_is_asked_for_is_the_one_that_runs() -> None:
+    problem = rosenbrock(2, bounds=(-2, 2))
+    problem.solve("prox-linear")
+    assert problem.solution is not None
+    assert problem.solution.method == "prox-linear"
+
+
+def test_what_is_known_of_the_model_is_what_the_catalogue_says() -> None:
+    problem = rosenbrock(2, bounds=(-2, 2))
+    problem.solve()
+    form = problem.forms().hidden()
+    assert form is not None
+    assert form.coordinate_names() == ["x - φ(x)"]
