@@ -2,8 +2,8 @@
 
 The standard decorator compiles up to six functions for each class when its module is imported, which was
 half of what `hcmodel solve` took beyond the import of numpy, scipy and Clarabel. Here the methods are
-closures over the names of the fields, and `__init__` is compiled once a class turns out to have more than
-a few instances. Fields, `replace`, `asdict` and type checkers see what the standard decorator makes.
+closures over the names of the fields, and `__init__` is made from a template when there is an instance
+(`initialisers`). Fields, `replace`, `asdict` and type checkers see what the standard decorator makes.
 
 `replace` does what the one of the standard library does, in a third of the time: methods make a new state
 from the last one several times in each iteration. `cached_property` is that of Python 3.12, which takes
@@ -18,6 +18,8 @@ import operator
 import reprlib
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, TypeVar
+
+from hcmodel.records.initialisers import first_init
 
 __all__ = ["cached_property", "dataclass", "replace"]
 
@@ -86,7 +88,7 @@ class _Signature:
     """The signature of the class for `inspect` and `help`, made when it is asked for."""
 
     def __get__(self, instance: Any, owner: type) -> inspect.Signature:
-        waiting = getattr(owner.__init__, "compile", None)  # type: ignore[misc]
+        waiting = getattr(owner.__init__, "complete", None)  # type: ignore[misc]
         complete = inspect.signature(owner.__init__ if waiting is None else waiting())  # type: ignore[misc]
         return complete.replace(parameters=list(complete.parameters.values())[1:])
 
@@ -101,7 +103,8 @@ def _completed(cls: type, *, frozen: bool, eq: bool, shown: bool, slots: bool) -
     hashes = "__hash__" in own and not (vars(cls)["__hash__"] is None and "__eq__" in own)
     cls = _with_fields(cls, frozen, slots)
     fields = dataclasses.fields(cls)
-    methods: dict[str, Any] = {"__init__": _first_init(cls, frozen), "__signature__": _SIGNATURE}
+    init = first_init(cls, frozen=frozen, plain=_is_plain(cls))
+    methods: dict[str, Any] = {"__init__": init, "__signature__": _SIGNATURE}
     if shown:
         methods["__repr__"] = _representation([field.name for field in fields if field.repr])
     if eq:
@@ -153,116 +156,6 @@ def _with_fields(cls: type, frozen: bool, slots: bool) -> type:
             base.frozen = frozen
     cls.__dataclass_params__.frozen = frozen  # type: ignore[attr-defined]
     return cls
-
-
-# Instances until `__init__` is compiled, which takes as long as fifty of them without it.
-FEW = 30
-
-
-def _first_init(cls: type, frozen: bool) -> Callable[..., None]:
-    """An `__init__` for the first few instances, which then puts the compiled one into its place."""
-    left = FEW
-    assign: Callable[..., bool] | None = None
-
-    def compiled() -> Callable[..., None]:
-        if vars(cls)["__init__"] is __init__:
-            cls.__init__ = _compiled_init(cls, frozen)  # type: ignore[misc]
-        return cls.__init__  # type: ignore[misc, no-any-return]
-
-    def __init__(self: Any, *args: Any, **keywords: Any) -> None:  # noqa: N807 (its name in tracebacks)
-        nonlocal left, assign
-        if assign is None:
-            assign = _assigning(cls)
-        left -= 1
-        if left < 0 or not assign(self, args, keywords):
-            compiled()(self, *args, **keywords)
-
-    __init__.compile = compiled  # type: ignore[attr-defined]
-    return __init__
-
-
-def _assigning(cls: type) -> Callable[..., bool]:
-    """A function that sets the fields, or says that the arguments do not fit."""
-    fields = dataclasses.fields(cls)
-    given_by_name = frozenset(field.name for field in fields if field.init)
-    positional = [field.name for field in fields if field.init and not field.kw_only]
-    absent = dataclasses.MISSING
-    defaults = {
-        each.name: each.default for each in fields if each.init and each.default is not absent
-    }
-    made = [(e.name, e.default_factory) for e in fields if e.default_factory is not absent]
-    count = len(given_by_name.union(name for name, _ in made))
-    finish = getattr(cls, "__post_init__", None)
-    slotted = any("__slots__" in vars(base) for base in cls.__mro__[:-1])
-    whole = len(positional) == count and not slotted and finish is None
-
-    def assign(self: Any, args: tuple[Any, ...], keywords: dict[str, Any]) -> bool:
-        if whole and not keywords and len(args) == count:  # the two plain cases, of most records
-            self.__dict__.update(zip(positional, args, strict=True))
-            return True
-        if whole and not args and keywords.keys() == given_by_name:
-            self.__dict__.update(keywords)
-            return True
-        given = dict(zip(positional, args, strict=False))
-        given.update(keywords)
-        if len(given) < len(args) + len(keywords) or not given.keys() <= given_by_name:
-            return False
-        values = {**defaults, **given}
-        for name, make in made:
-            if name not in values:
-                values[name] = make()
-        if len(values) < count:
-            return False
-        if slotted:
-            for name, value in values.items():
-                object.__setattr__(self, name, value)
-        else:
-            self.__dict__.update(values)
-        if finish is not None:
-            finish(self)
-        return True
-
-    return assign
-
-
-def _compiled_init(cls: type, frozen: bool) -> Callable[..., None]:
-    names: dict[str, Any] = {"set_": object.__setattr__, "ABSENT": _ABSENT}
-    parameters, by_name, body = ["self"], ["*"], ["pass"]
-    for field in dataclasses.fields(cls):
-        name, value = field.name, field.name
-        listed = by_name if field.kw_only else parameters
-        made = field.default_factory is not dataclasses.MISSING
-        names[f"{name}_default"] = field.default_factory if made else field.default
-        if made:
-            value = f"{name}_default()"
-        if field.init and made:
-            listed.append(f"{name}=ABSENT")
-            value = f"{value} if {name} is ABSENT else {name}"
-        elif field.init:
-            given = field.default is not dataclasses.MISSING
-            listed.append(f"{name}={name}_default" if given else name)
-        elif not made:
-            continue  # a default is an attribute of the class
-        body.append(f"set_(self, {name!r}, {value})" if frozen else f"self.{name} = {value}")
-    if hasattr(cls, "__post_init__"):
-        body.append("self.__post_init__()")
-    if len(by_name) > 1:
-        parameters += by_name
-    source = f"def __init__({', '.join(parameters)}):\n " + "\n ".join(body)
-    exec(compile(source, f"<{cls.__qualname__}>", "exec"), names)
-    init: Callable[..., None] = names["__init__"]
-    init.__qualname__ = f"{cls.__qualname__}.__init__"
-    return init
-
-
-class _Absent:
-    """Stands for an argument whose default a function makes."""
-
-    def __repr__(self) -> str:
-        return "<factory>"
-
-
-_ABSENT = _Absent()
 
 
 def _representation(names: list[str]) -> Callable[[Any], str]:
