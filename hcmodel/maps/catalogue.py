@@ -9,6 +9,7 @@ from hcmodel.maps.cost_equation import CostEquation
 from hcmodel.maps.covariances import Covariances
 from hcmodel.maps.denominators import Denominators
 from hcmodel.maps.determined import Determined
+from hcmodel.maps.differences import Differences
 from hcmodel.maps.distributions import Distributions
 from hcmodel.maps.entries import Entries
 from hcmodel.maps.factors import Factors
@@ -56,6 +57,7 @@ MAPS: tuple[Map, ...] = (
     Fractional(),
     Homogeneous(),
     Levels(),
+    Differences(),
     Denominators(),
     LogRows(),
     Perspective(),

@@ -79,7 +79,7 @@ def _is_positive_function(model: Expanded, symbol: int) -> bool:
 
 def _least_size(model: Expanded, sums: Sums) -> float:
     """The least value of the largest entry of |·| of an affine array, where rows do not contradict."""
-    upper, right, *equalities, bounds, columns = _program(model)
+    upper, right, *equalities, bounds, columns = affine_program(model)
     varying = sums.key != ONE
     place = np.searchsorted(columns, sums.key[varying] - 1)
     cells = sums.weight[varying], (sums.entry[varying], place)
@@ -103,7 +103,7 @@ def affine_range(model: Expanded, sums: Sums) -> tuple[float, float]:
 
     Where the rows contradict each other it is 0: all that is said of every point is true then.
     """
-    program = _program(model)
+    program = affine_program(model)
     columns = program[-1]
     cost = np.zeros(columns.size)
     varying = sums.key != ONE
@@ -122,7 +122,7 @@ def affine_range(model: Expanded, sums: Sums) -> tuple[float, float]:
     return ends[0], ends[1]
 
 
-def _program(
+def affine_program(
     model: Expanded,
 ) -> tuple[csr_array, FloatArray, csr_array, FloatArray, FloatArray, NDArray[np.int64]]:
     """Inequalities, equalities and bounds of the affine rows, and the symbols of the columns."""

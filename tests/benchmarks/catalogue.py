@@ -359,12 +359,39 @@ def price_rows(rng: Generator) -> hc.Problem:
     return hc.Problem(hc.Maximize(profits[rng.integers(4)]), [rows[each] for each in chosen])
 
 
+def queues(rng: Generator) -> hc.Problem:
+    """Queues with rows that keep service above arrivals; else rows that leave it open, or routing."""
+    low = rng.choice([0.0, 0.1])
+    mu = hc.Variable(2, name="mu", bounds=(low, 20))
+    lam = hc.Variable(2, name="lam", bounds=(low, 20))
+    spare, busy = mu - lam, lam / mu
+    worth = rng.uniform(0.5, 3, 2)
+    customers = [
+        *(hc.sum(worth / spare), hc.sum(worth * lam / spare), hc.max(worth / spare)),
+        *(hc.sum(worth * lam**2 / (mu * spare)), hc.sum(worth * busy / (1 - busy))),
+        *(hc.sum(worth * mu / spare), worth[0] / (mu[0] - lam[0] - 0.1 * lam[1])),
+        *(worth[0] / spare[0] - lam[1] / spare[1], hc.sum(hc.square(lam) / spare)),
+    ]
+    stable = [
+        *(lam <= 0.9 * mu, spare >= 0.05, lam <= mu - 0.1 * mu[0], lam[0] + lam[1] <= 0.9 * mu),
+        *(busy <= 0.9, lam[0] <= 0.9 * mu[0], 0.9 * mu >= 0.5 * lam, 1 / spare <= 4),
+    ]
+    rows = [
+        *(hc.sum(lam) == 4, lam >= rng.uniform(0.5, 2, 2), hc.prod(lam) >= 2, hc.sum(mu) <= 12),
+        *(hc.sum(lam) >= 3, rng.uniform(0.5, 2, 2) @ mu <= 14, lam[0] == 0.5 * lam[1]),
+    ]
+    chosen = rng.choice(len(rows), size=2, replace=False)
+    cost = hc.sum(mu) * rng.choice([0.0, 1.0]) + customers[rng.integers(len(customers))]
+    kept = stable[rng.integers(len(stable))]
+    return hc.Problem(hc.Minimize(cost), [kept, *(rows[each] for each in chosen)])
+
+
 FAMILIES: dict[str, Family] = {
     each.__name__: each
     for each in (
         *(ratios, prices, shares, policies, gains, chains, products, inverses),
         *(possible_zeros, outsides, gains_of_many, comparisons, horizons),
-        *(nested_choices, matrix_squares, riccati_inequalities, price_rows),
+        *(nested_choices, matrix_squares, riccati_inequalities, price_rows, queues),
     )
 }
 

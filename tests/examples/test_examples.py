@@ -32,10 +32,20 @@ COVARIANCE = np.array(
 )
 
 
+OUTSIDE, WORTH, PRICE = np.array([1, 0.5, 0.2]), np.array([1.0, 2, 3]), np.array([1, 1.5, 2])
+NEXT = np.array([[0, 0.6, 0.2], [0.1, 0, 0.7], [0.3, 0, 0.1]])
+
+
 def _sharpe():
     """The tangency portfolio and its ratio."""
     weight = np.linalg.solve(COVARIANCE, EXCESS)
     return weight / weight.sum(), math.sqrt(EXCESS @ weight)
+
+
+def _queues():
+    """Kleinrock's square roots: arrivals by the traffic equations, and what is left of the budget."""
+    arrivals = np.linalg.solve(np.eye(3) - NEXT.T, OUTSIDE)
+    return float(np.sqrt(PRICE * WORTH * arrivals).sum() ** 2 / (20 - PRICE @ arrivals))
 
 
 OPTIMA = {
@@ -66,6 +76,7 @@ OPTIMA = {
     "transformer": 135.07596283160774,
     "linear_fractional": 9 / 7,
     "sharpe": _sharpe()[1],
+    "queues": _queues(),
 }
 # Agresti, Categorical Data Analysis, table 10.11: logarithms, the last team's is 0.
 TEAMS = np.exp([1.581, 1.436, 1.294, 1.248, 1.108, 0.684, 0.0])
@@ -370,6 +381,13 @@ def sharpe():
     weight = hc.Variable(3, name="weight", bounds=(0, 1))
     ratio = EXCESS @ weight / hc.sqrt(hc.quad_form(weight, COVARIANCE))
     return hc.Problem(hc.Maximize(ratio), [hc.sum(weight) == 1])
+
+
+def queues():
+    lam, mu = (hc.Variable(3, name=name, bounds=(0.01, 100)) for name in ("lam", "mu"))
+    traffic = lam >= OUTSIDE + NEXT.T @ lam
+    customers = hc.sum(WORTH * lam / (mu - lam))
+    return hc.Problem(hc.Minimize(customers), [traffic, lam <= 0.95 * mu, PRICE @ mu <= 20])
 
 
 def truss():
