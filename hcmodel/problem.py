@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hcmodel.atoms.call_memory import at_most, remembering
+from hcmodel.certify.outside_domains import Nowhere, nowhere_defined
 from hcmodel.engines.engine import CompiledStack
 from hcmodel.engines.registry import AUTO, check_name
 from hcmodel.errors import HCError, HCWarning, ModelError, SolverError
@@ -45,7 +46,7 @@ from hcmodel.solvers.result import Termination
 from hcmodel.solvers.theory.budget import budget
 from hcmodel.solvers.theory.theorems import Constants
 from hcmodel.solving.call_budget import calls_left
-from hcmodel.solving.conclude import user_point, without_time
+from hcmodel.solving.conclude import nowhere, user_point, without_time
 from hcmodel.solving.data_checks import outside_domain_message, warn_about_data, warn_about_map
 from hcmodel.solving.judge import Status
 from hcmodel.solving.naming import Naming, axes_of, find_named
@@ -95,6 +96,8 @@ class _Prepared(NamedTuple):
     plan: list[Stage]
     constants: Constants | None
     otherwise: Callable[[], Plan] | None = None
+    nowhere: Nowhere | None = None
+    """Why no run is made: no point is in the domain of every function."""
 
 
 class Problem:
@@ -327,15 +330,19 @@ class Problem:
             if prepared is None:
                 self._without_time(request)
                 return None
-            forms, hidden, first, plan, known, otherwise = prepared
+            forms, hidden, first, plan, known, otherwise, excluded = prepared
             compiling = time.perf_counter() - clock if self.compilations > compiled else 0.0
             clock = time.perf_counter()
-            title = describe(method, plan[:1])
+            title = describe(method, plan[:1]) if plan else method
             with Reporter(request.callback, verbose=verbose, progress=progress) as reporter:
                 coordinates = solved_in(hidden, self.hidden or ())
                 canonical = forms.written.canonical
                 reporter.header(Heading(title, tol, canonical, coordinates, forms.engine))
-                found = run(plan, forms, hidden, first, request, known, reporter.watch, otherwise)
+                if excluded is not None:
+                    found = nowhere(forms, excluded, method)
+                else:
+                    watch = reporter.watch
+                    found = run(plan, forms, hidden, first, request, known, watch, otherwise)
                 seconds = time.perf_counter() - clock
                 found = self._after_warnings(request, forms, first, found)
                 own = function_calls(self.model).minus(called)
@@ -384,6 +391,9 @@ class Problem:
                     warn_about_data(self.model)
                     warn_about_map(self.model)
                     check_functions(self.model, user_point(forms, first))
+                excluded = nowhere_defined(forms.model, forms.bounds.after, first=True)
+                if excluded is not None:
+                    return _Prepared(forms, None, first, [], None, nowhere=excluded)
                 with collection_paused():
                     refuted = self._warn_if_refuted()
                     stage = None if refuted else written_in_map(request, forms)

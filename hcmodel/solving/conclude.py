@@ -9,14 +9,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hcmodel.certify.descent import Descent
+from hcmodel.certify.least_values import ENCLOSURE
 from hcmodel.certify.lower_bound import LowerBound
+from hcmodel.certify.outside_domains import Nowhere
 from hcmodel.expressions.model import Model
+from hcmodel.proof.failure import Words
 from hcmodel.records import dataclass, replace
 from hcmodel.reductions.forms import Form, Forms
 from hcmodel.reductions.reduction import BoundOrigin, Duals, Origin
 from hcmodel.solvers import kkt
 from hcmodel.solvers.oracle import Evaluation, OracleCalls
 from hcmodel.solvers.result import Record, Result, Termination, Trace
+from hcmodel.solving.data_checks import VERBS
 from hcmodel.solving.evidence import Evidence, Outcome
 from hcmodel.solving.judge import Status, judge
 from hcmodel.solving.naming import Naming, in_order_of_declaration, named_point
@@ -125,6 +129,37 @@ def without_time(model: Model, start: FloatArray, method: str) -> Solution:
         compile_seconds=0.0,
         solve_seconds=0.0,
         message=f"{Termination.TIME_LIMIT.value}; it was over before the model was compiled",
+    )
+
+
+def nowhere(forms: Forms, found: Nowhere, method: str) -> Solution:
+    """What is said of a model none of whose points is in the domain of every function."""
+    conflict, condition = named_parts(forms, found.parts), found.condition
+    message = IMPOSSIBLE
+    if condition is not None:
+        words = Words(forms.model.source)
+        function, argument = words.of(condition.function), words.of(condition.argument)
+        where = f"where {', '.join(conflict)} hold" if conflict else "anywhere"
+        where += "s" if len(conflict) == 1 else ""
+        needs = VERBS.get(condition.domain, "must be ") + condition.domain.value
+        message += f": {function} is not defined {where}: {argument} {needs}"
+    return Solution(
+        value=forms.sign.value_back(np.inf),
+        status=Status.INFEASIBLE,
+        termination=Termination.EXCLUDED,
+        point={},
+        duals={},
+        bound_duals={},
+        certificate=Certificate(ENCLOSURE, None, None, conditions=()),
+        trace=Trace(),
+        oracle_calls=OracleCalls(),
+        iterations=0,
+        method=method,
+        engine=forms.engine,
+        compile_seconds=0.0,
+        solve_seconds=0.0,
+        message=message,
+        conflict=conflict,
     )
 
 
@@ -324,7 +359,7 @@ def _conflict(
     form, result = outcome.form, outcome.result
     assert result.evaluation is not None
     if evidence.parts is not None:
-        return _named_parts(forms, evidence.parts)
+        return named_parts(forms, evidence.parts)
     weights = result.evaluation.violations if result.conflict is None else result.conflict
     origins: list[Origin | None] = []
     if hidden is not None and evidence.conflict is not None:
@@ -340,7 +375,7 @@ def _conflict(
     return tuple(dict.fromkeys(naming.row(each) for each in written if each is not None))
 
 
-def _named_parts(forms: Forms, parts: Sequence[Origin | BoundOrigin]) -> tuple[str, ...]:
+def named_parts(forms: Forms, parts: Sequence[Origin | BoundOrigin]) -> tuple[str, ...]:
     """The names of rows and bounds, rows first; what a matrix inequality added is called by its name."""
     naming, layout = Naming.of(forms.user), forms.user.layout
     rows = [each for each in parts if isinstance(each, Origin)]

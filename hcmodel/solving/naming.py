@@ -67,6 +67,8 @@ class Naming:
         sign = {"lower": ">=", "upper": "<=", "fixed": "="}[origin.side]
         ends = variable.upper if origin.side == "upper" else variable.lower
         value = float(np.broadcast_to(ends, variable.shape)[origin.entry])
+        if variable.set.positive and origin.side == "lower" and not value:
+            sign = ">"
         return f"{name} {sign} {value:.6g}"
 
     def dual(self, position: int, dual: FloatArray) -> FloatArray:

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from hcmodel.atoms.call_memory import at_most
 from hcmodel.certify.charts import chart_of
+from hcmodel.certify.outside_domains import nowhere_defined
 from hcmodel.errors import ModelError
 from hcmodel.records import dataclass, replace
 from hcmodel.reductions.forms import Form, Forms
@@ -23,7 +24,7 @@ from hcmodel.solvers.theory.theorems import Constants
 from hcmodel.solving.better_points import with_witness
 from hcmodel.solving.call_budget import calls_for_judging, calls_left, held_back
 from hcmodel.solving.certifier import Certifier
-from hcmodel.solving.conclude import History, conclude, signed
+from hcmodel.solving.conclude import History, conclude, nowhere, signed
 from hcmodel.solving.data_checks import undefined_at
 from hcmodel.solving.evidence import Evidence, Outcome
 from hcmodel.solving.gathering import at_first_sight, at_the_far_end, gather
@@ -51,6 +52,8 @@ RANKS = {
 CERTAIN = (Status.OPTIMAL, Status.INFEASIBLE, Status.UNBOUNDED)
 # Statuses after which another method may still find something better.
 UNSETTLED = (Status.OPTIMAL_INACCURATE, Status.INFEASIBLE_INACCURATE, Status.SOLVER_ERROR)
+# Statuses of a first run after which the domains of functions are looked at.
+DOUBTFUL = (*UNSETTLED, Status.UNBOUNDED, Status.LOCALLY_OPTIMAL)
 # How often a run is made again from a better point beside the one that it has found: the model may have
 # many local minima, and each restart lowers the value.
 MOST_RESTARTS = 5
@@ -152,8 +155,9 @@ def _run(
             evidence = unattained or evidence
             done += [stage] if stage not in done else []
             method = describe(request.method, done)
-            with beyond():  # one point, whose derivatives are known
-                solution = conclude(forms, hidden, outcome, evidence, history, method)
+            solution, evidence = _concluded(
+                forms, hidden, outcome, evidence, history, method, best is None
+            )
         if _is_no_answer(stage, solution):
             continue
         best = _better(_Judged(solution, evidence), best)
@@ -177,6 +181,34 @@ def _run(
     assert best is not None
     best = _at_better(forms, own, outcome, best, calls_left(request, history.calls))
     return _in_time(best.solution, request, hurried, bool(left)), history
+
+
+def _concluded(
+    forms: Forms,
+    hidden: Form | None,
+    outcome: Outcome,
+    evidence: Evidence,
+    history: History,
+    method: str,
+    first: bool,
+) -> tuple[Solution, Evidence]:
+    """What a run has shown, the first one if the model has a point at which every function is defined.
+
+    Points that satisfy the rows within the tolerance may lie beside a function's domain.
+    """
+    with beyond():  # one point, whose derivatives are known
+        solution = conclude(forms, hidden, outcome, evidence, history, method)
+    if not first or solution.status not in DOUBTFUL or solution.termination in STOPPED:
+        return solution, evidence
+    try:
+        found = nowhere_defined(forms.model, forms.bounds.after)
+    except TimeExhausted:
+        found = None
+    if found is None:
+        return solution, evidence
+    made = nowhere(forms, found, solution.method)
+    costs = {name: getattr(solution, name) for name in ("trace", "oracle_calls", "iterations")}
+    return replace(made, **costs), Evidence(made.termination, evidence.tolerance)
 
 
 def _ready(stage: Stage) -> Stage | None:
@@ -450,7 +482,8 @@ def _shown(watch: Watch | None, history: History, form: Form, forms: Forms) -> W
 
 
 def _rank(solution: Solution) -> int:
-    return RANKS[solution.status] if solution.point else -1
+    known = bool(solution.point) or solution.status is Status.INFEASIBLE
+    return RANKS[solution.status] if known else -1
 
 
 @dataclass(frozen=True)

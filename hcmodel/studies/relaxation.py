@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hcmodel import atoms
+from hcmodel.certify.outside_domains import nowhere_defined
 from hcmodel.errors import ModelError
 from hcmodel.expressions.constraint import Constraint
 from hcmodel.expressions.leaves import Expression, Variable
@@ -28,6 +29,7 @@ from hcmodel.records import dataclass
 from hcmodel.reductions.forms import Forms
 from hcmodel.report.json import plain
 from hcmodel.report.text import counted
+from hcmodel.solving.conclude import named_parts
 from hcmodel.solving.judge import Status
 from hcmodel.solving.naming import Naming, label
 from hcmodel.solving.solution import Solution
@@ -74,6 +76,9 @@ class Relaxation:
     factors: Mapping[str, FloatArray] = field(repr=False)
     """By constraint, what multiplies the right-hand side; 1 where a row does not give."""
     point: Mapping[str, FloatArray] = field(repr=False)
+    excluding: tuple[str, ...] = ()
+    """Rows and bounds that can hold together, but not where every function is defined: some of them have
+    to be relaxed, by as little as one likes."""
 
     @property
     def status(self) -> str:
@@ -83,7 +88,7 @@ class Relaxation:
     @property
     def is_feasible(self) -> bool:
         """Whether the model is feasible as it is: no row has to give."""
-        return self.total is not None and not self.rows
+        return self.total is not None and not self.rows and not self.excluding
 
     def __getitem__(self, name: str) -> Give:
         for row in self.rows:
@@ -102,6 +107,13 @@ class Relaxation:
             conflict = ", ".join(self.solution.conflict)
             rest = f"; {conflict} cannot hold together, and only rows that are named are relaxed"
             return f"no relaxation was found ({self.status}{rest if conflict else ''})"
+        if not self.rows and self.excluding:
+            names = ", ".join(self.excluding)
+            leave = "leaves" if len(self.excluding) == 1 else "leave"
+            return (
+                f"{names} {leave} no point at which every function is defined: a relaxation is enough, "
+                "however small, that leads away from there"
+            )
         if not self.rows:
             return "no row has to be relaxed: the model is feasible"
         verb = "has" if len(self.rows) == 1 else "have"
@@ -159,7 +171,7 @@ class RelaxedModel:
         only: Iterable[str] | None = None,
         weights: Mapping[str, float] | None = None,
     ) -> None:
-        self.model = forms.user
+        self.model, self._forms = forms.user, forms
         naming = Naming.of(self.model)
         chosen = _chosen(naming.constraints, only, "rows")
         scale = _weights(naming.constraints, weights)
@@ -223,7 +235,13 @@ class RelaxedModel:
                 name = label(row.name, place, naming.families, naming.first)
                 gives.append(_give(row, name, float(given[place]), float(right[place])))
         total = solution.value if gives else 0.0
-        return Relaxation(total, tuple(gives), solution, amounts, factors, point)
+        excluding = () if gives else self._excluding()
+        return Relaxation(total, tuple(gives), solution, amounts, factors, point, excluding)
+
+    def _excluding(self) -> tuple[str, ...]:
+        """The rows and bounds that leave no point at which every function is defined."""
+        found = nowhere_defined(self._forms.model, self._forms.bounds.after)
+        return () if found is None else named_parts(self._forms, found.parts)
 
 
 def _give(row: _Row, name: str, given: float, right: float) -> Give:

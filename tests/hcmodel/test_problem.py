@@ -225,10 +225,18 @@ def test_a_step_that_leaves_the_domain_of_log_is_rejected() -> None:
     assert x.value == pytest.approx(0, abs=1e-4)
 
 
-def test_no_point_of_definition_is_a_solver_error() -> None:
+def test_no_point_of_definition_is_infeasible() -> None:
+    x = hc.Variable(name="x", bounds=(-5, -1))
+    problem = hc.Problem(hc.Minimize(hc.log(x)))
+    assert problem.solve() == np.inf
+    assert problem.status == "infeasible"
+    assert problem.solution.conflict == ("x <= -1",)
+
+
+def test_a_start_without_a_value_is_a_solver_error() -> None:
     x = hc.Variable(name="x", bounds=(-5, -1))
     with pytest.raises(hc.SolverError, match="give a start"):
-        hc.Problem(hc.Minimize(hc.log(x))).solve()
+        hc.Problem(hc.Minimize(hc.log(hc.sin(x) - 2))).solve()
 
 
 def test_an_objective_without_a_lower_bound_is_unbounded() -> None:

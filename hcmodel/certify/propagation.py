@@ -1,0 +1,251 @@
+"""Bounds that rows imply, one row after the other, in rational numbers.
+
+A row Σ w t <= 0 holds each of its terms t between the ends that the other terms leave it: x + y <= 0 with
+x, y >= 0 leaves 0 for both. Numbers are fractions, so that an end is 0 only where it is exactly so, and
+every end knows the rows and bounds that it follows from. It needs no convexity; products and functions
+are terms with a range of their own.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Hashable, Iterable, Mapping, Sequence
+from fractions import Fraction
+from typing import NamedTuple
+
+from hcmodel.records import dataclass
+from hcmodel.solvers.limits import check_time
+from hcmodel.solvers.numerics import DATA_ROUNDING
+
+# Finite numbers are fractions, infinite ones floats.
+Number = Fraction | float
+Parts = frozenset[Hashable]
+
+ZERO = Fraction(0)
+NOTHING: Parts = frozenset()
+# The smallest number above 0: a variable or a function that is positive is not below it.
+SMALLEST = Fraction(math.ulp(0.0))
+ROUNDING = Fraction(DATA_ROUNDING)
+
+
+@dataclass(frozen=True)
+class PropagationLimits:
+    """When a propagation ends."""
+
+    # Passes over all rows. Chains x1 = x2 = … need one, as rows are read in both directions; rows such as
+    # x <= y/2, y <= x tighten for ever. Not tuned.
+    passes: int = 8
+    # Terms of all rows: a pass takes ten microseconds for each, more where fractions are long.
+    terms: int = 3000
+    # Terms up to which models are looked at before they are solved: it takes a few milliseconds.
+    few: int = 200
+
+
+LIMITS = PropagationLimits()
+
+
+class ContradictionError(Exception):
+    """Some rows and bounds leave no point."""
+
+    def __init__(self, parts: Parts) -> None:
+        super().__init__("these rows and bounds contradict each other")
+        self.parts = parts
+
+
+class End(NamedTuple):
+    """An end of what a term can be, what it follows from, and the size of the numbers added up for it."""
+
+    value: Number
+    parts: Parts = NOTHING
+    size: Number = ZERO
+
+
+LOWEST, HIGHEST = End(-math.inf), End(math.inf)
+
+
+class Row(NamedTuple):
+    """Σ weight·term + constant <= 0; below 0 where it is strict; 0 where it is an equality."""
+
+    terms: Sequence[tuple[Hashable, Fraction]]
+    constant: Fraction
+    part: Hashable
+    strict: bool = False
+    equality: bool = False
+
+    @property
+    def form(self) -> Hashable:
+        """The sum without its constant, up to a factor; None for a single term."""
+        if len(self.terms) < 2:
+            return None
+        first = self.terms[0][1]
+        return tuple((term, weight / first) for term, weight in self.terms)
+
+    @property
+    def negated(self) -> Row:
+        terms = [(term, -weight) for term, weight in self.terms]
+        return Row(terms, -self.constant, self.part)
+
+
+def fraction(value: float) -> Number:
+    """A number of a model."""
+    return Fraction(value) if math.isfinite(value) else value
+
+
+def times(one: Number, other: Number) -> Number:
+    """A product of ends, in which 0 times an infinite end is 0: numbers themselves are finite."""
+    if not one or not other:
+        return ZERO
+    if isinstance(one, float) or isinstance(other, float):
+        return math.inf if (one > 0) == (other > 0) else -math.inf
+    return one * other
+
+
+def scaled(end: End, weight: Fraction) -> End:
+    return End(times(end.value, weight), end.parts, times(end.size, abs(weight)))
+
+
+class Propagation:
+    """The ends of all terms as far as rows have been read.
+
+    `factors` says of terms that are products which terms they are the product of, with multiplicities.
+    """
+
+    def __init__(
+        self,
+        rows: Iterable[Row],
+        ends: Mapping[Hashable, tuple[End, End]],
+        factors: Mapping[Hashable, Mapping[Hashable, int]],
+    ) -> None:
+        self.rows = [
+            each for row in rows for each in ((row, row.negated) if row.equality else (row,))
+        ]
+        self.ends = dict(ends)
+        self.factors = factors
+        self.changed = False
+        for row in self.rows:  # the same sum may stand in several rows
+            if row.form is not None:
+                end = End(-row.constant, frozenset([row.part]), abs(row.constant))
+                self._hold(row.form, row.terms[0][1], end)
+
+    def read(self) -> None:
+        """One pass over the rows; `ContradictionError` where they leave no point."""
+        for row in self.rows:
+            check_time()
+            self._read(row)
+
+    def range(self, term: Hashable) -> tuple[End, End]:
+        """The ends of a term, of a product by those of its factors too."""
+        low, high = self.ends.get(term, (LOWEST, HIGHEST))
+        factors = self.factors.get(term)
+        if factors is not None:
+            least, most = self._product(factors)
+            low, high = max(low, least, key=_value), min(high, most, key=_value)
+        return low, high
+
+    def total(self, row: Row) -> End:
+        """The least value of the left side of a row, by its terms or by other rows with the same sum."""
+        found = self._total(row, self._least(row))
+        if row.form not in self.ends:
+            return found
+        weight = row.terms[0][1]
+        low, high = self.ends[row.form]
+        whole = self._total(row, [scaled(low if weight > 0 else high, weight)])
+        return max(found, whole, key=_value)
+
+    def set(self, term: Hashable, side: int, end: End) -> None:
+        """Take over an end of a term where it is nearer than the one known; `side` 0 is the lower one."""
+        pair = self.range(term)
+        nearer = end.value > pair[0].value if side == 0 else end.value < pair[1].value
+        if isinstance(end.value, float) or not nearer:
+            return
+        low, high = (end, pair[1]) if side == 0 else (pair[0], end)
+        if low.value > high.value and _excess(low, high) > 0:
+            raise ContradictionError(low.parts | high.parts)
+        self.changed = True
+        self.ends[term] = low, high
+        self._into_factors(term)
+
+    def _into_factors(self, term: Hashable) -> None:
+        """The factor of an even power that is 0 is 0."""
+        high, factors = self.ends[term][1], self.factors.get(term, {})
+        if high.value == 0 and len(factors) == 1:
+            (factor, power), *_ = factors.items()
+            if power % 2 == 0:
+                for side in (0, 1):
+                    self.set(factor, side, high)
+
+    def _product(self, factors: Mapping[Hashable, int]) -> tuple[End, End]:
+        pair = End(Fraction(1)), End(Fraction(1))
+        for factor, power in factors.items():
+            own = self._power(*self.range(factor), power)
+            parts = frozenset().union(*(end.parts for end in (*pair, *own)))
+            corners = [times(one.value, other.value) for one in pair for other in own]
+            pair = _end(min(corners), parts), _end(max(corners), parts)
+        return pair
+
+    @staticmethod
+    def _power(low: End, high: End, power: int) -> tuple[End, End]:
+        parts = low.parts | high.parts
+        ends = [low.value**power, high.value**power]
+        least = min(ends)
+        if power % 2 == 0 and low.value < 0 < high.value:
+            least = ZERO
+        if power % 2 == 0 and not (low.value > 0 or high.value < 0):
+            return End(max(least, ZERO)), _end(max(ends), parts)
+        return _end(least, parts), _end(max(ends), parts)
+
+    def _least(self, row: Row) -> list[End]:
+        found = []
+        for term, weight in row.terms:
+            low, high = self.range(term)
+            found.append(scaled(low if weight > 0 else high, weight))
+        return found
+
+    @staticmethod
+    def _total(row: Row, least: Sequence[End]) -> End:
+        parts = frozenset([row.part]).union(*(end.parts for end in least))
+        total: Number = row.constant
+        size: Number = abs(row.constant)
+        for end in least:
+            if isinstance(end.value, float):
+                return End(-math.inf, parts)
+            total, size = total + end.value, size + max(end.size, abs(end.value))
+        return End(total, parts, size)
+
+    def _read(self, row: Row) -> None:
+        least = self._least(row)
+        infinite = [i for i, end in enumerate(least) if isinstance(end.value, float)]
+        total = self.total(row)
+        if _excess(total, End(ZERO)) > 0 or (row.strict and total.value >= 0):
+            raise ContradictionError(total.parts)
+        if len(infinite) > 1:
+            return
+        rest = self._total(row, [end for end in least if isinstance(end.value, Fraction)])
+        for i in infinite or range(len(least)):
+            own = ZERO if infinite else least[i].value
+            left = rest._replace(value=own - rest.value)
+            term, weight = row.terms[i]
+            if row.strict and not left.value:
+                side = 1 if weight > 0 else 0
+                self.set(term, side, left._replace(value=-SMALLEST if side else SMALLEST))
+            else:
+                self._hold(term, weight, left)
+
+    def _hold(self, term: Hashable, weight: Fraction, end: End) -> None:
+        """Take over that weight·term is not above an end."""
+        self.set(term, 1 if weight > 0 else 0, scaled(end, 1 / weight))
+
+
+def _end(value: Number, parts: Parts) -> End:
+    return End(value, parts, max(value, -value))
+
+
+def _excess(low: End, high: End) -> Number:
+    """By how much one end lies above another beyond rounding."""
+    if isinstance(low.value, float) or isinstance(high.value, float):
+        return low.value - high.value
+    return low.value - high.value - times(ROUNDING, low.size + high.size)
+
+
+def _value(end: End) -> Number:
+    return end.value

@@ -1,0 +1,314 @@
+"""Rows and bounds that leave no point at which every function is defined.
+
+All answers are known by hand: a function is not defined at the only points that satisfy the rows, or the
+model beside it has a point at which everything is.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import hcmodel as hc
+from hcmodel.certify.outside_domains import nowhere_defined
+from hcmodel.cli.command import main
+from hcmodel.solving.solution import Solution
+
+Build = Callable[..., tuple[Any, ...]]
+SINGULAR = np.array([[1.0, 1.0], [1.0, 1.0]])
+
+
+def solved(build: Build, shape: tuple[int, ...] = (), **kind: Any) -> Solution:
+    """The solution of a model of one or two variables of this kind."""
+    x, y = (hc.Variable(shape, name=name, **kind) for name in "xy")
+    objective, *rows = build(x, y)
+    problem = hc.Problem(objective, rows)
+    problem.solve()
+    assert problem.solution is not None
+    return problem.solution
+
+
+def low(objective: Any, *rows: Any) -> tuple[Any, ...]:
+    return hc.Minimize(objective), *rows
+
+
+def high(objective: Any, *rows: Any) -> tuple[Any, ...]:
+    return hc.Maximize(objective), *rows
+
+
+# ---- a row says the value
+
+FIXED: dict[str, Build] = {
+    # these ended `unbounded` or `optimal`, which are false
+    "log": lambda x, y: low(hc.log(x), x == 0),
+    "log beside others": lambda x, y: low(hc.log(x) + y**2, x == 0),
+    "x/x": lambda x, y: low(x / x + y**2, x == 0),
+    "0/0": lambda x, y: low(y / x, x == 0, y == 0),
+    "x log x": lambda x, y: low(x * hc.log(x) + y**2, x == 0),
+    # these took up to 20 s, or ended at a value such as -6e31
+    "log in a row": lambda x, y: low(y, x == 0, y >= hc.log(x)),
+    "maximised log": lambda x, y: high(hc.log(x), x == 0),
+    "y/x": lambda x, y: low(y / x, x == 0, y >= -1),
+    "1/x": lambda x, y: low(1 / x, x == 0),
+    "negative power": lambda x, y: low(x**-2 + y**2, x == 0),
+    "negative root": lambda x, y: low(x**-0.5 + y**2, x == 0),
+    "inv_pos": lambda x, y: low(hc.inv_pos(x) + y**2, x == 0),
+    "sqrt": lambda x, y: low(hc.sqrt(x) + y**2, x == -1),
+    "entr": lambda x, y: high(hc.entr(x) - y**2, x == -1),
+    "log1p": lambda x, y: low(hc.log1p(x) + y**2, x == -1),
+    "quad_over_lin": lambda x, y: low(hc.quad_over_lin(y, x), x == 0),
+    "shifted": lambda x, y: low(y / (x - 1), x == 1, y >= -1),
+    "a multiple": lambda x, y: low(hc.log(x) + y**2, 2 * x == 0),
+    "a product": lambda x, y: low(hc.log(x * y), x == 0),
+    "a function of it": lambda x, y: low(1 / hc.abs(x) + y**2, x == 0),
+    "from above": lambda x, y: high(hc.log(x), x <= 0),
+    "its square": lambda x, y: low(y / x, x**2 <= 0, y >= -1),
+}
+
+
+@pytest.mark.parametrize("name", FIXED)
+def test_a_row_that_leads_out_of_a_domain_is_the_conflict(name: str) -> None:
+    found = solved(FIXED[name])
+    assert found.status == "infeasible"
+    assert found.conflict == ("c1",)
+    assert "is not defined where c1 holds" in found.message
+    assert found.oracle_calls.total == 0
+
+
+# ---- several rows, bounds and sets lead there together
+
+TOGETHER: dict[str, tuple[Build, dict[str, Any], tuple[str, ...]]] = {
+    "a difference": (lambda x, y: low(hc.log(x - y), x == 1, y == 1), {}, ("c1", "c2")),
+    "the same difference": (lambda x, y: high(hc.log(x - y), x <= y), {}, ("c1",)),
+    "a divided difference": (lambda x, y: low((x + 1) / (2 * x - 2 * y), x == y), {}, ("c1",)),
+    "a chain": (lambda x, y: low(hc.log(x), x == 2 * y, y == 0, x <= 3), {}, ("c1", "c2")),
+    "an opposite": (lambda x, y: low(hc.log(x), x == -y, y >= 0), {}, ("c1", "c2")),
+    "a sum": (lambda x, y: low(hc.log(x) + y, x + y <= 0), {"nonneg": True}, ("c1", "y >= 0")),
+    "both logarithms": (lambda x, y: high(hc.log(x) + hc.log(y), x + y <= 0), {}, ("c1",)),
+    "two ends": (lambda x, y: low(1 / x, x <= 0, x >= 0), {}, ("c1", "c2")),
+    "bounds": (lambda x, y: low(hc.log(x) + y), {"bounds": (0, 0)}, ("x <= 0",)),
+    "an upper bound": (lambda x, y: high(hc.log(x) + y), {"bounds": (-1, 0)}, ("x <= 0",)),
+    "a sum of squares": (lambda x, y: low(1 / (x**2 + y**2), x == 0, y == 0), {}, ("c1", "c2")),
+    "1 log(1/0)": (lambda x, y: low(hc.rel_entr(x, y), y == 0, x >= 1), {}, ("c1", "c2")),
+    "positive": (lambda x, y: low(x * y, x == 0), {"pos": True}, ("c1", "x > 0")),
+    "an exponential": (lambda x, y: low(x, hc.exp(x) <= 0), {}, ("c1",)),
+    "a reciprocal": (lambda x, y: low(x, 1 / x <= 0, x >= 0), {}, ("c1", "c2")),
+}
+
+
+@pytest.mark.parametrize("name", TOGETHER)
+def test_a_conflict_has_what_it_needs_and_nothing_else(name: str) -> None:
+    build, kind, conflict = TOGETHER[name]
+    found = solved(build, **kind)
+    assert found.status == "infeasible"
+    assert found.conflict == conflict
+
+
+VECTORS: dict[str, tuple[Build, dict[str, Any]]] = {
+    "one entry": (lambda x, y: low(hc.sum(hc.log(x)), x[0] == 0), {}),
+    "one entry, alone": (lambda x, y: low(hc.log(x[0]) + x[1], x[0] == 0, x[1] >= 0), {}),
+    "some entries": (lambda x, y: high(hc.sum(hc.log(x)), x[:2] <= 0, x[2] <= 1), {}),
+    "the sum": (lambda x, y: high(hc.sum(hc.log(x)), hc.sum(x) <= 0), {}),
+    "the norm": (lambda x, y: low(1 / hc.norm(x), x == 0), {}),
+    "a vertex": (lambda x, y: low(-hc.sum(hc.log(x)), x[0] == 1), {"simplex": True}),
+    "a ratio at a vertex": (lambda x, y: low(x[0] / (x[1] + x[2]), x[0] == 1), {"simplex": True}),
+    "divergence": (
+        lambda x, y: low(hc.sum(hc.kl_div(np.array([0.2, 0.3, 0.5]), x)), x[0] == 0),
+        {"simplex": True},
+    ),
+}
+
+
+@pytest.mark.parametrize("name", VECTORS)
+def test_single_entries_count(name: str) -> None:
+    build, kind = VECTORS[name]
+    found = solved(build, (3,), **kind)
+    assert found.status == "infeasible"
+    assert found.conflict
+    assert "is not defined where" in found.message
+
+
+MATRICES: dict[str, tuple[Build, dict[str, Any]]] = {
+    "fixed": (lambda x, y: high(hc.logdet(x), x == SINGULAR), {"PSD": True}),
+    "minimised": (lambda x, y: low(hc.logdet(x), x == SINGULAR), {"symmetric": True}),
+    "by entries": (
+        lambda x, y: low(hc.trace(x) - hc.logdet(x), x[0, 0] == 4, x[0, 1] == 2, x[1, 1] == 1),
+        {"PSD": True},
+    ),
+    "diagonal": (lambda x, y: high(hc.logdet(x), x[0, 0] == 0), {"PSD": True}),
+    "trace": (lambda x, y: high(hc.logdet(x), hc.trace(x) <= 0), {"PSD": True}),
+    "negative": (lambda x, y: high(hc.logdet(x), x << 0), {"symmetric": True}),
+    "inverse": (lambda x, y: low(hc.trace(hc.inv(x)), x == SINGULAR), {}),
+    "inverse of 0": (lambda x, y: low(hc.trace(hc.inv(x)), hc.trace(x) == 0), {"PSD": True}),
+    "equations": (lambda x, y: low(hc.sum(hc.solve(x, np.ones(2))), x == SINGULAR), {}),
+    "fraction": (
+        lambda x, y: low(hc.matrix_frac(np.array([1.0, -1.0]), x), x == SINGULAR),
+        {"PSD": True},
+    ),
+    "largest eigenvalue": (lambda x, y: low(1 / hc.lambda_max(x), x == 0), {"symmetric": True}),
+}
+
+
+@pytest.mark.parametrize("name", MATRICES)
+def test_singular_matrices_are_found_exactly(name: str) -> None:
+    build, kind = MATRICES[name]
+    found = solved(build, (2, 2), **kind)
+    assert found.status == "infeasible"
+    assert found.conflict
+    assert "is not defined where" in found.message
+
+
+# ---- models beside these, which have a point
+
+DEFINED: dict[str, tuple[Build, dict[str, Any], float]] = {
+    "sqrt at 0": (lambda x, y: low(hc.sqrt(x) + y**2, x == 0), {}, 0.0),
+    "entr at 0": (lambda x, y: high(hc.entr(x) - y**2, x == 0), {}, 0.0),
+    "0 log(0/y)": (lambda x, y: low(hc.rel_entr(x, y), x == 0, y >= 1), {}, 0.0),
+    "divergence from 0": (lambda x, y: low(hc.kl_div(x, y), x == 0, y >= 1), {}, 1.0),
+    "0/y": (lambda x, y: low(x / y, x == 0, y >= 1), {}, 0.0),
+    "log of a small number": (lambda x, y: low(hc.log(x) + y**2, x == 1e-9), {}, math.log(1e-9)),
+    "1/x of a small number": (lambda x, y: low(y / x, x == 1e-6, y >= -1), {}, -1e6),
+    "1/x below 0": (lambda x, y: low(1 / x, x == -1), {}, -1.0),
+    "x - y of a row": (lambda x, y: low(hc.log(x - y), x - y == 1), {}, 0.0),
+    "sqrt of 0": (lambda x, y: low(hc.sqrt(x - y), x == y), {}, 0.0),
+    "sqrt between": (lambda x, y: low(hc.sqrt(x), x == -y, y >= 0), {}, 0.0),
+    "bounds at 0": (lambda x, y: low(hc.sqrt(x) + y), {"bounds": (0, 0)}, 0.0),
+    "log up to 1": (lambda x, y: high(hc.log(x), x >= 0, x <= 1), {}, 0.0),
+}
+
+
+@pytest.mark.parametrize("name", DEFINED)
+def test_edges_that_belong_to_a_domain_are_points(name: str) -> None:
+    build, kind, value = DEFINED[name]
+    found = solved(build, **kind)
+    assert found.status == "optimal"
+    assert found.value == pytest.approx(value, rel=1e-6, abs=1e-6)
+
+
+@pytest.mark.parametrize("rows", [["x >= 0", "x <= 1"], ["x >= 0"], []], ids=str)
+def test_a_logarithm_next_to_its_pole_is_unbounded(rows: list[str]) -> None:
+    text = "var x\nminimize log(x)\n" + ("subject to\n" if rows else "")
+    problem = hc.parse(text + "\n".join(f"    {row}" for row in rows))
+    problem.solve()
+    assert problem.status == "unbounded"
+
+
+def test_rounding_in_the_data_is_not_a_contradiction() -> None:
+    """0.1 + 0.2 is above 0.3 by 5e-17: sqrt(0.3 - x) is meant to be 0."""
+    found = solved(lambda x, y: low(y**2 + hc.sqrt(0.3 - x), x >= 0.1 + 0.2))
+    assert found.status != "infeasible"
+
+
+def test_a_user_s_function_is_not_called_for_it() -> None:
+    calls = []
+
+    def square(value: Any) -> Any:
+        calls.append(value)
+        return value**2
+
+    found = solved(lambda x, y: low(hc.function(square, y) + hc.log(x), x == 0))
+    assert found.status == "infeasible"
+    assert found.function_calls.values <= 1  # the look at the function before a solve
+
+
+def test_parameters_are_read_anew() -> None:
+    x = hc.Variable(name="x")
+    level = hc.Parameter(name="level", value=0.0)
+    problem = hc.Problem(hc.Minimize(hc.log(x)), [x == level])
+    problem.solve()
+    assert problem.status == "infeasible"
+    assert x.value is None
+    level.value = 2.0
+    assert problem.solve() == pytest.approx(math.log(2.0))
+    assert problem.status == "optimal"
+
+
+def test_text_and_json_say_which_function(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "edge.hc"
+    path.write_text("var x[2]\nminimize log(x[1]) + x[2]^2\nsubject to\n    zero: x[1] == 0\n")
+    assert main(["solve", str(path), "--json"]) == 4
+    found = json.loads(capsys.readouterr().out)
+    assert found["status"] == "infeasible"
+    assert found["conflict"] == ["zero"]
+    assert found["value"] is None
+    assert main(["solve", str(path)]) == 4
+    text = capsys.readouterr().out
+    assert "log(x[1]) is not defined where zero holds: x[1] must be > 0" in text
+
+
+def test_a_relaxation_says_that_any_amount_is_enough() -> None:
+    x = hc.Variable(name="x")
+    problem = hc.Problem(hc.Maximize(hc.log(x)), [(x == 0).named("zero")])
+    found = problem.relax()
+    assert not found.is_feasible
+    assert "zero leaves no point at which every function is defined" in str(found)
+    assert hc.Problem(hc.Maximize(hc.sqrt(x)), [x == 0]).relax().is_feasible
+
+
+def random_rows(
+    generator: np.random.Generator, x: hc.Variable, point: Any
+) -> tuple[list[Any], list[Any]]:
+    """Rows in whole numbers that hold at a point, many of them as equalities, and defined functions."""
+    rows, functions = [], []
+    for _ in range(generator.integers(1, 6)):
+        weights = generator.integers(-2, 3, size=(2, x.size)).astype(float)
+        chosen = int(generator.integers(4))
+        left, there = weights[0] @ x, float(weights[0] @ point)
+        if chosen == 1:
+            left, there = left + weights[1] @ x**2, there + float(weights[1] @ point**2)
+        elif chosen == 2:
+            left, there = left + x[0] * x[1], there + float(point[0] * point[1])
+        elif chosen == 3:
+            place = int(generator.integers(x.size))
+            left, there = x[place] - 1, float(point[place]) - 1
+        room = float(generator.integers(3))
+        rows += [[left <= there + room, left >= there - room, left == there][int(room)]]
+    for _ in range(generator.integers(1, 4)):
+        weights = generator.integers(-2, 3, size=x.size).astype(float)
+        inside, there = weights @ x, float(weights @ point)
+        if there > 0:
+            functions.append(hc.log(inside) if generator.integers(2) else inside**-1.5)
+        if there >= 0:
+            functions.append(hc.sqrt(inside) if generator.integers(2) else hc.entr(inside))
+        if there:
+            functions.append(1 / inside)
+    return rows, functions
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_models_with_a_point_are_never_excluded(seed: int) -> None:
+    """All numbers are whole, so that the point satisfies every row exactly."""
+    generator = np.random.default_rng(seed)
+    for _ in range(10):
+        point = generator.integers(-2, 4, size=3).astype(float)
+        low = point - generator.integers(0, 3, size=3)
+        high = point + generator.integers(0, 3, size=3)
+        x = hc.Variable(3, name="x", bounds=(low, high))
+        rows, functions = random_rows(generator, x, point)
+        objective = hc.Minimize(hc.sum(x) + sum(functions))
+        forms = hc.Problem(objective, rows).forms()
+        assert nowhere_defined(forms.model, forms.bounds.after) is None
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_rows_that_hold_an_argument_at_0_are_always_seen(seed: int) -> None:
+    """The same rows, the last of which holds what a logarithm is taken of at 0."""
+    generator = np.random.default_rng(seed)
+    x = hc.Variable(3, name="x", bounds=(-3, 3))
+    point = generator.integers(-2, 3, size=3).astype(float)
+    rows, functions = random_rows(generator, x, point)
+    weights = generator.integers(1, 3, size=3).astype(float)
+    total = float(weights @ point)
+    rows.append(weights @ x == total)
+    forms = hc.Problem(
+        hc.Minimize(hc.log(2 * weights @ x - 2 * total) + sum(functions)), rows
+    ).forms()
+    assert nowhere_defined(forms.model, forms.bounds.after) is not None
