@@ -63,6 +63,7 @@ MOST_ELSEWHERE = 2
 ELSEWHERE = 0.5
 # Ends after which no other run is made.
 STOPPED = (
+    Termination.EXCLUDED,
     Termination.CALLBACK,
     Termination.INTERRUPTED,
     Termination.FAILED,
