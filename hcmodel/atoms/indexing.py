@@ -13,7 +13,7 @@ import numpy as np
 
 from hcmodel.errors import ModelError
 from hcmodel.expressions.shapes import Shape
-from hcmodel.records import dataclass
+from hcmodel.records import cached_property, dataclass
 
 
 class FrozenArray:
@@ -58,10 +58,12 @@ class IndexKey:
 
     entries: tuple[Any, ...]
 
-    @property
+    @cached_property
     def numpy(self) -> tuple[Any, ...]:
         """The key as numpy takes it."""
-        return tuple(_thawed(entry) for entry in self.entries)
+        if all(type(entry) is int for entry in self.entries):
+            return self.entries
+        return tuple([_thawed(entry) for entry in self.entries])
 
     def __repr__(self) -> str:
         words = {None: "None", Ellipsis: "..."}

@@ -154,8 +154,8 @@ def _beside(arguments: Arguments, params: Params) -> int:
 @movement(shape=probed(lambda xp, *arrays: xp.hstack(arrays)), stacks=_beside)
 def hstack(xp: Any, *arrays: Any) -> Any:
     """Arrays side by side, as numpy's; give a list or several arguments."""
-    parts = [xp.reshape(a, (1,)) if np.ndim(a) == 0 else a for a in arrays]
-    return xp.concatenate(parts, axis=0 if np.ndim(parts[0]) == 1 else 1)
+    parts = [a if getattr(a, "ndim", 0) else xp.reshape(a, (1,)) for a in arrays]
+    return xp.concatenate(parts, axis=0 if parts[0].ndim == 1 else 1)
 
 
 @movement(shape=probed(lambda xp, *arrays: xp.vstack(arrays)), stacks=0)

@@ -179,6 +179,11 @@ def _item(g: Any, number: int, answer: Any, arguments: Any, keywords: Any) -> An
     array, index = arguments
     if not _plain_index(index):
         return None
+    parts = index if isinstance(index, tuple) else (index,)
+    if all(isinstance(part, int | slice) for part in parts):  # no entry is read twice
+        found = np.zeros((len(g), *np.shape(array)))
+        found[(slice(None), *parts)] = g
+        return found
     # The axis of the cotangents comes last, where no index reaches it.
     found = np.zeros((*np.shape(array), len(g)))
     np.add.at(found, index, _first_last(g))
