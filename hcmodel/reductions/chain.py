@@ -98,8 +98,11 @@ class Chain:
 
     def multipliers(self, x: FloatArray, duals: Duals) -> FloatArray:
         """Multipliers of the program's rows, from those of the model's constraints at the point x."""
-        for step in self.steps:
-            duals, x = step.duals(x, duals), step.point(x)
+        asking = [place for place, step in enumerate(self.steps) if step.duals_at_points]
+        for place, step in enumerate(self.steps):
+            duals = step.duals(x, duals)
+            if asking and place < asking[-1]:
+                x = step.point(x)
         return self.end.multipliers(duals)
 
     def duals_back(

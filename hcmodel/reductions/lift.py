@@ -254,6 +254,8 @@ class _Builder:
 class Lift(ModelReduction):
     """The model with its kinks as rows. Points get the values of the variables that bound them."""
 
+    duals_at_points = False
+
     def __init__(self, before: Model, lifted: Lifted) -> None:
         after = before
         if lifted.definitions:

@@ -106,6 +106,8 @@ class Reduction(Generic[Before, After]):
     """Where INFEASIBLE is not kept: the variables that points without an image differ in from others."""
     taken: tuple[int, ...] = ()
     """The constraints of `before` that no row of `after` comes from: its sets and own rows say them."""
+    duals_at_points: bool = True
+    """Whether `duals` asks for the point."""
 
     def __init__(self, before: Before, after: After) -> None:
         self.before = before

@@ -58,6 +58,8 @@ class Triangle(ModelReduction):
     half of it, so that the inner product with lhs − rhs is the same.
     """
 
+    duals_at_points = False
+
     def __init__(self, before: Model, after: Model) -> None:
         super().__init__(before, after)
         deciding = [p for each in before.constraints for p in square_parameters(each)]
