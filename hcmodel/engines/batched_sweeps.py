@@ -9,6 +9,7 @@ so that rules matter for speed only.
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
 from typing import Any
 
@@ -37,9 +38,14 @@ MOST_ENTRIES = 2_000_000
 def swept_together(pull: Pullback, cotangents: Any, position: int | None = None) -> Any:
     """The pullback of each row of `cotangents`, which has one more axis than the end of the tape.
 
-    With a position: of that argument of the last operation alone.
+    With a position: of that argument of the last operation alone. A user's code may have operations with
+    several answers, such as an eigendecomposition, whose cotangents are no arrays, or complex numbers,
+    for which there are no rules: then each row is swept by itself.
     """
     nodes = tape_order(pull.end(position))
+    if any(_is_unusual(node.answer) for node in nodes):
+        alone = pull if position is None else functools.partial(pull.from_argument, position)
+        return np.array([alone(row) for row in cotangents])
     largest = max([node.size for node in nodes], default=1)
     at_once = max(1, MOST_ENTRIES // max(largest, 1))
     parts = [
@@ -47,6 +53,11 @@ def swept_together(pull: Pullback, cotangents: Any, position: int | None = None)
         for start in range(0, len(cotangents), at_once)
     ]
     return parts[0] if len(parts) == 1 else np.concatenate(parts)
+
+
+def _is_unusual(answer: Any) -> bool:
+    kind = getattr(answer, "dtype", None)
+    return isinstance(answer, (tuple, list, dict)) if kind is None else kind.kind == "c"
 
 
 def _sweep(nodes: list[TapeNode], cotangents: Any) -> Any:
@@ -72,7 +83,10 @@ def _pulled(node: TapeNode, cotangents: Any) -> list[Any]:
         rule = RULES.get(node.operation)
         if rule is not None:
             described = node.answer, node.arguments, node.keywords
-            found = [rule(cotangents, number, *described) for number in node.numbers]
+            try:
+                found = [rule(cotangents, number, *described) for number in node.numbers]
+            except (AttributeError, TypeError, ValueError):  # lists among the arguments, say
+                found = []
     if found and all(part is not None for part in found):
         return found
     each = [_pulled_alone(node, row) for row in cotangents]

@@ -160,6 +160,26 @@ def test_derivatives_of_models_are_those_of_single_sweeps(name: str, monkeypatch
         )
 
 
+@pytest.mark.parametrize(
+    "function",
+    [
+        lambda x: xp.linalg.eigh(xp.outer(x, x) + np.diag(SIX))[0],
+        lambda x: xp.linalg.eigh(xp.outer(x, x) + np.diag(SIX))[1][0] ** 2,
+        lambda x: xp.abs(xp.fft.fft(x * SIX)) + x,
+        lambda x: xp.real((x + 2j * x[::-1]) * (1j * SIX + x)),
+        lambda x: xp.reshape(xp.matmul(three(x), [[1.0, 2.0], [3.0, 4.0]]) / [2.0, 3.0], 6),
+    ],
+    ids=["eigenvalues", "eigenvectors", "spectrum", "complex numbers", "lists"],
+)
+@pytest.mark.parametrize("count", [1, 2, 6])
+def test_what_a_users_code_may_have_on_a_tape(function: Callable[[Any], Any], count: int) -> None:
+    _, pull = taped(function, SIX.copy())
+    assert pull is not None
+    rows = np.random.default_rng(0).normal(size=(count, 6))
+    single = [np.real(pull(row)) for row in rows]
+    np.testing.assert_allclose(swept_together(pull, rows), single, rtol=1e-12)
+
+
 def test_cotangents_are_taken_in_parts_where_arrays_are_large(monkeypatch) -> None:
     _, pull = taped(lambda x: xp.sum(xp.reshape(x, (6, 1)) * np.ones(50), axis=1), SIX.copy())
     assert pull is not None
