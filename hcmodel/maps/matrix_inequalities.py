@@ -4,6 +4,14 @@
 
 An inequality is an equality with a semidefinite slack that stands nowhere else. The equality
 P == F P Fᵀ + W of a covariance in discrete time has no slack; it may be one where nothing is lost by it.
+
+Noise that is proportional to the state or to the input adds further squares,
+
+    P ⪰ Σ over r of (A_r + B_r K) P (A_r + B_r K)ᵀ + W
+
+With several B_r there is no single G. A variable Z ⪰ K P Kᵀ, that is [[Z, Y], [Yᵀ, P]] ⪰ 0, takes the
+place of K P Kᵀ, and nothing is lost: the sum of B_r Z B_rᵀ grows with Z. Where the squares are these is
+found from the weights of the entries (`congruences`).
 """
 
 from __future__ import annotations
@@ -18,14 +26,19 @@ from numpy.typing import NDArray
 
 from hcmodel.expressions.leaves import Variable
 from hcmodel.facts.polynomials import Sums, added, placed
+from hcmodel.maps.congruences import congruence, congruences, tensor_of
 from hcmodel.maps.expanded import Expanded, Row
 from hcmodel.maps.map import Obstacle, Points, fresh_name
 from hcmodel.maps.product_terms import Products
-from hcmodel.records import dataclass
+from hcmodel.records import dataclass, replace
 from hcmodel.solvers.algebra.symmetric import upper_entries
-from hcmodel.solvers.numerics import DATA_ROUNDING, PRODUCT_ROUNDING
+from hcmodel.solvers.numerics import DATA_ROUNDING
 
 FloatArray = NDArray[np.float64]
+
+# How much larger than all weights of an equation that of P alone is taken to be where it is not 1: rows
+# of the suite that are multiplied by 2 or 1000 need 3.
+AMPLE = 10.0
 
 
 @dataclass(frozen=True, eq=False)
@@ -42,7 +55,7 @@ class Inequality:
     slack: Variable | None
     least: float
     """The smallest eigenvalue that S may have, which is taken off the block."""
-    closed: ClosedLoop | None = None
+    closed: ClosedLoop | NoisyLoop | None = None
     """The closed loop of an equality without a slack, which is replaced by the inequality."""
 
     def forward(self, product: FloatArray, gain: FloatArray, points: Points) -> None:
@@ -71,8 +84,63 @@ class Inequality:
     inner: Variable = field(kw_only=True)
     """P."""
 
+    @property
+    def gone(self) -> tuple[Variable, ...]:
+        return () if self.slack is None else (self.slack,)
 
-def inequality(model: Expanded, row: Row, rewriting: Products) -> Inequality | Obstacle | None:
+    @property
+    def new(self) -> tuple[Variable, ...]:
+        return (self.block,)
+
+    @property
+    def rows(self) -> tuple[Row, ...]:
+        return (self.row,)
+
+
+@dataclass(frozen=True, eq=False)
+class Noisy:
+    """A row with Z in place of K P Kᵀ, and the block [[Z, Y], [Yᵀ, P]] as a semidefinite variable.
+
+    S of the row stays where there is one. It is 0 at all points of an equality, which has a new one; that
+    of an inequality grows by what Z has above K P Kᵀ, times the squares.
+    """
+
+    block: Variable
+    rows: tuple[Row, ...]
+    factors: FloatArray
+    """The B_r."""
+    slack: Variable
+    closed: ClosedLoop | NoisyLoop | None
+    inner: Variable
+    gone: tuple[Variable, ...] = ()
+
+    @property
+    def new(self) -> tuple[Variable, ...]:
+        return (self.block,) if self.closed is None else (self.block, self.slack)
+
+    def forward(self, product: FloatArray, gain: FloatArray, points: Points) -> None:
+        """The block at a point, from Y, P and K."""
+        above = product @ gain.T
+        points[self.block] = np.block(
+            [[(above + above.T) / 2, product], [product.T, points[self.inner]]]
+        )
+        if self.closed is not None:
+            points[self.slack] = np.zeros(self.slack.shape)
+
+    def back(self, gain: FloatArray, points: Points) -> None:
+        """S for K P Kᵀ in place of Z, or P of the closed loop where there is no S."""
+        if self.closed is not None:
+            points[self.inner] = self.closed.covariance(gain)
+            return
+        count = gain.shape[0]
+        more = points[self.block][:count, :count] - gain @ points[self.inner] @ gain.T
+        added_up = np.einsum("ria,ab,rjb->ij", self.factors, more, self.factors)
+        points[self.slack] = points[self.slack] + (added_up + added_up.T) / 2
+
+
+def inequality(
+    model: Expanded, row: Row, rewriting: Products
+) -> Inequality | Noisy | Obstacle | None:
     """An equality with a semidefinite slack and K P Kᵀ in it, as an inequality; None for other rows."""
     shape = row.sums.shape
     symmetric = row.entries is not None or shape == (1, 1)
@@ -81,18 +149,16 @@ def inequality(model: Expanded, row: Row, rewriting: Products) -> Inequality | O
     _, quadratic, _ = rewriting.sorted(row.sums)
     if not quadratic:
         return None
-    slack, factor, scale = None, None, 0.0
-    for slack in slacks_of(model, row):  # of several, the one that stands on the smaller side
-        own = row.sums.holding(model.symbols.of_variable(slack))
-        scale = -1.0 / float(row.sums.weight[own][0])
-        rest = row.sums.chosen(~own).scaled(scale)
-        factor = _factor(quadratic, scale, shape[0])
-        if factor is not None:
-            break
-    if slack is None:
-        largest = max((each for each in quadratic.values()), key=lambda each: np.abs(each).max())
-        scale = -1.0 if np.trace(largest) > 0 else 1.0
-        rest, factor = row.sums.scaled(scale), _factor(quadratic, scale, shape[0])
+    slacks: list[Variable | None] = [*slacks_of(model, row)] or [None]
+    # of several slacks, the one that stands on the smaller side
+    sides = [(slack, *_side(model, row, slack, quadratic)) for slack in slacks]
+    found = (
+        (*each, factor)
+        for squares in (_factor, _factors)
+        for each in sides
+        if (factor := squares(quadratic, each[1], shape[0])) is not None
+    )
+    slack, scale, rest, factor = next(found, (None, 0.0, row.sums, None))
     if factor is None:
         return Obstacle("product", f"{_name(model, row)} is not a square in the gain")
     closed = None
@@ -100,12 +166,77 @@ def inequality(model: Expanded, row: Row, rewriting: Products) -> Inequality | O
         closed = relaxed(model, row, rest, factor, rewriting)
         if closed is None:
             return Obstacle("product", f"the equality {_name(model, row)} is quadratic in the gain")
+    if factor.ndim > 2:
+        return _noisy(model, row, scale, factor, slack, rewriting, closed)
     return _block(model, row, scale, rest, factor, slack, rewriting, closed)
+
+
+def _side(
+    model: Expanded, row: Row, slack: Variable | None, quadratic: dict[int, FloatArray]
+) -> tuple[float, Sums]:
+    """The number for which `scale` times the row is E − G K P Kᵀ Gᵀ − S, and that without S."""
+    if slack is None:
+        largest = max((each for each in quadratic.values()), key=lambda each: np.abs(each).max())
+        scale = -1.0 if np.trace(largest) > 0 else 1.0
+        return scale, row.sums.scaled(scale)
+    own = row.sums.holding(model.symbols.of_variable(slack))
+    scale = -1.0 / float(row.sums.weight[own][0])
+    return scale, row.sums.chosen(~own).scaled(scale)
 
 
 def _factor(quadratic: dict[int, FloatArray], scale: float, size: int) -> FloatArray | None:
     """G of −G K P Kᵀ Gᵀ in `scale` times a row."""
     return congruence({place: -scale * each for place, each in quadratic.items()}, size)
+
+
+def _factors(quadratic: dict[int, FloatArray], scale: float, size: int) -> FloatArray | None:
+    """The B_r of −Σ B_r K P Kᵀ B_rᵀ in `scale` times a row, with the indices (r, i, a)."""
+    weights = {place: -scale * each for place, each in quadratic.items()}
+    return congruences(tensor_of(weights, size))
+
+
+def _noisy(
+    model: Expanded,
+    row: Row,
+    scale: float,
+    factors: FloatArray,
+    slack: Variable | None,
+    rewriting: Products,
+    closed: ClosedLoop | NoisyLoop | None,
+) -> Noisy | Obstacle:
+    """The row with Z in place of K P Kᵀ; `scale` times the row is E − … − S."""
+    symbols, coding = model.symbols, row.sums.coding
+    if slack is not None and np.isfinite((slack.eigenvalue_bounds or (0.0, np.inf))[1]):
+        return Obstacle("product", f"{slack.name} has an upper bound")
+    name, count, order = _name(model, row), rewriting.rows, rewriting.order
+    size = count + order
+    block = Variable((size, size), name=fresh_name(model, f"block·{name}"), PSD=True)
+    numbers = symbols.of_variable(block)
+    linear, quadratic, plain = rewriting.sorted(row.sums)
+    assert quadratic is not None
+    parts = [plain] if linear is None else [plain, linear]
+    corner = Sums.symbols(numbers[:count, :count], coding)
+    for place, weights in quadratic.items():
+        whole = corner.scaled(weights).grouped(np.zeros(count**2, dtype=np.intp), ())
+        parts.append(placed([(whole, np.array([place]))], row.sums.shape, coding))
+    if slack is None:
+        slack = Variable(row.sums.shape, name=fresh_name(model, f"slack·{name}"), PSD=True)
+        own = Sums.symbols(symbols.of_variable(slack), coding)
+        parts.append(own.scaled(-1.0 / scale))
+    places = np.arange(size**2).reshape(size, size)
+    sides = [
+        (rewriting.combined(np.eye(count)), places[:count, count:]),
+        (Sums.symbols(rewriting.inner, coding), places[count:, count:]),
+    ]
+    own = Sums.symbols(numbers, coding)
+    upper = upper_entries(size)
+    kept = upper[upper % size >= count]
+    tie = placed(sides, (size, size), coding) - own.chosen(np.isin(own.entry, kept))
+    tie = tie.chosen(np.isin(tie.entry, kept))
+    rows = replace(row, sums=added(parts)), Row(tie, "==", None, entries=kept)
+    variable, _ = symbols.source(int(rewriting.inner[0, 0]))
+    assert isinstance(variable, Variable)
+    return Noisy(block, rows, factors, slack, closed, variable)
 
 
 def _block(
@@ -116,7 +247,7 @@ def _block(
     factor: FloatArray,
     slack: Variable | None,
     rewriting: Products,
-    closed: ClosedLoop | None,
+    closed: ClosedLoop | NoisyLoop | None,
 ) -> Inequality:
     """[[E, G Y], [Yᵀ Gᵀ, P]] as a semidefinite variable; `scale` times the row is E − … − S."""
     linear, _, plain = rewriting.sorted(rest)
@@ -175,31 +306,6 @@ def slacks_of(model: Expanded, row: Row) -> Iterator[Variable]:
             yield variable
 
 
-def congruence(weights: dict[int, FloatArray], size: int) -> FloatArray | None:
-    """G with G X Gᵀ = the matrix of ⟨weights, X⟩, entry by entry, for symmetric X; None: there is none.
-
-    With an entry G[i,a] that is not 0 all others follow: from the products of G[i,a] with its row and its
-    column, and then from the sums of products with the rest.
-    """
-    columns = next(iter(weights.values())).shape[0]
-    tensor = np.zeros((size, size, columns, columns))
-    for place, matrix in weights.items():
-        tensor[place // size, place % size] = matrix
-    squares = np.einsum("iiaa->ia", tensor)
-    i, a = np.unravel_index(int(squares.argmax()), squares.shape)
-    if squares[i, a] <= 0:
-        return None
-    pivot = np.sqrt(squares[i, a])
-    factor = np.zeros((size, columns))
-    line, column = tensor[i, i, a] / pivot, tensor[i, :, a, a] / pivot
-    factor = (2 * tensor[i, :, a, :] - np.outer(column, line)) / pivot
-    factor[i], factor[:, a] = line, column
-    again = np.einsum("ia,jb->ijab", factor, factor)
-    again = (again + again.transpose(0, 1, 3, 2)) / 2
-    fits = np.abs(again - tensor).max() <= PRODUCT_ROUNDING * np.abs(tensor).max()
-    return factor if fits else None
-
-
 # ---- equalities that may be inequalities
 
 
@@ -220,16 +326,37 @@ class ClosedLoop:
         return np.asarray((found + found.T) / 2)
 
 
+@dataclass(frozen=True, eq=False)
+class NoisyLoop:
+    """P == Σ (A_r + B_r K) P (A_r + B_r K)ᵀ + W, the [A_r, B_r] with the indices (r, i, a)."""
+
+    factors: FloatArray
+    noise: FloatArray
+
+    def covariance(self, gain: FloatArray) -> FloatArray:
+        """P for a gain."""
+        order = gain.shape[1]
+        closed = self.factors[:, :, :order] + self.factors[:, :, order:] @ gain
+        grown = np.einsum("ria,rjb->ijab", closed, closed).reshape(order**2, order**2)
+        with np.errstate(all="ignore"):
+            found = np.linalg.lstsq(np.eye(order**2) - grown, self.noise.reshape(-1), rcond=None)[0]
+        found = found.reshape(order, order)
+        return np.asarray((found + found.T) / 2)
+
+
 def relaxed(
     model: Expanded, row: Row, rest: Sums, factor: FloatArray, rewriting: Products
-) -> ClosedLoop | None:
+) -> ClosedLoop | NoisyLoop | None:
     """The closed loop of an equality that may be an inequality; None where that could lower the optimum.
 
-    Of P ⪰ F P Fᵀ + W with W ⪰ 0 the solution of the equality is the least P. So nothing is lost where
-    objective and rows do not decrease as P grows at a fixed gain, and where the least P lies in the set
-    of P: it is at least W.
+    Of P ⪰ L(P) + W with W ≻ 0 the solution of the equality is the least P, for an L that sends
+    semidefinite matrices to such: P − L(P) ≻ 0 says that powers of L vanish, and P is the sum of all
+    Lᵏ(W + S) with the slack S ⪰ 0. So nothing is lost where objective and rows do not decrease as P grows
+    at a fixed gain, and where the least P lies in the set of P: it is at least W.
     """
-    closed = _closed_loop(rest, factor, rewriting)
+    closed = (_closed_loop(rest, factor, rewriting) if factor.ndim == 2 else None) or _noisy_loop(
+        rest, rewriting
+    )
     if closed is None:
         return None
     least = np.linalg.eigvalsh(closed.noise).min()
@@ -286,8 +413,44 @@ def _closed_loop(rest: Sums, factor: FloatArray, rewriting: Products) -> ClosedL
     return None
 
 
+def _noisy_loop(rest: Sums, rewriting: Products) -> NoisyLoop | None:
+    """The [A_r, B_r] and W of rest/c = P − Σ (A_r + B_r K) P (A_r + B_r K)ᵀ − W, where there are such.
+
+    For a row that is larger by a factor c is not 1. One that is too large does no harm: what it adds to P
+    on one side it adds on the other, as one more square.
+    """
+    order = rewriting.order
+    if rest.shape != (order, order):
+        return None
+    matrices = [None if each is None else -each for each in _forms(rest, rewriting)]
+    if any(each is None for each in matrices):
+        return None
+    total = order + rewriting.rows
+    tensor = np.array(matrices, dtype=float).reshape(order, order, total, total)
+    unit = np.zeros(tensor.shape)
+    for i, j in np.ndindex(order, order):  # P itself, a half in each of two entries
+        unit[i, j, i, j] += 0.5
+        unit[i, j, j, i] += 0.5
+    for scale in (1.0, AMPLE * float(np.abs(tensor).max())):
+        factors = congruences(scale * unit + tensor)
+        if factors is not None:
+            return NoisyLoop(factors / np.sqrt(scale), -rest.value / scale)
+    return None
+
+
 def _grows(sums: Sums, rewriting: Products) -> bool:
     """Whether no entry decreases as P grows at a fixed K: [[Q, Nᵀ], [N, R]] ⪰ 0 for each of them."""
+    for matrix in _forms(sums, rewriting):
+        if matrix is None:
+            return False
+        values = np.linalg.eigvalsh(matrix)
+        if values.min() < -DATA_ROUNDING * np.abs(values).max():
+            return False
+    return True
+
+
+def _forms(sums: Sums, rewriting: Products) -> Iterator[FloatArray | None]:
+    """The matrix [[Q, Nᵀ], [N, R]] of each entry ⟨Q, P⟩ + 2⟨N, K P⟩ + ⟨R, K P Kᵀ⟩; None for others."""
     linear, quadratic, rest = rewriting.sorted(sums)
     rows, order = rewriting.rows, rewriting.order
     for entry in range(sums.size):
@@ -296,7 +459,8 @@ def _grows(sums: Sums, rewriting: Products) -> bool:
         local = np.where(digits < rewriting.first.size, digits, 0)
         inner = (rewriting.first[local] >= 0).sum(axis=1)
         if ((inner > 0) & ((digits > 0).sum(axis=1) > 1)).any():
-            return False
+            yield None
+            continue
         for digit, weight in zip(digits[inner > 0, 0], weights[inner > 0], strict=True):
             i, j = rewriting.first[digit], rewriting.second[digit]
             matrix[i, j] += weight / 2
@@ -309,7 +473,4 @@ def _grows(sums: Sums, rewriting: Products) -> bool:
                 matrix[j, order + a] += weight / 2
         if quadratic is not None and entry in quadratic:
             matrix[order:, order:] += quadratic[entry]
-        values = np.linalg.eigvalsh(matrix)
-        if values.min() < -DATA_ROUNDING * np.abs(values).max():
-            return False
-    return True
+        yield matrix

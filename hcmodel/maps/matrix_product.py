@@ -7,7 +7,10 @@ Y = K P these are linear, and what is quadratic in K becomes a matrix fraction:
     K P Kᵀ       →  Y P⁻¹ Yᵀ,   so that  trace(R K P Kᵀ) = trace(R Y P⁻¹ Yᵀ), convex for R ⪰ 0
 
 The way back is K = Y P⁻¹. An inequality between matrices in which K P Kᵀ stands alone is a linear one
-by Schur's complement: E − G Y P⁻¹ Yᵀ Gᵀ ⪰ 0 where [[E, G Y], [Yᵀ Gᵀ, P]] ⪰ 0. Bounds on K are
+by Schur's complement: E − G Y P⁻¹ Yᵀ Gᵀ ⪰ 0 where [[E, G Y], [Yᵀ Gᵀ, P]] ⪰ 0. Where noise grows with
+the input there are several G, and a Z ⪰ Y P⁻¹ Yᵀ takes the place of K P Kᵀ. The equality
+P == Σ (A_r + B_r K) P (A_r + B_r K)ᵀ + W of a covariance in discrete time may be an inequality ⪰ where
+objective and rows do not decrease as P grows: its solution is the least P of all. Bounds on K are
 not convex in Y and P; they are left out, and the point that is found is tested against them.
 
 Whatever the model looks like, K P is the sum over i of K[a,i] P[i,l], and nothing else in K and P is
@@ -33,7 +36,7 @@ from hcmodel.maps.map import (
     fresh_name,
     symbol_sums,
 )
-from hcmodel.maps.matrix_inequalities import Inequality, inequality
+from hcmodel.maps.matrix_inequalities import Inequality, Noisy, inequality
 from hcmodel.maps.product_terms import Products
 from hcmodel.maps.rewriting import applied
 from hcmodel.records import replace
@@ -128,7 +131,7 @@ def _substituted(
     left, right = (f"{gain.name}.T" if turned else gain.name), matrix.name
     new = Variable(numbers.shape, name=fresh_name(model, "Y"))
     rewriting = Products(model, numbers, matrix, new)
-    rows, inequalities = list[Row](), list[Inequality]()
+    rows, inequalities = list[Row](), list[Inequality | Noisy]()
     for row in model.rows:
         found = inequality(model, row, rewriting)
         if found is None:
@@ -138,9 +141,9 @@ def _substituted(
         else:
             inequalities.append(found)
     plain = replace(model, rows=tuple(rows))
-    gone = [gain, *(each.slack for each in inequalities if each.slack is not None)]
-    blocks = [each.block for each in inequalities]
-    more = [each.row for each in inequalities]
+    gone = [gain, *(slack for each in inequalities for slack in each.gone)]
+    blocks = [new for each in inequalities for new in each.new]
+    more = [row for each in inequalities for row in each.rows]
     after = applied(plain, rewriting, gone=gone, new=[new, *blocks], rows=more)
     if isinstance(after, np.ndarray):
         word = described(model.symbols, int(after[0]))
@@ -165,12 +168,11 @@ class _Gain(Step):
         matrix: Variable,
         new: Variable,
         turned: bool,
-        inequalities: tuple[Inequality, ...],
+        inequalities: tuple[Inequality | Noisy, ...],
         after: Expanded,
     ) -> None:
-        slacks = [each.slack for each in inequalities if each.slack is not None]
-        self.gone = (gain, *slacks)
-        self.new = (new, *(each.block for each in inequalities))
+        self.gone = (gain, *(slack for each in inequalities for slack in each.gone))
+        self.new = (new, *(more for each in inequalities for more in each.new))
         self.after = after
         self.released = (gain.name,) if gain.has_bounds else ()
         self.divisors = (matrix,)

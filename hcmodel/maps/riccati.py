@@ -31,10 +31,11 @@ from numpy.typing import NDArray
 
 from hcmodel.expressions.leaves import Variable
 from hcmodel.facts.polynomials import Sums, added
+from hcmodel.maps.congruences import congruence
 from hcmodel.maps.expanded import Evaluation, Expanded, Row
 from hcmodel.maps.inverse import inverted, matrix_bound
 from hcmodel.maps.map import Map, Obstacle, Points, Step, described, fresh_name, symbol_sums
-from hcmodel.maps.matrix_inequalities import congruence, slack_of
+from hcmodel.maps.matrix_inequalities import slack_of
 from hcmodel.maps.matrix_product import partners
 from hcmodel.maps.matrix_squares import factor
 from hcmodel.maps.product_terms import places_of

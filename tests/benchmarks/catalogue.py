@@ -386,12 +386,34 @@ def queues(rng: Generator) -> hc.Problem:
     return hc.Problem(hc.Minimize(cost), [kept, *(rows[each] for each in chosen)])
 
 
+def noisy_gains(rng: Generator) -> hc.Problem:
+    """Noise that grows with state and input; else noise that is taken off, or rows of P from below."""
+    inputs = int(rng.integers(1, 3))
+    A, B = rng.normal(size=(2, 2)), rng.normal(size=(2, inputs))
+    A = A / np.abs(np.linalg.eigvals(A)).max()
+    P = hc.Variable((2, 2), name="P", PSD=(1e-3, 50.0))
+    K = hc.Variable((inputs, 2), name="K", bounds=(-5, 5))
+    right = (A + B @ K) @ P @ (A + B @ K).T + 0.2 * np.eye(2)
+    for _ in range(rng.integers(1, 3)):
+        F = [0.0, 1.0][rng.integers(2)] * 0.3 * rng.normal(size=(2, 2))
+        G = F + 0.3 * rng.normal(size=(2, inputs)) @ K
+        right = right + [1.0, 1.0, 1.0, -1.0][rng.integers(4)] * G @ P @ G.T
+    factor = rng.choice([1.0, 1.0, 3.0])
+    row = factor * P == factor * right if rng.uniform() < 0.6 else factor * P >> factor * right
+    rows = [row, P[0, 0] >= 1.0, hc.trace(K @ P @ K.T) <= 0.5, P[0, 1] <= 0.1]
+    weight = rng.normal(size=(2, 2))
+    cost = hc.trace(weight @ weight.T @ P) + rng.choice([1.0, 1.0, -0.1]) * hc.trace(K @ P @ K.T)
+    chosen = [0, *([rng.integers(1, 4)] if rng.uniform() < 0.4 else [])]
+    return hc.Problem(hc.Minimize(cost), [rows[each] for each in chosen])
+
+
 FAMILIES: dict[str, Family] = {
     each.__name__: each
     for each in (
         *(ratios, prices, shares, policies, gains, chains, products, inverses),
         *(possible_zeros, outsides, gains_of_many, comparisons, horizons),
         *(nested_choices, matrix_squares, riccati_inequalities, price_rows, queues),
+        noisy_gains,
     )
 }
 

@@ -1,0 +1,217 @@
+"""Regulators with noise that is proportional to the state or to the input are proven."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+import hcmodel as hc
+from hcmodel.maps import congruences, matrix_inequalities
+from hcmodel.reductions.forms import Forms
+
+FloatArray = NDArray[np.float64]
+Pairs = Sequence[tuple[FloatArray, FloatArray]]
+
+A, B = np.array([[1.1, 0.3], [0.0, 0.9]]), np.array([[0.0], [1.0]])
+STATE, INPUT = np.array([[0.1, 0.0], [0.2, 0.1]]), np.array([[0.3], [0.2]])
+WIDE, WIDE_NOISE = np.array([[1.0, 0.2], [0.0, 1.0]]), np.array([[0.1, 0.3], [0.2, 0.0]])
+W = 0.5 * np.eye(2)
+NONE = np.zeros((2, 2))
+
+NOISE: dict[str, Pairs] = {
+    "state": [(A, B), (STATE, np.zeros((2, 1)))],
+    "input": [(A, B), (NONE, INPUT)],
+    "both at once": [(A, B), (STATE, INPUT)],
+    "three sources": [(A, B), (STATE, np.zeros((2, 1))), (NONE, INPUT), (NONE, 0.5 * INPUT[::-1])],
+    "two inputs": [(A, WIDE), (NONE, WIDE_NOISE)],
+    "two inputs and the state": [(A, WIDE), (STATE, WIDE_NOISE), (NONE, np.diag([0.2, 0.3]))],
+}
+
+
+def riccati(pairs: Pairs) -> FloatArray:
+    """X of the cost xᵀ X x: the generalised equation of Riccati, by value iteration."""
+    X = np.eye(2)
+    for _ in range(500):
+        below = np.eye(pairs[0][1].shape[1]) + sum(b.T @ X @ b for _, b in pairs)
+        cross = sum(b.T @ X @ a for a, b in pairs)
+        X = np.eye(2) + sum(a.T @ X @ a for a, _ in pairs) - cross.T @ np.linalg.solve(below, cross)
+        X = (X + X.T) / 2  # else rounding grows
+    return X
+
+
+def variables(pairs: Pairs) -> tuple[hc.Variable, hc.Variable]:
+    inputs = pairs[0][1].shape[1]
+    return hc.Variable((2, 2), name="P", PSD=True), hc.Variable((inputs, 2), name="K")
+
+
+def next_covariance(pairs: Pairs, P: Any, K: Any) -> Any:
+    return sum(((a + b @ K) @ P @ (a + b @ K).T for a, b in pairs), W)
+
+
+def cost(P: Any, K: Any) -> Any:
+    return hc.trace(P) + hc.trace(K @ P @ K.T)
+
+
+@pytest.mark.parametrize("kind", ["==", ">>"])
+@pytest.mark.parametrize("name", NOISE)
+def test_the_value_and_the_multiplier_are_those_of_riccati(name, kind):
+    pairs = NOISE[name]
+    P, K = variables(pairs)
+    right = next_covariance(pairs, P, K)
+    row = right == P if kind == "==" else P >> right
+    problem = hc.Problem(hc.Minimize(cost(P, K)), [row])
+    problem.solve()
+    X = riccati(pairs)
+    assert problem.status == "optimal"
+    assert "proven convex in P, K @ P" in problem.solution.method
+    assert problem.value == pytest.approx(np.trace(X @ W), rel=1e-6)
+    assert np.abs(row.dual_value) == pytest.approx(np.abs(X), rel=1e-3)
+    if kind == "==":  # P is that of the gain
+        point = problem.solution.point
+        assert next_covariance(pairs, point["P"], point["K"]) == pytest.approx(point["P"])
+
+
+def multiplied_out(P, K):
+    """The squares taken apart, and noise by its own sums over entries."""
+    noise = INPUT @ K @ P @ K.T @ INPUT.T
+    return A @ P @ A.T + B @ K @ P @ A.T + A @ P @ K.T @ B.T + (B @ K) @ P @ (B @ K).T + W + noise
+
+
+def turned(P, K):
+    """A gain that is written as its transpose."""
+    F, G = A.T + K @ B.T, K @ INPUT.T
+    return F.T @ P @ F + G.T @ P @ G + W
+
+
+def by_entries(P, K):
+    energy = (K @ P @ K.T)[0, 0]
+    return (A + B @ K) @ P @ (A + B @ K).T + W + energy * (INPUT @ INPUT.T)
+
+
+WRITTEN: dict[str, tuple[Any, tuple[int, int]]] = {
+    "multiplied out": (multiplied_out, (1, 2)),
+    "turned": (turned, (2, 1)),
+    "by entries": (by_entries, (1, 2)),
+}
+
+
+@pytest.mark.parametrize("scale", [1.0, -2.0, 1000.0, 0.01])
+@pytest.mark.parametrize("name", WRITTEN)
+def test_the_verdict_does_not_depend_on_how_it_is_written(name, scale):
+    right, shape = WRITTEN[name]
+    P, K = hc.Variable((2, 2), name="P", PSD=True), hc.Variable(shape, name="K")
+    energy = hc.trace(K @ P @ K.T) if shape == (1, 2) else hc.trace(K.T @ P @ K)
+    problem = hc.Problem(
+        hc.Minimize(hc.trace(P) + hc.sum(energy)), [scale * (right(P, K) - P) == 0]
+    )
+    problem.solve()
+    assert problem.status == "optimal"
+    assert "proven" in problem.solution.method
+    assert problem.value == pytest.approx(np.trace(riccati(NOISE["input"]) @ W), rel=1e-6)
+
+
+LANGUAGE = """
+param n, m
+param A[n,n], B[n,m], C[n,m], W[n,n]
+var P[n,n] symmetric in psd(0), K[m,n]
+let F = A + B @ K
+minimize trace(P) + trace(K @ P @ K.T)
+subject to
+    settled: F @ P @ F.T + (C @ K) @ P @ (C @ K).T + W == P
+"""
+
+
+def test_it_is_the_same_in_the_language():
+    data = {"A": A.tolist(), "B": B.tolist(), "C": INPUT.tolist(), "W": W.tolist()}
+    problem = hc.parse(LANGUAGE, data=data)
+    problem.solve()
+    assert problem.status == "optimal"
+    assert problem.value == pytest.approx(np.trace(riccati(NOISE["input"]) @ W), rel=1e-6)
+
+
+def test_a_limit_of_the_energy_is_a_row_of_the_same_model():
+    """Against CVXPY in P, Y and Z."""
+    cvxpy = pytest.importorskip("cvxpy")
+    pairs = NOISE["two inputs"]
+    P, K = variables(pairs)
+    rows = [next_covariance(pairs, P, K) == P, hc.trace(K @ P @ K.T) <= 0.4]
+    problem = hc.Problem(hc.Minimize(hc.trace(P)), rows)
+    problem.solve()
+    p, y, z = (cvxpy.Variable((2, 2), **how) for how in ({"PSD": True}, {}, {"symmetric": True}))
+    total = sum(a @ p @ a.T + a @ y.T @ b.T + b @ y @ a.T + b @ z @ b.T for a, b in pairs) + W
+    block = cvxpy.bmat([[z, y], [y.T, p]])
+    same = [p - total >> 0, block >> 0, cvxpy.trace(z) <= 0.4]
+    reference = cvxpy.Problem(cvxpy.Minimize(cvxpy.trace(p)), same).solve("CLARABEL")
+    assert problem.status == "optimal"
+    assert problem.value == pytest.approx(reference, rel=1e-5)
+
+
+def refused(name: str) -> hc.Problem:
+    pairs = NOISE["input"]
+    P, K = variables(pairs)
+    right, noise = next_covariance(pairs, P, K), INPUT @ K @ P @ K.T @ INPUT.T
+    rows = {
+        "noise that is taken off": [right - 2 * noise == P],
+        "noise that is taken off an inequality": [P >> right - 2 * noise],
+        "no other noise": [right - W == P],
+        "a variance from below": [right == P, P[0, 0] >= 9],
+        "the inequality turned": [P << right, hc.trace(P) >= 5],
+        "a slack with an upper bound": [right + hc.Variable((2, 2), name="S", PSD=(0, 0.1)) == P],
+    }
+    return hc.Problem(hc.Minimize(cost(P, K)), rows[name])
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "noise that is taken off",
+        "noise that is taken off an inequality",
+        "no other noise",
+        "a variance from below",
+        "the inequality turned",
+        "a slack with an upper bound",
+    ],
+)
+def test_what_could_lose_something_is_not_claimed(name):
+    assert Forms(refused(name).model).discovery.substitution is None
+
+
+@pytest.mark.parametrize("size", [(2, 1, 2), (2, 3, 2), (3, 4, 3), (4, 6, 2), (2, 2, 3)])
+def test_squares_are_found_from_the_weights_of_symmetric_matrices(size):
+    order, columns, count = size
+    generator = np.random.default_rng(sum(size))
+    for sparse in (False, True):
+        factors = generator.normal(size=(count, order, columns))
+        factors = factors * (generator.uniform(size=factors.shape) < 0.6) if sparse else factors
+        found = congruences.congruences(congruences._weights(factors))
+        X = generator.normal(size=(columns, columns))
+        wanted = np.einsum("ria,ab,rjb->ij", factors, X + X.T, factors)
+        assert np.einsum("ria,ab,rjb->ij", found, X + X.T, found) == pytest.approx(wanted, abs=1e-9)
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_maps_that_keep_no_order_have_no_squares(seed):
+    generator = np.random.default_rng(seed)
+    factors = generator.normal(size=(2, 3, 3))
+    less = generator.normal(size=(1, 3, 3))
+    tensor = congruences._weights(factors) - congruences._weights(less)
+    assert congruences.congruences(tensor) is None
+    transposed = np.einsum("ij,ab->ijab", np.eye(3), np.eye(3)) - congruences._weights(less)
+    assert congruences.congruences(transposed) is None
+
+
+def test_a_wrong_block_is_caught_by_the_comparison(monkeypatch):
+    pairs = NOISE["input"]
+    P, K = variables(pairs)
+    problem = hc.Problem(hc.Minimize(cost(P, K)), [next_covariance(pairs, P, K) == P])
+
+    def wrong(self, product, gain, points):
+        points[self.block], points[self.slack] = np.eye(3), np.zeros((2, 2))
+
+    assert Forms(problem.model).discovery.substitution is not None
+    monkeypatch.setattr(matrix_inequalities.Noisy, "forward", wrong)
+    assert Forms(problem.model).discovery.substitution is None
