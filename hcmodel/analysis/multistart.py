@@ -24,6 +24,8 @@ from hcmodel.solvers.numerics import SUM_ROUNDING
 from hcmodel.solving.start import start_vector
 
 FloatArray = NDArray[np.float64]
+# Where a run ends, and multipliers of the rows there.
+End = tuple[FloatArray, FloatArray]
 
 
 def refute_by_kkt(forms: Forms, samples: int, seed: int) -> tuple[Counterexample | None, int]:
@@ -39,6 +41,7 @@ def _search(
     points = model.sample(samples, generator)
     domain = forms.written.domain
     starts = [start_vector(forms.model, domain, None, False), domain.middle()]
+    starts = starts[:1] if np.array_equal(starts[0], starts[1]) else starts
     starts += [point.point for point in points[: MULTISTART.runs - len(starts)]]
     samples_too = [(point.point, np.zeros(model.rows)) for point in points]
     feasible = [point for point in points if point.violation == 0.0]
@@ -57,17 +60,18 @@ def _search(
     example = counterexample()
     if example is not None:
         return example, len(points)
-    ends, fruitless = [], 0
-    for end in _runs(forms, starts):
-        ends.append(end)
-        found = polish(model, *end)
+    ends, fruitless, total = list[End](), 0, 0
+    for end, calls in _runs(forms, starts):
+        ends += [] if end is None else [end]
+        found = None if end is None else polish(model, *end)
         if found is not None:
             shown.append(found)
             example = counterexample()
             if example is not None:
                 return example, len(points)
-        fruitless = fruitless + 1 if found is None else 0
-        if fruitless >= MULTISTART.fruitless and not model.stack.kinked:
+        fruitless, total = fruitless + 1 if found is None else 0, total + calls
+        enough = fruitless >= MULTISTART.fruitless or total >= MULTISTART.calls
+        if enough and not model.stack.kinked:
             break
     if model.stack.kinked:
         known = [each.point.point for each in shown]
@@ -104,8 +108,8 @@ def _counterexample(
     return None
 
 
-def _runs(forms: Forms, starts: Sequence[FloatArray]) -> Iterator[tuple[FloatArray, FloatArray]]:
-    """Where the default method ends from each start, with the best multipliers there."""
+def _runs(forms: Forms, starts: Sequence[FloatArray]) -> Iterator[tuple[End | None, int]]:
+    """Where the default method ends from each start, with the best multipliers there; and its calls."""
     written = forms.written
     written.compiled.refresh()
     for start in starts:
@@ -119,6 +123,7 @@ def _runs(forms: Forms, starts: Sequence[FloatArray]) -> Iterator[tuple[FloatArr
         ).passed_on()
         check_time()
         if result.evaluation is None or not result.evaluation.differentiable:
+            yield None, result.calls.total
             continue
         fitted = kkt.least_squares_multipliers(result.evaluation, written.domain, STATIONARY.near)
         multipliers = result.multipliers if fitted is None else fitted
@@ -126,7 +131,7 @@ def _runs(forms: Forms, starts: Sequence[FloatArray]) -> Iterator[tuple[FloatArr
         kept = np.where(
             np.abs(multipliers) > MULTISTART.least_multiplier * largest, multipliers, 0.0
         )
-        yield result.point, kept
+        yield (result.point, kept), result.calls.total
 
 
 def _described(

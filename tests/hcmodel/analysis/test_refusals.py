@@ -55,6 +55,48 @@ def test_runs_that_find_nothing_are_not_repeated(monkeypatch: pytest.MonkeyPatch
     assert len(runs) == MULTISTART.fruitless
 
 
+def regulator(states: int) -> hc.Problem:
+    """A regulator each of whose inputs sees one state only."""
+    rng = np.random.default_rng(0)
+    A, B = rng.normal(size=(states, states)) / states, rng.normal(size=(states, 2))
+    P = hc.Variable((states, states), name="P", PSD=(1e-3, 1e3))
+    K = hc.Variable((2, states), name="K", bounds=(-50, 50))
+    closed = A + B @ K
+    rows = [closed @ P + P @ closed.T + np.eye(states) == 0, K[0, 1:] == 0, K[1, :1] == 0]
+    return hc.Problem(hc.Minimize(hc.trace((np.eye(states) + K.T @ K) @ P)), rows)
+
+
+def test_all_runs_together_have_a_limit(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A regulator with 8 states took 16 s, most of it for runs that did not become feasible."""
+    calls: list[int] = []
+    function = multistart.minimize
+
+    def counting(*args: Any, **keywords: Any) -> Any:
+        result = function(*args, **keywords)
+        calls.append(result.calls.total)
+        return result
+
+    monkeypatch.setattr(multistart, "minimize", counting)
+    regulator(4).is_hidden_convex()
+    assert calls
+    assert sum(calls) <= MULTISTART.calls + MULTISTART.calls_per_run
+
+
+def test_the_start_is_not_run_from_twice(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without a start of the user's, runs begin at the middle, and then at samples."""
+    starts: list[Any] = []
+    function = multistart.minimize
+
+    def noting(oracle: Any, domain: Any, start: Any, **keywords: Any) -> Any:
+        starts.append(tuple(start))
+        return function(oracle, domain, start, **keywords)
+
+    monkeypatch.setattr(multistart, "minimize", noting)
+    monkeypatch.setattr(multistart, "polish", lambda *args: None)
+    chained(6).is_hidden_convex()
+    assert len(set(starts)) == len(starts) == MULTISTART.fruitless
+
+
 def test_models_with_many_functions_are_rewritten_fewer_times(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
