@@ -92,7 +92,8 @@ def run(
         found, history = _run(
             stages, forms, hidden, first, request, constants, watch, History(), done
         )
-        if otherwise is None or found.status is Status.OPTIMAL or found.termination in STOPPED:
+        shown = found.status in (Status.OPTIMAL, Status.INFEASIBLE)
+        if otherwise is None or shown or found.termination in STOPPED:
             return found
         if _is_spent(request, history):
             return found
@@ -249,12 +250,23 @@ def _looked_at_within_calls(
     more: bool,
 ) -> tuple[Outcome, Evidence]:
     """The evidence, from as many calls of a user's functions as methods that follow can spare."""
+    if stage.without_sets and _is_outside(forms, outcome, request.tolerance):
+        with beyond():  # values at one point
+            return outcome, at_first_sight(forms, outcome, request.tolerance)
     ended, calls = outcome.result.termination, history.calls
     with at_most(calls_for_judging(request, calls, outcome.result, stage, forms, hidden, more)):
         outcome, evidence = _looked_at(forms, hidden, outcome, request, certifier)
     if evidence.termination is Termination.CALL_LIMIT and more and not _is_spent(request, history):
         evidence = replace(evidence, termination=ended)  # only judging had no call left
     return outcome, evidence
+
+
+def _is_outside(forms: Forms, outcome: Outcome, tolerance: float) -> bool:
+    """Whether the point of a run is outside of the variables' sets by more than the tolerance."""
+    if outcome.result.evaluation is None:
+        return False
+    x = outcome.form.chain.point_back(outcome.result.point)
+    return not forms.written.domain.contains(x, tolerance * max(1.0, float(np.abs(x).max())))
 
 
 def _at_better(

@@ -74,6 +74,8 @@ class Stage:
     instead: Callable[[], Form | None] | None = None
     """Makes the form of other coordinates, when the stage is run: for a direct method, and for its proof.
     It is left out where there is none, and its point counts only if it is shown to be optimal."""
+    without_sets: bool = False
+    """Whether sets of variables are left out that other runs keep: a point outside is not looked at."""
 
 
 def stages(request: SolveRequest, forms: Forms, hidden: Form | None) -> list[Stage]:
@@ -101,7 +103,8 @@ def written_in_map(request: SolveRequest, forms: Forms) -> Stage | None:
     It takes less time than the search for coordinates that the sets of the variables are known in.
     """
     hidden = forms.in_map() if request.entry is None else None
-    return next(iter(_whole(hidden)), None)
+    found = next(iter(_whole(hidden)), None)
+    return None if found is None else replace(found, without_sets=True)
 
 
 def start_only(forms: Forms, why: str = "no time left") -> Stage:

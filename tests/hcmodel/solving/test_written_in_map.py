@@ -54,6 +54,23 @@ def test_bounds_that_cut_the_solution_off_lead_to_the_other_methods() -> None:
     assert first.endswith(problem.solution.method.removeprefix("auto: "))
 
 
+def test_rows_that_no_image_satisfies_are_infeasible() -> None:
+    """Their least value over the box is -2 - 1 - 1 = -4."""
+    x = hc.Variable(2, name="x", bounds=(-1, 1))
+    c = hc.hstack([x[0] - 1, x[1:] - hc.square(x[:-1])])
+    cost = hc.Minimize(hc.sum(hc.square(c)))
+    problem = hc.Problem(cost, [(hc.sum(c) <= -9).named("low")], hidden=[c])
+    problem.solve()
+    assert problem.solution is not None
+    assert problem.solution.status == "infeasible"
+    assert problem.solution.conflict == ("low",)
+    assert problem.solution.method.startswith(BY_ENTRIES)
+    reached = hc.Problem(cost, [hc.sum(c) <= -3.5], hidden=[c])
+    reached.solve()
+    assert reached.solution is not None
+    assert reached.solution.violation == pytest.approx(0.0, abs=1e-6)
+
+
 def test_a_maximisation_and_a_variable_beside_the_map() -> None:
     problem = exponentials(bounds=(-3, 3))
     negative = hc.Problem(
