@@ -7,6 +7,10 @@ it are the weights of the entries X[a,b] in the entries Q[i,j]; as X is symmetri
 G_r[i,a] G_r[j,b] from G_r[i,b] G_r[j,a], so that the G_r cannot be read off. They are found by the method
 of Levenberg and Marquardt on the equations for their entries, for one, two and more G_r, and count where
 the equations hold to rounding. A Q that sends a semidefinite matrix to one that is not has no such G_r.
+
+The equation of a covariance, in continuous or in discrete time, has C X Eᵀ + E X Cᵀ beside the G_r, with
+E X Eᵀ the covariance itself and a C that is looked for as well (`flow`). In discrete time C is −E/2 times
+the weight of P alone.
 """
 
 from __future__ import annotations
@@ -36,7 +40,7 @@ PATIENCE = 8
 MOST_ENTRIES = 1_500
 # Starts and rounds of a search for vectors that show that Q keeps no order, which comes first: the Q of
 # the suite that are no sums of congruences are found out by the first start in a few rounds.
-TRIALS = 10
+TRIALS = 4
 ROUNDS = 15
 
 
@@ -73,18 +77,22 @@ def _single(tensor: FloatArray) -> FloatArray | None:
     return factor if fits else None
 
 
-def _weights(factors: FloatArray) -> FloatArray:
-    """The weights of Σ G_r X G_rᵀ for a symmetric X."""
-    found = np.einsum("ria,rjb->ijab", factors, factors)
+def _weights(factors: FloatArray, flow: FloatArray | None = None) -> FloatArray:
+    """The weights of Σ G_r X G_rᵀ for a symmetric X; with a flow E, the last of the factors is C."""
+    own = factors if flow is None else factors[:-1]
+    found = np.einsum("ria,rjb->ijab", own, own)
+    if flow is not None:
+        across = np.einsum("ia,jb->ijab", factors[-1], flow)
+        found = found + across + across.transpose(1, 0, 3, 2)
     return np.asarray(found + found.transpose(0, 1, 3, 2)) / 2
 
 
-def congruences(tensor: FloatArray) -> FloatArray | None:
-    """The G_r, with the indices (r, i, a); None where none are found."""
-    alone = _single(tensor)
+def congruences(tensor: FloatArray, flow: FloatArray | None = None) -> FloatArray | None:
+    """The G_r, with the indices (r, i, a); None where none are found. With a flow, C is the last one."""
+    alone = _single(tensor) if flow is None else None
     if alone is not None:
         return alone[None]
-    if not tensor.any() or not _keeps_order(tensor):
+    if not tensor.any() or not _keeps_order(tensor, flow):
         return None
     scale = float(np.abs(tensor).max())
     generator = np.random.default_rng(0)
@@ -93,55 +101,74 @@ def congruences(tensor: FloatArray) -> FloatArray | None:
         if np.prod(shape) > MOST_ENTRIES:
             return None
         starts = (generator.normal(size=shape) for _ in range(STARTS - 1))
-        for start in itertools.chain([_start(tensor / scale, count)], starts):
+        for start in itertools.chain([_start(tensor / scale, count, flow)], starts):
             check_time()
-            found = _fitted(tensor / scale, start)
+            found = _fitted(tensor / scale, start, flow)
             if found is not None:
-                return np.asarray(found * np.sqrt(scale))
+                units = np.full(count, np.sqrt(scale))
+                units[-1] = units[-1] if flow is None else scale
+                return np.asarray(found * units[:, None, None])
     return None
 
 
-def _keeps_order(tensor: FloatArray) -> bool:
-    """Whether no x and v are found with vᵀ Q(x xᵀ) v < 0, each in turn the best one for the other."""
+def _keeps_order(tensor: FloatArray, flow: FloatArray | None) -> bool:
+    """Whether no x and v are found with vᵀ Q(x xᵀ) v < 0, each in turn the best one for the other.
+
+    With a flow E only those count for which vᵀ E x = 0, so that C adds nothing.
+    """
     generator = np.random.default_rng(1)
     room = BACKEND_ROUNDING * float(np.abs(tensor).max())
     for _ in range(TRIALS):
         x = np.asarray(generator.normal(size=tensor.shape[2]))
         for _ in range(ROUNDS):
             outer = np.einsum("ijab,a,b->ij", tensor, x, x)
-            values, vectors = np.linalg.eigh(outer)
-            inner = np.einsum("ijab,i,j->ab", tensor, vectors[:, 0], vectors[:, 0])
-            x = np.linalg.eigh(inner)[1][:, 0]
-            if values[0] < -room * (x @ x):
+            value, v = _least(outer, None if flow is None else flow @ x)
+            if value < -room * (x @ x):
                 return False
+            inner = np.einsum("ijab,i,j->ab", tensor, v, v)
+            x = _least(inner, None if flow is None else v @ flow)[1]
     return True
 
 
-def _start(tensor: FloatArray, count: int) -> FloatArray:
-    """The largest eigenvectors of the weights as a matrix over pairs (i, a)."""
+def _least(matrix: FloatArray, normal: FloatArray | None) -> tuple[float, FloatArray]:
+    """The least eigenvalue and its vector, among the vectors that are normal to another one."""
+    basis = np.eye(len(matrix))
+    if normal is not None and normal.any():
+        basis = scipy.linalg.null_space(normal[None])
+    if not basis.size:
+        return 0.0, np.zeros(len(matrix))
+    values, vectors = np.linalg.eigh(basis.T @ matrix @ basis)
+    return float(values[0]), np.asarray(basis @ vectors[:, 0])
+
+
+def _start(tensor: FloatArray, count: int, flow: FloatArray | None) -> FloatArray:
+    """The largest eigenvectors of the weights as a matrix over pairs (i, a); C is 0."""
     size, columns = tensor.shape[0], tensor.shape[2]
     matrix = tensor.transpose(0, 2, 1, 3).reshape(size * columns, size * columns)
     values, vectors = np.linalg.eigh(matrix)
     kept = np.argsort(-values)[:count]
-    found = vectors[:, kept] * np.sqrt(np.maximum(values[kept], 0.0))
-    return np.asarray(found.T.reshape(-1, size, columns))
+    found = (vectors[:, kept] * np.sqrt(np.maximum(values[kept], 0.0))).T
+    found = found.reshape(-1, size, columns)
+    if flow is not None:
+        found[-1] = 0.0
+    return np.asarray(found)
 
 
-def _fitted(tensor: FloatArray, factors: FloatArray) -> FloatArray | None:
+def _fitted(tensor: FloatArray, factors: FloatArray, flow: FloatArray | None) -> FloatArray | None:
     """Steps that are shortened where the residual grows; None where it does not end at 0."""
     places = _Places.of(tensor)
-    error = _weights(factors) - tensor
+    error = _weights(factors, flow) - tensor
     sizes = [float(np.linalg.norm(error))]
     while len(sizes) <= STEPS:
         if np.abs(error).max() <= DATA_ROUNDING:
             return factors
         if len(sizes) > PATIENCE and sizes[-1] > sizes[-1 - PATIENCE] / 2:
             return None
-        step = places.step(factors, error)
+        step = places.step(factors, flow, error)
         length = 1.0
         while length > DATA_ROUNDING:
             moved = factors + length * step
-            error = _weights(moved) - tensor
+            error = _weights(moved, flow) - tensor
             if np.linalg.norm(error) < sizes[-1]:
                 break
             length /= 2
@@ -168,22 +195,26 @@ class _Places:
         right = (np.tile(each, rows[0].size) for each in columns)
         return _Places(*left, *right)
 
-    def step(self, factors: FloatArray, error: FloatArray) -> FloatArray:
+    def step(self, factors: FloatArray, flow: FloatArray | None, error: FloatArray) -> FloatArray:
         """The step of Levenberg and Marquardt, with the size of the residual as its damping.
 
         It converges quadratically to a residual of 0, though rotations of the G_r leave the weights as
         they are (Yamashita and Fukushima 2001).
         """
         left = -error[self.i, self.j, self.a, self.b]
-        matrix = self._slopes(factors)
+        partners = factors if flow is None else np.concatenate([factors[:-1], flow[None]])
+        matrix = self._slopes(partners)
         normal = (matrix.T @ matrix).toarray()
         normal[np.diag_indices(factors.size)] += np.linalg.norm(left)
         step = scipy.linalg.solve(normal, matrix.T @ left, assume_a="pos")
         return np.asarray(step.reshape(factors.shape))
 
-    def _slopes(self, factors: FloatArray) -> csr_array:
-        """The derivatives of (G[i,a] G[j,b] + G[i,b] G[j,a])/2, summed over r, by all entries."""
-        numbers = np.arange(factors.size).reshape(factors.shape)
+    def _slopes(self, partners: FloatArray) -> csr_array:
+        """The derivatives of (G[i,a] G[j,b] + G[i,b] G[j,a])/2, summed over r, by all entries.
+
+        What each G_r is multiplied with is its partner: itself, and E for C.
+        """
+        numbers = np.arange(partners.size).reshape(partners.shape)
         number = np.arange(self.i.size)
         rows, columns, values = [], [], []
         i, j, a, b = self.i, self.j, self.a, self.b
@@ -193,9 +224,9 @@ class _Places:
             ((i, b), (j, a)),
             ((j, a), (i, b)),
         ):
-            for r in range(len(factors)):
+            for r in range(len(partners)):
                 rows.append(number)
                 columns.append(numbers[r][own])
-                values.append(factors[r][other] / 2)
+                values.append(partners[r][other] / 2)
         cells = np.concatenate(values), (np.concatenate(rows), np.concatenate(columns))
-        return csr_array(cells, shape=(self.i.size, factors.size))
+        return csr_array(cells, shape=(self.i.size, partners.size))

@@ -317,6 +317,11 @@ class ClosedLoop:
     factor: FloatArray
     noise: FloatArray
 
+    @property
+    def least(self) -> float:
+        """The smallest eigenvalue that the solution can have."""
+        return float(np.linalg.eigvalsh(self.noise).min())
+
     def covariance(self, gain: FloatArray) -> FloatArray:
         """P for a gain."""
         closed = self.drift + self.factor @ gain
@@ -328,18 +333,24 @@ class ClosedLoop:
 
 @dataclass(frozen=True, eq=False)
 class NoisyLoop:
-    """P == Σ (A_r + B_r K) P (A_r + B_r K)ᵀ + W, the [A_r, B_r] with the indices (r, i, a)."""
+    """L(P) + W == 0 for an L whose flow keeps matrices semidefinite.
 
-    factors: FloatArray
+    L(P) has the entries ⟨T, H P Hᵀ⟩ with H = [I; K] and the tensor T of weights.
+    """
+
+    tensor: FloatArray
     noise: FloatArray
+    least: float
+    """The smallest eigenvalue that the solution can have."""
 
     def covariance(self, gain: FloatArray) -> FloatArray:
         """P for a gain."""
         order = gain.shape[1]
-        closed = self.factors[:, :, :order] + self.factors[:, :, order:] @ gain
-        grown = np.einsum("ria,rjb->ijab", closed, closed).reshape(order**2, order**2)
+        closed = np.vstack([np.eye(order), gain])
+        grown = np.einsum("ijab,ak,bl->ijkl", self.tensor, closed, closed)
+        system = -grown.reshape(order**2, order**2)
         with np.errstate(all="ignore"):
-            found = np.linalg.lstsq(np.eye(order**2) - grown, self.noise.reshape(-1), rcond=None)[0]
+            found = np.linalg.lstsq(system, self.noise.reshape(-1), rcond=None)[0]
         found = found.reshape(order, order)
         return np.asarray((found + found.T) / 2)
 
@@ -349,21 +360,23 @@ def relaxed(
 ) -> ClosedLoop | NoisyLoop | None:
     """The closed loop of an equality that may be an inequality; None where that could lower the optimum.
 
-    Of P ⪰ L(P) + W with W ≻ 0 the solution of the equality is the least P, for an L that sends
-    semidefinite matrices to such: P − L(P) ≻ 0 says that powers of L vanish, and P is the sum of all
-    Lᵏ(W + S) with the slack S ⪰ 0. So nothing is lost where objective and rows do not decrease as P grows
-    at a fixed gain, and where the least P lies in the set of P: it is at least W.
+    Of P ⪰ Q(P) + W with W ≻ 0 the solution of the equality is the least P, for a Q that sends
+    semidefinite matrices to such: P − Q(P) ≻ 0 says that powers of Q vanish, and P is the sum of all
+    Qᵏ(W + S) with the slack S ⪰ 0. In continuous time L(P) + W ⪯ 0 with L(P) = C P + P Cᵀ + Q(P) says
+    the same of the flow exp(t L), of which P is the integral over W + S (Damm 2004). So nothing is lost
+    where objective and rows do not decrease as P grows at a fixed gain, and where the least P lies in the
+    set of P: in discrete time it is at least W.
     """
     closed = (_closed_loop(rest, factor, rewriting) if factor.ndim == 2 else None) or _noisy_loop(
         rest, rewriting
     )
     if closed is None:
         return None
-    least = np.linalg.eigvalsh(closed.noise).min()
     variable = model.symbols.source(int(rewriting.inner[0, 0]))[0]
     assert isinstance(variable, Variable)
     lowest = 0.0 if variable.eigenvalue_bounds is None else variable.eigenvalue_bounds[0]
-    if least < lowest or least <= 0 or variable.has_bounds:
+    definite = np.linalg.eigvalsh(closed.noise).min() > 0
+    if closed.least < lowest or not definite or variable.has_bounds:
         return None
     touched = np.unique(rewriting.inner) + 1
     for each in (*model.rows, None):
@@ -414,10 +427,10 @@ def _closed_loop(rest: Sums, factor: FloatArray, rewriting: Products) -> ClosedL
 
 
 def _noisy_loop(rest: Sums, rewriting: Products) -> NoisyLoop | None:
-    """The [A_r, B_r] and W of rest/c = P − Σ (A_r + B_r K) P (A_r + B_r K)ᵀ − W, where there are such.
+    """L and W of rest = −L(P) − W, where the flow of L keeps matrices semidefinite.
 
-    For a row that is larger by a factor c is not 1. One that is too large does no harm: what it adds to P
-    on one side it adds on the other, as one more square.
+    In discrete time L(P) = Σ (A_r + B_r K) P (A_r + B_r K)ᵀ − c P, with c = 1 where the row is not
+    multiplied by a number. A c that is too large does no harm: it adds one more square.
     """
     order = rewriting.order
     if rest.shape != (order, order):
@@ -425,17 +438,17 @@ def _noisy_loop(rest: Sums, rewriting: Products) -> NoisyLoop | None:
     matrices = [None if each is None else -each for each in _forms(rest, rewriting)]
     if any(each is None for each in matrices):
         return None
-    total = order + rewriting.rows
+    total, noise = order + rewriting.rows, -rest.value
     tensor = np.array(matrices, dtype=float).reshape(order, order, total, total)
     unit = np.zeros(tensor.shape)
     for i, j in np.ndindex(order, order):  # P itself, a half in each of two entries
         unit[i, j, i, j] += 0.5
         unit[i, j, j, i] += 0.5
     for scale in (1.0, AMPLE * float(np.abs(tensor).max())):
-        factors = congruences(scale * unit + tensor)
-        if factors is not None:
-            return NoisyLoop(factors / np.sqrt(scale), -rest.value / scale)
-    return None
+        if congruences(scale * unit + tensor) is not None:
+            return NoisyLoop(tensor, noise, float(np.linalg.eigvalsh(noise).min()) / scale)
+    flows = congruences(tensor, np.eye(order, total)) is not None
+    return NoisyLoop(tensor, noise, 0.0) if flows else None
 
 
 def _grows(sums: Sums, rewriting: Products) -> bool:

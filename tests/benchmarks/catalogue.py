@@ -398,8 +398,12 @@ def noisy_gains(rng: Generator) -> hc.Problem:
         F = [0.0, 1.0][rng.integers(2)] * 0.3 * rng.normal(size=(2, 2))
         G = F + 0.3 * rng.normal(size=(2, inputs)) @ K
         right = right + [1.0, 1.0, 1.0, -1.0][rng.integers(4)] * G @ P @ G.T
-    factor = rng.choice([1.0, 1.0, 3.0])
-    row = factor * P == factor * right if rng.uniform() < 0.6 else factor * P >> factor * right
+    factor, left = rng.choice([1.0, 1.0, 3.0]), P
+    if rng.uniform() < 0.4:  # in continuous time
+        flow = (A - np.eye(2) + B @ K) @ P
+        left, right = -(flow + flow.T), right - (A + B @ K) @ P @ (A + B @ K).T
+    equal = rng.uniform() < 0.6
+    row = factor * left == factor * right if equal else factor * left >> factor * right
     rows = [row, P[0, 0] >= 1.0, hc.trace(K @ P @ K.T) <= 0.5, P[0, 1] <= 0.1]
     weight = rng.normal(size=(2, 2))
     cost = hc.trace(weight @ weight.T @ P) + rng.choice([1.0, 1.0, -0.1]) * hc.trace(K @ P @ K.T)

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+import scipy.linalg
 from numpy.typing import NDArray
 
 import hcmodel as hc
@@ -150,6 +151,37 @@ def test_a_limit_of_the_energy_is_a_row_of_the_same_model():
     assert problem.value == pytest.approx(reference, rel=1e-5)
 
 
+@pytest.mark.parametrize("kind", ["==", "<<"])
+@pytest.mark.parametrize("sources", [[INPUT], [INPUT, 0.5 * INPUT[::-1]]])
+def test_noise_of_the_input_in_continuous_time(sources, kind):
+    """Riccati's equation with R + Σ Cᵀ X C in place of R, solved again and again."""
+    P, K = hc.Variable((2, 2), name="P", PSD=True), hc.Variable((1, 2), name="K")
+    plant = A - np.eye(2)
+    flow = (plant + B @ K) @ P
+    total = flow + flow.T + sum((c @ K) @ P @ (c @ K).T for c in sources) + W
+    row = total == 0 if kind == "==" else total << 0
+    problem = hc.Problem(hc.Minimize(cost(P, K)), [row])
+    problem.solve()
+    X = np.zeros((2, 2))
+    for _ in range(300):
+        weight = np.eye(1) + sum(c.T @ X @ c for c in sources)
+        X = scipy.linalg.solve_continuous_are(plant, B, np.eye(2), weight)
+    assert problem.status == "optimal"
+    assert "proven" in problem.solution.method
+    assert problem.value == pytest.approx(np.trace(X @ W), rel=1e-6)
+    assert np.abs(row.dual_value) == pytest.approx(np.abs(X), rel=1e-3)
+
+
+def test_a_set_that_keeps_small_covariances_out_is_kept_by_discrete_time_alone():
+    """P >= W in discrete time, whatever the gain; in continuous time it may be as small as it likes."""
+    P, K = hc.Variable((2, 2), name="P", PSD=0.1), hc.Variable((1, 2), name="K")
+    settled = hc.Problem(hc.Minimize(cost(P, K)), [next_covariance(NOISE["input"], P, K) == P])
+    assert Forms(settled.model).discovery.substitution is not None
+    flow, noise = (A + B @ K) @ P, INPUT @ K @ P @ K.T @ INPUT.T
+    moving = hc.Problem(hc.Minimize(cost(P, K)), [flow + flow.T + noise + W == 0])
+    assert Forms(moving.model).discovery.substitution is None
+
+
 def refused(name: str) -> hc.Problem:
     pairs = NOISE["input"]
     P, K = variables(pairs)
@@ -157,6 +189,9 @@ def refused(name: str) -> hc.Problem:
     rows = {
         "noise that is taken off": [right - 2 * noise == P],
         "noise that is taken off an inequality": [P >> right - 2 * noise],
+        "noise that is taken off in continuous time": [
+            (A + B @ K) @ P + ((A + B @ K) @ P).T - noise + W == 0
+        ],
         "no other noise": [right - W == P],
         "a variance from below": [right == P, P[0, 0] >= 9],
         "the inequality turned": [P << right, hc.trace(P) >= 5],
@@ -170,6 +205,7 @@ def refused(name: str) -> hc.Problem:
     [
         "noise that is taken off",
         "noise that is taken off an inequality",
+        "noise that is taken off in continuous time",
         "no other noise",
         "a variance from below",
         "the inequality turned",
@@ -202,6 +238,19 @@ def test_maps_that_keep_no_order_have_no_squares(seed):
     assert congruences.congruences(tensor) is None
     transposed = np.einsum("ij,ab->ijab", np.eye(3), np.eye(3)) - congruences._weights(less)
     assert congruences.congruences(transposed) is None
+
+
+@pytest.mark.parametrize("size", [(2, 1, 1), (2, 2, 2), (3, 1, 2), (4, 2, 2)])
+def test_flows_are_found_beside_the_squares(size):
+    order, inputs, count = size
+    generator = np.random.default_rng(sum(size))
+    flow = np.eye(order, order + inputs)
+    factors = generator.normal(size=(count + 1, order, order + inputs))  # the last one is C
+    tensor = congruences._weights(factors, flow)
+    found = congruences.congruences(tensor, flow)
+    assert congruences._weights(found, flow) == pytest.approx(tensor, abs=1e-9)
+    less = congruences._weights(2 * generator.normal(size=(1, order, order + inputs)))
+    assert congruences.congruences(tensor - less, flow) is None
 
 
 def test_a_wrong_block_is_caught_by_the_comparison(monkeypatch):
