@@ -96,6 +96,8 @@ class MultistartOptions:
     tolerance: float = 1e-8  # near enough for Newton's method
     # Multipliers under this share of the largest belong to rows that do not hold the point.
     least_multiplier: float = 1e-6  # analysis
+    # Terms of sums of products of powers from which they are tried before the maps of the catalogue.
+    many_terms: int = 10  # random signomials: with 15 terms maps take ten times as long
     # Newton's method is also started from samples: it finds saddle points and maxima, too.
     newton_starts: int = 12  # analysis
     # So are descents to kinks.

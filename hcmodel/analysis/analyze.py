@@ -14,13 +14,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from hcmodel.analysis.analysis_options import CONSTANTS, SAMPLE
+from hcmodel.analysis.analysis_options import CONSTANTS, MULTISTART, SAMPLE
 from hcmodel.analysis.constants import constants_in
 from hcmodel.analysis.counterexample import Counterexample
 from hcmodel.analysis.hidden_map import HiddenMap
 from hcmodel.analysis.multistart import refute_by_kkt
 from hcmodel.analysis.refutation import NO_SAMPLE, refute
 from hcmodel.certify.curvature_boxes import OPEN, SHOWN, Settlement, settle_form
+from hcmodel.engines.structured import StructuredStack
 from hcmodel.errors import HCError, ModelError
 from hcmodel.expressions.leaves import Variable
 from hcmodel.expressions.model import Model
@@ -197,12 +198,16 @@ def _without_map(forms: Forms, samples: int | None, seed: int) -> Analysis:
     proof = forms.prove(source=model.source)
     if proof.proven:
         return _proven(forms, proof, samples, seed)
-    if _invertible(forms) is not None:
+    known = None
+    if _has_many_terms(forms):
+        known = refute_by_kkt(forms, samples or SAMPLE.points, seed)
+    refuted = known is not None and known[0] is not None
+    if not refuted and _invertible(forms) is not None:
         return _mapped(forms, ())
-    numbers = forms.with_numbers()
+    numbers = None if refuted else forms.with_numbers()
     if numbers is not None:
         return _with_numbers(forms, *numbers)
-    example, seen = refute_by_kkt(forms, samples or SAMPLE.points, seed)
+    example, seen = known or refute_by_kkt(forms, samples or SAMPLE.points, seed)
     return Analysis(
         verdict=NOT_REFUTED if example is None else REFUTED,
         coordinates={},
@@ -210,9 +215,22 @@ def _without_map(forms: Forms, samples: int | None, seed: int) -> Analysis:
         counterexample=example,
         samples=seen,
         conditions=(*(() if seen else (NO_SAMPLE,)), *_data_condition(model)),
-        near_misses=forms.discovery.near_misses,
+        near_misses=() if refuted else forms.discovery.near_misses,
         source=_text(model),
     )
+
+
+def _has_many_terms(forms: Forms) -> bool:
+    """Whether objective and rows are sums of so many products of powers that maps take long.
+
+    Their derivatives do not, so that a refutation is looked for before a map.
+    """
+    compiled = forms.written.compiled
+    if not isinstance(compiled, StructuredStack) or compiled.kinked:
+        return False
+    if not all(compiled.structured[: compiled.program.stop]):
+        return False
+    return compiled.terms[0].weights.size >= MULTISTART.many_terms
 
 
 def _proven(

@@ -419,11 +419,7 @@ class Expansion:
         if lines is None:
             return None
         order = np.argsort(lines, kind="stable")
-        factors = order.reshape(math.prod(step.shape), -1).T
-        product = argument.taken(factors[0], step.shape)
-        for places in factors[1:]:
-            product = product.times(argument.taken(places, step.shape))
-        return product
+        return argument.multiplied(order.reshape(math.prod(step.shape), -1), step.shape)
 
     def _moved(self, step: Step, arguments: Sequence[Any]) -> Sums:
         """Movements of entries, found by moving their numbers; 0 is a zero of the result."""

@@ -270,6 +270,23 @@ class Sums:
         found = self.pairs(other)
         return Sums.merged(found.shape, found.entry, found.key, found.weight, self.coding)
 
+    def multiplied(self, places: IndexArray, shape: Shape) -> Sums:
+        """Products of entries of one term each, or none: each row of `places` has those of an entry."""
+        check_time()
+        keys, weights = np.zeros(self.size, dtype=np.int64), np.zeros(self.size)
+        keys[self.entry], weights[self.entry] = self.key, self.weight
+        factors = weights[places]
+        with np.errstate(all="ignore"):
+            weight = np.multiply.reduce(factors, axis=1)
+        numbers = ((factors != 0) & np.isfinite(factors)).all(axis=1)
+        if np.any(numbers & ((weight == 0) | ~np.isfinite(weight))):
+            raise TooLargeError  # terms would be lost
+        digits = self.coding.digits(keys[places].reshape(-1)).reshape(len(places), -1)
+        used = np.asarray(digits.any(axis=0))  # most entries of a product may be 1
+        key = self.coding.keys(digits[:, used]) if some(used) else np.zeros(len(places), np.int64)
+        kept = (weight != 0).nonzero()[0]
+        return Sums(shape, kept, key[kept], weight[kept], self.coding)
+
     def pairs(self, other: Sums) -> Sums:
         """The same with a term for each pair of terms; equal ones of an entry are not added up."""
         shape = _common_shape([self, other])

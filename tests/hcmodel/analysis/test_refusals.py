@@ -55,6 +55,24 @@ def test_runs_that_find_nothing_are_not_repeated(monkeypatch: pytest.MonkeyPatch
     assert len(runs) == MULTISTART.fruitless
 
 
+def test_sums_of_many_products_are_refuted_before_a_map_is_tried(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Each map makes a new model of all terms, and takes longer than a run."""
+    tried = counted(monkeypatch, discovery, "_settle")
+    assert signomial(12).is_hidden_convex() is False
+    assert not tried
+
+
+def test_what_few_runs_leave_open_is_still_looked_at_by_maps(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    tried = counted(monkeypatch, discovery, "_settle")
+    monkeypatch.setattr(multistart, "polish", lambda *args: None)
+    assert signomial(12).is_hidden_convex() is None
+    assert tried
+
+
 def regulator(states: int) -> hc.Problem:
     """A regulator each of whose inputs sees one state only."""
     rng = np.random.default_rng(0)

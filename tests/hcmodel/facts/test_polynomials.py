@@ -40,6 +40,13 @@ EQUAL: dict[str, tuple[Expression, Expression]] = {
     "a quadratic form": (hc.quad_form(x, A), hc.sum(hc.outer(x, x) * A)),
     "distributed": ((A + np.eye(3)) @ P, A @ P + P),
     "a parameter": (cap * x, 2.0 * x),
+    "products along an axis": (
+        hc.prod(
+            hc.outer(x, x) * np.array([[1.0, 2.0, -3.0], [0.0, 1.0, 1.0], [1.0, 1.0, 1.0]]), axis=1
+        ),
+        hc.hstack(-6 * x[0] ** 3 * hc.prod(x), 0 * x[0], x[2] ** 3 * hc.prod(x)),
+    ),
+    "a product of powers": (hc.prod(x ** np.array([0.5, 0.0, 2.0])), x[0] ** 0.5 * x[2] ** 2),
     "a square": (hc.square(x), x * x),
     "logarithms of products": (hc.log(2 * x[0] * x[1]), np.log(2) + hc.log(x[0]) + hc.log(x[1])),
     "entropies": (hc.rel_entr(x, 2.0), -hc.entr(x) - np.log(2) * x),
