@@ -851,7 +851,7 @@ def test_parts_of_a_conflict_are_named_rows_first() -> None:
     rows = [(hc.sum(x) >= 4).named("a"), (hc.sum(x) <= -1).named("b")]
     forms = hc.Problem(hc.Minimize(hc.sum(x)), rows).forms()
     parts = [BoundOrigin(x, "upper", (1,)), Origin(1), Origin(0), Origin(1)]
-    found = concluding._named_parts(forms, parts)
+    found = concluding.named_parts(forms, parts)
     assert found[:2] == ("a", "b")
     assert len(found) == 3
     assert "x" in found[2]
