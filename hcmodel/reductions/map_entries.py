@@ -12,16 +12,18 @@ sets of x, nothing is shown.
 from __future__ import annotations
 
 import itertools
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from hcmodel.engines.registry import compile_stack
-from hcmodel.expressions.graph import topological_order, values_once
-from hcmodel.expressions.leaves import Apply, Expression, Variable
+from hcmodel.expressions.graph import topological_order
+from hcmodel.expressions.leaves import Apply, Constant, Expression, Variable
 from hcmodel.expressions.model import Model
+from hcmodel.expressions.sparse_data import is_sparse
 from hcmodel.expressions.variable_sets import make_domain
 from hcmodel.facts.node_facts import Facts
 from hcmodel.maps.declared import complete
@@ -33,6 +35,9 @@ from hcmodel.solvers.numerics import MERIT_ROUNDING
 
 FloatArray = NDArray[np.float64]
 
+# The derivatives of the map, by differences, take a value for each unknown, and are dense: 5 ms for this
+# many. The catalogue takes larger models by whole arrays.
+MOST_UNKNOWNS = 100
 # Steps with the derivatives at one point: a triangular map needs as many as it has unknowns, and some
 # more as these derivatives are exact to DIFFERENCE only.
 MOST_STEPS, SPARE_STEPS = 50, 4
@@ -40,6 +45,9 @@ MOST_STEPS, SPARE_STEPS = 50, 4
 DIFFERENCE = 1e-8
 # The derivatives of the way back are asked for at single points (`engines/deferred`).
 ENGINE = "autograd"
+
+# An operation: its place, its function, the places of its arguments, and its keywords.
+_Operation = tuple[int, Callable[..., Any], list[int], dict[str, Any]]
 
 
 class MapEntries(ModelReduction):
@@ -58,14 +66,16 @@ class MapEntries(ModelReduction):
 
     @staticmethod
     def of(model: Model, facts: Facts) -> MapEntries | None:
-        """The reduction; None where the model has variables beside the map, or it is not square.
+        """The reduction; None where the model has variables beside the map, or it is not square or large.
 
         `facts` are those at hand of expressions of the model; what is missing is added to them.
         """
         parts = complete(model.hidden or (), model.variables)
-        square = sum(part.size for part in parts) == model.layout.size
+        square = sum(part.size for part in parts) == model.layout.size <= MOST_UNKNOWNS
         if not square or not all(variable.set.is_box for variable in model.variables):
             return None
+        if any(isinstance(each, Constant) and is_sparse(each.value) for each in model.nodes):
+            return None  # some operations take it only where it is made dense
         if not all(_has_interval(part, facts) for part in parts):
             return None
         names = _names(model, len(parts))
@@ -84,13 +94,36 @@ class MapEntries(ModelReduction):
     # ---- points
 
     @cached_property
-    def _nodes(self) -> tuple[Expression, ...]:
-        """All nodes of the map, every node after its arguments."""
-        return tuple(topological_order(self.parts))
+    def _tape(self) -> tuple[list[Any], list[tuple[int, int]], list[_Operation], list[int]]:
+        """The values of constants, the places of variables, the operations, the places of the parts."""
+        constants: list[Any] = []
+        variables: list[tuple[int, int]] = []
+        operations: list[_Operation] = []
+        place: dict[int, int] = {}
+        for number, node in enumerate(topological_order(self.parts)):
+            place[id(node)] = number
+            constants.append(None)
+            if isinstance(node, Apply):
+                arguments = [place[id(each)] for each in node.args]
+                operations.append((number, node.atom.function, arguments, dict(node.params)))
+            elif isinstance(node, Variable):
+                variables.append((number, self.before.layout.position(node)))
+            else:
+                constants[number] = node.value
+        return constants, variables, operations, [place[id(part)] for part in self.parts]
 
     def _values(self, x: FloatArray) -> FloatArray:
-        found = values_once(self.before.layout, x, self._nodes, self.parts)
-        return np.concatenate([each.reshape(-1) for each in found])
+        """The map at a point. It is evaluated at a dozen points, for which no engine is asked."""
+        constants, variables, operations, parts = self._tape
+        values, blocks = list(constants), self.before.layout.unpack(np, x)
+        for number, position in variables:
+            values[number] = blocks[position]
+        try:
+            for number, function, arguments, params in operations:
+                values[number] = function(np, *[values[each] for each in arguments], **params)
+        except np.linalg.LinAlgError:
+            return np.full(x.size, np.nan)
+        return np.concatenate([np.asarray(values[each], dtype=float).reshape(-1) for each in parts])
 
     def _linearised(self, x: FloatArray) -> tuple[FloatArray, FloatArray]:
         """The image and, by differences, its derivatives: they only lead Newton's method."""
@@ -103,13 +136,17 @@ class MapEntries(ModelReduction):
 
     def point(self, x: FloatArray) -> FloatArray:
         found = self._images.get(x.tobytes())
-        return self._values(x) if found is None else found.copy()
+        if found is not None:
+            return found.copy()
+        with np.errstate(all="ignore"):
+            return self._values(x)
 
     def point_back(self, u: FloatArray) -> FloatArray:
         """The middle of the sets where no point with the image u is found."""
         key = u.tobytes()
         if key not in self._points:
-            x, values = self._solved(u) or self._start[:2]
+            with np.errstate(all="ignore"):
+                x, values = self._solved(u) or self._start[:2]
             self._images = {x.tobytes(): values}
             self._points = {key: x, values.tobytes(): x}
         return self._points[key].copy()
@@ -128,7 +165,7 @@ class MapEntries(ModelReduction):
         """
         x, values, slopes = self._start
         sizes = np.abs(slopes)
-        with np.errstate(all="ignore"), suppress(np.linalg.LinAlgError):
+        with suppress(np.linalg.LinAlgError):
             inverse = np.linalg.inv(slopes)
             for _ in range(min(u.size, MOST_STEPS) + SPARE_STEPS):
                 miss = u - values

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+import scipy.sparse as sp
 
 import hcmodel as hc
 from hcmodel.facts.node_facts import Facts
@@ -82,6 +83,23 @@ def test_a_model_with_something_beside_its_map_is_refused() -> None:
     assert entries(hc.Problem(cost, [hc.sum(x) >= 1], hidden=[c])) is None
     assert entries(hc.Problem(cost, hidden=[c[0]])) is None
     assert entries(hc.Problem(cost, hidden=[c, x[0]])) is None
+
+
+def test_large_models_and_sparse_data_are_left_to_the_catalogue() -> None:
+    assert entries(rosenbrock(100)) is not None
+    assert entries(rosenbrock(101)) is None
+    x = hc.Variable(3, name="x")
+    c = sp.eye_array(3, format="csr") @ x - hc.square(x[0])
+    assert entries(hc.Problem(hc.Minimize(hc.sum(hc.square(c))), hidden=[c])) is None
+
+
+def test_a_system_without_a_solution_has_no_image() -> None:
+    x = hc.Variable(2, name="x", bounds=(-1, 1))
+    c = hc.solve(hc.diag(x), np.ones(2))
+    reduction = entries(hc.Problem(hc.Minimize(hc.sum(hc.square(c))), hidden=[c]))
+    assert reduction is not None
+    assert reduction.point(np.array([0.5, 1.0])) == pytest.approx([2.0, 1.0])
+    assert np.isnan(reduction.point(np.zeros(2))).all()
 
 
 def test_a_map_that_is_defined_nowhere_is_refused() -> None:
