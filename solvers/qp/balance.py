@@ -92,6 +92,22 @@ class Balance:
         )
 
 
+def in_units(program: ConeProgram, objective: float, offset: float) -> Balance:
+    """The program with its objective and its right-hand side in other units, powers of two.
+
+    A cone stays what it is when all its entries are multiplied by a number.
+    """
+    own = replace(
+        program,
+        quadratic=(objective / offset) * program.quadratic,
+        linear=objective * program.linear,
+        offset=offset * program.offset,
+        constant=None if program.constant is None else objective * offset * program.constant,
+    )
+    rows, columns = np.ones(program.offset.size), np.ones(program.linear.size)
+    return Balance(own, rows, columns, objective, offset)
+
+
 def is_unbalanced(program: ConeProgram) -> bool:
     """Whether a program with matrices has numbers that are far apart."""
     if not any(cone.kind is ConeKind.PSD_TRIANGLE for cone in program.cones):

@@ -26,14 +26,14 @@ from hcmodel.solvers.qp import (
     ConeStatus,
     make_cone_backend,
 )
-from hcmodel.solvers.qp.balance import is_unbalanced
+from hcmodel.solvers.qp.balance import in_units, is_unbalanced
 from hcmodel.solvers.qp.cone_program import ConeKind, without_rows
 from hcmodel.solvers.qp.deferral import completed, deferred_rows
 from hcmodel.solvers.qp.dense_quadratic import solve_dense
 from hcmodel.solvers.qp.nonsingular import nonsingular
 from hcmodel.solvers.qp.regulator import solve_regulator
 from hcmodel.solvers.result import Termination
-from hcmodel.solvers.second_order.direct import Answer, objective_factor
+from hcmodel.solvers.second_order.direct import EXACT, Answer, larger_unit
 
 FloatArray = NDArray[np.float64]
 
@@ -127,14 +127,26 @@ class ConeMethod:
         return replace(solution, iterations=solution.iterations + spent)
 
     def _solved(self, task: Task, program: ConeProgram) -> ConeSolution:
+        """The solution, in larger units where numbers are small: backends stop at absolute errors."""
+        sizes = [largest(np.abs(part)) for part in (program.linear, program.quadratic.data)]
+        objective, offset = larger_unit(max(sizes)), larger_unit(largest(np.abs(program.offset)))
+        found = self._in_units(program, objective, offset)
+        plain = task.oracle.outer.objective_form == "plain"
+        value = objective * offset * abs(_value(program, found)) if found.usable and plain else 0.0
+        if not self.options.tolerance < value < self.options.tolerance / (EXACT * task.tolerance):
+            return found
+        # a slack may stand for the objective, so that no coefficient says how small it is
+        again = self._in_units(program, objective * larger_unit(value), offset)
+        better = again if again.status is ConeStatus.SOLVED else found
+        return replace(better, iterations=found.iterations + again.iterations)
+
+    def _in_units(self, program: ConeProgram, objective: float, offset: float) -> ConeSolution:
         options = ConeOptions(self.options.tolerance, self.options.max_iterations)
-        factor = _objective_factor(program)
-        if factor != 1.0:
-            program = replace(
-                program, quadratic=factor * program.quadratic, linear=factor * program.linear
-            )
-        found = make_cone_backend(self.options.backend).solve(program, options)
-        return found if factor == 1.0 else replace(found, dual=found.dual / factor)
+        backend = make_cone_backend(self.options.backend)
+        if objective == offset == 1.0:
+            return backend.solve(program, options)
+        units = in_units(program, objective, offset)
+        return units.solution(backend.solve(units.program, options))
 
     def _regular(self, task: Task, whole: WholeProgram, solution: ConeSolution) -> ConeSolution:
         """A solution within the tolerance that can be taken back, where the minimum itself cannot."""
@@ -190,9 +202,12 @@ class ConeMethod:
         )
 
 
-def _objective_factor(program: ConeProgram) -> float:
-    sizes = [largest(np.abs(part)) for part in (program.linear, program.quadratic.data)]
-    return objective_factor(max(sizes))
+def _value(program: ConeProgram, solution: ConeSolution) -> float:
+    point = solution.primal
+    value = float(program.linear @ point) + (program.constant or 0.0)
+    return (
+        value + 0.5 * float(point @ (program.quadratic @ point)) if program.quadratic.nnz else value
+    )
 
 
 def _exact_residual(program: ConeProgram, solution: ConeSolution) -> float | None:

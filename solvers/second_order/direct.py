@@ -37,9 +37,10 @@ from hcmodel.solvers.second_order.polishing import polishing_step
 
 FloatArray = NDArray[np.float64]
 
-# An objective whose coefficients are all below this is scaled: gaps of 1e-10 would be more than 1e-9 of
-# it, and points stop short of the bounds that hold them (60 linear programs of size 1e-6).
-TINY_OBJECTIVE = 0.1
+# An objective or a right-hand side all of whose numbers are below this is scaled: errors of 1e-10 would
+# be more than 1e-9 of it, and points stop short of the bounds that hold them (60 linear programs of size
+# 1e-6, tests/hcmodel/solving/test_small_units.py).
+SMALL = 0.1
 
 
 @dataclass(frozen=True)
@@ -84,12 +85,12 @@ class Direct(Protocol):
         """
 
 
-def objective_factor(size: float) -> float:
-    """A power of two that makes an objective of this size, if it is tiny, one of size 1.
+def larger_unit(size: float) -> float:
+    """A power of two that makes numbers of this size, if they are small, ones of size 1.
 
-    Methods stop at a gap that is absolute.
+    Methods stop at errors that are absolute.
     """
-    return 1.0 if size == 0.0 or size >= TINY_OBJECTIVE else float(2.0 ** -np.floor(np.log2(size)))
+    return 1.0 if size == 0.0 or size >= SMALL else float(2.0 ** -np.floor(np.log2(size)))
 
 
 def run_direct(

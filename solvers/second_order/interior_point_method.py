@@ -17,7 +17,7 @@ from hcmodel.records import replace
 from hcmodel.solvers.limits import seconds_left
 from hcmodel.solvers.loop import Task, WholeProgram, find_start
 from hcmodel.solvers.result import Termination
-from hcmodel.solvers.second_order.direct import Answer, objective_factor
+from hcmodel.solvers.second_order.direct import Answer, larger_unit
 from hcmodel.solvers.second_order.interior_point import (
     InteriorPointOptions,
     InteriorPointResult,
@@ -103,7 +103,7 @@ def _in_units(program: SmoothConvexProgram) -> tuple[SmoothConvexProgram, float]
     if not program.is_linear:
         return program, 1.0
     objective = program.affine[[0]]
-    factor = objective_factor(float(abs(objective).max()) if objective.size else 0.0)
+    factor = larger_unit(float(abs(objective).max()) if objective.size else 0.0)
     if factor == 1.0:
         return program, factor
     factors = np.ones(program.affine.shape[0])
