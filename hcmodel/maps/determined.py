@@ -8,27 +8,38 @@ Where every row of N has a positive diagonal that outweighs the rest of the row,
 has an inverse and V is `solve(N, r)`. The same with columns holds for visits, d = μ + γ P(π)ᵀ d, that
 are not declared to be nonnegative. The rows are satisfied by that alone and leave the model; `adjoint`
 and `occupancy` do the rest. A variable with bounds is left alone: these would be rows of the solution.
+
+Affine equalities with as many rows as unknowns have one solution, numbers, as the traffic equations
+λ = γ + Rᵀ λ of a network of queues do. These take the place of the unknowns where they lie in their sets,
+and where the condition of the system leaves them exact to rounding.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 import numpy as np
+import scipy
 from numpy.typing import NDArray
+from scipy.sparse import coo_array, csr_array
 
 from hcmodel.expressions.leaves import Variable
 from hcmodel.expressions.table import ATOMS
-from hcmodel.facts.polynomials import Sums, stacked
+from hcmodel.facts.polynomials import ONE, Sums, stacked
 from hcmodel.maps.expanded import Evaluation, Expanded, Row
 from hcmodel.maps.map import Map, Obstacle, Points, Step, symbol_sums
 from hcmodel.maps.occupancy import columns_by_action
-from hcmodel.maps.rewriting import Exchange, applied
-from hcmodel.records import dataclass
-from hcmodel.solvers.numerics import DATA_ROUNDING
+from hcmodel.maps.ranges import is_affine
+from hcmodel.maps.replacing import Replacing
+from hcmodel.maps.rewriting import Exchange, applied, rewritten
+from hcmodel.records import dataclass, replace
+from hcmodel.solvers.numerics import DATA_ROUNDING, SUM_ROUNDING
 
 FloatArray = NDArray[np.float64]
 Numbers = NDArray[np.int64]
+
+# Unknowns of a system of numbers: its condition takes half a second for this many.
+MOST_UNKNOWNS = 1_000
 
 
 class Determined(Map):
@@ -41,6 +52,9 @@ class Determined(Map):
     large = True
 
     def propose(self, model: Expanded) -> Iterator[Step | Obstacle]:
+        numbers = _solved(model)
+        if numbers is not None:
+            yield numbers
         policies = [each for each in model.variables if each.set.is_distribution and each.size]
         found = [_system(model, each) for each in model.variables if policies]
         systems = [
@@ -154,3 +168,106 @@ class _Values(Step):
             evaluation = Evaluation(self.after.symbols, point)
             values = evaluation.of(symbol_sums(self.after.symbols, numbers))
             point[variable] = values.reshape(variable.shape)
+
+
+# ---- systems of numbers
+
+
+def _solved(model: Expanded) -> Step | None:
+    """The model with numbers for the variables that affine equalities determine."""
+    rows = [
+        row
+        for row in model.rows
+        if row.sense == "==" and row.entries is None and is_affine(model, row.sums)
+    ]
+    if not rows:
+        return None
+    coding = model.symbols.coding
+    sums = stacked([row.sums for row in rows], coding)
+    used = sums.symbols_used()
+    moving = sums.key != ONE
+    cells = sums.entry[moving], np.searchsorted(used, sums.key[moving] - 1)
+    matrix = csr_array((sums.weight[moving], cells), shape=(sums.size, used.size))
+    values: dict[int, float] = {}
+    taken = np.zeros(sums.size, dtype=bool)
+    for own, columns in _components(matrix):
+        found = _numbers(matrix[own][:, columns].toarray(), -sums.value[own])
+        if found is not None:
+            values |= dict(zip(used[columns].tolist(), found.tolist(), strict=True))
+            taken[own] = True
+    whole = [each for each in model.variables if _is_inside(model, each, values)]
+    known = {int(s) for each in whole for s in np.ravel(model.symbols.of_variable(each))}
+    if not known or set(values) != known:
+        return None  # else a part of a variable would be left
+    starts = np.cumsum([0, *(row.sums.size for row in rows)])
+    gone = [row for row, i, j in zip(rows, starts, starts[1:], strict=False) if taken[i:j].all()]
+    if sum(row.sums.size for row in gone) < taken.sum():
+        return None
+    return _Numbers.of(model, whole, values, gone)
+
+
+def _components(matrix: csr_array) -> Iterator[tuple[NDArray[np.intp], NDArray[np.intp]]]:
+    """The rows and columns of the square parts of a system that share nothing with others."""
+    rows, columns = matrix.shape
+    links = matrix.tocoo()
+    graph = coo_array(
+        (np.ones(links.nnz), (links.row, rows + links.col)), shape=(rows + columns,) * 2
+    )
+    _, part = scipy.sparse.csgraph.connected_components(graph, directed=False)
+    for each in np.unique(part[rows:]):
+        own, inside = np.flatnonzero(part[:rows] == each), np.flatnonzero(part[rows:] == each)
+        if own.size == inside.size <= MOST_UNKNOWNS:
+            yield own, inside
+
+
+def _numbers(matrix: FloatArray, right: FloatArray) -> FloatArray | None:
+    """The solution of a system that is well conditioned; rounding is DATA_ROUNDING then."""
+    if not np.linalg.cond(matrix) * SUM_ROUNDING <= DATA_ROUNDING:
+        return None
+    return np.asarray(np.linalg.solve(matrix, right))
+
+
+def _is_inside(model: Expanded, variable: Variable, values: Mapping[int, float]) -> bool:
+    """Whether a box has numbers for all entries, within its bounds."""
+    own = np.ravel(model.symbols.of_variable(variable)).tolist()
+    if not variable.set.is_box or not own or not all(each in values for each in own):
+        return False
+    found = np.array([values[each] for each in own]).reshape(variable.shape)
+    return bool(((found >= variable.lower) & (found <= variable.upper)).all())
+
+
+class _Numbers(Step):
+    """Numbers in place of variables."""
+
+    name = "determined"
+    new = ()
+
+    def __init__(self, values: Mapping[Variable, FloatArray], after: Expanded) -> None:
+        self.gone, self.after, self._values = tuple(values), after, values
+
+    @staticmethod
+    def of(
+        model: Expanded, gone: list[Variable], values: Mapping[int, float], taken: list[Row]
+    ) -> _Numbers:
+        symbols = model.symbols
+        changes = {each: Sums.constant(value, symbols.coding) for each, value in values.items()}
+        rows = tuple(row for row in model.rows if row not in taken)
+        rest = replace(model, rows=rows, is_original=False, written=None)
+        arrays = {
+            each: np.array([values[int(s)] for s in np.ravel(symbols.of_variable(each))])
+            for each in gone
+        }
+        after = rewritten(rest, Replacing(symbols, changes), gone=gone, new=[])
+        return _Numbers({v: each.reshape(v.shape) for v, each in arrays.items()}, after)
+
+    def forward(self, point: Points) -> None:
+        """Nothing is new."""
+
+    def settle(self, point: Points) -> None:
+        self.back(point)
+
+    def back(self, point: Points) -> None:
+        point.update(self._values)
+
+    def tangent_back(self, point: Points, moves: Points) -> None:
+        moves.update({each: np.zeros(each.shape) for each in self.gone})

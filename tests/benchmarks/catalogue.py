@@ -379,6 +379,7 @@ def queues(rng: Generator) -> hc.Problem:
     rows = [
         *(hc.sum(lam) == 4, lam >= rng.uniform(0.5, 2, 2), hc.prod(lam) >= 2, hc.sum(mu) <= 12),
         *(hc.sum(lam) >= 3, rng.uniform(0.5, 2, 2) @ mu <= 14, lam[0] == 0.5 * lam[1]),
+        lam == rng.uniform(0.5, 1.5, 2) + rng.uniform(0, 0.4, size=(2, 2)) @ lam,
     ]
     chosen = rng.choice(len(rows), size=2, replace=False)
     cost = hc.sum(mu) * rng.choice([0.0, 1.0]) + customers[rng.integers(len(customers))]
