@@ -190,7 +190,10 @@ def _solved(model: Expanded) -> Step | None:
     matrix = csr_array((sums.weight[moving], cells), shape=(sums.size, used.size))
     values: dict[int, float] = {}
     taken = np.zeros(sums.size, dtype=bool)
-    for own, columns in _components(matrix):
+    parts = list(_components(matrix))
+    if all(columns.size == 1 for _, columns in parts):
+        return None  # rows that say a value themselves are known without a map
+    for own, columns in parts:
         found = _numbers(matrix[own][:, columns].toarray(), -sums.value[own])
         if found is not None:
             values |= dict(zip(used[columns].tolist(), found.tolist(), strict=True))
@@ -233,6 +236,8 @@ def _is_inside(model: Expanded, variable: Variable, values: Mapping[int, float])
     if not variable.set.is_box or not own or not all(each in values for each in own):
         return False
     found = np.array([values[each] for each in own]).reshape(variable.shape)
+    if variable.pos and (found <= 0).any():
+        return False
     return bool(((found >= variable.lower) & (found <= variable.upper)).all())
 
 

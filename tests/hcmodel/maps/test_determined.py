@@ -92,6 +92,7 @@ def test_only_whole_variables_with_one_solution_become_numbers():
         lambda x, y: [np.array([[1.0, 1.0], [2.0, 2.0]]) @ x == [1, 2]],
         lambda x, y: [nearly @ x == [2, 2 + 1e-9]],
         lambda x, y: [2 * x[0] == 1],
+        lambda x, y: [2 * x == [1, 1]],
     ):
         assert proposals(rows) == []
 
@@ -99,6 +100,9 @@ def test_only_whole_variables_with_one_solution_become_numbers():
 def test_numbers_outside_of_the_bounds_are_left_to_the_rows():
     matrix = np.array([[2.0, 1.0], [1.0, 3.0]])
     assert proposals(lambda x, y: [matrix @ x == [3, 4]], bounds=(0.0, 0.9)) == []
+    z = hc.Variable(2, name="z", pos=True)
+    problem = hc.Problem(hc.Minimize(z[0] * z[1]), [matrix @ z == [0, 0]])
+    assert list(Determined().propose(Expanded.of(problem.model))) == []
 
 
 def test_wrong_numbers_are_caught_by_the_comparison(monkeypatch):
