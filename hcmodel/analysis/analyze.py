@@ -214,9 +214,26 @@ def _without_map(forms: Forms, samples: int | None, seed: int) -> Analysis:
         failure=proof.failure,
         counterexample=example,
         samples=seen,
-        conditions=(*(() if seen else (NO_SAMPLE,)), *_data_condition(model)),
+        conditions=(
+            *(() if seen else (NO_SAMPLE,)),
+            *(() if example is not None else _certifying(forms)),
+            *_data_condition(model),
+        ),
         near_misses=() if refuted else forms.discovery.near_misses,
         source=_text(model),
+    )
+
+
+def _certifying(forms: Forms) -> tuple[str, ...]:
+    """What is said of coordinates that are not invertible, in which a solve is certified all the same."""
+    found = forms.discovery.substitution
+    if found is None:
+        return ()
+    own = forms.front.slacks | found.auxiliary
+    names = (found.texts.get(v, v.name) for v in found.after.variables if v not in own)
+    return (
+        f"a convex program in {', '.join(names)} has the same optimum, so that solve() certifies it; "
+        "these coordinates are not invertible, so that they do not prove that the model is hidden convex",
     )
 
 

@@ -165,3 +165,15 @@ def test_the_examples_of_the_catalogue_are_proven(name):
     analysis = analyze(hc.load(EXAMPLES / f"{name}.hc", str(data) if data.exists() else None), None)
     assert analysis.verdict == "proven"
     assert analysis.model in analysis.to_json()["derivation"]
+
+
+def test_coordinates_that_are_not_invertible_are_said_to_certify_a_solve():
+    a, u = hc.Variable(2, name="a", nonneg=True), hc.Variable(2, name="u")
+    bars, load = np.array([[1.0, 0.0], [1.0, 1.0]]), np.array([1.0, 2.0])
+    rows = [bars.T @ hc.diag(a) @ bars @ u == load, hc.sum(a) <= 3]
+    problem = hc.Problem(hc.Minimize(load @ u), rows)
+    found = problem.analyze()
+    assert found.verdict == "not refuted"
+    assert any("solve() certifies it" in condition for condition in found.conditions)
+    problem.solve()
+    assert problem.status == "optimal"
