@@ -21,13 +21,14 @@ from numpy.typing import NDArray
 from hcmodel.atoms import cones
 from hcmodel.atoms.algebra import Factor
 from hcmodel.atoms.atom import Atom
-from hcmodel.atoms.rules import Always, Argument, Contraction, Dependence, Sign
+from hcmodel.atoms.rules import Always, Argument, Contraction, Dependence, MatrixKind, Sign
 from hcmodel.engines.recognition import reduced_places
 from hcmodel.expressions.graph import Graph, Step, join_sums, merge, topological_order
 from hcmodel.expressions.leaves import Apply, Expression, Variable
 from hcmodel.expressions.shapes import Shape
 from hcmodel.expressions.sparse_data import dense
 from hcmodel.expressions.table import ATOMS
+from hcmodel.facts.affine_matrices import affine_definiteness
 from hcmodel.facts.polynomials import (
     MOST_TERMS,
     ONE,
@@ -674,19 +675,23 @@ class Expansion:
         return Sums.symbols(number, self.coding).scaled(power)
 
     def _log_determinant(self, matrix: Sums) -> Sums | None:
-        """log det of a multiple of a variable that is semidefinite: definite where det is positive."""
-        source = self.symbols.source(int(matrix.key[0]) - 1)[0] if matrix.key.size else None
-        if not isinstance(source, Variable) or not source.set.is_curved:
-            return None
-        own = self.symbols.of_variable(source)
-        if matrix.weight[0] <= 0 or not matrix.equals(
-            Sums.symbols(own, self.coding).scaled(matrix.weight[0])
+        """log det of a matrix that is semidefinite: definite where det is positive."""
+        if not self._is_multiple_of_variable(matrix) and (
+            affine_definiteness(matrix, self.symbols) < MatrixKind.SEMIDEFINITE
         ):
             return None
         self.symbols.logs_rewritten = True
         return Sums.symbols(
             np.array(self.symbols.of_function(ATOMS["logdet"], {}, (matrix,), ())), self.coding
         )
+
+    def _is_multiple_of_variable(self, matrix: Sums) -> bool:
+        """Whether a matrix is a positive multiple of a variable that is semidefinite."""
+        source = self.symbols.source(int(matrix.key[0]) - 1)[0] if matrix.key.size else None
+        if not isinstance(source, Variable) or not source.set.is_curved:
+            return False
+        own = Sums.symbols(self.symbols.of_variable(source), self.coding)
+        return bool(matrix.weight[0] > 0 and matrix.equals(own.scaled(matrix.weight[0])))
 
     def _linear(
         self, step: Step, argument: Sums, dependence: Dependence | Contraction

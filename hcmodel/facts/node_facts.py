@@ -15,16 +15,19 @@ import numpy as np
 
 from hcmodel.atoms.algebra import Exponents, Factor
 from hcmodel.atoms.atom import Atom
-from hcmodel.atoms.rules import Argument, MatrixKind, Sign, sign_of
+from hcmodel.atoms.rules import Argument, Domain, MatrixKind, Sign, sign_of
+from hcmodel.expressions.graph import topological_order
 from hcmodel.expressions.leaves import Apply, Expression, Leaf, Parameter, Variable
 from hcmodel.expressions.sparse_data import Numbers, all_finite, is_sparse
 from hcmodel.facts import intervals, matrix_words, patterns
+from hcmodel.facts.affine_matrices import affine_definiteness
 from hcmodel.facts.answers import Answers, ask
 from hcmodel.facts.bits import stronger
 from hcmodel.facts.definiteness import definiteness
 from hcmodel.facts.intervals import Interval
 from hcmodel.facts.local_rules import LocalRule, is_supported, local_rule
 from hcmodel.facts.patterns import Pattern
+from hcmodel.facts.polynomials import TooLargeError
 from hcmodel.records import dataclass, replace
 from hcmodel.solvers.limits import check_time
 
@@ -32,6 +35,11 @@ from hcmodel.solvers.limits import check_time
 _ASKED: dict[Hashable, Answers] = {}
 # How many such answers are kept: a model has some dozens, and this many take some megabytes.
 MOST_ANSWERS = 10_000
+# What has to be known of a matrix in the domain of an atom, for the domain to be convex (`local_rules`).
+ENOUGH = {
+    Domain.INVERTIBLE: MatrixKind.SEMIDEFINITE,
+    Domain.POSITIVE_DEFINITE: MatrixKind.SYMMETRIC,
+}
 
 
 class Range:
@@ -212,6 +220,12 @@ class Facts:
             nodes = _stored_for(expression.atom, nodes)
         atom, params = expression.atom, dict(expression.params)
         answers = self._answers(expression, params, nodes)
+        known = [_looked_into(*each) for each in zip(nodes, answers.domains, strict=True)]
+        if any(new is not old for new, old in zip(known, nodes, strict=True)):
+            nodes = known
+            for node in nodes:
+                self.nodes[node.number] = node
+            answers = self._answers(expression, params, nodes)
         factors = answers.factors
         word = matrix_words.word(factors, nodes, self.nodes) if factors else ()
         pattern = patterns.find(atom, answers, nodes, self.nodes, word)
@@ -279,6 +293,29 @@ def _enclosed(
         known.append(number is not None)
     found = intervals.enclosure(atom, params, reach, known, answers)
     return intervals.collapsed(intervals.with_sign(found, sign))
+
+
+def _looked_into(node: Node, domain: Domain) -> Node:
+    """The argument, with what its entries show where its operations do not show that it is definite."""
+    wanted = ENOUGH.get(domain)
+    if wanted is None or node.definiteness >= wanted or node.constant or node.expression.ndim != 2:
+        return node
+    found = _by_entries(node.expression)
+    return node if found <= node.definiteness else replace(node, definiteness=found)
+
+
+def _by_entries(matrix: Expression) -> MatrixKind:
+    """What is proven of a matrix by multiplying it out."""
+    from hcmodel.facts.expansion import expand  # most models need neither
+
+    leaves = [node for node in topological_order([matrix]) if isinstance(node, Parameter)]
+    if matrix.shape[0] != matrix.shape[1] or any(leaf.value is None for leaf in leaves):
+        return MatrixKind.GENERAL
+    try:
+        (sums,), symbols = expand([matrix])
+        return affine_definiteness(sums, symbols)
+    except TooLargeError:
+        return MatrixKind.GENERAL
 
 
 def _stored_for(atom: Atom, nodes: list[Node]) -> list[Node]:
