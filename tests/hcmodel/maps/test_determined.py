@@ -97,6 +97,14 @@ def test_only_whole_variables_with_one_solution_become_numbers():
         assert proposals(rows) == []
 
 
+def test_a_part_of_a_variable_stays_with_the_rest():
+    matrix = np.array([[2.0, 1.0], [1.0, 3.0]])
+    x, y = (hc.Variable(size, name=name, bounds=(0, 10)) for size, name in ((2, "x"), (3, "y")))
+    rows = [matrix @ x == [3, 4], matrix @ y[:2] == [3, 4]]
+    problem = hc.Problem(hc.Minimize(x[0] * y[2] + x[1] * y[0]), rows)
+    assert list(Determined().propose(Expanded.of(problem.model))) == []
+
+
 def test_numbers_outside_of_the_bounds_are_left_to_the_rows():
     matrix = np.array([[2.0, 1.0], [1.0, 3.0]])
     assert proposals(lambda x, y: [matrix @ x == [3, 4]], bounds=(0.0, 0.9)) == []

@@ -198,6 +198,27 @@ def test_a_difference_that_pays_when_it_is_small_is_tied_by_an_equality():
     assert problem.value == pytest.approx(best.fun, rel=1e-6)  # λ = 2
 
 
+@pytest.mark.parametrize("where", ["an equality", "a product with either sign", "a cost"])
+def test_a_difference_is_tied_by_an_inequality_only_where_a_small_one_costs(where):
+    mu, lam, z = (hc.Variable(name=name, bounds=(0.1, 10)) for name in ("mu", "lam", "z"))
+    x = hc.Variable(name="x", bounds=(-1, 1))
+    kept, delay = [lam <= 0.9 * mu, lam >= 2], 1 / (mu - lam)
+    models = {
+        "an equality": hc.Problem(hc.Minimize(mu + z), [*kept, delay == 2 * z]),
+        "a product with either sign": hc.Problem(hc.Minimize(mu + x * delay), kept),
+        "a cost": hc.Problem(hc.Minimize(mu + z * delay), kept),
+    }
+    (step,) = Differences().propose(Expanded.of(models[where].model))
+    assert step.after.rows[-1].sense == ("<=" if where == "a cost" else "==")
+
+
+def test_a_row_in_the_other_direction_gives_no_sign():
+    """λ >= 0.5 μ leaves μ − λ open; the row may not be taken off."""
+    mu, lam = (hc.Variable(name=name, bounds=(0.1, 10)) for name in ("mu", "lam"))
+    problem = hc.Problem(hc.Minimize(mu + lam / (mu - lam)), [lam >= 0.5 * mu])
+    assert list(Differences().propose(Expanded.of(problem.model))) == []
+
+
 def refused() -> list[hc.Problem]:
     mu, lam = rates()
     together = [lam <= 0.95 * mu, hc.sum(lam) == 6, hc.sum(mu) <= 20]

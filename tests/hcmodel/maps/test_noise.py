@@ -253,6 +253,26 @@ def test_flows_are_found_beside_the_squares(size):
     assert congruences.congruences(tensor - less, flow) is None
 
 
+def test_a_slack_grows_by_what_the_new_matrix_has_too_much():
+    """Z + D in place of Z and S' − Q(D) in place of S': the point that comes back has S again."""
+    pairs = NOISE["two inputs"]
+    (P, K), S = variables(pairs), hc.Variable((2, 2), name="S", PSD=True)
+    problem = hc.Problem(hc.Minimize(cost(P, K)), [next_covariance(pairs, P, K) + S == P])
+    found = Forms(problem.model).discovery.substitution
+    generator = np.random.default_rng(0)
+    gain, slack, root = (generator.normal(size=(2, 2)) for _ in range(3))
+    values = {P: 2 * np.eye(2), K: gain, S: slack @ slack.T}
+    after = found.after
+    x = found.before.layout.pack([values[each] for each in found.before.variables])
+    u = dict(zip(after.variables, after.layout.unpack(np, found.point(x)), strict=True))
+    (block,) = (each for each in after.variables if each.shape == (4, 4))
+    more = root @ root.T
+    u[block] = u[block] + np.pad(more, (0, 2))
+    u[S] = u[S] - sum(b @ more @ b.T for _, b in pairs)
+    again = found.point_back(after.layout.pack([u[each] for each in after.variables]))
+    assert again == pytest.approx(x)
+
+
 def test_a_wrong_block_is_caught_by_the_comparison(monkeypatch):
     pairs = NOISE["input"]
     P, K = variables(pairs)
