@@ -229,7 +229,7 @@ def _certifying(forms: Forms) -> tuple[str, ...]:
     found = forms.discovery.substitution
     if found is None:
         return ()
-    own = forms.front.slacks | found.auxiliary
+    own = forms.front.slacks | forms.discovery.auxiliary
     names = (found.texts.get(v, v.name) for v in found.after.variables if v not in own)
     return (
         f"a convex program in {', '.join(names)} has the same optimum, so that solve() certifies it; "
@@ -303,7 +303,7 @@ def _mapped(forms: Forms, conditions: tuple[str, ...]) -> Analysis:
     assert substitution is not None
     assert proof is not None
     constants, labels = constants_in(forms, None, 0, 0)
-    hidden = forms.front.slacks | substitution.auxiliary
+    hidden = forms.front.slacks | discovery.auxiliary
     texts = _texts({v: kind for v, kind in proof.coordinates.items() if v not in hidden})
     for variable, text in substitution.texts.items():
         if variable.name in texts:

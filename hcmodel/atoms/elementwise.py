@@ -87,6 +87,7 @@ def log(xp: Any, a: Any) -> Any:
     dependence=ENTRYWISE,
     inverse=everywhere(lambda xp, result: xp.expm1(result)),
     cone_form=cones.LOG_OF_ONE_PLUS,
+    definition=lambda arguments, params: ATOMS["log"](1.0 + arguments[0]),
 )
 def log1p(xp: Any, a: Any) -> Any:
     """log(1 + a), entry by entry, exact for small a."""

@@ -26,6 +26,7 @@ from hcmodel.maps.expanded import Expanded
 from hcmodel.maps.map import Obstacle, Step
 from hcmodel.proof.prove import Attempt, Proof
 from hcmodel.records import cached_property, dataclass
+from hcmodel.reductions.lift import Lift
 from hcmodel.reductions.sign import signed
 from hcmodel.reductions.substitution import Substitution, functions_after
 
@@ -67,6 +68,16 @@ class Discovery:
     obstacles: list[Obstacle] = field(default_factory=list)
     unproven: list[tuple[Model, tuple[Step, ...]]] = field(default_factory=list)
     """Maps that fit, and that the model was not proven in the coordinates of: why is found when asked."""
+    lift: Lift | None = None
+    """What came before the substitution, where kinks had to be rows for it."""
+
+    @property
+    def auxiliary(self) -> frozenset[Variable]:
+        """The variables after the substitution that are no coordinates of the model."""
+        found = frozenset[Variable]() if self.substitution is None else self.substitution.auxiliary
+        if self.lift is None:
+            return found
+        return found | {each.variable for each in self.lift.definitions}
 
     @cached_property
     def near_misses(self) -> tuple[str, ...]:

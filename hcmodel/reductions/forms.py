@@ -673,9 +673,16 @@ class Forms:
         """What the maps of the catalogue make of the model, at the parameters' current values."""
         from hcmodel.reductions.discovery import discover  # most models need none of them
 
-        values = (id(self.bounds.after), *(each.version for each in self.model.parameters))
+        model = self.bounds.after
+        values = (id(model), *(each.version for each in self.model.parameters))
         if self._discovery is None or self._discovery[0] != values:
-            self._discovery = values, discover(self.bounds.after)
+            found = discover(model)
+            lift = Lift.of(model) if found.proof is None else None
+            if lift is not None and lift.definitions:
+                # maps look at each row by itself: the largest of several functions is one of each
+                again = discover(lift.after)
+                found = replace(again, lift=lift) if again.proof is not None else found
+            self._discovery = values, found
         return self._discovery[1]
 
     def _discovered(self) -> Form | None:
@@ -684,12 +691,11 @@ class Forms:
         if discovery.substitution is None or discovery.proof is None:
             return None
         substitution = discovery.substitution
-        steps = [*self._first(), substitution]
+        steps = [*self._first(), *filter(None, [discovery.lift]), substitution]
         form = self._normal_form(steps, substitution.after, discovery.proof, True)
-        slacks = form.slacks | substitution.auxiliary
         return replace(
             form,
-            slacks=slacks,
+            slacks=form.slacks | discovery.auxiliary,
             texts=substitution.texts,
             implied=substitution.implied,
             divisors=substitution.divisors,

@@ -109,6 +109,20 @@ def test_several_loads_have_works_of_their_own(joined: bool) -> None:
     assert problem.value == pytest.approx(compliance((1, 1), largest=True), rel=1e-6)
 
 
+def test_the_largest_work_of_several_loads_is_minimised() -> None:
+    """Each load has a row of its own once the maximum is lifted; its variable is no coordinate."""
+    area, u, v = areas(0.01), hc.Variable(3, name="u"), hc.Variable(3, name="v")
+    rows = [stiffness(area) @ u == LOADS[:, 0], stiffness(area) @ v == LOADS[:, 1]]
+    goal = hc.Minimize(hc.maximum(LOADS[:, 0] @ u, LOADS[:, 1] @ v))
+    problem = hc.Problem(goal, [*rows, hc.sum(area) <= 1])
+    problem.solve()
+    assert problem.status == "optimal"
+    assert problem.value == pytest.approx(compliance((1, 1), largest=True, least=0.01), rel=1e-6)
+    found = problem.analyze()
+    assert found.verdict == "proven"
+    assert set(found.coordinates.values()) == {"area", "work(u)", "work(v)"}
+
+
 def test_loose_nodes_do_not_hinder() -> None:
     """The second node carries nothing: at the optimum no bar holds it, and the matrix is singular."""
     directions = np.array([[1.0, 0], [0, 1], [1, 1]])
