@@ -135,10 +135,11 @@ def test_a_quadratic_over_an_affine_function_with_a_quadratic_row():
     assert_proven(problem, by_hand.solve(solver="CLARABEL"))
 
 
-def test_a_concave_function_over_an_affine_one():
+@pytest.mark.parametrize("logarithm", [lambda x: hc.log(x + 1), hc.log1p])
+def test_a_concave_function_over_an_affine_one(logarithm):
     """log(x + 1)/(x + 2) is largest where (x + 2)/(x + 1) = log(x + 1)."""
     x = hc.Variable(name="x", bounds=(0, 50))
-    problem = hc.Problem(hc.Maximize(hc.log(x + 1) / (x + 2)))
+    problem = hc.Problem(hc.Maximize(logarithm(x) / (x + 2)))
     best = minimize_scalar(
         lambda v: -np.log(v + 1) / (v + 2), bounds=(0, 50), options={"xatol": 1e-9}
     )
