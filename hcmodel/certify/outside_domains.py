@@ -16,7 +16,8 @@ from typing import Any
 
 import numpy as np
 
-from hcmodel.atoms.rules import Argument, Domain, Sign, sign_of
+from hcmodel.atoms.rules import Argument, Domain, Monotonicity, Sign, sign_of
+from hcmodel.certify.implied_rows import implied_row
 from hcmodel.certify.propagation import (
     HIGHEST,
     LIMITS,
@@ -42,8 +43,10 @@ from hcmodel.facts.intervals import interval_sign
 from hcmodel.facts.polynomials import ONE, Sums, TooLargeError
 from hcmodel.records import dataclass
 from hcmodel.reductions.entry_paths import Liveness, path_of
+from hcmodel.reductions.forms import Forms
 from hcmodel.reductions.reduction import BoundOrigin, Origin
 from hcmodel.solvers.algebra.marks import some
+from hcmodel.solvers.numerics import TINY
 
 # Where an argument has to be on one side of a number: the number, and whether it may be the number.
 SIDES = {
@@ -52,6 +55,8 @@ SIDES = {
     Domain.ABOVE_MINUS_ONE: (-1, True),
 }
 REGULAR = (Domain.INVERTIBLE, Domain.POSITIVE_DEFINITE)
+# Numbers below this may be lost in powers of them: no zero that is computed from them is believed.
+SMALL = 1e-60  # the fifth power is still a number
 # What the sign of an argument shows of it.
 SHOWN_BY_SIGN = {
     Sign.POSITIVE: (*SIDES, Domain.NONZERO),
@@ -94,21 +99,42 @@ class Nowhere:
     condition: Condition | None
 
 
-def nowhere_defined(model: Model, bounded: Model, *, first: bool = False) -> Nowhere | None:
+def nowhere_in(forms: Forms, *, every: bool = False) -> Nowhere | None:
+    """The same of a model about which a run has left doubts, its kinks as rows where it takes these.
+
+    `every`: also where all functions are defined everywhere, as tanh(x) >= 1 holds by rounding only.
+    """
+    found, lift = nowhere_defined(forms.model, forms.bounds.after, every=every), forms.lift
+    if found is not None or not lift.definitions:
+        return found
+    found = nowhere_defined(lift.after, lift.after, every=every)
+    if found is None:
+        return None
+    parts = [lift.origin(each) if isinstance(each, Origin) else each for each in found.parts]
+    own = forms.model.layout.holds
+    kept = [each for each in parts if isinstance(each, Origin) or (each and own(each.variable))]
+    return Nowhere(tuple(kept), None)  # its function is one of variables that were added
+
+
+def nowhere_defined(
+    model: Model, bounded: Model, *, first: bool = False, every: bool = False
+) -> Nowhere | None:
     """Why no point of a model satisfies its rows, as far as functions at the edge of domains say it.
 
     `bounded` is the model with rows that are bounds in its variables' sets, and is looked at before: most
     models need nothing else. The `first` look, which every solve begins with, is at small models with
     entries or sums that rows and bounds fix, or keep from being positive.
     """
-    if (first and not _is_pinned(bounded)) or not _is_questionable(bounded, first):
+    if first and not _is_pinned(bounded):
+        return None
+    if not every and not _is_questionable(bounded, first):
         return None
     conditions = [each for each in _conditions(model) if _is_of_the_model(each)]
     try:
         system = _System.of(model, conditions, LIMITS.few if first else LIMITS.terms)
     except TooLargeError:
         return None
-    return None if system is None else system.contradiction()
+    return None if system is None else system.contradiction(deep=not first)
 
 
 # ---- which models are looked at
@@ -161,8 +187,8 @@ def _is_questionable(model: Model, first: bool) -> bool:
         elif condition.domain in REGULAR and _may_be_singular(condition.argument, model, first):
             return True
     return any(
-        isinstance(number, Constant)
-        and sign_of(number.value) is Sign.ZERO
+        isinstance(number, (Constant, Variable))
+        and signs[number] in (Sign.ZERO, Sign.NONPOSITIVE)
         and signs[other] is Sign.POSITIVE
         for row in model.constraints
         for number, other in ((row.lhs, row.rhs), (row.rhs, row.lhs))
@@ -232,7 +258,7 @@ class _System:
 
     @staticmethod
     def of(model: Model, conditions: Sequence[Condition], most: int) -> _System | None:
-        """None where there are more terms than `most`."""
+        """None where there are more terms than `most`, or none."""
         constraints = [
             (position, each)
             for position, each in enumerate(model.constraints)
@@ -240,7 +266,7 @@ class _System:
         ]
         size = sum(each.size for _, each in constraints)
         size += sum(each.argument.size for each in conditions)
-        if size > most:
+        if not 0 < size <= most:
             return None
         roots = [each.lhs - each.rhs for _, each in constraints]
         found, symbols = expand([*roots, *(each.argument for each in conditions)])
@@ -251,7 +277,7 @@ class _System:
             sign = -1 if constraint.sense == ">=" else 1
             for entry in constraint.rows.tolist():
                 place = tuple(int(i) for i in np.unravel_index(entry, constraint.shape))
-                row = _row(sums, entry, Origin(position, place), sign)
+                row = _row(sums, entry, frozenset([Origin(position, place)]), sign)
                 system.rows.append(row._replace(equality=constraint.sense == "=="))
         for condition, sums in system.asked:
             system.rows.extend(_rows_of(condition, sums))
@@ -284,7 +310,8 @@ class _System:
         if variable.set.is_distribution:
             for each in terms.reshape(-1, variable.shape[-1]).tolist():
                 ones = [(term, Fraction(1)) for term in each]
-                self.rows.append(Row(ones, Fraction(-1), together, equality=True))
+                own = frozenset([together])
+                self.rows.append(Row(ones, Fraction(-1), own, equality=True))
         if eigenvalues is not None and eigenvalues[0] >= 0:
             self.matrices.append(terms)
 
@@ -310,21 +337,38 @@ class _System:
 
     # ---- contradictions
 
-    def contradiction(self) -> Nowhere | None:
-        """A conflict none of whose parts can be left out of this propagation."""
-        parts = self._tried(None)
+    def contradiction(self, *, deep: bool) -> Nowhere | None:
+        """A conflict none of whose parts can be left out of this propagation.
+
+        A `deep` look is also at sums of rows, which linear programs find.
+        """
+        search, parts = self._tried(None)
+        if parts is None and deep:
+            implied = [
+                row for form in self._forms() if (row := implied_row(search, self.rows, form))
+            ]
+            self.rows.extend(implied)
+            parts = self._tried(None)[1] if implied else None
         if parts is None:
             return None
         for part in _in_order(parts):
-            fewer = self._tried(parts - {part})
+            fewer = self._tried(parts - {part})[1]
             parts = parts if fewer is None else fewer
         asked = [part for part in parts if isinstance(part, Condition)]
         rows = [part for part in _in_order(parts) if not isinstance(part, Condition)]
         return Nowhere(tuple(rows), asked[0] if asked else None)
 
-    def _tried(self, allowed: Parts | None) -> Parts | None:
+    def _forms(self) -> Iterator[Row]:
+        """What is not to be 0 or negative, and, where it must not be 0, not positive."""
+        signs = {Domain.NONZERO: (1, -1), Domain.POSITIVE: (-1,), Domain.ABOVE_MINUS_ONE: (-1,)}
+        for condition, sums in self.asked:
+            for sign in signs.get(condition.domain, ()):
+                for entry in range(sums.size):
+                    yield _row(sums, entry, NOTHING, sign)
+
+    def _tried(self, allowed: Parts | None) -> tuple[Propagation, Parts | None]:
         """The parts of a contradiction among some of them; None where none is found."""
-        rows = [row for row in self.rows if allowed is None or row.part in allowed]
+        rows = [row for row in self.rows if allowed is None or row.parts <= allowed]
         ends = {
             term: tuple(
                 end if allowed is None or end.parts <= allowed else free
@@ -332,8 +376,9 @@ class _System:
             )
             for term, pair in self.bounds.items()
         }
-        search = Propagation(rows, ends, self.factors)  # type: ignore[arg-type]
+        search = Propagation(ends, self.factors)  # type: ignore[arg-type]
         try:
+            search.enter(rows)
             for _ in range(LIMITS.passes):
                 search.changed = False
                 search.read()
@@ -346,8 +391,8 @@ class _System:
                 if not search.changed:
                     break
         except ContradictionError as found:
-            return found.parts if allowed is None else found.parts & allowed
-        return None
+            return search, found.parts if allowed is None else found.parts & allowed
+        return search, None
 
     def _check(self, search: Propagation, condition: Condition, sums: Sums) -> None:
         """`ContradictionError` where an argument that must not be 0, or be singular, is so."""
@@ -370,8 +415,8 @@ class _System:
             if other.function is not condition.function or other is condition:
                 continue
             for entry in range(sums.size if own.shape == sums.shape else 0):
-                most = search.total(_row(sums, entry, condition, -1))
-                least = search.total(_row(own, entry, condition))
+                most = search.total(_row(sums, entry, frozenset([condition]), -1))
+                least = search.total(_row(own, entry, NOTHING))
                 if most.value >= 0 and least.value > 0:
                     raise ContradictionError(most.parts | least.parts)
 
@@ -383,36 +428,94 @@ class _System:
                 continue
             values = [_numbers(search, sums) for sums in function.arguments]
             if all(value is not None for value in values):
-                self._set(search, function, values)
-            else:
-                self._set_sign(search, function)
-
-    def _set_sign(self, search: Propagation, function: Opaque) -> None:
-        facts, parts = list[Argument](), NOTHING
-        for sums in function.arguments:
-            if sums.is_constant:
-                facts.append(Argument.from_value(sums.value))
+                parts = NOTHING.union(*(each[1] for each in values if each is not None))
+                arrays = [each[0] for each in values if each is not None]
+                _take(search, function, arrays, parts, (0, 1))
                 continue
-            signs = [_sign(search, sums, entry) for entry in range(sums.size)]
-            sign = signs[0][0] if len({sign for sign, _ in signs}) == 1 else Sign.UNKNOWN
-            facts.append(Argument(sums.shape, sign))
-            parts = parts.union(*(each for _, each in signs))
-        if function.atom.sign(facts, function.params) is Sign.POSITIVE:
-            for number in function.numbers.ravel() + 1:
-                search.set(int(number), 0, End(SMALLEST, parts))
+            facts, parts = _facts_of(search, function)
+            if function.atom.sign(facts, function.params) is Sign.POSITIVE:
+                for number in function.numbers.ravel() + 1:
+                    search.set(int(number), 0, End(SMALLEST, parts))
+            moves = function.atom.monotonicity(facts, function.params)
+            _read_ends(search, function, moves)
+            if moves == (Monotonicity.INCREASING,):
+                _read_argument(search, function, facts)
 
-    def _set(self, search: Propagation, function: Opaque, values: Sequence[Any]) -> None:
-        with np.errstate(all="ignore"):
-            arrays = [array for array, _ in values]
-            result = function.atom.numbers(arrays, function.params)
-        if not np.isfinite(result).all():
-            return  # it is asked what the argument has to be
-        parts = frozenset().union(*(parts for _, parts in values))
-        for number, value in zip(function.numbers.ravel() + 1, np.ravel(result), strict=True):
-            exact = Fraction(float(value))
-            slack = ROUNDING * abs(exact)
-            for side, end in enumerate((exact - slack, exact + slack)):
-                search.set(int(number), side, End(end, parts, abs(exact)))
+
+def _facts_of(search: Propagation, function: Opaque) -> tuple[list[Argument], Parts]:
+    """The arguments of a function with their signs, and what these follow from."""
+    facts, parts = list[Argument](), NOTHING
+    for sums in function.arguments:
+        if sums.is_constant:
+            facts.append(Argument.from_value(sums.value))
+            continue
+        signs = [_sign(search, sums, entry) for entry in range(sums.size)]
+        known = {sign for sign, _ in signs}
+        facts.append(Argument(sums.shape, known.pop() if len(known) == 1 else Sign.UNKNOWN))
+        parts = parts.union(*(each for _, each in signs))
+    return facts, parts
+
+
+def _take(
+    search: Propagation, function: Opaque, arrays: Sequence[Any], parts: Parts, sides: Sequence[int]
+) -> None:
+    """The values of a function at some arguments as ends of its entries."""
+    with np.errstate(all="ignore"):
+        result = np.ravel(function.atom.numbers(arrays, function.params))
+    if not np.isfinite(result).all():
+        return  # it is asked what the argument has to be
+    facts = [Argument.from_value(array) for array in arrays]
+    lost = function.atom.sign(facts, function.params).is_strict  # a zero is an underflow then
+    lost = lost or any(((array != 0) & (np.abs(array) < SMALL)).any() for array in arrays)
+    for number, value in zip(function.numbers.ravel() + 1, result, strict=True):
+        exact = Fraction(float(value))
+        if (lost and not exact) or 0 < abs(exact) < TINY:
+            continue
+        slack = ROUNDING * abs(exact)
+        for side in sides:
+            end = exact + slack if side else exact - slack
+            search.set(int(number), side, End(end, parts, abs(exact)))
+
+
+def _read_ends(search: Propagation, function: Opaque, moves: Sequence[Monotonicity]) -> None:
+    """Ends of a monotone function from those of its arguments."""
+    if Monotonicity.UNKNOWN in moves:
+        return
+    for side in (0, 1):
+        arrays, parts = [], NOTHING
+        for sums, move in zip(function.arguments, moves, strict=True):
+            sign = 1 if (side == 0) == (move is Monotonicity.INCREASING) else -1
+            ends = [search.total(_row(sums, entry, NOTHING, sign)) for entry in range(sums.size)]
+            if any(isinstance(end.value, float) for end in ends):
+                break
+            arrays.append(np.array([sign * float(end.value) for end in ends]).reshape(sums.shape))
+            parts = parts.union(*(end.parts for end in ends))
+        else:
+            _take(search, function, arrays, parts, (side,))
+
+
+def _read_argument(search: Propagation, function: Opaque, facts: Sequence[Argument]) -> None:
+    """Ends of the argument of an increasing function from its own: exp(x) <= 1 leaves x <= 0."""
+    inverse, sums = function.atom.inverse(facts, function.params), function.arguments[0]
+    if inverse is None or sums.shape != function.shape:
+        return
+    for entry, number in enumerate((function.numbers.ravel() + 1).tolist()):
+        for side, end in enumerate(search.range(number)):
+            if isinstance(end.value, float) or 0 < abs(end.value) < TINY:
+                continue
+            there = float(end.value)
+            if Fraction(there) != end.value or abs(there) > 1:
+                continue  # what overflows is not infinite
+            with np.errstate(all="ignore"):
+                value = float(inverse(np, np.array(there)))
+                back = float(function.atom.numbers([np.zeros(())], function.params))
+            if value == (-np.inf if side else np.inf):
+                raise ContradictionError(end.parts)
+            if not np.isfinite(value) or (not value and back != there):
+                continue
+            bound = Fraction(value) + (1 if side else -1) * ROUNDING * abs(Fraction(value))
+            row = _row(sums, entry, end.parts, 1 if side else -1)
+            search.read_row(row._replace(constant=row.constant + (-bound if side else bound)))
 
 
 def _in_order(parts: Parts) -> list[Any]:
@@ -426,7 +529,7 @@ def _in_order(parts: Parts) -> list[Any]:
     return sorted(parts, key=rank)
 
 
-def _row(sums: Sums, entry: int, part: Hashable, sign: int = 1, shift: int = 0) -> Row:
+def _row(sums: Sums, entry: int, parts: Parts, sign: int = 1, shift: int = 0) -> Row:
     """sign · (entry of some sums + shift) <= 0."""
     first, last = np.searchsorted(sums.entry, (entry, entry + 1))
     terms, constant = list[tuple[Hashable, Fraction]](), Fraction(shift)
@@ -436,7 +539,7 @@ def _row(sums: Sums, entry: int, part: Hashable, sign: int = 1, shift: int = 0) 
             constant += Fraction(weight)
         else:
             terms.append((key, sign * Fraction(weight)))
-    return Row(terms, sign * constant, part)
+    return Row(terms, sign * constant, parts)
 
 
 def _rows_of(condition: Condition, sums: Sums) -> Iterator[Row]:
@@ -449,7 +552,7 @@ def _rows_of(condition: Condition, sums: Sums) -> Iterator[Row]:
         return
     strict = strict and not condition.has_edge
     for entry in entries:
-        yield _row(sums, entry, condition, -1, -limit)._replace(strict=strict)
+        yield _row(sums, entry, frozenset([condition]), -1, -limit)._replace(strict=strict)
 
 
 def _read_matrix(search: Propagation, terms: np.ndarray) -> None:
@@ -473,12 +576,12 @@ def _numbers(search: Propagation, sums: Sums) -> tuple[np.ndarray, Parts] | None
 def _exact(search: Propagation, sums: Sums) -> tuple[list[Fraction], Parts] | None:
     values, parts = list[Fraction](), NOTHING
     for entry in range(sums.size):
-        least = search.total(_row(sums, entry, None))
-        most = search.total(_row(sums, entry, None, -1))
+        least = search.total(_row(sums, entry, NOTHING))
+        most = search.total(_row(sums, entry, NOTHING, -1))
         if isinstance(least.value, float) or least.value != -most.value:
             return None
         values.append(least.value)
-        parts |= (least.parts | most.parts) - {None}
+        parts |= least.parts | most.parts
     return values, parts
 
 
@@ -489,15 +592,15 @@ def _entry_of(sums: Sums, entry: int) -> Sums:
 
 
 def _sign(search: Propagation, sums: Sums, entry: int) -> tuple[Sign, Parts]:
-    least = search.total(_row(sums, entry, None))
+    least = search.total(_row(sums, entry, NOTHING))
     if least.value < 0:
         return Sign.UNKNOWN, NOTHING
-    return Sign.POSITIVE if least.value > 0 else Sign.NONNEGATIVE, least.parts - {None}
+    return Sign.POSITIVE if least.value > 0 else Sign.NONNEGATIVE, least.parts
 
 
 def _leave_zero(search: Propagation, condition: Condition, sums: Sums, entry: int) -> None:
     """A single term that is not 0 and has 0 as an end ends beside it."""
-    row = _row(sums, entry, None)
+    row = _row(sums, entry, NOTHING)
     if len(row.terms) != 1 or row.constant:
         return
     term, _ = row.terms[0]

@@ -68,7 +68,7 @@ class Row(NamedTuple):
 
     terms: Sequence[tuple[Hashable, Fraction]]
     constant: Fraction
-    part: Hashable
+    parts: Parts
     strict: bool = False
     equality: bool = False
 
@@ -83,7 +83,7 @@ class Row(NamedTuple):
     @property
     def negated(self) -> Row:
         terms = [(term, -weight) for term, weight in self.terms]
-        return Row(terms, -self.constant, self.part)
+        return Row(terms, -self.constant, self.parts)
 
 
 def fraction(value: float) -> Number:
@@ -112,26 +112,29 @@ class Propagation:
 
     def __init__(
         self,
-        rows: Iterable[Row],
         ends: Mapping[Hashable, tuple[End, End]],
         factors: Mapping[Hashable, Mapping[Hashable, int]],
     ) -> None:
-        self.rows = [
-            each for row in rows for each in ((row, row.negated) if row.equality else (row,))
-        ]
+        self.rows = list[Row]()
         self.ends = dict(ends)
         self.factors = factors
         self.changed = False
-        for row in self.rows:  # the same sum may stand in several rows
+
+    def enter(self, rows: Iterable[Row]) -> None:
+        """Take over rows; the same sum may stand in several of them."""
+        for row in rows:
+            self.rows += [row, row.negated] if row.equality else [row]
+        for row in self.rows:
             if row.form is not None:
-                end = End(-row.constant, frozenset([row.part]), abs(row.constant))
-                self._hold(row.form, row.terms[0][1], end)
+                self._hold(
+                    row.form, row.terms[0][1], End(-row.constant, row.parts, abs(row.constant))
+                )
 
     def read(self) -> None:
         """One pass over the rows; `ContradictionError` where they leave no point."""
         for row in self.rows:
             check_time()
-            self._read(row)
+            self.read_row(row)
 
     def range(self, term: Hashable) -> tuple[End, End]:
         """The ends of a term, of a product by those of its factors too."""
@@ -203,7 +206,7 @@ class Propagation:
 
     @staticmethod
     def _total(row: Row, least: Sequence[End]) -> End:
-        parts = frozenset([row.part]).union(*(end.parts for end in least))
+        parts = row.parts.union(*(end.parts for end in least))
         total: Number = row.constant
         size: Number = abs(row.constant)
         for end in least:
@@ -212,7 +215,8 @@ class Propagation:
             total, size = total + end.value, size + max(end.size, abs(end.value))
         return End(total, parts, size)
 
-    def _read(self, row: Row) -> None:
+    def read_row(self, row: Row) -> None:
+        """Take over what a row says of each of its terms."""
         least = self._least(row)
         infinite = [i for i, end in enumerate(least) if isinstance(end.value, float)]
         total = self.total(row)

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from hcmodel.atoms.call_memory import at_most
 from hcmodel.certify.charts import chart_of
-from hcmodel.certify.outside_domains import nowhere_defined
+from hcmodel.certify.outside_domains import nowhere_in
 from hcmodel.errors import ModelError
 from hcmodel.records import dataclass, replace
 from hcmodel.reductions.forms import Form, Forms
@@ -203,7 +203,7 @@ def _concluded(
     if not first or solution.status not in DOUBTFUL or solution.termination in STOPPED:
         return solution, evidence
     try:
-        found = nowhere_defined(forms.model, forms.bounds.after)
+        found = nowhere_in(forms, every=solution.status is Status.UNBOUNDED)
     except TimeExhausted:
         found = None
     if found is None:

@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hcmodel import atoms
-from hcmodel.certify.outside_domains import nowhere_defined
+from hcmodel.certify.outside_domains import nowhere_in
 from hcmodel.errors import ModelError
 from hcmodel.expressions.constraint import Constraint
 from hcmodel.expressions.leaves import Expression, Variable
@@ -240,7 +240,7 @@ class RelaxedModel:
 
     def _excluding(self) -> tuple[str, ...]:
         """The rows and bounds that leave no point at which every function is defined."""
-        found = nowhere_defined(self._forms.model, self._forms.bounds.after)
+        found = nowhere_in(self._forms)
         return () if found is None else named_parts(self._forms, found.parts)
 
 

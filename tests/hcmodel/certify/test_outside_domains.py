@@ -16,7 +16,7 @@ import numpy as np
 import pytest
 
 import hcmodel as hc
-from hcmodel.certify.outside_domains import nowhere_defined
+from hcmodel.certify.outside_domains import nowhere_in
 from hcmodel.cli.command import main
 from hcmodel.solving.solution import Solution
 
@@ -99,6 +99,17 @@ TOGETHER: dict[str, tuple[Build, dict[str, Any], tuple[str, ...]]] = {
     "positive": (lambda x, y: low(x * y, x == 0), {"pos": True}, ("c1", "x > 0")),
     "an exponential": (lambda x, y: low(x, hc.exp(x) <= 0), {}, ("c1",)),
     "a reciprocal": (lambda x, y: low(x, 1 / x <= 0, x >= 0), {}, ("c1", "c2")),
+    # the sum of rows, which a linear program finds
+    "a sum of rows": (lambda x, y: high(hc.log(x), x + y <= 1, x - y <= -1), {}, ("c1", "c2")),
+    "equations": (lambda x, y: low(1 / x + y, x + y == 1, x - y == -1), {}, ("c1", "c2")),
+    # kinks are rows
+    "a kink": (lambda x, y: low(1 / x + y**2, hc.abs(x) <= 0), {}, ("c1",)),
+    "a minimum": (lambda x, y: low(-hc.log(hc.minimum(x, y)), x + y <= 0), {}, ("c1",)),
+    # functions and their inverses
+    "exp(x) == 1": (lambda x, y: low(hc.log(x), hc.exp(x) == 1), {}, ("c1",)),
+    "log(log(x))": (lambda x, y: low(hc.log(hc.log(x)), x <= 1), {}, ("c1",)),
+    "tanh(x) >= 1": (lambda x, y: high(x, hc.tanh(x) >= 1), {}, ("c1",)),
+    "an exponential below 0": (lambda x, y: high(y, hc.exp(x) <= y, y <= 0), {}, ("c1", "c2")),
 }
 
 
@@ -116,6 +127,7 @@ VECTORS: dict[str, tuple[Build, dict[str, Any]]] = {
     "some entries": (lambda x, y: high(hc.sum(hc.log(x)), x[:2] <= 0, x[2] <= 1), {}),
     "the sum": (lambda x, y: high(hc.sum(hc.log(x)), hc.sum(x) <= 0), {}),
     "the norm": (lambda x, y: low(1 / hc.norm(x), x == 0), {}),
+    "a face": (lambda x, y: low(hc.log(x[2]), x[0] + x[1] >= 1), {"simplex": True}),
     "a vertex": (lambda x, y: low(-hc.sum(hc.log(x)), x[0] == 1), {"simplex": True}),
     "a ratio at a vertex": (lambda x, y: low(x[0] / (x[1] + x[2]), x[0] == 1), {"simplex": True}),
     "divergence": (
@@ -253,6 +265,13 @@ def test_a_relaxation_says_that_any_amount_is_enough() -> None:
     assert hc.Problem(hc.Maximize(hc.sqrt(x)), [x == 0]).relax().is_feasible
 
 
+EXACT: list[tuple[Any, float]] = [
+    *((function, 0.0) for function in (hc.exp, hc.sqrt, hc.tanh, hc.log1p)),
+    *((function, 1.0) for function in (hc.log, hc.sqrt, hc.inv_pos)),
+]
+"""Functions and arguments at which they are whole numbers."""
+
+
 def random_rows(
     generator: np.random.Generator, x: hc.Variable, point: Any
 ) -> tuple[list[Any], list[Any]]:
@@ -260,7 +279,7 @@ def random_rows(
     rows, functions = [], []
     for _ in range(generator.integers(1, 6)):
         weights = generator.integers(-2, 3, size=(2, x.size)).astype(float)
-        chosen = int(generator.integers(4))
+        chosen = int(generator.integers(6))
         left, there = weights[0] @ x, float(weights[0] @ point)
         if chosen == 1:
             left, there = left + weights[1] @ x**2, there + float(weights[1] @ point**2)
@@ -269,6 +288,12 @@ def random_rows(
         elif chosen == 3:
             place = int(generator.integers(x.size))
             left, there = x[place] - 1, float(point[place]) - 1
+        elif chosen == 4:
+            left, there = left + hc.abs(x[1] - 1), there + abs(float(point[1]) - 1)
+        elif chosen == 5:
+            given = [function for function, at in EXACT if point[2] == at]
+            left = left + sum(function(x[2]) for function in given)
+            there = there + sum(round(float(function(point[2]).value)) for function in given)
         room = float(generator.integers(3))
         rows += [[left <= there + room, left >= there - room, left == there][int(room)]]
     for _ in range(generator.integers(1, 4)):
@@ -295,7 +320,7 @@ def test_models_with_a_point_are_never_excluded(seed: int) -> None:
         rows, functions = random_rows(generator, x, point)
         objective = hc.Minimize(hc.sum(x) + sum(functions))
         forms = hc.Problem(objective, rows).forms()
-        assert nowhere_defined(forms.model, forms.bounds.after) is None
+        assert nowhere_in(forms, every=True) is None
 
 
 @pytest.mark.parametrize("seed", range(20))
@@ -311,4 +336,22 @@ def test_rows_that_hold_an_argument_at_0_are_always_seen(seed: int) -> None:
     forms = hc.Problem(
         hc.Minimize(hc.log(2 * weights @ x - 2 * total) + sum(functions)), rows
     ).forms()
-    assert nowhere_defined(forms.model, forms.bounds.after) is not None
+    assert nowhere_in(forms, every=True) is not None
+
+
+UNDERFLOWS: dict[str, Build] = {
+    "exp of a number": lambda x, y: low(hc.exp(x) + hc.log(y), x == -1000, y >= 1),
+    "exp below a number": lambda x, y: low(hc.exp(x) + hc.log(y), x <= -1000, y >= 1),
+    "its reciprocal": lambda x, y: low(1 / hc.exp(x) + hc.log(y), x == -1000, y >= 1),
+    "a power of a large number": lambda x, y: low(hc.log(x**-1.5) + y**2, x == 1e300),
+    "a power of a small number": lambda x, y: low(hc.log(x**2.5) + y**2, x == 1e-200),
+    "a large logarithm": lambda x, y: low(hc.sqrt(x) + y**2, hc.log(x) >= 800),
+    "a small root": lambda x, y: low(hc.log(x) + y**2, hc.sqrt(x) <= 1e-170),
+}
+
+
+@pytest.mark.parametrize("name", UNDERFLOWS)
+def test_what_leaves_the_range_of_numbers_is_not_0(name: str) -> None:
+    x, y = (hc.Variable(name=name) for name in "xy")
+    objective, *rows = UNDERFLOWS[name](x, y)
+    assert nowhere_in(hc.Problem(objective, rows).forms(), every=True) is None
