@@ -755,7 +755,11 @@ def function_of(
     """An atom of arrays of sums: multiplied out where it can be, else new symbols."""
     step = Step(None, atom, params, tuple(range(len(arguments))), shape)
     if all(each.is_constant for each in arguments):
-        return Sums.constant(step.fold([each.value for each in arguments]), symbols.coding)
+        with np.errstate(all="ignore"):
+            number = step.fold([each.value for each in arguments])
+        if not all_finite(number):
+            raise TooLargeError  # 1/0 has no place in a sum
+        return Sums.constant(number, symbols.coding)
     values = [each.value if each.is_constant else each for each in arguments]
     return Expansion(Graph((), ()), symbols).of(step, values)
 
