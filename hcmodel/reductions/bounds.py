@@ -14,11 +14,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hcmodel.expressions.graph import topological_order
-from hcmodel.expressions.leaves import Apply, Expression, Variable
+from hcmodel.expressions.leaves import Expression, Variable
 from hcmodel.expressions.model import Model
 from hcmodel.expressions.variable_sets import VariableSet, make_domain
 from hcmodel.records import replace
-from hcmodel.reductions.bound_rows import BoundRow, Marks, Tightened, sides, tightened
+from hcmodel.reductions.bound_rows import BoundRow, Marks, Tightened, tightened
+from hcmodel.reductions.exchanged import exchanged, follow
 from hcmodel.reductions.matrix_bounds import MatrixRow
 from hcmodel.reductions.reduction import BoundOrigin, Duals, ModelReduction, Origin
 
@@ -216,26 +217,10 @@ class Bounds(ModelReduction):
 
 def _rewritten(model: Model, found: Tightened, new: dict[int, Expression]) -> Model:
     """The model with new variables and without the rows; `new` gets all expressions that change."""
-    hidden = model.hidden or ()
-    for node in topological_order([*model.roots, *hidden]):
-        if isinstance(node, Apply) and any(id(argument) in new for argument in node.args):
-            arguments = tuple(new.get(id(argument), argument) for argument in node.args)
-            new[id(node)] = Apply(node.atom, arguments, node.params, node.shape)
-    taken, slacks = set(found.positions), {row.slack for row in found.matrices}
-    constraints = []
-    for position, constraint in enumerate(model.constraints):
-        if position not in taken:
-            copy = constraint.like(*(new.get(id(side), side) for side in sides(constraint)))
-            copy.name = constraint.name or f"c{position + 1}"  # as it is called before
-            constraints.append(copy)
-    objective = model.objective.expression
-    return replace(
-        model,
-        objective=type(model.objective)(new.get(id(objective), objective)),
-        constraints=tuple(constraints),
-        hidden=_hidden(model, slacks, new),
-        source=with_places(model.source, new),
-    )
+    follow(topological_order([*model.roots, *(model.hidden or ())]), new)
+    slacks = {row.slack for row in found.matrices}
+    hidden, source = _hidden(model, slacks, new), with_places(model.source, new)
+    return exchanged(model, new, set(found.positions), hidden=hidden, source=source)
 
 
 def _hidden(

@@ -14,11 +14,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hcmodel.expressions.graph import topological_order, values_at
-from hcmodel.expressions.leaves import Apply, Constant, Expression, Variable
+from hcmodel.expressions.leaves import Constant, Expression, Variable
 from hcmodel.expressions.model import Model
 from hcmodel.expressions.variable_sets import make_domain
 from hcmodel.records import replace
 from hcmodel.reductions.bounds import with_places
+from hcmodel.reductions.exchanged import exchanged, follow
 from hcmodel.reductions.reduction import Duals, ModelReduction, Origin, moved_point
 
 FloatArray = NDArray[np.float64]
@@ -122,29 +123,10 @@ def _with_numbers(
 ) -> Model | None:
     """The model after it; None where functions of the numbers are not defined."""
     new: dict[int, Expression] = {id(each): Constant(value) for each, value in values.items()}
-    made: list[Expression] = []
-    for node in topological_order(model.roots):
-        if not isinstance(node, Apply) or not any(id(each) in new for each in node.args):
-            continue
-        if node.atom.black_box:
-            return None
-        arguments = tuple(new.get(id(each), each) for each in node.args)
-        new[id(node)] = Apply(node.atom, arguments, node.params, node.shape)
-        made.append(new[id(node)])
-    constraints = []
-    for position, constraint in enumerate(model.constraints):
-        if position not in taken:
-            sides = (constraint.lhs, constraint.rhs)
-            copy = constraint.like(*(new.get(id(side), side) for side in sides))
-            copy.name = constraint.name or f"c{position + 1}"  # as it is called before
-            constraints.append(copy)
-    objective = model.objective.expression
-    after = replace(
-        model,
-        objective=type(model.objective)(new.get(id(objective), objective)),
-        constraints=tuple(constraints),
-        source=with_places(model.source, new),
-    )
+    made = follow(topological_order(model.roots), new)
+    if any(each.atom.black_box for each in made):
+        return None
+    after = exchanged(model, new, taken, source=with_places(model.source, new))
     return after if after.variables and _is_defined(after, made) else None
 
 

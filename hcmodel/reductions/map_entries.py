@@ -28,6 +28,7 @@ from hcmodel.expressions.variable_sets import make_domain
 from hcmodel.facts.node_facts import Facts
 from hcmodel.maps.declared import complete
 from hcmodel.records import cached_property, replace
+from hcmodel.reductions.exchanged import exchanged, follow
 from hcmodel.reductions.reduction import Claim, Duals, ModelReduction
 from hcmodel.solvers.algebra.marks import every
 from hcmodel.solvers.coordinates.newton import SEARCH, Target, newton
@@ -223,22 +224,5 @@ def _variable(part: Expression, name: str, facts: Facts) -> Variable:
 
 def _rewritten(model: Model, new: dict[int, Expression]) -> Model:
     """The model with variables for the parts of the map."""
-    for node in model.nodes:
-        changes = any(id(each) in new for each in node.args) and id(node) not in new
-        if changes and isinstance(node, Apply):
-            arguments = tuple(new.get(id(each), each) for each in node.args)
-            new[id(node)] = Apply(node.atom, arguments, node.params, node.shape)
-    constraints = []
-    for position, constraint in enumerate(model.constraints):
-        sides = (constraint.lhs, constraint.rhs)
-        copy = constraint.like(*(new.get(id(side), side) for side in sides))
-        copy.name = constraint.name or f"c{position + 1}"  # as it is called before
-        constraints.append(copy)
-    objective = model.objective.expression
-    return replace(
-        model,
-        objective=type(model.objective)(new.get(id(objective), objective)),
-        constraints=tuple(constraints),
-        hidden=None,
-        source=None,
-    )
+    follow(model.nodes, new)
+    return exchanged(model, new, hidden=None, source=None)
