@@ -820,3 +820,13 @@ def test_time_is_looked_at_between_the_functions_of_an_array(
     monkeypatch.setattr(expansion, "check_time", lambda: looks.append(None))
     expansion.expand([hc.sum(ratios)])
     assert len(looks) >= 20 * 21 / 2  # one for each sum w_i + w_j
+
+
+def test_a_variable_of_a_map_that_was_not_taken_is_no_error():
+    """The search shares the functions of a model: a row had a variable of a proposal before it."""
+    f, g, n = (hc.Variable(name=name) for name in "fgn")
+    s = hc.Variable(2, name="s")
+    rows = [hc.logsumexp(s) * hc.sin(g) <= -0.110182, g * n <= -1.37269]
+    problem = hc.Problem(hc.Minimize(hc.sqrt(f - g)), rows)
+    problem.solve(max_calls=200)
+    assert problem.value is not None

@@ -163,8 +163,9 @@ class Substitution(ModelReduction):
         if not self._settled(point):
             return None
         x = self._vector(self.before, point)
-        if not all(np.isfinite(point[each]).all() for each in self.after.variables):
-            return None
+        new = [point.get(each) for each in self.after.variables]
+        if not all(each is not None and np.isfinite(each).all() for each in new):
+            return None  # or a map has left a variable of another one in the model
         u = self._vector(self.after, point)
         before = self.before.values_once(x)
         after = self.after.values_once(u)
