@@ -178,7 +178,9 @@ class Symbols:
         return low, high
 
     def function(self, symbol: int) -> Opaque | None:
-        """The function of a single entry that a symbol is; None for anything else."""
+        """The function of a single entry that a symbol is; None for anything else, as for a product."""
+        if symbol >= self.count:
+            return None  # the key of a product is larger than those of all symbols
         source, _ = self.source(symbol)
         return source if isinstance(source, Opaque) and not source.shape else None
 
