@@ -16,14 +16,23 @@ from typing import Any
 
 import numpy as np
 
-from hcmodel.atoms.rules import Argument, Domain, Monotonicity, Sign, sign_of
+from hcmodel.atoms.rules import Domain
+from hcmodel.certify.domain_conditions import (
+    REGULAR,
+    SIDES,
+    Condition,
+    conditions_of,
+    is_of_the_model,
+    is_pinned,
+    is_questionable,
+)
+from hcmodel.certify.function_ends import entry_of, exact_values, read_functions, row_of
 from hcmodel.certify.implied_rows import implied_row
 from hcmodel.certify.propagation import (
     HIGHEST,
     LIMITS,
     LOWEST,
     NOTHING,
-    ROUNDING,
     SMALLEST,
     ZERO,
     ContradictionError,
@@ -33,62 +42,13 @@ from hcmodel.certify.propagation import (
     Row,
     fraction,
 )
-from hcmodel.expressions.constraint import Constraint
-from hcmodel.expressions.graph import topological_order
-from hcmodel.expressions.leaves import Apply, Constant, Expression, Variable
+from hcmodel.expressions.leaves import Variable
 from hcmodel.expressions.model import Model
-from hcmodel.expressions.sparse_data import is_sparse
-from hcmodel.facts.expansion import Opaque, Symbols, expand
-from hcmodel.facts.intervals import interval_sign
-from hcmodel.facts.polynomials import ONE, Sums, TooLargeError
+from hcmodel.facts.expansion import Symbols, expand
+from hcmodel.facts.polynomials import Sums, TooLargeError
 from hcmodel.records import dataclass
-from hcmodel.reductions.entry_paths import Liveness, path_of
 from hcmodel.reductions.forms import Forms
 from hcmodel.reductions.reduction import BoundOrigin, Origin
-from hcmodel.solvers.algebra.marks import some
-from hcmodel.solvers.numerics import TINY
-
-# Where an argument has to be on one side of a number: the number, and whether it may be the number.
-SIDES = {
-    Domain.POSITIVE: (0, True),
-    Domain.NONNEGATIVE: (0, False),
-    Domain.ABOVE_MINUS_ONE: (-1, True),
-}
-REGULAR = (Domain.INVERTIBLE, Domain.POSITIVE_DEFINITE)
-# Numbers below this may be lost in powers of them: no zero that is computed from them is believed.
-SMALL = 1e-60  # the fifth power is still a number
-# What the sign of an argument shows of it.
-SHOWN_BY_SIGN = {
-    Sign.POSITIVE: (*SIDES, Domain.NONZERO),
-    Sign.NEGATIVE: (Domain.NONZERO,),
-    Sign.NONNEGATIVE: (Domain.NONNEGATIVE, Domain.ABOVE_MINUS_ONE),
-    Sign.ZERO: (Domain.NONNEGATIVE, Domain.ABOVE_MINUS_ONE),
-}
-
-
-@dataclass(frozen=True, eq=False)
-class Condition:
-    """What a function asks of one of its arguments."""
-
-    function: Apply
-    place: int
-    domain: Domain
-
-    @property
-    def argument(self) -> Expression:
-        return self.function.args[self.place]
-
-    @property
-    def has_edge(self) -> bool:
-        """Whether the function has a value where all its arguments are 0, as 0 log(0/0) has."""
-        node = self.function
-        if len(node.args) < 2 or self.domain is not Domain.POSITIVE:
-            return False
-        zeros = [
-            each.value if isinstance(each, Constant) else np.zeros(each.shape) for each in node.args
-        ]
-        with np.errstate(all="ignore"):
-            return bool(np.isfinite(node.atom.numbers(zeros, dict(node.params))).all())
 
 
 @dataclass(frozen=True)
@@ -125,120 +85,16 @@ def nowhere_defined(
     models need nothing else. The `first` look, which every solve begins with, is at small models with
     entries or sums that rows and bounds fix, or keep from being positive.
     """
-    if first and not _is_pinned(bounded):
+    if first and not is_pinned(bounded):
         return None
-    if not every and not _is_questionable(bounded, first):
+    if not every and not is_questionable(bounded, first):
         return None
-    conditions = [each for each in _conditions(model) if _is_of_the_model(each)]
+    conditions = [each for each in conditions_of(model) if is_of_the_model(each)]
     try:
         system = _System.of(model, conditions, LIMITS.few if first else LIMITS.terms)
     except TooLargeError:
         return None
     return None if system is None else system.contradiction(deep=not first)
-
-
-# ---- which models are looked at
-
-
-def _conditions(model: Model) -> Iterator[Condition]:
-    """What the functions of a model ask of arguments that vary."""
-    for node in model.nodes:
-        if isinstance(node, Apply) and not node.atom.is_defined_everywhere:
-            facts = [_argument(each) for each in node.args]
-            domains = node.atom.domains(facts, dict(node.params))
-            for place, domain in enumerate(domains):
-                if domain is not Domain.REALS and not facts[place].constant:
-                    yield Condition(node, place, domain)
-
-
-def _argument(expression: Expression) -> Argument:
-    if isinstance(expression, Constant):
-        return Argument.from_value(expression.value)
-    return Argument(expression.shape, constant=not expression.variables())
-
-
-def _is_pinned(model: Model) -> bool:
-    """Whether a bound or a row may keep something at a number, or from being positive, by itself."""
-    for variable in model.variables:
-        low, high = variable.set.interval
-        if some(high <= 0) or some(low == high):
-            return True
-    live = Liveness()
-    return any(_may_pin(row, live) for row in model.constraints)
-
-
-def _may_pin(row: Constraint, live: Liveness) -> bool:
-    for number, other in ((row.lhs, row.rhs), (row.rhs, row.lhs)):
-        if not live(number):
-            value = number.value
-            if value is None or is_sparse(value) or some(np.asarray(value) <= 0):
-                return True
-            return row.sense == "==" and path_of(other, live) is not None
-    return True
-
-
-def _is_questionable(model: Model, first: bool) -> bool:
-    """Whether the sets and signs alone leave open that a function is defined, or a row can hold."""
-    signs = _Signs()
-    for condition in _conditions(model):
-        if condition.domain in (*SIDES, Domain.NONZERO):
-            if condition.domain not in SHOWN_BY_SIGN.get(signs[condition.argument], ()):
-                return True
-        elif condition.domain in REGULAR and _may_be_singular(condition.argument, model, first):
-            return True
-    return any(
-        isinstance(number, (Constant, Variable))
-        and signs[number] in (Sign.ZERO, Sign.NONPOSITIVE)
-        and signs[other] is Sign.POSITIVE
-        for row in model.constraints
-        for number, other in ((row.lhs, row.rhs), (row.rhs, row.lhs))
-    )
-
-
-def _may_be_singular(matrix: Expression, model: Model, first: bool) -> bool:
-    """Of matrices that are functions of variables, the first look is at those of fixed ones only."""
-    if isinstance(matrix, Variable):
-        return matrix.eigenvalue_bounds is None or matrix.eigenvalue_bounds[0] <= 0
-    if not first:
-        return True
-    equalities = (row for row in model.constraints if row.sense == "==")
-    fixed = {
-        side for row in equalities for side in (row.lhs, row.rhs) if isinstance(side, Variable)
-    }
-    return fixed.issuperset(matrix.variables())
-
-
-def _is_of_the_model(condition: Condition) -> bool:
-    """Whether no function of the user is inside."""
-    inside = topological_order([condition.argument])
-    return not any(isinstance(node, Apply) and node.atom.black_box for node in inside)
-
-
-class _Signs:
-    """Signs by the table of atoms alone, made when they are asked for."""
-
-    def __init__(self) -> None:
-        self._known: dict[int, Sign] = {}
-
-    def __getitem__(self, expression: Expression) -> Sign:
-        if id(expression) not in self._known:
-            for node in topological_order([expression]):
-                if id(node) not in self._known:
-                    self._known[id(node)] = self._sign(node)
-        return self._known[id(expression)]
-
-    def _sign(self, node: Expression) -> Sign:
-        if isinstance(node, Variable):
-            return Sign.POSITIVE if node.set.positive else interval_sign(node.set.interval)
-        if not isinstance(node, Apply):
-            return Sign.UNKNOWN if node.value is None else sign_of(node.value)
-        facts = [
-            Argument.from_value(each.value)
-            if isinstance(each, Constant)
-            else Argument(each.shape, self._known[id(each)])
-            for each in node.args
-        ]
-        return node.atom.sign(facts, dict(node.params))
 
 
 # ---- the rows
@@ -277,7 +133,7 @@ class _System:
             sign = -1 if constraint.sense == ">=" else 1
             for entry in constraint.rows.tolist():
                 place = tuple(int(i) for i in np.unravel_index(entry, constraint.shape))
-                row = _row(sums, entry, frozenset([Origin(position, place)]), sign)
+                row = row_of(sums, entry, frozenset([Origin(position, place)]), sign)
                 system.rows.append(row._replace(equality=constraint.sense == "=="))
         for condition, sums in system.asked:
             system.rows.extend(_rows_of(condition, sums))
@@ -364,7 +220,7 @@ class _System:
         for condition, sums in self.asked:
             for sign in signs.get(condition.domain, ()):
                 for entry in range(sums.size):
-                    yield _row(sums, entry, NOTHING, sign)
+                    yield row_of(sums, entry, NOTHING, sign)
 
     def _tried(self, allowed: Parts | None) -> tuple[Propagation, Parts | None]:
         """The parts of a contradiction among some of them; None where none is found."""
@@ -384,7 +240,7 @@ class _System:
                 search.read()
                 for terms in self.matrices:
                     _read_matrix(search, terms)
-                self._read_functions(search)
+                read_functions(search, self.symbols, self.bounds)
                 for condition, sums in self.asked:
                     if allowed is None or condition in allowed:
                         self._check(search, condition, sums)
@@ -398,12 +254,12 @@ class _System:
         """`ContradictionError` where an argument that must not be 0, or be singular, is so."""
         if condition.domain is Domain.NONZERO:
             for entry in range(sums.size):
-                found = _exact(search, _entry_of(sums, entry))
+                found = exact_values(search, entry_of(sums, entry))
                 if found is not None and found[0] == [ZERO]:
                     raise ContradictionError(found[1] | {condition})
                 _leave_zero(search, condition, sums, entry)
         elif condition.domain in REGULAR:
-            found = _exact(search, sums)
+            found = exact_values(search, sums)
             if found is not None and _is_singular(found[0], condition.domain):
                 raise ContradictionError(found[1] | {condition})
         elif condition.has_edge:
@@ -415,107 +271,10 @@ class _System:
             if other.function is not condition.function or other is condition:
                 continue
             for entry in range(sums.size if own.shape == sums.shape else 0):
-                most = search.total(_row(sums, entry, frozenset([condition]), -1))
-                least = search.total(_row(own, entry, NOTHING))
+                most = search.total(row_of(sums, entry, frozenset([condition]), -1))
+                least = search.total(row_of(own, entry, NOTHING))
                 if most.value >= 0 and least.value > 0:
                     raise ContradictionError(most.parts | least.parts)
-
-    def _read_functions(self, search: Propagation) -> None:
-        """Functions of arguments that are numbers have values, others perhaps a sign."""
-        used = np.unique(np.array(list(self.bounds), dtype=np.int64)) - 1
-        for function in self.symbols.functions(used):
-            if function.atom.black_box:
-                continue
-            values = [_numbers(search, sums) for sums in function.arguments]
-            if all(value is not None for value in values):
-                parts = NOTHING.union(*(each[1] for each in values if each is not None))
-                arrays = [each[0] for each in values if each is not None]
-                _take(search, function, arrays, parts, (0, 1))
-                continue
-            facts, parts = _facts_of(search, function)
-            if function.atom.sign(facts, function.params) is Sign.POSITIVE:
-                for number in function.numbers.ravel() + 1:
-                    search.set(int(number), 0, End(SMALLEST, parts))
-            moves = function.atom.monotonicity(facts, function.params)
-            _read_ends(search, function, moves)
-            if moves == (Monotonicity.INCREASING,):
-                _read_argument(search, function, facts)
-
-
-def _facts_of(search: Propagation, function: Opaque) -> tuple[list[Argument], Parts]:
-    """The arguments of a function with their signs, and what these follow from."""
-    facts, parts = list[Argument](), NOTHING
-    for sums in function.arguments:
-        if sums.is_constant:
-            facts.append(Argument.from_value(sums.value))
-            continue
-        signs = [_sign(search, sums, entry) for entry in range(sums.size)]
-        known = {sign for sign, _ in signs}
-        facts.append(Argument(sums.shape, known.pop() if len(known) == 1 else Sign.UNKNOWN))
-        parts = parts.union(*(each for _, each in signs))
-    return facts, parts
-
-
-def _take(
-    search: Propagation, function: Opaque, arrays: Sequence[Any], parts: Parts, sides: Sequence[int]
-) -> None:
-    """The values of a function at some arguments as ends of its entries."""
-    with np.errstate(all="ignore"):
-        result = np.ravel(function.atom.numbers(arrays, function.params))
-    if not np.isfinite(result).all():
-        return  # it is asked what the argument has to be
-    facts = [Argument.from_value(array) for array in arrays]
-    lost = function.atom.sign(facts, function.params).is_strict  # a zero is an underflow then
-    lost = lost or any(((array != 0) & (np.abs(array) < SMALL)).any() for array in arrays)
-    for number, value in zip(function.numbers.ravel() + 1, result, strict=True):
-        exact = Fraction(float(value))
-        if (lost and not exact) or 0 < abs(exact) < TINY:
-            continue
-        slack = ROUNDING * abs(exact)
-        for side in sides:
-            end = exact + slack if side else exact - slack
-            search.set(int(number), side, End(end, parts, abs(exact)))
-
-
-def _read_ends(search: Propagation, function: Opaque, moves: Sequence[Monotonicity]) -> None:
-    """Ends of a monotone function from those of its arguments."""
-    if Monotonicity.UNKNOWN in moves:
-        return
-    for side in (0, 1):
-        arrays, parts = [], NOTHING
-        for sums, move in zip(function.arguments, moves, strict=True):
-            sign = 1 if (side == 0) == (move is Monotonicity.INCREASING) else -1
-            ends = [search.total(_row(sums, entry, NOTHING, sign)) for entry in range(sums.size)]
-            if any(isinstance(end.value, float) for end in ends):
-                break
-            arrays.append(np.array([sign * float(end.value) for end in ends]).reshape(sums.shape))
-            parts = parts.union(*(end.parts for end in ends))
-        else:
-            _take(search, function, arrays, parts, (side,))
-
-
-def _read_argument(search: Propagation, function: Opaque, facts: Sequence[Argument]) -> None:
-    """Ends of the argument of an increasing function from its own: exp(x) <= 1 leaves x <= 0."""
-    inverse, sums = function.atom.inverse(facts, function.params), function.arguments[0]
-    if inverse is None or sums.shape != function.shape:
-        return
-    for entry, number in enumerate((function.numbers.ravel() + 1).tolist()):
-        for side, end in enumerate(search.range(number)):
-            if isinstance(end.value, float) or 0 < abs(end.value) < TINY:
-                continue
-            there = float(end.value)
-            if Fraction(there) != end.value or abs(there) > 1:
-                continue  # what overflows is not infinite
-            with np.errstate(all="ignore"):
-                value = float(inverse(np, np.array(there)))
-                back = float(function.atom.numbers([np.zeros(())], function.params))
-            if value == (-np.inf if side else np.inf):
-                raise ContradictionError(end.parts)
-            if not np.isfinite(value) or (not value and back != there):
-                continue
-            bound = Fraction(value) + (1 if side else -1) * ROUNDING * abs(Fraction(value))
-            row = _row(sums, entry, end.parts, 1 if side else -1)
-            search.read_row(row._replace(constant=row.constant + (-bound if side else bound)))
 
 
 def _in_order(parts: Parts) -> list[Any]:
@@ -529,19 +288,6 @@ def _in_order(parts: Parts) -> list[Any]:
     return sorted(parts, key=rank)
 
 
-def _row(sums: Sums, entry: int, parts: Parts, sign: int = 1, shift: int = 0) -> Row:
-    """sign · (entry of some sums + shift) <= 0."""
-    first, last = np.searchsorted(sums.entry, (entry, entry + 1))
-    terms, constant = list[tuple[Hashable, Fraction]](), Fraction(shift)
-    pairs = zip(sums.key[first:last].tolist(), sums.weight[first:last].tolist(), strict=True)
-    for key, weight in pairs:
-        if key == ONE:
-            constant += Fraction(weight)
-        else:
-            terms.append((key, sign * Fraction(weight)))
-    return Row(terms, sign * constant, parts)
-
-
 def _rows_of(condition: Condition, sums: Sums) -> Iterator[Row]:
     """An argument that has to lie above a number is a row; of a definite matrix, its diagonal."""
     entries: Sequence[int] = range(sums.size)
@@ -552,7 +298,7 @@ def _rows_of(condition: Condition, sums: Sums) -> Iterator[Row]:
         return
     strict = strict and not condition.has_edge
     for entry in entries:
-        yield _row(sums, entry, frozenset([condition]), -1, -limit)._replace(strict=strict)
+        yield row_of(sums, entry, frozenset([condition]), -1, -limit)._replace(strict=strict)
 
 
 def _read_matrix(search: Propagation, terms: np.ndarray) -> None:
@@ -564,43 +310,9 @@ def _read_matrix(search: Propagation, terms: np.ndarray) -> None:
                 search.set(term, side, high)
 
 
-def _numbers(search: Propagation, sums: Sums) -> tuple[np.ndarray, Parts] | None:
-    """The values of an array all entries of which are numbers, and what they follow from."""
-    found = _exact(search, sums)
-    if found is None:
-        return None
-    values, parts = found
-    return np.array([float(each) for each in values]).reshape(sums.shape), parts
-
-
-def _exact(search: Propagation, sums: Sums) -> tuple[list[Fraction], Parts] | None:
-    values, parts = list[Fraction](), NOTHING
-    for entry in range(sums.size):
-        least = search.total(_row(sums, entry, NOTHING))
-        most = search.total(_row(sums, entry, NOTHING, -1))
-        if isinstance(least.value, float) or least.value != -most.value:
-            return None
-        values.append(least.value)
-        parts |= least.parts | most.parts
-    return values, parts
-
-
-def _entry_of(sums: Sums, entry: int) -> Sums:
-    own = sums.entry == entry
-    places = np.zeros(int(own.sum()), dtype=np.intp)
-    return Sums((), places, sums.key[own], sums.weight[own], sums.coding)
-
-
-def _sign(search: Propagation, sums: Sums, entry: int) -> tuple[Sign, Parts]:
-    least = search.total(_row(sums, entry, NOTHING))
-    if least.value < 0:
-        return Sign.UNKNOWN, NOTHING
-    return Sign.POSITIVE if least.value > 0 else Sign.NONNEGATIVE, least.parts
-
-
 def _leave_zero(search: Propagation, condition: Condition, sums: Sums, entry: int) -> None:
     """A single term that is not 0 and has 0 as an end ends beside it."""
-    row = _row(sums, entry, NOTHING)
+    row = row_of(sums, entry, NOTHING)
     if len(row.terms) != 1 or row.constant:
         return
     term, _ = row.terms[0]
