@@ -229,10 +229,9 @@ def dual_infeasibility(
     if best is None:
         return None
     found, dual = best
-    proven = (f"proven hidden convex in {', '.join(form.coordinate_names())}",)
     shown = whole.multipliers(dual, evaluation.point)
     return LowerBound(
-        found.value, proven + _sizes(found), 0, evaluation.point, shown, reach=found.reach
+        found.value, _proven_in(form) + _sizes(found), 0, evaluation.point, shown, reach=found.reach
     )
 
 
@@ -358,10 +357,15 @@ def _among_doubles() -> tuple[str, ...]:
     return (f"variables without bounds are between e^-{reach:g} and e^{reach:g}",)
 
 
+def _proven_in(form: Form) -> tuple[str, ...]:
+    """Convex in these coordinates; whether the way to them can be inverted, no bound needs to know."""
+    return (f"proven convex in {', '.join(form.coordinate_names())}",)
+
+
 def bound_conditions(form: Form, chart: Chart, point: FloatArray) -> tuple[str, ...]:
     """What a bound rests on, in words."""
     if form.proof is not None:
-        return (f"proven hidden convex in {', '.join(form.coordinate_names())}",)
+        return _proven_in(form)
     conditions = ["hidden convex in the declared coordinates, which is not proven"]
     if form.map_geometry is None:
         return tuple(conditions)

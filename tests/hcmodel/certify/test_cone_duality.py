@@ -448,7 +448,7 @@ def test_the_dual_of_a_cone_program_shows_that_there_is_no_feasible_point(
     assert (found is not None) == impossible
     if found is not None:
         assert found.value > 0
-        assert found.conditions == ("proven hidden convex in log(x)",)
+        assert found.conditions == ("proven convex in log(x)",)
 
 
 def test_rows_without_a_weight_are_left_out_of_a_contradiction_where_it_holds_without_them(

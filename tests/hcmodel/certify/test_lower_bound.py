@@ -326,4 +326,4 @@ def test_a_bending_bound_that_is_active_is_named() -> None:
     form.map_geometry = None
     assert len(bound_conditions(form, chart, np.zeros(2))) == 1
     form.proof, form.coordinate_names = "a proof", lambda: ["x", "y"]
-    assert bound_conditions(form, chart, np.zeros(2)) == ("proven hidden convex in x, y",)
+    assert bound_conditions(form, chart, np.zeros(2)) == ("proven convex in x, y",)
