@@ -130,6 +130,18 @@ def without_rows(program: ConeProgram, dropped: NDArray[np.bool_]) -> ConeProgra
     )
 
 
+def within(program: ConeProgram, entries: NDArray[np.intp], size: float) -> ConeProgram:
+    """The program with rows after its own that keep some unknowns between −size and size."""
+    matrix = program.matrix.sparse() if isinstance(program.matrix, Columns) else program.matrix
+    chosen = scipy.sparse.eye_array(program.linear.size, format="csr")[entries]
+    return replace(
+        program,
+        matrix=scipy.sparse.csc_matrix(scipy.sparse.vstack([matrix, chosen, -chosen])),
+        offset=np.append(program.offset, np.full(2 * entries.size, size)),
+        cones=(*program.cones, ConeBlock(ConeKind.NONNEGATIVE, 2 * entries.size)),
+    )
+
+
 def _cones_left(cones: Iterable[ConeBlock], dropped: NDArray[np.bool_]) -> tuple[ConeBlock, ...]:
     found, first = [], 0
     for cone in cones:

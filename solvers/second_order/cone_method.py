@@ -15,8 +15,9 @@ from numpy.typing import NDArray
 
 from hcmodel.records import dataclass, replace
 from hcmodel.solvers.algebra.marks import largest
+from hcmodel.solvers.coordinates.logarithmic import LogStack
 from hcmodel.solvers.loop import Task, WholeProgram
-from hcmodel.solvers.numerics import BACKEND_ROUNDING
+from hcmodel.solvers.numerics import BACKEND_ROUNDING, LARGEST_LOG
 from hcmodel.solvers.qp import (
     CONE_BACKENDS,
     DEFAULT_BACKEND,
@@ -27,7 +28,7 @@ from hcmodel.solvers.qp import (
     make_cone_backend,
 )
 from hcmodel.solvers.qp.balance import in_units, is_unbalanced
-from hcmodel.solvers.qp.cone_program import ConeKind, without_rows
+from hcmodel.solvers.qp.cone_program import ConeKind, within, without_rows
 from hcmodel.solvers.qp.deferral import completed, deferred_rows
 from hcmodel.solvers.qp.dense_quadratic import solve_dense
 from hcmodel.solvers.qp.nonsingular import nonsingular
@@ -90,6 +91,7 @@ class ConeMethod:
         assert whole is not None
         solution = self._first_solved(task, whole.program)
         if solution.usable:
+            solution = self._among_numbers(task, whole.program, solution)
             return self._answer(task, whole, self._regular(task, whole, solution))
         if solution.status in DOUBTFUL:
             return self._relaxed(task, whole, solution.iterations)
@@ -147,6 +149,27 @@ class ConeMethod:
             return backend.solve(program, options)
         units = in_units(program, objective, offset)
         return units.solution(backend.solve(units.program, options))
+
+    def _among_numbers(
+        self, task: Task, program: ConeProgram, solution: ConeSolution
+    ) -> ConeSolution:
+        """The solution, or one next to it whose exponentials are numbers: minima need not be bounded."""
+        stack = task.oracle.stack
+        if not isinstance(stack, LogStack):
+            return solution
+        logs = np.flatnonzero(stack.logs)
+        if largest(np.abs(solution.primal[logs])) <= LARGEST_LOG:
+            return solution
+        found = self._solved(task, within(program, logs, LARGEST_LOG))
+        if not found.usable:
+            return solution
+        count = program.offset.size
+        return replace(
+            found,
+            slack=found.slack[:count],
+            dual=found.dual[:count],
+            iterations=solution.iterations + found.iterations,
+        )
 
     def _regular(self, task: Task, whole: WholeProgram, solution: ConeSolution) -> ConeSolution:
         """A solution within the tolerance that can be taken back, where the minimum itself cannot."""
