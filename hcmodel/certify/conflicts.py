@@ -44,6 +44,8 @@ class ConflictRules:
     # Linear rows of length 1 are independent where no sum with weights of length 1 is shorter than this
     # share of the longest one: points of them are then not much farther away than their right-hand sides.
     independent: float = 1e-3  # far above rounding; nearer ones are left out one by one
+    # How often a part is tried whose program has no answer: one of fewer parts may have one.
+    rounds: int = 2
 
 
 RULES = ConflictRules()
@@ -54,6 +56,13 @@ class Part(NamedTuple):
 
     origin: Origin | BoundOrigin
     rows: IndexArray
+
+
+class _Tested(NamedTuple):
+    """Whether a program has an answer, and its multipliers where it has no feasible point."""
+
+    known: bool
+    weights: FloatArray | None
 
 
 class _Parts:
@@ -194,28 +203,37 @@ class _Deletion:
         if quick and self._needs_all(kept):
             return kept
         needed: list[Part] = []
-        while kept:
-            tried, rest = kept[0], kept[1:]
-            if self.deadline is not None and time.monotonic() >= self.deadline:
-                return None
-            weights = self._weights([*needed, *rest])
-            if weights is None:  # without it there is a feasible point
-                needed.append(tried)
-                kept = rest
-            else:
-                kept = _weighted(rest, weights) if quick else rest
-        return needed
+        for _ in range(RULES.rounds):
+            failed: list[Part] = []
+            while kept:
+                tried, kept = kept[0], kept[1:]
+                if self.deadline is not None and time.monotonic() >= self.deadline:
+                    return None
+                found = self._tested([*needed, *failed, *kept])
+                if not found.known:
+                    failed.append(tried)
+                elif found.weights is None:  # without it there is a feasible point
+                    needed.append(tried)
+                elif quick:
+                    kept = _weighted(kept, found.weights)
+            kept = failed
+        left = {id(part) for part in (*needed, *kept)}
+        return [part for part in among if id(part) in left]
 
     def _weights(self, kept: Sequence[Part]) -> FloatArray | None:
-        """Multipliers of all rows of the program of some parts; None where it has a feasible point."""
+        """Multipliers of all rows of the program of some parts; None where none are known."""
+        return self._tested(kept).weights
+
+    def _tested(self, kept: Sequence[Part]) -> _Tested:
+        """Whether some parts contradict each other, by their program."""
         reduced, rows = self._program_of(kept)
         left = np.inf if self.deadline is None else max(self.deadline - time.monotonic(), 0.0)
         solution = make_cone_backend().solve(reduced, ConeOptions(time_limit=left))
         if not solution.usable or solution.primal[self.amount] <= RULES.relaxed:
-            return None
+            return _Tested(solution.usable, None)
         weights = np.zeros(self.program.offset.size)
         weights[rows] = np.abs(solution.dual)
-        return weights
+        return _Tested(True, weights)
 
     def _needs_all(self, kept: Sequence[Part]) -> bool:
         """Whether no contradiction of these parts can do without one of them, as their rows show.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import re
 
@@ -12,6 +13,8 @@ from scipy.optimize import linprog
 import hcmodel as hc
 from hcmodel.certify import conflicts
 from hcmodel.expressions.variable_sets import BoxSet
+from hcmodel.records import replace
+from hcmodel.solvers.qp import ConeOptions, ConeProgram, ConeSolution, ConeStatus
 from tests.extent import ALL
 from tests.problems.examples import loaded
 
@@ -149,6 +152,26 @@ def test_what_weights_leave_open_is_decided_by_leaving_out(monkeypatch: pytest.M
     assert set(problem.solution.conflict) == {"product", "x[0] <= 3", "x[1] <= 3"}
 
 
+def test_a_program_without_an_answer_is_no_feasible_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A program of some rows fails; it has an answer when fewer of the others are left."""
+    x = hc.Variable(4, name="x", pos=True)
+    rows = [x[i] + 1 / x[i] <= 1 for i in range(4)]  # each alone is a contradiction
+    problem = hc.Problem(hc.Minimize(hc.sum(x)), rows)
+    make, count = conflicts.make_cone_backend, itertools.count()
+
+    class FailsTwice:
+        def solve(self, program: ConeProgram, options: ConeOptions) -> ConeSolution:
+            solution = make().solve(program, options)
+            failed = next(count) in (1, 2)  # of all four rows, there is an answer first
+            return replace(solution, status=ConeStatus.FAILED) if failed else solution
+
+    monkeypatch.setattr(conflicts, "make_cone_backend", FailsTwice)
+    problem.solve("cone")
+    assert problem.status == "infeasible"
+    assert next(count) > 3
+    assert len(problem.solution.conflict) == 1
+
+
 def test_without_time_the_rows_are_named_by_their_weights(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(conflicts, "RULES", conflicts.ConflictRules(most=0))
     x = hc.Variable(3, name="x", bounds=(1e-3, 1e3))
@@ -177,9 +200,9 @@ def test_linear_conflicts_are_minimal_whether_rows_or_programs_show_it(
     exponents[-1] = -weights @ exponents[: weights.size]
     logs[-1] = -weights @ logs[: weights.size] - 0.5
     programs = []
-    weigh = conflicts._Deletion._weights
+    tested = conflicts._Deletion._tested
     monkeypatch.setattr(
-        conflicts._Deletion, "_weights", lambda *given: programs.append(1) or weigh(*given)
+        conflicts._Deletion, "_tested", lambda *given: programs.append(1) or tested(*given)
     )
     counts = []
     for independent in (conflicts.RULES.independent, 2.0):  # the second leaves rows out one by one
