@@ -7,6 +7,7 @@ from hcmodel.maps.around import Outer
 from hcmodel.maps.compliance import Compliance
 from hcmodel.maps.cost_equation import CostEquation
 from hcmodel.maps.covariances import Covariances
+from hcmodel.maps.defined import Defined
 from hcmodel.maps.denominators import Denominators
 from hcmodel.maps.determined import Determined
 from hcmodel.maps.differences import Differences
@@ -37,6 +38,7 @@ from hcmodel.maps.triangular import Triangular
 MAPS: tuple[Map, ...] = (
     Distributions(),
     Positive(),
+    Defined(),
     Schur(),
     Riccati(),
     Covariances(),

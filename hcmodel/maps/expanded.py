@@ -70,6 +70,8 @@ class Row:
     """Of a block matrix, the size of its first block, which alone is the user's constraint."""
     image: Image | None = None
     """An increasing function of the user's row that the row is, before it is multiplied."""
+    bound: Sums | None = None
+    """Of a row that stands for bounds of a variable that is gone: what they say of that variable."""
 
 
 @dataclass(frozen=True, eq=False)

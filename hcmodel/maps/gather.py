@@ -388,6 +388,10 @@ def _form(places: NDArray[np.intp], weight: FloatArray, size: int) -> FloatArray
 
 def _factored(matrix: FloatArray) -> tuple[float, FloatArray | None]:
     """The sign of a quadratic form and a matrix L, such that it is sign·|L x|²; None: indefinite."""
+    diagonal = matrix.diagonal()
+    lone = (diagonal == 0) & matrix.any(axis=1)
+    if lone.any() or (diagonal.min(initial=0.0) < 0 < diagonal.max(initial=0.0)):
+        return 1.0, None  # seen without eigenvalues
     values, vectors = np.linalg.eigh(matrix)
     size = float(np.abs(values).max(initial=0.0))
     for sign in (1.0, -1.0):

@@ -57,6 +57,8 @@ class Step(ABC):
     """Positive semidefinite matrices that the way back divides by."""
     first: bool = False
     """Whether the model after it is searched before anything else."""
+    apart: bool = False
+    """Whether the model after it is searched by itself, once the maps of the model before have failed."""
     choice: Hashable = None
     """What tells steps of one map with the same new variables apart."""
     renamed: Mapping[Variable, Variable] = {}

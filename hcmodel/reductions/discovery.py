@@ -109,10 +109,8 @@ def _explore(model: Model, start: Expanded, before: tuple[Step, ...], found: Dis
         current, steps = pending.popleft()
         if trials.refuses(steps):
             continue
-        for proposed in _proposals(current):
-            if isinstance(proposed, Obstacle):
-                found.obstacles.append(proposed)
-                continue
+        apart: list[tuple[Step, ...]] = []
+        for proposed in _proposed(current, found):
             chain = (*steps, proposed)
             if not trials.take(chain):
                 continue
@@ -122,11 +120,29 @@ def _explore(model: Model, start: Expanded, before: tuple[Step, ...], found: Dis
                 continue
             if _settle(model, chain, found, known.of(chain)):
                 return True
-            if trials.spent or trials.refuses(steps):
-                break
-            if len(chain) < LIMITS.depth and proposed.after is not current:
+            if steps == before and _is_apart(chain):
+                apart.append(chain)
+            elif len(chain) < LIMITS.depth and proposed.after is not current:
                 pending.append((proposed.after, chain))
+            if trials.ended(steps):
+                break
+        if any(_explore(model, chain[-1].after, chain, found) for chain in apart):
+            return True
     return False
+
+
+def _proposed(model: Expanded, found: Discovery) -> Iterator[Step]:
+    """The steps that maps propose; what is in the way of others is noted."""
+    for proposed in _proposals(model):
+        if isinstance(proposed, Obstacle):
+            found.obstacles.append(proposed)
+        else:
+            yield proposed
+
+
+def _is_apart(chain: tuple[Step, ...]) -> bool:
+    """Whether the last step of a chain is the first one whose model is searched by itself."""
+    return chain[-1].apart and not any(step.apart for step in chain[:-1])
 
 
 class _Trials:
@@ -146,6 +162,10 @@ class _Trials:
     def refuses(self, chain: tuple[Step, ...]) -> bool:
         """Whether no chain that begins with this one may be tried any more."""
         return self._split >= LIMITS.split and any(step.splits for step in chain)
+
+    def ended(self, chain: tuple[Step, ...]) -> bool:
+        """Whether nothing after this chain may be tried any more."""
+        return self.spent or self.refuses(chain)
 
     def take(self, chain: tuple[Step, ...]) -> bool:
         """Whether a chain is new and may be tried; then it counts."""

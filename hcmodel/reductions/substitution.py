@@ -177,18 +177,15 @@ class Substitution(ModelReduction):
             size = size + numbers.of(last.objective, sizes=True)
         found = [("the objective", before[0], value, size)]
         for place, row in enumerate(self._rows):
-            if row.position is None:
+            if row.position is None and row.bound is None:
                 # a row that a map adds has to hold at all points of the model's sets
                 value, size = numbers.of(row.sums), numbers.of(row.sums, sizes=True)
                 wrong = value if row.sense == "==" else np.maximum(value, 0.0)
                 found.append(("the sets of the variables", 0.0 * value, wrong, size))
                 continue
-            left, right = before[1 + 2 * row.position], before[2 + 2 * row.position]
-            sign = -1.0 if self.before.constraints[row.position].sense == ">=" else 1.0
-            one = sign * (left - right)
+            name, one, size = self._written(row, before, numbers)
             if row.image is not None:
                 one = row.image.of(one, numbers.of(row.image.scales))
-            size = np.abs(left) + np.abs(right)
             factor = np.ones(()) if row.factor is None else numbers.of(row.factor)
             two = _leading(after[1 + 2 * place] - after[2 + 2 * place], row)
             one, size = one * factor, size * np.abs(factor)
@@ -197,9 +194,21 @@ class Substitution(ModelReduction):
                 one, size = outer @ one @ outer, np.abs(outer) @ size @ np.abs(outer)
             if _differ(one, two, size):
                 size = size + _leading(numbers.of(row.sums, sizes=True), row)
-            found.append((f"constraint {row.position + 1}", one, two, size))
+            found.append((name, one, two, size))
         finite = all(np.isfinite(each).all() for _, one, two, _ in found for each in (one, two))
         return found if finite else None
+
+    def _written(
+        self, row: Row, before: Sequence[FloatArray], numbers: Evaluation
+    ) -> tuple[str, FloatArray, FloatArray]:
+        """A row as the user has written it, left minus right, with its name and its size."""
+        if row.position is None:
+            assert row.bound is not None
+            return "a bound", numbers.of(row.bound), numbers.of(row.bound, sizes=True)
+        left, right = before[1 + 2 * row.position], before[2 + 2 * row.position]
+        sign = -1.0 if self.before.constraints[row.position].sense == ">=" else 1.0
+        name = f"constraint {row.position + 1}"
+        return name, sign * (left - right), np.abs(left) + np.abs(right)
 
     def explains(self, parts: Sequence[Expression]) -> bool:
         """Whether declared coordinates are affine functions of the new variables, at random points."""

@@ -95,9 +95,11 @@ def test_an_inverse_of_what_may_be_indefinite_is_not_claimed() -> None:
     assert not is_proven(Y.T @ Y / (1 + P[0, 0]) << Z, objective=hc.trace(Z))
 
 
-def test_an_equality_between_squares_is_not_claimed() -> None:
+def test_an_equality_between_squares_is_no_inequality() -> None:
+    """It defines Z: what grows with Z is convex in Y, and what falls with it is not."""
     Y, Z, _ = variables()
-    assert not is_proven(Y.T @ Y == Z, objective=hc.trace(Z))
+    assert is_proven(Y.T @ Y == Z, objective=hc.trace(Z))
+    assert not is_proven(Y.T @ Y == Z, objective=hc.sum(Y) - hc.trace(Z))
 
 
 def test_a_failure_says_what_is_in_the_way() -> None:

@@ -1,0 +1,269 @@
+"""Variables that rows define, as what they are defined to be.
+
+Models often have names for what is computed on the way, as variables with equalities:
+
+    F == A + B K,     λ[s,a] == d[s] π[s,a],     demand == a exp(−b p),     Y == K P
+
+Such a variable stands alone in one entry of a row for each of its own entries, and what else is in that
+row is free of it. So the row says what it is. With that in its place the row holds, and leaves the
+model; other maps then see what the model is made of. A definition may use another one, and the entries of
+one variable may be defined one after the other, as visits of stages are. Bounds of the variable that
+do not follow from the ranges of what defines it become rows. Where these are not convex they are left
+out, and the point that comes back is tested against them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hcmodel.expressions.leaves import Variable
+from hcmodel.facts.polynomials import Sums, stacked
+from hcmodel.maps.expanded import Evaluation, Expanded, Row
+from hcmodel.maps.map import Map, Obstacle, Points, Step
+from hcmodel.maps.ranges import is_affine
+from hcmodel.maps.replacing import Replacing
+from hcmodel.maps.rewriting import rewritten
+from hcmodel.records import dataclass, replace
+from hcmodel.solvers.numerics import DATA_ROUNDING
+
+Numbers = NDArray[np.int64]
+
+# Variables that are replaced at once, and links of a chain inside of one: each takes a pass.
+MOST = 50
+
+
+class Defined(Map):
+    """φ(x) in place of a variable V with the row V == φ(x); see the module."""
+
+    name = "defined"
+    summary = "φ(x) in place of a variable V with the row V == φ(x)"
+    literature = "Avriel 1988"
+    large = True
+
+    def propose(self, model: Expanded) -> Iterator[Step | Obstacle]:
+        seen = set[frozenset[Variable]]()
+        for affine in (True, False):
+            found = _definitions(model, affine=affine)
+            names = frozenset(each.variable for each in found)
+            if not found or names in seen:
+                continue
+            seen.add(names)
+            after = found[-1].after
+            bounds = [row for each in found for row in _bounds(after, each)]
+            if bounds:
+                yield _Defined(found, replace(after, rows=(*after.rows, *bounds)), ())
+            outside = [each.variable.name for each in found if any(_bounds(after, each))]
+            yield _Defined(found, after, tuple(outside))
+
+
+def _definitions(model: Expanded, *, affine: bool) -> list[_Definition]:
+    """Definitions one after the other, affine ones first or last.
+
+    Of Q == r + γ P V and V == π Q only one can be taken: which one leaves equations that maps know is
+    not the same for values and for visits.
+    """
+    found: list[_Definition] = []
+    while len(found) < MOST:
+        current = found[-1].after if found else model
+        pairs = ((v, each) for each in (affine, not affine) for v in current.variables)
+        tried = (_definition(current, v, affine=each) for v, each in pairs)
+        definition = next(filter(None, tried), None)
+        if definition is None:
+            break
+        found.append(definition)
+    return found
+
+
+@dataclass(frozen=True, eq=False)
+class _Definition:
+    """A variable, what it is in the others, and the model with that in its place."""
+
+    variable: Variable
+    value: Sums
+    rows: tuple[Sums, ...]
+    """The rows that say so, which are 0."""
+    after: Expanded
+
+
+def _definition(model: Expanded, variable: Variable, *, affine: bool) -> _Definition | None:
+    """What rows define a variable to be; None where none do, or where it would change nothing."""
+    if not variable.size or not (variable.set.is_box or _is_plain_symmetric(variable)):
+        return None
+    own = model.symbols.of_variable(variable)
+    pending: dict[int, tuple[int, int]] = {}
+    rows = list[int]()
+    for place, row in enumerate(model.rows):
+        found = _defines(model, row, own)
+        if found and not any(symbol in pending for symbol in found):
+            pending |= {symbol: (place, entry) for symbol, entry in found.items()}
+            rows.append(place)
+    if len(pending) < np.unique(own).size:
+        return None
+    straight = _is_affine(model, rows)
+    if straight != affine or (affine and not _is_multiplied(model, own)):
+        return None
+    return _substituted(model, variable, pending, rows)
+
+
+def _is_plain_symmetric(variable: Variable) -> bool:
+    return variable.set.is_symmetric and not variable.set.is_curved
+
+
+def _defines(model: Expanded, row: Row, own: Numbers) -> dict[int, int]:
+    """The entries of an equality by the symbols that stand alone there, one in each; {} for others."""
+    plain = row.factor is None and row.congruence is None and row.image is None
+    if row.sense != "==" or row.position is None or not plain:
+        return {}
+    sums = row.sums
+    alone = sums.holding(own) & (sums.degrees == 1)
+    counted = np.arange(sums.size) if row.entries is None else np.ravel(row.entries)
+    here = alone & np.isin(sums.entry, counted)
+    entry, symbol = sums.entry[here], sums.key[here] - 1
+    if entry.size != counted.size or np.unique(entry).size < entry.size:
+        return {}
+    if _has_slack(model, sums):
+        return {}
+    found: dict[int, int] = {}
+    for each, place in zip(symbol.tolist(), entry.tolist(), strict=True):
+        if found.setdefault(each, place) != place and not _same(sums, found[each], place):
+            return {}
+    return found
+
+
+def _same(sums: Sums, *places: int) -> bool:
+    """Whether two entries say the same, as those of symmetric matrices do."""
+    one, two = (sums.taken(np.array([place]), ()) for place in places)
+    return one.equals(two)
+
+
+def _has_slack(model: Expanded, sums: Sums) -> bool:
+    """Whether a semidefinite matrix stands alone in a row: an inequality between matrices then."""
+    alone = sums.key[sums.degrees == 1] - 1
+    sources = (source for source, _, _ in model.symbols.grouped(np.unique(alone)))
+    return any(isinstance(each, Variable) and each.set.is_curved for each in sources)
+
+
+def _is_affine(model: Expanded, rows: list[int]) -> bool:
+    return all(is_affine(model, model.rows[place].sums) for place in rows)
+
+
+def _is_multiplied(model: Expanded, own: Numbers) -> bool:
+    """Whether a variable is in products or functions."""
+    if any((sums.holding(own) & (sums.degrees > 1)).any() for sums in model.arrays):
+        return True
+    inside = (each for function in model.functions() for each in function.arguments)
+    return any(bool(sums.holding(own).any()) for sums in inside)
+
+
+def _substituted(
+    model: Expanded, variable: Variable, pending: dict[int, tuple[int, int]], rows: list[int]
+) -> _Definition | None:
+    """The model with the definitions in place, those first that need no others of the variable."""
+    symbols, left = model.symbols, dict(pending)
+    defining = {place: model.rows[place].sums for place in rows}
+    kept = tuple(row for place, row in enumerate(model.rows) if place not in defining)
+    current = replace(model, rows=kept, is_original=False, written=None)
+    values: dict[int, Sums] = {}
+    for _ in range(MOST):
+        ready = {
+            symbol: value
+            for symbol, (place, entry) in left.items()
+            if (value := _value(model, defining[place], entry, symbol, left)) is not None
+        }
+        if not ready:
+            return None  # each needs another one
+        rewriting = Replacing(symbols, ready)
+        current = rewritten(current, rewriting, gone=(), new=())
+        values |= ready
+        left = {symbol: place for symbol, place in left.items() if symbol not in ready}
+        if not left:
+            break
+        defining = {place: rewriting(sums) for place, sums in defining.items()}
+    else:
+        return None
+    numbers = np.ravel(symbols.of_variable(variable)).tolist()
+    whole = stacked([values[each] for each in numbers], symbols.coding).reshaped(variable.shape)
+    if whole.is_constant:
+        return None  # rows that say a value themselves are known without a map
+    others = tuple(each for each in current.variables if each is not variable)
+    said = tuple(model.rows[place].sums for place in rows)
+    return _Definition(variable, whole, said, replace(current, variables=others))
+
+
+def _value(
+    model: Expanded, sums: Sums, entry: int, symbol: int, left: dict[int, tuple[int, int]]
+) -> Sums | None:
+    """What an entry of a row says that a symbol is; None where that needs symbols that are left."""
+    terms = sums.taken(np.array([entry]), ())
+    mine = terms.key == symbol + 1
+    if mine.sum() != 1:
+        return None
+    rest = terms.chosen(~mine)
+    if not left.keys().isdisjoint(_symbols_in(model, rest)):
+        return None
+    return rest.scaled(-1.0 / float(terms.weight[mine][0]))
+
+
+def _symbols_in(model: Expanded, sums: Sums) -> set[int]:
+    """The symbols in sums, those inside of functions among them."""
+    found, seen, pending = set[int](), set[int](), [sums]
+    while pending:
+        used = pending.pop().symbols_used()
+        found |= set(used.tolist())
+        for function in model.symbols.functions(used):
+            if function.start not in seen:
+                seen.add(function.start)
+                pending.extend(function.arguments)
+    return found
+
+
+def _bounds(model: Expanded, definition: _Definition) -> Iterator[Row]:
+    """l <= φ and φ <= h for the bounds of V that the ranges of the other variables do not imply."""
+    variable, value = definition.variable, definition.value
+    symbols, coding = model.symbols, model.symbols.coding
+    own = Sums.symbols(symbols.of_variable(variable), coding)
+    low, high = symbols.interval(value)
+    least, most = (np.broadcast_to(end, variable.shape) for end in variable.set.interval)
+    below = low <= 0 if variable.set.positive or variable.pos else low < least
+    for sign, end, open_ in ((-1.0, least, below), (1.0, most, high > most)):
+        places = np.flatnonzero(open_)
+        if places.size:
+            limit = Sums.constant(np.ravel(end)[places], coding)
+            both = (each.taken(places, (places.size,)) for each in (value, own))
+            inside, written = ((each - limit).scaled(sign) for each in both)
+            yield Row(inside, "<=", None, bound=written)
+
+
+class _Defined(Step):
+    """The variables are their definitions evaluated."""
+
+    name = "defined"
+    new = ()
+    apart = True
+
+    def __init__(
+        self, found: list[_Definition], after: Expanded, released: tuple[str, ...]
+    ) -> None:
+        self.gone = tuple(each.variable for each in found)
+        self.after, self.released, self.choice = after, released, bool(released)
+        self._found = found
+
+    def forward(self, point: Points) -> None:
+        """Nothing is new."""
+
+    def settle(self, point: Points) -> None:
+        self.back(point)
+
+    def fits(self, point: Points) -> bool:
+        """Whether the rows that leave the model hold, as they do once a point is settled."""
+        numbers = Evaluation(self.after.symbols, point)
+        rows = [sums for each in self._found for sums in each.rows]
+        both = [(numbers.of(sums), numbers.of(sums, sizes=True)) for sums in rows]
+        return all(bool((np.abs(value) <= DATA_ROUNDING * size).all()) for value, size in both)
+
+    def back(self, point: Points) -> None:
+        for each in reversed(self._found):  # a definition may use one that was replaced later
+            point[each.variable] = Evaluation(self.after.symbols, point).of(each.value)
