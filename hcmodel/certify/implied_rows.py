@@ -40,7 +40,7 @@ def implied_row(search: Propagation, rows: Sequence[Row], form: Row) -> Row | No
     if isinstance(least.value, float) or least.value < 0:
         return None
     negated = [(term, -own) for term, own in form.terms]
-    return Row(negated, least.value - form.constant, least.parts)
+    return Row(negated, least.value - form.constant, least.parts, least.is_open)
 
 
 def _weights(

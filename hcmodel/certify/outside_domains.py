@@ -28,6 +28,7 @@ from hcmodel.certify.domain_conditions import (
 )
 from hcmodel.certify.function_ends import entry_of, exact_values, read_functions, row_of
 from hcmodel.certify.implied_rows import implied_row
+from hcmodel.certify.other_rows import SPARE, following
 from hcmodel.certify.propagation import (
     HIGHEST,
     LIMITS,
@@ -91,13 +92,42 @@ def nowhere_defined(
         return None
     conditions = [each for each in conditions_of(model) if is_of_the_model(each)]
     try:
-        system = _System.of(model, conditions, LIMITS.few if first else LIMITS.terms)
+        most, spare = (LIMITS.few, 0) if first else (LIMITS.terms, SPARE)
+        system = _System.of(model, conditions, most, spare)
     except TooLargeError:
         return None
     return None if system is None else system.contradiction(deep=not first)
 
 
 # ---- the rows
+
+
+@dataclass(frozen=True)
+class _Rewritten:
+    """A row that follows from another one where some sums are positive and some are not negative."""
+
+    row: Row
+    positive: list[Row]
+    nonnegative: list[Row]
+    rounded: bool
+
+    def read(self, search: Propagation) -> None:
+        """Take over what it says where the signs are known; of rounded weights only if it cannot hold."""
+        parts = self.row.parts
+        for each in self.positive:
+            least = search.total(each)
+            if not (least.value > 0 or (least.is_open and least.value == 0)):
+                return
+            parts |= least.parts
+        for each in self.nonnegative:
+            least = search.total(each)
+            if least.value < 0:
+                return
+            parts |= least.parts
+        if self.rounded:
+            search.check(self.row._replace(parts=parts))
+        else:
+            search.read_row(self.row._replace(parts=parts))
 
 
 @dataclass(frozen=True)
@@ -111,10 +141,13 @@ class _System:
     factors: dict[Hashable, dict[Hashable, int]] = field(default_factory=dict)
     matrices: list[np.ndarray] = field(default_factory=list)
     """The terms of the entries of semidefinite variables."""
+    rewritten: list[_Rewritten] = field(default_factory=list)
 
     @staticmethod
-    def of(model: Model, conditions: Sequence[Condition], most: int) -> _System | None:
-        """None where there are more terms than `most`, or none."""
+    def of(
+        model: Model, conditions: Sequence[Condition], most: int, spare: int = 0
+    ) -> _System | None:
+        """None where there are more terms than `most`, or none; `spare` symbols are for new rows."""
         constraints = [
             (position, each)
             for position, each in enumerate(model.constraints)
@@ -125,23 +158,43 @@ class _System:
         if not 0 < size <= most:
             return None
         roots = [each.lhs - each.rhs for _, each in constraints]
-        found, symbols = expand([*roots, *(each.argument for each in conditions)])
+        found, symbols = expand([*roots, *(each.argument for each in conditions)], spare)
         if sum(sums.key.size for sums in found) > most:
             return None
         system = _System([], list(zip(conditions, found[len(roots) :], strict=True)), symbols)
+        new = list[list[Sums]]()
         for (position, constraint), sums in zip(constraints, found, strict=False):
             sign = -1 if constraint.sense == ">=" else 1
             for entry in constraint.rows.tolist():
                 place = tuple(int(i) for i in np.unravel_index(entry, constraint.shape))
                 row = row_of(sums, entry, frozenset([Origin(position, place)]), sign)
                 system.rows.append(row._replace(equality=constraint.sense == "=="))
+                if spare:
+                    signs = (1, -1) if constraint.sense == "==" else (sign,)
+                    new += [
+                        system._rewrite(entry_of(sums, entry).scaled(each), row.parts)
+                        for each in signs
+                    ]
         for condition, sums in system.asked:
             system.rows.extend(_rows_of(condition, sums))
         for variable in model.variables:
             if variable in symbols.variables:
                 system._enter(variable)
-        system._enter_terms(found)
+        system._enter_terms([*found, *itertools.chain.from_iterable(new)])
         return system
+
+    def _rewrite(self, sums: Sums, parts: Parts) -> list[Sums]:
+        """Take over what follows from a scalar that is not positive; the sums that it is written with."""
+        used = list[Sums]()
+        for each in following(sums, self.symbols):
+            positive, nonnegative = (
+                [row_of(one, 0, NOTHING) for one in group]
+                for group in (each.positive, each.nonnegative)
+            )
+            row = row_of(each.sums, 0, parts)
+            self.rewritten.append(_Rewritten(row, positive, nonnegative, each.rounded))
+            used += [each.sums, *each.positive, *each.nonnegative]
+        return used
 
     def _enter(self, variable: Variable) -> None:
         """The bounds of the entries of a variable, and what its set asks of them together."""
@@ -172,15 +225,19 @@ class _System:
             self.matrices.append(terms)
 
     def _enter_terms(self, found: Sequence[Sums]) -> None:
-        """What products and functions can be by themselves."""
+        """What products and functions can be by themselves, and those inside of functions."""
         coding = self.symbols.coding
-        for key in np.unique(np.concatenate([sums.key for sums in found])).tolist():
-            digits = [int(digit) for digit in coding.digits(np.array([key]))[0] if digit]
-            if len(digits) > 1:
-                self.factors[key] = {digit: digits.count(digit) for digit in digits}
-            for digit in digits:
-                if digit not in self.bounds:
-                    self.bounds[digit] = self._sign_of(digit - 1)
+        while found:
+            new = set[int]()
+            for key in np.unique(np.concatenate([sums.key for sums in found])).tolist():
+                digits = [int(digit) for digit in coding.digits(np.array([key]))[0] if digit]
+                if len(digits) > 1:
+                    self.factors[key] = {digit: digits.count(digit) for digit in digits}
+                new.update(digit for digit in digits if digit not in self.bounds)
+            for digit in new:
+                self.bounds[digit] = self._sign_of(digit - 1)
+            functions = self.symbols.functions(np.array(sorted(new), dtype=np.int64) - 1)
+            found = [sums for function in functions for sums in function.arguments]
 
     def _sign_of(self, symbol: int) -> tuple[End, End]:
         """The ends of an entry of a function: its sign is all that is known."""
@@ -241,6 +298,9 @@ class _System:
                 for terms in self.matrices:
                     _read_matrix(search, terms)
                 read_functions(search, self.symbols, self.bounds)
+                for each in self.rewritten:
+                    if allowed is None or each.row.parts <= allowed:
+                        each.read(search)
                 for condition, sums in self.asked:
                     if allowed is None or condition in allowed:
                         self._check(search, condition, sums)

@@ -3,7 +3,8 @@
 A row Σ w t <= 0 holds each of its terms t between the ends that the other terms leave it: x + y <= 0 with
 x, y >= 0 leaves 0 for both. Numbers are fractions, so that an end is 0 only where it is exactly so, and
 every end knows the rows and bounds that it follows from. It needs no convexity; products and functions
-are terms with a range of their own.
+are terms with a range of their own. An end that is open is not attained: tanh(x) + tanh(y) >= 2 has no
+point, though 2 is what the sum comes as near to as one likes.
 """
 
 from __future__ import annotations
@@ -39,6 +40,8 @@ class PropagationLimits:
     terms: int = 3000
     # Terms up to which models are looked at before they are solved: it takes a few milliseconds.
     few: int = 200
+    # Binary digits of an end: those of products double with each pass. The smallest number has 1074.
+    digits: int = 4000
 
 
 LIMITS = PropagationLimits()
@@ -53,11 +56,15 @@ class ContradictionError(Exception):
 
 
 class End(NamedTuple):
-    """An end of what a term can be, what it follows from, and the size of the numbers added up for it."""
+    """An end of what a term can be, what it follows from, and the size of the numbers added up for it.
+
+    `is_open`: no point attains it.
+    """
 
     value: Number
     parts: Parts = NOTHING
     size: Number = ZERO
+    is_open: bool = False
 
 
 LOWEST, HIGHEST = End(-math.inf), End(math.inf)
@@ -101,7 +108,7 @@ def times(one: Number, other: Number) -> Number:
 
 
 def scaled(end: End, weight: Fraction) -> End:
-    return End(times(end.value, weight), end.parts, times(end.size, abs(weight)))
+    return End(times(end.value, weight), end.parts, times(end.size, abs(weight)), end.is_open)
 
 
 class Propagation:
@@ -126,9 +133,8 @@ class Propagation:
             self.rows += [row, row.negated] if row.equality else [row]
         for row in self.rows:
             if row.form is not None:
-                self._hold(
-                    row.form, row.terms[0][1], End(-row.constant, row.parts, abs(row.constant))
-                )
+                own = End(-row.constant, row.parts, abs(row.constant), row.strict)
+                self._hold(row.form, row.terms[0][1], own)
 
     def read(self) -> None:
         """One pass over the rows; `ContradictionError` where they leave no point."""
@@ -142,7 +148,7 @@ class Propagation:
         factors = self.factors.get(term)
         if factors is not None:
             least, most = self._product(factors)
-            low, high = max(low, least, key=_value), min(high, most, key=_value)
+            low, high = max(low, least, key=_from_below), min(high, most, key=_from_above)
         return low, high
 
     def total(self, row: Row) -> End:
@@ -153,16 +159,17 @@ class Propagation:
         weight = row.terms[0][1]
         low, high = self.ends[row.form]
         whole = self._total(row, [scaled(low if weight > 0 else high, weight)])
-        return max(found, whole, key=_value)
+        return max(found, whole, key=_from_below)
 
     def set(self, term: Hashable, side: int, end: End) -> None:
         """Take over an end of a term where it is nearer than the one known; `side` 0 is the lower one."""
         pair = self.range(term)
-        nearer = end.value > pair[0].value if side == 0 else end.value < pair[1].value
-        if isinstance(end.value, float) or not nearer:
+        key = _from_above if side else _from_below
+        nearer = key(end) < key(pair[1]) if side else key(end) > key(pair[0])
+        if isinstance(end.value, float) or not nearer or _is_long(end.value):
             return
         low, high = (end, pair[1]) if side == 0 else (pair[0], end)
-        if low.value > high.value and _excess(low, high) > 0:
+        if _excess(low, high) > 0 or _is_empty(low, high):
             raise ContradictionError(low.parts | high.parts)
         self.changed = True
         self.ends[term] = low, high
@@ -182,20 +189,26 @@ class Propagation:
         for factor, power in factors.items():
             own = self._power(*self.range(factor), power)
             parts = frozenset().union(*(end.parts for end in (*pair, *own)))
-            corners = [times(one.value, other.value) for one in pair for other in own]
-            pair = _end(min(corners), parts), _end(max(corners), parts)
+            corners = [_corner(one, other) for one in pair for other in own]
+            least, most = min(corners, key=_from_above), max(corners, key=_from_below)
+            closed = {each.value for each in corners if not each.is_open}
+            pair = (
+                _end(least.value, parts, least.value not in closed),
+                _end(most.value, parts, most.value not in closed),
+            )
         return pair
 
     @staticmethod
     def _power(low: End, high: End, power: int) -> tuple[End, End]:
         parts = low.parts | high.parts
         ends = [low.value**power, high.value**power]
-        least = min(ends)
+        closed = {value for value, end in zip(ends, (low, high), strict=True) if not end.is_open}
+        least, most = min(ends), _end(max(ends), parts, max(ends) not in closed)
         if power % 2 == 0 and low.value < 0 < high.value:
             least = ZERO
         if power % 2 == 0 and not (low.value > 0 or high.value < 0):
-            return End(max(least, ZERO)), _end(max(ends), parts)
-        return _end(least, parts), _end(max(ends), parts)
+            return End(max(least, ZERO)), most
+        return _end(least, parts, least not in closed), most
 
     def _least(self, row: Row) -> list[End]:
         found = []
@@ -213,25 +226,33 @@ class Propagation:
             if isinstance(end.value, float):
                 return End(-math.inf, parts)
             total, size = total + end.value, size + max(end.size, abs(end.value))
-        return End(total, parts, size)
+        return End(total, parts, size, row.strict or any(end.is_open for end in least))
+
+    def check(self, row: Row) -> None:
+        """`ContradictionError` where a row misses 0 by more than rounding."""
+        total = self.total(row)
+        if _excess(total, End(ZERO)) > 0:
+            raise ContradictionError(total.parts)
 
     def read_row(self, row: Row) -> None:
         """Take over what a row says of each of its terms."""
         least = self._least(row)
         infinite = [i for i, end in enumerate(least) if isinstance(end.value, float)]
         total = self.total(row)
-        if _excess(total, End(ZERO)) > 0 or (row.strict and total.value >= 0):
+        if _excess(total, End(ZERO)) > 0 or _is_empty(total, End(ZERO)):
             raise ContradictionError(total.parts)
         if len(infinite) > 1:
             return
         rest = self._total(row, [end for end in least if isinstance(end.value, Fraction)])
         for i in infinite or range(len(least)):
             own = ZERO if infinite else least[i].value
-            left = rest._replace(value=own - rest.value)
+            others = row.strict or any(end.is_open for end in (*least[:i], *least[i + 1 :]))
+            left = rest._replace(value=own - rest.value, is_open=others)
             term, weight = row.terms[i]
-            if row.strict and not left.value:
+            if others and not left.value:
                 side = 1 if weight > 0 else 0
-                self.set(term, side, left._replace(value=-SMALLEST if side else SMALLEST))
+                beside = -SMALLEST if side else SMALLEST
+                self.set(term, side, left._replace(value=beside, is_open=False))
             else:
                 self._hold(term, weight, left)
 
@@ -240,8 +261,20 @@ class Propagation:
         self.set(term, 1 if weight > 0 else 0, scaled(end, 1 / weight))
 
 
-def _end(value: Number, parts: Parts) -> End:
-    return End(value, parts, max(value, -value))
+def _end(value: Number, parts: Parts, is_open: bool = False) -> End:
+    return End(value, parts, max(value, -value), is_open)
+
+
+def _is_long(value: Fraction) -> bool:
+    """Whether a number has more digits than an end is worth."""
+    return max(value.numerator.bit_length(), value.denominator.bit_length()) > LIMITS.digits
+
+
+def _corner(one: End, other: End) -> End:
+    """The product of two ends; a product that is 0 is attained where one of its factors is 0 and is."""
+    zeros = [end for end in (one, other) if not end.value]
+    is_open = all(end.is_open for end in zeros) if zeros else one.is_open or other.is_open
+    return End(times(one.value, other.value), is_open=is_open)
 
 
 def _excess(low: End, high: End) -> Number:
@@ -251,5 +284,16 @@ def _excess(low: End, high: End) -> Number:
     return low.value - high.value - times(ROUNDING, low.size + high.size)
 
 
-def _value(end: End) -> Number:
-    return end.value
+def _is_empty(low: End, high: End) -> bool:
+    """Whether no number lies between two ends, one of which is not attained."""
+    return (low.is_open or high.is_open) and low.value >= high.value
+
+
+def _from_below(end: End) -> tuple[Number, bool]:
+    """Lower ends in order: one that is not attained is the nearer of two at the same number."""
+    return end.value, end.is_open
+
+
+def _from_above(end: End) -> tuple[Number, bool]:
+    """Upper ends in order."""
+    return end.value, not end.is_open

@@ -203,7 +203,7 @@ def _concluded(
     if not first or solution.status not in DOUBTFUL or solution.termination in STOPPED:
         return solution, evidence
     try:
-        found = nowhere_in(forms, every=solution.status is Status.UNBOUNDED)
+        found = nowhere_in(forms, every=solution.status is not Status.LOCALLY_OPTIMAL)
     except TimeExhausted:
         found = None
     if found is None:

@@ -110,6 +110,8 @@ TOGETHER: dict[str, tuple[Build, dict[str, Any], tuple[str, ...]]] = {
     "exp(x) == 1": (lambda x, y: low(hc.log(x), hc.exp(x) == 1), {}, ("c1",)),
     "log(log(x))": (lambda x, y: low(hc.log(hc.log(x)), x <= 1), {}, ("c1",)),
     "tanh(x) >= 1": (lambda x, y: high(x, hc.tanh(x) >= 1), {}, ("c1",)),
+    "exp(-exp(-x)) >= 1": (lambda x, y: high(x, hc.exp(-hc.exp(-x)) >= 1), {}, ("c1",)),
+    "log(1 + 1/x) <= 0": (lambda x, y: high(x, hc.log(1 + 1 / x) <= 0, x >= 1), {}, ("c1", "c2")),
     "an exponential below 0": (lambda x, y: high(y, hc.exp(x) <= y, y <= 0), {}, ("c1", "c2")),
 }
 
@@ -120,6 +122,68 @@ def test_a_conflict_has_what_it_needs_and_nothing_else(name: str) -> None:
     found = solved(build, **kind)
     assert found.status == "infeasible"
     assert found.conflict == conflict
+
+
+# ---- limits that no point attains; all of these but for few ended `unbounded`
+
+UNATTAINED: dict[str, Build] = {
+    "sigmoid": lambda x, y: high(x, hc.sigmoid(x) >= 1),
+    "sigmoid, minimised": lambda x, y: low(x, hc.sigmoid(x) >= 1),
+    "sigmoid as an equality": lambda x, y: high(x, hc.sigmoid(3 * x + 2) == 1),
+    "a multiple": lambda x, y: high(x, 0.3 * hc.sigmoid(x) >= 0.3),
+    "a level": lambda x, y: high(x, hc.sigmoid(x) >= y, y >= 1),
+    "a sum": lambda x, y: high(x + y, hc.sigmoid(x) + hc.sigmoid(y) >= 2),
+    "a sum of tanh": lambda x, y: high(x, hc.tanh(x) + hc.tanh(2 * x) >= 2),
+    "a product": lambda x, y: high(x, hc.sigmoid(x) * hc.sigmoid(y) >= 1),
+    "a square": lambda x, y: high(x, hc.tanh(x) ** 2 >= 1),
+    "an absolute value": lambda x, y: high(x, hc.abs(hc.tanh(x)) >= 1),
+    "the larger one": lambda x, y: high(x, hc.maximum(hc.sigmoid(x), hc.sigmoid(y)) >= 1),
+    "the smaller one": lambda x, y: high(x, hc.minimum(hc.sigmoid(x), x) >= 1),
+    "its logarithm": lambda x, y: high(x, hc.log(hc.sigmoid(x)) >= 0),
+    "written out": lambda x, y: high(x, 1 / (1 + hc.exp(-x)) >= 1),
+    "a ratio of exponentials": lambda x, y: high(x, hc.exp(x) / (hc.exp(x) + hc.exp(y)) >= 1),
+    "softmax": lambda x, y: high(x, hc.softmax(hc.hstack([x, y]))[0] >= 1),
+    "x/(1 + x)": lambda x, y: high(x, x / (1 + x) >= 1, x >= 0),
+    "x/(x + y)": lambda x, y: high(x, x / (x + y) >= 1, x >= 1, y >= 1),
+    "softplus": lambda x, y: high(x, hc.softplus(x) <= x),
+    "logsumexp": lambda x, y: high(x, hc.logsumexp(hc.hstack([x, y])) <= x),
+    "log(1 + exp(x))": lambda x, y: high(x, hc.log(1 + hc.exp(x)) <= x),
+    "logarithms": lambda x, y: high(x, hc.log(x + 1) <= hc.log(x), x >= 1),
+    "roots": lambda x, y: high(x, hc.sqrt(x + 1) <= hc.sqrt(x)),
+    "a root": lambda x, y: high(x, hc.sqrt(x**2 + 1) <= x),
+    "a norm": lambda x, y: high(x, hc.norm(hc.hstack([x, 1])) <= x),
+}
+
+
+@pytest.mark.parametrize("name", UNATTAINED)
+def test_what_holds_by_rounding_only_has_no_point(name: str) -> None:
+    found = solved(UNATTAINED[name])
+    assert found.status == "infeasible"
+    assert found.conflict is not None
+    assert "c1" in found.conflict
+
+
+ATTAINED: dict[str, Build] = {
+    "below the limit": lambda x, y: high(x, hc.sigmoid(x) >= 1 - 1e-3),
+    "its other side": lambda x, y: high(x, hc.sigmoid(x) <= 1),
+    "both ends": lambda x, y: high(x, hc.tanh(x) + hc.tanh(y) <= 2),
+    "one of two": lambda x, y: high(x, hc.maximum(hc.sigmoid(x), y) >= 1, y == 1),
+    "the same functions": lambda x, y: high(x, hc.softplus(x) <= hc.softplus(x + y), y <= 1),
+    "a norm": lambda x, y: high(x, hc.norm(hc.hstack([x, y])) <= x, y == 0),
+    "x/(1 + x)": lambda x, y: high(x, x / (1 + x) >= 1 - 1e-6, x >= 0),
+    "a root": lambda x, y: high(x, hc.sqrt(x**2 + 1) <= x + 1),
+}
+
+
+@pytest.mark.parametrize("name", ATTAINED)
+def test_rows_beside_a_limit_have_points(name: str) -> None:
+    x, y = (hc.Variable(name=name) for name in "xy")
+    objective, *rows = ATTAINED[name](x, y)
+    assert nowhere_in(hc.Problem(objective, rows).forms(), every=True) is None
+
+
+def test_a_row_beside_a_limit_leaves_the_model_unbounded() -> None:
+    assert solved(ATTAINED["below the limit"]).status == "unbounded"
 
 
 VECTORS: dict[str, tuple[Build, dict[str, Any]]] = {
@@ -273,6 +337,17 @@ EXACT: list[tuple[Any, float]] = [
 """Functions and arguments at which they are whole numbers."""
 
 
+AROUND_0: list[tuple[Any, float]] = [
+    (lambda d: hc.sigmoid(d[0]) + 1 / (1 + hc.exp(-d[1])), 1.0),
+    (lambda d: (1 + d[0]) / (1 + d[1] ** 2), 1.0),
+    (lambda d: hc.norm(hc.hstack([d[0] + 3, d[2] + 4])) - hc.sqrt((d[1] + 3) ** 2 + 16), 0.0),
+    (lambda d: hc.log(1 + hc.exp(d[0])) - hc.softplus(d[1]), 0.0),
+    (lambda d: hc.tanh(d[0]) * hc.tanh(d[1]) + hc.abs(hc.tanh(d[2])), 0.0),
+    (lambda d: hc.logsumexp(hc.hstack([d[0], d[1]])) - hc.logsumexp(hc.hstack([d[1], d[2]])), 0.0),
+]
+"""Functions with limits that they do not attain, and their values at 0."""
+
+
 def random_rows(
     generator: np.random.Generator, x: hc.Variable, point: Any
 ) -> tuple[list[Any], list[Any]]:
@@ -280,7 +355,7 @@ def random_rows(
     rows, functions = [], []
     for _ in range(generator.integers(1, 6)):
         weights = generator.integers(-2, 3, size=(2, x.size)).astype(float)
-        chosen = int(generator.integers(6))
+        chosen = int(generator.integers(12))
         left, there = weights[0] @ x, float(weights[0] @ point)
         if chosen == 1:
             left, there = left + weights[1] @ x**2, there + float(weights[1] @ point**2)
@@ -295,6 +370,11 @@ def random_rows(
             given = [function for function, at in EXACT if point[2] == at]
             left = left + sum(function(x[2]) for function in given)
             there = there + sum(round(float(function(point[2]).value)) for function in given)
+        elif chosen > 5:
+            from_here, value = AROUND_0[chosen - 6]
+            sign = float(generator.choice([-1.0, 1.0]))
+            left = sign * from_here(x - point) + float(generator.integers(2)) * (left - there)
+            there = sign * value
         room = float(generator.integers(3))
         rows += [[left <= there + room, left >= there - room, left == there][int(room)]]
     for _ in range(generator.integers(1, 4)):
