@@ -28,6 +28,7 @@ from hcmodel.proof.prove import Attempt, Proof
 from hcmodel.records import cached_property, dataclass
 from hcmodel.reductions.lift import Lift
 from hcmodel.reductions.sign import signed
+from hcmodel.reductions.split import Split
 from hcmodel.reductions.substitution import Substitution, functions_after
 
 
@@ -70,6 +71,8 @@ class Discovery:
     """Maps that fit, and that the model was not proven in the coordinates of: why is found when asked."""
     lift: Lift | None = None
     """What came before the substitution, where kinks had to be rows for it."""
+    split: Split | None = None
+    """The same, where they had to be rows without variables that bound them."""
 
     @property
     def auxiliary(self) -> frozenset[Variable]:

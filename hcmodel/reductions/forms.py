@@ -42,6 +42,7 @@ from hcmodel.reductions.release import Release
 from hcmodel.reductions.sign import Sign, signed_objective
 from hcmodel.reductions.smooth import Compiler, Smooth, SmoothProgram
 from hcmodel.reductions.smooth_convex import SmoothConvex, smooth_convex
+from hcmodel.reductions.split import Split
 from hcmodel.reductions.sum_arrays import SumArrays, affine_roots, arrays_of_sums, needs_logarithms
 from hcmodel.reductions.triangle import Triangle
 from hcmodel.reductions.witness import shown
@@ -682,6 +683,10 @@ class Forms:
                 # maps look at each row by itself: the largest of several functions is one of each
                 again = discover(lift.after)
                 found = replace(again, lift=lift) if again.proof is not None else found
+            split = Split.of(model) if lift is not None and found.proof is None else None
+            if split is not None and split.after is not model:
+                again = discover(split.after)
+                found = replace(again, split=split) if again.proof is not None else found
             self._discovery = values, found
         return self._discovery[1]
 
@@ -691,7 +696,7 @@ class Forms:
         if discovery.substitution is None or discovery.proof is None:
             return None
         substitution = discovery.substitution
-        steps = [*self._first(), *filter(None, [discovery.lift]), substitution]
+        steps = [*self._first(), *filter(None, [discovery.lift, discovery.split]), substitution]
         form = self._normal_form(steps, substitution.after, discovery.proof, True)
         return replace(
             form,

@@ -98,7 +98,7 @@ def lift(
         roots += [constraint.lhs, constraint.rhs]
         wanted += SIDES[constraint.sense]
     order = topological_order(roots) if nodes is None else nodes
-    pieces = {id(node): found for node in order if (found := _pieces(node)) is not None}
+    pieces = {id(node): found for node in order if (found := pieces_of(node)) is not None}
     if not pieces:
         return Lifted(objective, tuple(constraints), ())
     facts = Facts() if facts is None else facts
@@ -106,8 +106,8 @@ def lift(
     for constraint in constraints:
         for side in (constraint.lhs, constraint.rhs)[:: -1 if constraint.sense == ">=" else 1]:
             facts.add(side)
-    directions = _directions(order, list(zip(roots, wanted, strict=True)), facts, pieces)
-    builder = _Builder(facts, directions, pieces)
+    worse = directions(order, list(zip(roots, wanted, strict=True)), facts, pieces)
+    builder = _Builder(facts, worse, pieces)
     for node in order:
         builder.build(node)
     rebuilt = [
@@ -129,14 +129,14 @@ def _constraint_like(constraint: Constraint, lhs: Expression, rhs: Expression) -
     return constraint.like(lhs, rhs)
 
 
-def _pieces(node: Expression) -> Pieces | None:
+def pieces_of(node: Expression) -> Pieces | None:
     if not isinstance(node, Apply) or node.atom.pieces is NO_PIECES:
         return None
     arguments = [Argument(argument.shape) for argument in node.args]
     return node.atom.pieces(arguments, dict(node.params))
 
 
-def _directions(
+def directions(
     order: Sequence[Expression],
     roots: Sequence[tuple[Expression, int]],
     facts: Facts,
