@@ -61,12 +61,11 @@ class Assembly:
             parts += self._products(sums.chosen(degree == each), int(each))
         constant = sums.chosen(degree == 0).value.reshape(-1)
         if constant.any() or not parts:
-            parts.append(Constant(constant if sums.shape else constant[0]))
+            same = not sums.shape or (parts and (constant == constant[0]).all())
+            parts.append(Constant(constant[0] if same else constant))
         if not sums.shape:
             parts = [part if part.ndim == 0 else ATOMS["reshape"](part, ()) for part in parts]
-        total = parts[0]
-        for part in parts[1:]:
-            total = total + part
+        total = _joined(parts)
         return total if total.shape == sums.shape else ATOMS["reshape"](total, sums.shape)
 
     def _variable(self, sums: Sums) -> Expression | None:
@@ -187,7 +186,7 @@ class Assembly:
         keys, inverse = np.unique(sums.key, return_inverse=True)
         digits = sums.coding.digits(keys)[:, :degree]
         product: Expression | None = None
-        for column in digits.T:
+        for column in digits.T[::-1]:
             factor = self._gathered(column - 1)
             product = factor if product is None else product * factor
         assert product is not None
@@ -197,8 +196,11 @@ class Assembly:
         """The symbols as one vector."""
         numbers = np.asarray(symbols)
         vectors = [self._place(symbol) for symbol in numbers.tolist()]
-        if all(vector is vectors[0][0] and vector.ndim for vector, _ in vectors):
-            return vectors[0][0][np.array([place for _, place in vectors], dtype=np.intp)]
+        first = vectors[0][0]
+        if all(vector is first and vector.ndim for vector, _ in vectors):
+            places = [place for _, place in vectors]
+            every = places == list(range(first.size))
+            return first if every else first[np.array(places, dtype=np.intp)]
         parts = [
             vector[place : place + 1] if vector.ndim else ATOMS["reshape"](vector, (1,))
             for vector, place in vectors
@@ -304,12 +306,40 @@ def _trace(variable: Variable, places: Any, weights: Any) -> Expression | None:
     return ATOMS["trace"](as_expression(matrix) @ variable)
 
 
+def _joined(parts: Sequence[Expression]) -> Expression:
+    """The sum of parts as people write it: what is added first, then what is taken away."""
+    taken, added = list[Expression](), list[Expression]()
+    for part in parts:
+        if isinstance(part, Apply) and part.atom is ATOMS["neg"]:
+            taken.append(part.args[0])
+        elif isinstance(part, Constant) and (part.value <= 0).all() and len(parts) > 1:
+            taken.append(Constant(-part.value))
+        else:
+            added.append(part)
+    total = added[0] if added else ATOMS["neg"].apply((taken.pop(0),))
+    for part in added[1:]:
+        total = total + part
+    for part in taken:
+        total = total - part
+    return total
+
+
+def _scaled(vector: Expression, weights: NDArray[np.float64]) -> Expression:
+    """A vector times numbers, entry by entry; one number where all are the same."""
+    weight = float(weights[0])
+    if (weights != weight).any():
+        return vector * weights
+    size = abs(weight)
+    scaled = vector if size == 1 else size * vector
+    return scaled if weight >= 0 else ATOMS["neg"].apply((scaled,))
+
+
 def _times(rows: Any, columns: Any, weights: Any, count: int, vector: Expression) -> Expression:
     """A matrix, given by its entries, times a vector; nothing where it is the identity."""
     if vector.ndim == 0:
         flat = np.zeros(count)
         flat[rows] = weights
-        return vector if count == 1 and flat[0] == 1 else vector * (flat[0] if count == 1 else flat)
+        return _scaled(vector, flat) if count == 1 else vector * flat
     shape = count, vector.size
     if max(shape) <= SMALL or count == 1 or weights.size > FILLED * count * vector.size:
         dense = np.zeros(shape)
@@ -322,7 +352,7 @@ def _times(rows: Any, columns: Any, weights: Any, count: int, vector: Expression
         and (np.diff(matrix.indptr) == 1).all()
         and (matrix.indices == np.arange(count)).all()
     ):
-        return vector if (matrix.data == 1).all() else vector * matrix.data
+        return _scaled(vector, matrix.data)
     return as_expression(matrix) @ vector
 
 
@@ -330,12 +360,12 @@ def _times_dense(matrix: NDArray[np.float64], vector: Expression) -> Expression:
     """The same for a matrix that is small or has few zeros: a sparse one takes longer to make."""
     count, entries = len(matrix), np.count_nonzero(matrix)
     if count == vector.size == entries and matrix.diagonal().all():
-        diagonal = matrix.diagonal().copy()
-        return vector if (diagonal == 1).all() else vector * diagonal
+        return _scaled(vector, matrix.diagonal().copy())
     if count > 1:
         return as_expression(matrix) @ vector
+    if entries == vector.size > 1 and (matrix == matrix[0, 0]).all():
+        return _scaled(ATOMS["sum"](vector), matrix[0, :1])
     if entries != 1:
         return as_expression(matrix[0]) @ vector
     place = int(matrix[0].nonzero()[0][0])
-    single, weight = vector[place], float(matrix[0, place])
-    return single if weight == 1 else (-single if weight == -1 else weight * single)
+    return _scaled(vector[place], matrix[0, place : place + 1])
