@@ -89,7 +89,7 @@ class CanonicalProblem:
             if shape:
                 index = np.unravel_index(block.entries, shape)
                 places = list(zip(*[each.tolist() for each in index], strict=True))
-            found[block.rows] = map(Origin, itertools.repeat(block.position), places)
+            found[block.rows] = [Origin(block.position, place) for place in places]
         return [each for each in found if each is not None]
 
     def duals(self, multipliers: FloatArray) -> Duals:

@@ -86,7 +86,7 @@ class Fixed(ModelReduction):
         return replace(duals, rows=tuple(rows))
 
     def origin(self, origin: Origin) -> Origin | None:
-        return origin._replace(position=self._kept[origin.position])
+        return replace(origin, position=self._kept[origin.position])
 
 
 def _fixed_rows(model: Model) -> tuple[dict[Variable, FloatArray], list[int]]:

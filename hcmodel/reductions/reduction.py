@@ -11,7 +11,7 @@ import operator
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import field
 from enum import Enum
-from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -63,7 +63,8 @@ class Duals:
     sets: FloatArray | None = None
 
 
-class Origin(NamedTuple):
+@dataclass(frozen=True)
+class Origin:
     """Where a row comes from: a constraint, by its position, and an entry of it."""
 
     position: int

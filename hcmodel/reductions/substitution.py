@@ -384,7 +384,7 @@ class Substitution(ModelReduction):
 
     def origin(self, origin: Origin) -> Origin | None:
         position = self._rows[origin.position].position
-        return None if position is None else origin._replace(position=position)
+        return None if position is None else replace(origin, position=position)
 
 
 def functions_after(
