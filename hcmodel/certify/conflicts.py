@@ -102,6 +102,16 @@ def irreducible_conflict(
     return None if found is None else tuple(part.origin for part in found)
 
 
+def contradicts(form: Form, deadline: float | None = None) -> bool:
+    """Whether the program of a proven form shows that no point satisfies all rows and bounds."""
+    if form.proof is None or form.relaxation is None:
+        return False
+    least = form.relaxation.least
+    left = np.inf if deadline is None else max(deadline - time.monotonic(), 0.0)
+    solution = make_cone_backend().solve(least.program, ConeOptions(time_limit=left))
+    return solution.usable and bool(solution.primal[least.amount] > RULES.relaxed)
+
+
 def _likely(relaxation: Relaxation, parts: _Parts, weights: FloatArray) -> list[Part] | None:
     """All bounds, and the rows with a weight; None where these are all."""
     least = relaxation.least

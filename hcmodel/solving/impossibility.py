@@ -12,6 +12,7 @@ from hcmodel.reductions.reduction import BoundOrigin, Origin
 from hcmodel.solvers.oracle import CallsExhausted, Evaluation
 from hcmodel.solving.evidence import Outcome
 from hcmodel.solving.judge import LIMITS
+from hcmodel.solving.replaced_bounds import with_replaced_bounds
 from hcmodel.solving.request import SolveRequest
 
 
@@ -35,6 +36,7 @@ def contradiction(
         if conflict is not None:
             parts = irreducible_conflict(hidden, request.deadline, conflict.multipliers)
             if hidden.chain.excludes(parts):
+                parts = parts and with_replaced_bounds(hidden, parts, request.deadline)
                 return conflict, _with_taken(hidden, parts), False
             near = True
     parts = forms.bounds.contradiction()

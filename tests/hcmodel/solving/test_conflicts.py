@@ -235,3 +235,30 @@ def test_rows_that_are_nearly_dependent_are_left_out_one_by_one() -> None:
     problem = hc.Problem(hc.Minimize(hc.prod(x)), rows)
     problem.solve()
     assert set(problem.solution.conflict) in ({"low", "high"}, {"product", "other"})
+
+
+@pytest.mark.parametrize("as_rows", [False, True])
+def test_bounds_of_variables_that_a_map_replaces_are_named(as_rows: bool) -> None:
+    """In shares, bounds of prices are rows of the map; without p[1] >= 0.5 there are points."""
+    p = hc.Variable(2, name="p", bounds=None if as_rows else (0.5, 5))
+    attraction = hc.exp(1 - p)
+    shares = attraction / (1 + hc.sum(attraction))
+    rows = [(shares[i] >= 0.45).named(f"share{i}") for i in range(2)] + [shares[0] <= 0.9]
+    if as_rows:
+        rows += [(p >= 0.5).named("low"), (p <= 5).named("high")]
+    problem = hc.Problem(hc.Maximize(p @ shares), rows)
+    problem.solve()
+    assert problem.status == "infeasible"
+    low = "low[1]" if as_rows else "p[1] >= 0.5"
+    assert problem.solution.conflict == ("share0", "share1", low)
+
+
+def test_a_conflict_without_bounds_of_replaced_variables_has_none() -> None:
+    p = hc.Variable(2, name="p", bounds=(-5, 5))
+    attraction = hc.exp(1 - p)
+    shares = attraction / (1 + hc.sum(attraction))
+    rows = [(shares[i] >= 0.55).named(f"share{i}") for i in range(2)]
+    problem = hc.Problem(hc.Maximize(p @ shares), rows)
+    problem.solve()
+    assert problem.status == "infeasible"
+    assert problem.solution.conflict == ("share0", "share1")

@@ -666,6 +666,7 @@ def test_which_contradiction_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
     answers: dict[str, Any] = {"conflict": proof, "row": None}
     monkeypatch.setattr(impossibility, "_conflict", lambda *a: answers["conflict"])
     monkeypatch.setattr(impossibility, "irreducible_conflict", lambda *a: ("hidden",))
+    monkeypatch.setattr(impossibility, "with_replaced_bounds", lambda form, parts, *a: parts)
     monkeypatch.setattr(impossibility, "impossible_row", lambda model: answers["row"])
     parameters = [SimpleNamespace(value=1.0)]
     forms: Any = SimpleNamespace(
