@@ -27,7 +27,6 @@ from hcmodel.facts.expansion import Symbols, function_of, is_exponential, is_log
 from hcmodel.facts.polynomials import ONE, Sums
 from hcmodel.maps.expanded import Evaluation, Expanded
 from hcmodel.maps.fractional import denominators
-from hcmodel.maps.gather import combined, is_square_form, quadratic
 from hcmodel.maps.map import (
     ROOT,
     Map,
@@ -38,6 +37,7 @@ from hcmodel.maps.map import (
     symbol_sums,
     text_of,
 )
+from hcmodel.maps.quadratics import combined, is_square_form, quadratic
 from hcmodel.maps.ranges import sign_of
 from hcmodel.maps.rewriting import without
 from hcmodel.records import dataclass, replace

@@ -16,7 +16,8 @@ again, entry by entry, by algebra alone:
 
   linear equations for nonnegative unknowns (`rel_entr`, `entr`);
 - a^p·b^q·… with p, q, … > 0 and a sum of at most 1 is a geometric mean, of 1 too where the sum is less;
-- the square root of a quadratic form with Q ⪰ 0 is a norm.
+- the square root of a quadratic form with Q ⪰ 0 is a norm;
+- y^p/t^(p−1) and t·log(1 + a/t) are perspectives (`power_ratios`).
 
 What is none of these stays as it is.
 """
@@ -34,6 +35,8 @@ from hcmodel.expressions.table import ATOMS
 from hcmodel.facts.expansion import Symbols
 from hcmodel.facts.polynomials import ONE, Coding, Sums, added, stacked
 from hcmodel.maps.map import ROOT
+from hcmodel.maps.power_ratios import with_perspectives, with_split_logarithms
+from hcmodel.maps.quadratics import combined, factored, form_of, quadratic
 from hcmodel.maps.rewriting import substituted
 from hcmodel.solvers.numerics import DATA_ROUNDING, PRODUCT_ROUNDING
 
@@ -45,6 +48,7 @@ Marks = NDArray[np.bool_]
 def gathered(sums: Sums, symbols: Symbols) -> Sums:
     """The same sums with products replaced by functions, where these are convex or concave."""
     sums = _with_norms(sums, symbols)
+    sums = with_perspectives(with_split_logarithms(sums, symbols), symbols)
     degrees = sums.degrees
     if int(degrees.max(initial=0)) <= 1:
         return sums
@@ -201,8 +205,8 @@ class _Pieces:
                 taken[own[mine]] = True
                 continue
             local = np.searchsorted(members, places[mine])
-            matrix = _form(local, weight[mine], members.size)
-            sign, factor = _factored(matrix)
+            matrix = form_of(local, weight[mine], members.size)
+            sign, factor = factored(matrix)
             if factor is not None:
                 argument = self._combined(factor, used[members])
                 numbers = self.symbols.of_function(ATOMS["square"], {}, (argument,), argument.shape)
@@ -227,13 +231,13 @@ class _Pieces:
         affine = int(below.degrees.max(initial=0)) <= 1
         wanted = np.append(np.ravel(pair), below.key) if affine else np.ravel(pair)
         used = np.unique(np.append(wanted, 0))
-        matrix = _form(np.searchsorted(used, pair), weight, used.size)
+        matrix = form_of(np.searchsorted(used, pair), weight, used.size)
         slope = np.zeros(used.size)
         if affine:
             slope[np.searchsorted(used, below.key)] = below.weight
         pivot = _pivot(slope, matrix) if affine else None
         if pivot is None:
-            sign, factor = _factored(matrix)
+            sign, factor = factored(matrix)
             others, linear = used, None
         else:
             # x with the entry at the pivot expressed by s; see the module
@@ -241,7 +245,7 @@ class _Pieces:
             plane = np.insert(
                 np.eye(others.size), pivot, -np.delete(slope, pivot) / slope[pivot], 0
             )
-            sign, factor = _factored(plane.T @ matrix @ plane)
+            sign, factor = factored(plane.T @ matrix @ plane)
             across = matrix[:, pivot] / slope[pivot]
             level = matrix[pivot, pivot] / slope[pivot] ** 2
             linear = level * slope + 2.0 * np.insert(plane.T @ across, pivot, 0.0)
@@ -353,54 +357,7 @@ def _with_norms(sums: Sums, symbols: Symbols) -> Sums:
     return substituted(sums, changes)
 
 
-def is_square_form(sums: Sums) -> bool:
-    """Whether a scalar is a quadratic function that is nowhere negative."""
-    if int(sums.degrees.max(initial=0)) > 2:
-        return False
-    sign, factor = quadratic(sums)[:2]
-    return factor is not None and sign > 0
-
-
-def quadratic(sums: Sums) -> tuple[float, FloatArray | None, Numbers]:
-    """A quadratic function of one entry as sign·|L x|² with the digits of x, of which 0 is 1."""
-    pair = np.zeros((sums.key.size, 2), dtype=np.int64)
-    pair[:, : sums.digits.shape[1]] = sums.digits[:, :2]
-    used = np.unique(np.append(pair, 0))
-    return *_factored(_form(np.searchsorted(used, pair), sums.weight, used.size)), used
-
-
 # ---- matrices
-
-
-def combined(factor: FloatArray, digits: Numbers, coding: Coding) -> Sums:
-    """A matrix times a vector of symbols, given by digits, of which 0 stands for 1."""
-    rows, columns = np.nonzero(factor)
-    return Sums.merged((factor.shape[0],), rows, digits[columns], factor[rows, columns], coding)
-
-
-def _form(places: NDArray[np.intp], weight: FloatArray, size: int) -> FloatArray:
-    """The symmetric matrix of a sum of products of two symbols."""
-    matrix = np.zeros((size, size))
-    np.add.at(matrix, (places[:, 0], places[:, 1]), weight / 2)
-    np.add.at(matrix, (places[:, 1], places[:, 0]), weight / 2)
-    return matrix
-
-
-def _factored(matrix: FloatArray) -> tuple[float, FloatArray | None]:
-    """The sign of a quadratic form and a matrix L, such that it is sign·|L x|²; None: indefinite."""
-    diagonal = matrix.diagonal()
-    lone = (diagonal == 0) & matrix.any(axis=1)
-    if lone.any() or (diagonal.min(initial=0.0) < 0 < diagonal.max(initial=0.0)):
-        return 1.0, None  # seen without eigenvalues
-    values, vectors = np.linalg.eigh(matrix)
-    size = float(np.abs(values).max(initial=0.0))
-    for sign in (1.0, -1.0):
-        if (sign * values >= -DATA_ROUNDING * size).all():
-            kept = sign * values > DATA_ROUNDING * size
-            factor = (vectors[:, kept] * np.sqrt(np.abs(values[kept]))).T
-            factor[np.abs(factor) <= PRODUCT_ROUNDING * np.sqrt(size)] = 0.0
-            return sign, factor
-    return 1.0, None
 
 
 def _pivot(slope: FloatArray, matrix: FloatArray) -> int | None:

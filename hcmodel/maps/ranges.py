@@ -16,7 +16,8 @@ from hcmodel.expressions.leaves import Variable
 from hcmodel.expressions.table import ATOMS
 from hcmodel.facts.polynomials import ONE, Sums
 from hcmodel.maps.expanded import Expanded
-from hcmodel.maps.gather import combined, gathered, is_square_form, quadratic
+from hcmodel.maps.gather import gathered
+from hcmodel.maps.quadratics import combined, is_square_form, quadratic
 from hcmodel.solvers.numerics import BACKEND_ROUNDING
 
 FloatArray = NDArray[np.float64]
