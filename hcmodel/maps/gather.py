@@ -17,7 +17,8 @@ again, entry by entry, by algebra alone:
   linear equations for nonnegative unknowns (`rel_entr`, `entr`);
 - a^p·b^q·… with p, q, … > 0 and a sum of at most 1 is a geometric mean, of 1 too where the sum is less;
 - the square root of a quadratic form with Q ⪰ 0 is a norm;
-- y^p/t^(p−1) and t·log(1 + a/t) are perspectives (`power_ratios`).
+- y^p/t^(p−1) and t·log(1 + a/t) are perspectives (`power_ratios`);
+- a sum of entries of an inverse is a quadratic form of it (`inverse_entries`).
 
 What is none of these stays as it is.
 """
@@ -34,6 +35,7 @@ from scipy.sparse import coo_array
 from hcmodel.expressions.table import ATOMS
 from hcmodel.facts.expansion import Symbols
 from hcmodel.facts.polynomials import ONE, Coding, Sums, added, stacked
+from hcmodel.maps.inverse_entries import with_fractions
 from hcmodel.maps.map import ROOT
 from hcmodel.maps.power_ratios import with_perspectives, with_split_logarithms
 from hcmodel.maps.quadratics import combined, factored, form_of, quadratic
@@ -47,7 +49,7 @@ Marks = NDArray[np.bool_]
 
 def gathered(sums: Sums, symbols: Symbols) -> Sums:
     """The same sums with products replaced by functions, where these are convex or concave."""
-    sums = _with_norms(sums, symbols)
+    sums = _with_norms(with_fractions(sums, symbols), symbols)
     sums = with_perspectives(with_split_logarithms(sums, symbols), symbols)
     degrees = sums.degrees
     if int(degrees.max(initial=0)) <= 1:

@@ -19,6 +19,7 @@ import numpy as np
 from hcmodel.expressions.leaves import Variable
 from hcmodel.facts.polynomials import ONE, Sums
 from hcmodel.maps.expanded import Expanded
+from hcmodel.maps.inverse_entries import is_inverse
 from hcmodel.maps.map import Map, Obstacle, SameVariables, Step
 
 
@@ -63,6 +64,7 @@ def _may_be_convex(model: Expanded) -> bool:
         return False
     products = [sums for sums in model.arrays if (sums.degrees > 1).any()]
     gathered = bool(products) or model.symbols.logs_rewritten
+    gathered = gathered or any(map(is_inverse, model.functions()))
     return gathered and all(_beside_squares(model, sums) for sums in products)
 
 

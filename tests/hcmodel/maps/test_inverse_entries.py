@@ -1,0 +1,102 @@
+"""Designs of experiments by entries of the inverse of the information matrix."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+import hcmodel as hc
+from tests.extent import several
+
+Goal = Callable[[Any], Any]
+C = np.array([1.0, 2.0, -1.0])
+GOALS: dict[str, tuple[Goal, Goal]] = {
+    # as written, and the same of numbers; the first ones ended at values such as -1e14
+    "an entry": (lambda M: hc.inv(M)[1, 1], lambda S: S[1, 1]),
+    "the sum of the diagonal": (lambda M: hc.sum(hc.diag(hc.inv(M))), np.trace),
+    "the largest variance": (lambda M: hc.max(hc.diag(hc.inv(M))), lambda S: S.diagonal().max()),
+    "a contrast by entries": (
+        lambda M: hc.inv(M)[0, 0] + hc.inv(M)[1, 1] - 2 * hc.inv(M)[0, 1],
+        lambda S: S[0, 0] + S[1, 1] - 2 * S[0, 1],
+    ),
+    "a block": (lambda M: hc.trace(hc.inv(M)[:2, :2]), lambda S: S[0, 0] + S[1, 1]),
+    "c-optimal": (lambda M: C.T @ hc.inv(M) @ C, lambda S: C @ S @ C),
+    "two goals": (
+        lambda M: hc.inv(M)[0, 0] + 0.5 * hc.max(hc.diag(hc.inv(M))),
+        lambda S: S[0, 0] + 0.5 * S.diagonal().max(),
+    ),
+}
+
+
+def design(seed: int) -> tuple[Any, hc.Variable, Any]:
+    """Regressors, weights and the information matrix."""
+    rows = np.random.default_rng(seed).normal(size=(8, 3))
+    w = hc.Variable(8, name="w", simplex=True)
+    return rows, w, rows.T @ hc.diag(w) @ rows
+
+
+def least_of_random(rows: Any, value: Goal, centre: Any, seed: int) -> float:
+    """The least value at random weights, many of them near given ones."""
+    generator = np.random.default_rng(seed)
+    found = np.inf
+    for _ in range(2000):
+        weights = generator.dirichlet(np.full(8, 0.5))
+        weights = centre + generator.choice([1.0, 0.1, 0.01]) * (weights - centre)
+        found = min(found, float(value(np.linalg.inv(rows.T @ (weights[:, None] * rows)))))
+    return found
+
+
+@pytest.mark.parametrize("name", GOALS)
+@pytest.mark.parametrize("seed", range(several(1, 5)))
+def test_entries_of_an_inverse_are_proven(name: str, seed: int) -> None:
+    goal, value = GOALS[name]
+    rows, w, M = design(seed)
+    problem = hc.Problem(hc.Minimize(goal(M)))
+    best = problem.solve()
+    assert problem.status == "optimal"
+    found = least_of_random(rows, value, w.value, seed)
+    assert best <= found * (1 + 1e-6)
+    assert best >= 0.9 * found
+
+
+def test_rows_with_a_diagonal_are_proven() -> None:
+    rows = design(0)[0]
+    w = hc.Variable(8, name="w", nonneg=True)
+    variances = hc.diag(hc.inv(rows.T @ hc.diag(w) @ rows)) <= np.array([1.0, 2.0, 3.0])
+    problem = hc.Problem(hc.Minimize(hc.sum(w)), [variances])
+    problem.solve()
+    assert problem.status == "optimal"
+    # twice the observations halve all variances: the multipliers are the value of a unit
+    assert float(np.array([1.0, 2.0, 3.0]) @ variances.dual_value) == pytest.approx(
+        problem.value, rel=1e-4
+    )
+
+
+@pytest.mark.parametrize("entry", [(0, 1), (1, 0)])
+def test_an_entry_beside_the_diagonal_is_not_taken_for_convex(entry: tuple[int, int]) -> None:
+    rows, w, _ = design(0)
+    M = rows.T @ hc.diag(w) @ rows + np.eye(3)
+    assert not hc.Problem(hc.Minimize(hc.inv(M)[entry])).is_hidden_convex()
+
+
+@pytest.mark.parametrize("seed", range(several(3, 12)))
+def test_nothing_false_is_claimed_of_other_matrices(seed: int) -> None:
+    """With coefficients of both signs the matrix may be indefinite, and its inverse anything."""
+    generator = np.random.default_rng(seed)
+    parts = generator.normal(size=(2, 2, 2))
+    parts = parts + parts.transpose(0, 2, 1)
+    x = hc.Variable(2, name="x", bounds=(-1, 1))
+    constant = float(generator.choice([0.5, 2.0, 8.0])) * np.eye(2)
+    M = constant + x[0] * parts[0] + x[1] * parts[1]
+    problem = hc.Problem(hc.Minimize(hc.inv(M)[0, 0] + 0.1 * hc.sum(x)))
+    problem.solve()
+    assert problem.solution is not None
+    bound = problem.solution.certificate.lower_bound  # None where nothing is certified
+    found = np.inf
+    for point in generator.uniform(-1, 1, size=(3000, 2)):
+        inverse = np.linalg.inv(constant + np.tensordot(point, parts, axes=1))
+        found = min(found, float(inverse[0, 0] + 0.1 * point.sum()))
+    assert (-np.inf if bound is None else bound) <= found + 1e-6
