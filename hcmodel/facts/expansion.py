@@ -21,7 +21,15 @@ from numpy.typing import NDArray
 from hcmodel.atoms import cones
 from hcmodel.atoms.algebra import Factor
 from hcmodel.atoms.atom import Atom
-from hcmodel.atoms.rules import Always, Argument, Contraction, Dependence, MatrixKind, Sign
+from hcmodel.atoms.rules import (
+    Always,
+    Argument,
+    Contraction,
+    Dependence,
+    MatrixKind,
+    Monotonicity,
+    Sign,
+)
 from hcmodel.engines.recognition import reduced_places
 from hcmodel.expressions.graph import Graph, Step, join_sums, merge, topological_order
 from hcmodel.expressions.leaves import Apply, Expression, Variable
@@ -127,11 +135,25 @@ class Symbols:
             asked = () if isinstance(atom.sign, Always) else arguments
             sign = atom.sign([self.argument(each) for each in asked], params)
             size = math.prod(shape)
-            start = self._taken(np.full(size, _LOWER[sign]), np.full(size, _UPPER[sign]))
+            low, high = _LOWER[sign], _UPPER[sign]
+            if not shape and len(arguments) == 1 and low == -high == -np.inf:
+                low, high = self._range(atom, params, arguments[0])
+            start = self._taken(np.full(size, low), np.full(size, high))
             self._known[key] = start
             self._sources.append(Opaque(atom, params, tuple(arguments), shape, start))
         size = math.prod(shape)
         return start + np.arange(size, dtype=np.int64).reshape(shape)
+
+    def _range(self, atom: Atom, params: dict[str, Any], inside: Sums) -> tuple[float, float]:
+        """The values of a function of one number at the ends of its range, where it is monotone."""
+        known = self.argument(inside)
+        way = None if inside.shape else atom.monotonicity([known], params)[0]
+        if way not in (Monotonicity.INCREASING, Monotonicity.DECREASING):
+            return -np.inf, np.inf
+        with np.errstate(all="ignore"):
+            ends = [float(atom.function(np, end, **params)) for end in self.interval(inside)]
+        low, high = ends if way is Monotonicity.INCREASING else reversed(ends)
+        return (-np.inf if np.isnan(low) else low), (np.inf if np.isnan(high) else high)
 
     def source(self, symbol: int) -> tuple[Variable | Opaque, int]:
         """The variable or function that a symbol belongs to, and the place of its entry."""

@@ -5,27 +5,31 @@ Models often have names for what is computed on the way, as variables with equal
     F == A + B K,     λ[s,a] == d[s] π[s,a],     demand == a exp(−b p),     Y == K P
 
 Such a variable stands alone in one entry of a row for each of its own entries, and what else is in that
-row is free of it. So the row says what it is. With that in its place the row holds, and leaves the
-model; other maps then see what the model is made of. A definition may use another one, and the entries of
-one variable may be defined one after the other, as visits of stages are. Bounds of the variable that
-do not follow from the ranges of what defines it become rows. Where these are not convex they are left
-out, and the point that comes back is tested against them.
+row is free of it; or times something that is never 0, as in s (1 + Σ w) == w. So the row says what it
+is. With that in its place the row holds, and leaves the model; other maps then see what the model is
+made of. A definition may use another one, and the entries of one variable may be defined one after the
+other, as visits of stages are. Bounds of the variable that do not follow from the ranges of what
+defines it become rows. Where these are not convex they are left out, and the point that comes back is
+tested against them.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 import numpy as np
 from numpy.typing import NDArray
 
 from hcmodel.expressions.leaves import Variable
+from hcmodel.expressions.table import ATOMS
+from hcmodel.facts.expansion import function_of
 from hcmodel.facts.polynomials import Sums, stacked
+from hcmodel.maps.determined import has_numbers
 from hcmodel.maps.expanded import Evaluation, Expanded, Row
 from hcmodel.maps.map import Map, Obstacle, Points, Step
 from hcmodel.maps.ranges import is_affine
 from hcmodel.maps.replacing import Replacing
-from hcmodel.maps.rewriting import rewritten
+from hcmodel.maps.rewriting import rewritten, without
 from hcmodel.records import dataclass, replace
 from hcmodel.solvers.numerics import DATA_ROUNDING
 
@@ -44,6 +48,8 @@ class Defined(Map):
     large = True
 
     def propose(self, model: Expanded) -> Iterator[Step | Obstacle]:
+        if has_numbers(model):
+            return  # systems of equations say more than each of them
         seen = set[frozenset[Variable]]()
         for affine in (True, False):
             found = _definitions(model, affine=affine)
@@ -118,17 +124,25 @@ def _defines(model: Expanded, row: Row, own: Numbers) -> dict[int, int]:
     if row.sense != "==" or row.position is None or not plain:
         return {}
     sums = row.sums
-    alone = sums.holding(own) & (sums.degrees == 1)
+    held = sums.among(np.unique(own) + 1)
     counted = np.arange(sums.size) if row.entries is None else np.ravel(row.entries)
-    here = alone & np.isin(sums.entry, counted)
-    entry, symbol = sums.entry[here], sums.key[here] - 1
-    if entry.size != counted.size or np.unique(entry).size < entry.size:
-        return {}
-    if _has_slack(model, sums):
-        return {}
+    counts = held.any(axis=1) & np.isin(sums.entry, counted)
+    alone = counts & (sums.degrees == 1)
+    for here in (alone, counts):
+        entry, symbol = sums.entry[here], sums.digits[here][held[here]] - 1
+        if symbol.size != entry.size:
+            continue  # a product of two of them
+        pairs = dict.fromkeys(zip(entry.tolist(), symbol.tolist(), strict=True))
+        if len(pairs) == counted.size == np.unique(entry).size and not _has_slack(model, sums):
+            return _first_places(sums, pairs)
+    return {}
+
+
+def _first_places(sums: Sums, pairs: Iterable[tuple[int, int]]) -> dict[int, int]:
+    """The first entry for each symbol, where further ones say the same; else {}."""
     found: dict[int, int] = {}
-    for each, place in zip(symbol.tolist(), entry.tolist(), strict=True):
-        if found.setdefault(each, place) != place and not _same(sums, found[each], place):
+    for place, symbol in pairs:
+        if found.setdefault(symbol, place) != place and not _same(sums, found[symbol], place):
             return {}
     return found
 
@@ -198,13 +212,20 @@ def _value(
 ) -> Sums | None:
     """What an entry of a row says that a symbol is; None where that needs symbols that are left."""
     terms = sums.taken(np.array([entry]), ())
-    mine = terms.key == symbol + 1
-    if mine.sum() != 1:
+    mine = terms.holding(np.array([symbol]))
+    if not mine.any():
         return None
-    rest = terms.chosen(~mine)
-    if not left.keys().isdisjoint(_symbols_in(model, rest)):
+    rest, factor = terms.chosen(~mine), without(terms.chosen(mine), symbol + 1)
+    if not left.keys().isdisjoint(_symbols_in(model, rest) | _symbols_in(model, factor)):
         return None
-    return rest.scaled(-1.0 / float(terms.weight[mine][0]))
+    if factor.is_constant:
+        return rest.scaled(-1.0 / float(factor.value))
+    low, high = model.symbols.interval(factor)
+    if low <= 0 <= high:
+        return None
+    powers = [factor, Sums.constant(-1.0, model.symbols.coding)]
+    over = function_of(model.symbols, ATOMS["power"], {}, powers, ())
+    return (-rest).times(over)
 
 
 def _symbols_in(model: Expanded, sums: Sums) -> set[int]:

@@ -103,11 +103,12 @@ def _system(model: Expanded, values: Variable) -> _System | None:
     scale = weights[np.arange(size), diagonal]
     if np.unique(diagonal).size < size or not scale.all():
         return None
-    place, signs = diagonal[sums.entry], np.sign(scale)[sums.entry]
+    # rows may be multiplied by numbers, which the columns of N would not outweigh
+    place, units = diagonal[sums.entry], 1.0 / scale[sums.entry]
     matrix = Sums.merged(
-        (size, size), place[hit] * size + column, key, (sums.weight * signs)[hit], coding
+        (size, size), place[hit] * size + column, key, (sums.weight * units)[hit], coding
     )
-    rest = Sums.merged((size,), place[~hit], sums.key[~hit], -(sums.weight * signs)[~hit], coding)
+    rest = Sums.merged((size,), place[~hit], sums.key[~hit], -(sums.weight * units)[~hit], coding)
     return _System(values, rows, matrix, rest)
 
 
@@ -171,6 +172,11 @@ class _Values(Step):
 
 
 # ---- systems of numbers
+
+
+def has_numbers(model: Expanded) -> bool:
+    """Whether affine equalities determine variables to be numbers."""
+    return _solved(model) is not None
 
 
 def _solved(model: Expanded) -> Step | None:

@@ -121,17 +121,23 @@ def _explore(model: Model, start: Expanded, before: tuple[Step, ...], found: Dis
                 if _explore(model, proposed.after, chain, found):
                     return True
                 continue
-            if _settle(model, chain, found, known.of(chain)):
-                return True
             if steps == before and _is_apart(chain):
                 apart.append(chain)
-            elif len(chain) < LIMITS.depth and proposed.after is not current:
+                continue
+            if _settle(model, chain, found, known.of(chain)):
+                return True
+            if len(chain) < LIMITS.depth and proposed.after is not current:
                 pending.append((proposed.after, chain))
             if trials.ended(steps):
                 break
-        if any(_explore(model, chain[-1].after, chain, found) for chain in apart):
+        if any(_settle_or_explore(model, chain, found) for chain in apart):
             return True
     return False
+
+
+def _settle_or_explore(model: Model, chain: tuple[Step, ...], found: Discovery) -> bool:
+    """Whether the model after these steps is proven, or in other coordinates."""
+    return _settle(model, chain, found) or _explore(model, chain[-1].after, chain, found)
 
 
 def _proposed(model: Expanded, found: Discovery) -> Iterator[Step]:

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 import scipy.linalg
 import scipy.optimize
+import scipy.special
 
 import hcmodel as hc
 from hcmodel.maps import defined
@@ -99,6 +100,14 @@ def demand() -> Model:
     return -price * sold, [sold == hc.exp(-price)], 0.2 * np.log(0.2)
 
 
+def shares() -> Model:
+    """A share by a row that is multiplied by its denominator, which is never 0."""
+    price, share = hc.Variable(name="price", bounds=(0, 10)), hc.Variable(name="share", nonneg=True)
+    weight = hc.exp(1 - price)
+    best = float(scipy.special.lambertw(1).real)  # the margin is 1 + W(1), and the profit W(1)
+    return -price * share, [share * (1 + weight) == weight], -best
+
+
 MODELS: dict[str, Callable[[], Model]] = {
     each.__name__: each
     for each in (
@@ -109,6 +118,7 @@ MODELS: dict[str, Callable[[], Model]] = {
         values_of_actions,
         visits_of_stages,
         demand,
+        shares,
     )
 }
 
@@ -140,6 +150,12 @@ def test_equations_that_need_each_other_define_nothing() -> None:
     u, v = hc.Variable(name="u"), hc.Variable(name="v")
     rows = [u == x * hc.sin(v), v == y * hc.cos(u)]
     problem = hc.Problem(hc.Minimize(hc.square(u - v) + z), rows)
+    assert Forms(problem.model).discovery.substitution is None
+
+
+def test_a_factor_that_may_be_0_is_not_divided_by() -> None:
+    x, v = hc.Variable(name="x", bounds=(-1, 1)), hc.Variable(name="v")
+    problem = hc.Problem(hc.Minimize(hc.square(v - 2) + x), [v * x == 1])
     assert Forms(problem.model).discovery.substitution is None
 
 

@@ -236,12 +236,20 @@ def test_numerators_of_several_rows_that_may_be_negative_are_not_claimed():
 
 def test_a_ratio_that_is_nowhere_positive_is_not_certified_by_its_relaxation():
     x, t = hc.Variable(name="x", bounds=(0.1, 10)), hc.Variable(name="t")
-    problem = hc.Problem(hc.Maximize(t), [t * (x**2 + 1) <= hc.log(x) - 5])
+    problem = hc.Problem(hc.Maximize(t), [t * (x**2 + x + 1) <= hc.log(x) - 5])
     problem.solve(max_calls=several(100, 500))
     grid = np.linspace(0.1, 10, 100_001)
-    best = float(((np.log(grid) - 5) / (grid**2 + 1)).max())
+    best = float(((np.log(grid) - 5) / (grid**2 + grid + 1)).max())
     assert problem.solution.lower_bound is None or problem.solution.lower_bound >= best - 1e-9
     assert problem.status != "optimal"
+
+
+def test_a_ratio_that_is_nowhere_positive_and_affine_in_a_square_is_certified():
+    """With u = x² the denominator is affine, and the sign of the numerator does not matter."""
+    x, t = hc.Variable(name="x", bounds=(0.1, 10)), hc.Variable(name="t")
+    problem = hc.Problem(hc.Maximize(t), [t * (x**2 + 1) <= hc.log(x) - 5])
+    assert problem.solve() == pytest.approx((np.log(10) - 5) / 101, rel=1e-7)
+    assert problem.status == "optimal"
 
 
 def random_level(seed: int) -> tuple[hc.Problem, float]:

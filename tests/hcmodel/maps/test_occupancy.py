@@ -85,6 +85,15 @@ def undeclared() -> Model:
     return hc.sum(REWARD * flow), [balance, hc.sum(COST * flow) <= CAP]
 
 
+def in_other_units() -> Model:
+    """Each row of the balance times a number of its own."""
+    pi, often = policy(), hc.Variable(S, name="often")
+    units = np.array([0.1, 7.0, 1.0, 3.0])
+    flow = hc.reshape(often, (S, 1)) * pi
+    balance = units * (often - START) == units * GAMMA * hc.einsum("sa,sat->t", flow, MOVES)
+    return hc.sum(REWARD * flow), [balance, hc.sum(COST * flow) <= CAP]
+
+
 def contracted() -> Model:
     """Visits, policy and moves multiplied by one contraction."""
     pi, often = policy(), hc.Variable(S, name="often", nonneg=True)
@@ -135,6 +144,7 @@ WAYS: dict[str, Callable[[], Model]] = {
     "indexed sums": indexed,
     "visits as variables": rows,
     "visits without a sign": undeclared,
+    "rows in other units": in_other_units,
     "one contraction": contracted,
     "rewards of states": expected,
     "values": by_value,

@@ -362,3 +362,12 @@ def test_entries_are_counted_as_in_the_front_end() -> None:
     for problem, names in ((hc.parse(text), ("x[1]", "x[2]")), (written, ("x[0]", "x[1]"))):
         told = problem.analyze(samples=None).coordinates["t"]
         assert all(name in told for name in names)
+
+
+def test_the_sign_of_a_denominator_by_the_range_of_a_logarithm() -> None:
+    """log(1 + x) is not negative where x is not; the optimum is at (½, 1)."""
+    x = hc.Variable(2, name="x", bounds=(0, 1))
+    problem = hc.Problem(hc.Minimize((hc.square(x[0] - 0.5) + 1) / (hc.log(1 + x[1]) + 0.5)))
+    assert problem.solve() == pytest.approx(1 / (np.log(2) + 0.5), rel=1e-7)
+    assert problem.status == "optimal"
+    assert "proven" in problem.solution.method
