@@ -13,6 +13,9 @@ P == Σ (A_r + B_r K) P (A_r + B_r K)ᵀ + W of a covariance in discrete time ma
 objective and rows do not decrease as P grows: its solution is the least P of all. Bounds on K are
 not convex in Y and P; they are left out, and the point that is found is tested against them.
 
+Squares of what is affine in P and K P, over a number γ or times one, are products of Y and P: so is
+(C P + D K P)ᵀ (C P + D K P)/γ of an H∞ norm γ, which Schur's complement makes linear with a block γ I.
+
 Whatever the model looks like, K P is the sum over i of K[a,i] P[i,l], and nothing else in K and P is
 linear in Y: so the products K[a,i] P[i,l] must stand with equal weights for all i.
 """

@@ -9,11 +9,18 @@ from hcmodel.expressions.leaves import Variable
 from hcmodel.expressions.table import ATOMS
 from hcmodel.facts.polynomials import Sums, added
 from hcmodel.maps.expanded import Expanded
-from hcmodel.maps.rewriting import Rewriting
+from hcmodel.maps.rewriting import Rewriting, substituted
 from hcmodel.solvers.numerics import DATA_ROUNDING, PRODUCT_ROUNDING
 
 FloatArray = NDArray[np.float64]
 Numbers = NDArray[np.int64]
+
+# Factors P of a product, and products of Y and P, whose weights are looked for: squares over γ have two,
+# and a gain of two inputs and six states has 250 products.
+MOST_FACTORS = 2
+MOST_NAMES = 1000
+# Entries of the linear system for these weights, which takes half a second for as many.
+MOST_WEIGHTS = 2_000_000
 
 
 class Products(Rewriting):
@@ -32,7 +39,7 @@ class Products(Rewriting):
 
     def terms(self, sums: Sums) -> Sums:
         linear, quadratic, rest = self.sorted(sums)
-        parts = [rest]
+        parts = [self._higher(rest)]
         if linear is not None:
             parts.append(linear)
         if quadratic is not None:
@@ -130,6 +137,80 @@ class Products(Rewriting):
         above = self.combined(factor.T).transposed()
         inner = Sums.symbols(self.inner, self.coding)
         return int(self.symbols.of_function(ATOMS["matrix_frac"], {}, (above, inner), ()))
+
+    def _higher(self, sums: Sums) -> Sums:
+        """Sums with products of several Y and P, times other symbols, in the place of those of K and P.
+
+        Such as Yᵀ Y/γ and Yᵀ C P/γ in (C P + D Y)ᵀ (C P + D Y)/γ. The sums stay as they are where no
+        polynomial in Y and P is the same.
+        """
+        digits = sums.digits
+        local = np.where(digits < self.gain_row.size, digits, 0)
+        gain, inner = self.gain_row[local] >= 0, self.first[local] >= 0
+        several = np.asarray(gain.any(axis=1))
+        if not several.any():
+            return sums
+        kinds = np.stack([gain.sum(axis=1), inner.sum(axis=1)], axis=1)
+        parts = [sums.chosen(~several)]
+        for kind in np.unique(kinds[several], axis=0).tolist():
+            marks = np.asarray((kinds == kind).all(axis=1))
+            found = self._matched(sums.chosen(marks), (gain | inner)[marks], *kind)
+            if found is None:
+                return sums
+            parts.append(found)
+        return added(parts)
+
+    def _matched(
+        self, sums: Sums, inside: NDArray[np.bool_], gains: int, inner: int
+    ) -> Sums | None:
+        """The same of terms with as many entries of K and of P: weights of products of Y and P."""
+        names = self._names(gains, inner)
+        if names is None:
+            return None
+        coding, digits = sums.coding, sums.digits
+        inside = inside[:, : digits.shape[1]]  # other terms may have more factors
+        own, other = (coding.keys(np.where(each, digits, 0)) for each in (inside, ~inside))
+        written = self._written(names)
+        keys = np.unique(np.concatenate([own, written.key]))
+        if keys.size * names.size > MOST_WEIGHTS:
+            return None
+        matrix = np.zeros((keys.size, names.size))
+        matrix[np.searchsorted(keys, written.key), written.entry] = written.weight
+        groups, group = np.unique(
+            np.stack([sums.entry, other], axis=1), axis=0, return_inverse=True
+        )
+        right = np.zeros((keys.size, len(groups)))
+        np.add.at(right, (np.searchsorted(keys, own), group.reshape(-1)), sums.weight)
+        weights: FloatArray = np.asarray(np.linalg.lstsq(matrix, right, rcond=None)[0], dtype=float)
+        size = np.abs(right).max()
+        if (np.abs(matrix @ weights - right) > PRODUCT_ROUNDING * size).any():
+            return None
+        place, number = np.nonzero(np.abs(weights) > PRODUCT_ROUNDING * size)
+        made = coding.times(names.key[place], groups[number, 1])
+        return Sums.merged(
+            sums.shape, groups[number, 0].astype(np.intp), made, weights[place, number], coding
+        )
+
+    def _names(self, gains: int, inner: int) -> Sums | None:
+        """All products of as many Y as there are K, and of the P that are left; None for too many."""
+        if not gains <= inner <= MOST_FACTORS:
+            return None
+        factors = [np.unique(self.product)] * gains + [np.unique(self.inner)] * (inner - gains)
+        if np.prod([each.size for each in factors]) > MOST_NAMES:
+            return None
+        keys = np.zeros(1, dtype=np.int64)
+        for each in factors:
+            keys = self.coding.times(np.repeat(keys, each.size), np.tile(each + 1, keys.size))
+        keys = np.unique(keys)
+        return Sums((keys.size,), np.arange(keys.size), keys, np.ones(keys.size), self.coding)
+
+    def _written(self, names: Sums) -> Sums:
+        """Products of Y and P with K P in the place of Y."""
+        coding = self.coding
+        whole = Sums.symbols(self.numbers, coding) @ Sums.symbols(self.inner, coding)
+        entries = list(whole.entries())
+        changes = {int(y): entries[i] for i, y in enumerate(np.ravel(self.product).tolist())}
+        return substituted(names, changes)
 
     def combined(self, factor: FloatArray) -> Sums:
         """G Y for a constant G."""
