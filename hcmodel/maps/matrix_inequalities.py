@@ -324,10 +324,13 @@ class ClosedLoop:
 
     def covariance(self, gain: FloatArray) -> FloatArray:
         """P for a gain."""
-        closed = self.drift + self.factor @ gain
         with np.errstate(all="ignore"), warnings.catch_warnings():
+            closed = self.drift + self.factor @ gain
             warnings.simplefilter("ignore")  # an unstable loop: its P is not feasible
-            found = scipy.linalg.solve_discrete_lyapunov(closed, self.noise)
+            try:
+                found = scipy.linalg.solve_discrete_lyapunov(closed, self.noise)
+            except (ValueError, np.linalg.LinAlgError):  # a gain beyond all numbers, or no solution
+                return np.full(self.noise.shape, np.nan)
         return np.asarray((found + found.T) / 2)
 
 
@@ -347,8 +350,11 @@ class NoisyLoop:
         """P for a gain."""
         order = gain.shape[1]
         closed = np.vstack([np.eye(order), gain])
-        grown = np.einsum("ijab,ak,bl->ijkl", self.tensor, closed, closed)
+        with np.errstate(all="ignore"):
+            grown = np.einsum("ijab,ak,bl->ijkl", self.tensor, closed, closed)
         system = -grown.reshape(order**2, order**2)
+        if not np.isfinite(system).all():
+            return np.full((order, order), np.nan)
         with np.errstate(all="ignore"):
             found = np.linalg.lstsq(system, self.noise.reshape(-1), rcond=None)[0]
         found = found.reshape(order, order)

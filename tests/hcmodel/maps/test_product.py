@@ -295,6 +295,16 @@ def test_a_plant_that_no_gain_stabilises_is_infeasible(name: str) -> None:
     assert "the set of P" in problem.solution.conflict
 
 
+@pytest.mark.parametrize("size", [np.nan, np.inf, 1e200])
+def test_a_gain_beyond_all_numbers_has_no_covariance(size: float) -> None:
+    """Plants that no gain stabilises drive gains to infinity; the way back raises nothing."""
+    gain = np.full((M, N), size)
+    loop = matrix_inequalities.ClosedLoop(A, B, W)
+    assert np.isnan(loop.covariance(gain)).all()
+    noisy = matrix_inequalities.NoisyLoop(np.ones((N, N, N + M, N + M)), W, 0.0)
+    assert np.isnan(noisy.covariance(gain)).all()
+
+
 NOT_MEMBERS: dict[str, Callable[[Any, Any], Model]] = {
     "a concave cost": lambda P, K: (hc.trace(P) - hc.trace(K @ P @ K.T), [loop(P, K)]),
     "a gain alone": lambda P, K: (cost(P, K) + hc.sum(hc.square(K)), [loop(P, K)]),
