@@ -210,8 +210,14 @@ class Outer:
         """Multipliers over these are those of the rows left − right beside the plain objective."""
         if self._only_differences:
             return np.full(self.size, self.objective_slope(top))
+        left, right = self.left.values(values), self.right.values(values)
         with np.errstate(all="ignore"):
-            return self.objective_slope(top) / self._slopes(values)[0]
+            if len(self._groups) == 1:
+                return self.objective_slope(top) / self._groups[0][0].factors(left, right)
+            found = np.empty(self.size)
+            for form, own in self._groups:
+                found[own] = form.factors(left[own], right[own])
+            return self.objective_slope(top) / found
 
     def _slopes(self, values: FloatArray) -> tuple[FloatArray, FloatArray]:
         """The derivatives of each row by its two sides."""

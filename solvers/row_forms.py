@@ -2,11 +2,13 @@
 
 A row form is a function f(l, r) of the two sides, vectorised over rows, with the sign of l − r: f = 0
 where l = r, increasing in l, decreasing in r. Its derivatives by the two sides are all that the chain
-rule needs. A new form is a class with the four methods of `RowForm` and an entry in `ROW_FORMS`; the
+rule needs. A new form is a class with the five methods of `RowForm` and an entry in `ROW_FORMS`; the
 suite in tests/solvers/test_row_forms.py checks every entry.
 
 Multipliers: at l = r the gradient of f is f_l·(∇l − ∇r), since f(l, l) = 0 for all l. So a multiplier
-μ of f is the multiplier f_l·μ of the row as it was written, l − r (`Outer.row_factors`).
+μ of f is the multiplier f_l·μ of the row as it was written, l − r (`Outer.row_factors`). A method leaves
+a little of μ where l < r. Its part of ∇L stays little only if neither slope at (l, r) is exceeded: 1/l
+alone made a multiplier of 2e-13 one of 2 on a row whose left side was 1e-13 of the right one.
 """
 
 from __future__ import annotations
@@ -44,6 +46,9 @@ class RowForm(Protocol):
     def slopes(self, left: FloatArray, right: FloatArray) -> tuple[FloatArray, FloatArray]:
         """(f_l, f_r)."""
 
+    def factors(self, left: FloatArray, right: FloatArray) -> FloatArray:
+        """f_l where l = r, and elsewhere no more than |f_l| and |f_r|: μ times it belongs to l − r."""
+
     def squares(self, left: FloatArray, right: FloatArray) -> tuple[Square, ...]:
         """Σ of these is the second derivative of f by (l, r), applied to (∇l, ∇r)."""
 
@@ -60,6 +65,9 @@ class Difference:
     def slopes(self, left: FloatArray, right: FloatArray) -> tuple[FloatArray, FloatArray]:
         return np.ones_like(left), np.full_like(right, -1.0)
 
+    def factors(self, left: FloatArray, right: FloatArray) -> FloatArray:
+        return np.ones_like(left)
+
     def squares(self, left: FloatArray, right: FloatArray) -> tuple[Square, ...]:
         return ()
 
@@ -75,6 +83,9 @@ class LogDifference:
 
     def slopes(self, left: FloatArray, right: FloatArray) -> tuple[FloatArray, FloatArray]:
         return 1.0 / left, -1.0 / right
+
+    def factors(self, left: FloatArray, right: FloatArray) -> FloatArray:
+        return 1.0 / np.maximum(left, right)
 
     def squares(self, left: FloatArray, right: FloatArray) -> tuple[Square, ...]:
         return Square(-1.0, 1.0 / left, None), Square(1.0, None, 1.0 / right)

@@ -13,6 +13,7 @@ import numpy as np
 
 from hcmodel.errors import DataError
 from hcmodel.records import dataclass
+from hcmodel.solvers.algebra.storage import is_sparse
 
 Labels = tuple[tuple[Any, ...], ...]
 # Labels that a message shows.
@@ -30,6 +31,8 @@ class Labelled:
 
 def labelled(value: Any, what: str) -> Labelled | None:
     """A dictionary or an object of pandas with its labels; None for other data."""
+    if is_sparse(value):  # scipy's dictionaries of keys are mappings too
+        return None
     if isinstance(value, Mapping):
         return _of_mapping(value, what)
     if not (hasattr(value, "index") and hasattr(value, "to_numpy")):

@@ -79,11 +79,11 @@ class NormalRows(ModelReduction):
         return replace(duals, rows=tuple(rows))
 
     def _factors(self, sides: Sequence[FloatArray]) -> Iterator[FloatArray]:
-        """The slope of each constraint's form by its left side."""
+        """What makes a multiplier of each constraint's form one of left − right."""
         pairs = zip(sides[::2], sides[1::2], strict=True)
         for constraint, (left, right) in zip(self.after.constraints, pairs, strict=True):
             both = np.broadcast_arrays(left, right)
-            yield ROW_FORMS[constraint.form].slopes(*both)[0]
+            yield ROW_FORMS[constraint.form].factors(*both)
 
 
 def _arranged(constraint: Constraint, row: NormalRow, forms: bool) -> Constraint:

@@ -37,6 +37,9 @@ class Ratio:
     def slopes(self, left: FloatArray, right: FloatArray) -> tuple[FloatArray, FloatArray]:
         return 1.0 / right, -left / right**2
 
+    def factors(self, left: FloatArray, right: FloatArray) -> FloatArray:
+        return np.minimum(1.0, left / right) / right
+
     def squares(self, left: FloatArray, right: FloatArray) -> tuple[Square, ...]:
         ratio = left / right
         return (
@@ -143,6 +146,15 @@ def test_multipliers_lead_to_those_of_the_row_as_written(name: str, objective: s
     written = np.array([multiplier]) / outer.row_factors(top, sides)
     plain = gradient[0] + written[0] * (slopes[0] - slopes[1])
     np.testing.assert_allclose(residual, plain * outer.objective_slope(top), rtol=1e-12)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_slack_row_keeps_a_small_multiplier_small(name: str) -> None:
+    form, left, right = ROW_FORMS[name], np.array([1e-13, 0.5, 2.0]), np.ones(3)
+    factors = form.factors(left, right)
+    for slope in form.slopes(left, right):
+        assert np.all(factors <= np.abs(slope) * (1 + 1e-15))
+    np.testing.assert_allclose(form.factors(right, right), form.slopes(right, right)[0], rtol=1e-15)
 
 
 def test_log_rows_are_not_a_number_outside_their_domain() -> None:

@@ -56,6 +56,18 @@ def test_operators_take_every_class_of_scipy_on_both_sides(form: str, kind: str)
         assert constraint.violation().shape == constraint.shape
 
 
+@pytest.mark.parametrize("kind", ["array", "matrix"])
+@pytest.mark.parametrize("form", FORMATS)
+def test_parameters_take_every_class_of_scipy(form: str, kind: str) -> None:
+    matrix = getattr(scipy.sparse, f"{form}_{kind}")(SPARSE)
+    x, _, _ = leaves()
+    given = hc.Parameter(DENSE.shape, name="given", value=matrix)
+    np.testing.assert_allclose((given @ x).value, DENSE @ x.value, rtol=1e-15, atol=1e-15)
+    given.value = 2 * matrix
+    assert is_sparse(given.value)
+    np.testing.assert_allclose((given @ x).value, 2 * DENSE @ x.value, rtol=1e-15, atol=1e-15)
+
+
 def test_the_old_product_of_matrices_by_a_star_is_refused() -> None:
     x, _, entries = leaves()
     matrix = scipy.sparse.csr_matrix(SPARSE)

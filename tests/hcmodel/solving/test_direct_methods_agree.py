@@ -36,3 +36,15 @@ def test_two_methods_find_the_same_value(name: str) -> None:
         assert problem.status == "optimal"
         found.append(problem.value)
     assert found[0] == pytest.approx(found[1], rel=1e-7, abs=1e-7)
+
+
+@pytest.mark.parametrize("method", ["cone", "interior-point", "hidden-newton"])
+@pytest.mark.parametrize("unit", [1e-60, 1e-8, 1.0, 1e60])
+def test_a_row_far_from_its_limit_has_no_multiplier(method: str, unit: float) -> None:
+    """The left side of `slack` is 1e-20: a multiplier of 1e-13 between logarithms is nothing."""
+    x = hc.Variable(2, name="x", bounds=(0.01, 10))
+    slack, active = x[0] ** 5 * x[1] ** 5 <= 1, x[0] >= 2 * x[1]
+    problem = hc.Problem(hc.Minimize(unit * x[0] * x[1]), [slack, active])
+    assert problem.solve(method) == pytest.approx(2e-4 * unit, rel=1e-7)
+    assert slack.dual_value <= 1e-6 * problem.value
+    assert active.dual_value == pytest.approx(0.01 * unit, rel=1e-5)
