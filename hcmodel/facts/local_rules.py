@@ -108,6 +108,13 @@ def _needed(node: Node, domain: Domain) -> int | None:
     return None
 
 
+def is_inside(node: Node, domain: Domain) -> bool:
+    """Whether an argument is known to lie in a domain at every point of the variables' sets."""
+    if domain is Domain.CONTRACTING:  # signs do not show it
+        return False
+    return node.known or _needed(node, domain) == UNKNOWN
+
+
 def _logarithmic(nodes: Sequence[Node], answers: Answers) -> Sequence[Node]:
     """The arguments that are seen through their logarithm: of a power, not the exponent."""
     return nodes if answers.exponents is None else nodes[: len(answers.exponents)]

@@ -17,7 +17,7 @@ from hcmodel.expressions.graph import topological_order
 from hcmodel.expressions.leaves import Expression, Parameter, Variable
 from hcmodel.expressions.model import Model
 from hcmodel.expressions.variable_sets import BoxSet, VariableSet
-from hcmodel.records import dataclass
+from hcmodel.records import dataclass, replace
 from hcmodel.reductions.entry_paths import Liveness, Path, entries_on, number_of, path_of
 from hcmodel.reductions.matrix_bounds import (
     Limits,
@@ -84,6 +84,8 @@ class Tightened:
     matrices: tuple[MatrixRow, ...] = ()
     """Rows that bound the eigenvalues of a variable."""
     eigenvalues: Limits = field(default_factory=dict)
+    idle: tuple[int, ...] = ()
+    """The positions of rows of other kinds that hold wherever the sets do."""
 
     @property
     def variables(self) -> list[Variable]:
@@ -94,7 +96,13 @@ class Tightened:
     def positions(self) -> tuple[int, ...]:
         """The constraints that the sets say."""
         own = [row.position for row in self.rows]
-        return (*own, *(row.position for row in self.matrices))
+        return (*own, *(row.position for row in self.matrices), *self.idle)
+
+    def with_idle(self, model: Model, positions: Iterable[int]) -> Tightened:
+        """The same with these rows of the model left out; their parameters decide about it too."""
+        idle = tuple(positions)
+        parameters = _parameters(model.constraints[position] for position in idle)
+        return replace(self, idle=idle, parameters=(*self.parameters, *parameters))
 
     def set_of(self, variable: Variable) -> VariableSet:
         if variable in self.eigenvalues:

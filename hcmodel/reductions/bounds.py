@@ -3,23 +3,27 @@
 The model after it has tighter boxes and lacks those rows, so that the proof, the coordinates and the
 methods see them as they see bounds. Rows that the variables' own sets imply are left out, whatever the
 set. The multiplier of a row is that of its bound, where the bound is its own and no other is as tight.
+Where a proof fails, rows of any kind that hold wherever the sets do are left out as well (`idle_rows`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping, Set
+from collections.abc import Hashable, Mapping, Sequence, Set
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from hcmodel.expressions.constraint import Constraint
 from hcmodel.expressions.graph import topological_order
 from hcmodel.expressions.leaves import Expression, Variable
 from hcmodel.expressions.model import Model
 from hcmodel.expressions.variable_sets import VariableSet, make_domain
+from hcmodel.facts.node_facts import Facts
 from hcmodel.records import replace
 from hcmodel.reductions.bound_rows import BoundRow, Marks, Tightened, tightened
 from hcmodel.reductions.exchanged import exchanged, follow
+from hcmodel.reductions.idle_rows import idle_rows, is_idle
 from hcmodel.reductions.matrix_bounds import MatrixRow
 from hcmodel.reductions.reduction import BoundOrigin, Duals, ModelReduction, Origin
 
@@ -36,9 +40,11 @@ class Bounds(ModelReduction):
         found: Tightened,
         renewed: Mapping[Variable, Variable],
         sources: Mapping[int, Expression],
+        idle: Sequence[Constraint] = (),
     ) -> None:
         super().__init__(before, after)
         self._found = found
+        self._idle = tuple(idle)  # with the variables of `after`
         self._renewed = dict(renewed)
         self._new = dict(sources)  # of expressions before, by identity, where they are others after
         self._old = {id(self._new[id(each)]): each for each in _changed(before, self._new)}
@@ -53,6 +59,17 @@ class Bounds(ModelReduction):
         new: dict[int, Expression] = {id(old): each for old, each in renewed.items()}
         after = model if not found.positions else _rewritten(model, found, new)
         return Bounds(model, after, found, renewed, new)
+
+    def without_idle_rows(self, facts: Facts | None = None) -> Bounds | None:
+        """The same, with rows left out that hold wherever the sets do; None where there are none."""
+        idle = idle_rows(self.after, Facts() if facts is None else facts)
+        if not idle:
+            return None
+        places = (*self._found.idle, *(self._kept[each] for each in idle))
+        found, new = self._found.with_idle(self.before, places), dict(self._new)
+        rows = (*self._idle, *(self.after.constraints[each] for each in idle))
+        after = _rewritten(self.before, found, new)
+        return Bounds(self.before, after, found, self._renewed, new, rows)
 
     @property
     def rows(self) -> tuple[int, ...]:
@@ -73,7 +90,7 @@ class Bounds(ModelReduction):
         """Bounds may be parameters. Boxes get new numbers; other rows or signs are another model."""
         if not self._found.parameters:
             return True
-        found = tightened(self.before)
+        found = tightened(self.before).with_idle(self.before, self._found.idle)
         if found.positions != self._found.positions or found.variables != self._found.variables:
             return False
         sets = {old: found.set_of(old) for old in found.variables}
@@ -83,7 +100,8 @@ class Bounds(ModelReduction):
             if not _same_box(each, self._renewed[old].set):
                 self._renewed[old].set = each
         self._found = found
-        return True
+        facts = Facts()
+        return all(is_idle(row, facts) for row in self._idle)
 
     # ---- points
 
@@ -150,6 +168,8 @@ class Bounds(ModelReduction):
             rows[position] = dual
         if duals.sets is not None:
             slopes = self._moved(duals.sets, back=True)
+            for position in self._found.idle:
+                rows[position] = np.zeros(self.before.constraints[position].shape)
             for row, own in zip(self._found.rows, self._found.own, strict=True):
                 rows[row.position] = self._dual(row, own, slopes)
             for matrix_row, matrix, _ in self._slacks():

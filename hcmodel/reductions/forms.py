@@ -418,9 +418,15 @@ class Forms:
         return self._bounds
 
     def prove(self, fixed: Mapping[Variable, str] | None = None, source: Any = None) -> Proof:
-        """The proof of the model, rows that are bounds counted as bounds."""
+        """The proof of the model; rows that are bounds count as bounds, idle ones not if need be."""
+        proof = self._proof(fixed or {}, source)
+        if not proof.proven and self._leave_out_idle_rows():
+            proof = self._proof(fixed or {}, source)
+        return proof
+
+    def _proof(self, fixed: Mapping[Variable, str], source: Any) -> Proof:
         bounds, (goal, sign) = self.bounds, self._goal
-        pinned = {bounds.renewed(variable): kind for variable, kind in (fixed or {}).items()}
+        pinned = {bounds.renewed(variable): kind for variable, kind in fixed.items()}
         text = bounds.after.source if source is not None else None
         return prove(goal, sign, bounds.after.constraints, fixed=pinned, source=text)
 
@@ -593,12 +599,21 @@ class Forms:
             return found
         proof = None if needs_a_map(self.bounds.after) else self._attempted(source)
         if proof is None or not proof.proven:
+            if self._leave_out_idle_rows():
+                return self._found_freely(source)
             found = self._discovered()
             if found is not None:
                 return found
             proof = proof or self.prove(source=source)
         self.failure = proof.failure
         return self._proven_form(proof) if proof.proven else None
+
+    def _leave_out_idle_rows(self) -> bool:
+        """Whether rows that hold wherever the sets do stood in the way of a proof; they do no longer."""
+        found = self.bounds.without_idle_rows(self._known_facts(self.bounds.after))
+        if found is not None:
+            self._bounds = found
+        return found is not None
 
     def _attempted(self, source: Any) -> Proof | None:
         """A proof without a map; None, or a proof that failed, where a map has to be found."""

@@ -65,7 +65,9 @@ class Naming:
             return f"the set of {variable.name}"
         name = self.entry(variable.name, origin.entry)
         sign = {"lower": ">=", "upper": "<=", "fixed": "="}[origin.side]
-        ends = variable.upper if origin.side == "upper" else variable.lower
+        low, high = variable.set.interval  # entries of a distribution are >= 0 without bounds
+        upper = origin.side == "upper"
+        ends = np.minimum(variable.upper, high) if upper else np.maximum(variable.lower, low)
         value = float(np.broadcast_to(ends, variable.shape)[origin.entry])
         if variable.set.positive and origin.side == "lower" and not value:
             sign = ">"

@@ -349,7 +349,7 @@ def test_only_affine_functions_of_a_matrix_with_one_factor_are_limits() -> None:
 
 
 def test_multipliers_follow_the_slopes_of_logarithms() -> None:
-    """log f and log l − log r: a multiplier of the form times (1/l)/(1/f) is one of left − right."""
+    """log f and log l − log r: a multiplier of the form times (1/max(l, r))/(1/f) is one of l − r."""
     x = hc.Variable(2, name="x", bounds=(0.2, 5))
     problem = hc.Problem(hc.Minimize(x[0] + 3 / x[1]), [x[0] * x[1] <= 2, 1 / x[0] <= 4])
     form = problem.forms().hidden()
@@ -358,10 +358,10 @@ def test_multipliers_follow_the_slopes_of_logarithms() -> None:
     assert own.after.objective_form == "log"
     point = np.array([2.0, 0.5])
     duals = Duals((np.array(5.0), np.array(7.0)))
-    value, left = 2 + 3 / 0.5, (1.0, 0.5)
+    value, larger = 2 + 3 / 0.5, (2.0, 4.0)
     there = own.duals_back(point, duals).rows
     assert [float(each) for each in there] == pytest.approx(
-        [5 * value / left[0], 7 * value / left[1]]
+        [5 * value / larger[0], 7 * value / larger[1]]
     )
     again = own.duals(point, Duals(there)).rows
     assert [float(each) for each in again] == pytest.approx([5.0, 7.0])

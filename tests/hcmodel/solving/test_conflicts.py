@@ -89,6 +89,14 @@ def test_a_goal_out_of_reach_is_in_an_irreducible_conflict(name: str) -> None:
         assert feasible == (left_out is not None), f"{conflict} without {left_out}"
 
 
+def test_entries_of_a_distribution_are_named_with_the_bound_that_they_have() -> None:
+    p = hc.Variable(4, name="p", simplex=True)
+    problem = hc.Problem(hc.Minimize(hc.sum_squares(p)), [(p[0] + p[1] >= 1.1).named("most")])
+    problem.solve()
+    assert problem.status == "infeasible"
+    assert problem.solution.conflict == ("most", "p[2] >= 0", "p[3] >= 0", "the set of p")
+
+
 def test_bounds_and_sets_take_part() -> None:
     x = hc.Variable(2, name="x", bounds=(1, 3))
     product = (hc.prod(x) >= 10).named("product")
