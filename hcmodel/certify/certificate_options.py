@@ -206,6 +206,8 @@ class ConeDualityOptions:
     denominator: int = 64  # exponents of models are halves, thirds, fifths
     # … and how far the dual may be from them, relative to its largest weight.
     rounded: float = 1e-6  # solvers end with about 1e-8
+    # The share of its largest weight below which a dual of a contradiction says nothing.
+    negligible: float = 1e-7  # solvers end with about 1e-8
     # Sizes of unknowns without bounds, relative to the largest one at the point, for which a bound is
     # looked for where none holds for all of them.
     reaches: tuple[float, ...] = (

@@ -324,9 +324,8 @@ class _Dual:
         """The least terms of the unknowns, and the costs, of a dual that is exact where ranges lack."""
         matrix, size = self.program.matrix, np.abs(rest) + error
         known = np.isfinite(self.known.lower) & np.isfinite(self.known.upper)
-        columns = np.flatnonzero(~known & (size > 0))
-        residual = size[columns]
-        shift = exact_shift(matrix, self.places, z, columns, residual)
+        columns, others = np.flatnonzero(~known & (size > 0)), np.flatnonzero(~known & (size == 0))
+        shift = exact_shift(matrix, self.places, z, columns, size[columns], others)
         if shift is None:
             return None
         moved = np.zeros(z.size)
@@ -402,6 +401,14 @@ def without_added(program: ConeProgram, z: FloatArray, count: int) -> FloatArray
         elif touched[own].any():
             found[own] = 0.0
     return found
+
+
+def without_small(program: ConeProgram, z: FloatArray) -> FloatArray:
+    """The dual with 0 for all cones in which it has no more than what a backend leaves of 0."""
+    sizes = np.zeros(z.size)
+    np.maximum.at(sizes, program.cone_of_row, np.abs(z))
+    large = sizes > CONE_DUALITY.negligible * sizes.max(initial=0.0)
+    return np.where(large[program.cone_of_row], z, 0.0)
 
 
 def into_dual_cone(places: ConePlaces, z: FloatArray) -> FloatArray:

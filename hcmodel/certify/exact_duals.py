@@ -49,16 +49,20 @@ def exact_shift(
     z: FloatArray,
     columns: Places,
     residual: FloatArray,
+    others: Places | None = None,
 ) -> Shift | None:
     """The shift of z after which the residuals of these columns are 0; None where none is shown.
 
     `residual` bounds what they are, rounding included. Columns that share no row are treated apart, and
     equations are left out where the other rows do: those of a matrix inequality hold an unknown each.
+    Rows of `others`, columns that have no residual and must not get one, stay where they are.
     """
     margins = _margins(places, z)
-    free = np.zeros(z.size, dtype=bool)
+    free, movable = np.zeros(z.size, dtype=bool), np.ones(z.size, dtype=bool)
     free[places.zero] = True
-    for kept in (~free & (margins > 0.0), np.ones(z.size, dtype=bool)):
+    if others is not None:
+        movable[matrix[:, others].indices] = False
+    for kept in (movable & ~free & (margins > 0.0), movable):
         if columns.size > np.count_nonzero(kept):
             continue
         own = matrix[:, columns].tocsr()

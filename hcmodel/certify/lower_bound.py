@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from hcmodel.certify.certificate_options import BOUND, CONE_DUALITY, SEARCH
 from hcmodel.certify.charts import Chart
-from hcmodel.certify.cone_duality import ConeBound, cone_bound, without_added
+from hcmodel.certify.cone_duality import ConeBound, cone_bound, without_added, without_small
 from hcmodel.certify.cone_ranges import Range
 from hcmodel.certify.contradiction import contradicted
 from hcmodel.certify.search import Pair, Search, signed
@@ -238,13 +238,18 @@ def dual_infeasibility(
 def _with_fewer_rows(
     form: Form, whole: WholeProgram, rows: ConeProgram, weights: FloatArray | None
 ) -> Iterator[tuple[ConeProgram, NDArray[np.bool_] | None]]:
-    """The program with the rows that have a weight and which rows these are; then the whole program."""
+    """Programs and which rows of the whole one they have: those with a weight, all rows, all there is.
+
+    The objective of the last one takes part in what a solver ends with, by weights that are hardly 0.
+    """
+    own = form.canonical.layout.size
     if weights is not None:
         idle = np.abs(weights) <= BOUND.involved * float(np.abs(weights).max(initial=0.0))
         if idle.any():
             dropped = np.zeros(rows.offset.size, dtype=bool)
             dropped[whole.rows[idle & (whole.rows >= 0)]] = True
-            yield without_idle(rows, dropped, form.canonical.layout.size)
+            yield without_idle(rows, dropped, own)
+    yield without_idle(rows, np.zeros(rows.offset.size, dtype=bool), own)
     yield whole.program, None
 
 
@@ -265,12 +270,14 @@ def _farkas(
     ray = replace(solution, primal=primal)
     logs = form.stack.logs if isinstance(form.stack, LogStack) else NO_MARKS
     first = Range(*form.implied_ends())
-    found = cone_bound(rows, ray, 1.0, logs, _conflicting, first, within_reach=within_reach)
-    if found is None or not _conflicting(found.value):
-        # what the objective adds to the program has no range, and rounding leaves it a weight
-        ray = replace(ray, dual=without_added(rows, ray.dual, first.lower.size))
+    # what the objective adds to the program has no range, and rounding leaves it a weight
+    small, added = without_small(rows, ray.dual), without_added(rows, ray.dual, first.lower.size)
+    for dual in (ray.dual, small, added):
+        ray = replace(ray, dual=dual)
         found = cone_bound(rows, ray, 1.0, logs, _conflicting, first, within_reach=within_reach)
-    if found is None or not _conflicting(found.value):
+        if found is not None and _conflicting(found.value):
+            break
+    else:
         return None
     farthest = CONE_DUALITY.reaches[0] * max(1.0, float(np.abs(point).max(initial=0.0)))
     return found if found.reach >= farthest else None

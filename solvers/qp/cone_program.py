@@ -95,6 +95,19 @@ class ConeProgram:
         """The column of each entry of A, in the order in which these are stored."""
         return np.arange(self.linear.size).repeat(np.diff(self.matrix.indptr))
 
+    @cached_property
+    def cone_of_row(self) -> NDArray[np.intp]:
+        """The first row of the cone that each row belongs to; numbers have a cone each."""
+        found, first = np.arange(self.offset.size), 0
+        for cone in self.cones:
+            own = slice(first, first + cone.size)
+            if cone.kind in (ConeKind.EXPONENTIAL, ConeKind.POWER):
+                found[own] -= np.arange(cone.size) % 3
+            elif cone.kind not in (ConeKind.ZERO, ConeKind.NONNEGATIVE):
+                found[own] = first
+            first = own.stop
+        return found
+
     def pull(self, z: FloatArray) -> FloatArray:
         """Aᵀz; a transpose of A that scipy makes for it takes longer than the product."""
         products = self.matrix.data * z[self.matrix.indices]
@@ -175,37 +188,88 @@ def _whole_triples(cone: ConeBlock, dropped: NDArray[np.bool_]) -> bool:
     return bool((triples.all(axis=1) == triples.any(axis=1)).all())
 
 
+class _Endless:
+    """Unknowns that lead into all their cones where they grow, or fall, whatever the other unknowns are.
+
+    So does t in ‖s‖ <= t, in t >= a and t >= b, or in exp(s) <= t. The square s² <= t is the norm
+    ‖(2 s, t − 1)‖ <= t + 1: the difference of two rows is a positive number, and their sum grows.
+    """
+
+    def __init__(self, program: ConeProgram) -> None:
+        self.program = program
+        kinds = [(cone.kind, cone.size) for cone in program.cones]
+        self._single = np.concatenate(
+            [np.full(size, kind is ConeKind.NONNEGATIVE) for kind, size in kinds], dtype=bool
+        )
+        starts = np.cumsum([0, *(size for _, size in kinds)])[:-1]
+        self._tops = np.zeros(self._single.size, dtype=bool)
+        self._thirds = np.zeros(self._single.size, dtype=bool)
+        for (kind, size), first in zip(kinds, starts.tolist(), strict=True):
+            self._tops[first] = kind is ConeKind.SECOND_ORDER
+            if kind is ConeKind.EXPONENTIAL:
+                self._thirds[first + 2 : first + size : 3] = True
+
+    def rows(self, live: NDArray[np.bool_], wanted: NDArray[np.bool_]) -> NDArray[np.intp]:
+        """Rows of live entries with such unknowns, among those that are wanted."""
+        program, matrix = self.program, self.program.matrix
+        rows, columns, width = matrix.indices, program.columns, program.linear.size
+        entries = np.bincount(rows[live], minlength=self._single.size)
+        thirds = self._thirds[rows]
+        thirds[thirds] &= (entries[rows[thirds] - 1] == 0) & (program.offset[rows[thirds] - 1] > 0)
+        grows = live & (self._single[rows] | self._tops[rows] | thirds)
+        squared = self._squared(live, entries)
+        by_column = np.bincount(columns[live & ~squared], minlength=width)
+        endless = wanted & (by_column > 0)
+        ups = np.bincount(columns[grows & (matrix.data < 0)], minlength=width) == by_column
+        downs = np.bincount(columns[grows & (matrix.data > 0)], minlength=width) == by_column
+        return np.asarray(rows[live & (endless & (ups | downs))[columns]])
+
+    def _squared(self, live: NDArray[np.bool_], entries: NDArray[np.intp]) -> NDArray[np.bool_]:
+        """Entries of a cone of the second order beside one of the same size in its first row.
+
+        Both are the only ones of their rows, and the row that does not grow with the two is positive.
+        """
+        matrix, offset = self.program.matrix, self.program.offset
+        rows, columns = matrix.indices, self.program.columns
+        found, data = np.zeros(rows.size, dtype=bool), matrix.data
+        lone = np.flatnonzero(live & (entries[rows] == 1))
+        keys = self.program.cone_of_row[rows[lone]] * self.program.linear.size + columns[lone]
+        tops, others = lone[self._tops[rows[lone]]], lone[~self._tops[rows[lone]]]
+        if not tops.size:
+            return found
+        is_top = self._tops[rows[lone]]
+        order = np.argsort(keys[is_top])
+        at = np.searchsorted(keys[is_top][order], keys[~is_top])
+        paired = at < tops.size
+        paired[paired] = keys[is_top][order][at[paired]] == keys[~is_top][paired]
+        others, beside = others[paired], tops[order][at[paired]]
+        rest = offset[rows[beside]] - np.sign(data[beside] * data[others]) * offset[rows[others]]
+        alone = np.bincount(beside, minlength=rows.size)[beside] == 1
+        found[others] = alone & (np.abs(data[others]) == np.abs(data[beside])) & (rest > 0)
+        return found
+
+
 def without_idle(
     program: ConeProgram, dropped: NDArray[np.bool_], own: int
 ) -> tuple[ConeProgram, NDArray[np.bool_]]:
     """The program without some rows and what then says nothing, and the mask of the rows that are left.
 
-    An exponential cone (x, y, z) with a positive number y says nothing where z is an unknown that stands
-    nowhere else: it can be as large as it has to. Unknowns that stand nowhere are left out too, but for
-    the first `own`. Clarabel takes its matrix, in `Columns`: searches for a conflict make many of them.
+    A cone says nothing where an unknown that nothing limits leads into it (`_Endless`). Unknowns that
+    stand nowhere are left out too, but for the first `own`. Clarabel takes its matrix, in `Columns`:
+    searches for a conflict make many of them.
     """
     matrix, width = program.matrix, program.linear.size
     rows, columns = matrix.indices, program.columns
     needed = (np.arange(width) < own) | (program.linear != 0)
     needed[program.quadratic.indices] = True
-    thirds = np.zeros(program.offset.size, dtype=bool)
-    first = 0
-    for cone in program.cones:
-        if cone.kind is ConeKind.EXPONENTIAL:
-            thirds[first + 2 : first + cone.size : 3] = True
-        first += cone.size
-    dropped = dropped.copy()
+    endless, dropped = _Endless(program), dropped.copy()
     while True:
         live = ~dropped[rows]
         by_column = np.bincount(columns[live], minlength=width)
-        by_row = np.bincount(rows[live], minlength=dropped.size)
-        alone = live & thirds[rows] & (by_row[rows] == 1)
-        alone &= (by_column[columns] == 1) & ~needed[columns]
-        idle = rows[alone]
-        idle = idle[(by_row[idle - 1] == 0) & (program.offset[idle - 1] > 0)]
+        idle = endless.rows(live, ~needed)
         if not idle.size:
             break
-        dropped[idle] = dropped[idle - 1] = dropped[idle - 2] = True
+        dropped |= np.isin(program.cone_of_row, program.cone_of_row[idle])
     kept, left = (needed | (by_column > 0)).nonzero()[0], ~dropped
     smaller, quadratic = _rows_left(matrix, left), program.quadratic
     if kept.size < width:

@@ -19,7 +19,7 @@ from scipy.optimize import linprog
 
 import hcmodel as hc
 from hcmodel.certify import cone_duality, lower_bound
-from hcmodel.certify.cone_duality import ConeBound, cone_bound, into_dual_cone
+from hcmodel.certify.cone_duality import ConeBound, cone_bound, into_dual_cone, without_small
 from hcmodel.certify.cone_ranges import ConePlaces, Range, ranges
 from hcmodel.certify.exact_duals import Shift
 from hcmodel.certify.lower_bound import dual_infeasibility
@@ -600,9 +600,15 @@ def test_a_dual_that_is_shifted_costs_what_the_shift_may_be(
     seen: list[FloatArray] = []
 
     def shift(
-        matrix: object, places: object, z: object, columns: object, residual: FloatArray
+        matrix: object,
+        places: object,
+        z: object,
+        columns: object,
+        residual: FloatArray,
+        others: FloatArray,
     ) -> Shift:
         assert np.asarray(columns).tolist() == [0]
+        assert not others.size
         seen.append(residual)
         return Shift(np.array([0]), 0.5)
 
@@ -617,6 +623,20 @@ def test_a_dual_that_is_shifted_costs_what_the_shift_may_be(
     monkeypatch.setattr(cone_duality, "exact_shift", lambda *a: None)
     assert dual._shifted(np.ones(1), rest, error) is None
     assert dual.value(np.array([2.0])) == -np.inf  # an unknown without a range has a residual
+
+
+def test_weights_that_a_backend_leaves_of_0_are_none() -> None:
+    cones = (
+        ConeBlock(ConeKind.NONNEGATIVE, 2),
+        ConeBlock(ConeKind.SECOND_ORDER, 2),
+        ConeBlock(ConeKind.EXPONENTIAL, 6),
+    )
+    program = cone_program(np.zeros(1), np.ones((10, 1)), np.zeros(10), cones)
+    tiny = 1e-9
+    z = np.array([2.0, tiny, 1.0, tiny, -tiny, tiny, tiny, -1.0, tiny, 1.0])
+    expected = [2.0, 0.0, 1.0, tiny, 0.0, 0.0, 0.0, -1.0, tiny, 1.0]  # cones stay whole, or go
+    assert without_small(program, z).tolist() == expected
+    assert without_small(program, tiny * z).tolist() == (tiny * np.array(expected)).tolist()
 
 
 def test_ranges_go_through_an_exponential_cone() -> None:

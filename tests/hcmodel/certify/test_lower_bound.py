@@ -28,6 +28,7 @@ class Solution:
     status: ConeStatus
     primal: Any
     dual: Any
+    slack: Any = None
 
 
 @dataclasses.dataclass
@@ -35,6 +36,7 @@ class Program:
     quadratic: Any
     linear: Any
     constant: Any
+    offset: Any
 
 
 class Prepared:
@@ -222,8 +224,10 @@ def test_a_program_without_an_objective_proves_that_it_is_infeasible(
     monkeypatch.setattr(module, "cone_bound", cone_bound)
     monkeypatch.setattr(module, "make_cone_backend", lambda: SimpleNamespace(solve=solve))
     monkeypatch.setattr(module, "without_added", lambda rows, dual, count: 0.0 * dual)
+    monkeypatch.setattr(module, "without_small", lambda rows, dual: dual)
+    monkeypatch.setattr(module, "without_idle", lambda rows, dropped, own: (rows, ~dropped))
     whole = SimpleNamespace(
-        program=Program(np.array([[2.0]]), np.array([3.0]), 7.0),
+        program=Program(np.array([[2.0]]), np.array([3.0]), 7.0, np.zeros(3)),
         multipliers=lambda dual, point: dual,
     )
     form: Any = SimpleNamespace(
@@ -232,6 +236,7 @@ def test_a_program_without_an_objective_proves_that_it_is_infeasible(
         stack=None,
         implied_ends=lambda: (np.zeros(1), np.zeros(1)),
         coordinate_names=lambda: ["x"],
+        canonical=SimpleNamespace(layout=SimpleNamespace(size=1)),
     )
     here = function_oracle(1, lambda x: (5.0, np.zeros(1))).at(np.zeros(1))
 
@@ -243,7 +248,7 @@ def test_a_program_without_an_objective_proves_that_it_is_infeasible(
     assert own.value == 0.5
     linear, quadratic, constant, primal, level = seen[0]
     assert (linear.tolist(), quadratic.tolist(), constant) == ([0.0], [[0.0]], 0.0)
-    assert (primal.tolist(), level) == ([0.0, 0.0], 1.0)
+    assert (primal.tolist(), level) == ([0.0], 1.0)
     value = 0.5 * BOUND.conflict  # may be rounding
     assert proof() is None
     value = None  # type: ignore[assignment]

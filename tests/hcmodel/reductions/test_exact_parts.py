@@ -96,7 +96,7 @@ def declared_rows() -> hc.Problem:
         z[0] <= 4 * z[1],
         x[0] + x[1] <= 3 * x[0] * x[1],
         5 / x[0] + 0.5 * x[1] <= 7 * x[1],
-        hc.sin(z[0]) <= 1,
+        hc.sin(z[0]) <= 0.9,
     ]
     return hc.Problem(hc.Minimize(x[0] + x[1]), rows, hidden=[hc.log(x), z])
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import json
 import re
+from collections.abc import Callable
 
 import numpy as np
 import pytest
@@ -95,6 +96,74 @@ def test_entries_of_a_distribution_are_named_with_the_bound_that_they_have() -> 
     problem.solve()
     assert problem.status == "infeasible"
     assert problem.solution.conflict == ("most", "p[2] >= 0", "p[3] >= 0", "the set of p")
+
+
+def exponentials_out_of_reach() -> hc.Problem:
+    """c3 contradicts itself; the objective is a Huber function and a norm of free variables."""
+    x = hc.Variable(3, name="x")
+    fit = np.array([[0.63, -0.34, 0.36], [-1.63, 1.77, -0.14]]) @ x + [1.02, -0.43]
+    exponents = np.array(
+        [[-1.24, -0.1, -0.97], [0.49, 0.54, -1.24], [0.83, -1.4, -0.5], [-0.02, -0.13, 1.78]]
+    )
+    rows = [
+        hc.max(np.array([[-0.05, -1.81, 0.06], [-0.71, -1.84, -2.37]]) @ x) <= 2,
+        hc.sum_squares(np.array([[-1, 0.51, 1.89], [1.22, 0.4, -1.21]]) @ x) <= 5,
+        hc.sum(hc.exp(exponents @ x + [-0.39, 0.48, 0.45, 1.59])) <= 5,
+    ]
+    return hc.Problem(hc.Minimize(hc.sum(hc.huber(fit, 0.5)) + hc.norm(fit, 1)), rows)
+
+
+def largest_sums_out_of_reach() -> hc.Problem:
+    """c1 and c2 contradict each other; the objective has exponentials, too."""
+    x = hc.Variable(2, name="x")
+    costs = np.array([[-0.26, -2.45], [0.81, -1.61], [-0.89, -0.48]]) @ x + [-0.72, 3.01, 1.04]
+    exponents = np.array([[-0.46, 0.69], [2.2, -1.87], [0.98, 0.43]]) @ x + [2.51, 0.66, -1.45]
+    sums = np.array([[0.89, -0.14], [-0.21, 0.34], [-1.48, -1.44]]) @ x + [-0.2, -0.07, 1.25]
+    rows = [
+        hc.sum(hc.exp(exponents)) <= 2,
+        hc.sum_largest(sums, 2) <= 0.5,
+        np.array([-1.6, 1.5]) @ x == 0.8,
+    ]
+    return hc.Problem(hc.Minimize(hc.sum(hc.exp(costs))), rows)
+
+
+def eigenvalues_out_of_reach() -> hc.Problem:
+    """c1, c3 and c4 contradict each other, by way of a free symmetric matrix."""
+    x, matrix = hc.Variable(4, name="x"), hc.Variable((2, 2), name="S", symmetric=True)
+    near = np.array(
+        [
+            [-0.03, -0.05, 0.03, -0.37],
+            [-1.61, -1.16, 0.16, -0.29],
+            [1.44, -0.95, 0.43, -0.29],
+            [-0.73, 0.67, 1.23, 0.57],
+        ]
+    )
+    rows = [
+        hc.norm(near @ x + [-0.62, -0.57, 1.18, 0.43]) <= 0.5,
+        np.array([-0.9, -0.5, 0.7, -1.6]) @ x == -0.6,
+        matrix << np.array([[-1.48, -0.92], [-0.92, -3.16]]) + np.eye(2) * x[0],
+        hc.trace(matrix) == 1,
+    ]
+    costs = hc.sum(hc.exp(near @ x)) + hc.lambda_max(matrix)
+    return hc.Problem(hc.Minimize(costs), rows)
+
+
+OUT_OF_REACH = {
+    exponentials_out_of_reach: ("c3",),
+    largest_sums_out_of_reach: ("c1", "c2"),
+    eigenvalues_out_of_reach: ("c1", "c3", "c4"),
+}
+
+
+@pytest.mark.parametrize("model", OUT_OF_REACH)
+def test_an_objective_of_free_variables_hides_no_contradiction(
+    model: Callable[[], hc.Problem],
+) -> None:
+    """What a backend ends with has weights of 1e-10 in the cones of the objective, and no range."""
+    problem = model()
+    problem.solve("cone")
+    assert problem.status == "infeasible"
+    assert problem.solution.conflict == OUT_OF_REACH[model]
 
 
 def test_bounds_and_sets_take_part() -> None:

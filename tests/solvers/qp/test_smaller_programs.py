@@ -70,3 +70,65 @@ def test_of_several_cones_of_three_rows_some_can_be_dropped() -> None:
     assert smaller.offset.tolist() == [1.0, 3.0, 0.0, 1.0, 0.0]
     with pytest.raises(ValueError, match="EXPONENTIAL"):
         without_rows(sums_of_exponentials(), mask(2, 3, 5))
+
+
+LEVEL = {  # cones of a level t beside x, the columns being x and t; and whether the level leads into them
+    "norm": (ConeBlock(ConeKind.SECOND_ORDER, 3), [[0, -1], [1, 0], [-2, 0]], [0, 3, 1], True),
+    "norm below it": (
+        ConeBlock(ConeKind.SECOND_ORDER, 3),
+        [[0, 1], [1, 0], [-2, 0]],
+        [0, 3, 1],
+        True,
+    ),
+    "two rows": (ConeBlock(ConeKind.NONNEGATIVE, 2), [[1, -1], [-2, -1]], [-1, 3], True),
+    "between two rows": (ConeBlock(ConeKind.NONNEGATIVE, 2), [[1, -1], [-2, 1]], [-1, 3], False),
+    "square": (ConeBlock(ConeKind.SECOND_ORDER, 3), [[0, -1], [-2, 0], [0, -1]], [1, 0, -1], True),
+    "turned square": (
+        ConeBlock(ConeKind.SECOND_ORDER, 3),
+        [[0, -1], [-2, 0], [0, 1]],
+        [1, 0, 1],
+        True,
+    ),
+    "square over 0": (
+        ConeBlock(ConeKind.SECOND_ORDER, 3),
+        [[0, -1], [-2, 0], [0, -1]],
+        [1, 0, 1],
+        False,
+    ),
+    "square over x": (
+        ConeBlock(ConeKind.SECOND_ORDER, 3),
+        [[-1, -1], [2, 0], [1, -1]],
+        [0, 1, 0],
+        False,
+    ),
+    "half of a square": (
+        ConeBlock(ConeKind.SECOND_ORDER, 3),
+        [[0, -1], [-2, 0], [0, -0.5]],
+        [1, 0, -1],
+        False,
+    ),
+    "equation": (ConeBlock(ConeKind.ZERO, 1), [[1, -1]], [2], False),
+    "matrix": (ConeBlock(ConeKind.PSD_TRIANGLE, 3), [[0, -1], [1, 0], [0, -1]], [0, 0, 0], False),
+}
+
+
+@pytest.mark.parametrize("name", LEVEL)
+def test_cones_that_a_level_leads_into_say_nothing(name: str) -> None:
+    cone, entries, offset, leads = LEVEL[name]
+    matrix = np.vstack([np.array(entries, dtype=float), [[1.0, 0.0]]])
+    program = cone_program(
+        np.zeros(2), matrix, np.array([*offset, 5.0]), (cone, ConeBlock(ConeKind.NONNEGATIVE, 1))
+    )
+    smaller, kept = without_idle(program, np.zeros(program.offset.size, dtype=bool), 1)
+    assert kept.tolist() == [not leads] * cone.size + [True]
+    assert smaller.matrix.shape[1] == (1 if leads else 2)
+
+
+def test_a_level_that_something_limits_says_something() -> None:
+    matrix = np.array([[0.0, -1.0], [1.0, 0.0], [0.0, 1.0]])
+    cones = (ConeBlock(ConeKind.SECOND_ORDER, 2), ConeBlock(ConeKind.NONNEGATIVE, 1))
+    program = cone_program(np.zeros(2), matrix, np.array([0.0, 1.0, 4.0]), cones)
+    none, limit = np.zeros(3, dtype=bool), np.array([False, False, True])
+    assert without_idle(program, none, 1)[1].all()
+    assert not without_idle(program, limit, 1)[1].any()
+    assert without_idle(program, none, 1)[0].matrix.shape == (3, 2)
