@@ -16,11 +16,12 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 import numpy as np
+import scipy
 from numpy.typing import NDArray
 
 from hcmodel.certify.certificate_options import BOUND
 from hcmodel.expressions.layout import Layout
-from hcmodel.records import dataclass
+from hcmodel.records import cached_property, dataclass
 from hcmodel.reductions.forms import Form, Relaxation
 from hcmodel.reductions.reduction import BoundOrigin, Origin
 from hcmodel.solvers.loop import RelaxedProgram
@@ -68,9 +69,13 @@ class _Tested(NamedTuple):
 class _Parts:
     """Every row and bound of a model: most of them are never looked at, and are no `Part` then."""
 
-    def __init__(self, rows: Mapping[Origin | BoundOrigin, Sequence[int]]) -> None:
+    def __init__(
+        self, rows: Mapping[Origin | BoundOrigin, Sequence[int]], implied: Sequence[int]
+    ) -> None:
         self.origins = list(rows)
-        self.rows = np.array(list(itertools.chain.from_iterable(rows.values())), dtype=np.intp)
+        told = itertools.chain.from_iterable(rows.values())
+        self.rows = np.array([*told, *implied], dtype=np.intp)
+        """Those of the parts, then those that follow from parts: a conflict must not rest on them."""
         self._ends = list(itertools.accumulate(map(len, rows.values()), initial=0))
 
     def chosen(self, places: Iterable[int]) -> list[Part]:
@@ -82,7 +87,8 @@ class _Parts:
 
     def largest(self, sizes: FloatArray) -> FloatArray:
         """The largest of what the rows of each part have."""
-        return np.asarray(np.maximum.reduceat(sizes[self.rows], self._ends[:-1]), dtype=float)
+        own = sizes[self.rows[: self._ends[-1]]]
+        return np.asarray(np.maximum.reduceat(own, self._ends[:-1]), dtype=float)
 
 
 def irreducible_conflict(
@@ -128,13 +134,17 @@ def _likely(relaxation: Relaxation, parts: _Parts, weights: FloatArray) -> list[
 def _parts(form: Form, relaxation: Relaxation) -> _Parts:
     """Every row and bound of the model. Bounds come first, so that they are left out where they can."""
     found: dict[Origin | BoundOrigin, list[int]] = {}
+    implied: list[int] = []
     layout, least = form.chain.end.before.layout, relaxation.least
     for bounds in relaxation.bounds:
         start = bounds.start
         for number, entry in enumerate(bounds.entries.tolist()):
-            origin = form.chain.bound_origin(_bound(layout, bounds.side, entry))
+            bound = _bound(layout, bounds.side, entry)
+            origin = form.chain.bound_origin(bound)
             if origin is not None and bounds.side != "set":
                 found.setdefault(origin, []).append(start + number)
+            elif origin is None and form.chain.implies(bound):
+                implied.append(start + number)
         if bounds.side == "set":
             _, stop = _extent(least.program, start)
             origin = form.chain.bound_origin(_bound(layout, "set", int(bounds.entries[0])))
@@ -144,7 +154,7 @@ def _parts(form: Form, relaxation: Relaxation) -> _Parts:
     for origin, row, other in zip(form.chain.origins(), rows, others, strict=True):
         if origin is not None:
             found.setdefault(origin, []).extend([row] if other < 0 else [row, other])
-    return _Parts(found)
+    return _Parts(found, implied)
 
 
 def _bound(layout: Layout, side: str, entry: int) -> BoundOrigin:
@@ -271,10 +281,8 @@ class _Deletion:
 
     def _program_of(self, kept: Sequence[Part]) -> tuple[ConeProgram, IndexArray]:
         """The program of some parts, and its rows in the whole."""
-        program, rows, of_parts = self._program_among()
-        dropped = of_parts.copy()
-        for part in kept:
-            dropped[part.rows] = False
+        program, rows, _ = self._program_among()
+        dropped = self._dropped(kept)
         reduced, own = without_idle(program, dropped[rows], self.amount + 1)
         return reduced, rows[own]
 
@@ -283,12 +291,41 @@ class _Deletion:
         if self._smaller is None:
             of_parts = np.zeros(self.program.offset.size, dtype=bool)
             of_parts[self.parts.rows] = True
-            dropped = of_parts.copy()
-            for part in self._among:
-                dropped[part.rows] = False
-            smaller, kept = without_idle(self.program, dropped, self.amount + 1)
+            smaller, kept = without_idle(self.program, self._dropped(self._among), self.amount + 1)
             self._smaller = smaller, np.flatnonzero(kept), of_parts
         return self._smaller
+
+    def _dropped(self, kept: Sequence[Part]) -> NDArray[np.bool_]:
+        """The rows that are left out with all parts but these."""
+        dropped = np.zeros(self.program.offset.size, dtype=bool)
+        dropped[self.parts.rows] = True
+        for part in kept:
+            dropped[part.rows] = False
+        groups = self._groups
+        idle = np.zeros(int(groups.max(initial=0)) + 1, dtype=bool)
+        idle[groups[self.parts.rows]] = True
+        for part in kept:
+            idle[groups[part.rows]] = False
+        idle[0] = False
+        return dropped | idle[groups]
+
+    @cached_property
+    def _groups(self) -> IndexArray:
+        """For each row of the program the group of cones that share unknowns of no variable; 0 for none.
+
+        Such a group says what a function of a row is, and that it is defined, as log(−t) is where t < 0.
+        This may follow from a bound, and is asked for no longer where the row is left out.
+        """
+        program, first = self.program, self.amount + 1
+        added = program.columns >= first
+        cones, columns = program.cone_of_row[program.matrix.indices[added]], program.columns[added]
+        size = program.offset.size + program.linear.size
+        links = (np.ones(cones.size), (cones, program.offset.size + columns))
+        graph = scipy.sparse.coo_array(links, shape=(size, size))
+        labels = scipy.sparse.csgraph.connected_components(graph, directed=False)[1]
+        groups = np.zeros(program.offset.size, dtype=np.intp)
+        groups[cones] = labels[cones] + 1
+        return np.asarray(groups[program.cone_of_row])
 
 
 def _weighted(parts: Sequence[Part], weights: FloatArray) -> list[Part]:

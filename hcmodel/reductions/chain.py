@@ -191,6 +191,10 @@ class Chain:
             return None
         return found
 
+    def implies(self, origin: BoundOrigin) -> bool:
+        """Whether a bound of the last model follows from the model before the reduction that added it."""
+        return any(step.implies(origin) for step in self.steps)
+
     def record(self, record: Record) -> Record:
         """A record of the trace with the model's objective in it, and with its point if that is kept."""
         if record.point is None and self._keeps_values:

@@ -16,6 +16,7 @@ are those that an atom declares as its `pieces`.
 from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -36,7 +37,14 @@ from hcmodel.expressions.model import Minimize, Model
 from hcmodel.expressions.sparse_data import dense
 from hcmodel.facts.node_facts import Facts
 from hcmodel.records import cached_property, dataclass, replace
-from hcmodel.reductions.reduction import Duals, ModelReduction, Origin, moved_point
+from hcmodel.reductions.entry_paths import Liveness, entries_on, path_of
+from hcmodel.reductions.reduction import (
+    BoundOrigin,
+    Duals,
+    ModelReduction,
+    Origin,
+    moved_point,
+)
 
 FloatArray = NDArray[np.float64]
 
@@ -54,6 +62,8 @@ class Definition:
     expression: Expression
     place: int
     """Where the node behind it stands in the topological order of the model."""
+    floor: FloatArray | None = None
+    """What its lower bounds say in the place of rows, as t >= 0 for the larger of x and 0."""
 
 
 @dataclass(frozen=True)
@@ -209,10 +219,14 @@ class _Builder:
     ) -> Expression:
         """The value of a node in terms of a variable that bounds its pieces."""
         t = self.bound(pieces.bounded(node.args) if pieces.bounded else node)
+        floor = np.full(t.shape, -np.inf)
         for number, (smaller, larger) in enumerate(pieces.rows(arguments, t)):
-            if not self._is_bound(smaller, t):
+            if self._is_bound(smaller, t):
+                np.maximum.at(floor, _places(larger, t), dense(smaller.value))
+            else:
                 self.rows.append(Constraint(smaller, "<=", larger))
                 self.sources.append((node, number))
+        self.definitions[-1] = replace(self.definitions[-1], floor=floor)
         if pieces.semidefinite is not None:
             slack = self._slack(pieces.semidefinite(node.args, node))
             self.rows.append(Constraint(pieces.semidefinite(arguments, t), "==", slack))
@@ -245,10 +259,25 @@ class _Builder:
         return variable
 
     def _is_bound(self, argument: Expression, t: Variable) -> bool:
-        """Whether the bounds of t say already that a constant is not above it."""
+        """Whether the lower bounds of t say just that it is not below a constant.
+
+        Higher ones, and those that fix t, rest on bounds of variables, and a conflict does without them.
+        """
         if not isinstance(argument, Constant):
             return False
-        return bool(np.all(dense(argument.value) <= np.broadcast_to(t.lower, t.shape)))
+        lower, upper = (np.broadcast_to(end, t.shape) for end in (t.lower, t.upper))
+        return bool(np.all(dense(argument.value) == lower) and np.all(lower < upper))
+
+
+def _places(side: Expression, t: Variable) -> Any:
+    """The entries of t that a side of a row has."""
+    if side is t:
+        return ...
+    path = path_of(side, Liveness())
+    assert path is not None
+    found = entries_on(*path)
+    assert found is not None
+    return np.unravel_index(found[0], t.shape)
 
 
 class Lift(ModelReduction):
@@ -280,6 +309,15 @@ class Lift(ModelReduction):
 
     def key(self) -> Hashable:
         return self.lifted.key()
+
+    def implies(self, origin: BoundOrigin) -> bool:
+        """The bounds of a variable that was added do, but for those that stand in the place of rows."""
+        for definition in self.definitions:
+            if definition.variable is origin.variable and definition.floor is not None:
+                lower = np.broadcast_to(origin.variable.lower, origin.variable.shape)
+                floor = np.broadcast_to(definition.floor, origin.variable.shape)
+                return origin.side != "lower" or bool(floor[origin.entry] < lower[origin.entry])
+        return False
 
     def refresh(self) -> bool:
         """Directions and bounds of what is lifted rest on signs and intervals, hence on data."""

@@ -178,6 +178,10 @@ class Reduction(Generic[Before, After]):
         """Where a row of `after` comes from in `before`; None where the reduction added it."""
         return origin
 
+    def implies(self, origin: BoundOrigin) -> bool:
+        """Whether a bound of an added variable follows from `before`, and stands in no row's place."""
+        return False
+
 
 ModelReduction = Reduction[Model, Model]
 

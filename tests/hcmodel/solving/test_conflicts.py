@@ -6,6 +6,7 @@ import itertools
 import json
 import re
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 import pytest
@@ -164,6 +165,51 @@ def test_an_objective_of_free_variables_hides_no_contradiction(
     problem.solve("cone")
     assert problem.status == "infeasible"
     assert problem.solution.conflict == OUT_OF_REACH[model]
+
+
+KINKS: dict[str, tuple[Any, Callable[[hc.Variable], hc.Constraint], tuple[str, ...]]] = {
+    "largest entry": ((1, 3), lambda x: hc.max(x) <= 0.5, ("row", "x[1] >= 1")),
+    "smallest entry": ((1, 3), lambda x: hc.min(x) >= 3.5, ("row", "x[1] <= 3")),
+    "largest sum": (
+        (0, None),
+        lambda x: hc.sum_largest(hc.hstack([x, 2 * x]), 2) <= -1,
+        ("row", "x[1] >= 0"),
+    ),
+    "sum of sizes": ((2, 4), lambda x: hc.norm1(x) <= 3, ("row", "x[0] >= 2", "x[1] >= 2")),
+    "size": ((2, 4), lambda x: hc.norm_inf(x) <= 1, ("row", "x[1] >= 2")),
+    "positive part": ((-1, 1), lambda x: hc.sum(hc.maximum(x, 0.0)) <= -1, ("row",)),
+    "positive part of what is": ((1, 2), lambda x: hc.sum(hc.maximum(x, 0.0)) <= -1, ("row",)),
+}
+
+
+@pytest.mark.parametrize("name", KINKS)
+def test_ranges_of_kinks_are_no_facts_without_the_bounds_they_come_from(name: str) -> None:
+    bounds, row, expected = KINKS[name]
+    x = hc.Variable(2, name="x", bounds=bounds)
+    problem = hc.Problem(hc.Minimize(hc.sum(x)), [row(x).named("row")])
+    problem.solve()
+    assert problem.status == "infeasible"
+    assert problem.solution.conflict == expected
+
+
+OBJECTIVES: dict[str, Callable[[hc.Variable], hc.Expression]] = {
+    "falling": lambda x: hc.max(hc.hstack([0.7 - 1.4 * x, 2 - 0.3 * x])),
+    "zero": lambda x: hc.maximum(-1 - x, 0),
+}
+
+
+@pytest.mark.parametrize("name", OBJECTIVES)
+@pytest.mark.parametrize("beside", [True, False])
+def test_a_bound_is_missing_in_no_conflict_beside_kinks_and_signs(name: str, beside: bool) -> None:
+    """For x >= 0 the objective has an upper bound, and the sum of exponentials is below 1."""
+    x = hc.Variable(name="x", nonneg=True)
+    rows = [(0.8 * x == -1.4).named("below")]
+    if beside:
+        rows.append(hc.logsumexp(hc.hstack([-0.1 * x - 1.4, -1.1 * x - 1.2])) <= -0.3)
+    problem = hc.Problem(hc.Minimize(OBJECTIVES[name](x)), rows)
+    problem.solve()
+    assert problem.status == "infeasible"
+    assert problem.solution.conflict == ("below", "x >= 0")
 
 
 def test_bounds_and_sets_take_part() -> None:
