@@ -76,6 +76,8 @@ class DescentRules:
     """Where such a path begins, as a share of its length: it must not step over a minimum."""
     level: float = 1e-9
     """The share of its first value by which a path along a valley may rise, by rounding."""
+    refinements: int = 3
+    """Least squares with 6 digits each, after which a direction satisfies equations up to rounding."""
     corrections: int = 10
     """Steps of Newton's method onto the rows, as many as make a double root a thousand times smaller."""
     simple: int = 2
@@ -236,7 +238,7 @@ def _hidden_rays(form: Form, point: FloatArray, run: Run) -> Iterator[_Way]:
     if Claim.UNBOUNDED not in chain.keeps:
         return  # without some bounds, which the way back would put the points at
     # A backend's direction is exact to its tolerance; simple numbers in it are exact when rounded.
-    for along in (np.round(unit, RULES.digits), unit):
+    for along in (np.round(unit, RULES.digits), unit, _along_equations(run, unit)):
 
         def at(length: float, along: FloatArray = along) -> FloatArray:
             return domain.project(chain.point_back(run.last + length * along))
@@ -254,6 +256,17 @@ def _hidden_rays(form: Form, point: FloatArray, run: Run) -> Iterator[_Way]:
         vanishing = (change != 0) & (moves == 0)
         edge = None if powers or moves.any() else far  # 0 is no value of a positive variable
         yield _Way(functools.partial(map, at, lengths), moves, vanishing, True, edge)
+
+
+def _along_equations(run: Run, unit: FloatArray) -> FloatArray:
+    """A direction with what leaves the equations taken off, up to rounding."""
+    there = run.form.oracle().at(run.last)
+    if not there.differentiable or there.rows.size == there.inequalities:
+        return unit
+    slopes, along = scipy.sparse.csr_array(there.jacobian)[there.inequalities :], unit
+    for _ in range(RULES.refinements):
+        along = along - scipy.sparse.linalg.lsmr(slopes, slopes @ along)[0]
+    return along
 
 
 def _moves_logarithms(form: Form, direction: FloatArray) -> bool:
@@ -570,6 +583,11 @@ def _is_computable(model: _Followed, there: Evaluation, values: list[float]) -> 
 
 def _is_rounding(model: _Followed, there: Evaluation, before: float) -> bool:
     """Whether a point fails only because a direction is known to a last digit."""
+    broken = there.violations > model.tolerance * there.magnitudes
+    if broken.any() and there.differentiable:
+        moves = RULES.last_digit * (abs(there.jacobian) @ np.abs(there.point))
+        if (there.violations <= moves)[broken].all():
+            return True
     generator = np.random.default_rng(0)
     for _ in range(RULES.attempts):
         noise = generator.choice([-1.0, 0.0, 1.0], size=there.point.size)
@@ -577,7 +595,6 @@ def _is_rounding(model: _Followed, there: Evaluation, before: float) -> bool:
         near = model.oracle.at(beside)
         rise = abs(near.objective - there.objective) >= RULES.share * (there.objective - before)
         moved = np.abs(near.violations - there.violations) >= RULES.share * there.violations
-        broken = there.violations > model.tolerance * there.magnitudes
         if (there.objective > before and rise) or (broken.any() and moved[broken].all()):
             return True
     return False
