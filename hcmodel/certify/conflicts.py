@@ -70,7 +70,7 @@ class _Parts:
     """Every row and bound of a model: most of them are never looked at, and are no `Part` then."""
 
     def __init__(
-        self, rows: Mapping[Origin | BoundOrigin, Sequence[int]], implied: Sequence[int]
+        self, rows: Mapping[Origin | BoundOrigin, Sequence[int]], implied: Sequence[int] = ()
     ) -> None:
         self.origins = list(rows)
         told = itertools.chain.from_iterable(rows.values())

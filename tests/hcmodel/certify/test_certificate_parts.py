@@ -904,13 +904,13 @@ def test_a_deletion_keeps_what_the_contradiction_needs() -> None:
     relaxed: Any = SimpleNamespace(program=program, amount=0)
 
     class Told(conflicts._Deletion):
-        def _weights(self, kept: Any) -> Any:
+        def _tested(self, kept: Any) -> Any:
             rows = {int(part.rows[0]) for part in kept}
             if not {1, 3} <= rows:
-                return None
+                return conflicts._Tested(known=True, weights=None)
             weights = np.zeros(4)
             weights[sorted(rows)] = 1.0
-            return weights
+            return conflicts._Tested(known=True, weights=weights)
 
         def _needs_all(self, kept: Any) -> bool:
             return False  # there is no program whose rows could show it
