@@ -237,8 +237,7 @@ def _hidden_rays(form: Form, point: FloatArray, run: Run) -> Iterator[_Way]:
     chain, domain = run.form.chain, form.domain
     if Claim.UNBOUNDED not in chain.keeps:
         return  # without some bounds, which the way back would put the points at
-    # A backend's direction is exact to its tolerance; simple numbers in it are exact when rounded.
-    for along in (np.round(unit, RULES.digits), unit, _along_equations(run, unit)):
+    for along in _directions(run, unit):
 
         def at(length: float, along: FloatArray = along) -> FloatArray:
             return domain.project(chain.point_back(run.last + length * along))
@@ -258,15 +257,19 @@ def _hidden_rays(form: Form, point: FloatArray, run: Run) -> Iterator[_Way]:
         yield _Way(functools.partial(map, at, lengths), moves, vanishing, True, edge)
 
 
-def _along_equations(run: Run, unit: FloatArray) -> FloatArray:
-    """A direction with what leaves the equations taken off, up to rounding."""
+def _directions(run: Run, unit: FloatArray) -> Iterator[FloatArray]:
+    """A backend's direction, which is exact to its tolerance, and what may be exact.
+
+    Simple numbers in it are when rounded. What leaves the equations is taken off, up to rounding.
+    """
+    yield np.round(unit, RULES.digits)
+    yield unit
     there = run.form.oracle().at(run.last)
-    if not there.differentiable or there.rows.size == there.inequalities:
-        return unit
-    slopes, along = scipy.sparse.csr_array(there.jacobian)[there.inequalities :], unit
-    for _ in range(RULES.refinements):
-        along = along - scipy.sparse.linalg.lsmr(slopes, slopes @ along)[0]
-    return along
+    if there.differentiable and there.rows.size > there.inequalities:
+        slopes = scipy.sparse.csr_array(there.jacobian)[there.inequalities :]
+        for _ in range(RULES.refinements):
+            unit = unit - scipy.sparse.linalg.lsmr(slopes, slopes @ unit)[0]
+        yield unit
 
 
 def _moves_logarithms(form: Form, direction: FloatArray) -> bool:

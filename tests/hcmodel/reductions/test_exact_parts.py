@@ -601,7 +601,8 @@ def test_the_range_of_a_variable_that_bounds_something(
     assert (float(t.lower), float(t.upper), t.set.positive) == (*bounds, positive)
     assert t.name == "bound·1"
     assert builder.bound(hc.exp(x)).name == "bound·2"
-    assert builder._is_bound(hc.Constant(-2.0), t) == (bounds[0] >= -2)
+    for constant in (-2.0, -1.0, 0.0, 0.5):  # higher bounds rest on those of x
+        assert builder._is_bound(hc.Constant(constant), t) == (bounds[0] == constant)
     assert not builder._is_bound(hc.Constant(7.0), t)
     assert not builder._is_bound(x, t)
 
