@@ -15,7 +15,7 @@ tested against them.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Hashable, Iterable, Iterator
 
 import numpy as np
 from numpy.typing import NDArray
@@ -57,12 +57,7 @@ class Defined(Map):
             if not found or names in seen:
                 continue
             seen.add(names)
-            after = found[-1].after
-            bounds = [row for each in found for row in _bounds(after, each)]
-            if bounds:
-                yield _Defined(found, replace(after, rows=(*after.rows, *bounds)), ())
-            outside = [each.variable.name for each in found if any(_bounds(after, each))]
-            yield _Defined(found, after, tuple(outside))
+            yield from _Defined.steps(found)
 
 
 def _definitions(model: Expanded, *, affine: bool) -> list[_Definition]:
@@ -241,8 +236,8 @@ def _symbols_in(model: Expanded, sums: Sums) -> set[int]:
     return found
 
 
-def _bounds(model: Expanded, definition: _Definition) -> Iterator[Row]:
-    """l <= φ and φ <= h for the bounds of V that the ranges of the other variables do not imply."""
+def _bounds(model: Expanded, definition: _Definition) -> Iterator[tuple[bool, Row]]:
+    """l <= φ and φ <= h for the bounds of V that the ranges of the others do not imply; is it upper."""
     variable, value = definition.variable, definition.value
     symbols, coding = model.symbols, model.symbols.coding
     own = Sums.symbols(symbols.of_variable(variable), coding)
@@ -255,7 +250,7 @@ def _bounds(model: Expanded, definition: _Definition) -> Iterator[Row]:
             limit = Sums.constant(np.ravel(end)[places], coding)
             both = (each.taken(places, (places.size,)) for each in (value, own))
             inside, written = ((each - limit).scaled(sign) for each in both)
-            yield Row(inside, "<=", None, bound=written)
+            yield sign > 0, Row(inside, "<=", None, bound=written)
 
 
 class _Defined(Step):
@@ -266,11 +261,25 @@ class _Defined(Step):
     apart = True
 
     def __init__(
-        self, found: list[_Definition], after: Expanded, released: tuple[str, ...]
+        self, found: list[_Definition], after: Expanded, released: tuple[str, ...], choice: Hashable
     ) -> None:
         self.gone = tuple(each.variable for each in found)
-        self.after, self.released, self.choice = after, released, bool(released)
+        self.after, self.released, self.choice = after, released, choice
         self._found = found
+
+    @staticmethod
+    def steps(found: list[_Definition]) -> Iterator[_Defined]:
+        """With all bounds as rows, then with those of one side, which alone may be convex, then none."""
+        after = found[-1].after
+        bounds = [(each.variable.name, *end) for each in found for end in _bounds(after, each)]
+        sides = {is_upper for _, is_upper, _ in bounds}
+        for kept in [sides, *({side} for side in (True, False) if len(sides) > 1), set[bool]()]:
+            rows = [row for _, is_upper, row in bounds if is_upper in kept]
+            lost = dict.fromkeys(name for name, is_upper, _ in bounds if is_upper not in kept)
+            whole = replace(after, rows=(*after.rows, *rows))
+            yield _Defined(found, whole, tuple(lost), frozenset(kept))
+            if not sides:
+                return
 
     def forward(self, point: Points) -> None:
         """Nothing is new."""

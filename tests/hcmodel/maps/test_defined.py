@@ -153,6 +153,30 @@ def test_equations_that_need_each_other_define_nothing() -> None:
     assert Forms(problem.model).discovery.substitution is None
 
 
+def test_bounds_of_one_side_are_kept_where_the_others_are_not_convex() -> None:
+    """At most so much energy is convex; that it is at least 0 is not known, and is left out."""
+    P, K = gains()
+    F = A + B @ K
+    free = hc.Problem(
+        hc.Minimize(hc.trace(P) + hc.trace(K @ P @ K.T)), [F @ P + P @ F.T + np.eye(N) == 0]
+    )
+    free.solve()
+    cap = 0.99 * float(np.trace(K.value @ P.value @ K.value.T))
+    energy = hc.Variable(name="energy", bounds=(0, cap))
+    rows = [energy == hc.trace(K @ P @ K.T), F @ P + P @ F.T + np.eye(N) == 0]
+    named = hc.Problem(hc.Minimize(hc.trace(P) + energy), rows)
+    plain = hc.Problem(
+        hc.Minimize(hc.trace(P) + hc.trace(K @ P @ K.T)), [rows[1], energy_row(P, K, cap)]
+    )
+    assert named.solve() == pytest.approx(plain.solve(), rel=1e-7)
+    assert named.status == plain.status == "optimal"
+    assert named.value > RICCATI * (1 + 1e-6)
+
+
+def energy_row(P: Any, K: Any, cap: float) -> Any:
+    return hc.trace(K @ P @ K.T) <= cap
+
+
 def test_a_factor_that_may_be_0_is_not_divided_by() -> None:
     x, v = hc.Variable(name="x", bounds=(-1, 1)), hc.Variable(name="v")
     problem = hc.Problem(hc.Minimize(hc.square(v - 2) + x), [v * x == 1])
