@@ -599,11 +599,14 @@ class Forms:
             return found
         proof = None if needs_a_map(self.bounds.after) else self._attempted(source)
         if proof is None or not proof.proven:
-            if self._leave_out_idle_rows():
+            looked = proof is not None  # then signs and ranges of all expressions are known
+            if looked and self._leave_out_idle_rows():
                 return self._found_freely(source)
             found = self._discovered()
             if found is not None:
                 return found
+            if not looked and self._leave_out_idle_rows():
+                return self._found_freely(source)
             proof = proof or self.prove(source=source)
         self.failure = proof.failure
         return self._proven_form(proof) if proof.proven else None
