@@ -16,7 +16,6 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 import numpy as np
-import scipy
 from numpy.typing import NDArray
 
 from hcmodel.certify.certificate_options import BOUND
@@ -319,13 +318,26 @@ class _Deletion:
         program, first = self.program, self.amount + 1
         added = program.columns >= first
         cones, columns = program.cone_of_row[program.matrix.indices[added]], program.columns[added]
-        size = program.offset.size + program.linear.size
-        links = (np.ones(cones.size), (cones, program.offset.size + columns))
-        graph = scipy.sparse.coo_array(links, shape=(size, size))
-        labels = scipy.sparse.csgraph.connected_components(graph, directed=False)[1]
+        labels = _joined(cones, columns, program.offset.size, program.linear.size)
         groups = np.zeros(program.offset.size, dtype=np.intp)
         groups[cones] = labels[cones] + 1
         return np.asarray(groups[program.cone_of_row])
+
+
+def _joined(one: IndexArray, other: IndexArray, ones: int, others: int) -> IndexArray:
+    """The least number of each group of `ones` that links to `others` join.
+
+    Numbers go along links and to where they point, so that long chains take few rounds. scipy's
+    `connected_components` is slower to set up than a small program is to solve.
+    """
+    labels, before = np.arange(ones), None
+    while before is None or (labels != before).any():
+        before = labels.copy()
+        least = np.full(others, ones)
+        np.minimum.at(least, other, labels[one])
+        np.minimum.at(labels, one, least[other])
+        labels = np.minimum(labels, labels[labels])
+    return labels
 
 
 def _weighted(parts: Sequence[Part], weights: FloatArray) -> list[Part]:

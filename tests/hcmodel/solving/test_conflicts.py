@@ -11,6 +11,8 @@ from typing import Any
 import numpy as np
 import pytest
 from scipy.optimize import linprog
+from scipy.sparse import coo_array
+from scipy.sparse.csgraph import connected_components
 
 import hcmodel as hc
 from hcmodel.certify import conflicts
@@ -385,3 +387,15 @@ def test_a_conflict_without_bounds_of_replaced_variables_has_none() -> None:
     problem.solve()
     assert problem.status == "infeasible"
     assert problem.solution.conflict == ("share0", "share1")
+
+
+def test_groups_of_cones_are_those_that_shared_unknowns_join() -> None:
+    rng = np.random.default_rng(3)
+    for _ in range(50):
+        ones, others, links = rng.integers(1, 40, size=3)
+        one, other = rng.integers(0, ones, size=links), rng.integers(0, others, size=links)
+        graph = coo_array((np.ones(links), (one, ones + other)), shape=(ones + others,) * 2)
+        wanted = connected_components(graph, directed=False)[1][:ones].tolist()
+        labels = conflicts._joined(one, other, int(ones), int(others)).tolist()
+        pairs = set(zip(labels, wanted, strict=True))
+        assert len(pairs) == len(set(labels)) == len(set(wanted))
