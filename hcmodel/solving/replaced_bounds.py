@@ -4,6 +4,7 @@ A conflict in hidden coordinates names rows, and bounds of variables that are st
 prices are rows of the map between shares, which stay in every program of the deletion filter and have no
 name. Which of them a conflict needs is found in the model as written: with the rows of the conflict
 alone, bounds are left out one after the other for as long as what remains is shown to have no point.
+Bounds without which nothing is proven stay, and are not named: the sign of a policy makes it one.
 """
 
 from __future__ import annotations
@@ -37,22 +38,37 @@ def with_replaced_bounds(
     candidates = _candidates(hidden.chain, parts)
     if not candidates or len(candidates) > MOST:
         return parts
-    model = hidden.chain.before
+    model, always = hidden.chain.before, [*parts, *_taken(hidden.chain)]
 
-    def shown(bounds: Sequence[Part]) -> bool:
-        form = Forms(_part_of(model, [*parts, *bounds])).hidden()
-        return form is not None and contradicts(form, deadline)
+    def shown(bounds: Sequence[Part]) -> bool | None:
+        """Whether there is no point with these bounds; None where nothing is proven."""
+        form = Forms(_part_of(model, [*always, *bounds])).hidden()
+        return None if form is None or form.proof is None else contradicts(form, deadline)
 
     if shown(()) or not shown(candidates):  # of some entries of a matrix nothing may be proven
         return parts
+    kept: list[Part] = []
     needed: list[Part] = []
     while candidates:
         tried, *candidates = candidates
         if deadline is not None and time.monotonic() >= deadline:
             return parts
-        if not shown([*needed, *candidates]):
+        without = shown([*kept, *candidates])
+        if not without:
+            kept.append(tried)
+        if without is False:
             needed.append(tried)
     return (*parts, *needed)
+
+
+def _taken(chain: Chain) -> list[Origin]:
+    """The rows that a map takes out of the model, entry by entry: they are part of every conflict."""
+    rows = [(each.position, chain.before.constraints[each.position]) for each in chain.taken()]
+    return [
+        Origin(position, place)
+        for position, constraint in rows
+        for place in _places(np.ones(constraint.shape))
+    ]
 
 
 def _candidates(chain: Chain, parts: tuple[Part, ...]) -> list[Part]:
@@ -72,6 +88,7 @@ def _candidates(chain: Chain, parts: tuple[Part, ...]) -> list[Part]:
             found += [BoundOrigin(variable, side, place) for place in _places(finite)]
     here = {origin.position for origin in chain.origins() if origin is not None}
     here |= {part.position for part in parts if isinstance(part, Origin)}
+    here |= {origin.position for origin in chain.taken()}
     for position, constraint in enumerate(chain.before.constraints):
         if position not in here:
             found += [Origin(position, place) for place in _places(np.ones(constraint.shape))]
