@@ -77,7 +77,7 @@ def test_a_norm_may_stand_above() -> None:
     assert value == pytest.approx(25 / 75**0.75 + 75**0.25, rel=1e-6)
 
 
-@pytest.mark.parametrize("seed", range(several(4, 20)))
+@pytest.mark.parametrize("seed", range(several(1, 20)))
 def test_nothing_false_is_claimed_of_random_ratios(seed: int) -> None:
     """Most of these are not convex: a sign is missing, or the powers are too small."""
     generator = np.random.default_rng(seed)
