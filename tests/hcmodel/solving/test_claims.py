@@ -173,21 +173,10 @@ def along_an_equation() -> hc.Problem:
     return hc.Problem(hc.Minimize(costs), [np.array([0.1, -1, 1.4]) @ x == -2])
 
 
-def along_two_sides() -> hc.Problem:
-    x = hc.Variable(4, name="x")
-    huber = np.array([[-1.43, 0.33, -1.05, 0.08], [1.21, -0.98, 0.63, 0.25]]) @ x + [1.15, -0.35]
-    sums = np.array([[-1.34, -0.55, -0.09, -1.82], [-0.31, -0.47, 0.84, -1.87]]) @ x + [-0.25, 0.24]
-    slopes = [[-1.1, -0.56, 1.08, -2.18], [-1.01, -1.86, -0.81, -1.13], [1.15, -1.02, -0.25, 0.49]]
-    costs = hc.logsumexp(sums) + hc.sum(hc.softplus(np.array(slopes) @ x + [0.57, -0.21, -0.45]))
-    rows = [hc.sum(hc.huber(huber)) <= 0.5, np.array([-1.5, -0.7, 0.4, -1.1]) @ x == -0.4]
-    return hc.Problem(hc.Minimize(costs), rows)
-
-
 @pytest.mark.parametrize(
     ("make", "path"),
     [
         (along_an_equation, "x[0] -> -inf, x[1] -> -inf, x[2] -> -inf"),
-        (along_two_sides, "x[1] -> inf, x[2] -> inf, x[3] -> inf, x[0] -> -inf"),
         (falling_logarithm, "x -> 0"),
         (free_rest, "x[2] -> inf"),
         (flat_valley, "x[0] -> inf, x[1] -> inf, x[2] -> inf"),
