@@ -325,10 +325,10 @@ class _Deletion:
 
 
 def _joined(one: IndexArray, other: IndexArray, ones: int, others: int) -> IndexArray:
-    """The least number of each group of `ones` that links to `others` join.
+    """For each of `ones` the smallest member of its group; links to the same one of `others` join them.
 
-    Numbers go along links and to where they point, so that long chains take few rounds. scipy's
-    `connected_components` is slower to set up than a small program is to solve.
+    Labels travel along links and then to the label they point at, so that long chains take few rounds.
+    scipy's `connected_components` takes longer to set up than a small program takes to solve.
     """
     labels, before = np.arange(ones), None
     while before is None or (labels != before).any():

@@ -149,7 +149,7 @@ def _same(sums: Sums, *places: int) -> bool:
 
 
 def _has_slack(model: Expanded, sums: Sums) -> bool:
-    """Whether a semidefinite matrix stands alone in a row: an inequality between matrices then."""
+    """Whether a semidefinite matrix stands alone in a row: the slack of a matrix inequality."""
     alone = sums.key[sums.degrees == 1] - 1
     sources = (source for source, _, _ in model.symbols.grouped(np.unique(alone)))
     return any(isinstance(each, Variable) and each.set.is_curved for each in sources)

@@ -4,7 +4,7 @@ A conflict in hidden coordinates names rows, and bounds of variables that are st
 prices are rows of the map between shares, which stay in every program of the deletion filter and have no
 name. Which of them a conflict needs is found in the model as written: with the rows of the conflict
 alone, bounds are left out one after the other for as long as what remains is shown to have no point.
-Bounds without which nothing is proven stay, and are not named: the sign of a policy makes it one.
+Bounds without which nothing is proven stay, and are not named: without its signs a policy is none.
 """
 
 from __future__ import annotations
