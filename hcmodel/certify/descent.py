@@ -76,8 +76,6 @@ class DescentRules:
     """Where such a path begins, as a share of its length: it must not step over a minimum."""
     level: float = 1e-9
     """The share of its first value by which a path along a valley may rise, by rounding."""
-    refinements: int = 3
-    """Least squares with 6 digits each, after which a direction satisfies equations up to rounding."""
     corrections: int = 10
     """Steps of Newton's method onto the rows, as many as make a double root a thousand times smaller."""
     simple: int = 2
@@ -237,7 +235,8 @@ def _hidden_rays(form: Form, point: FloatArray, run: Run) -> Iterator[_Way]:
     chain, domain = run.form.chain, form.domain
     if Claim.UNBOUNDED not in chain.keeps:
         return  # without some bounds, which the way back would put the points at
-    for along in _directions(run, unit):
+    # a backend's direction is exact to some digits; simple numbers in it are when rounded
+    for along in (np.round(unit, RULES.digits), unit):
 
         def at(length: float, along: FloatArray = along) -> FloatArray:
             return domain.project(chain.point_back(run.last + length * along))
@@ -255,21 +254,6 @@ def _hidden_rays(form: Form, point: FloatArray, run: Run) -> Iterator[_Way]:
         vanishing = (change != 0) & (moves == 0)
         edge = None if powers or moves.any() else far  # 0 is no value of a positive variable
         yield _Way(functools.partial(map, at, lengths), moves, vanishing, True, edge)
-
-
-def _directions(run: Run, unit: FloatArray) -> Iterator[FloatArray]:
-    """A backend's direction, which is exact to its tolerance, and what may be exact.
-
-    Simple numbers in it are when rounded. What leaves the equations is taken off, up to rounding.
-    """
-    yield np.round(unit, RULES.digits)
-    yield unit
-    there = run.form.oracle().at(run.last)
-    if there.differentiable and there.rows.size > there.inequalities:
-        slopes = scipy.sparse.csr_array(there.jacobian)[there.inequalities :]
-        for _ in range(RULES.refinements):
-            unit = unit - scipy.sparse.linalg.lsmr(slopes, slopes @ unit)[0]
-        yield unit
 
 
 def _moves_logarithms(form: Form, direction: FloatArray) -> bool:

@@ -32,6 +32,7 @@ from hcmodel.solvers.qp.cone_program import ConeKind, within, without_rows
 from hcmodel.solvers.qp.deferral import completed, deferred_rows
 from hcmodel.solvers.qp.dense_quadratic import solve_dense
 from hcmodel.solvers.qp.nonsingular import nonsingular
+from hcmodel.solvers.qp.rays import recession, sharpened
 from hcmodel.solvers.qp.regulator import solve_regulator
 from hcmodel.solvers.result import Termination
 from hcmodel.solvers.second_order.direct import EXACT, Answer, larger_unit
@@ -51,6 +52,8 @@ ENDLESS = (ConeStatus.UNBOUNDED, ConeStatus.ALMOST_UNBOUNDED)
 NEAR = BACKEND_ROUNDING**0.5
 # The share of the tolerance by which the objective may be worse where the minimum has no way back.
 SPENT = 0.5
+# A solution with such unknowns has no digit of its rows.
+FARTHEST = 1.0 / np.finfo(float).eps
 # Where a backend ends like this, the rows may contradict each other.
 DOUBTFUL = (
     ConeStatus.INFEASIBLE,
@@ -90,10 +93,11 @@ class ConeMethod:
         whole = task.whole
         assert whole is not None
         solution = self._first_solved(task, whole.program)
-        if solution.usable:
+        near = largest(np.abs(solution.primal)) < FARTHEST or whole.relaxed is None
+        if solution.usable and near:
             solution = self._among_numbers(task, whole.program, solution)
             return self._answer(task, whole, self._regular(task, whole, solution))
-        if solution.status in DOUBTFUL:
+        if solution.usable or solution.status in DOUBTFUL:
             return self._relaxed(task, whole, solution.iterations)
         if solution.status in ENDLESS:
             return self._endless(task, whole, solution)
@@ -201,8 +205,16 @@ class ConeMethod:
             ENDS[solution.status],
             point=inside.primal[:size] if inside.usable else None,
             iterations=solution.iterations + inside.iterations,
-            direction=solution.primal[:size],
+            direction=self._direction(task, whole, solution),
         )
+
+    def _direction(
+        self, task: Task, whole: WholeProgram, solution: ConeSolution
+    ) -> FloatArray | None:
+        """What a ray of the program is among the coordinates, where it falls along it."""
+        ray = sharpened(whole.program, solution.primal)
+        falls = whole.program.linear @ ray < -self.options.relaxed * float(largest(np.abs(ray)))
+        return ray[: task.domain.dimension] if falls else None
 
     def _relaxed(self, task: Task, whole: WholeProgram, iterations: int) -> Answer:
         """The point of the least relaxation, and the weights of the rows that it relaxes."""
@@ -219,7 +231,13 @@ class ConeMethod:
         weights = relaxation.weights(solution.dual)
         amount = solution.primal[relaxation.amount]
         if amount <= self.options.relaxed or not np.any(weights):
-            return Answer(Termination.STALLED, point, iterations=iterations)
+            ray = self._solved(task, recession(whole.program))
+            return Answer(
+                Termination.STALLED,
+                point,
+                iterations=iterations + ray.iterations,
+                direction=self._direction(task, whole, ray) if ray.usable else None,
+            )
         return Answer(
             Termination.INFEASIBLE_STATIONARY, point, conflict=weights, iterations=iterations
         )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
 from typing import Any
 
@@ -173,9 +174,42 @@ def along_an_equation() -> hc.Problem:
     return hc.Problem(hc.Minimize(costs), [np.array([0.1, -1, 1.4]) @ x == -2])
 
 
+def along_two_sides(noise: float = 0.0) -> hc.Problem:
+    # all of Huber's arguments have to stay where they are
+    generator = np.random.default_rng(1)
+
+    def near(numbers: list[list[float]] | list[float]) -> np.ndarray:
+        return np.array(numbers) * (1.0 + noise * generator.standard_normal(np.shape(numbers)))
+
+    x = hc.Variable(4, name="x")
+    huber = near([[-1.43, 0.33, -1.05, 0.08], [1.21, -0.98, 0.63, 0.25]]) @ x + [1.15, -0.35]
+    sums = near([[-1.34, -0.55, -0.09, -1.82], [-0.31, -0.47, 0.84, -1.87]]) @ x + [-0.25, 0.24]
+    slopes = [[-1.1, -0.56, 1.08, -2.18], [-1.01, -1.86, -0.81, -1.13], [1.15, -1.02, -0.25, 0.49]]
+    costs = hc.logsumexp(sums) + hc.sum(hc.softplus(near(slopes) @ x + [0.57, -0.21, -0.45]))
+    rows = [hc.sum(hc.huber(huber)) <= 0.5, near([-1.5, -0.7, 0.4, -1.1]) @ x == -0.4]
+    return hc.Problem(hc.Minimize(costs), rows)
+
+
+def where_the_backend_says_optimal() -> hc.Problem:
+    # Clarabel's solution has coordinates of 1e30 and the value 0
+    x = hc.Variable(5, name="x")
+    rows = [
+        np.array([0.18, 1.37, 2.53, 0.32, -1.75]) @ x - 0.51 == -4.3001,
+        hc.square(np.array([-0.95, -1.22, 0.47, -0.14, 0.99]) @ x + 0.12) <= 2.933848392796731,
+        abs(np.array([1.8, -0.84, 0.07, 0.78, -1.3]) @ x - 1.35) <= 1.2289001062837204,
+    ]
+    return hc.Problem(hc.Minimize(np.array([-0.37, -0.54, 1.64, -0.24, -0.69]) @ x), rows)
+
+
 @pytest.mark.parametrize(
     ("make", "path"),
     [
+        (along_two_sides, "x[1] -> inf, x[2] -> inf, x[3] -> inf, x[0] -> -inf"),
+        (
+            functools.partial(along_two_sides, 1e-13),
+            "x[1] -> inf, x[2] -> inf, x[3] -> inf, x[0] -> -inf",
+        ),
+        (where_the_backend_says_optimal, "x[0] -> inf, x[1] -> inf, x[2] -> inf, x[3] -> inf, …"),
         (along_an_equation, "x[0] -> -inf, x[1] -> -inf, x[2] -> -inf"),
         (falling_logarithm, "x -> 0"),
         (free_rest, "x[2] -> inf"),
