@@ -126,6 +126,7 @@ class Propagation:
         self.ends = dict(ends)
         self.factors = factors
         self.changed = False
+        self._products = dict[Hashable, tuple[End, End]]()  # until an end changes
 
     def enter(self, rows: Iterable[Row]) -> None:
         """Take over rows; the same sum may stand in several of them."""
@@ -144,12 +145,16 @@ class Propagation:
 
     def range(self, term: Hashable) -> tuple[End, End]:
         """The ends of a term, of a product by those of its factors too."""
-        low, high = self.ends.get(term, (LOWEST, HIGHEST))
         factors = self.factors.get(term)
-        if factors is not None:
+        if factors is None:
+            return self.ends.get(term, (LOWEST, HIGHEST))
+        found = self._products.get(term)
+        if found is None:
+            low, high = self.ends.get(term, (LOWEST, HIGHEST))
             least, most = self._product(factors)
-            low, high = max(low, least, key=_from_below), min(high, most, key=_from_above)
-        return low, high
+            found = max(low, least, key=_from_below), min(high, most, key=_from_above)
+            self._products[term] = found
+        return found
 
     def total(self, row: Row) -> End:
         """The least value of the left side of a row, by its terms or by other rows with the same sum."""
@@ -173,6 +178,7 @@ class Propagation:
             raise ContradictionError(low.parts | high.parts)
         self.changed = True
         self.ends[term] = low, high
+        self._products.clear()
         self._into_factors(term)
 
     def _into_factors(self, term: Hashable) -> None:
