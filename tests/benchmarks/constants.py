@@ -21,6 +21,7 @@ import dataclasses
 import importlib
 import sys
 import warnings
+from collections import deque
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -64,9 +65,9 @@ class _Finder:
 
     def _functions(self) -> Iterator[ast.AST]:
         """Functions that are not inside another one, methods included, and lambdas of the module."""
-        ahead: list[ast.AST] = [self.tree]
+        ahead: deque[ast.AST] = deque([self.tree])
         while ahead:
-            node = ahead.pop(0)
+            node = ahead.popleft()
             if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda):
                 yield node
             else:
