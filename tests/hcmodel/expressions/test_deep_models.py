@@ -11,7 +11,7 @@ import pytest
 import hcmodel as hc
 from hcmodel.expressions.depth import depth, with_room
 
-ROUNDS = 600  # with three calls a level, more than the 1,000 of Python
+ROUNDS = 400  # with three calls a level, more than the 1,000 of Python
 
 
 def horner(x: Any) -> Any:

@@ -47,7 +47,7 @@ def cheap_outcome(text):
 def test_random_models_end_in_a_problem_or_an_error():
     models = WildModels(20)
     outcomes = [outcome(models.model()) for _ in range(several(40, 550))]
-    outcomes += [cheap_outcome(models.model()) for _ in range(50)]
+    outcomes += [cheap_outcome(models.model()) for _ in range(several(15, 50))]
     assert outcomes.count("problem") >= 1
     assert outcomes.count("ModelError") >= len(outcomes) // 2
 

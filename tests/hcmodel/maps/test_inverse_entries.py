@@ -41,12 +41,10 @@ def design(seed: int) -> tuple[Any, hc.Variable, Any]:
 def least_of_random(rows: Any, value: Goal, centre: Any, seed: int) -> float:
     """The least value at random weights, many of them near given ones."""
     generator = np.random.default_rng(seed)
-    found = np.inf
-    for _ in range(2000):
-        weights = generator.dirichlet(np.full(8, 0.5))
-        weights = centre + generator.choice([1.0, 0.1, 0.01]) * (weights - centre)
-        found = min(found, float(value(np.linalg.inv(rows.T @ (weights[:, None] * rows)))))
-    return found
+    weights = generator.dirichlet(np.full(8, 0.5), size=2000)
+    weights = centre + generator.choice([1.0, 0.1, 0.01], size=(2000, 1)) * (weights - centre)
+    inverses = np.linalg.inv(np.einsum("ki,ia,ib->kab", weights, rows, rows))
+    return min(float(value(each)) for each in inverses)
 
 
 @pytest.mark.parametrize("name", GOALS)
@@ -77,12 +75,12 @@ def test_rows_with_a_diagonal_are_proven() -> None:
 
 @pytest.mark.parametrize("entry", [(0, 1), (1, 0)])
 def test_an_entry_beside_the_diagonal_is_not_taken_for_convex(entry: tuple[int, int]) -> None:
-    rows, w, _ = design(0)
+    rows, w = design(0)[0][:4], hc.Variable(4, name="w", simplex=True)
     M = rows.T @ hc.diag(w) @ rows + np.eye(3)
     assert not hc.Problem(hc.Minimize(hc.inv(M)[entry])).is_hidden_convex()
 
 
-@pytest.mark.parametrize("seed", range(several(3, 12)))
+@pytest.mark.parametrize("seed", range(several(2, 12)))
 def test_nothing_false_is_claimed_of_other_matrices(seed: int) -> None:
     """With coefficients of both signs the matrix may be indefinite, and its inverse anything."""
     generator = np.random.default_rng(seed)
@@ -95,8 +93,7 @@ def test_nothing_false_is_claimed_of_other_matrices(seed: int) -> None:
     problem.solve()
     assert problem.solution is not None
     bound = problem.solution.certificate.lower_bound  # None where nothing is certified
-    found = np.inf
-    for point in generator.uniform(-1, 1, size=(3000, 2)):
-        inverse = np.linalg.inv(constant + np.tensordot(point, parts, axes=1))
-        found = min(found, float(inverse[0, 0] + 0.1 * point.sum()))
+    points = generator.uniform(-1, 1, size=(3000, 2))
+    inverses = np.linalg.inv(constant + np.tensordot(points, parts, axes=1))
+    found = np.min(inverses[:, 0, 0] + 0.1 * points.sum(axis=1))
     assert (-np.inf if bound is None else bound) <= found + 1e-6

@@ -279,7 +279,7 @@ def random_level(seed: int) -> tuple[hc.Problem, float]:
     return problem, best
 
 
-@pytest.mark.parametrize("seed", range(30 if ALL else 10))
+@pytest.mark.parametrize("seed", range(30 if ALL else 5))
 def test_no_point_is_better_than_the_bound_of_random_models(seed):
     problem, best = random_level(seed)
     problem.solve()

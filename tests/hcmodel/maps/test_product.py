@@ -165,14 +165,15 @@ def test_the_language() -> None:
 
 def test_bounds_on_the_gain_that_bind_are_not_claimed() -> None:
     """The model in (P, K P) has lost them: its bound is one, and its point is none."""
-    P, _ = variables()
-    K = hc.Variable((M, N), name="K", bounds=(-0.05, 0.05))
-    stable = A - 3 * np.eye(N)
-    closed = stable + B @ K
-    rows = [closed @ P + P @ closed.T + 20 * W == 0]
-    problem = hc.Problem(hc.Minimize(cost(P, K)), rows)
+    P = hc.Variable((2, 2), name="P", PSD=(1e-4, 1e4))
+    K = hc.Variable((1, 2), name="K", bounds=(-0.05, 0.05))
+    stable, pushed = A[:2, :2] - 3 * np.eye(2), B[:2, :1]
+    closed = stable + pushed @ K
+    rows = [closed @ P + P @ closed.T + 20 * np.eye(2) == 0]
+    problem = hc.Problem(hc.Minimize(hc.trace(P) + hc.trace(K @ P @ K.T)), rows)
     value = problem.solve()
-    free = 20 * np.trace(scipy.linalg.solve_continuous_are(stable, B, Q, R))
+    one, two = np.eye(1), np.eye(2)
+    free = 20 * np.trace(scipy.linalg.solve_continuous_are(stable, pushed, two, one))
     assert value > free * (1 + 1e-6)
     assert problem.status != "optimal"
     assert np.abs(K.value).max() <= 0.05 + 1e-6

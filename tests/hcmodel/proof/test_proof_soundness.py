@@ -45,18 +45,18 @@ def broken_claims(seed: int, expressions: int, pairs: int) -> tuple[int, list[st
 
 
 def test_what_is_proven_holds_at_midpoints() -> None:
-    proven, broken = broken_claims(seed=11, expressions=several(400, 1200), pairs=several(60, 200))
+    proven, broken = broken_claims(seed=11, expressions=several(250, 1200), pairs=several(40, 200))
     assert broken == []
-    assert proven >= several(150, 500)
+    assert proven >= several(90, 500)
 
 
 def test_what_is_proven_holds_with_one_interval_for_all_entries(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(intervals, "MAX_ENTRIES", 1)
-    proven, broken = broken_claims(seed=12, expressions=300, pairs=50)
+    proven, broken = broken_claims(seed=12, expressions=several(120, 300), pairs=50)
     assert broken == []
-    assert proven >= 100
+    assert proven >= several(40, 100)
 
 
 def test_what_is_proven_of_models_in_the_language_holds_at_midpoints() -> None:
@@ -93,7 +93,7 @@ def test_every_proof_ends_with_forms_that_hold_or_with_a_reason() -> None:
     rng = np.random.default_rng(5)
     generator = Generator(rng)
     proven = 0
-    for _ in range(several(200, 500)):
+    for _ in range(several(120, 500)):
         left, right, objective = (generator.scalar(int(rng.integers(1, 3))) for _ in range(3))
         row = Constraint(left, str(rng.choice(["<=", ">=", "=="])), right, "row")
         sign = float(rng.choice([-1, 1]))
@@ -106,7 +106,7 @@ def test_every_proof_ends_with_forms_that_hold_or_with_a_reason() -> None:
             assert proof.failure is not None
             assert proof.failure.function in ("objective", "row")
             assert str(proof.failure.expression)[:60] in proof.failure.reason
-    assert proven >= several(10, 40)
+    assert proven >= several(6, 40)
 
 
 def assert_forms_hold(

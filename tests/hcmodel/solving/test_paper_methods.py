@@ -39,7 +39,7 @@ def test_accelerated_gradients_solve_the_tank() -> None:
 def test_switching_subgradients_cross_the_kink() -> None:
     # the paper's code reaches 5e-3 in a million calls
     problem, x = least_squares()
-    problem.solve("ippm-swsg", max_calls=3000)
+    problem.solve("ippm-swsg", max_calls=2000)
     assert problem.value == pytest.approx(0.15, abs=1e-3)
     assert x.value == pytest.approx([0.85, 0.85], abs=2e-2)
     assert problem.solution is not None
@@ -64,12 +64,12 @@ def test_switching_subgradients_stay_feasible_and_fall_in_a_hundred_dimensions()
 
 def test_the_theory_rule_keeps_its_promise_on_the_tank() -> None:
     problem, x, _ = tank(start=[0.6, 1.6])
-    promised = problem.budget("sbl-star", 2.0, CONSTANTS, optimal_value=5)
-    problem.solve("sbl-star", rule="theory", constants=CONSTANTS, tol=2.0, optimal_value=5)
+    promised = problem.budget("sbl-star", 2.75, CONSTANTS, optimal_value=5)
+    problem.solve("sbl-star", rule="theory", constants=CONSTANTS, tol=2.75, optimal_value=5)
     assert problem.value is not None
-    assert problem.value - 5 <= 2.0
+    assert problem.value - 5 <= 2.75
     assert x.value is not None
-    assert x.value[0] * x.value[1] - 1 <= 2.0
+    assert x.value[0] * x.value[1] - 1 <= 2.75
     assert calls(problem) <= promised
 
 

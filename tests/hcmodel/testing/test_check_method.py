@@ -17,7 +17,7 @@ from hcmodel.testing import check_method
 from tests.extent import several
 
 # Sub-gradient methods need ε⁻³ calls: after 5000 of them, ε is about 0.06.
-CALLS = several(1500, 5000)
+CALLS = several(1000, 5000)
 ACCURACY = dict.fromkeys(("ippm-swsg", "ippm-sm"), 0.06 * (5000 / CALLS) ** (1 / 3))
 WITHOUT_ROWS = ("box", "simplex", "kinks")
 

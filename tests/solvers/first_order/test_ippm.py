@@ -27,7 +27,7 @@ from hcmodel.solvers.loop import Task, run
 from hcmodel.solvers.oracle import Budget
 from hcmodel.solvers.outer import Outer
 from hcmodel.solvers.theory.theorems import Constants, IppmParameters
-from tests.extent import first
+from tests.extent import first, several
 from tests.solvers.models import (
     Model,
     hidden_convex,
@@ -136,14 +136,14 @@ def test_acgd_on_the_papers_smooth_example(start: tuple[float, float]) -> None:
 
 
 def test_switching_subgradients_on_the_papers_smooth_example() -> None:
-    _, error = solve(tank(), SwitchingSubgradient(), 5000)
+    _, error = solve(tank(), SwitchingSubgradient(), 2000)
     assert error <= 1e-3
 
 
 def test_switching_subgradients_cross_the_kink_of_the_papers_example() -> None:
-    result, error = solve(least_squares_model(), SwitchingSubgradient(), 5000)
+    result, error = solve(least_squares_model(), SwitchingSubgradient(), 3000)
     met = [record.calls for record in result.trace if record.objective <= 0.15 + 1e-2]
-    print(f"ippm-swsg Ex-CNLS: error 1e-2 in {met[0]}, {error:.1e} in 5000 calls")
+    print(f"ippm-swsg Ex-CNLS: error 1e-2 in {met[0]}, {error:.1e} in 3000 calls")
     assert met[0] <= 3000
     assert error <= 1e-3
     assert {record.phase for record in result.trace} == {"feasibility", "descent"}
@@ -153,19 +153,22 @@ def test_a_kinked_problem_never_counts_as_converged() -> None:
     """−|x| has, by convention, the derivative 0 at its maximum, which proves nothing."""
     oracle = function_oracle(1, lambda x: (-abs(float(x[0])), -np.sign(x)), smooth=False)
     task = Task(oracle, Box.of(1, -1.0, 1.0), 1e-6)
-    oracle.budget = Budget(max_calls=3000)
+    oracle.budget = Budget(max_calls=several(500, 3000))
     result = run(Ippm(SubgradientMethod()), task, np.zeros(1))
     assert result.termination is Termination.STALLED
 
 
+LARGE = "fatkhullin_cgp100"
+
+
 def test_acgd_on_the_large_posynomial_within_the_papers_calls() -> None:
-    result, error = solve(geometric_program("fatkhullin_cgp100"), AcceleratedGradient(), 1210)
+    result, error = solve(geometric_program(LARGE), AcceleratedGradient(), 1210)
     print(f"ippm-acgd d = 100: error {error:.1e} in {result.calls.total} calls")
     assert result.termination is Termination.CONVERGED
-    assert abs(error) <= 1e-7
+    assert abs(error) <= 5e-8  # of 0.07
 
 
-@pytest.mark.parametrize("name", [program["name"] for program in PROGRAMS])
+@pytest.mark.parametrize("name", [each["name"] for each in PROGRAMS if each["name"] != LARGE])
 def test_acgd_solves_geometric_programs(name: str) -> None:
     model = geometric_program(name)
     result, error = solve(model, AcceleratedGradient(), 1210)
@@ -174,7 +177,7 @@ def test_acgd_solves_geometric_programs(name: str) -> None:
 
 
 def test_switching_subgradients_stay_feasible_and_fall_on_the_large_posynomial() -> None:
-    result, error = solve(geometric_program("fatkhullin_cgp100"), SwitchingSubgradient(), 1210)
+    result, error = solve(geometric_program(LARGE), SwitchingSubgradient(), 1210)
     print(f"ippm-swsg d = 100: error {error:.1e} in {result.calls.total} calls")
     values = [record.objective for record in result.trace]
     assert all(after <= before for before, after in pairwise(values))
@@ -196,7 +199,7 @@ def test_acgd_on_random_hidden_convex_problems(
 @pytest.mark.parametrize("seed", first(1, range(2)))
 def test_switching_subgradients_with_equalities(seed: int) -> None:
     model = hidden_convex(seed, 5, triangular_map, 2)
-    _, error = solve(model, SwitchingSubgradient(), 8000)
+    _, error = solve(model, SwitchingSubgradient(), several(3000, 8000))
     assert abs(error) <= 1e-2 * max(1.0, abs(model.value))
 
 
@@ -219,7 +222,7 @@ def test_the_subgradient_method_refuses_rows() -> None:
 
 @pytest.mark.parametrize("make_inner", INNER)
 def test_an_infeasible_start_shows_its_phase(make_inner: Callable[[], InnerSolver]) -> None:
-    result, error = solve(tank((2.5, 2.5)), make_inner(), 5000)
+    result, error = solve(tank((2.5, 2.5)), make_inner(), 2000)
     phases = [record.phase for record in result.trace]
     assert phases[0] == "feasibility"
     assert phases[-1] == "descent"
@@ -291,7 +294,7 @@ class SparseStack:
 
 def test_sparse_jacobians() -> None:
     """x = ½: then λ = (½, 0, ½, …, ½) solves x − 1 + Aᵀλ = 0, an even size given, and F1* = n·½·¼."""
-    size = 20
+    size = 6
     oracle = Oracle(SparseStack(size), Outer.of_rows(size - 1, 0))
     model = Model(oracle, Box.of(size, -2.0, 2.0), np.zeros(size), size / 8)
     result, error = solve(model, AcceleratedGradient(), 2000)
@@ -299,9 +302,9 @@ def test_sparse_jacobians() -> None:
     assert abs(error) <= 1e-6
     oracle = Oracle(SparseStack(size), Outer.of_rows(size - 1, 0))
     _, error = solve(
-        Model(oracle, model.domain, model.start, size / 8), SwitchingSubgradient(), 4000
+        Model(oracle, model.domain, model.start, size / 8), SwitchingSubgradient(), 1000
     )
-    assert error <= 0.1
+    assert error <= 0.05
 
 
 def test_the_theory_rule_on_sparse_jacobians_is_that_on_dense_ones() -> None:
