@@ -111,6 +111,8 @@ def test_random_trees_equal_autograd_on_the_plain_function(tree, point) -> None:
     found = dense(forward.jacobian())
     np.testing.assert_allclose(found, expected_jacobian, rtol=1e-8, atol=1e-8 * scale)
     step = 1e-6
+    if step * scale > 1e-2:  # exp(1e6 x): too steep for differences
+        return
     for j, unit in enumerate(np.eye(6)):
         sides = [stack.evaluate(point + s * step * unit, "all").values for s in (1, -1)]
         slope = (sides[0] - sides[1]) / (2 * step)
