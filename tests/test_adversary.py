@@ -25,7 +25,7 @@ from tests.extent import several
 @pytest.mark.parametrize("name", CLASSES)
 def test_a_few_trials_find_no_defect(name: str) -> None:
     small = TRIALS[name][0]
-    tally = run(name, several(max(small // 2, 2), small * 10), seed=4)
+    tally = run(name, several(max(small // 3, 2), small * 10), seed=4)
     assert tally.trials >= 2
     assert tally.defects == []
 

@@ -42,16 +42,16 @@ def test_declared_logarithms_are_proven_without_samples():
 
 
 def test_a_refuted_declaration_is_told_from_a_model_that_is_proven_without_it():
-    analysis = analyze(product(), 40)
+    analysis = analyze(product(), 20)
     assert analysis.verdict == "refuted"
     assert any("proven, in log(x)" in condition for condition in analysis.conditions)
-    assert analyze(signomial(), 40).conditions == ()
+    assert analyze(signomial(), 20).conditions == ()
 
 
 def test_a_proof_in_other_coordinates_says_so():
     x = hc.Variable(2, name="x", bounds=(0.4, 3))
     twisted = [hc.log(x[0] * x[1]), hc.log(x[1])]
-    analysis = analyze(hc.Problem(hc.Minimize(x[0] * x[1] + 1 / x[0]), hidden=twisted), 40)
+    analysis = analyze(hc.Problem(hc.Minimize(x[0] * x[1] + 1 / x[0]), hidden=twisted), 20)
     assert analysis.verdict == "proven"
     assert analysis.coordinates == {"x": "log(x)"}
     assert "coordinates of its own" in analysis.conditions[0]
@@ -72,11 +72,11 @@ def test_a_variable_the_map_leaves_out_is_listed_as_its_own_coordinate():
     x, y = hc.Variable(name="x", bounds=(-0.9, 0.9)), hc.Variable(name="y", bounds=(-1, 1))
     objective = 1 - hc.cos(np.pi * x) + y**2
     problem = hc.Problem(hc.Minimize(objective), hidden=[hc.sin(np.pi * x / 2)])
-    assert list(analyze(problem, 30).coordinates.values())[-1] == "y"
+    assert list(analyze(problem, 15).coordinates.values())[-1] == "y"
 
 
 def test_the_text_of_a_refutation_shows_points_and_both_sides():
-    text = str(analyze(regulator(True), 40))
+    text = str(analyze(regulator(True), 20))
     assert text.startswith("verdict       refuted: ")
     assert "satisfy the row blind" in text
     for label in ("at x: ", "at y: ", "at middle: ", "|lhs − rhs| at the middle = ", "allowed = 0"):
@@ -85,7 +85,7 @@ def test_the_text_of_a_refutation_shows_points_and_both_sides():
 
 def test_json_has_its_keys_and_survives_json():
     for problem in (cosine(), product()):
-        report = json.loads(json.dumps(analyze(problem, 30).to_json()))
+        report = json.loads(json.dumps(analyze(problem, 15).to_json()))
         assert set(report) == KEYS
     assert report["counterexample"]["points"]["middle"]["x"] != []
     assert report["constants"]["rho"]["kind"] == "estimate"
@@ -100,7 +100,7 @@ def test_html_escapes_what_it_shows():
 
 def test_the_place_of_what_breaks_a_proof_is_shown():
     text = "var x[2] in [-1, 1]\nminimize x[1]*x[2]\nhidden x[1] + x[2]^3, x[2]\n"
-    analysis = analyze(hc.parse(text), 30)
+    analysis = analyze(hc.parse(text), 15)
     assert analysis.verdict == "refuted"
     assert analysis.coordinates == {"u1": "x[1] + x[2]^3", "u2": "x[2]"}
     assert "<model>:2:10" in str(analysis)
@@ -108,7 +108,7 @@ def test_the_place_of_what_breaks_a_proof_is_shown():
 
 
 def test_analyses_are_deterministic_and_pickle():
-    first, second = (analyze(signomial(), 30, seed=5) for _ in range(2))
+    first, second = (analyze(signomial(), 15, seed=5) for _ in range(2))
     assert str(first) == str(second)
     assert str(pickle.loads(pickle.dumps(first))) == str(first)
 

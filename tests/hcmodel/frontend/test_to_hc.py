@@ -68,7 +68,7 @@ def assert_equal(first, second, seed=0):
         same_arrays(left.value, right.value)
 
 
-@settings(max_examples=several(40, 400), deadline=None)
+@settings(max_examples=several(20, 400), deadline=None)
 @given(st.integers(0, 2**32))
 def test_a_random_model_written_from_its_graph_loads_back_to_itself(seed):
     with warnings.catch_warnings():
@@ -78,7 +78,7 @@ def test_a_random_model_written_from_its_graph_loads_back_to_itself(seed):
     assert_equal(problem, reloaded(problem), seed)
 
 
-@settings(max_examples=several(20, 100), deadline=None)
+@settings(max_examples=several(10, 100), deadline=None)
 @given(st.integers(0, 2**32))
 def test_a_random_model_written_in_its_own_words_loads_back_to_itself(seed):
     with warnings.catch_warnings():

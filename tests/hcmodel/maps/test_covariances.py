@@ -11,6 +11,7 @@ import pytest
 
 import hcmodel as hc
 from hcmodel.reductions.forms import Forms
+from tests.extent import pairs
 
 FloatArray = np.ndarray
 
@@ -87,8 +88,9 @@ NOTATIONS: dict[str, Callable[[Plant], hc.Problem]] = {
 }
 
 
-@pytest.mark.parametrize("sizes", [(2, 1, 2), (3, 2, 3), (1, 1, 6)], ids=str)
-@pytest.mark.parametrize("name", NOTATIONS)
+@pytest.mark.parametrize(
+    ("sizes", "name"), pairs([(2, 1, 2), (3, 2, 3), (1, 1, 6)], NOTATIONS), ids=str
+)
 def test_finite_horizons_have_the_cost_of_riccati(name: str, sizes: tuple[int, int, int]) -> None:
     plant = Plant(*sizes)
     problem = NOTATIONS[name](plant)

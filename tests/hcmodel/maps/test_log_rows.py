@@ -15,6 +15,7 @@ from hcmodel.maps.log_rows import LogRows, without_logs
 from hcmodel.reductions import discovery
 from hcmodel.reductions.discovery import discover
 from hcmodel.reductions.forms import Forms
+from tests.extent import pairs
 
 APPEAL = np.array([2.0, 1.0, 1.5])
 SLOPE = 0.02
@@ -111,8 +112,13 @@ def by_parameter(price: Any) -> list[hc.Constraint]:
     return [price[0] - price[1] <= -gap]
 
 
-@pytest.mark.parametrize("rows", [gap_row, doubled, turned, by_matrix, by_parameter])
-@pytest.mark.parametrize("written", [logit, by_softmax, in_tens, one_by_one, in_the_language])
+@pytest.mark.parametrize(
+    ("rows", "written"),
+    pairs(
+        [gap_row, doubled, turned, by_matrix, by_parameter],
+        [logit, by_softmax, in_tens, one_by_one, in_the_language],
+    ),
+)
 def test_a_gap_between_two_prices_is_proven_however_it_is_written(written, rows):
     problem = written(rows)
     problem.solve()

@@ -11,6 +11,7 @@ from scipy.special import lambertw
 
 import hcmodel as hc
 from hcmodel.reductions.forms import Forms
+from tests.extent import pairs
 
 APPEAL = np.array([[2.0, 1.5], [1.8, 2.2]])
 SLOPE = np.array([[1.0], [0.8]])
@@ -77,8 +78,9 @@ def test_prices_of_nested_products_are_proven(name: str) -> None:
     assert problem.analyze(samples=None).coordinates == {"q": "shares(price)"}
 
 
-@pytest.mark.parametrize("gamma", [[1.0, 0.8], [0.6, 1.0], [1.0, 1.0]], ids=str)
-@pytest.mark.parametrize("name", NOTATIONS)
+@pytest.mark.parametrize(
+    ("gamma", "name"), pairs([[1.0, 0.8], [0.6, 1.0], [1.0, 1.0]], NOTATIONS), ids=str
+)
 def test_a_nest_with_exponent_1_is_none(name: str, gamma: list[float]) -> None:
     price = hc.Variable((2, 2), name="price", bounds=(0, 10))
     exponents = np.array(gamma)

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 import hcmodel as hc
 from hcmodel.maps import congruences, matrix_inequalities
 from hcmodel.reductions.forms import Forms
+from tests.extent import pairs
 
 FloatArray = NDArray[np.float64]
 Pairs = Sequence[tuple[FloatArray, FloatArray]]
@@ -57,8 +58,7 @@ def cost(P: Any, K: Any) -> Any:
     return hc.trace(P) + hc.trace(K @ P @ K.T)
 
 
-@pytest.mark.parametrize("kind", ["==", ">>"])
-@pytest.mark.parametrize("name", NOISE)
+@pytest.mark.parametrize(("kind", "name"), pairs(["==", ">>"], NOISE))
 def test_the_value_and_the_multiplier_are_those_of_riccati(name, kind):
     pairs = NOISE[name]
     P, K = variables(pairs)
@@ -100,8 +100,7 @@ WRITTEN: dict[str, tuple[Any, tuple[int, int]]] = {
 }
 
 
-@pytest.mark.parametrize("scale", [1.0, -2.0, 1000.0, 0.01])
-@pytest.mark.parametrize("name", WRITTEN)
+@pytest.mark.parametrize(("scale", "name"), pairs([1.0, -2.0, 1000.0, 0.01], WRITTEN))
 def test_the_verdict_does_not_depend_on_how_it_is_written(name, scale):
     right, shape = WRITTEN[name]
     P, K = hc.Variable((2, 2), name="P", PSD=True), hc.Variable(shape, name="K")

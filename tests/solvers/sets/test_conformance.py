@@ -111,11 +111,14 @@ KINDS = ["product"]
 # A method of each order; the first one takes longer, and needs no more of a domain than the suite checks.
 METHODS = ("sbl-adals", "prox-linear")
 WITH_BOTH = ["product"]  # it has a simplex in it
+# One domain of each class, on which a method runs.
+SOLVED = {type(domain): name for name, domain in DOMAINS.items() if domain.dimension}.values()
 
 
 @pytest.mark.parametrize("name", DOMAINS)
 def test_a_domain_conforms(name: str) -> None:
-    check_domain(DOMAINS[name], methods=METHODS if ALL or name in WITH_BOTH else METHODS[1:])
+    both = ALL or name in WITH_BOTH
+    check_domain(DOMAINS[name], methods=METHODS if both else METHODS[1:] if name in SOLVED else ())
 
 
 @pytest.mark.parametrize("name", DOMAINS if ALL else KINDS)
