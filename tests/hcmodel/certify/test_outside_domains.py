@@ -393,7 +393,7 @@ def random_rows(
 def test_models_with_a_point_are_never_excluded(seed: int) -> None:
     """All numbers are whole, so that the point satisfies every row exactly."""
     generator = np.random.default_rng(seed)
-    for _ in range(several(6, 10)):
+    for _ in range(several(4, 10)):
         point = generator.integers(-2, 4, size=3).astype(float)
         low = point - generator.integers(0, 3, size=3)
         high = point + generator.integers(0, 3, size=3)
