@@ -105,7 +105,7 @@ class WholeProgram:
     the program that bound an entry of the vector, these entries, and the bounds. `relaxed` makes
     the program of the least relaxation. Where the program has rows in another form than the task,
     `factors` at its point are what multipliers are multiplied with. `divisors` are the rows of matrices
-    that the way back to the model divides by.
+    and of positive numbers that the way back to the model divides by.
     """
 
     program: Any

@@ -52,6 +52,8 @@ class DescentRules:
     """Points that a path has at least: fewer show nothing."""
     steady: float = 1e-6
     """The relative amount by which a decrease may be smaller than the one before it, by rounding."""
+    digital: float = 1e12
+    """How far out the way back of a map still has digits: it takes differences of what it is given."""
     digits: int = 6
     """The digits that a direction of a backend has for sure."""
     attempts: int = 3
@@ -179,7 +181,7 @@ class _Way:
     valley: bool = False
     """Whether it may end on a level: small rises by rounding show nothing."""
     behind: bool = False
-    """Whether higher points may lie between it and the point found: then a limit shows nothing."""
+    """Whether higher points or bounds may lie on it: then a limit shows nothing."""
 
 
 def _all_ways(form: Form, oracle: Oracle, evaluation: Evaluation, run: Run) -> Iterator[_Way]:
@@ -233,8 +235,8 @@ def _hidden_rays(form: Form, point: FloatArray, run: Run) -> Iterator[_Way]:
     if unit is None:
         return
     chain, domain = run.form.chain, form.domain
-    if Claim.UNBOUNDED not in chain.keeps:
-        return  # without some bounds, which the way back would put the points at
+    # without some bounds the way back may put points at them: a limit shows nothing then
+    behind = Claim.UNBOUNDED not in chain.keeps
     # a backend's direction is exact to some digits; simple numbers in it are when rounded
     for along in (np.round(unit, RULES.digits), unit):
 
@@ -245,7 +247,8 @@ def _hidden_rays(form: Form, point: FloatArray, run: Run) -> Iterator[_Way]:
         lengths = list(_decades(1.0))
         if powers:
             lengths = list(np.linspace(0, np.log(RULES.farthest), RULES.pieces))
-        far = at(LARGEST_LOG - np.max(np.abs(run.last)) if powers else lengths[-1])
+        end = RULES.digital if behind else lengths[-1]
+        far = at(LARGEST_LOG - np.max(np.abs(run.last)) if powers else end)
         change = np.clip(far, -LARGEST_NUMBER, LARGEST_NUMBER) - point
         moves = np.where(np.abs(change) > RULES.large, np.sign(change), 0.0)
         if powers:  # slow ones among them
@@ -253,7 +256,8 @@ def _hidden_rays(form: Form, point: FloatArray, run: Run) -> Iterator[_Way]:
             moves = np.where(grows, 1.0, moves)
         vanishing = (change != 0) & (moves == 0)
         edge = None if powers or moves.any() else far  # 0 is no value of a positive variable
-        yield _Way(functools.partial(map, at, lengths), moves, vanishing, True, edge)
+        points = functools.partial(map, at, lengths)
+        yield _Way(points, moves, vanishing, True, edge, behind=behind)
 
 
 def _moves_logarithms(form: Form, direction: FloatArray) -> bool:
@@ -487,15 +491,12 @@ class _Followed:
 
 def _followed(model: _Followed, way: _Way, evaluation: Evaluation, slack: float) -> Descent | None:
     """The path as a descent; None where it rises, leaves the rows or is too short."""
-    if not (way.moves.any() or way.vanishing.any()):
+    if not _leads_out(model, way):
         return None
-    oracle = model.oracle
-    if way.edge is not None and not way.inside and np.isfinite(oracle.at(way.edge).objective):
-        return None  # the edge has a value: there is no pole
     values, lowest = [evaluation.objective] if way.from_here else list[float](), evaluation
     fewest = RULES.fewest
     for point in way.points():
-        there = oracle.at(point)
+        there = model.oracle.at(point)
         if there.objective == -np.inf:
             fewest = 2  # it has passed all numbers, however soon
             break
@@ -503,6 +504,8 @@ def _followed(model: _Followed, way: _Way, evaluation: Evaluation, slack: float)
         if not _is_lower(model, there, values, allowed):
             if len(values) < fewest or _is_computable(model, there, values):
                 return None
+            break
+        if _is_lost(model, there, values):
             break
         values.append(there.objective)
         if there.finite and there.objective <= lowest.objective + allowed:
@@ -521,6 +524,15 @@ def _followed(model: _Followed, way: _Way, evaluation: Evaluation, slack: float)
     if endless:
         return Descent(True, values[-1], lowest, moves, way.vanishing, pole)
     return _with_limit(model, way, values[-1], lowest, moves)
+
+
+def _leads_out(model: _Followed, way: _Way) -> bool:
+    """Whether a way goes to infinity, or to an edge at which the objective has no value: a pole."""
+    if not (way.moves.any() or way.vanishing.any()):
+        return False
+    if way.edge is None or way.inside:
+        return True
+    return not np.isfinite(model.oracle.at(way.edge).objective)
 
 
 def _rests_on_violations(model: _Followed, lowest: Evaluation, before: float) -> bool:
@@ -568,6 +580,26 @@ def _is_computable(model: _Followed, there: Evaluation, values: list[float]) -> 
     return not (values and _is_rounding(model, there, values[-1]))
 
 
+def _is_lost(model: _Followed, there: Evaluation, values: list[float]) -> bool:
+    """Whether the decreases were steady up to a point at which rounding makes up the next one."""
+    if len(values) < RULES.fewest or not _steady(np.diff(values)):
+        return False
+    falls, before = values[-1] - there.objective, values[-2] - values[-1]
+    if falls >= (1.0 - RULES.steady) * before:
+        return False
+    changes = [near.objective - there.objective for near in _beside(model, there)]
+    return bool(np.max(np.abs(changes)) >= RULES.share * before)
+
+
+def _beside(model: _Followed, there: Evaluation) -> Iterator[Evaluation]:
+    """Points next to one, whose values differ from its own by rounding."""
+    generator = np.random.default_rng(0)
+    for _ in range(RULES.attempts):
+        noise = generator.choice([-1.0, 0.0, 1.0], size=there.point.size)
+        beside = model.domain.project(there.point * (1.0 + RULES.last_digit * noise))
+        yield model.oracle.at(beside)
+
+
 def _is_rounding(model: _Followed, there: Evaluation, before: float) -> bool:
     """Whether a point fails only because a direction is known to a last digit."""
     broken = there.violations > model.tolerance * there.magnitudes
@@ -575,11 +607,7 @@ def _is_rounding(model: _Followed, there: Evaluation, before: float) -> bool:
         moves = RULES.last_digit * (abs(there.jacobian) @ np.abs(there.point))
         if (there.violations <= moves)[broken].all():
             return True
-    generator = np.random.default_rng(0)
-    for _ in range(RULES.attempts):
-        noise = generator.choice([-1.0, 0.0, 1.0], size=there.point.size)
-        beside = model.domain.project(there.point * (1.0 + RULES.last_digit * noise))
-        near = model.oracle.at(beside)
+    for near in _beside(model, there):
         rise = abs(near.objective - there.objective) >= RULES.share * (there.objective - before)
         moved = np.abs(near.violations - there.violations) >= RULES.share * there.violations
         if (there.objective > before and rise) or (broken.any() and moved[broken].all()):

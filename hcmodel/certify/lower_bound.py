@@ -206,7 +206,7 @@ def dual_infeasibility(
     that found a contradiction. `within_reach` allows one for coordinates up to some size.
     """
     whole = Refusal(None, "not proven") if form.proof is None else form.whole("cone")
-    if isinstance(whole, Refusal):
+    if isinstance(whole, Refusal) or not whole.program.offset.size:
         return None
     program = whole.program
     rows = replace(

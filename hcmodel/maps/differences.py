@@ -193,6 +193,8 @@ class _Differences(Step):
         symbols = model.symbols
         ends = np.array([(each.least, symbols.interval(each.sums)[1]) for each in below]).T
         shape = () if len(below) == 1 else (len(below),)
+        # a difference that cannot be as large as its row says is left to the rows, which say so
+        ends[1, ends[1] < ends[0]] = np.inf
         bounds = tuple(each.reshape(shape) for each in ends)
         s = Variable(shape, name=fresh_name(model, "s"), pos=True, bounds=bounds)
         numbers = np.ravel(symbols.of_variable(s)).tolist()

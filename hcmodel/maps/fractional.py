@@ -163,6 +163,7 @@ class Ratio(Step):
         self.gone = (*sets, *(() if alone is None else (alone,)))
         slacks = [slack for each in sets.values() for slack, _ in each.slacks]
         self.new = (t, *(each.new for each in sets.values()), *slacks)
+        self.divisors = (t,)
         self.after = after
         self.texts = {each.new: f"{t.name} * {old.name}" for old, each in sets.items()}
         word = text_of(after.symbols, below)

@@ -54,7 +54,7 @@ class Step(ABC):
     implied: Mapping[Variable, tuple[FloatArray, FloatArray]] = {}
     """Ranges of new variables beyond their sets, which hold at the images of all feasible points."""
     divisors: tuple[Variable, ...] = ()
-    """Positive semidefinite matrices that the way back divides by."""
+    """Positive semidefinite matrices, and positive variables, that the way back divides by."""
     first: bool = False
     """Whether the model after it is searched before anything else."""
     apart: bool = False

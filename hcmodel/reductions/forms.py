@@ -109,7 +109,7 @@ class Form:
     implied: Mapping[str, tuple[FloatArray, FloatArray]] = field(default_factory=dict)
     """Ranges of new variables beyond their sets (`Substitution`)."""
     divisors: frozenset[Variable] = frozenset()
-    """Matrices that the way back divides by (`Substitution`)."""
+    """Matrices and positive numbers that the way back divides by (`Substitution`)."""
 
     @cached_property
     def last(self) -> Proof | None:
@@ -186,16 +186,34 @@ class Form:
         sums = self._sums
         if sums is not None:
             signs = np.ones(sums.rows.size)
-            return WholeProgram(sums.program, sums.rows, signs, sums.bounds, self._relaxed)
+            divisors = self._zero_rows(sums.bounds)
+            return WholeProgram(
+                sums.program, sums.rows, signs, sums.bounds, self._relaxed, divisors=divisors
+            )
         cone = self.cone
         if not isinstance(cone, Cone):
             return cone
         signs = self.canonical.multipliers(cone.signs)
         rows = self._row_numbers(cone.rows)
-        divisors = cone.matrix_rows(self.divisors)
-        return WholeProgram(
-            cone.after, rows, signs, cone.bounds(), self._relaxed, divisors=divisors
-        )
+        bounds = cone.bounds()
+        divisors = cone.matrix_rows(self.divisors) + self._zero_rows(bounds)
+        return WholeProgram(cone.after, rows, signs, bounds, self._relaxed, divisors=divisors)
+
+    def _zero_rows(
+        self, bounds: tuple[NDArray[np.intp], NDArray[np.intp], FloatArray]
+    ) -> tuple[slice, ...]:
+        """Of rows that bound entries, those that keep from 0 what the way back divides by."""
+        layout = self.canonical.layout
+        numbers = [each for each in self.divisors & set(layout.variables) if each.pos]
+        if not numbers:
+            return ()
+        marks = np.zeros(layout.size, dtype=bool)
+        for each in numbers:
+            marks[layout.slice(each)] = True
+        if isinstance(self.stack, LogStack):  # a logarithm has no bound at 0
+            marks &= ~self.stack.logs
+        rows, entries, values = bounds
+        return tuple(slice(row, row + 1) for row in rows[marks[entries] & (values == 0.0)].tolist())
 
     @cached_property
     def _sums(self) -> SumsCone | None:

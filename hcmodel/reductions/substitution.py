@@ -121,7 +121,7 @@ class Substitution(ModelReduction):
 
     @property
     def divisors(self) -> frozenset[Variable]:
-        """Positive semidefinite matrices of the model after it that the way back divides by."""
+        """Matrices and positive variables of the model after it that the way back divides by."""
         left = set(self.after.variables)
         return frozenset(each for step in self.steps for each in step.divisors if each in left)
 

@@ -105,7 +105,7 @@ def conclude(
         compile_seconds=0.0,
         solve_seconds=0.0,
         message=_message(status, evidence, forms, proven=hidden is not None)
-        + _beside_in_words(status, outcome),
+        + _beside_in_words(status, outcome, evidence),
         conflict=_conflict(status, forms, hidden, outcome, evidence),
         cause=evidence.cause,
     )
@@ -219,15 +219,23 @@ def _message(status: Status, evidence: Evidence, forms: Forms, *, proven: bool) 
     return reason
 
 
-def _beside_in_words(status: Status, outcome: Outcome) -> str:
-    """Which matrices no minimum leaves regular, where a point beside it was taken."""
-    cone = outcome.result.cone
+def _beside_in_words(status: Status, outcome: Outcome, evidence: Evidence) -> str:
+    """Which matrices no minimum leaves regular, or numbers not 0, where a point beside it was taken."""
+    cone, form = outcome.result.cone, outcome.form
     if status is not Status.OPTIMAL or cone is None or not cone.beside:
         return ""
-    names = " and ".join(sorted(each.name for each in outcome.form.divisors))
+    names = " and ".join(sorted(each.name for each in form.divisors if not each.pos))
+    if names:
+        return (
+            f"; closer to it {names} becomes singular: this is the best conditioned point within the "
+            "tolerance, and a larger tol, or bounds on the eigenvalues, give a better one"
+        )
+    if evidence.descent is not None:
+        return ""  # which says where it goes
+    texts = " and ".join(sorted(form.texts.get(each, each.name) for each in form.divisors))
     return (
-        f"; closer to it {names} becomes singular: this is the best conditioned point within the "
-        "tolerance, and a larger tol, or bounds on the eigenvalues, give a better one"
+        f"; closer to it {texts} goes to 0 and no point attains the best value: this is the point "
+        "within the tolerance that is least far out, and a larger tol, or bounds, give nearer ones"
     )
 
 

@@ -10,6 +10,7 @@ from hcmodel.certify.lower_bound import LowerBound, dual_infeasibility, infeasib
 from hcmodel.reductions.forms import Form, Forms
 from hcmodel.reductions.reduction import BoundOrigin, Origin
 from hcmodel.solvers.oracle import CallsExhausted, Evaluation
+from hcmodel.solving.convex_rows import convex_contradiction
 from hcmodel.solving.evidence import Outcome
 from hcmodel.solving.judge import LIMITS
 from hcmodel.solving.replaced_bounds import with_replaced_bounds
@@ -40,6 +41,10 @@ def contradiction(
                 return conflict, _with_taken(hidden, parts), False
             near = True
     parts = forms.bounds.contradiction()
+    if not parts and (hidden is None or hidden.proof is None):
+        found = convex_contradiction(forms, request)
+        if found is not None:
+            return *found, False
     if not parts and not any(parameter.value is None for parameter in forms.model.parameters):
         row = impossible_row(forms.bounds.before)
         parts = () if row is None else (row,)

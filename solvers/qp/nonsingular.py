@@ -1,4 +1,4 @@
-"""Among the solutions of a cone program within a tolerance, one whose matrices are far from singular.
+"""Among the solutions of a cone program within a tolerance, one whose divisors are far from 0.
 
 A gain K = Y P⁻¹ that comes closer and closer to an infimum which no gain attains, as in H∞ control, grows
 without bound, since P becomes singular. The solution of a backend is such a point, to the last digit that
@@ -6,6 +6,9 @@ it knows: K is 10⁸ and more, and the rounding of K P alone violates rows. So t
 a part of the tolerance, and the least eigenvalue of P is made as large as that allows:
 
     maximise t   s.t.   the rows of the program,   objective <= its minimum + allowed,   P ⪰ t I.
+
+Numbers that are divided by, as in x = y/s where ratios are approached far out, are matrices with one
+entry; their size is measured by that of all unknowns.
 """
 
 from __future__ import annotations
@@ -18,6 +21,7 @@ from numpy.typing import NDArray
 
 from hcmodel.records import dataclass, replace
 from hcmodel.solvers.algebra.symmetric import to_matrix, to_vector
+from hcmodel.solvers.numerics import BACKEND_ROUNDING
 from hcmodel.solvers.qp.cone_program import ConeBlock, ConeKind, ConeProgram, ConeSolution
 
 FloatArray = NDArray[np.float64]
@@ -31,6 +35,10 @@ class NonsingularRules:
     singular: float = 1e-9
     # How many times the least eigenvalue has to grow: at a minimum that is attained it hardly does.
     better: float = 10.0
+    # How far inside of inequalities a number is looked for: some times the accuracy of a backend.
+    margin: float = 10 * BACKEND_ROUNDING
+    # Least squares with 6 digits each, after which equations hold up to rounding.
+    refinements: int = 3
 
 
 RULES = NonsingularRules()
@@ -50,15 +58,14 @@ def nonsingular(
     """
     if program.quadratic.nnz or not matrices or not allowed > 0:
         return None
-    eigenvalues = [np.linalg.eigvalsh(to_matrix(solution.slack[rows])) for rows in matrices]
-    if all(each[0] > RULES.singular * each[-1] for each in eigenvalues):
+    ends = [_eigenvalues(solution, rows) for rows in matrices]
+    if all(low > RULES.singular * high for low, high in ends):
         return None
-    largest = max(float(each[-1]) for each in eigenvalues)
-    least = min(float(each[0]) for each in eigenvalues)
+    largest, least = max(high for _, high in ends), min(low for low, _ in ends)
     moved = solved(_apart(program, solution, matrices, allowed, largest))
     if not moved.usable or moved.primal[-1] <= RULES.better * max(least, 0.0):
         return None
-    point = moved.primal[:-1]
+    point = _on_equations(program, moved.primal[:-1])
     return replace(
         solution,
         primal=point,
@@ -66,6 +73,14 @@ def nonsingular(
         iterations=solution.iterations + moved.iterations,
         beside=True,
     )
+
+
+def _eigenvalues(solution: ConeSolution, rows: slice) -> tuple[float, float]:
+    """The least eigenvalue of a matrix and the largest; of a number, it and what it is measured by."""
+    if rows.stop - rows.start == 1:
+        return float(solution.slack[rows.start]), float(np.max(np.abs(solution.primal)))
+    found = np.linalg.eigvalsh(to_matrix(solution.slack[rows]))
+    return float(found[0]), float(found[-1])
 
 
 def _apart(
@@ -93,6 +108,37 @@ def _apart(
         scipy.sparse.csc_matrix((size + 1, size + 1)),
         -last,
         scipy.sparse.csc_matrix(matrix),
-        np.append(program.offset, [minimum + allowed, largest]),
+        np.append(program.offset - _margins(program, matrices), [minimum + allowed, largest]),
         (*program.cones, ConeBlock(ConeKind.NONNEGATIVE, 2)),
     )
+
+
+def _on_equations(program: ConeProgram, point: FloatArray) -> FloatArray:
+    """The nearest point at which the equations hold up to rounding."""
+    zero = np.concatenate(
+        [np.full(each.size, each.kind is ConeKind.ZERO) for each in program.cones]
+    )
+    if not zero.any():
+        return point
+    rows, offset = (
+        scipy.sparse.csr_array(program.matrix)[np.flatnonzero(zero)],
+        program.offset[zero],
+    )
+    for _ in range(RULES.refinements):
+        point = point - scipy.sparse.linalg.lsmr(rows, rows @ point - offset)[0]
+    return point
+
+
+def _margins(program: ConeProgram, divisors: tuple[slice, ...]) -> FloatArray:
+    """By how much inequalities are tightened: errors of a backend grow by the division by a number."""
+    found, start = np.zeros(program.offset.size), 0
+    if all(rows.stop - rows.start > 1 for rows in divisors):
+        return found
+    single = np.bincount(program.matrix.indices, minlength=found.size) <= 1
+    for cone in program.cones:
+        if cone.kind is ConeKind.NONNEGATIVE:
+            found[start : start + cone.size] = RULES.margin
+        elif cone.kind is ConeKind.SECOND_ORDER:
+            found[start] = RULES.margin
+        start += cone.size
+    return np.where(single, 0.0, found)  # signs of entries survive a division

@@ -271,8 +271,12 @@ def _snapped(solution: ConeSolution, whole: WholeProgram, dimension: int) -> Flo
     undone by the Newton step that follows, or leaves a point that is judged like any other.
     """
     point = solution.primal[:dimension].copy()
+    if solution.beside:  # where equations hold up to rounding
+        return point
     rows, entries, values = whole.bounds
     held = solution.dual[rows] > np.maximum(solution.slack[rows], 0.0)
     held &= np.abs(point[entries] - values) <= NEAR * np.maximum(1.0, np.abs(values))
+    for divisor in whole.divisors:  # which has no way back at 0
+        held &= rows != divisor.start
     point[entries[held]] = values[held]
     return point

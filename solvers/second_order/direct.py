@@ -144,7 +144,8 @@ def _state(task: Task, answer: Answer) -> tuple[State | None, Termination]:
     multipliers = answer.multipliers
     if multipliers is None:
         multipliers = np.zeros(current.rows.size)
-    if answer.conflict is not None:
+    if answer.conflict is not None or answer.direction is not None:
+        # no minimum is near that a step could lead to
         return State(current, multipliers, PHASE, conflict=answer.conflict), answer.termination
     certified: bool | None = None
     # at a kink the residual, which a step is judged by, says nothing

@@ -232,11 +232,12 @@ def test_rays_of_a_form_are_followed_with_rounded_and_with_exact_directions() ->
     assert way.edge is not None
     assert way.edge.tolist() == [1.0, 2.0, 4.0]
     assert way.vanishing.tolist() == [False, False, True]
-    # without some bounds nothing is said
-    relaxed: Any = SimpleNamespace(keeps=frozenset(), point_back=lambda u: u)
-    other: Any = SimpleNamespace(chain=relaxed)
-    none = Run(other, run.last, run.last, run.direction)
-    assert list(descent._hidden_rays(form, np.zeros(3), none)) == []
+    # without some bounds a limit shows nothing, and the far end is one that a way back has digits of
+    assert not exact.behind
+    run.form.chain.keeps = frozenset()
+    relaxed, _ = descent._hidden_rays(form, np.array([1.0, 2.0, 3.0]), run)
+    assert relaxed.behind
+    assert relaxed.moves.tolist() == [1, -1, 0]
     still = run_of(lambda u: u, "plain", [0.0, 0.0, 0.0], np.zeros(3))
     assert list(descent._hidden_rays(form, np.zeros(3), still)) == []
 

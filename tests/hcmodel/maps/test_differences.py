@@ -301,3 +301,14 @@ def test_wrong_reductions_are_caught_by_the_comparison(monkeypatch):
     found = discover(Forms(plain().model).bounds.after)
     assert found.substitution is None
     assert any("the rewriting changed" in each.reason for each in found.obstacles)
+
+
+def test_a_difference_that_cannot_be_as_large_as_its_row_says_is_infeasible():
+    """0.09 − 0.64 x − 0.76 y is at most 0.09 for x, y >= 0, and should be 0.1."""
+    x = hc.Variable(2, name="x", nonneg=True)
+    below = np.array([-0.64, -0.76]) @ x + 0.09
+    rows = [below >= 0.1, hc.norm(x) <= 3]
+    problem = hc.Problem(hc.Minimize((np.array([0.2, 1.24]) @ x - 1.57) / below), rows)
+    problem.solve()
+    assert problem.status == "infeasible"
+    assert problem.solution.conflict == ("c1", "x[0] >= 0", "x[1] >= 0")

@@ -371,3 +371,57 @@ def test_the_sign_of_a_denominator_by_the_range_of_a_logarithm() -> None:
     assert problem.solve() == pytest.approx(1 / (np.log(2) + 0.5), rel=1e-7)
     assert problem.status == "optimal"
     assert "proven" in problem.solution.method
+
+
+def test_a_ratio_that_falls_for_ever_is_unbounded() -> None:
+    """Along a direction that keeps the denominator, the numerator falls; by the linear program too."""
+    x = hc.Variable(4, name="x", nonneg=True)
+    above, below = np.array([0.3, -0.27, -0.89, -0.45]), np.array([0.06, 1.34, -0.49, -0.62])
+    rows = np.array(
+        [[0.36, 0.11, -0.93, -0.03], [0.7, -1.34, -0.46, -1.9], [0.27, 0.16, -0.19, -2.52]]
+    )
+    ends = np.array([0.46, 0.95, -0.53])
+    ratio = (above @ x - 0.99) / (below @ x + 0.49)
+    problem = hc.Problem(hc.Minimize(ratio), [rows @ x <= ends, below @ x + 0.49 >= 0.1])
+    problem.solve()
+    assert problem.status == "unbounded"
+    assert "proven convex" in problem.solution.method
+    tied = np.append(below, 0.49)[None]  # the unknowns are y and t
+    ahead = np.hstack([rows, -ends[:, None]])
+    by_hand = linprog(np.append(above, -0.99), A_ub=ahead, b_ub=np.zeros(3), A_eq=tied, b_eq=[1.0])
+    assert by_hand.status == 3  # unbounded
+
+
+def far_out(last: float) -> tuple[hc.Problem, float]:
+    """A ratio of which no point attains the infimum, with an equation; `last` moves its constant."""
+    x = hc.Variable(4, name="x", nonneg=True)
+    above, below = np.array([-0.56, 0.59, 0.04, -1.57]), np.array([-0.1, 0.62, 1.84, 0.27])
+    rows = np.array(
+        [[-0.68, 1.02, -1.46, 0.26], [0.38, -1.15, 0.17, 0.56], [-0.77, -0.48, 0.54, -1.3]]
+    )
+    ends, tied = np.array([-0.88, 0.95, 0.09]), np.array([1.94, -1.51, 0.82, 0.76])
+    ratio = (above @ x + last) / (below @ x - 1.07)
+    problem = hc.Problem(
+        hc.Minimize(ratio), [rows @ x <= ends, below @ x - 1.07 >= 0.1, tied @ x == -0.18]
+    )
+    by_hand = linprog(
+        np.append(above, last),
+        A_ub=np.hstack([rows, -ends[:, None]]),
+        b_ub=np.zeros(3),
+        A_eq=[np.append(below, -1.07), np.append(tied, 0.18)],
+        b_eq=[1.0, 0.0],
+    )
+    assert by_hand.x[-1] == pytest.approx(0.0, abs=1e-9)
+    return problem, by_hand.fun
+
+
+@pytest.mark.parametrize("last", [1.0, 2.5])
+def test_an_infimum_far_out_is_approached_within_the_tolerance(last: float) -> None:
+    problem, infimum = far_out(last)
+    problem.solve()
+    assert problem.status == "optimal"
+    assert problem.value == pytest.approx(infimum, rel=1e-6)
+    assert problem.solution.certificate.violation <= 1e-6
+    assert "no point attains the best value" in problem.solution.message
+    problem.solve(tol=1e-4)  # which allows a point that is nearer
+    assert np.max(problem.variables["x"].value) < 1e5

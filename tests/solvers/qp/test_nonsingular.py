@@ -126,3 +126,27 @@ def test_the_gain_is_as_small_as_the_tolerance_is_large() -> None:
     """The least eigenvalue of P is proportional to what the norm may be worse by."""
     sizes = [float(np.abs(worst_case(tol).point["K"]).max()) for tol in (1e-6, 1e-3)]
     assert sizes[0] / sizes[1] == pytest.approx(1e3, rel=0.1)
+
+
+def number(target: float = 0.0) -> ConeProgram:
+    """Minimise y + 2 t where y − t >= 1, y + t >= 1 and y + z = 2 + target t; unknowns (y, z, t)."""
+    matrix = [[1.0, 1.0, -target], [-1.0, 0.0, 1.0], [-1.0, 0.0, -1.0], [0.0, 0.0, -1.0]]
+    cones = [ConeBlock(ConeKind.ZERO, 1), ConeBlock(ConeKind.NONNEGATIVE, 3)]
+    return cone_program(np.array([1.0, 0, 2.0]), matrix, np.array([2.0, -1.0, -1.0, 0.0]), cones)
+
+
+def test_a_number_is_kept_from_zero_and_rows_hold_after_a_division_by_it() -> None:
+    program, zero = number(target=3.0), slice(3, 4)
+    found = nonsingular(program, solved(program), (zero,), 3e-7, solved)
+    assert found is not None
+    y, z, t = found.primal
+    assert t == pytest.approx(1e-7, rel=0.1)  # y = 1 + t, so that the objective is 1 + 3 t
+    assert abs(y + z - 2 - 3 * t) <= 1e-15
+    assert y - t >= 1.0
+
+
+def test_a_number_is_small_relative_to_all_unknowns() -> None:
+    program, zero = number(), slice(3, 4)
+    minimum = solved(program)
+    far = replace(minimum, slack=np.array([0.0, 0.0, 0.0, 1e-6]))
+    assert nonsingular(program, far, (zero,), 3e-7, solved) is None
