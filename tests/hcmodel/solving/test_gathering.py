@@ -663,11 +663,12 @@ def test_contradictions_by_cuts_by_the_cone_program_and_by_a_search(
 
 def test_which_contradiction_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
     proof = bound(2.0)
-    answers: dict[str, Any] = {"conflict": proof, "row": None}
+    answers: dict[str, Any] = {"conflict": proof, "row": None, "convex": None}
     monkeypatch.setattr(impossibility, "_conflict", lambda *a: answers["conflict"])
     monkeypatch.setattr(impossibility, "irreducible_conflict", lambda *a: ("hidden",))
     monkeypatch.setattr(impossibility, "with_replaced_bounds", lambda form, parts, *a: parts)
     monkeypatch.setattr(impossibility, "impossible_row", lambda model: answers["row"])
+    monkeypatch.setattr(impossibility, "convex_contradiction", lambda *a: answers["convex"])
     parameters = [SimpleNamespace(value=1.0)]
     forms: Any = SimpleNamespace(
         bounds=SimpleNamespace(contradiction=lambda: answers.get("parts", ()), before=None),
@@ -690,6 +691,10 @@ def test_which_contradiction_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
     answers["row"] = "a row"
     found, parts, near = told(form())
     assert (found.value, parts, near) == (np.inf, ("a row",), False)
+    answers["convex"] = (proof, ("convex rows",))
+    assert told(None) == (proof, ("convex rows",), False)
+    assert told(form(proof=None)) == (proof, ("convex rows",), False)
+    assert told(form(proof="some"))[1] == ("a row",)  # then they are among those that were looked at
     parameters[0].value = None  # type: ignore[assignment]
     assert told(form()) == (None, None, False)
     answers["parts"] = ("two bounds",)
