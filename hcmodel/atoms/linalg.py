@@ -32,6 +32,7 @@ from hcmodel.atoms.rules import (
 )
 from hcmodel.atoms.shape_rules import need_square
 from hcmodel.errors import ModelError
+from hcmodel.expressions.node import Expression
 from hcmodel.expressions.shapes import Shape, broadcast
 from hcmodel.expressions.sparse_data import Numbers, any_nonzero, dense, is_sparse
 from hcmodel.expressions.table import ATOMS
@@ -221,6 +222,14 @@ def _kron_definiteness(arguments: Arguments, params: Params) -> MatrixKind:
     return min(argument.matrix for argument in arguments)
 
 
+def _kron_entries(arguments: Sequence[Expression], params: Params) -> Expression:
+    """Products of entries, in blocks."""
+    (m, n), (p, q) = (each.shape for each in arguments)
+    move = ATOMS["reshape"]
+    blocks = move(arguments[0], (m, 1, n, 1)) * move(arguments[1], (1, p, 1, q))
+    return move(blocks, (m * p, n * q))
+
+
 @atom(
     shape=_kron_shape,
     sign=signs_product,
@@ -230,6 +239,7 @@ def _kron_definiteness(arguments: Arguments, params: Params) -> MatrixKind:
     linear_in=(0, 1),
     transposes=True,
     definiteness=_kron_definiteness,
+    definition=_kron_entries,
 )
 def kron(xp: Any, a: Any, b: Any) -> Any:
     """The Kronecker product of two matrices."""

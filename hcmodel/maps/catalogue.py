@@ -34,11 +34,13 @@ from hcmodel.maps.schur import Schur
 from hcmodel.maps.shares import Shares
 from hcmodel.maps.stages import Stages
 from hcmodel.maps.triangular import Triangular
+from hcmodel.maps.whole_matrices import Matrices
 
 MAPS: tuple[Map, ...] = (
     Distributions(),
     Positive(),
     Defined(),
+    Matrices(),
     Schur(),
     Riccati(),
     Covariances(),

@@ -105,6 +105,11 @@ class Expanded:
         written, objective = model.objective.expression, sums[0].reshaped(())
         return Expanded(symbols, objective, tuple(rows), model.variables, True, written)
 
+    @cached_property
+    def partners(self) -> dict[Variable, list[Variable]]:
+        """The variables in products with entries of matrices, as far as maps have asked for them."""
+        return {}
+
     @property
     def arrays(self) -> list[Sums]:
         """The objective and all rows."""

@@ -65,6 +65,9 @@ class Step(ABC):
     """Of a step that only exchanges variables for others of the same shape: these, old and new."""
     splits: bool = False
     """Whether each entry of an array has become a variable."""
+    merged: Mapping[int, tuple[tuple[int, NDArray[np.int64], NDArray[np.int64]], ...]] = {}
+    """Rows that entries of several of the user's constraints make up, by the position of the first one:
+    for each constraint its position, its entries, and their places in a symmetric matrix."""
     outside: tuple[str, ...] = ()
     """The names of the variables that points without an image differ in from those that have one."""
 

@@ -100,6 +100,13 @@ def _together(model: Expanded, matrices: Sequence[Variable]) -> Step | None:
 
 def partners(model: Expanded, matrix: Variable) -> list[Variable]:
     """The variables that stand in products with entries of a matrix."""
+    found = model.partners.get(matrix)
+    if found is None:  # several maps ask for them
+        found = model.partners[matrix] = _partners(model, matrix)
+    return found
+
+
+def _partners(model: Expanded, matrix: Variable) -> list[Variable]:
     symbols = model.symbols
     own = np.zeros(symbols.count + 1, dtype=bool)
     own[symbols.of_variable(matrix).reshape(-1) + 1] = True

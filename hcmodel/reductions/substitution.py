@@ -8,6 +8,7 @@ compared at points of the model, and a map that gets a single number wrong is re
 from __future__ import annotations
 
 import itertools
+import math
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from typing import cast
@@ -32,6 +33,7 @@ from hcmodel.reductions.known_sums import KnownSums
 from hcmodel.reductions.reduction import Claim, Duals, ModelReduction, Origin
 
 FloatArray = NDArray[np.float64]
+Merged = Sequence[tuple[int, NDArray[np.int64], NDArray[np.int64]]]
 
 # Points that are tried until the models before and after were compared at one of them (a denominator may
 # be negative where rows are violated), and how far their numbers may differ, relative to the sizes of
@@ -55,7 +57,10 @@ class Substitution(ModelReduction):
         self.steps = tuple(steps)
         last = self.steps[-1].after
         self._rows = last.rows
+        self._merged = {place: each for step in self.steps for place, each in step.merged.items()}
         left = {row.position for row in self._rows}
+        for place, parts in self._merged.items():
+            left |= {position for position, _, _ in parts} if place in left else set()
         self.taken = tuple(p for p in range(len(before.constraints)) if p not in left)
         product = maximised_product(last.objective) is not None
         self._shift = float(last.objective.value) if product else 0.0
@@ -205,10 +210,24 @@ class Substitution(ModelReduction):
         if row.position is None:
             assert row.bound is not None
             return "a bound", numbers.of(row.bound), numbers.of(row.bound, sizes=True)
+        name = f"constraint {row.position + 1}"
+        if row.position in self._merged:
+            sides = [self._put_together(row.position, before[side::2]) for side in (1, 2)]
+            return name, sides[0] - sides[1], np.abs(sides[0]) + np.abs(sides[1])
         left, right = before[1 + 2 * row.position], before[2 + 2 * row.position]
         sign = -1.0 if self.before.constraints[row.position].sense == ">=" else 1.0
-        name = f"constraint {row.position + 1}"
         return name, sign * (left - right), np.abs(left) + np.abs(right)
+
+    def _put_together(self, place: int, arrays: Sequence[FloatArray]) -> FloatArray:
+        """Entries of constraints, by position, as the symmetric matrix that a map made of them."""
+        parts = self._merged[place]
+        order = math.isqrt(1 + max(int(places.max()) for _, _, places in parts))
+        found, known = np.zeros(order**2), np.zeros(order**2, dtype=bool)
+        for position, own, places in parts:
+            whole = np.broadcast_to(arrays[position], self.before.constraints[position].shape)
+            found[places], known[places] = np.ravel(whole)[own], True
+        matrix, marks = found.reshape(order, order), known.reshape(order, order)
+        return np.where(marks, matrix, matrix.T)
 
     def explains(self, parts: Sequence[Expression]) -> bool:
         """Whether declared coordinates are affine functions of the new variables, at random points."""
@@ -328,7 +347,7 @@ class Substitution(ModelReduction):
             None
             if row.position is None
             else _divided(
-                self._turned(duals.rows[row.position], row, point),
+                self._turned(self._merged_dual(row.position, duals), row, point),
                 slope * self._factor(row, point),
                 row,
             )
@@ -342,15 +361,48 @@ class Substitution(ModelReduction):
         for row, dual in zip(self._rows, duals.rows, strict=True):
             if row.position is not None and dual is not None:
                 found = _leading(dual, row) * (slope * self._factor(row, point))
-                whole = self.before.constraints[row.position].entries is None
+                parts = self._merged.get(row.position)
+                whole = parts is not None or self.before.constraints[row.position].entries is None
                 if row.entries is not None and (whole or row.congruence is not None):
                     found = 0.5 * (found + found.T)  # of a triangle
                 if row.congruence is not None:
                     outer = Evaluation(self.steps[-1].after.symbols, point).of(row.congruence)
                     found = outer @ found @ outer
                     found = found if whole else _triangle(found)
-                rows[row.position] = found
+                if parts is None:
+                    rows[row.position] = found
+                else:
+                    self._share(found, parts, rows)
         return replace(duals, rows=tuple(rows), sets=None)
+
+    def _merged_dual(self, position: int, duals: Duals) -> FloatArray | None:
+        """The multiplier of a row, of one that several constraints make up as a matrix."""
+        parts = self._merged.get(position)
+        if parts is None:
+            return duals.rows[position]
+        arrays = [each for part in parts if (each := duals.rows[part[0]]) is not None]
+        if len(arrays) < len(parts):
+            return None
+        order = math.isqrt(1 + max(int(places.max()) for _, _, places in parts))
+        found = np.zeros(order**2)
+        for (_, own, places), dual in zip(parts, arrays, strict=True):
+            found[places] = np.ravel(dual)[own]
+        matrix = found.reshape(order, order)
+        return np.asarray((matrix + matrix.T) / 2)
+
+    def _share(self, dual: FloatArray, parts: Merged, rows: list[FloatArray | None]) -> None:
+        """The multiplier of a matrix equation, for the constraints that make it up."""
+        order = dual.shape[0]
+        numbers = np.arange(order**2).reshape(order, order)
+        lower = np.minimum(numbers, numbers.T).reshape(-1)
+        counts = np.zeros(order**2)
+        for _, _, places in parts:
+            np.add.at(counts, lower[places], 1.0)
+        both = (dual + dual.T - np.diag(np.diag(dual))).reshape(-1)
+        for position, own, places in parts:
+            found = np.zeros(self.before.constraints[position].shape)
+            found.reshape(-1)[own] = both[places] / counts[lower[places]]
+            rows[position] = found
 
     def set_duals_back(self, u: FloatArray, sets: FloatArray) -> FloatArray:
         return np.zeros(self.before.layout.size)
@@ -383,8 +435,21 @@ class Substitution(ModelReduction):
         return np.asarray(inverse @ (dual + dual.T) @ inverse / 2)
 
     def origin(self, origin: Origin) -> Origin | None:
-        position = self._rows[origin.position].position
-        return None if position is None else replace(origin, position=position)
+        row = self._rows[origin.position]
+        if row.position is None:
+            return None
+        parts = self._merged.get(row.position)
+        if parts is None:
+            return replace(origin, position=row.position)
+        order = math.isqrt(1 + max(int(places.max()) for _, _, places in parts))
+        for i, j in (origin.entry, origin.entry[::-1]) if len(origin.entry) == 2 else ():
+            for position, own, places in parts:
+                here = np.flatnonzero(places == i * order + j)
+                if here.size and max(i, j) < order:
+                    shape = self.before.constraints[position].shape
+                    entry = np.unravel_index(int(own[here[0]]), shape) if shape else ()
+                    return Origin(position, tuple(int(each) for each in entry))
+        return Origin(row.position)
 
 
 def functions_after(
