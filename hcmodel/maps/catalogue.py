@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from hcmodel.maps.adjoint import Adjoint
 from hcmodel.maps.around import Outer
+from hcmodel.maps.bounded import Bounded
 from hcmodel.maps.compliance import Compliance
 from hcmodel.maps.cost_equation import CostEquation
 from hcmodel.maps.covariances import Covariances
@@ -30,6 +31,7 @@ from hcmodel.maps.occupancy import Occupancy
 from hcmodel.maps.perspective import Perspective
 from hcmodel.maps.positive import Positive
 from hcmodel.maps.riccati import Riccati
+from hcmodel.maps.roots import Roots
 from hcmodel.maps.schur import Schur
 from hcmodel.maps.shares import Shares
 from hcmodel.maps.stages import Stages
@@ -41,6 +43,7 @@ MAPS: tuple[Map, ...] = (
     Positive(),
     Defined(),
     Matrices(),
+    Roots(),
     Schur(),
     Riccati(),
     Covariances(),
@@ -64,6 +67,7 @@ MAPS: tuple[Map, ...] = (
     Differences(),
     Denominators(),
     LogRows(),
+    Bounded(),
     Perspective(),
     Monotone(),
     Factors(),

@@ -38,7 +38,7 @@ def with_perspectives(sums: Sums, symbols: Symbols) -> Sums:
         return sums
     changed = dict[int, int]()
     for place in _candidates(sums, symbols).tolist():
-        ratio = _Ratio.of(sums.digits[place], symbols)
+        ratio = PowerRatio.of(sums.digits[place], symbols)
         number = None if ratio is None else ratio.written(symbols)
         if number is not None:
             changed[place] = number
@@ -71,15 +71,18 @@ def _candidates(sums: Sums, symbols: Symbols) -> NDArray[np.intp]:
 
 
 @dataclass(frozen=True, eq=False)
-class _Ratio:
+class PowerRatio:
     """y^p over the product of the powers of positive bases: y as a vector, of which it is the norm."""
 
     above: Sums
     power: float
     below: list[tuple[Sums, float]]
+    base: Sums
+    base_power: float
+    """y as it is written, and its power."""
 
     @staticmethod
-    def of(digits: NDArray[np.int64], symbols: Symbols) -> _Ratio | None:
+    def of(digits: NDArray[np.int64], symbols: Symbols) -> PowerRatio | None:
         """The ratio that a product is; None for others, and for squares over one base."""
         found: dict[tuple[bytes, ...], tuple[Sums, float]] = {}
         for digit in digits[digits > 0].tolist():
@@ -88,7 +91,7 @@ class _Ratio:
             found[base.content()] = base, before + power
         pairs = [each for each in found.values() if each[1]]
         above = [each for each in pairs if each[1] > 0]
-        below = [(base, -power) for base, power in pairs if power < 0]
+        below = [_root(base, -power) for base, power in pairs if power < 0]
         if len(above) != 1 or not below:
             return None
         if not all(float(symbols.interval(base)[0]) >= 0 for base, _ in below):
@@ -96,7 +99,7 @@ class _Ratio:
         base, power = above[0]
         if len(below) == 1 and (power, below[0][1]) == (2.0, 1.0):
             return None
-        return _Ratio(*_as_norm(base, power, symbols), below)
+        return PowerRatio(*_as_norm(base, power, symbols), below, base, power)
 
     def written(self, symbols: Symbols) -> int | None:
         """The symbol of the ratio as a power of a perspective; None where it is not convex."""
@@ -124,6 +127,18 @@ class _Ratio:
             return self.below[0][0]
         weights = [power / total for _, power in self.below]
         return _geometric_mean([base for base, _ in self.below], weights, symbols)
+
+
+def _root(base: Sums, power: float) -> tuple[Sums, float]:
+    """A power of an affine function for one of its square, multiplied out; others as they are."""
+    if int(base.degrees.max(initial=0)) != 2:
+        return base, power
+    _, factor, used = quadratic(base)
+    if factor is None or factor.shape[0] != 1:
+        return base, power
+    root = combined(factor, used, base.coding).reshaped(())
+    root = root if root.weight[0] > 0 else -root
+    return (root, 2.0 * power) if root.times(root).equals(base) else (base, power)
 
 
 def _as_norm(base: Sums, power: float, symbols: Symbols) -> tuple[Sums, float]:

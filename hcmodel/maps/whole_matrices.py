@@ -230,7 +230,7 @@ def _arranged(
     None where there is one gain in its own shape, and where the entries are no matrix.
     """
     order = matrix.shape[0]
-    shaped = [each for each in gains if each.ndim <= 2 and order in (each.shape or (1,))]
+    shaped = {each for each in gains if each.ndim <= 2 and order in (each.shape or (1,))}
     if not gains or (len(gains) == 1 and shaped) or sum(g.size for g in gains) > MOST_ENTRIES:
         return None
     rated = _rated(model, matrix, gains)

@@ -682,6 +682,7 @@ def test_multipliers_of_congruent_rows(whole: bool, monkeypatch: pytest.MonkeyPa
         steps=(last,),
         before=SimpleNamespace(constraints=[constraint]),
         _rows=(row,),
+        _merged={},
         _with_factors=lambda u: {},
         _slope=lambda u: 0.5,
         _factor=lambda row, point: np.ones(()),

@@ -1,0 +1,305 @@
+"""Perspectives of powers and exponentials, by a variable that is at least what they are.
+
+With t > 0 the perspective t·f(y/t) of a convex f is convex in (y, t). Multiplied out it is a product that
+no rule of the proof knows. What lies above it is a convex set that the proof does know:
+
+    y^p / (t₁^q₁ t₂^q₂ …)  <= z     where    y <= z^(1/p) t₁^(q₁/p) t₂^(q₂/p) …,
+    t·exp(a/t)             <= z     where    t·log(t/z) + a <= 0,
+    t·log(Σ w exp(a/t))    <= z     where    t·log(t/v_i) + a_i <= z  and  Σ w_i v_i <= t.
+
+The first row is between a convex y >= 0, such as a norm, and a geometric mean, for p > 1 and q₁ + q₂ + …
+<= p − 1; the second has a relative entropy. Where each of them stands with positive weights in the
+objective and in rows <= alone, z takes its place, and nothing is lost: z may be what it bounds, and
+more does not pay. Ratios that are squares of something over t are known without a variable
+(`power_ratios`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hcmodel.expressions.leaves import Variable
+from hcmodel.expressions.table import ATOMS
+from hcmodel.facts.expansion import Symbols, is_exponential
+from hcmodel.facts.polynomials import ONE, Sums, added, stacked
+from hcmodel.maps.expanded import Evaluation, Expanded, Row, replaced
+from hcmodel.maps.map import ROOT, Map, Obstacle, Points, Step, fresh_name, symbol_sums
+from hcmodel.maps.power_ratios import PowerRatio
+from hcmodel.maps.rewriting import without
+from hcmodel.records import dataclass, replace
+from hcmodel.solvers.numerics import PRODUCT_ROUNDING
+
+
+class Bounded(Map):
+    """z in the place of perspectives that it is at least; see the module."""
+
+    name = "bounded"
+    summary = "z >= t f(y/t) for perspectives of powers and exponentials, and of their logarithms"
+    literature = "Rockafellar 1970, section 5; Chares 2009; MOSEK 2024, sections 4 and 5"
+
+    def propose(self, model: Expanded) -> Iterator[Step | Obstacle]:
+        finder = _Finder(model)
+        found = [*finder.exponentials(), *finder.ratios()]
+        if found:
+            yield _Bounded.of(model, found)
+
+
+@dataclass(frozen=True, eq=False)
+class _Bound:
+    """What z takes the place of: by arrays of the model and terms in them, with the weights of z."""
+
+    value: Sums
+    """What z is at least, a scalar."""
+    places: list[tuple[int, NDArray[np.bool_], Sums]]
+    """An array, the terms of it that go, and the weights of z in its entries."""
+    kind: str
+    inside: tuple[Sums, ...]
+    """y and what it is bounded by beside z; or D, the a_i, and their weights."""
+    power: float = 1.0
+
+
+class _Finder:
+    """What may be bounded in a model."""
+
+    def __init__(self, model: Expanded) -> None:
+        self.model, self.symbols = model, model.symbols
+        self._signs = [1.0, *(0.0 if row.sense == "==" else 1.0 for row in model.rows)]
+
+    def ratios(self) -> Iterator[_Bound]:
+        """Ratios of powers that are convex and that are no squares."""
+        terms: dict[int, list[tuple[int, int]]] = {}
+        for number, sums in enumerate(self.model.arrays):
+            for place in np.flatnonzero(sums.degrees > 1).tolist():
+                terms.setdefault(int(sums.key[place]), []).append((number, place))
+        for key, where in terms.items():
+            digits = self.symbols.coding.digits(np.array([key]))[0]
+            found = _ratio(digits, self.symbols) if self._has_reciprocal(digits) else None
+            arrays = self.model.arrays
+            weights = [
+                arrays[number].weight[place] * self._signs[number] for number, place in where
+            ]
+            if found is None or min(weights) <= 0:
+                continue
+            value = Sums(
+                (), np.zeros(1, dtype=np.intp), np.array([key]), np.ones(1), arrays[0].coding
+            )
+            places = []
+            for number in dict.fromkeys(number for number, _ in where):
+                marks = arrays[number].key == key
+                own = arrays[number].chosen(marks)
+                constant = replace(own, key=np.full(own.key.size, ONE, dtype=own.key.dtype))
+                places.append((number, marks, constant))
+            yield _Bound(value, places, "ratio", found[:2], found[2])
+
+    def _has_reciprocal(self, digits: NDArray[np.int64]) -> bool:
+        return any(self.symbols.power(each - 1)[1] < 0 for each in digits[digits > 0].tolist())
+
+    def exponentials(self) -> Iterator[_Bound]:
+        """D·exp(a/D) and D·log(Σ w exp(a/D)) with a positive affine D."""
+        for symbol in self.symbols.single_functions(self.model.used()):
+            function = self.symbols.function(symbol)
+            assert function is not None
+            inside = self.symbols.logarithm(symbol)
+            if is_exponential(function.atom):
+                found = self._perspective(symbol, [function.arguments[0]], np.ones(1))
+            elif inside is not None and (inside.weight > 0).all():
+                found = self._logarithm(symbol, inside)
+            else:
+                found = None
+            if found is not None:
+                yield found
+
+    def _logarithm(self, symbol: int, inside: Sums) -> _Bound | None:
+        exponents = list[Sums]()
+        for key in inside.key.tolist():
+            function = None if key == ONE else self.symbols.function(key - 1)
+            if key == ONE:
+                exponents.append(Sums.constant(0.0, inside.coding))
+            elif function is not None and is_exponential(function.atom):
+                exponents.append(function.arguments[0])
+            else:
+                return None
+        return self._perspective(symbol, exponents, inside.weight, logarithm=True)
+
+    def _perspective(
+        self,
+        symbol: int,
+        exponents: list[Sums],
+        weights: NDArray[np.float64],
+        logarithm: bool = False,
+    ) -> _Bound | None:
+        """What stands in the place of a function whose factors are all multiples of one D."""
+        places = list[tuple[int, NDArray[np.bool_], Sums]]()
+        below = self._below(exponents)
+        if below is None:
+            return None
+        numerators = [_times(each, below, self.symbols) for each in exponents]
+        for number, sums in enumerate(self.model.arrays):
+            marks = np.asarray((sums.digits == symbol + 1).any(axis=1))
+            if not marks.any():
+                continue
+            ratio = _multiple(without(sums.chosen(marks), symbol + 1), below)
+            if ratio is None or not self._signs[number]:
+                return None
+            places.append((number, marks, ratio))
+        if not places or any(each is None for each in numerators) or self._is_nested(symbol):
+            return None
+        own = symbol_sums(self.symbols, np.array(symbol))
+        total = Sums.constant(weights, below.coding)
+        rest = tuple(each for each in numerators if each is not None)
+        kind = "logarithm" if logarithm else "exponential"
+        return _Bound(
+            below.times(own), places, kind, (below, stacked(list(rest), below.coding), total)
+        )
+
+    def _is_nested(self, symbol: int) -> bool:
+        """Whether a function stands inside of another one."""
+        functions = self.model.functions()
+        inner = np.array([symbol])
+        return any(each.holding(inner).any() for f in functions for each in f.arguments)
+
+    def _below(self, exponents: Sequence[Sums]) -> Sums | None:
+        """The positive affine D that exponents are divided by."""
+        for exponent in exponents:
+            for used in exponent.symbols_used().tolist():
+                base, power = self.symbols.power(used)
+                affine = int(base.degrees.max(initial=0)) == 1
+                plain = affine and not self.symbols.functions(base.symbols_used())
+                if power == -1 and plain and float(self.symbols.interval(base)[0]) > 0:
+                    return base
+        return None
+
+
+def _ratio(digits: NDArray[np.int64], symbols: Symbols) -> tuple[Sums, Sums, float] | None:
+    """y, the product of the powers of what it is divided by, each over p, and p."""
+    found = PowerRatio.of(digits, symbols)
+    if found is None or found.written(symbols) is not None:
+        return None
+    base, power, below = found.base, found.base_power, found.below
+    if int(base.degrees.max(initial=0)) == 2 and found.above.size > 1:
+        base, power = symbol_sums(symbols, np.array(symbols.of_power(base, ROOT))), 2.0 * power
+    total = sum(each for _, each in below)
+    if power <= 1 or power - total < 1 - PRODUCT_ROUNDING:
+        return None
+    if not all(float(symbols.interval(each)[0]) >= 0 for each in (base, *(b for b, _ in below))):
+        return None
+    product = Sums.constant(1.0, base.coding)
+    for each, exponent in below:
+        root = symbol_sums(symbols, np.array(symbols.of_power(each, exponent / power)))
+        product = product.times(root)
+    return base, product, power
+
+
+def _times(sums: Sums, below: Sums, symbols: Symbols) -> Sums | None:
+    """A scalar times D, where it is affine: terms over D lose that, others are multiplied by D."""
+    digits = sums.digits
+    over = np.zeros(digits.shape, dtype=bool)
+    for used in sums.symbols_used().tolist():
+        base, power = symbols.power(used)
+        if power == -1 and base.equals(below):
+            over |= digits == used + 1
+    here = np.asarray(over.any(axis=1))
+    if (over.sum(axis=1) > 1).any():
+        return None
+    keys = sums.coding.keys(np.where(over, 0, digits)[here])
+    alone = Sums.merged((), sums.entry[here], keys, sums.weight[here], sums.coding)
+    found = added([sums.chosen(~here).times(below), alone])
+    plain = not symbols.functions(found.symbols_used())
+    return found if plain and int(found.degrees.max(initial=0)) <= 1 else None
+
+
+def _multiple(sums: Sums, below: Sums) -> Sums | None:
+    """The numbers k >= 0 for which the entries of an array are k·D; None where they are not."""
+    first = sums.key == below.key[0]
+    entry, weight = sums.entry[first], sums.weight[first] / below.weight[0]
+    keys = np.full(entry.size, ONE, dtype=sums.key.dtype)
+    found = Sums.merged(sums.shape, entry, keys, weight, sums.coding)
+    return found if (weight > 0).all() and found.times(below).equals(sums) else None
+
+
+class _Bounded(Step):
+    """Variables above perspectives."""
+
+    name = "bounded"
+    gone = ()
+
+    def __init__(self, values: Sequence[tuple[Variable, Sums]], after: Expanded) -> None:
+        self.new = tuple(variable for variable, _ in values)
+        self._values, self.after = tuple(values), after
+
+    @staticmethod
+    def of(model: Expanded, found: Sequence[_Bound]) -> _Bounded:
+        symbols, arrays = model.symbols, list(model.arrays)
+        values, rows, gone = (
+            list[tuple[Variable, Sums]](),
+            list[Row](),
+            dict[int, NDArray[np.bool_]](),
+        )
+        more: dict[int, list[Sums]] = {}
+        for bound in found:
+            kind = {"ratio": {"nonneg": True}, "exponential": {"pos": True}}.get(bound.kind, {})
+            z = Variable((), name=_name(model, values), **kind)
+            own = symbol_sums(symbols, symbols.of_variable(z))
+            values.append((z, bound.value))
+            for number, marks, weights in bound.places:
+                gone[number] = gone.get(number, np.zeros(marks.size, dtype=bool)) | marks
+                more.setdefault(number, []).append(weights.times(own))
+            rows += _rows(model, bound, own, values)
+        for number, marks in gone.items():
+            arrays[number] = added([arrays[number].chosen(~marks), *more[number]])
+        after = replaced(model, arrays, is_original=False, written=None)
+        new = tuple(variable for variable, _ in values)
+        after = replace(after, rows=(*after.rows, *rows), variables=(*model.variables, *new))
+        return _Bounded(values, after)
+
+    def forward(self, point: Points) -> None:
+        for variable, value in self._values:
+            found = Evaluation(self.after.symbols, point).of(value)
+            point[variable] = found.reshape(variable.shape)
+
+    def back(self, point: Points) -> None:
+        """Nothing is gone."""
+
+    def tangent_back(self, point: Points, moves: Points) -> None:
+        """Nothing is gone."""
+
+
+def _name(model: Expanded, values: Sequence[tuple[Variable, Sums]]) -> str:
+    return fresh_name(model, f"z{len(values) + 1}" if values else "z")
+
+
+def _rows(
+    model: Expanded, bound: _Bound, z: Sums, values: list[tuple[Variable, Sums]]
+) -> Iterator[Row]:
+    """The rows that say that z is at least what it takes the place of; see the module."""
+    symbols = model.symbols
+    if bound.kind == "ratio":
+        base, product = bound.inside
+        root = symbol_sums(symbols, np.array(symbols.of_power(z, 1.0 / bound.power)))
+        yield Row(base - root.times(product), "<=", None)
+        return
+    below, numerators, weights = bound.inside
+    if bound.kind == "exponential":
+        yield Row(_entropy(symbols, below, z) + numerators.reshaped(()), "<=", None)
+        return
+    total = -below
+    for numerator, weight in zip(numerators.entries(), weights.value.tolist(), strict=True):
+        v = Variable((), name=_name(model, values), pos=True)
+        own = symbol_sums(symbols, symbols.of_variable(v))
+        reciprocal = symbol_sums(symbols, np.array(symbols.of_power(below, -1.0)))
+        exponent = (numerator - bound.value).times(reciprocal)
+        number = symbols.of_function(ATOMS["exp"], {}, (exponent,), ())
+        values.append((v, below.times(symbol_sums(symbols, np.array(number)))))
+        yield Row(_entropy(symbols, below, own) + numerator - z, "<=", None)
+        total = added([total, own.scaled(weight)])
+    yield Row(total, "<=", None)
+
+
+def _entropy(symbols: Symbols, one: Sums, two: Sums) -> Sums:
+    """t·log(t/z)."""
+    return symbol_sums(
+        symbols, np.array(symbols.of_function(ATOMS["rel_entr"], {}, (one, two), ()))
+    )
