@@ -215,6 +215,17 @@ class ConeDualityOptions:
         1e6,
         1e3,
     )  # 1e9 times a slope of rounding, 1e-16, is below tol
+    # The residual of a ray, in all, that the rounding of the data explains, relative to its terms.
+    ray_rounding: float = (
+        3e-17  # each is exact to 1.1e-16; plants that are nearly one: 1e-16 and more
+    )
+    # Eigenvalues of a ray, relative to its largest weight, that are 0, …
+    ray_zero: float = (
+        1e-3  # those that are not seldom are that small (regulators of test_unstabilisable)
+    )
+    # … steps that make it exact, and steps after which it has to have a smaller residual.
+    ray_steps: int = 14  # where equations touch, each leaves a quarter
+    ray_patience: int = 3  # some of them go astray before others lead back
     # What rounding may contribute to a limit before it counts as not found.
     largest_share: float = 0.5  # the limit is divided by one minus this
     # The relative rounding of the powers in the test of a power cone.

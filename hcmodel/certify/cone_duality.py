@@ -77,6 +77,38 @@ def cone_bound(
     return found
 
 
+def ray_bound(
+    program: ConeProgram,
+    z: FloatArray,
+    first: Range,
+    enough: Callable[[float], bool],
+    reach: float | None,
+) -> ConeBound | None:
+    """What a dual proves of an objective that is 0: for all unknowns, or for those of the model up to …
+
+    … a reach, where one is given. No better dual is looked for.
+    """
+    with np.errstate(all="ignore"):
+        places = ConePlaces.of(program)
+        primal, z = np.zeros(program.linear.size), into_dual_cone(places, z)
+        known = ranges(program, places, 1.0, first, narrow=False)
+        dual = _Dual(program, places, primal, known)
+        best = dual.value(z)
+        if not enough(best):
+            best = max(best, dual.simple(z))
+        if enough(best) or reach is None:
+            return ConeBound(min(best, 1.0)) if enough(best) else None
+        dual.known = ranges(program, places, 1.0, _within(first, reach))
+        best = dual.value(z)
+    return ConeBound(min(best, 1.0), reach=reach) if enough(best) else None
+
+
+def _within(known: Range, reach: float) -> Range:
+    """The ranges, those that are not finite up to a reach."""
+    lower = np.where(np.isfinite(known.lower), known.lower, -reach)
+    return Range(lower, np.where(np.isfinite(known.upper), known.upper, reach))
+
+
 def _in_other_units(
     program: ConeProgram,
     solution: ConeSolution,
@@ -129,11 +161,8 @@ def _bound(
             best = max(best, _best(dual, solution.dual, enough))
         if not np.isfinite(best) and places.blocks and dual.may_be_exact:
             best = _best_inside(dual, solution, enough)
-        if not np.isfinite(best) and dual.may_be_exact and not program.quadratic.nnz:
-            free = np.flatnonzero(~(np.isfinite(known.lower) & np.isfinite(known.upper)))
-            simple = simple_dual(program, free, solution.dual)
-            if simple is not None:
-                best = dual.value(into_dual_cone(places, simple), exact=free)
+        if not np.isfinite(best):
+            best = max(best, dual.simple(solution.dual))
         among_doubles = False
         if not np.isfinite(best) and dual.limit_logarithms(logs):
             best, among_doubles = _best(dual, solution.dual, enough), True
@@ -161,9 +190,8 @@ def _best_within_reach(
     size = max(1.0, float(np.abs(solution.primal[:count]).max(initial=0.0)))
     known: dict[float, Range] = {}
     for reach in (factor * size for factor in CONE_DUALITY.reaches):
-        lower = np.where(np.isfinite(ranged.lower[:count]), ranged.lower[:count], -reach)
-        upper = np.where(np.isfinite(ranged.upper[:count]), ranged.upper[:count], reach)
-        known[reach] = ranges(dual.program, dual.places, level, Range(lower, upper))
+        own = _within(Range(ranged.lower[:count], ranged.upper[:count]), reach)
+        known[reach] = ranges(dual.program, dual.places, level, own)
     for z in _corrections(dual, solution.dual, CONE_DUALITY.largest_last_correction):
         for reach, dual.known in known.items():
             best = dual.value(z)
@@ -311,6 +339,17 @@ class _Dual:
             return self.value(z)
         finally:
             self.known = known
+
+    def simple(self, z: FloatArray) -> float:
+        """What z proves with simple fractions as weights of unknowns without a range; −∞ if none fit."""
+        known = self.known
+        if not self.may_be_exact or self.program.quadratic.nnz:
+            return -np.inf
+        free = np.flatnonzero(~(np.isfinite(known.lower) & np.isfinite(known.upper)))
+        found = simple_dual(self.program, free, z)
+        return (
+            -np.inf if found is None else self.value(into_dual_cone(self.places, found), exact=free)
+        )
 
     @property
     def may_be_exact(self) -> bool:

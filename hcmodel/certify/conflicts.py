@@ -12,8 +12,8 @@ from __future__ import annotations
 
 import itertools
 import time
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import NamedTuple
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,6 +23,7 @@ from hcmodel.expressions.layout import Layout
 from hcmodel.records import cached_property, dataclass
 from hcmodel.reductions.forms import Form, Relaxation
 from hcmodel.reductions.reduction import BoundOrigin, Origin
+from hcmodel.solvers.algebra.groups import joined
 from hcmodel.solvers.loop import RelaxedProgram
 from hcmodel.solvers.qp import ConeOptions, ConeProgram, make_cone_backend
 from hcmodel.solvers.qp.cone_program import without_idle
@@ -52,9 +53,9 @@ RULES = ConflictRules()
 
 
 class Part(NamedTuple):
-    """A row or bound of the model, and the rows of the program that say it."""
+    """A row or bound of the model, or some that belong together, and the rows of the program for it."""
 
-    origin: Origin | BoundOrigin
+    origins: tuple[Origin | BoundOrigin, ...]
     rows: IndexArray
 
 
@@ -69,9 +70,13 @@ class _Parts:
     """Every row and bound of a model: most of them are never looked at, and are no `Part` then."""
 
     def __init__(
-        self, rows: Mapping[Origin | BoundOrigin, Sequence[int]], implied: Sequence[int] = ()
+        self,
+        rows: Mapping[Origin | BoundOrigin, Sequence[int]],
+        implied: Sequence[int] = (),
+        members: Mapping[Origin, Sequence[Origin]] | None = None,
     ) -> None:
         self.origins = list(rows)
+        self._members: Mapping[Any, Sequence[Any]] = members or {}
         told = itertools.chain.from_iterable(rows.values())
         self.rows = np.array([*told, *implied], dtype=np.intp)
         """Those of the parts, then those that follow from parts: a conflict must not rest on them."""
@@ -79,7 +84,11 @@ class _Parts:
 
     def chosen(self, places: Iterable[int]) -> list[Part]:
         ends = self._ends
-        return [Part(self.origins[i], self.rows[ends[i] : ends[i + 1]]) for i in places]
+        return [Part(self._named(i), self.rows[ends[i] : ends[i + 1]]) for i in places]
+
+    def _named(self, place: int) -> tuple[Origin | BoundOrigin, ...]:
+        origin = self.origins[place]
+        return tuple(self._members.get(origin, (origin,)))
 
     def whole(self) -> list[Part]:
         return self.chosen(range(len(self.origins)))
@@ -91,20 +100,24 @@ class _Parts:
 
 
 def irreducible_conflict(
-    form: Form, deadline: float | None = None, weights: FloatArray | None = None
+    form: Form,
+    deadline: float | None = None,
+    weights: FloatArray | None = None,
+    whole: Callable[[Origin], Origin | None] | None = None,
 ) -> tuple[Origin | BoundOrigin, ...] | None:
     """The parts of a conflict, in the order of the model; None where no program shows one in time.
 
     Rows without a weight in a contradiction that is known are left out first, where `weights` has those
-    of all rows.
+    of all rows. `whole` says of which part of the model as written a row is one: the entries of a matrix
+    inequality are left out together.
     """
     relaxation = form.relaxation
     if form.proof is None or relaxation is None:
         return None
-    parts = _parts(form, relaxation)
+    parts = _parts(form, relaxation, whole)
     first = None if weights is None else _likely(relaxation, parts, weights)
     found = _Deletion(relaxation.least, parts, deadline).conflict(first)
-    return None if found is None else tuple(part.origin for part in found)
+    return None if found is None else tuple(each for part in found for each in part.origins)
 
 
 def contradicts(form: Form, deadline: float | None = None) -> bool:
@@ -130,9 +143,12 @@ def _likely(relaxation: Relaxation, parts: _Parts, weights: FloatArray) -> list[
     return parts.chosen(found.tolist()) if found.size < len(parts.origins) else None
 
 
-def _parts(form: Form, relaxation: Relaxation) -> _Parts:
+def _parts(
+    form: Form, relaxation: Relaxation, whole: Callable[[Origin], Origin | None] | None
+) -> _Parts:
     """Every row and bound of the model. Bounds come first, so that they are left out where they can."""
     found: dict[Origin | BoundOrigin, list[int]] = {}
+    members: dict[Origin, list[Origin]] = {}
     implied: list[int] = []
     layout, least = form.chain.end.before.layout, relaxation.least
     for bounds in relaxation.bounds:
@@ -152,8 +168,11 @@ def _parts(form: Form, relaxation: Relaxation) -> _Parts:
     rows, others = least.rows.tolist(), least.others.tolist()
     for origin, row, other in zip(form.chain.origins(), rows, others, strict=True):
         if origin is not None:
-            found.setdefault(origin, []).extend([row] if other < 0 else [row, other])
-    return _Parts(found, implied)
+            part = origin if whole is None else whole(origin) or origin
+            if part != origin:
+                members.setdefault(part, []).append(origin)
+            found.setdefault(part, []).extend([row] if other < 0 else [row, other])
+    return _Parts(found, implied, members)
 
 
 def _bound(layout: Layout, side: str, entry: int) -> BoundOrigin:
@@ -318,26 +337,10 @@ class _Deletion:
         program, first = self.program, self.amount + 1
         added = program.columns >= first
         cones, columns = program.cone_of_row[program.matrix.indices[added]], program.columns[added]
-        labels = _joined(cones, columns, program.offset.size, program.linear.size)
+        labels = joined(cones, columns, program.offset.size, program.linear.size)
         groups = np.zeros(program.offset.size, dtype=np.intp)
         groups[cones] = labels[cones] + 1
         return np.asarray(groups[program.cone_of_row])
-
-
-def _joined(one: IndexArray, other: IndexArray, ones: int, others: int) -> IndexArray:
-    """For each of `ones` the smallest member of its group; links to the same one of `others` join them.
-
-    Labels travel along links and then to the label they point at, so that long chains take few rounds.
-    scipy's `connected_components` takes longer to set up than a small program takes to solve.
-    """
-    labels, before = np.arange(ones), None
-    while before is None or (labels != before).any():
-        before = labels.copy()
-        least = np.full(others, ones)
-        np.minimum.at(least, other, labels[one])
-        np.minimum.at(labels, one, least[other])
-        labels = np.minimum(labels, labels[labels])
-    return labels
 
 
 def _weighted(parts: Sequence[Part], weights: FloatArray) -> list[Part]:

@@ -27,6 +27,7 @@ from numpy.typing import NDArray
 from hcmodel.certify.certificate_options import CONE_DUALITY
 from hcmodel.certify.cone_ranges import ConePlaces
 from hcmodel.records import dataclass
+from hcmodel.solvers.algebra.groups import joined
 from hcmodel.solvers.algebra.symmetric import is_surely_semidefinite, to_matrix
 from hcmodel.solvers.numerics import OPERATION_ROUNDING, PRODUCT_ROUNDING, SUM_ROUNDING
 from hcmodel.solvers.qp.cone_program import ConeProgram
@@ -61,32 +62,70 @@ def exact_shift(
     free, movable = np.zeros(z.size, dtype=bool), np.ones(z.size, dtype=bool)
     free[places.zero] = True
     if others is not None:
-        movable[matrix[:, others].indices] = False
+        movable[_Entries.of(matrix, others).rows] = False
+    entries = _Entries.of(matrix, columns)
     for kept in (movable & ~free & (margins > 0.0), movable):
         if columns.size > np.count_nonzero(kept):
             continue
-        own = matrix[:, columns].tocsr()
-        own = scipy.sparse.diags_array(kept.astype(float)) @ own
-        shift = _shift_by_parts(scipy.sparse.csc_array(own), margins, residual)
+        own = entries.chosen(kept[entries.rows])
+        shift = _shift_by_parts(own, columns.size, margins, residual)
         if shift is not None and _stays_inside(places, z, shift):
             return shift
     return None
 
 
-def _shift_by_parts(own: Any, margins: FloatArray, residual: FloatArray) -> Shift | None:
+@dataclass(frozen=True)
+class _Entries:
+    """Entries of some columns that are not 0, the columns numbered from 0 on.
+
+    Matrices of scipy take longer to make than the shift of a small program does.
+    """
+
+    rows: Places
+    columns: Places
+    values: FloatArray
+
+    @staticmethod
+    def of(matrix: scipy.sparse.csc_array, columns: Places) -> _Entries:
+        starts = matrix.indptr[columns]
+        counts = matrix.indptr[columns + 1] - starts
+        ends = counts.cumsum()
+        own = np.arange(counts.sum()) + (starts - ends + counts).repeat(counts)
+        found = _Entries(
+            matrix.indices[own], np.arange(columns.size).repeat(counts), matrix.data[own]
+        )
+        return found.chosen(found.values != 0.0)
+
+    def chosen(self, kept: NDArray[Any]) -> _Entries:
+        return _Entries(self.rows[kept], self.columns[kept], self.values[kept])
+
+    def block(self, members: Places) -> tuple[Places, FloatArray]:
+        """The rows of some columns, and the matrix of these."""
+        places = np.full(int(self.columns.max(initial=0)) + 1, -1)
+        places[members] = np.arange(members.size)
+        own = self.chosen(places[self.columns] >= 0)
+        touched, row = np.unique(own.rows, return_inverse=True)
+        found = np.zeros((touched.size, members.size))
+        np.add.at(found, (row, places[own.columns]), own.values)
+        return touched, found
+
+
+def _shift_by_parts(
+    own: _Entries, width: int, margins: FloatArray, residual: FloatArray
+) -> Shift | None:
     """The shift, part by part of the columns that hang together."""
-    own.eliminate_zeros()
-    count, parts = _parts(own)
-    sizes = np.bincount(parts, minlength=count)
-    if int(sizes.max(initial=0)) > CONE_DUALITY.most_exact or (np.diff(own.indptr) == 0).any():
+    if (np.bincount(own.columns, minlength=width) == 0).any():
         return None
-    rows, moves = _shift_of_singles(own, margins, residual, np.flatnonzero(sizes[parts] == 1))
+    parts = joined(own.columns, own.rows, width, margins.size)
+    sizes = np.bincount(parts, minlength=width)
+    if int(sizes.max(initial=0)) > CONE_DUALITY.most_exact:
+        return None
+    rows, moves = _shift_of_singles(own.chosen(sizes[parts[own.columns]] == 1), margins, residual)
     found, moved = [rows], [moves]
     for part in np.flatnonzero(sizes > 1):
         members = np.flatnonzero(parts == part)
-        block = own[:, members]
-        touched = np.unique(block.indices)
-        shift = _shift(block[touched].toarray(), margins[touched], residual[members])
+        touched, block = own.block(members)
+        shift = _shift(block, margins[touched], residual[members])
         if shift is None:
             return None
         found.append(touched[shift.rows])
@@ -94,27 +133,15 @@ def _shift_by_parts(own: Any, margins: FloatArray, residual: FloatArray) -> Shif
     return Shift(np.concatenate(found), np.concatenate(moved))
 
 
-def _parts(own: Any) -> tuple[int, Places]:
-    """How many parts of columns share no row with each other, and the part of each column."""
-    rows, columns = own.shape
-    links = scipy.sparse.coo_array(own)
-    graph = (np.ones(links.nnz), (links.col, columns + links.row))
-    whole = scipy.sparse.coo_array(graph, shape=(rows + columns, rows + columns))
-    _, labels = scipy.sparse.csgraph.connected_components(whole, directed=False)
-    names, parts = np.unique(labels[:columns], return_inverse=True)
-    return names.size, parts
-
-
 def _shift_of_singles(
-    own: Any, margins: FloatArray, residual: FloatArray, columns: Places
+    own: _Entries, margins: FloatArray, residual: FloatArray
 ) -> tuple[Places, FloatArray]:
     """For columns that share no row: the row that is farthest inside, and how far it moves."""
-    block = scipy.sparse.coo_array(own[:, columns])
-    order = np.lexsort((-margins[block.row] * np.abs(block.data), block.col))
-    first = np.unique(block.col[order], return_index=True)[1]
-    chosen = order[first]
-    moves = residual[columns] / np.abs(block.data[chosen]) * (1.0 + PRODUCT_ROUNDING)
-    return block.row[chosen], moves
+    order = np.lexsort((-margins[own.rows] * np.abs(own.values), own.columns))
+    chosen = order[np.unique(own.columns[order], return_index=True)[1]]
+    sizes = residual[own.columns[chosen]]
+    moves = sizes / np.abs(own.values[chosen]) * (1.0 + PRODUCT_ROUNDING)
+    return own.rows[chosen], moves
 
 
 def _shift(own: FloatArray, margins: FloatArray, residual: FloatArray) -> Shift | None:

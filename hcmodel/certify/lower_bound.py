@@ -15,9 +15,16 @@ from numpy.typing import NDArray
 
 from hcmodel.certify.certificate_options import BOUND, CONE_DUALITY, SEARCH
 from hcmodel.certify.charts import Chart
-from hcmodel.certify.cone_duality import ConeBound, cone_bound, without_added, without_small
-from hcmodel.certify.cone_ranges import Range
+from hcmodel.certify.cone_duality import (
+    ConeBound,
+    cone_bound,
+    ray_bound,
+    without_added,
+    without_small,
+)
+from hcmodel.certify.cone_ranges import ConePlaces, Range
 from hcmodel.certify.contradiction import contradicted
+from hcmodel.certify.farkas_rays import can_be_refined, refined_ray
 from hcmodel.certify.search import Pair, Search, signed
 from hcmodel.records import dataclass, replace
 from hcmodel.reductions.forms import Form
@@ -28,7 +35,13 @@ from hcmodel.solvers.loop import WholeProgram
 from hcmodel.solvers.numerics import BACKEND_ROUNDING, DATA_ROUNDING
 from hcmodel.solvers.oracle import Evaluation, Oracle
 from hcmodel.solvers.qp import ConeOptions, make_cone_backend
-from hcmodel.solvers.qp.cone_program import ConeProgram, ConeSolution, ConeStatus, without_idle
+from hcmodel.solvers.qp.cone_program import (
+    ConeKind,
+    ConeProgram,
+    ConeSolution,
+    ConeStatus,
+    without_idle,
+)
 from hcmodel.solvers.sets.domain import Domain
 from hcmodel.solvers.theory.theorems import Constants
 
@@ -212,8 +225,8 @@ def dual_infeasibility(
     rows = replace(
         program, quadratic=0.0 * program.quadratic, linear=0.0 * program.linear, constant=0.0
     )
-    best: tuple[ConeBound, FloatArray] | None = None
-    for each, kept in _with_fewer_rows(form, whole, rows, weights):
+    best = None if within_reach else _by_ray(form, whole, rows, time_limit, weights)
+    for each, kept in () if best is not None else _with_fewer_rows(form, whole, rows, weights):
         solution = make_cone_backend().solve(each, ConeOptions(time_limit=time_limit))
         if solution.status not in (ConeStatus.INFEASIBLE, ConeStatus.ALMOST_INFEASIBLE):
             continue
@@ -222,6 +235,8 @@ def dual_infeasibility(
             dual[kept] = solution.dual
             zeros = {"primal": np.zeros(rows.linear.size), "slack": np.zeros(kept.size)}
             solution = replace(solution, **zeros, dual=dual)
+        if within_reach and can_be_refined(rows, ConePlaces.of(rows), solution.dual):
+            continue  # there is none that is more than nearly a contradiction
         found = _farkas(form, rows, solution, evaluation.point, within_reach)
         best = best if found is None else (found, solution.dual)
         if found is not None and not found.among_doubles:
@@ -235,6 +250,76 @@ def dual_infeasibility(
     )
 
 
+def _by_ray(
+    form: Form,
+    whole: WholeProgram,
+    rows: ConeProgram,
+    time_limit: float,
+    weights: FloatArray | None,
+) -> tuple[ConeBound, FloatArray] | None:
+    """The bound of an objective that is 0 from a dual without a residual (`farkas_rays`), and the dual.
+
+    One for unknowns of any size is preferred: duals of simple numbers show it. Where no ray is found,
+    there may be other duals that do.
+    """
+    if not rows.is_semidefinite:
+        return None
+    first = Range(*form.implied_ends())
+    best: tuple[ConeBound, FloatArray] | None = None
+    idle = _idle_rows(whole, rows, weights)
+    choices = [*_without_numbers(rows, first.lower.size), *([] if idle is None else [idle])]
+    for dropped in choices:
+        program, kept = without_idle(rows, dropped, first.lower.size)
+        solution = make_cone_backend().solve(program, ConeOptions(time_limit=time_limit))
+        value = -float(program.offset @ solution.dual)
+        if solution.usable or not value > 0:
+            continue
+        solution = replace(solution, dual=solution.dual / value)  # of a failed solve, too
+        program = replace(program, matrix=program.matrix.sparse())
+        size = max(1.0, float(np.abs(program.offset).max(initial=0.0)))
+        duals: list[tuple[FloatArray, float | None]] = [(solution.dual, None)]
+        ray = None if best else refined_ray(program, ConePlaces.of(program), solution.dual)
+        if ray is not None:
+            duals.append((ray, CONE_DUALITY.reaches[0] * size))
+        for z, reach in duals:
+            dual = np.zeros(kept.size)
+            dual[kept] = z
+            found = ray_bound(rows, dual, first, _conflicting, reach)
+            if found is not None and not np.isfinite(found.reach):
+                return found, dual
+            if best is None and found is not None:
+                best = found, dual
+    return best
+
+
+def _idle_rows(
+    whole: WholeProgram, rows: ConeProgram, weights: FloatArray | None
+) -> NDArray[np.bool_] | None:
+    """The rows without a weight in a contradiction that a method has found; None where all have one."""
+    if weights is None:
+        return None
+    idle = np.abs(weights) <= BOUND.involved * float(np.abs(weights).max(initial=0.0))
+    dropped = np.zeros(rows.offset.size, dtype=bool)
+    dropped[whole.rows[idle & (whole.rows >= 0)]] = True
+    return dropped if idle.any() else None
+
+
+def _without_numbers(rows: ConeProgram, own: int) -> Iterator[NDArray[np.bool_]]:
+    """Rows to be left out: all but those of matrices in unknowns of the model, those with others, none.
+
+    What the objective adds to the program has no range, and bounds of single numbers give a matrix a
+    dual of high rank where a few vectors show the contradiction.
+    """
+    added = np.isin(rows.cone_of_row, rows.cone_of_row[rows.matrix.indices[rows.columns >= own]])
+    kinds = [np.full(cone.size, cone.kind is ConeKind.NONNEGATIVE) for cone in rows.cones]
+    numbers = np.concatenate(kinds)
+    if (numbers & ~added).any():
+        yield numbers | added
+    yield added
+    if added.any():
+        yield np.zeros_like(added)
+
+
 def _with_fewer_rows(
     form: Form, whole: WholeProgram, rows: ConeProgram, weights: FloatArray | None
 ) -> Iterator[tuple[ConeProgram, NDArray[np.bool_] | None]]:
@@ -243,12 +328,9 @@ def _with_fewer_rows(
     The objective of the last one takes part in what a solver ends with, by weights that are hardly 0.
     """
     own = form.canonical.layout.size
-    if weights is not None:
-        idle = np.abs(weights) <= BOUND.involved * float(np.abs(weights).max(initial=0.0))
-        if idle.any():
-            dropped = np.zeros(rows.offset.size, dtype=bool)
-            dropped[whole.rows[idle & (whole.rows >= 0)]] = True
-            yield without_idle(rows, dropped, own)
+    idle = _idle_rows(whole, rows, weights)
+    if idle is not None:
+        yield without_idle(rows, idle, own)
     yield without_idle(rows, np.zeros(rows.offset.size, dtype=bool), own)
     yield whole.program, None
 

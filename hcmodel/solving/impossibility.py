@@ -35,7 +35,8 @@ def contradiction(
         except CallsExhausted:  # coordinates that were not tested show nothing
             conflict = None
         if conflict is not None:
-            parts = irreducible_conflict(hidden, request.deadline, conflict.multipliers)
+            whole = forms.front.semidefinite.origin
+            parts = irreducible_conflict(hidden, request.deadline, conflict.multipliers, whole)
             if hidden.chain.excludes(parts):
                 parts = parts and with_replaced_bounds(hidden, parts, request.deadline)
                 return conflict, _with_taken(hidden, parts), False

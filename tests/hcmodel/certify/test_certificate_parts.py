@@ -918,7 +918,7 @@ def test_a_deletion_keeps_what_the_contradiction_needs() -> None:
     def told(deadline: float | None, first: Any = None, count: int = 4) -> Any:
         listed = conflicts._Parts({Origin(i): whole[Origin(i)] for i in range(count)})
         found = Told(relaxed, listed, deadline).conflict(first)
-        return None if found is None else [part.origin.position for part in found]
+        return None if found is None else [part.origins[0].position for part in found]
 
     assert told(None) == told(np.inf) == [1, 3]
     assert told(-np.inf) is None
@@ -939,7 +939,7 @@ def test_rows_with_a_weight_and_all_bounds_are_looked_at_first() -> None:
 
     def likely(*weights: float) -> Any:
         found = conflicts._likely(relaxation, parts, np.array(weights))
-        return None if found is None else {each.origin.position: [*each.rows] for each in found}
+        return None if found is None else {each.origins[0].position: [*each.rows] for each in found}
 
     assert likely(0.5 * involved, -1.0) == {0: [0, 1], 1: [2, 3]}
     assert likely(1.0, 0.0) == {0: [0, 1], 2: [4]}

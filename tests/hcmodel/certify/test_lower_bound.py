@@ -37,6 +37,7 @@ class Program:
     linear: Any
     constant: Any
     offset: Any
+    is_semidefinite: bool = False
 
 
 class Prepared:
