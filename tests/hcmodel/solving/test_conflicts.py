@@ -402,6 +402,6 @@ def test_groups_of_cones_are_those_that_shared_unknowns_join() -> None:
         one, other = rng.integers(0, ones, size=links), rng.integers(0, others, size=links)
         graph = coo_array((np.ones(links), (one, ones + other)), shape=(ones + others,) * 2)
         wanted = connected_components(graph, directed=False)[1][:ones].tolist()
-        labels = conflicts._joined(one, other, int(ones), int(others)).tolist()
+        labels = conflicts.joined(one, other, int(ones), int(others)).tolist()
         pairs = set(zip(labels, wanted, strict=True))
         assert len(pairs) == len(set(labels)) == len(set(wanted))
