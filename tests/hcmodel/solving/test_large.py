@@ -97,10 +97,10 @@ def test_a_process_is_proven_up_to_a_number_of_terms(monkeypatch: pytest.MonkeyP
 
     Beyond the limit no coordinates are found, and the answer is not certified.
     """
-    terms, own, all_terms = 12 * 5 * 12, 12 * 5 + 12, polynomials.MOST_TERMS
+    terms, own, all_terms = 8 * 5 * 8, 8 * 5 + 8, polynomials.MOST_TERMS
     for limit, proven in ((terms + own, True), (terms - 1, None)):
         monkeypatch.setattr(polynomials, "MOST_TERMS", limit)
-        assert sparse_process(12, successors=12)[0].is_hidden_convex() is proven
+        assert sparse_process(8, successors=8)[0].is_hidden_convex() is proven
     assert all_terms >= 500 * 20 * 500 + 500 * 20 + 500
 
 
@@ -168,13 +168,13 @@ def test_limited_memory_finds_what_second_derivatives_find(rows: str) -> None:
 
 
 def test_auto_takes_limited_memory_where_second_derivatives_are_dense_and_many() -> None:
-    problem, x = crowded_problem(1500, "none")
+    problem, x = crowded_problem(1201, "none")
     # tanh has no cone form, and its curvature makes the model one without coordinates
     bent = hc.Problem(hc.Minimize(problem.objective.expression + 0.1 * hc.tanh(x[0] - x[1]) ** 2))
     bent.solve()
     assert bent.status == "locally_optimal"
     assert "prox-linear" in bent.solution.method
-    assert "limited memory, as 1,500 unknowns" in bent.solution.method
+    assert "limited memory, as 1,201 unknowns" in bent.solution.method
     assert bent.solution.oracle_calls.hessians == 0
 
 

@@ -18,7 +18,7 @@ import scipy.linalg
 
 import hcmodel as hc
 from examples.paper.models import INCONSISTENT, LEAST_SQUARES, large
-from tests.extent import first
+from tests.extent import first, pairs
 from tests.problems.applications import (
     REGULATORS,
     Plant,
@@ -314,8 +314,7 @@ def test_the_tank_in_other_units(unit: float, spread: bool) -> None:
     assert row.dual_value == pytest.approx(1, abs=1e-5)
 
 
-@pytest.mark.parametrize("unit", [1e-13, 1e17])
-@pytest.mark.parametrize("kind", ["identity", "map", "nothing"])
+@pytest.mark.parametrize(("unit", "kind"), pairs([1e-13, 1e17], ["map", "identity", "nothing"]))
 def test_bent_coordinates_in_other_units(unit: float, kind: str) -> None:
     units = np.array([unit, 1.0])
     x = hc.Variable(
