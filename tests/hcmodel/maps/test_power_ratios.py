@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 import hcmodel as hc
-from tests.extent import several
+from tests.extent import first
 
 Function = Callable[[Any, Any], Any]
 PERSPECTIVES: dict[str, tuple[Function, float]] = {
@@ -77,7 +77,8 @@ def test_a_norm_may_stand_above() -> None:
     assert value == pytest.approx(25 / 75**0.75 + 75**0.25, rel=1e-6)
 
 
-@pytest.mark.parametrize("seed", range(several(1, 20)))
+# The first one has y³/t², which would be a perspective if y were positive.
+@pytest.mark.parametrize("seed", first(1, [4, *range(4), *range(5, 20)]))
 def test_nothing_false_is_claimed_of_random_ratios(seed: int) -> None:
     """Most of these are not convex: a sign is missing, or the powers are too small."""
     generator = np.random.default_rng(seed)
