@@ -169,7 +169,7 @@ def _parts(
     for origin, row, other in zip(form.chain.origins(), rows, others, strict=True):
         if origin is not None:
             part = origin if whole is None else whole(origin) or origin
-            if part != origin:
+            if part is not origin:
                 members.setdefault(part, []).append(origin)
             found.setdefault(part, []).extend([row] if other < 0 else [row, other])
     return _Parts(found, implied, members)

@@ -35,7 +35,7 @@ def contradiction(
         except CallsExhausted:  # coordinates that were not tested show nothing
             conflict = None
         if conflict is not None:
-            whole = forms.front.semidefinite.origin
+            whole = forms.front.semidefinite.origin if forms.front.slacks else None
             parts = irreducible_conflict(hidden, request.deadline, conflict.multipliers, whole)
             if hidden.chain.excludes(parts):
                 parts = parts and with_replaced_bounds(hidden, parts, request.deadline)
