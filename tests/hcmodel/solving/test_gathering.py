@@ -673,7 +673,7 @@ def test_which_contradiction_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
     forms: Any = SimpleNamespace(
         bounds=SimpleNamespace(contradiction=lambda: answers.get("parts", ()), before=None),
         model=SimpleNamespace(parameters=parameters),
-        front=SimpleNamespace(semidefinite=SimpleNamespace(origin=None)),
+        front=SimpleNamespace(semidefinite=SimpleNamespace(origin=None), slacks=frozenset()),
     )
     request: Any = SimpleNamespace(deadline=None)
 
