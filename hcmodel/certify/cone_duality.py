@@ -159,7 +159,8 @@ def _bound(
             dual.known = ranges(program, places, level, first)
         if not enough(best) and (np.isfinite(best) or dual.may_be_exact):
             best = max(best, _best(dual, solution.dual, enough))
-        if not np.isfinite(best) and places.blocks and dual.may_be_exact:
+        inner = places.blocks and not places.exponential.size  # lifts do not lead into such cones
+        if not np.isfinite(best) and inner and dual.may_be_exact:
             best = _best_inside(dual, solution, enough)
         if not np.isfinite(best):
             best = max(best, dual.simple(solution.dual))

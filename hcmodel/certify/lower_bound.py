@@ -110,10 +110,10 @@ def lower_bound(
         if not matrices:
             search.begin(evaluation, multipliers)
         # the terms of posynomials enclose the points of low value in less time than a dual is checked
-        if not form.has_posynomials and not fair(search.value):
-            dual = _dual_bound(search, solution, pair, fair, among_doubles=False)
-            if dual is not None and value - dual.value <= wanted:
-                return dual
+        early = not form.has_posynomials and not fair(search.value)
+        dual = _dual_bound(search, solution, pair, fair, among_doubles=False) if early else None
+        if dual is not None and value - dual.value <= wanted:
+            return dual
         if matrices:
             search.begin(evaluation, multipliers)
         search.improve(enough, fair, thorough)
@@ -126,7 +126,8 @@ def lower_bound(
         found = _result(search, plain, assume_convex)
         if fair(search.value):
             return found
-        dual = _dual_bound(search, solution, pair, fair, among_doubles=True)
+        if not early or isinstance(form.stack, LogStack):  # else it is the one from before
+            dual = _dual_bound(search, solution, pair, fair, among_doubles=True)
         return dual if found is None or (dual is not None and dual.value > found.value) else found
 
 

@@ -16,6 +16,7 @@ from hcmodel.certify.cone_duality import ConeBound, without_added
 from hcmodel.certify.lower_bound import LowerBound, bound_conditions, lower_bound
 from hcmodel.reductions.reduction import Refusal
 from hcmodel.solvers import Box, function_oracle
+from hcmodel.solvers.coordinates.logarithmic import LogStack
 from hcmodel.solvers.qp.cone_program import ConeBlock, ConeKind, ConeStatus
 
 
@@ -72,6 +73,7 @@ def found(
     dual: float | None = None,
     posynomials: bool = False,
     dual_among_doubles: float | None = None,
+    logarithms: bool = True,
     **asked: Any,
 ) -> float | None:
     def dual_bound(*a: Any, among_doubles: bool, **more: Any) -> LowerBound | None:
@@ -89,6 +91,7 @@ def found(
         oracle=lambda: None,
         has_posynomials=posynomials,
         chain=SimpleNamespace(value_back=lambda v: v),
+        stack=object.__new__(LogStack) if logarithms else None,
     )
     here = function_oracle(1, lambda x: (5.0, np.zeros(1))).at(np.zeros(1))
     own = lower_bound(form, here, np.zeros(0), **asked)
@@ -145,6 +148,15 @@ def test_bounds_among_doubles_come_last(monkeypatch: pytest.MonkeyPatch) -> None
         search = Prepared(-np.inf, searched)
         assert found(search, monkeypatch, target=0.1, dual_among_doubles=dual) == best
         assert search.asked[-1] == "dual among doubles"
+        search = Prepared(-np.inf, searched)
+        asked: dict[str, Any] = {
+            "target": 0.1,
+            "dual": dual,
+            "dual_among_doubles": 9.0,
+            "logarithms": False,
+        }
+        assert found(search, monkeypatch, **asked) == best  # of coordinates without logarithms
+        assert "dual among doubles" not in search.asked
     assert found(Prepared(-np.inf, 4.0), monkeypatch, target=0.1) == 4.0
     assert found(Prepared(-np.inf, -np.inf), monkeypatch, target=0.1) is None
 
