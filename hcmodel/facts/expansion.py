@@ -266,6 +266,8 @@ class Symbols:
         return start
 
 
+_OF_MATRICES = (ATOMS["inv"], ATOMS["det"], ATOMS["logdet"])
+
 _LOWER = {Sign.POSITIVE: np.finfo(float).tiny, Sign.NONNEGATIVE: 0.0, Sign.ZERO: 0.0}
 _UPPER = {Sign.NEGATIVE: -np.finfo(float).tiny, Sign.NONPOSITIVE: 0.0, Sign.ZERO: 0.0}
 for _each in Sign:
@@ -431,10 +433,40 @@ class Expansion:
             return self._linear(step, arguments[0], dependence)
         if atom.cone_form is cones.PRODUCT:
             return self._multiplied(step, arguments[0])
+        if atom in _OF_MATRICES and isinstance(arguments[0], Sums):
+            return self._of_diagonal(atom, arguments[0])
         factors = atom.factors([Argument(shape) for shape in shapes], step.params)
         if factors and not any(factor.inverted for factor in factors):
             return self._product([self._factor(arguments, factor) for factor in factors])
+        if len(live) == 1 and live[0] in atom.linear_in:
+            return self._probed(step, arguments, live[0])
         return None
+
+    def _of_diagonal(self, atom: Atom, matrix: Sums) -> Sums | None:
+        """The inverse of a diagonal matrix, its determinant, or the logarithm of that, by its entries."""
+        order = matrix.shape[0]
+        if (matrix.entry % (order + 1) != 0).any() or not matrix.counts[:: order + 1].all():
+            return None
+        diagonal = matrix.taken(np.arange(order) * (order + 1), (order,))
+        if atom is ATOMS["inv"]:
+            reciprocals = self._power(diagonal, -1.0)
+            places = np.full((order, order), -1)
+            np.fill_diagonal(places, np.arange(order))
+            return (
+                None if reciprocals is None else reciprocals.taken(places.reshape(-1), places.shape)
+            )
+        if (self.symbols.interval(diagonal)[0] < 0).any():
+            return None  # the logarithm of a determinant is that of a definite matrix
+        if atom is ATOMS["logdet"]:
+            logs = [
+                function_of(self.symbols, ATOMS["log"], {}, [each], ())
+                for each in diagonal.entries()
+            ]
+            return added(logs)
+        product = Sums.constant(1.0, self.coding)
+        for each in diagonal.entries():
+            product = product.times(each)
+        return product
 
     def _multiplied(self, step: Step, argument: Sums) -> Sums | None:
         """The product of the entries along axes, where each of them is one term."""
@@ -571,7 +603,8 @@ class Expansion:
             number = self._single(function.atom, function.params, [exponent], [])
             return Sums.symbols(number, self.coding)
         base, inner = self.symbols.power(symbol)
-        if inner != 1 and not float(self.symbols.interval(base)[0]) >= 0:
+        roots = not (inner.is_integer() or (inner * power).is_integer())  # of what is not negative
+        if inner != 1 and not roots and not float(self.symbols.interval(base)[0]) >= 0:
             base, inner = Sums.symbols(np.array(symbol), self.coding), 1.0
         if inner * power == 1:
             return base
@@ -686,17 +719,28 @@ class Expansion:
         """The logarithm of a symbol that is not negative."""
         check_time()
         function = self.symbols.function(symbol)
-        if function is not None and function.atom.cone_form is cones.DETERMINANT:
-            return self._log_determinant(function.arguments[0])
+        base, power = self.symbols.power(symbol)
+        inside = self._determinant(base)
+        if inside is not None:
+            found = self._log_determinant(inside)
+            return None if found is None else found.scaled(power)
         if self.symbols.lower_of(symbol) < 0:
             return None
         if function is not None and is_exponential(function.atom):
             return function.arguments[0]
-        base, power = self.symbols.power(symbol)
         if power != 1 and not (self.symbols.interval(base)[0] >= 0):
             base, power = Sums.symbols(np.array(symbol), self.coding), 1.0
         number = self._single(ATOMS["log"], {}, [base], [])
         return Sums.symbols(number, self.coding).scaled(power)
+
+    def _determinant(self, base: Sums) -> Sums | None:
+        """The matrix of which a scalar is the determinant; None where it is none."""
+        if base.key.size != 1 or base.weight[0] != 1:
+            return None
+        function = self.symbols.function(int(base.key[0]) - 1)
+        if function is None or function.atom.cone_form is not cones.DETERMINANT:
+            return None
+        return function.arguments[0]
 
     def _log_determinant(self, matrix: Sums) -> Sums | None:
         """log det of a matrix that is semidefinite: definite where det is positive."""
@@ -730,10 +774,18 @@ class Expansion:
                 each = float(np.sum(weight)) / max(argument.size, 1)
                 found = argument.grouped(groups, step.shape)
                 return found if each == 1 else found.scaled(each)
+        return self._probed(step, [argument], 0)
+
+    def _probed(self, step: Step, arguments: Sequence[Any], place: int) -> Sums:
+        """A linear function of one argument, by its values at unit arrays; the others are numbers."""
+        argument = arguments[place]
+        assert step.atom is not None
         if argument.size * math.prod(step.shape) > MOST_PROBED:
             raise TooLargeError
-        units = np.eye(argument.size).reshape(argument.size, *argument.shape)
-        columns = [np.ravel(atom.function(np, unit, **step.params)) for unit in units]
+        columns = []
+        for unit in np.eye(argument.size).reshape(argument.size, *argument.shape):
+            given = [unit if i == place else each for i, each in enumerate(arguments)]
+            columns.append(np.ravel(step.atom.function(np, *given, **step.params)))
         return mapped(np.stack(columns, axis=1), argument, step.shape)
 
     def _factor(self, arguments: Sequence[Any], factor: Factor) -> Sums:

@@ -2,9 +2,10 @@
 
 The minimisers of φ(F) are those of F where φ increases, those of −F where it decreases: √trace(G P Gᵀ) is
 least where the trace is, and exp(−F) where F is largest. The value and the bounds of the model are φ of
-those that are found, and its multipliers are φ′ times theirs. A difference of logarithms is the logarithm
-of a ratio: log μᵀx − ½ log xᵀSx. A determinant that is maximised, or a root of one, is exp of log det;
-where it is 0 it is no better than at any other point.
+those that are found, and its multipliers are φ′ times theirs. A likelihood is exp of its logarithm, which
+is a sum: det(S)^(−½)·exp(−½ trace(C S⁻¹)). A difference of logarithms is the logarithm of a ratio:
+log μᵀx − ½ log xᵀSx. A determinant that is maximised, or a root of one, is exp of log det; where it is 0
+it is no better than at any other point.
 
 A ratio of squares is the square of a ratio of norms. With M = |L x|² and a square D² in the denominator,
 
@@ -64,7 +65,7 @@ class Outer(Map):
         elif rest.key.size == 2 and (rest.degrees == 1).all():
             found = _ratio_of_logarithms(model.symbols, rest, shift)
         else:
-            found = _ratio_of_squares(model, rest, shift)
+            found = _likelihood(model.symbols, rest, shift) or _ratio_of_squares(model, rest, shift)
         if isinstance(found, Obstacle):
             yield found
         elif found is not None:
@@ -160,6 +161,34 @@ def _of_logarithm(
             lambda v: sign * _log((v - shift) / weight) / power,
             lambda v: abs(weight * power) * _exp(power * sign * v),
             outside,
+        ),
+        (),
+    )
+
+
+def _likelihood(symbols: Symbols, rest: Sums, shift: float) -> Found | None:
+    """shift − w · exp(log p) for a product p of powers of determinants and of positive factors."""
+    weight = float(rest.weight[0])
+    if rest.key.size != 1 or weight >= 0:
+        return None
+    outside = list[str]()
+    for symbol in rest.symbols_used().tolist():
+        determinant = _determinant(symbols, symbols.power(symbol)[0], True)
+        if determinant is not None:
+            outside += determinant[1]
+        elif not symbols.lower_of(symbol) > 0:
+            return None
+    logarithm = function_of(symbols, ATOMS["log"], {}, [rest.scaled(1.0 / weight)], ())
+    own = symbols.functions(logarithm.symbols_used())
+    if not any(each.atom.cone_form is cones.LOG_DET for each in own):
+        return None  # other products have a logarithm that the proof takes
+    return (
+        -logarithm,
+        Around(
+            lambda v: shift + weight * _exp(-v),
+            lambda v: -_log((v - shift) / weight),
+            lambda v: -weight * _exp(-v),
+            tuple(outside),
         ),
         (),
     )

@@ -16,10 +16,12 @@ from hcmodel.maps.distributions import Distributions
 from hcmodel.maps.entries import Entries
 from hcmodel.maps.factors import Factors
 from hcmodel.maps.fractional import Fractional
+from hcmodel.maps.gain_bias import GainBias
 from hcmodel.maps.homogeneous import Homogeneous
 from hcmodel.maps.identity import Identity
 from hcmodel.maps.implicit import Implicit
 from hcmodel.maps.inverse import Inverse
+from hcmodel.maps.inverse_pairs import InversePairs
 from hcmodel.maps.levels import Levels
 from hcmodel.maps.log_rows import LogRows
 from hcmodel.maps.map import Map
@@ -49,6 +51,7 @@ MAPS: tuple[Map, ...] = (
     Covariances(),
     Product(),
     Stages(),
+    GainBias(),
     Occupancy(),
     Adjoint(),
     CostEquation(),
@@ -58,6 +61,7 @@ MAPS: tuple[Map, ...] = (
     Nests(),
     Shares(),
     Normalised(),
+    InversePairs(),
     Inverse(),
     Triangular(),
     Outer(),

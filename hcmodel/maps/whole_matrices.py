@@ -11,6 +11,7 @@ Nothing of this changes a value, and each part is left as it is where it does no
   So i is the index that all these products have in common, and entries of one row have the same weights.
 - Shifts. X + c I in place of a semidefinite X, as P = X + c I says that P is definite. Where
   K[a,i] X[i,i] has the weight w and K[a,i] alone the weight w c, it is K[a,i] P[i,i].
+- Eigenvalues. λ_min(P) >= c >= 0 says that P − c I is semidefinite, and P has a set that says so.
 - Numbers. A p >= 0 with k² p in an equality, as the variance of a single state, is a 1 × 1 matrix.
 
 The maps after this one prove that it was right to read the model so.
@@ -23,8 +24,9 @@ from collections.abc import Iterator, Mapping, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
+from hcmodel.atoms import cones
 from hcmodel.expressions.leaves import Variable
-from hcmodel.facts.polynomials import Sums, stacked
+from hcmodel.facts.polynomials import ONE, Sums, stacked
 from hcmodel.maps.expanded import Expanded, Row
 from hcmodel.maps.map import Map, Obstacle, Points, SameVariables, Step, Together, fresh_name
 from hcmodel.maps.matrix_product import partners
@@ -50,6 +52,9 @@ class Matrices(Map):
 
     def propose(self, model: Expanded) -> Iterator[Step | Obstacle]:
         steps: list[Step] = []
+        for row, variable, least in _eigenvalue_rows(model) if model.functions() else ():
+            steps.append(_Definite(model, row, variable, least))
+            model = steps[-1].after
         for variable in _numbers(model):
             steps.append(_AsMatrix(model, variable))
             model = steps[-1].after
@@ -68,10 +73,21 @@ class Matrices(Map):
 
 def _joined(steps: Sequence[Step]) -> Step:
     """Steps as one, which is searched before anything else."""
-    step = steps[0] if len(steps) == 1 else Together(steps)
+    step = steps[0] if len(steps) == 1 else _Several(steps)
     step.merged = {place: each for one in steps for place, each in one.merged.items()}
     step.first, step.choice = True, steps[-1].choice
     return step
+
+
+class _Several(Together):
+    """Steps as one, of which some move points onto rows."""
+
+    def settle(self, point: Points) -> None:
+        for place, step in enumerate(self._steps):
+            step.settle(point)
+            for earlier in reversed(self._steps[:place]):
+                earlier.back(point)
+            step.forward(point)
 
 
 # ---- rows
@@ -368,6 +384,78 @@ class _Shifted(Step):
 
     def tangent_back(self, point: Points, moves: Points) -> None:
         moves[self.gone[0]] = moves[self.new[0]]
+
+
+# ---- eigenvalues
+
+
+def _eigenvalue_rows(model: Expanded) -> Iterator[tuple[Row, Variable, float]]:
+    """The first row λ_min(P) >= c that says more of P than its set does.
+
+    A row of a semidefinite P stays, and has its multiplier, where no equality asks what bounds P.
+    """
+    symbols = model.symbols
+    cubic = any(row.sense == "==" and row.sums.degrees.max(initial=0) > 2 for row in model.rows)
+    for row in model.rows:
+        sums = row.sums
+        moving = sums.key != ONE
+        plain = row.sense == "<=" and row.factor is None and row.image is None
+        if not plain or sums.size != 1 or moving.sum() != 1 or sums.degrees.max() != 1:
+            continue
+        function = symbols.function(int(sums.key[moving][0]) - 1)
+        weight = float(sums.weight[moving][0])
+        if function is None or function.atom.cone_form is not cones.LARGEST_EIGENVALUE:
+            continue
+        inside = function.arguments[0]
+        part, shift = inside.chosen(inside.key != ONE), float(inside.value[0, 0])
+        variable = symbols.source(int(part.key[0]) - 1)[0]
+        if weight <= 0 or part.weight[0] >= 0 or not isinstance(variable, Variable):
+            continue
+        own = Sums.symbols(symbols.of_variable(variable), symbols.coding)
+        whole = own.scaled(part.weight[0]) + Sums.constant(
+            shift * np.eye(variable.shape[0]), own.coding
+        )
+        least = (shift + float(sums.value.sum()) / weight) / -float(part.weight[0])
+        before = -np.inf if variable.eigenvalue_bounds is None else variable.eigenvalue_bounds[0]
+        wanted = cubic or not variable.set.is_curved
+        if (
+            wanted
+            and least >= max(before, 0.0)
+            and not variable.has_bounds
+            and inside.equals(whole)
+        ):
+            yield row, variable, least
+            return
+
+
+class _Definite(Step):
+    """A variable with a set that says what a row says of its eigenvalues."""
+
+    name = "matrices"
+
+    def __init__(self, model: Expanded, row: Row, variable: Variable, least: float) -> None:
+        most = np.inf if variable.eigenvalue_bounds is None else variable.eigenvalue_bounds[1]
+        new = Variable(variable.shape, name=fresh_name(model, "P"), PSD=(least, max(most, least)))
+        self.gone, self.new, self._least = (variable,), (new,), least
+        self.texts = {new: variable.name}
+        rows = tuple(each for each in model.rows if each is not row)
+        old, fresh = (model.symbols.of_variable(each) for each in (variable, new))
+        exchange = Exchange.of(model.symbols, old, fresh)
+        self.after = rewritten(replace(model, rows=rows), exchange, gone=self.gone, new=self.new)
+
+    def settle(self, point: Points) -> None:
+        values, vectors = np.linalg.eigh(point[self.gone[0]])
+        raised = np.maximum(values, self._least)
+        point[self.gone[0]] = (vectors * raised) @ vectors.T
+
+    def forward(self, point: Points) -> None:
+        point[self.new[0]] = point[self.gone[0]]
+
+    def back(self, point: Points) -> None:
+        point[self.gone[0]] = point[self.new[0]]
+
+    def tangent_back(self, point: Points, moves: Points) -> None:
+        self.back(moves)
 
 
 # ---- numbers

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 import hcmodel as hc
+from hcmodel.maps import bounded
 
 # How near the values come to those of CVXPY with Clarabel, whose tolerance is 1e-8.
 CLOSE = 1e-6
@@ -192,3 +193,13 @@ def test_bounds_of_random_members_are_below_all_points(seed: int) -> None:
             points = np.clip(y.value + scale * generator.normal(size=3), -2, 2)
             time = float(np.clip(float(t.value) + scale * generator.normal(), 0.2, 3))
             assert value(np, points, time) >= bound - 1e-9 * abs(best)
+
+
+@pytest.mark.parametrize("rule", ["_entropy", "_multiple"])
+def test_a_wrong_rule_is_caught(rule: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Rows that do not hold, and weights of z that are others, are seen at a point of the model."""
+    right = getattr(bounded, rule)
+    monkeypatch.setattr(bounded, rule, lambda *given: right(*given).scaled(0.5))
+    y, t = hc.Variable(name="y"), hc.Variable(name="t", pos=True)
+    problem = hc.Problem(hc.Minimize(t * hc.exp(y / t) + (y - 1) ** 2 + (t - 1) ** 2))
+    assert not problem.is_hidden_convex()

@@ -10,6 +10,7 @@ import pytest
 import scipy.linalg
 
 import hcmodel as hc
+from hcmodel.maps import whole_matrices
 
 GENERATOR = np.random.default_rng(3)
 N, M = 3, 2
@@ -87,6 +88,35 @@ def test_a_symmetric_matrix_that_a_row_makes_definite() -> None:
     problem = hc.Problem(hc.Minimize(cost(P, K)), rows)
     assert problem.solve() == pytest.approx(DISCRETE, rel=CLOSE)
     assert problem.status == "optimal"
+
+
+@pytest.mark.parametrize("kind", [{"PSD": True}, {"symmetric": True}])
+@pytest.mark.parametrize("least", [0.0, 1e-3])
+def test_a_row_for_the_smallest_eigenvalue(kind: dict[str, Any], least: float) -> None:
+    for continuous, best in ((True, CONTINUOUS), (False, DISCRETE)):
+        P, K = matrix(**kind), hc.Variable((M, N), name="K")
+        F = A + B @ K
+        rows = [F @ P + P @ F.T + W == 0] if continuous else by_entries(P, K, UPPER)
+        for row in (hc.lambda_min(P) >= least, 2 * least <= hc.lambda_min(2 * P)):
+            problem = hc.Problem(hc.Minimize(cost(P, K)), [*rows, row])
+            assert problem.solve() == pytest.approx(best, rel=CLOSE)
+            assert problem.status == "optimal"
+
+
+def test_a_smallest_eigenvalue_that_is_active() -> None:
+    """The same as P >> c I in continuous time; in discrete time the equation may not be relaxed."""
+    values = []
+    for row in (lambda P: hc.lambda_min(P) >= 0.9, lambda P: P >> 0.9 * np.eye(N)):
+        P, K = matrix(symmetric=True), hc.Variable((M, N), name="K")
+        F = A + B @ K
+        problem = hc.Problem(hc.Minimize(cost(P, K)), [F @ P + P @ F.T + W == 0, row(P)])
+        values.append(problem.solve())
+        assert problem.status == "optimal"
+    assert values[0] == pytest.approx(values[1], rel=CLOSE)
+    assert values[0] > CONTINUOUS + 0.1
+    P, K = matrix(), hc.Variable((M, N), name="K")
+    problem = hc.Problem(hc.Minimize(cost(P, K)), [ahead(P, K) == P, hc.lambda_min(P) >= 1.5])
+    assert not problem.is_hidden_convex()
 
 
 HEAD = """param n, m
@@ -310,3 +340,12 @@ def test_bounds_of_random_members_are_below_what_any_gain_reaches(seed: int) -> 
     assert problem.status == "optimal"
     assert value == pytest.approx(best, rel=CLOSE)
     assert problem.solution.certificate.lower_bound <= best * (1 + 1e-9)
+
+
+def test_wrong_places_are_caught(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The rows in another order are not the user's, which is seen at a point of the model."""
+    right = whole_matrices._origins
+    monkeypatch.setattr(whole_matrices, "_origins", lambda rows, places: right(rows, places[::-1]))
+    P, K = matrix(), hc.Variable((M, N), name="K")
+    problem = hc.Problem(hc.Minimize(cost(P, K)), by_entries(P, K, PAIRS))
+    assert not problem.is_hidden_convex()
