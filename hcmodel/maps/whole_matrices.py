@@ -9,6 +9,7 @@ Nothing of this changes a value, and each part is left as it is where it does no
 - Gains. K may come as several vectors, as scalars, or as a vector that is reshaped. In the equation of a
   closed loop an entry K[a,i] stands in products K[a,i] P[i,l] with weights that are the same for all i.
   So i is the index that all these products have in common, and entries of one row have the same weights.
+  In the equation of a cost matrix, or of a filter, it is an index of all the entries that K[a,i] is in.
 - Shifts. X + c I in place of a semidefinite X, as P = X + c I says that P is definite. Where
   K[a,i] X[i,i] has the weight w and K[a,i] alone the weight w c, it is K[a,i] P[i,i].
 - Eigenvalues. λ_min(P) >= c >= 0 says that P − c I is semidefinite, and P has a set that says so.
@@ -52,30 +53,36 @@ class Matrices(Map):
 
     def propose(self, model: Expanded) -> Iterator[Step | Obstacle]:
         steps: list[Step] = []
+        matrices = [each for each in model.variables if each.set.is_symmetric]
+        for variable in [] if matrices else _numbers(model):
+            steps.append(_AsMatrix(model, variable))
+            model = steps[-1].after
+        if not matrices and not steps:
+            return
         for row, variable, least in _eigenvalue_rows(model) if model.functions() else ():
             steps.append(_Definite(model, row, variable, least))
             model = steps[-1].after
-        for variable in _numbers(model):
-            steps.append(_AsMatrix(model, variable))
-            model = steps[-1].after
-        for matrix in [each for each in model.variables if each.set.is_curved]:
+        for matrix in _curved(model):
             gains = [each for each in partners(model, matrix) if each.set.is_box]
             shift = _shift(model, matrix, gains)
             if shift:
                 steps.append(_Shifted(model, matrix, shift))
-                model, matrix = steps[-1].after, steps[-1].new[0]
-            arranged = _arranged(model, matrix, gains)
-            if arranged is not None:
-                steps.append(_Stacked(model, arranged))
                 model = steps[-1].after
-        yield from _gathered(model, steps)
+        for after, gathered in _arrangements(model):
+            found = [*steps, *gathered, *_stacked(after)]
+            if found:
+                yield _joined(found)
+
+
+def _curved(model: Expanded) -> list[Variable]:
+    return [each for each in model.variables if each.set.is_curved]
 
 
 def _joined(steps: Sequence[Step]) -> Step:
     """Steps as one, which is searched before anything else."""
     step = steps[0] if len(steps) == 1 else _Several(steps)
     step.merged = {place: each for one in steps for place, each in one.merged.items()}
-    step.first, step.choice = True, steps[-1].choice
+    step.first, step.choice = True, next((s.choice for s in steps if s.choice is not None), None)
     return step
 
 
@@ -93,20 +100,19 @@ class _Several(Together):
 # ---- rows
 
 
-def _gathered(model: Expanded, before: Sequence[Step]) -> Iterator[Step]:
-    """The model with rows of entries as matrix equations, after some steps: one for each arrangement."""
+def _arrangements(model: Expanded) -> Iterator[tuple[Expanded, list[Step]]]:
+    """The model with rows of entries as matrix equations, in each arrangement that may be meant."""
     groups = _loose(model)
-    if not groups:
-        if before:
-            yield _joined(before)
-        return
-    for turned in (False, True):
+    for turned in (False, True) if groups else ():
         made = [_whole(rows, order, turned) for rows, order in groups]
         found = [each for each in made if each is not None]
         if found:
-            yield _joined([*before, _Gathered(model, found, turned)])
+            step = _Gathered(model, found, turned)
+            yield step.after, [step]
         if all(order < 3 or _is_full(rows, order) for rows, order in groups):
-            return  # both triangles are the same then
+            break  # both triangles are the same then
+    if not groups:
+        yield model, []
 
 
 def _loose(model: Expanded) -> list[tuple[list[Row], int]]:
@@ -115,17 +121,17 @@ def _loose(model: Expanded) -> list[tuple[list[Row], int]]:
     They have the entries of a semidefinite variable in products, or alone beside other products, as those
     of the next stage are.
     """
-    matrices = [each for each in model.variables if each.set.is_curved]
     rows = [
         row
-        for row in (model.rows if matrices else ())
-        if row.sense == "==" and row.position is not None and row.sums.degrees.max(initial=0) > 1
+        for row in model.rows
+        if row.sense == "==" and row.position is not None and _is_plain(row)
+        if row.sums.degrees.max(initial=0) > 1
     ]
     found = list[tuple[list[Row], int]]()
-    for inside in (True, False):
-        for matrix in matrices:
+    for inside in (True, False) if rows else ():
+        for matrix in _curved(model):
             own, order = model.symbols.of_variable(matrix), matrix.shape[0]
-            chosen = [row for row in rows if _is_plain(row, order) and _holds(row, own, inside)]
+            chosen = [row for row in rows if _holds(row, own, inside)]
             size = sum(_places(row).size for row in chosen)
             if chosen and size in (order**2, order * (order + 1) // 2):
                 found.append((chosen, order))
@@ -139,15 +145,14 @@ def _holds(row: Row, symbols: Numbers, inside: bool) -> bool:
     return bool((here & ((row.sums.degrees > 1) == inside)).any())
 
 
-def _is_plain(row: Row, order: int) -> bool:
+def _is_plain(row: Row) -> bool:
     """Whether a row is the user's as it is, and not the equation of a whole matrix already."""
     if row.factor is not None or row.congruence is not None or row.image is not None:
         return False
-    if row.sums.shape == (1, 1):
-        return False
-    if row.sums.shape != (order, order) or row.entries is None:
-        return True
-    counts = row.sums.counts.reshape(order, order)
+    shape = row.sums.shape
+    if len(shape) != 2 or shape[0] != shape[1] or row.entries is None:
+        return shape != (1, 1)
+    counts = row.sums.counts.reshape(shape)
     return bool((counts != counts.T).any())  # entries of a triangle
 
 
@@ -238,6 +243,17 @@ def _ratio(sums: Sums, place: int, diagonal: Numbers) -> float | None:
     return float(sums.weight[place] / sums.weight[both][0]) if both.any() else None
 
 
+def _stacked(model: Expanded) -> Iterator[Step]:
+    """Gains in parts as one matrix each."""
+    for matrix in _curved(model):
+        gains = [each for each in partners(model, matrix) if each.set.is_box]
+        arranged = _arranged(model, matrix, gains)
+        if arranged is not None:
+            step = _Stacked(model, arranged)
+            model = step.after
+            yield step
+
+
 def _arranged(
     model: Expanded, matrix: Variable, gains: Sequence[Variable]
 ) -> tuple[Numbers, tuple[Variable, ...]] | None:
@@ -249,7 +265,7 @@ def _arranged(
     shaped = {each for each in gains if each.ndim <= 2 and order in (each.shape or (1,))}
     if not gains or (len(gains) == 1 and shaped) or sum(g.size for g in gains) > MOST_ENTRIES:
         return None
-    rated = _rated(model, matrix, gains)
+    rated = _rated(model, matrix, gains) or _rated_by_entries(model, matrix, gains)
     chosen = tuple(
         gain
         for gain in gains
@@ -321,6 +337,43 @@ def _rated(
         column = int(next(iter(common)))
         other = first[inner[own]] + second[inner[own]] - column
         rating = float(weight[own] @ random[own][np.arange(other.size), other])
+        found[digit - 1] = column, rating
+    return found
+
+
+def _rated_by_entries(
+    model: Expanded, matrix: Variable, gains: Sequence[Variable]
+) -> dict[int, tuple[int, float]]:
+    """The same for the equation of a cost matrix X, which has Kᵀ Bᵀ X + X B K.
+
+    K[a,j] stands in the entries (i,j) and (j,i) for all i, with weights of X that do not depend on j;
+    twice of each in the entry (j,j).
+    """
+    own, order = model.symbols.of_variable(matrix), matrix.shape[0]
+    rows = [row.sums for row in model.rows if row.sense == "==" and row.entries is not None]
+    rows = [sums for sums in rows if sums.shape == own.shape and sums.holding(own).any()]
+    if len(rows) != 1 or order < 2:
+        return {}
+    sums = rows[0]
+    random = np.random.default_rng(0).normal(size=(order, int(own.max()) + 2))
+    pairs = (sums.degrees == 2) & sums.holding(own)
+    digits = sums.digits[pairs][:, :2]
+    turned = np.where(np.isin(digits[:, :1], own + 1), digits[:, ::-1], digits)
+    i, j = np.divmod(sums.entry[pairs], order)
+    weight = sums.weight[pairs] * np.where(i == j, 0.5, 1.0)
+    wanted = {
+        each + 1 for gain in gains for each in np.ravel(model.symbols.of_variable(gain)).tolist()
+    }
+    found: dict[int, tuple[int, float]] = {}
+    for digit in sorted(wanted):
+        mine = turned[:, 0] == digit
+        ends = {frozenset(pair) for pair in zip(i[mine].tolist(), j[mine].tolist(), strict=True)}
+        common = frozenset.intersection(*ends) if ends else frozenset()
+        if len(common) != 1:
+            continue
+        column = next(iter(common))
+        here = mine & (j == column)
+        rating = float(weight[here] @ random[i[here], turned[here, 1]])
         found[digit - 1] = column, rating
     return found
 
@@ -498,7 +551,7 @@ class _AsMatrix(Step):
         rows, self.merged = [], {}
         for row in after.rows:
             own = row.sense == "==" and row.sums.size == 1 and row.position is not None
-            if own and _is_plain(row, 1) and row.sums.holding(fresh).any():
+            if own and _is_plain(row) and row.sums.holding(fresh).any():
                 assert row.position is not None
                 zero = np.zeros(1, dtype=np.int64)
                 self.merged[row.position] = ((row.position, zero, zero),)

@@ -222,6 +222,35 @@ def test_a_gain_in_parts_is_one_matrix(gain: Gain) -> None:
         assert all(each.value is not None for each in parts)
 
 
+@pytest.mark.parametrize("gain", GAINS.values(), ids=GAINS)
+def test_a_gain_in_parts_in_the_equation_of_a_cost_matrix(gain: Gain) -> None:
+    for continuous, best in ((True, CONTINUOUS), (False, DISCRETE)):
+        X, (K, _) = matrix("X"), gain()
+        F = A + B @ K
+        weight = Q + K.T @ R @ K
+        equation = F.T @ X + X @ F + weight if continuous else F.T @ X @ F - X + weight
+        forms = [[equation == 0], [equation[i, j] == 0 for i, j in UPPER], [equation << 0]]
+        for rows in forms:
+            problem = hc.Problem(hc.Minimize(hc.trace(W @ X)), rows)
+            assert problem.solve() == pytest.approx(best, rel=CLOSE)
+            assert problem.status == "optimal"
+
+
+def test_the_columns_of_a_filter_gain() -> None:
+    sensors, noise = GENERATOR.normal(size=(M, N)), np.diag([1.0, 0.5])
+    for discrete in (False, True):
+        P, parts = matrix(), [hc.Variable(N, name=f"l{c}") for c in range(M)]
+        L = hc.vstack(parts).T
+        F = A - L @ sensors
+        added = W + L @ noise @ L.T
+        row = F @ P @ F.T + added == P if discrete else F @ P + P @ F.T + added == 0
+        problem = hc.Problem(hc.Minimize(hc.trace(P)), [row])
+        riccati = scipy.linalg.solve_discrete_are if discrete else scipy.linalg.solve_continuous_are
+        best = float(np.trace(riccati(A.T, sensors.T, W, noise)))
+        assert problem.solve() == pytest.approx(best, rel=CLOSE)
+        assert problem.status == "optimal"
+
+
 def test_two_inputs_that_do_the_same() -> None:
     """The weights of the rows of K are the same: the order of the entries tells them apart."""
     both = np.hstack([B[:, :1], B[:, :1]])
