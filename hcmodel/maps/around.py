@@ -168,9 +168,9 @@ def _of_logarithm(
 
 def _likelihood(symbols: Symbols, rest: Sums, shift: float) -> Found | None:
     """shift − w · exp(log p) for a product p of powers of determinants and of positive factors."""
-    weight = float(rest.weight[0])
-    if rest.key.size != 1 or weight >= 0:
+    if rest.key.size != 1 or rest.weight[0] >= 0:
         return None
+    weight = float(rest.weight[0])
     outside = list[str]()
     for symbol in rest.symbols_used().tolist():
         determinant = _determinant(symbols, symbols.power(symbol)[0], True)

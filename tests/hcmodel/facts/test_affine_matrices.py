@@ -75,7 +75,7 @@ def test_ranges_show_that_a_matrix_is_definite(values, bounds):
     ("values", "bounds"),
     [
         ([ONE], {}),  # no bound below
-        ([-ONE], {"bounds": (-1.0, 4.0)}),  # indefinite at 4
+        ([-4.0 * ONE], {"bounds": (-1.0, 4.0)}),  # indefinite at 1, where the row leaves x
         ([SWAP], {"bounds": (-9.0, 9.0)}),  # of either sign
         ([TURN], {"nonneg": True}),  # not symmetric
     ],
