@@ -10,6 +10,7 @@ from hcmodel.certify.cone_ranges import ConePlaces
 from hcmodel.certify.farkas_rays import refined_ray
 from hcmodel.solvers.algebra.symmetric import to_matrix
 from hcmodel.solvers.qp.cone_program import ConeBlock, ConeKind, cone_program
+from tests.extent import first
 
 FORMS = ("==", "<<", ">>")
 
@@ -86,9 +87,9 @@ def test_entries_of_a_matrix_inequality_are_one_part_of_a_conflict(
     assert len(rows) == (6 if form == "==" else 1)
 
 
-@pytest.mark.parametrize("gap", [1e-1, 1e-2, 1e-3, 1e-4, 1e-5, 1e-6])
+@pytest.mark.parametrize("gap", first(3, [1e-6, 1e-2, 1e-4, 1e-5, 1e-3, 1e-1]))
 @pytest.mark.parametrize("discrete", [False, True])
-@pytest.mark.parametrize(("states", "seed"), [(3, 3), (5, 5)])
+@pytest.mark.parametrize(("states", "seed"), first(1, [(3, 3), (5, 5)]))
 def test_plants_near_them_are_not_said_to_be_infeasible(
     states: int, seed: int, discrete: bool, gap: float
 ) -> None:

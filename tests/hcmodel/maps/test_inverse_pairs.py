@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 import hcmodel as hc
+from tests.proven import is_proven
 
 GENERATOR = np.random.default_rng(2)
 DATA = GENERATOR.normal(size=(20, 3))
@@ -66,13 +67,13 @@ WRONG: dict[str, Any] = {
 def test_other_rows_are_not_claimed(row: Any) -> None:
     S, T = hc.Variable((3, 3), name="S", PSD=True), hc.Variable((3, 3), name="T")
     problem = hc.Problem(hc.Minimize(hc.logdet(S) + hc.trace(SAMPLE @ T)), [row(T, S)])
-    assert not problem.is_hidden_convex()
+    assert not is_proven(problem)
 
 
 def test_an_inverse_with_bounds_is_left_alone() -> None:
     S, T = hc.Variable((3, 3), name="S", PSD=True), hc.Variable((3, 3), name="T", bounds=(-1, 0.5))
     rows = [np.eye(3) == T @ S]
-    assert not hc.Problem(hc.Minimize(hc.logdet(S) + hc.trace(SAMPLE @ T)), rows).is_hidden_convex()
+    assert not is_proven(hc.Problem(hc.Minimize(hc.logdet(S) + hc.trace(SAMPLE @ T)), rows))
 
 
 DIAGONAL: dict[str, Any] = {

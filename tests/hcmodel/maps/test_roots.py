@@ -10,6 +10,7 @@ import pytest
 import scipy.linalg
 
 import hcmodel as hc
+from tests.proven import is_proven
 
 GENERATOR = np.random.default_rng(11)
 N, M = 3, 2
@@ -162,7 +163,7 @@ def test_what_is_not_convex_is_not_claimed(kind: str) -> None:
         rows = [P == F @ P @ F.T + W, *rows]
     else:
         rows = [loop(P, K), *rows]
-    assert not hc.Problem(hc.Minimize(objective), rows).is_hidden_convex()
+    assert not is_proven(hc.Problem(hc.Minimize(objective), rows))
 
 
 FROM_BELOW: dict[str, Any] = {
@@ -180,7 +181,7 @@ def test_an_equality_is_not_relaxed_where_a_function_wants_a_larger_covariance(r
     P, K = variables()
     F = A + B @ K
     problem = hc.Problem(hc.Minimize(cost(P, K)), [P == F @ P @ F.T + W, row(P)])
-    assert not problem.is_hidden_convex()
+    assert not is_proven(problem)
 
 
 FROM_ABOVE: dict[str, Any] = {

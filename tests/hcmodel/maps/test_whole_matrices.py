@@ -11,6 +11,7 @@ import scipy.linalg
 
 import hcmodel as hc
 from hcmodel.maps import whole_matrices
+from tests.proven import is_proven
 
 GENERATOR = np.random.default_rng(3)
 N, M = 3, 2
@@ -116,7 +117,7 @@ def test_a_smallest_eigenvalue_that_is_active() -> None:
     assert values[0] > CONTINUOUS + 0.1
     P, K = matrix(), hc.Variable((M, N), name="K")
     problem = hc.Problem(hc.Minimize(cost(P, K)), [ahead(P, K) == P, hc.lambda_min(P) >= 1.5])
-    assert not problem.is_hidden_convex()
+    assert not is_proven(problem)
 
 
 HEAD = """param n, m
@@ -339,13 +340,13 @@ BROKEN: dict[str, Callable[[Any, Any], list[Any]]] = {
 @pytest.mark.parametrize("rows", BROKEN.values(), ids=BROKEN)
 def test_what_is_no_such_equation_is_not_claimed(rows: Any) -> None:
     P, K = matrix(), hc.Variable((M, N), name="K")
-    assert not hc.Problem(hc.Minimize(cost(P, K)), rows(P, K)).is_hidden_convex()
+    assert not is_proven(hc.Problem(hc.Minimize(cost(P, K)), rows(P, K)))
 
 
 def test_a_gain_with_zeros_is_not_claimed() -> None:
     P, (a, b, c) = matrix(), (hc.Variable(name=each) for each in "abc")
     K = hc.vstack([hc.hstack([a, 0 * a, 0 * a]), hc.hstack([0 * a, b, c])])
-    assert not hc.Problem(hc.Minimize(cost(P, K)), [ahead(P, K) == P]).is_hidden_convex()
+    assert not is_proven(hc.Problem(hc.Minimize(cost(P, K)), [ahead(P, K) == P]))
 
 
 @pytest.mark.parametrize("seed", range(6))
@@ -377,4 +378,4 @@ def test_wrong_places_are_caught(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(whole_matrices, "_origins", lambda rows, places: right(rows, places[::-1]))
     P, K = matrix(), hc.Variable((M, N), name="K")
     problem = hc.Problem(hc.Minimize(cost(P, K)), by_entries(P, K, PAIRS))
-    assert not problem.is_hidden_convex()
+    assert not is_proven(problem)
