@@ -524,7 +524,11 @@ def eigenvalue_rows(values: Any, place: slice) -> dict[str, Any]:
 
 def looked_at(problem: hc.Problem, rng: Generator, tally: Tally) -> None:
     """Solve a model, search it, and note what is wrong."""
-    problem.solve()
+    try:
+        problem.solve()
+    except hc.SolverError:  # no point was found at which its functions are defined
+        tally.verdicts["not defined"] += 1
+        return
     solution, sign = problem.solution, problem.objective.sign
     assert solution is not None
     proven = "proven" in solution.method
