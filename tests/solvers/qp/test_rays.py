@@ -41,18 +41,24 @@ def test_squares_do_not_grow_along_a_sharpened_direction() -> None:
 
 
 def test_a_direction_that_rows_which_stay_would_take_away_is_kept() -> None:
-    program = cone_program(
-        -np.ones(1), [[1e-7], [1.0]], np.zeros(2), [ConeBlock(ConeKind.NONNEGATIVE, 2)]
-    )
-    nearly = np.array([1e-300])
-    assert sharpened(program, nearly).tolist() == nearly.tolist()
+    """Both rows hardly move, and nothing but 0 keeps both."""
+    rows = [[1e-6, 1.0], [1e-6, -1.0]]
+    program = cone_program(-np.ones(2), rows, np.zeros(2), [ConeBlock(ConeKind.NONNEGATIVE, 2)])
+    given = np.array([1.0, 0.0])
+    assert sharpened(program, given) is given
+
+
+def test_what_is_no_direction_is_left_as_it_is() -> None:
+    program = cone_program(-np.ones(1), [[1.0]], np.zeros(1), [ConeBlock(ConeKind.NONNEGATIVE, 1)])
     for nothing in (np.zeros(1), np.array([np.inf])):
         assert sharpened(program, nothing) is nothing
-    small = cone_program(
+
+
+def test_rows_hardly_move_relative_to_their_largest_entry() -> None:
+    program = cone_program(
         -np.ones(2), [[1.0, 1e6]], np.zeros(1), [ConeBlock(ConeKind.NONNEGATIVE, 1)]
     )
-    # relative to its largest entry the row hardly moves, and the direction hardly changes
-    assert sharpened(small, np.array([1.0, 0.0])) == pytest.approx([1.0, -1e-6], abs=1e-11)
+    assert sharpened(program, np.array([1.0, 0.0])) == pytest.approx([1.0, -1e-6], abs=1e-11)
 
 
 def steepest(program):
