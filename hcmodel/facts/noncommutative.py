@@ -44,6 +44,11 @@ def _size(value: Numbers) -> float:
     return float(np.max(np.abs(value.data if is_sparse(value) else value), initial=0.0))
 
 
+def _is_negative(value: Numbers) -> bool:
+    """One of E and −E, the same for the transposes: the entry that is largest in size has this sign."""
+    return bool(value.max() + value.min() < 0)
+
+
 def difference_is_symmetric(left: Expression, right: Expression, shape: Shape) -> bool:
     """Whether left − right is a symmetric matrix, at the parameters' current values."""
     if shape == (1, 1):
@@ -72,6 +77,9 @@ class Polynomials:
                 found = self._stacked(node) or self._laid_out(node)
             if found is None and node.ndim == 2:
                 found = self._multiplied_out(node)
+        elif isinstance(node, Constant) and node.ndim == 2 and _is_negative(node.value):
+            plain, turned = self._factor(Constant(-node.value))  # E and −E have one factor
+            found = {(plain,): -1.0}, {(turned,): -1.0}
         if found is None:
             plain, turned = self._factor(node)
             found = {(plain,): 1.0}, {(turned,): 1.0}

@@ -29,11 +29,12 @@ from hcmodel.expressions.leaves import Variable
 from hcmodel.expressions.table import ATOMS
 from hcmodel.facts.polynomials import Sums
 from hcmodel.maps.expanded import Evaluation, Expanded, Row
+from hcmodel.maps.loop_weights import Weights, weights_of
 from hcmodel.maps.map import Map, Obstacle, Points, Step, fresh_name, symbol_sums
 from hcmodel.maps.matrix_inequalities import slack_of
 from hcmodel.maps.matrix_product import partners
 from hcmodel.maps.rewriting import Exchange, rewritten
-from hcmodel.maps.riccati import Weights, orientations, weights_of
+from hcmodel.maps.riccati import orientations
 from hcmodel.records import dataclass, replace
 from hcmodel.solvers.numerics import DATA_ROUNDING
 

@@ -160,9 +160,14 @@ def _is_affine(model: Expanded, rows: list[int]) -> bool:
 
 
 def _is_multiplied(model: Expanded, own: Numbers) -> bool:
-    """Whether a variable is in products or functions."""
-    if any((sums.holding(own) & (sums.degrees > 1)).any() for sums in model.arrays):
-        return True
+    """Whether a variable is in products or functions, or beside products in a matrix inequality."""
+    for row, sums in zip((None, *model.rows), model.arrays, strict=True):
+        here, products = sums.holding(own), sums.degrees > 1
+        if (here & products).any():
+            return True
+        equation = row is not None and row.sense == "==" and here.any() and products.any()
+        if equation and len(sums.shape) == 2 and _has_slack(model, sums):
+            return True
     inside = (each for function in model.functions() for each in function.arguments)
     return any(bool(sums.holding(own).any()) for sums in inside)
 

@@ -349,24 +349,47 @@ def _rated_by_entries(
     K[a,j] stands in the entries (i,j) and (j,i) for all i, with weights of X that do not depend on j;
     twice of each in the entry (j,j).
     """
-    own, order = model.symbols.of_variable(matrix), matrix.shape[0]
-    rows = [row.sums for row in model.rows if row.sense == "==" and row.entries is not None]
-    rows = [sums for sums in rows if sums.shape == own.shape and sums.holding(own).any()]
-    if len(rows) != 1 or order < 2:
+    own = model.symbols.of_variable(matrix)
+    if len(own) < 2:
         return {}
-    sums = rows[0]
+    symbols = np.concatenate([np.ravel(model.symbols.of_variable(gain)) for gain in gains])
+    found: dict[int, tuple[int, float]] = {}
+    for corner in _corners(model, own):
+        rated = _rated_in(corner, own, sorted(symbols.tolist()))
+        if len(rated) == symbols.size:
+            return rated
+        found = found or rated
+    return found
+
+
+def _corners(model: Expanded, own: Numbers) -> Iterator[Sums]:
+    """Equations with products of the entries of X, and parts of larger ones around the diagonal."""
+    order = len(own)
+    for row in model.rows:
+        sums = row.sums
+        size = sums.shape[0] if sums.shape else 0
+        if row.sense != "==" or sums.shape != (size, size) or row.entries is None:
+            continue
+        if size < order or not (sums.holding(own) & (sums.degrees > 1)).any():
+            continue
+        numbers = np.arange(size**2).reshape(size, size)
+        for start in range(size - order + 1):
+            part = numbers[start : start + order, start : start + order]
+            yield sums if size == order else sums.taken(part.reshape(-1), part.shape)
+
+
+def _rated_in(sums: Sums, own: Numbers, wanted: Sequence[int]) -> dict[int, tuple[int, float]]:
+    """The columns and ratings of symbols in one equation."""
+    order = len(own)
     random = np.random.default_rng(0).normal(size=(order, int(own.max()) + 2))
     pairs = (sums.degrees == 2) & sums.holding(own)
     digits = sums.digits[pairs][:, :2]
     turned = np.where(np.isin(digits[:, :1], own + 1), digits[:, ::-1], digits)
     i, j = np.divmod(sums.entry[pairs], order)
     weight = sums.weight[pairs] * np.where(i == j, 0.5, 1.0)
-    wanted = {
-        each + 1 for gain in gains for each in np.ravel(model.symbols.of_variable(gain)).tolist()
-    }
     found: dict[int, tuple[int, float]] = {}
-    for digit in sorted(wanted):
-        mine = turned[:, 0] == digit
+    for symbol in wanted:
+        mine = turned[:, 0] == symbol + 1
         ends = {frozenset(pair) for pair in zip(i[mine].tolist(), j[mine].tolist(), strict=True)}
         common = frozenset.intersection(*ends) if ends else frozenset()
         if len(common) != 1:
@@ -374,7 +397,7 @@ def _rated_by_entries(
         column = next(iter(common))
         here = mine & (j == column)
         rating = float(weight[here] @ random[i[here], turned[here, 1]])
-        found[digit - 1] = column, rating
+        found[symbol] = column, rating
     return found
 
 

@@ -15,6 +15,7 @@ from hcmodel import grammar
 from hcmodel.report.show import problem_latex
 
 Q = np.array([[2.0, 1.0], [1.0, 3.0]])
+SIDE = np.array([[0.0], [-1.5]])
 VALUES, VECTORS = np.linalg.eigh(Q)
 TOP = np.outer(VECTORS[:, 1], VECTORS[:, 1])  # the multiplier of λ I >> Q, by its stationarity
 
@@ -146,6 +147,8 @@ def blocks() -> dict[str, tuple[Any, bool]]:
         ),
         "rows of vectors": (hc.vstack([hc.hstack([x, 1.0]), hc.hstack([1.0, y])]), True),
         "vectors as rows": (hc.vstack([v, v]), False),
+        "a sign in data": (hc.bmat([[S, -S @ SIDE], [-SIDE.T @ S, np.eye(1)]]), True),
+        "a sign in data of one side": (hc.bmat([[S, S @ SIDE], [-SIDE.T @ S, np.eye(1)]]), False),
     }
 
 

@@ -1,0 +1,252 @@
+"""The matrices of an inequality in a cost matrix X and a gain K (`riccati`), and what they say.
+
+Whatever the row looks like, its matrices are read off a few of its entries, and the inequality that they
+make is multiplied out and compared with the row.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hcmodel.facts.polynomials import Sums, added
+from hcmodel.maps.congruences import congruence
+from hcmodel.maps.product_terms import places_of
+from hcmodel.records import dataclass
+from hcmodel.solvers.numerics import DATA_ROUNDING
+
+FloatArray = NDArray[np.float64]
+Numbers = NDArray[np.int64]
+
+
+@dataclass(frozen=True, eq=False)
+class Weights:
+    """He(X A + X B K) + (C + D K)ᵀ X (C + D K) + X G X + [I; K]ᵀ W [I; K], He(M) = M + Mᵀ."""
+
+    drift: FloatArray
+    input: FloatArray
+    step: FloatArray
+    step_input: FloatArray
+    weight: FloatArray
+    disturbance: FloatArray
+
+    def keeps_definite(self) -> bool:
+        """Whether no singular X satisfies it: the least of [v; k]ᵀ W [v; k] over k is positive."""
+        order = len(self.drift)
+        state, cross, rest = (
+            self.weight[:order, :order],
+            self.weight[order:, :order],
+            self.weight[order:, order:],
+        )
+        least = state - cross.T @ np.linalg.pinv(rest, DATA_ROUNDING, hermitian=True) @ cross
+        size = np.abs(self.weight).max(initial=0.0)
+        return bool(np.linalg.eigvalsh(least).min() > DATA_ROUNDING * size)
+
+    def is_convex(self) -> bool:
+        """Whether W ⪰ 0."""
+        values = np.linalg.eigvalsh(self.weight)
+        return bool(values.min() >= -DATA_ROUNDING * np.abs(values).max())
+
+    def may_be_stable(self) -> bool:
+        """Whether some gain stabilises the plant, by the test of Popov, Belevitch and Hautus."""
+        discrete = bool(self.step.any() or self.step_input.any())
+        plant = (self.step, self.step_input) if discrete else (self.drift, self.input)
+        rate = -2.0 * float(self.drift[0, 0])
+        if (
+            discrete
+            and rate > 0
+            and np.array_equal(self.drift, -rate / 2 * np.eye(len(self.drift)))
+        ):
+            plant = plant[0] / np.sqrt(rate), plant[1] / np.sqrt(rate)  # Fᵀ X F ⪯ rate X
+        size = max(np.abs(each).max(initial=0.0) for each in plant)
+        for root in np.linalg.eigvals(plant[0]):
+            if (abs(root) >= 1) if discrete else (root.real >= 0):
+                both = np.hstack([plant[0] - root * np.eye(len(plant[0])), plant[1]])
+                if np.linalg.svd(both, compute_uv=False)[-1] <= DATA_ROUNDING * size:
+                    return False
+        return True
+
+    def reach(self) -> float:
+        """What the Frobenius norm of [P; Y] is at most, where W ≻ 0; infinite else.
+
+        With the least eigenvalue λ of W, by traces,
+        λ |[P; Y]|² <= −2 trace(A P + B Y) − trace(G) <= 2 |[A, B]| |[P; Y]| − trace(G).
+        """
+        values = np.linalg.eigvalsh(self.weight)
+        if values[0] <= DATA_ROUNDING * values[-1]:
+            return np.inf
+        both = np.hstack([self.drift, self.input])
+        size, least = float(np.linalg.norm(both)), float(values[0])
+        rest = max(-float(np.trace(self.disturbance)), 0.0)
+        return (1 + DATA_ROUNDING) * (size + float(np.sqrt(size**2 + least * rest))) / least
+
+
+def weights_of(sums: Sums, matrix: Numbers, gain: Numbers, count: int) -> Weights | None:
+    """The weights that make a matrix of sums, X and K given by their symbols of `count`."""
+    found = _Reader(sums, matrix, gain, count).matrices()
+    return None if found is None else Weights(*found)
+
+
+@dataclass(frozen=True)
+class _Term:
+    """A term of an entry (i, j): its factors of K and of X by their places, and its weight."""
+
+    row: int
+    column: int
+    gains: tuple[tuple[int, int], ...]
+    matrices: tuple[tuple[int, int], ...]
+    weight: float
+
+    @property
+    def matrix(self) -> tuple[int, int]:
+        """The one factor of X, or no place."""
+        return self.matrices[0] if len(self.matrices) == 1 else (-1, -1)
+
+
+class _Reader:
+    """The matrices of an inequality, from the terms of −S by their factors of X and of K."""
+
+    def __init__(self, sums: Sums, inner: Numbers, gains: Numbers, count: int) -> None:
+        self._sums, self._inner, self._gains = sums, inner, gains
+        self._inputs, self._order = gains.shape
+        self._gain_row, self._gain_column = places_of(gains, count + 1)
+        self._first, self._second = places_of(inner, count + 1)
+
+    def matrices(self) -> tuple[FloatArray, ...] | None:
+        """A, B, C, D, W and G of `_Inequality`, where the terms are what these make."""
+        sums, coding = self._sums, self._sums.coding
+        gains = (self._gain_row[sums.digits] >= 0).sum(axis=1)
+        matrices = (self._first[sums.digits] >= 0).sum(axis=1)
+        if (gains + matrices != sums.degrees).any() or gains.max() > 2 or matrices.max() > 2:
+            return None
+        inner, gain = (Sums.symbols(each, coding) for each in (self._inner, self._gains))
+        squares = sums.chosen((gains == 2) & (matrices == 1))
+        mixed = sums.chosen((gains == 1) & (matrices == 1))
+        step, step_input = np.zeros((self._order,) * 2), np.zeros((self._order, self._inputs))
+        entering, rest = np.zeros(step_input.shape), sums
+        if squares.key.size:
+            found = self._step_input(squares)
+            if found is None:
+                return None
+            step_input, step = found, self._step(mixed, found)
+            closed = Sums.constant(step, coding) + Sums.constant(step_input, coding) @ gain
+            rest = sums - closed.transposed() @ inner @ closed
+        else:
+            entering = self._input(mixed)
+        drift = self._drift(rest)
+        weight = self._weight(sums.chosen(matrices == 0))
+        flow = Sums.constant(drift, coding) + Sums.constant(entering, coding) @ gain
+        again = inner @ flow
+        parts = [again, again.transposed(), self._weighted(weight, gain)]
+        disturbance = self._disturbance(sums.chosen((matrices == 2) & (gains == 0)))
+        if disturbance.any():
+            parts.append(inner @ Sums.constant(disturbance, coding) @ inner)
+        if not added(parts).equals(rest):
+            return None
+        return drift, entering, step, step_input, weight, disturbance
+
+    def _terms(self, sums: Sums, entries: NDArray[np.intp]) -> Iterator[_Term]:
+        """The terms of some entries."""
+        chosen = sums.chosen(np.isin(sums.entry, entries))
+        for entry, digits, weight in zip(chosen.entry, chosen.digits, chosen.weight, strict=True):
+            row, column = divmod(int(entry), self._order)
+            gains, matrices = list[tuple[int, int]](), list[tuple[int, int]]()
+            for digit in digits[digits > 0].tolist():
+                if self._gain_row[digit] >= 0:
+                    gains.append((int(self._gain_row[digit]), int(self._gain_column[digit])))
+                else:
+                    matrices.append((int(self._first[digit]), int(self._second[digit])))
+            yield _Term(row, column, tuple(gains), tuple(matrices), float(weight))
+
+    @property
+    def _diagonal(self) -> NDArray[np.intp]:
+        return np.asarray(np.arange(self._order) * (self._order + 1))
+
+    def _step_input(self, squares: Sums) -> FloatArray | None:
+        """D, from Kᵀ Dᵀ X D K in the first entry; its sign is free."""
+        weights: dict[int, FloatArray] = {}
+        for term in self._terms(squares, self._diagonal[:1]):
+            (a, i), (b, j) = term.gains
+            if i or j:
+                return None
+            share = np.zeros((self._order,) * 2)
+            share[term.matrix] += term.weight / 2
+            share[term.matrix[::-1]] += term.weight / 2
+            for place in (a * self._inputs + b, b * self._inputs + a):
+                weights[place] = weights.get(place, np.zeros(share.shape)) + share / 2
+        found = congruence(weights, self._inputs) if weights else None
+        return None if found is None else found.T
+
+    def _step(self, mixed: Sums, step_input: FloatArray) -> FloatArray:
+        """C, from Kᵀ Dᵀ X C and its transpose on the diagonal, by the largest column of D.
+
+        With this column d and a column c of C, the weights of X are d cᵀ + c dᵀ.
+        """
+        largest = int(np.argmax(np.abs(step_input).sum(axis=0)))
+        column = step_input[:, largest]
+        size = float(column @ column)
+        weights = np.zeros((self._order,) * 3)
+        for term in self._terms(mixed, self._diagonal):
+            if term.gains[0] == (largest, term.row):
+                weights[term.row][term.matrix] += term.weight / 2
+                weights[term.row][term.matrix[::-1]] += term.weight / 2
+        images = weights @ column
+        overlap = images @ column / (2 * size)
+        return np.asarray((images - np.outer(overlap, column)) / size).T
+
+    def _input(self, mixed: Sums) -> FloatArray:
+        """B, from X B K and its transpose in the first entry."""
+        found = np.zeros((self._order, self._inputs))
+        for term in self._terms(mixed, self._diagonal[:1]):
+            if term.matrix[0] == 0 and term.gains[0][1] == 0:
+                found[term.matrix[1], term.gains[0][0]] = term.weight / 2
+        return found
+
+    def _drift(self, sums: Sums) -> FloatArray:
+        """A, from X A and its transpose on the diagonal."""
+        found = np.zeros((self._order, self._order))
+        for term in self._terms(sums.chosen(sums.degrees == 1), self._diagonal):
+            if term.row in term.matrix:
+                other = sum(term.matrix) - term.row
+                found[other, term.row] = term.weight / 2
+        return found
+
+    def _disturbance(self, sums: Sums) -> FloatArray:
+        """G, from X G X in the first entry."""
+        found = np.zeros((self._order, self._order))
+        for term in self._terms(sums, self._diagonal[:1]):
+            (_, p), (_, q) = term.matrices
+            found[p, q] += term.weight / 2
+            found[q, p] += term.weight / 2
+        return found
+
+    def _weight(self, sums: Sums) -> FloatArray:
+        """W = [[Q, Nᵀ], [N, R]], from the constant, the diagonal and the first entry."""
+        order, total = self._order, self._order + self._inputs
+        found = np.zeros((total, total))
+        found[:order, :order] = sums.value
+        for term in self._terms(sums.chosen(sums.degrees == 1), self._diagonal):
+            a, i = term.gains[0]
+            if i == term.row:
+                found[order + a, i] = found[i, order + a] = term.weight / 2
+        for term in self._terms(sums.chosen(sums.degrees == 2), self._diagonal[:1]):
+            a, b = (order + each for each, _ in term.gains)
+            found[a, b] += term.weight / 2
+            found[b, a] += term.weight / 2
+        return (found + found.T) / 2
+
+    def _weighted(self, weight: FloatArray, gain: Sums) -> Sums:
+        """[I; K]ᵀ W [I; K]."""
+        order, coding = self._order, gain.coding
+        cross = Sums.constant(weight[:order, order:], coding) @ gain
+        square = gain.transposed() @ Sums.constant(weight[order:, order:], coding) @ gain
+        return added(
+            [
+                Sums.constant(weight[:order, :order], coding),
+                cross,
+                cross.transposed(),
+                square,
+            ]
+        )
