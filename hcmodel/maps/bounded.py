@@ -5,25 +5,29 @@ no rule of the proof knows. What lies above it is a convex set that the proof do
 
     y^p / (t₁^q₁ t₂^q₂ …)  <= z     where    y <= z^(1/p) t₁^(q₁/p) t₂^(q₂/p) …,
     t·exp(a/t)             <= z     where    t·log(t/z) + a <= 0,
-    t·log(Σ w exp(a/t))    <= z     where    t·log(t/v_i) + a_i <= z  and  Σ w_i v_i <= t.
+    t·log(Σ w exp(a/t))    <= z     where    t·log(t/v_i) + a_i <= z  and  Σ w_i v_i <= t,
+    t·huber(y/t)           <= z     where    n²/t + 2 M v <= z  and  |y − n| <= v.
 
 The first row is between a convex y >= 0, such as a norm, and a geometric mean, for p > 1 and q₁ + q₂ + …
 <= p − 1; the second has a relative entropy. Where each of them stands with positive weights in the
 objective and in rows <= alone, z takes its place, and nothing is lost: z may be what it bounds, and
-more does not pay. Ratios that are squares of something over t are known without a variable
-(`power_ratios`).
+more does not pay. softplus(a) is log(1 + exp(a)). Of a function with f(c·y) = c·f(y), such as norms and
+maxima, t·f(y/t) is f(y), whatever its weights are. Ratios that are squares of something over t are known
+without a variable (`power_ratios`).
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from hcmodel.atoms import cones
 from hcmodel.expressions.leaves import Variable
 from hcmodel.expressions.table import ATOMS
-from hcmodel.facts.expansion import Symbols, is_exponential
+from hcmodel.facts.expansion import Opaque, Symbols, is_exponential
 from hcmodel.facts.polynomials import ONE, Sums, added, stacked
 from hcmodel.maps.expanded import Evaluation, Expanded, Row, replaced
 from hcmodel.maps.map import ROOT, Map, Obstacle, Points, Step, fresh_name, symbol_sums
@@ -37,7 +41,9 @@ class Bounded(Map):
     """z in the place of perspectives that it is at least; see the module."""
 
     name = "bounded"
-    summary = "z >= t f(y/t) for perspectives of powers and exponentials, and of their logarithms"
+    summary = (
+        "z >= t f(y/t) for perspectives of powers, exponentials, their logarithms and Huber's loss"
+    )
     literature = "Rockafellar 1970, section 5; Chares 2009; MOSEK 2024, sections 4 and 5"
 
     def propose(self, model: Expanded) -> Iterator[Step | Obstacle]:
@@ -57,7 +63,7 @@ class _Bound:
     """An array, the terms of it that go, and the weights of z in its entries."""
     kind: str
     inside: tuple[Sums, ...]
-    """y and what it is bounded by beside z; or D, the a_i, and their weights."""
+    """y and what it is bounded by beside z; or D, the a_i, and their weights or the M of Huber."""
     power: float = 1.0
 
 
@@ -102,15 +108,25 @@ class _Finder:
         for symbol in self.symbols.single_functions(self.model.used()):
             function = self.symbols.function(symbol)
             assert function is not None
-            inside = self.symbols.logarithm(symbol)
-            if is_exponential(function.atom):
-                found = self._perspective(symbol, [function.arguments[0]], np.ones(1))
-            elif inside is not None and (inside.weight > 0).all():
-                found = self._logarithm(symbol, inside)
-            else:
-                found = None
+            found = self._function(symbol, function)
             if found is not None:
                 yield found
+
+    def _function(self, symbol: int, function: Opaque) -> _Bound | None:
+        atom, arguments = function.atom, function.arguments
+        inside = self.symbols.logarithm(symbol)
+        if is_exponential(atom):
+            return self._perspective(symbol, list(arguments), "exponential")
+        if inside is not None:
+            return self._logarithm(symbol, inside) if (inside.weight > 0).all() else None
+        if atom.cone_form is cones.SOFT_PLUS:  # log(1 + exp(a))
+            exponents = [Sums.constant(0.0, arguments[0].coding), arguments[0]]
+            return self._perspective(symbol, exponents, "logarithm", np.ones(2))
+        if atom.cone_form is cones.HUBER:
+            return self._perspective(symbol, list(arguments), "huber", function.params["M"])
+        if atom.is_homogeneous:
+            return self._perspective(symbol, list(arguments), "homogeneous")
+        return None
 
     def _logarithm(self, symbol: int, inside: Sums) -> _Bound | None:
         exponents = list[Sums]()
@@ -122,38 +138,40 @@ class _Finder:
                 exponents.append(function.arguments[0])
             else:
                 return None
-        return self._perspective(symbol, exponents, inside.weight, logarithm=True)
+        return self._perspective(symbol, exponents, "logarithm", inside.weight)
 
     def _perspective(
-        self,
-        symbol: int,
-        exponents: list[Sums],
-        weights: NDArray[np.float64],
-        logarithm: bool = False,
+        self, symbol: int, arguments: list[Sums], kind: str, data: Any = 1.0
     ) -> _Bound | None:
-        """What stands in the place of a function whose factors are all multiples of one D."""
+        """What stands in the place of a function whose factors are all multiples of one D.
+
+        Of a homogeneous function it is the same with any weights, in equalities too.
+        """
         places = list[tuple[int, NDArray[np.bool_], Sums]]()
-        below = self._below(exponents)
+        below, same = self._below(arguments), kind == "homogeneous"
         if below is None:
             return None
-        numerators = [_times(each, below, self.symbols) for each in exponents]
+        multiplied = _times_inside if same else _times
+        numerators = [multiplied(each, below, self.symbols) for each in arguments]
         for number, sums in enumerate(self.model.arrays):
             marks = np.asarray((sums.digits == symbol + 1).any(axis=1))
             if not marks.any():
                 continue
             ratio = _multiple(without(sums.chosen(marks), symbol + 1), below)
-            if ratio is None or not self._signs[number]:
+            if ratio is None or not (same or (self._signs[number] and (ratio.weight > 0).all())):
                 return None
             places.append((number, marks, ratio))
-        if not places or any(each is None for each in numerators) or self._is_nested(symbol):
+        rest = tuple(each for each in numerators if each is not None)
+        if not places or len(rest) < len(numerators) or self._is_nested(symbol):
             return None
         own = symbol_sums(self.symbols, np.array(symbol))
-        total = Sums.constant(weights, below.coding)
-        rest = tuple(each for each in numerators if each is not None)
-        kind = "logarithm" if logarithm else "exponential"
-        return _Bound(
-            below.times(own), places, kind, (below, stacked(list(rest), below.coding), total)
-        )
+        if same:
+            function = self.symbols.function(symbol)
+            assert function is not None
+            new = self.symbols.of_function(function.atom, function.params, rest, ())
+            return _Bound(symbol_sums(self.symbols, np.array(new)), places, kind, ())
+        inside = below, stacked(list(rest), below.coding), Sums.constant(data, below.coding)
+        return _Bound(below.times(own), places, kind, inside)
 
     def _is_nested(self, symbol: int) -> bool:
         """Whether a function stands inside of another one."""
@@ -165,6 +183,9 @@ class _Finder:
         """The positive affine D that exponents are divided by."""
         for exponent in exponents:
             for used in exponent.symbols_used().tolist():
+                function = self.symbols.function(used)
+                if function is not None and function.atom.is_homogeneous:
+                    return self._below(function.arguments)
                 base, power = self.symbols.power(used)
                 affine = int(base.degrees.max(initial=0)) == 1
                 plain = affine and not self.symbols.functions(base.symbols_used())
@@ -194,7 +215,7 @@ def _ratio(digits: NDArray[np.int64], symbols: Symbols) -> tuple[Sums, Sums, flo
 
 
 def _times(sums: Sums, below: Sums, symbols: Symbols) -> Sums | None:
-    """A scalar times D, where it is affine: terms over D lose that, others are multiplied by D."""
+    """An array times D, where it is affine: terms over D lose that, others are multiplied by D."""
     digits = sums.digits
     over = np.zeros(digits.shape, dtype=bool)
     for used in sums.symbols_used().tolist():
@@ -205,19 +226,39 @@ def _times(sums: Sums, below: Sums, symbols: Symbols) -> Sums | None:
     if (over.sum(axis=1) > 1).any():
         return None
     keys = sums.coding.keys(np.where(over, 0, digits)[here])
-    alone = Sums.merged((), sums.entry[here], keys, sums.weight[here], sums.coding)
+    alone = Sums.merged(sums.shape, sums.entry[here], keys, sums.weight[here], sums.coding)
     found = added([sums.chosen(~here).times(below), alone])
     plain = not symbols.functions(found.symbols_used())
     return found if plain and int(found.degrees.max(initial=0)) <= 1 else None
 
 
+def _times_inside(sums: Sums, below: Sums, symbols: Symbols) -> Sums | None:
+    """The same where terms may be homogeneous functions, of which the arguments are multiplied by D."""
+    parts, rest = list[Sums](), sums
+    for used in sums.symbols_used().tolist():
+        function = symbols.function(used)
+        if function is None or not function.atom.is_homogeneous:
+            continue
+        own = rest.key == used + 1
+        inside = [_times_inside(each, below, symbols) for each in function.arguments]
+        arguments = [each for each in inside if each is not None]
+        if len(arguments) < len(inside) or rest.holding(np.array([used])).sum() > own.sum():
+            return None
+        new = symbols.of_function(function.atom, function.params, arguments, ())
+        taken = rest.chosen(own)
+        parts.append(replace(taken, key=np.full(taken.key.size, int(new) + 1)))
+        rest = rest.chosen(~own)
+    found = _times(rest, below, symbols)
+    return None if found is None else added([found, *parts])
+
+
 def _multiple(sums: Sums, below: Sums) -> Sums | None:
-    """The numbers k >= 0 for which the entries of an array are k·D; None where they are not."""
+    """The numbers k for which the entries of an array are k·D; None where they are not."""
     first = sums.key == below.key[0]
     entry, weight = sums.entry[first], sums.weight[first] / below.weight[0]
     keys = np.full(entry.size, ONE, dtype=sums.key.dtype)
     found = Sums.merged(sums.shape, entry, keys, weight, sums.coding)
-    return found if (weight > 0).all() and found.times(below).equals(sums) else None
+    return found if found.times(below).equals(sums) else None
 
 
 class _Bounded(Step):
@@ -232,7 +273,7 @@ class _Bounded(Step):
 
     @staticmethod
     def of(model: Expanded, found: Sequence[_Bound]) -> _Bounded:
-        symbols, arrays = model.symbols, list(model.arrays)
+        arrays = list(model.arrays)
         values, rows, gone = (
             list[tuple[Variable, Sums]](),
             list[Row](),
@@ -240,14 +281,11 @@ class _Bounded(Step):
         )
         more: dict[int, list[Sums]] = {}
         for bound in found:
-            kind = {"ratio": {"nonneg": True}, "exponential": {"pos": True}}.get(bound.kind, {})
-            z = Variable((), name=_name(model, values), **kind)
-            own = symbol_sums(symbols, symbols.of_variable(z))
-            values.append((z, bound.value))
+            own, added_rows = _in_place(model, bound, values)
             for number, marks, weights in bound.places:
                 gone[number] = gone.get(number, np.zeros(marks.size, dtype=bool)) | marks
                 more.setdefault(number, []).append(weights.times(own))
-            rows += _rows(model, bound, own, values)
+            rows += added_rows
         for number, marks in gone.items():
             arrays[number] = added([arrays[number].chosen(~marks), *more[number]])
         after = replaced(model, arrays, is_original=False, written=None)
@@ -269,6 +307,43 @@ class _Bounded(Step):
 
 def _name(model: Expanded, values: Sequence[tuple[Variable, Sums]]) -> str:
     return fresh_name(model, f"z{len(values) + 1}" if values else "z")
+
+
+def _in_place(
+    model: Expanded, bound: _Bound, values: list[tuple[Variable, Sums]]
+) -> tuple[Sums, list[Row]]:
+    """What takes the place of a perspective, with the rows that bound it; `values` gets variables."""
+    if bound.kind == "homogeneous":
+        return bound.value, []
+    if bound.kind == "huber":
+        return _huber(model, bound, values)
+    kind = {"ratio": {"nonneg": True}, "exponential": {"pos": True}}.get(bound.kind, {})
+    z = Variable((), name=_name(model, values), **kind)
+    own = symbol_sums(model.symbols, model.symbols.of_variable(z))
+    values.append((z, bound.value))
+    return own, list(_rows(model, bound, own, values))
+
+
+def _huber(
+    model: Expanded, bound: _Bound, values: list[tuple[Variable, Sums]]
+) -> tuple[Sums, list[Row]]:
+    """n²/D + 2 M v with v >= |a − n|, which is least for the n in [−M D, M D] that is next to a."""
+    symbols, (below, above, width) = model.symbols, bound.inside
+    a, most = above.reshaped(()), below.scaled(width.value)
+
+    def function(name: str, *arguments: Sums) -> Sums:
+        return symbol_sums(symbols, np.array(symbols.of_function(ATOMS[name], {}, arguments, ())))
+
+    nearest = function("maximum", function("minimum", a, most), -most)
+    made = list[Sums]()
+    for value in (nearest, function("abs", a - nearest)):
+        variable = Variable((), name=_name(model, values), nonneg=bool(made))
+        values.append((variable, value))
+        made.append(symbol_sums(symbols, symbols.of_variable(variable)))
+    n, v = made
+    reciprocal = symbol_sums(symbols, np.array(symbols.of_power(below, -1.0)))
+    rows = [Row(a - n - v, "<=", None), Row(n - a - v, "<=", None)]
+    return added([n.times(n).times(reciprocal), v.scaled(2.0 * width.value)]), rows
 
 
 def _rows(

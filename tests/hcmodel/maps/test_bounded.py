@@ -40,6 +40,18 @@ def logarithm(y: Any, t: Any, z: Any) -> list[Any]:
     return [*cones, v[0] + 2 * v[1] <= t]
 
 
+def soft_plus(y: Any, t: Any, z: Any) -> list[Any]:
+    v, above = cp.Variable(2), [0.0, y[0]]
+    cones = [cp.constraints.ExpCone(above[i] - z, t, v[i]) for i in range(2)]
+    return [*cones, cp.sum(v) <= t]
+
+
+def huber(y: Any, t: Any, z: Any) -> list[Any]:
+    """The sum over i of the least n²/t + |y − n|, M = 0.5."""
+    n = cp.Variable(2)
+    return [cp.quad_over_lin(n[0], t) + cp.quad_over_lin(n[1], t) + cp.norm(y - n, 1) <= z]
+
+
 FUNCTIONS: dict[str, tuple[Mine, Theirs]] = {
     "norm(y)^3/t^2": (lambda y, t: hc.norm(y) ** 3 / t**2, power(3, cp.norm)),
     "t*(norm(y)/t)^2.5": (lambda y, t: t * (hc.norm(y) / t) ** 2.5, power(2.5, cp.norm)),
@@ -62,6 +74,21 @@ FUNCTIONS: dict[str, tuple[Mine, Theirs]] = {
     "t*logsumexp": (
         lambda y, t: t * hc.logsumexp(hc.hstack([y[0] / t, y[1] / t + np.log(2.0)])),
         logarithm,
+    ),
+    "t*softplus(y/t)": (lambda y, t: t * hc.softplus(y[0] / t), soft_plus),
+    "t*huber(y/t)": (lambda y, t: hc.sum(t * hc.huber(y / t, M=0.5)), huber),
+    "t*norm(y/t)": (lambda y, t: t * hc.norm(y / t), lambda y, t, z: [cp.norm(y) <= z]),
+    "t*max(abs(y/t))": (
+        lambda y, t: t * hc.max(hc.abs(y / t)),
+        lambda y, t, z: [cp.norm(y, "inf") <= z],
+    ),
+    "what is above a share": (
+        lambda y, t: t * hc.sum(hc.maximum(y / t - 0.5, 0)),
+        lambda y, t, z: [cp.sum(cp.pos(y - 0.5 * t)) <= z],
+    ),
+    "a norm of ratios and constants": (
+        lambda y, t: (t + 1) * hc.norm(hc.hstack([y[0] / (t + 1), 0.1, (y[1] - t) / (t + 1)])),
+        lambda y, t, z: [cp.norm(cp.hstack([y[0], (t + 1) / 10, y[1] - t])) <= z],
     ),
 }
 
@@ -154,6 +181,14 @@ WRONG: dict[str, Mine] = {
     "another denominator": lambda y, t: t * hc.exp(y[0] / t**2),
     "exp(-y/t) less a perspective": lambda y, t: -t * hc.exp(-y[0] / t),
     "a logarithm with another factor": lambda y, t: t**2 * hc.log(1 + hc.exp(y[0] / t)),
+    "softplus of a ratio alone": lambda y, t: 3 * hc.softplus(5 * y[0] / t),
+    "softplus with a weight below 0": lambda y, t: -3 * t * hc.softplus(5 * y[0] / t),
+    "softplus with another factor": lambda y, t: t**2 * hc.softplus(y[0] / t),
+    "huber of a ratio alone": lambda y, t: 3 * hc.huber(y[0] / t),
+    "huber with a weight below 0": lambda y, t: -3 * t * hc.huber(y[0] / t),
+    "a norm with a weight below 0": lambda y, t: -5 * t * hc.norm(y / t),
+    "a norm with another factor": lambda y, t: t**3 * hc.norm(y / t),
+    "maxima of different ratios": lambda y, t: t * hc.maximum(y[0] / t, y[1] / t**2),
     "a product with an entry": lambda y, t: y[1] * hc.norm(y) ** 3 / t**2,
 }
 
@@ -169,6 +204,20 @@ def test_an_equality_with_a_perspective_is_not_claimed() -> None:
     y, t = hc.Variable(name="y"), hc.Variable(name="t", pos=True)
     problem = hc.Problem(hc.Minimize((y - 1) ** 2 + t**2), [t * hc.exp(y / t) == 1.5])
     assert not is_proven(problem)
+
+
+def test_a_factor_that_may_be_negative_is_not_claimed() -> None:
+    """t·norm(y/t) is −norm(y) where t < 0."""
+    y, t = hc.Variable(2, name="y", bounds=(-2, 2)), hc.Variable(name="t", bounds=(-1, 3))
+    problem = hc.Problem(hc.Minimize(hc.sum((y - 1) ** 2) + (t - 1) ** 2 + t * hc.norm(y / t)))
+    assert not is_proven(problem)
+
+
+def test_an_equality_with_a_homogeneous_function_is_not_claimed() -> None:
+    """t·max(y/t) is max(y), which is not affine."""
+    y, t = hc.Variable(2, name="y"), hc.Variable(name="t", pos=True)
+    rows = [t * hc.max(y / t) + t == 1.5]
+    assert not is_proven(hc.Problem(hc.Minimize(hc.sum((y - 1) ** 2) + t**2), rows))
 
 
 @pytest.mark.parametrize("seed", range(4))
