@@ -28,6 +28,7 @@ from numpy.typing import NDArray
 from hcmodel.atoms import cones
 from hcmodel.expressions.leaves import Variable
 from hcmodel.facts.polynomials import ONE, Sums, stacked
+from hcmodel.maps.assembled_matrices import Assembled, assembled
 from hcmodel.maps.expanded import Expanded, Row
 from hcmodel.maps.map import Map, Obstacle, Points, SameVariables, Step, Together, fresh_name
 from hcmodel.maps.matrix_product import partners
@@ -59,6 +60,9 @@ class Matrices(Map):
             model = steps[-1].after
         if not matrices and not steps:
             return
+        for numbers, least in assembled(model):
+            steps.append(Assembled(model, numbers, least))
+            model = steps[-1].after
         for row, variable, least in _eigenvalue_rows(model) if model.functions() else ():
             steps.append(_Definite(model, row, variable, least))
             model = steps[-1].after
@@ -363,7 +367,10 @@ def _rated_by_entries(
 
 
 def _corners(model: Expanded, own: Numbers) -> Iterator[Sums]:
-    """Equations with products of the entries of X, and parts of larger ones around the diagonal."""
+    """Equations with products of the entries of X, and parts of larger ones.
+
+    Those beside the diagonal may be Fᵀ X alone, which is made symmetric.
+    """
     order = len(own)
     for row in model.rows:
         sums = row.sums
@@ -376,6 +383,11 @@ def _corners(model: Expanded, own: Numbers) -> Iterator[Sums]:
         for start in range(size - order + 1):
             part = numbers[start : start + order, start : start + order]
             yield sums if size == order else sums.taken(part.reshape(-1), part.shape)
+        for start in range(size - 2 * order + 1):
+            for other in range(start + order, size - order + 1):
+                part = numbers[start : start + order, other : other + order]
+                beside = sums.taken(part.reshape(-1), part.shape)
+                yield beside + beside.transposed()
 
 
 def _rated_in(sums: Sums, own: Numbers, wanted: Sequence[int]) -> dict[int, tuple[int, float]]:
