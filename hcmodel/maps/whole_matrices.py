@@ -10,6 +10,8 @@ Nothing of this changes a value, and each part is left as it is where it does no
   closed loop an entry K[a,i] stands in products K[a,i] P[i,l] with weights that are the same for all i.
   So i is the index that all these products have in common, and entries of one row have the same weights.
   In the equation of a cost matrix, or of a filter, it is an index of all the entries that K[a,i] is in.
+- Matrices. P = [[p₁, p₂], [p₂, p₃]] of numbers or of blocks is one matrix where a row P ⪰ C with C ⪰ 0
+  says that it is semidefinite, and where all its entries are different ones (`assembled_matrices`).
 - Shifts. X + c I in place of a semidefinite X, as P = X + c I says that P is definite. Where
   K[a,i] X[i,i] has the weight w and K[a,i] alone the weight w c, it is K[a,i] P[i,i].
 - Eigenvalues. λ_min(P) >= c >= 0 says that P − c I is semidefinite, and P has a set that says so.
