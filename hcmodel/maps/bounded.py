@@ -12,8 +12,8 @@ The first row is between a convex y >= 0, such as a norm, and a geometric mean, 
 <= p − 1; the second has a relative entropy. Where each of them stands with positive weights in the
 objective and in rows <= alone, z takes its place, and nothing is lost: z may be what it bounds, and
 more does not pay. softplus(a) is log(1 + exp(a)). Of a function with f(c·y) = c·f(y), such as norms and
-maxima, t·f(y/t) is f(y), whatever its weights are. Ratios that are squares of something over t are known
-without a variable (`power_ratios`).
+maxima, t·f(y/t) is f(y) and t·f(y/t)² is f(y)²/t, whatever the weights are. Ratios that are squares of
+something over t are known without a variable (`power_ratios`).
 """
 
 from __future__ import annotations
@@ -30,7 +30,16 @@ from hcmodel.expressions.table import ATOMS
 from hcmodel.facts.expansion import Opaque, Symbols, is_exponential
 from hcmodel.facts.polynomials import ONE, Sums, added, stacked
 from hcmodel.maps.expanded import Evaluation, Expanded, Row, replaced
-from hcmodel.maps.map import ROOT, Map, Obstacle, Points, Step, fresh_name, symbol_sums
+from hcmodel.maps.map import (
+    ROOT,
+    Map,
+    Obstacle,
+    Points,
+    Step,
+    Together,
+    fresh_name,
+    symbol_sums,
+)
 from hcmodel.maps.power_ratios import PowerRatio
 from hcmodel.maps.rewriting import without
 from hcmodel.records import dataclass, replace
@@ -47,10 +56,15 @@ class Bounded(Map):
     literature = "Rockafellar 1970, section 5; Chares 2009; MOSEK 2024, sections 4 and 5"
 
     def propose(self, model: Expanded) -> Iterator[Step | Obstacle]:
-        finder = _Finder(model)
-        found = [*finder.exponentials(), *finder.ratios()]
-        if found:
-            yield _Bounded.of(model, found)
+        steps = list[Step]()
+        for homogeneous in (True, False):
+            finder = _Finder(model)
+            found = [*finder.functions(homogeneous), *([] if homogeneous else finder.ratios())]
+            if found:
+                steps.append(_Bounded.of(model, found))
+                model = steps[-1].after
+        if steps:
+            yield steps[0] if len(steps) == 1 else Together(steps)
 
 
 @dataclass(frozen=True, eq=False)
@@ -103,12 +117,14 @@ class _Finder:
     def _has_reciprocal(self, digits: NDArray[np.int64]) -> bool:
         return any(self.symbols.power(each - 1)[1] < 0 for each in digits[digits > 0].tolist())
 
-    def exponentials(self) -> Iterator[_Bound]:
-        """D·exp(a/D) and D·log(Σ w exp(a/D)) with a positive affine D."""
+    def functions(self, homogeneous: bool) -> Iterator[_Bound]:
+        """D·f(a/D) with a positive affine D, of homogeneous functions or of others."""
         for symbol in self.symbols.single_functions(self.model.used()):
             function = self.symbols.function(symbol)
             assert function is not None
-            found = self._function(symbol, function)
+            if function.atom.is_homogeneous != homogeneous:
+                continue
+            found = (self._homogeneous if homogeneous else self._function)(symbol, function)
             if found is not None:
                 yield found
 
@@ -124,8 +140,6 @@ class _Finder:
             return self._perspective(symbol, exponents, "logarithm", np.ones(2))
         if atom.cone_form is cones.HUBER:
             return self._perspective(symbol, list(arguments), "huber", function.params["M"])
-        if atom.is_homogeneous:
-            return self._perspective(symbol, list(arguments), "homogeneous")
         return None
 
     def _logarithm(self, symbol: int, inside: Sums) -> _Bound | None:
@@ -140,36 +154,55 @@ class _Finder:
                 return None
         return self._perspective(symbol, exponents, "logarithm", inside.weight)
 
+    def _homogeneous(self, symbol: int, function: Opaque) -> _Bound | None:
+        """f(a) in place of D·f(a/D), and f(a)ᵐ/D^(m − 1) in place of D·f(a/D)ᵐ, with any weights."""
+        symbols, below = self.symbols, self._below(function.arguments)
+        if below is None or self._is_nested(symbol):
+            return None
+        inside = [_times_inside(each, below, symbols) for each in function.arguments]
+        arguments = [each for each in inside if each is not None]
+        if len(arguments) < len(inside):
+            return None
+        new = symbols.of_function(function.atom, function.params, arguments, ())
+        value, one = symbol_sums(symbols, np.array(new)), Sums.constant(1.0, below.coding)
+        places = list[tuple[int, NDArray[np.bool_], Sums]]()
+        for number, sums in enumerate(self.model.arrays):
+            copies = (sums.digits == symbol + 1).sum(axis=1)
+            for count in np.unique(copies[copies > 0]).tolist():
+                marks = np.asarray(copies == count)
+                digits = np.full(count, symbol + 1).tolist()
+                ratio = _multiple(without(sums.chosen(marks), *digits), below)
+                if ratio is None:
+                    return None
+                rest = one
+                if count > 1:
+                    rest = symbol_sums(symbols, np.array(symbols.of_power(below, 1.0 - count)))
+                for _ in range(count - 1):
+                    rest = rest.times(value)
+                places.append((number, marks, ratio.times(rest)))
+        return _Bound(value, places, "homogeneous", ()) if places else None
+
     def _perspective(
         self, symbol: int, arguments: list[Sums], kind: str, data: Any = 1.0
     ) -> _Bound | None:
-        """What stands in the place of a function whose factors are all multiples of one D.
-
-        Of a homogeneous function it is the same with any weights, in equalities too.
-        """
+        """What stands in the place of a function whose factors are all multiples of one D."""
         places = list[tuple[int, NDArray[np.bool_], Sums]]()
-        below, same = self._below(arguments), kind == "homogeneous"
+        below = self._below(arguments)
         if below is None:
             return None
-        multiplied = _times_inside if same else _times
-        numerators = [multiplied(each, below, self.symbols) for each in arguments]
+        numerators = [_times(each, below, self.symbols) for each in arguments]
         for number, sums in enumerate(self.model.arrays):
             marks = np.asarray((sums.digits == symbol + 1).any(axis=1))
             if not marks.any():
                 continue
             ratio = _multiple(without(sums.chosen(marks), symbol + 1), below)
-            if ratio is None or not (same or (self._signs[number] and (ratio.weight > 0).all())):
+            if ratio is None or not self._signs[number] or not (ratio.weight > 0).all():
                 return None
             places.append((number, marks, ratio))
         rest = tuple(each for each in numerators if each is not None)
         if not places or len(rest) < len(numerators) or self._is_nested(symbol):
             return None
         own = symbol_sums(self.symbols, np.array(symbol))
-        if same:
-            function = self.symbols.function(symbol)
-            assert function is not None
-            new = self.symbols.of_function(function.atom, function.params, rest, ())
-            return _Bound(symbol_sums(self.symbols, np.array(new)), places, kind, ())
         inside = below, stacked(list(rest), below.coding), Sums.constant(data, below.coding)
         return _Bound(below.times(own), places, kind, inside)
 

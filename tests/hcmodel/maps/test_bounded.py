@@ -86,6 +86,11 @@ FUNCTIONS: dict[str, tuple[Mine, Theirs]] = {
         lambda y, t: t * hc.sum(hc.maximum(y / t - 0.5, 0)),
         lambda y, t, z: [cp.sum(cp.pos(y - 0.5 * t)) <= z],
     ),
+    "squares of what is above a share": (
+        lambda y, t: t * hc.sum(hc.maximum(y / t - 0.5, 0) ** 2),
+        lambda y, t, z: [cp.quad_over_lin(cp.pos(y - 0.5 * t), t) <= z],
+    ),
+    "t*norm(y/t)^3": (lambda y, t: t * hc.norm(y / t) ** 3, power(3, cp.norm)),
     "a norm of ratios and constants": (
         lambda y, t: (t + 1) * hc.norm(hc.hstack([y[0] / (t + 1), 0.1, (y[1] - t) / (t + 1)])),
         lambda y, t, z: [cp.norm(cp.hstack([y[0], (t + 1) / 10, y[1] - t])) <= z],
@@ -188,6 +193,8 @@ WRONG: dict[str, Mine] = {
     "huber with a weight below 0": lambda y, t: -3 * t * hc.huber(y[0] / t),
     "a norm with a weight below 0": lambda y, t: -5 * t * hc.norm(y / t),
     "a norm with another factor": lambda y, t: t**3 * hc.norm(y / t),
+    "squares with a weight below 0": lambda y, t: -3 * t * hc.maximum(y[0] / t - 1, 0) ** 2,
+    "squares of what may be negative": lambda y, t: t * hc.max(y / t) ** 2,
     "maxima of different ratios": lambda y, t: t * hc.maximum(y[0] / t, y[1] / t**2),
     "a product with an entry": lambda y, t: y[1] * hc.norm(y) ** 3 / t**2,
 }
