@@ -22,7 +22,7 @@ from hcmodel.solvers.limits import TimeExhausted, check_time, seconds_left
 from hcmodel.solvers.memory import check_factors, check_semidefinite
 from hcmodel.solvers.numerics import BACKEND_ROUNDING, INFINITE, TINY
 from hcmodel.solvers.qp.balance import balanced
-from hcmodel.solvers.qp.columns import Columns, above_bounds, diagonal
+from hcmodel.solvers.qp.columns import Columns, above_bounds, diagonal, upper_triangle
 from hcmodel.solvers.qp.cone_options import ConeOptions
 from hcmodel.solvers.qp.cone_program import (
     ConeBlock,
@@ -338,7 +338,7 @@ def _upper_triangle(quadratic: Any) -> Any:
             return quadratic
         return scipy.sparse.csc_matrix(scipy.sparse.triu(quadratic, format="csc"))
     if quadratic.ndim == 2:
-        return scipy.sparse.csc_matrix(np.triu(quadratic))
+        return upper_triangle(quadratic)
     return diagonal(quadratic)
 
 

@@ -46,6 +46,15 @@ def diagonal(entries: FloatArray) -> Columns:
     return Columns(entries, np.arange(size), np.arange(size + 1), (size, size))
 
 
+def upper_triangle(matrix: FloatArray) -> Columns:
+    """What a dense matrix has on and above its diagonal, without zeros."""
+    kept = np.triu(matrix).T != 0
+    columns, rows = kept.nonzero()
+    starts = np.zeros(len(matrix) + 1, dtype=np.int64)
+    np.cumsum(kept.sum(axis=1), out=starts[1:])
+    return Columns(matrix[rows, columns], rows, starts, (len(matrix), len(matrix)))
+
+
 def above_bounds(
     rows: FloatArray, upper: IndexArray, lower: IndexArray, *, zeros: bool = True
 ) -> Columns:

@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import scipy.sparse as sparse
 
 from hcmodel.solvers.second_order.interior_point.convex_program import FloatArray, Matrix
 from hcmodel.solvers.second_order.interior_point.standard_form import StandardForm
+
+# Numbers of a matrix up to which arrays are added: scipy's constructors take longer than that.
+SMALL = 10_000
 
 
 class SmoothParts:
@@ -47,18 +52,37 @@ class SmoothParts:
         return total
 
     def _jacobian(self, u: FloatArray) -> Matrix:
-        point = self.form.whole(u)
-        total = sparse.csr_array((self.form.rows + 1, self.form.size))
-        for place, part in zip(self._places, self.form.smooth, strict=True):
-            rows = sparse.csc_array(part.jacobian(point))[:, self.form.free]
-            total = total + place @ rows
+        point, free = self.form.whole(u), self.form.free
+        shape = (self.form.rows + 1, self.form.size)
+        found = [part.jacobian(point) for part in self.form.smooth]
+        if _small(shape, found):
+            slopes = np.zeros(shape)
+            for place, rows in zip(self._places, found, strict=True):
+                slopes += place @ rows[:, free]
+            return sparse.csr_array(slopes)
+        total = sparse.csr_array(shape)
+        for place, rows in zip(self._places, found, strict=True):
+            total = total + place @ sparse.csc_array(rows)[:, free]
         return sparse.csr_array(total)
 
     def hessian(self, u: FloatArray, weights: FloatArray) -> Matrix:
-        point = self.form.whole(u)
-        free = self.form.free
-        total = sparse.csr_array((self.form.size, self.form.size))
-        for place, part in zip(self._places, self.form.smooth, strict=True):
-            whole = part.hessian(point, place.T @ weights)
+        point, free = self.form.whole(u), self.form.free
+        shape = (self.form.size, self.form.size)
+        found = [
+            part.hessian(point, place.T @ weights)
+            for place, part in zip(self._places, self.form.smooth, strict=True)
+        ]
+        if _small(shape, found):
+            bends = np.zeros(shape)
+            for whole in found:
+                bends += whole[free][:, free]
+            return sparse.csr_array(bends)
+        total = sparse.csr_array(shape)
+        for whole in found:
             total = total + sparse.csr_array(sparse.csc_array(whole)[:, free])[free]
         return total
+
+
+def _small(shape: tuple[int, int], parts: list[Any]) -> bool:
+    whole = all(isinstance(part, np.ndarray) for part in parts)
+    return whole and shape[0] * shape[1] <= SMALL
