@@ -12,6 +12,7 @@ import gc
 import os
 import sys
 import time
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import pytest
@@ -30,6 +31,17 @@ def pytest_collection_finish() -> None:
     gc.collect()
     gc.freeze()
     gc.set_threshold(50_000, 20, 20)
+
+
+@pytest.fixture(scope="session", autouse=True)
+def tables() -> Iterator[None]:
+    """Tests leave the tables as they were: `auto` takes the first engine that fits, in their order."""
+    from hcmodel.engines.registry import ENGINES  # after the number of threads is set
+    from hcmodel.solvers.methods import METHODS
+
+    before = list(ENGINES), list(METHODS)
+    yield
+    assert (list(ENGINES), list(METHODS)) == before
 
 
 @pytest.fixture

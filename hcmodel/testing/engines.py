@@ -21,6 +21,7 @@ from hcmodel.atoms import det, exp, inv, log, norm, sqrt, square, trace
 from hcmodel.atoms import sum as total
 from hcmodel.engines.autograd_ import AutogradEngine
 from hcmodel.engines.engine import CompiledStack, Engine, Forward
+from hcmodel.engines.forward import SPARSE_ROWS
 from hcmodel.engines.graph_program import Program
 from hcmodel.engines.registry import unable
 from hcmodel.errors import DataError, ModelError
@@ -80,7 +81,7 @@ def check_engine(
         with named(f"{engine.name}: {check.__name__.strip('_').replace('_', ' ')}"):
             check(checker)
     with named(f"{engine.name}: large models"):
-        checker.program(*_chain(60))
+        checker.program(*_chain(SPARSE_ROWS))
     expressed: dict[str, None] = {}
     refused: dict[str, None] = {}
     for sample in samples:

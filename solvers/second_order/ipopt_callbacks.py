@@ -34,6 +34,8 @@ class _Callback(casadi.Callback):
         casadi.Callback.__init__(self)
         self._bridge, self._function = bridge, function
         self._arguments, self._results = arguments, results
+        # IPOPT asks thousands of times before it takes no numbers for an answer.
+        self._nothing = [casadi.DM(p, np.full(p.nnz(), np.nan)) for p in results.values()]
         self.construct(name, {})
 
     def get_n_in(self) -> int:
@@ -55,15 +57,15 @@ class _Callback(casadi.Callback):
         return list(self._results.values())[number]
 
     def eval(self, arguments: Sequence[Any]) -> list[Any]:
-        patterns = self._results.values()
         if self._bridge.error is None:
             try:
+                patterns = self._results.values()
                 vectors = [np.array(argument.nonzeros()) for argument in arguments]
                 found = self._function(*vectors)
                 return [casadi.DM(p, np.asarray(v)) for p, v in zip(patterns, found, strict=True)]
             except BaseException as error:
                 self._bridge.error = error
-        return [casadi.DM(p, np.full(p.nnz(), np.nan)) for p in patterns]
+        return self._nothing
 
 
 def _pattern(matrix: scipy.sparse.csr_array) -> tuple[Any, FloatArray]:

@@ -361,7 +361,7 @@ def test_ctrl_c_in_a_look_at_gradients_after_a_run_keeps_the_point(monkeypatch) 
     x = hc.Variable(2, name="x", bounds=(-2, 2), start=[1.0, 1.0])
     wrong = hc.function(lambda z: z @ z, x, grad=lambda z: -2 * z)
     problem = hc.Problem(hc.Minimize(wrong))
-    problem.solve("gradient-sampling")
+    problem.solve("prox-linear")
     assert problem.status == "user_limit"
     assert problem.solution.termination is Termination.INTERRUPTED
     assert problem.solution.point["x"].shape == (2,)

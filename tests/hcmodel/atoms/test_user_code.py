@@ -131,7 +131,7 @@ def test_a_gradient_of_the_wrong_sign_is_noticed() -> None:
     x = hc.Variable(2, name="x", bounds=(0.1, 10), start=[3.0, 0.5])
     problem = hc.Problem(hc.Minimize(hc.function(Program(), x, grad=lambda x: -slope(x))))
     with pytest.warns(hc.HCWarning, match="opposite sign"):
-        problem.solve("gradient-sampling")
+        problem.solve("prox-linear")
 
 
 def test_a_difference_turns_round_where_a_function_ends() -> None:

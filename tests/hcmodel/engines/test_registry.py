@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import numpy as np
 import pytest
 
@@ -22,9 +24,16 @@ def kinked() -> hc.Problem:
 
 
 @pytest.fixture(autouse=True)
-def without_extras(monkeypatch) -> None:
-    """The table as it is without the extra `fast`, so that `auto` is the same everywhere."""
-    monkeypatch.delitem(ENGINES, "casadi")
+def without_extras() -> Iterator[None]:
+    """The table as it is without the extra `fast`, so that `auto` is the same everywhere.
+
+    Its order counts: `monkeypatch.delitem` would put casadi behind autograd for all later tests.
+    """
+    kept = dict(ENGINES)
+    del ENGINES["casadi"]
+    yield
+    ENGINES.clear()
+    ENGINES.update(kept)
 
 
 @pytest.fixture

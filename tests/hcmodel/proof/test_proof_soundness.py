@@ -180,11 +180,26 @@ MUTATIONS: dict[str, Callable[[pytest.MonkeyPatch], None]] = {
 }
 
 
+# Where the first broken claim is; the others are looked through when this is no longer so.
+SEEDS = {
+    **dict.fromkeys(("products are affine", "squares rise", "square roots are convex"), 1),
+    **dict.fromkeys(("exp is log-concave in logs", "determinants are convex"), 2),
+    **dict.fromkeys(("products rise", "minima are convex", "sigmoid is convex"), 3),
+    **dict.fromkeys(("differences rise", "products of ends"), 3),
+    "square roots are squares": 1,
+    "domains are ignored": 2,
+    "sums are log-affine": 5,
+    "log1p is its argument": 12,
+}
+
+
 @pytest.mark.parametrize("mutation", MUTATIONS)
 def test_a_wrong_rule_is_caught(mutation: str, monkeypatch: pytest.MonkeyPatch) -> None:
     MUTATIONS[mutation](monkeypatch)
-    for seed in range(40):
-        _, broken = broken_claims(seed, expressions=40, pairs=20)
-        if broken:
-            return
-    pytest.fail("no claim was found broken")
+    assert any(is_caught(seed) for seed in (SEEDS.get(mutation, 0), *range(40)))
+
+
+def is_caught(seed: int) -> bool:
+    rng = np.random.default_rng(seed)
+    generator = Generator(rng)
+    return any(check([generator.expression()], rng, pairs=20).broken for _ in range(40))

@@ -658,6 +658,7 @@ def test_functions_of_the_user_are_asked_within_the_bounds_only() -> None:
     assert problem.solve() == pytest.approx(-1.25, rel=1e-6)
 
 
+@functools.cache
 def steep_entry(**solve: Any) -> hc.Problem:
     # the start is a vertex; 1e8 holds the first entry at 0 and says nothing of the second
     costs = np.array([1.0, 2.0, 1.3, 0.6, 0.9])
