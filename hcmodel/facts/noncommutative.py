@@ -182,19 +182,33 @@ class Polynomials:
         return (turned, plain) if factor.transposed else (plain, turned)
 
     def _multiple(self, node: Apply) -> tuple[Words, Words] | None:
-        """A matrix times, or divided by, a constant number."""
+        """A matrix times, or divided by, a number; one that is not constant is a factor that commutes."""
         places = [i for i, argument in enumerate(node.args) if argument.shape == node.shape]
         if len(places) != 1 or places[0] not in node.atom.linear_in or not _is_elementwise(node):
             return None
         factors = [np.ones(()) if i == places[0] else each for i, each in enumerate(node.args)]
         numbers = [each.value if isinstance(each, Constant) else each for each in factors]
         if not all(isinstance(number, np.ndarray) and not number.shape for number in numbers):
-            return None
+            return self._varying_multiple(node, places[0])
         with np.errstate(all="ignore"):
             weight = float(node.atom.function(np, *numbers, **dict(node.params)))
         if not np.isfinite(weight):
             return None
         return self.total([node.args[places[0]]], [weight], node.shape)
+
+    def _varying_multiple(self, node: Apply, place: int) -> tuple[Words, Words] | None:
+        """The words of a matrix behind a negative number, which stands for the scalar factor."""
+        if any(each.ndim for i, each in enumerate(node.args) if i != place):
+            return None
+        scalars = [
+            -1 if i == place else self._sum(self.words[id(each)][0])
+            for i, each in enumerate(node.args)
+        ]
+        if node.atom.commutative:
+            scalars.sort()
+        letter: Words = {(-1 - self._number((node.atom, node.params, tuple(scalars))),): 1.0}
+        plain, turned = self.words[id(node.args[place])]
+        return _product(letter, plain), _product(letter, turned)
 
     def _factor(self, node: Expression) -> tuple[int, int]:
         """A node as a factor of words, and its transpose."""
@@ -264,7 +278,10 @@ def _product(left: Words, right: Words) -> Words:
     product: Words = {}
     for first, weight in left.items():
         for second, other in right.items():
-            product[first + second] = product.get(first + second, 0.0) + weight * other
+            word = first + second
+            if second and second[0] < 0:  # scalar factors come first, in order
+                word = (*sorted(x for x in word if x < 0), *(x for x in word if x >= 0))
+            product[word] = product.get(word, 0.0) + weight * other
     return _without_zeros(product)
 
 

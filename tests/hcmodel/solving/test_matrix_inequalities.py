@@ -147,6 +147,10 @@ def blocks() -> dict[str, tuple[Any, bool]]:
         ),
         "rows of vectors": (hc.vstack([hc.hstack([x, 1.0]), hc.hstack([1.0, y])]), True),
         "vectors as rows": (hc.vstack([v, v]), False),
+        "a number that varies between": (x * S @ Q @ S + Q.T @ (S / y) + S @ Q / y, True),
+        "on both sides of a product": ((x * S) @ Q @ (S * y) + (S * y) @ Q @ (x * S), True),
+        "only on one side": (hc.bmat([[S, x * S @ SIDE], [SIDE.T @ S, np.eye(1)]]), False),
+        "different numbers": (hc.bmat([[S, x * S @ SIDE], [y * SIDE.T @ S, np.eye(1)]]), False),
         "a sign in data": (hc.bmat([[S, -S @ SIDE], [-SIDE.T @ S, np.eye(1)]]), True),
         "a sign in data of one side": (hc.bmat([[S, S @ SIDE], [-SIDE.T @ S, np.eye(1)]]), False),
     }
