@@ -18,7 +18,8 @@ As H T = [P Sᵀ; Y Sᵀ; R'ᵀ] =: Z, it becomes
 
     He(S Φ Z) + (Ψ Z)ᵀ P⁻¹ (Ψ Z) + S G Sᵀ + Zᵀ W Z + R.
 
-Φ, Ψ, G and W are read off a few entries, and the M that they make is multiplied out and compared.
+W and G may be over a g > 0, and G times a number, as in Gᵀ G/γ and X E Eᵀ X/γ. Φ, Ψ, G and W are read
+off a few entries, and the M that they make is multiplied out and compared.
 """
 
 from __future__ import annotations
@@ -30,6 +31,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hcmodel.expressions.leaves import Variable
+from hcmodel.facts.expansion import Symbols
 from hcmodel.facts.polynomials import ONE, Sums, added, placed
 from hcmodel.maps.congruences import congruence
 from hcmodel.maps.expanded import Expanded, Row
@@ -129,6 +131,32 @@ class Frame:
 
 
 @dataclass(frozen=True, eq=False)
+class Varying:
+    """A number that W and G of the states are multiplied by; `base` is 1 over it where that is affine."""
+
+    number: Sums
+    base: Sums | None
+    weight: FloatArray
+    disturbance: FloatArray
+
+    def is_convex(self) -> bool:
+        """Whether W/g and G/g are, and that W is 0 beside other numbers."""
+        if self.base is None:
+            return not self.weight.any()
+        return _is_semidefinite(self.weight) and _is_semidefinite(self.disturbance)
+
+    def squares(self, frame: Frame, stacked: Sums) -> Iterator[Square]:
+        """W and G over a positive g, as squares over it."""
+        coding = stacked.coding
+        parts = (self.weight, stacked), (self.disturbance, Sums.constant(frame.selection.T, coding))
+        for matrix, right in parts:
+            if self.base is not None and matrix.any():
+                root = factor(matrix).T
+                below = Sums.constant(np.eye(len(root)), coding).times(self.base)
+                yield Square(Sums.constant(root, coding) @ right, below)
+
+
+@dataclass(frozen=True, eq=False)
 class BlockWeights:
     """Φ, Ψ, W, G and R of a matrix M; see the module. W has nothing in the other rows."""
 
@@ -138,6 +166,7 @@ class BlockWeights:
     weight: FloatArray
     disturbance: FloatArray
     rest: Sums
+    varying: tuple[Varying, ...] = ()
 
     @property
     def quadratic(self) -> FloatArray:
@@ -147,8 +176,7 @@ class BlockWeights:
 
     def is_convex(self) -> bool:
         """Whether W ⪰ 0 in states and gains."""
-        values = np.linalg.eigvalsh(self.quadratic)
-        return bool(values.min(initial=0.0) >= -DATA_ROUNDING * np.abs(values).max(initial=0.0))
+        return _is_semidefinite(self.quadratic) and all(each.is_convex() for each in self.varying)
 
     def keeps_definite(self) -> bool:
         """Whether no singular X satisfies M ⪯ 0.
@@ -160,7 +188,9 @@ class BlockWeights:
         for copy, part in enumerate(self._parts()):
             both = np.concatenate([frame.states(copy), frame.gains(copy)])
             across = self.weight[np.ix_(both, frame.rest)]
-            if replace(part, weight=part.weight + across @ across.T).keeps_definite():
+            more = [each.weight[np.ix_(both, both)] for each in self.varying]
+            whole = sum(more, part.weight + across @ across.T)
+            if replace(part, weight=whole).keeps_definite():
                 return True
         return False
 
@@ -171,7 +201,8 @@ class BlockWeights:
 
     def reach(self) -> float:
         """What the Frobenius norm of [P; Y] is at most; infinite where that is not known."""
-        return min((each.reach() for each in self._parts()), default=np.inf)
+        parts = () if self.varying else self._parts()
+        return min((each.reach() for each in parts), default=np.inf)
 
     def _parts(self) -> Iterator[Weights]:
         """The rows and columns of each copy of the states alone, which are ⪯ 0 where M is."""
@@ -247,6 +278,11 @@ class BlockInequality:
             squares.append(Square(Sums.constant(wide, coding) @ stacked))
         if weights.step.any():
             squares.append(Square(Sums.constant(weights.step, coding) @ stacked, inner))
+        for each in weights.varying:
+            squares += each.squares(frame, stacked)
+            if each.base is None:
+                moving = frame.selection @ each.disturbance @ frame.selection.T
+                whole.append(Sums.constant(moving, coding).times(each.number))
         row = replace(self.row, congruence=frame.spread_sums(inner))
         return made_block(model, row, slack, self.scale, -added(whole), squares)
 
@@ -254,9 +290,16 @@ class BlockInequality:
 # ---- reading a matrix
 
 
-def block_weights(sums: Sums, matrix: Numbers, gain: Numbers, count: int) -> BlockWeights | None:
-    """The weights that make a matrix of sums, X and K given by their symbols of `count`."""
-    terms = _Kinds(sums, matrix, gain, count)
+def _is_semidefinite(matrix: FloatArray) -> bool:
+    values = np.linalg.eigvalsh(matrix)
+    return bool(values.min(initial=0.0) >= -DATA_ROUNDING * np.abs(values).max(initial=0.0))
+
+
+def block_weights(
+    sums: Sums, matrix: Numbers, gain: Numbers, symbols: Symbols
+) -> BlockWeights | None:
+    """The weights that make a matrix of sums, X and K given by their symbols."""
+    terms = _Kinds(sums, matrix, gain, symbols)
     for frame in terms.frames():
         found = _Reader(terms, frame).weights()
         if found is not None:
@@ -267,14 +310,20 @@ def block_weights(sums: Sums, matrix: Numbers, gain: Numbers, count: int) -> Blo
 class _Kinds:
     """The terms of a matrix by the numbers of their factors of X and of K."""
 
-    def __init__(self, sums: Sums, matrix: Numbers, gain: Numbers, count: int) -> None:
+    def __init__(self, sums: Sums, matrix: Numbers, gain: Numbers, symbols: Symbols) -> None:
         self.sums, self.matrix, self.gain = sums, matrix, gain
         self.row, self.column = np.divmod(sums.entry, sums.shape[0])
-        self._gain_column = places_of(gain, count + 1)[1]
-        self._first, self._second = places_of(matrix, count + 1)
+        self._gain_column = places_of(gain, symbols.count + 1)[1]
+        self._first, self._second = places_of(matrix, symbols.count + 1)
         self._digits = sums.digits
-        self.gains = (self._gain_column[self._digits] >= 0).sum(axis=1)
-        self.matrices = (self._first[self._digits] >= 0).sum(axis=1)
+        gains, matrices = self._gain_column[self._digits] >= 0, self._first[self._digits] >= 0
+        self.gains, self.matrices = gains.sum(axis=1), matrices.sum(axis=1)
+        self.varying = self.gains + self.matrices < sums.degrees
+        # what a term is beside its other unknowns, and these
+        self.own = sums.coding.keys(np.where(gains | matrices, self._digits, 0))
+        self.other = sums.coding.keys(np.where(gains | matrices, 0, self._digits))
+        found = {key: _reciprocal(symbols, key) for key in np.unique(self.other).tolist() if key}
+        self.bases = {key: base for key, base in found.items() if base is not None}
 
     def frames(self) -> Iterator[Frame]:
         """What may be the rows of the states: rows in a line, else those with one state each."""
@@ -297,12 +346,14 @@ class _Kinds:
         """Which state each row may be, by its entry on the diagonal.
 
         K has the column of the state there, and X its row, unless X stands between two gains. Other
-        unknowns and negative numbers are not in states: with P on both sides they are not convex.
+        unknowns and negative numbers are not in states: with P on both sides they are not convex. The
+        reciprocal of one is, and what X G X is multiplied by.
         """
         size, order = self.sums.shape[0], self.matrix.shape[0]
         allowed = np.ones((size, order), dtype=bool)
         here = self.row == self.column
-        wrong = here & (self.gains + self.matrices < self.sums.degrees)
+        below = np.isin(self.other, list(self.bases)) & ((self.sums.weight > 0) | (self.gains > 0))
+        wrong = here & self.varying & ~(below | (self.matrices == 2))
         wrong |= here & (self.sums.key == ONE) & (self.sums.weight < 0)
         allowed[self.row[wrong]] = False
         numbers = np.arange(order)
@@ -332,6 +383,15 @@ class _Kinds:
             else:
                 start += 1
         return np.array(found, dtype=np.intp).reshape(-1, order)
+
+
+def _reciprocal(symbols: Symbols, key: int) -> Sums | None:
+    """The affine g > 0 of a product that is 1/g; None for others."""
+    if symbols.function(key - 1) is None:
+        return None
+    base, power = symbols.power(key - 1)
+    affine = base.degrees.max(initial=0) == 1 and not symbols.functions(base.symbols_used())
+    return base if power == -1 and affine and float(symbols.interval(base)[0]) >= 0 else None
 
 
 class _Lookup:
@@ -371,10 +431,11 @@ class _Reader:
     def weights(self) -> BlockWeights | None:
         """The weights, where the terms are what these make."""
         terms, frame = self._terms, self._frame
-        sums, coding = terms.sums, terms.sums.coding
-        step = self._step()
-        if step is None:
+        step, varying = self._step(), self._varying()
+        if step is None or varying is None:
             return None
+        apart = terms.varying & ~frame.among_others(terms.sums)
+        sums, coding = terms.sums.chosen(~apart), terms.sums.coding
         stepped = Sums.constant(np.zeros(sums.shape), coding)
         if step.any():
             closed = Sums.constant(step, coding) @ self._stacked
@@ -392,7 +453,26 @@ class _Reader:
         again = self._made(flow, weight, disturbance)
         if not again.equals(left.chosen(~frame.among_others(left))):
             return None
-        return BlockWeights(frame, flow, step, weight, disturbance, rest)
+        return BlockWeights(frame, flow, step, weight, disturbance, rest, tuple(varying))
+
+    def _varying(self) -> list[Varying] | None:
+        """What other unknowns multiply in the rows of states; None where that is not W or G."""
+        terms, frame = self._terms, self._frame
+        sums, found = terms.sums, list[Varying]()
+        apart = terms.varying & ~frame.among_others(sums)
+        for key in np.unique(terms.other[apart]).tolist():
+            here = apart & (terms.other == key)
+            entry, own, weights = sums.entry[here], terms.own[here], sums.weight[here]
+            part = Sums.merged(sums.shape, entry, own, weights, sums.coding)
+            look = _Lookup(part)
+            weight, disturbance = self._weight(look, part.value), self._disturbance(look)
+            weight[frame.inner :] = weight[:, frame.inner :] = 0.0
+            flow = np.zeros((frame.places.size, frame.length))
+            if not frame.copies or not self._made(flow, weight, disturbance).equals(part):
+                return None
+            number = Sums((), np.zeros(1, dtype=np.intp), np.array([key]), np.ones(1), sums.coding)
+            found.append(Varying(number, terms.bases.get(key), weight, disturbance))
+        return found
 
     def _made(self, flow: FloatArray, weight: FloatArray, disturbance: FloatArray) -> Sums:
         """He(S X Φ H) + S X G X Sᵀ + Hᵀ W H."""

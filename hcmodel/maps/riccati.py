@@ -256,9 +256,11 @@ def _read(
         weights = weights_of(whole, inner, numbers, model.symbols.count)
         if weights is not None:
             return _Inequality(row, slack, scale, weights)
-        if whole.holding(numbers).any():
+        both: Numbers = np.concatenate([np.ravel(inner), np.ravel(numbers)])
+        alone = (whole.among(both + 1).sum(axis=1) == whole.degrees).all()
+        if alone and whole.holding(numbers).any():
             return None  # all rows are states then, as those of covariances
-    blocks = block_weights(whole, inner, numbers, model.symbols.count)
+    blocks = block_weights(whole, inner, numbers, model.symbols)
     return None if blocks is None else BlockInequality(row, slack, scale, blocks)
 
 

@@ -326,6 +326,49 @@ def test_bounds_of_the_energy_of_outputs(name: str) -> None:
     assert problem.status == "optimal"
 
 
+def over(g: Any, P: Any, K: Any) -> Any:
+    """The bounded real lemma with V = 0 by Schur's complements."""
+    G = outputs(K)
+    return flow(P, K) + P @ E @ E.T @ P / g + G.T @ G / g
+
+
+LEVELS: dict[str, Callable[[Any, Any, Any], tuple[Any, Any]]] = {
+    "both over the level": lambda P, K, g: (g, over(g, P, K) << 0),
+    "turned": lambda P, K, g: (g, 0 << -2 * over(g, P, K)),
+    "outputs over it": lambda P, K, g: (
+        g + hc.trace(P),
+        flow(P, K) + outputs(K).T @ outputs(K) / g + 0.1 * P @ E @ E.T @ P << 0,
+    ),
+    "a disturbance times a number": lambda P, K, g: (
+        -g,
+        flow(P, K) + outputs(K).T @ outputs(K) + g * (P @ E @ E.T @ P) << 0,
+    ),
+}
+
+
+@pytest.mark.parametrize("name", LEVELS)
+def test_levels_that_squares_are_divided_by(name: str) -> None:
+    P, K, _ = variables()
+    objective, row = LEVELS[name](P, K, hc.Variable(name="g", pos=True))
+    problem = hc.Problem(hc.Minimize(objective), [row])
+
+    def value(cvxpy: Any, U: Any, Y: Any, g: Any) -> tuple[Any, list[Any]]:
+        F, G = A @ U + B @ Y, C @ U + D @ Y
+        if "times" in name:
+            blocks = [[F + F.T + g * E @ E.T, G.T], [G, -UNIT]]
+            return -g, [cvxpy.bmat(blocks) << 0]
+        if "outputs" in name:
+            blocks = [[F + F.T + 0.1 * E @ E.T, G.T], [G, -g * UNIT]]
+            return g + cvxpy.matrix_frac(STATES, U), [cvxpy.bmat(blocks) << 0]
+        zeros = np.zeros((2, 2))
+        blocks = [[F + F.T, E, G.T], [E.T, -g * UNIT, zeros], [G, zeros, -g * UNIT]]
+        return g, [cvxpy.bmat(blocks) << 0]
+
+    assert problem.solve() == pytest.approx(peer(value), rel=1e-6)
+    assert problem.status == "optimal"
+    assert "inv(P), K @ inv(P)" in problem.solution.method
+
+
 def test_multipliers_are_slopes_of_the_value() -> None:
     """The multiplier of M ⪯ R by differences of the value in R, for a corner and for what is beside."""
     P, K, g = variables()
@@ -373,6 +416,16 @@ NOT_CLAIMED: dict[str, Callable[[Any, Any, Any], list[Any]]] = {
     ],
     "a gain between other rows": lambda P, K, g: [
         hc.bmat([[flow(P, K), P @ E], [E.T @ P, K[:, :2] + K[:, :2].T - g * UNIT]]) << 0
+    ],
+    "outputs times an unknown": lambda P, K, g: [
+        flow(P, K) + g * (outputs(K).T @ outputs(K)) << 0,
+        g >= 0.1,
+    ],
+    "a level that may be negative": lambda P, K, g: [
+        flow(P, K) + outputs(K).T @ outputs(K) / g << 0,
+    ],
+    "outputs that pay over a level": lambda P, K, g: [
+        flow(P, K) + 10 * STATES - outputs(K).T @ outputs(K) / (1 + g**2) << 0,
     ],
     "two different matrices": lambda P, K, g: [
         hc.bmat([[flow(P, K), P @ E], [E.T @ P, -g * UNIT]]) << 0,
