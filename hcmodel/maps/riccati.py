@@ -187,6 +187,7 @@ class _Riccati(Step):
         )
         left = f"{gain.name}.T" if turned else gain.name
         self.texts = {**inverse.texts, product: f"{left} @ inv({inverse.gone[0].name})"}
+        self.divisors = (matrix,)
         self.released = (*inverse.released, *((gain.name,) if gain.has_bounds else ()))
         reach = min(each.weights.reach() for each in inequalities)
         self.implied = _ranges(symbols, matrix, product, blocks, reach)

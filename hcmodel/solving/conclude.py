@@ -224,7 +224,8 @@ def _beside_in_words(status: Status, outcome: Outcome, evidence: Evidence) -> st
     cone, form = outcome.result.cone, outcome.form
     if status is not Status.OPTIMAL or cone is None or not cone.beside:
         return ""
-    names = " and ".join(sorted(each.name for each in form.divisors if not each.pos))
+    matrices = (form.texts.get(each, each.name) for each in form.divisors if not each.pos)
+    names = " and ".join(sorted(matrices))
     if names:
         return (
             f"; closer to it {names} becomes singular: this is the best conditioned point within the "

@@ -369,6 +369,52 @@ def test_levels_that_squares_are_divided_by(name: str) -> None:
     assert "inv(P), K @ inv(P)" in problem.solution.method
 
 
+TEXT = """param A[3,3], B[3,2], E[3,2], C[2,3], D[2,2], V[2,2]
+var P[3,3] symmetric in psd(0.05, 40)
+var K[2,3]
+var g
+let F = A + B @ K
+let G = C + D @ K
+minimize g
+subject to
+    bounded_real: vstack(hstack(F.T @ P + P @ F, P @ E, G.T),
+                         hstack(E.T @ P, -g*eye(2), V.T),
+                         hstack(G, V, -g*eye(2))) << 0
+"""
+
+
+def test_the_language() -> None:
+    problem = hc.parse(TEXT, data={"A": A, "B": B, "E": E, "C": C, "D": D, "V": V})
+    assert problem.solve() == pytest.approx(peer(peer_bounded_real), rel=1e-6)
+    assert problem.status == "optimal"
+
+
+def test_an_infimum_that_is_not_attained_has_a_point_beside_it() -> None:
+    """Without an upper bound P grows without an end as the level comes near its infimum."""
+    cvxpy = pytest.importorskip("cvxpy")
+    generator = np.random.default_rng(11)
+    drift, entering, push = (generator.normal(size=(3, count)) for count in (3, 2, 2))
+    P, K, g = variables(0.01)
+    g, F = hc.Variable(name="g", pos=True), drift + entering @ K
+    row = F.T @ P + P @ F + STATES + K.T @ K + P @ push @ push.T @ P / g << 0
+    problem = hc.Problem(hc.Minimize(g), [row])
+    value = problem.solve()
+    assert problem.status == "optimal"
+    assert "inv(P) becomes singular" in str(problem.solution)
+    assert np.linalg.eigvals(drift + entering @ K.value).real.max() < 0
+    U, Y, level = cvxpy.Variable((3, 3), PSD=True), cvxpy.Variable((2, 3)), cvxpy.Variable()
+    moved, out = drift @ U + entering @ Y, cvxpy.vstack([U, Y])
+    none = np.zeros((2, 5))
+    blocks = [
+        [moved + moved.T, push, out.T],
+        [push.T, -level * UNIT, none],
+        [out, none.T, -np.eye(5)],
+    ]
+    rows = [cvxpy.bmat(blocks) << 0, U << 100 * STATES]
+    expected = cvxpy.Problem(cvxpy.Minimize(level), rows).solve(solver="CLARABEL")
+    assert value == pytest.approx(expected, rel=1e-5)
+
+
 def test_multipliers_are_slopes_of_the_value() -> None:
     """The multiplier of M ⪯ R by differences of the value in R, for a corner and for what is beside."""
     P, K, g = variables()
