@@ -140,7 +140,7 @@ def test_a_row_that_bends_is_not_confirmed_by_the_analysis() -> None:
     x = variable(2)
     row = hc.sin(3 * x[0]) <= 0.9 + x[1]
     objective = hc.sum_squares(x) + 0.3 * hc.sin(hc.sum(x))
-    assert hc.Problem(hc.Minimize(objective), [row], hidden=[x]).analyze().verdict != "proven"
+    assert hc.Problem(hc.Minimize(objective), [row], hidden=[x]).analyze(20).verdict != "proven"
 
 
 def test_an_equality_that_bends_is_not_confirmed() -> None:

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from hcmodel.errors import HCError
+from hcmodel.frontend import values
 from hcmodel.problem import parse
 from tests.extent import several
 from tests.hcmodel.frontend.random_models import WildModels
@@ -123,8 +124,10 @@ def test_nested_comprehensions_are_not_read_twice_at_each_level(nest):
     assert whole <= 4 * half  # reading twice at each level would double the calls twenty times
 
 
-def test_many_large_arrays_are_refused_together():
-    lets = "\n".join(f"let a{number} = ones(3000, 3000)" for number in range(40))
+def test_many_large_arrays_are_refused_together(monkeypatch):
+    assert 8 * values.MAX_TOTAL <= MOST_MEMORY
+    monkeypatch.setattr(values, "MAX_TOTAL", values.MAX_TOTAL // 10)
+    lets = "\n".join(f"let a{number} = ones(1000, 1000)" for number in range(40))
     assert cheap_outcome(f"{lets}\nvar x\nminimize x*a1[1,1]") == "ModelError"
 
 

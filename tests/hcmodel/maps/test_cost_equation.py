@@ -14,6 +14,7 @@ from hcmodel.maps.cost_equation import CostEquation
 from hcmodel.maps.expanded import Expanded
 from hcmodel.maps.map import Obstacle
 from hcmodel.reductions.forms import Forms
+from tests.extent import pairs
 
 N, M = 3, 2
 
@@ -51,8 +52,7 @@ def by_sides(X: Any, K: Any, seed: int) -> list[Any]:
     return [-both.T @ weights @ both == (A + B @ K).T @ X + X @ (A + B @ K)]
 
 
-@pytest.mark.parametrize("rows", [continuous, negated, by_sides], ids=lambda each: each.__name__)
-@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize(("rows", "seed"), pairs([continuous, negated, by_sides], range(3)))
 def test_a_cost_equation_in_continuous_time_is_proven(
     rows: Callable[..., list[Any]], seed: int
 ) -> None:

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 import hcmodel as hc
+from tests.extent import pairs
 from tests.proven import is_proven
 
 GENERATOR = np.random.default_rng(2)
@@ -30,11 +31,10 @@ KINDS: dict[str, dict[str, Any]] = {
 }
 
 
-@pytest.mark.parametrize("kind", KINDS.values(), ids=KINDS)
-@pytest.mark.parametrize("row", ROWS.values(), ids=ROWS)
-def test_a_covariance_and_its_inverse(row: Any, kind: dict[str, Any]) -> None:
-    S, T = hc.Variable((3, 3), name="S", PSD=True), hc.Variable((3, 3), name="T", **kind)
-    problem = hc.Problem(hc.Minimize(hc.logdet(S) + hc.trace(SAMPLE @ T)), [row(T, S)])
+@pytest.mark.parametrize(("row", "kind"), sorted({*pairs(ROWS, KINDS), *pairs(["S T"], KINDS)}))
+def test_a_covariance_and_its_inverse(row: str, kind: str) -> None:
+    S, T = hc.Variable((3, 3), name="S", PSD=True), hc.Variable((3, 3), name="T", **KINDS[kind])
+    problem = hc.Problem(hc.Minimize(hc.logdet(S) + hc.trace(SAMPLE @ T)), [ROWS[row](T, S)])
     assert problem.is_hidden_convex()
     assert problem.solve() == pytest.approx(LIKELIHOOD, rel=CLOSE)
     assert problem.status == "optimal"

@@ -11,6 +11,7 @@ import scipy.linalg
 
 import hcmodel as hc
 from hcmodel.maps import whole_matrices
+from tests import extent
 from tests.proven import is_proven
 
 GENERATOR = np.random.default_rng(3)
@@ -225,16 +226,15 @@ def test_a_gain_in_parts_is_one_matrix(gain: Gain) -> None:
 
 @pytest.mark.parametrize("gain", GAINS.values(), ids=GAINS)
 def test_a_gain_in_parts_in_the_equation_of_a_cost_matrix(gain: Gain) -> None:
-    for continuous, best in ((True, CONTINUOUS), (False, DISCRETE)):
+    for continuous, form in extent.pairs((True, False), range(3)):
         X, (K, _) = matrix("X"), gain()
         F = A + B @ K
         weight = Q + K.T @ R @ K
         equation = F.T @ X + X @ F + weight if continuous else F.T @ X @ F - X + weight
         forms = [[equation == 0], [equation[i, j] == 0 for i, j in UPPER], [equation << 0]]
-        for rows in forms:
-            problem = hc.Problem(hc.Minimize(hc.trace(W @ X)), rows)
-            assert problem.solve() == pytest.approx(best, rel=CLOSE)
-            assert problem.status == "optimal"
+        problem = hc.Problem(hc.Minimize(hc.trace(W @ X)), forms[form])
+        assert problem.solve() == pytest.approx(CONTINUOUS if continuous else DISCRETE, rel=CLOSE)
+        assert problem.status == "optimal"
 
 
 def test_the_columns_of_a_filter_gain() -> None:

@@ -80,7 +80,11 @@ def impossible(name: str) -> hc.Problem:
 
 
 # `mixed` takes as long as the others together.
-@pytest.mark.parametrize("name", [name for name in PROVEN if ALL or name != "mixed"])
+# Examples whose smaller models take most of the time.
+SLOW = ("mixed", "hyperbola")
+
+
+@pytest.mark.parametrize("name", [name for name in PROVEN if ALL or name not in SLOW])
 def test_a_goal_out_of_reach_is_in_an_irreducible_conflict(name: str) -> None:
     problem = impossible(name)
     problem.solve()

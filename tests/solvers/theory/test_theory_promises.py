@@ -263,7 +263,7 @@ def test_ippm_acgd_without_a_slater_gap_keeps_its_promise() -> None:
 
 @pytest.mark.parametrize("seed", first(1, [0, 1]))
 def test_ippm_sm_keeps_its_promise_without_rows(seed: int) -> None:
-    check_promise("ippm-sm", largest_deviation(seed), 0.2 if ALL else 0.25)
+    check_promise("ippm-sm", largest_deviation(seed), 0.2 if ALL else 0.3)
 
 
 @pytest.mark.parametrize(
