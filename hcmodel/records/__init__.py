@@ -2,8 +2,9 @@
 
 The standard decorator compiles up to six functions for each class when its module is imported, which was
 half of what `hcmodel solve` took beyond the import of numpy, scipy and Clarabel. Here the methods are
-closures over the names of the fields, and `__init__` is compiled once a class turns out to have more than
-a few instances. Fields, `replace`, `asdict` and type checkers see what the standard decorator makes.
+closures over the names of the fields, and `__init__` is made for the first instance of a class from the
+code of another one with as many fields, whose names are exchanged. Fields, `replace`, `asdict` and type
+checkers see what the standard decorator makes.
 
 `replace` does what the one of the standard library does, in a third of the time: methods make a new state
 from the last one several times in each iteration. `cached_property` is that of Python 3.12, which takes
@@ -17,6 +18,7 @@ import inspect
 import operator
 import reprlib
 from collections.abc import Callable
+from types import CodeType
 from typing import TYPE_CHECKING, Any, TypeVar
 
 __all__ = ["cached_property", "dataclass", "replace"]
@@ -86,7 +88,7 @@ class _Signature:
     """The signature of the class for `inspect` and `help`, made when it is asked for."""
 
     def __get__(self, instance: Any, owner: type) -> inspect.Signature:
-        waiting = getattr(owner.__init__, "compile", None)  # type: ignore[misc]
+        waiting = getattr(owner.__init__, "own", None)  # type: ignore[misc]
         complete = inspect.signature(owner.__init__ if waiting is None else waiting())  # type: ignore[misc]
         return complete.replace(parameters=list(complete.parameters.values())[1:])
 
@@ -155,90 +157,35 @@ def _with_fields(cls: type, frozen: bool, slots: bool) -> type:
     return cls
 
 
-# Instances until `__init__` is compiled, which takes as long as a hundred of them without it: a class has
-# one or two in most solves, and the second solve of a process should not be slower for it.
-FEW = 300
-
 _set = object.__setattr__
+# Compiled definitions of `__init__`, by their text, in which the fields are f0, f1, …
+_DEFINITIONS: dict[str, CodeType] = {}
 
 
 def _first_init(cls: type, frozen: bool) -> Callable[..., None]:
-    """An `__init__` that needs no compilation; the compiled one takes its place after a few instances.
+    """An `__init__` that makes the one of the class when it is first called; of many it never is."""
 
-    All classes have the code of this one, so that it is soon a quick one.
-    """
-    shape: _Shape | None = None
-    left = FEW
-
-    def compiled() -> Callable[..., None]:
+    def own() -> Callable[..., None]:
         if vars(cls)["__init__"] is __init__:
-            cls.__init__ = _compiled_init(cls, frozen)  # type: ignore[misc]
+            cls.__init__ = _own_init(cls, frozen)  # type: ignore[misc]
         return cls.__init__  # type: ignore[misc, no-any-return]
 
     def __init__(self: Any, *args: Any, **keywords: Any) -> None:  # noqa: N807 (its name in tracebacks)
-        nonlocal left, shape
-        left -= 1
-        if left < 0:
-            compiled()(self, *args, **keywords)
-            return
-        if shape is None:
-            shape = _Shape(cls)
-        if shape.plain and not keywords and len(args) == shape.count:
-            values = dict(zip(shape.positional, args, strict=True))
-        elif shape.plain and not args and keywords.keys() == shape.named:
-            values = keywords
-        else:
-            values = shape.values(args, keywords)
-        if len(values) < shape.count:  # the compiled one says what is wrong with the arguments
-            compiled()(self, *args, **keywords)
-            return
-        if shape.whole:
-            _set(self, "__dict__", values)
-        else:
-            for name, value in values.items():
-                _set(self, name, value)
-        if shape.finish is not None:
-            shape.finish(self)
+        own()(self, *args, **keywords)
 
-    __init__.compile = compiled  # type: ignore[attr-defined]
+    __init__.own = own  # type: ignore[attr-defined]
     return __init__
 
 
-class _Shape:
-    """The fields of a class, as its `__init__` takes them."""
-
-    def __init__(self, cls: type) -> None:
-        fields, absent = dataclasses.fields(cls), dataclasses.MISSING
-        self.named = frozenset(each.name for each in fields if each.init)
-        self.positional = [each.name for each in fields if each.init and not each.kw_only]
-        self.made = [(e.name, e.default_factory) for e in fields if e.default_factory is not absent]
-        self.defaults = {e.name: e.default for e in fields if e.init and e.default is not absent}
-        self.count = len(self.named.union(name for name, _ in self.made))
-        self.plain = len(self.positional) == self.count
-        self.whole = _is_plain(cls)
-        self.finish = getattr(cls, "__post_init__", None)
-
-    def values(self, args: tuple[Any, ...], keywords: dict[str, Any]) -> dict[str, Any]:
-        """The values of the fields; none where the arguments do not fit."""
-        given = dict(zip(self.positional, args, strict=False))
-        given.update(keywords)
-        if len(given) < len(args) + len(keywords) or not given.keys() <= self.named:
-            return {}
-        values = {**self.defaults, **given}
-        for name, make in self.made:
-            if name not in values:
-                values[name] = make()
-        return values
-
-
-def _compiled_init(cls: type, frozen: bool) -> Callable[..., None]:
-    names: dict[str, Any] = {"set_": _set, "ABSENT": _ABSENT}
-    parameters, by_name, assigned = ["self"], ["*"], {}
-    for field in dataclasses.fields(cls):
-        name, value = field.name, field.name
+def _own_init(cls: type, frozen: bool) -> Callable[..., None]:
+    known: dict[str, Any] = {"set_": _set, "ABSENT": _ABSENT}
+    names, parameters, by_name, assigned = dict[str, str](), ["self"], ["*"], {}
+    for number, field in enumerate(dataclasses.fields(cls)):
+        name = value = f"f{number}"
+        names[name] = field.name
         listed = by_name if field.kw_only else parameters
         made = field.default_factory is not dataclasses.MISSING
-        names[f"{name}_default"] = field.default_factory if made else field.default
+        known[f"{name}_default"] = field.default_factory if made else field.default
         if made:
             value = f"{name}_default()"
         if field.init and made:
@@ -261,10 +208,35 @@ def _compiled_init(cls: type, frozen: bool) -> Callable[..., None]:
         body.append("self.__post_init__()")
     if len(by_name) > 1:
         parameters += by_name
-    source = f"def __init__({', '.join(parameters)}):\n " + "\n ".join(body or ["pass"])
-    exec(compile(source, f"<{cls.__qualname__}>", "exec"), names)
-    init: Callable[..., None] = names["__init__"]
-    init.__qualname__ = f"{cls.__qualname__}.__init__"
+    text = f"def __init__({', '.join(parameters)}):\n " + "\n ".join(body or ["pass"])
+    return _defined(text, known, names, f"{cls.__qualname__}.__init__")
+
+
+def _defined(
+    text: str, known: dict[str, Any], names: dict[str, str], title: str
+) -> Callable[..., None]:
+    """The function of a definition whose fields get their names; texts are compiled once."""
+    definition = _DEFINITIONS.get(text)
+    if definition is None:
+        definition = _DEFINITIONS[text] = compile(text, "<dataclass>", "exec")
+    exec(definition, known)
+    init: Callable[..., None] = known["__init__"]
+    code = init.__code__
+
+    def renamed(each: Any) -> Any:
+        if isinstance(each, tuple):
+            return tuple([renamed(part) for part in each])
+        return names.get(each, each) if isinstance(each, str) else each
+
+    init.__code__ = code.replace(
+        co_varnames=renamed(code.co_varnames),
+        co_names=renamed(code.co_names),
+        co_consts=renamed(code.co_consts),
+        co_qualname=title,
+    )
+    init.__qualname__ = title
+    if init.__kwdefaults__:
+        init.__kwdefaults__ = {names[name]: each for name, each in init.__kwdefaults__.items()}
     return init
 
 

@@ -78,15 +78,11 @@ def errors(dataclass: Callable[..., Any]) -> list[tuple[type, str]]:
     return found
 
 
-@pytest.mark.parametrize("few", [0, 100])
-def test_what_classes_show_is_the_same(few, monkeypatch):
-    monkeypatch.setattr(records, "FEW", few)
+def test_what_classes_show_is_the_same():
     assert observed(records.dataclass) == observed(dataclasses.dataclass)
 
 
-@pytest.mark.parametrize("few", [0, 100])
-def test_misuse_has_the_same_errors(few, monkeypatch):
-    monkeypatch.setattr(records, "FEW", few)
+def test_misuse_has_the_same_errors():
     assert errors(records.dataclass) == errors(dataclasses.dataclass)
 
 
@@ -126,15 +122,27 @@ def test_classes_of_both_kinds_inherit_from_each_other(base, derived):
         DECORATORS[derived](type("Loose", (Base,), {}))
 
 
-def test_init_is_compiled_once_after_a_few_instances():
-    point = classes(records.dataclass)[0]
-    first = point.__init__
-    made = [point(float(number), span=3) for number in range(records.FEW)]
-    assert point.__init__ is first
-    more = [point(float(number), span=3) for number in range(records.FEW)]
-    assert point.__init__ is not first
-    assert made == more
-    assert [vars(each) for each in made] == [vars(each) for each in more]
+def test_classes_with_as_many_fields_share_what_is_compiled():
+    first, second = (
+        records.dataclass(frozen=True)(type(name, (), {"__annotations__": fields, "b": 2}))
+        for name, fields in (("First", {"a": int, "b": int}), ("Second", {"x": int, "b": int}))
+    )
+    known = len(records._DEFINITIONS)
+    made = [first(1), first(a=3, b=4)]
+    added = len(records._DEFINITIONS) - known
+    assert added <= 1
+    assert vars(second(1, b=5)) == {"x": 1, "b": 5}
+    assert len(records._DEFINITIONS) == known + added
+    assert [vars(each) for each in made] == [{"a": 1, "b": 2}, {"a": 3, "b": 4}]
+    assert first.__init__ is not second.__init__
+    assert first.__init__.__qualname__ == "First.__init__"
+
+
+def test_a_class_with_many_fields_has_each_under_its_name():
+    """Python compiles the dictionaries of many fields in another way than those of few."""
+    fields = {f"name{number}": int for number in range(40)}
+    many = records.dataclass(frozen=True)(type("Many", (), {"__annotations__": fields}))
+    assert vars(many(*range(40))) == dict(zip(fields, range(40), strict=True))
 
 
 @records.dataclass(frozen=True)
