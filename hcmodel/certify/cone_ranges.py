@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from hcmodel.certify.certificate_options import CONE_DUALITY
 from hcmodel.certify.square_ranges import by_equations, by_squares
 from hcmodel.records import cached_property, dataclass
+from hcmodel.solvers.algebra.marks import all_finite
 from hcmodel.solvers.algebra.symmetric import ROOT_TWO, to_matrix, triangle
 from hcmodel.solvers.numerics import DATA_ROUNDING
 from hcmodel.solvers.qp.cone_program import ConeKind, ConeProgram
@@ -151,7 +152,7 @@ class _Sweep:
 
     @property
     def finite(self) -> bool:
-        return bool(np.isfinite([self.x.lower, self.x.upper]).all())
+        return all_finite(self.x.lower) and all_finite(self.x.upper)
 
     def run(self, narrow: bool) -> None:
         """Passes until nothing changes, or, unless they are to be narrow, all ranges are finite."""

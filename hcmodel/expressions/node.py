@@ -20,7 +20,7 @@ from hcmodel.expressions.foreign_habits import EXPRESSION, missing_attribute
 from hcmodel.expressions.printing import infix, rich
 from hcmodel.expressions.shapes import Shape
 from hcmodel.expressions.table import ATOMS
-from hcmodel.solvers.algebra.marks import all_finite
+from hcmodel.solvers.algebra.marks import all_finite, some
 
 if TYPE_CHECKING:
     from hcmodel.atoms.atom import Atom
@@ -425,7 +425,7 @@ def as_data(value: Any, what: str, *, infinite: bool = False, sparse: bool = Fal
         raise DataError(f"{what} must be a real number or an array of them, not {value!r}")
     array = np.array(raw, dtype=float)
     if not all_finite(array):
-        if np.isnan(array).any():
+        if some(np.isnan(array)):
             where = tuple(int(i) for i in np.argwhere(np.isnan(array))[0])
             raise DataError(f"{what} has a NaN at entry {where}" if where else f"{what} is NaN")
         if not infinite:

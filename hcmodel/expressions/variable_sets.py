@@ -21,6 +21,7 @@ from hcmodel.errors import DataError, ModelError
 from hcmodel.expressions.shapes import Shape
 from hcmodel.records import dataclass, replace
 from hcmodel.solvers import sets
+from hcmodel.solvers.algebra.marks import every, some
 from hcmodel.solvers.algebra.symmetric import ROOT_TWO, to_vector, triangle
 from hcmodel.solvers.numerics import PRODUCT_ROUNDING
 
@@ -93,7 +94,7 @@ class VariableSet(ABC):
     @property
     def has_bounds(self) -> bool:
         """Whether any entry has a bound of its own."""
-        return bool(np.isfinite(self.lower).any() or np.isfinite(self.upper).any())
+        return some(np.isfinite(self.lower)) or some(np.isfinite(self.upper))
 
     @property
     def positive(self) -> bool:
@@ -195,7 +196,7 @@ class BoxSet(VariableSet):
 
     @property
     def has_logarithm(self) -> bool:
-        return self.pos or bool((self.lower > 0).all())
+        return self.pos or every(self.lower > 0)
 
     def summary(self) -> str:
         lower, upper = self.ends()
@@ -223,7 +224,7 @@ class SimplexSet(VariableSet):
         count = self.lower.size // length
         low, high = np.ravel(self.lower), np.ravel(self.upper)
         # The simplex itself bounds its entries by 0 and 1.
-        if (low <= 0).all() and (high >= 1).all():
+        if every(low <= 0) and every(high >= 1):
             return sets.Simplices(count, length)
         return sets.BoundedSimplices(count, length, low, high)
 

@@ -20,7 +20,7 @@ from hcmodel.engines.recognition import combinations, raveled
 from hcmodel.engines.terms import left_range, spans
 from hcmodel.expressions.shapes import Shape
 from hcmodel.records import cached_property, dataclass
-from hcmodel.solvers.algebra.marks import all_finite, every, some
+from hcmodel.solvers.algebra.marks import all_finite, every, highest, some
 from hcmodel.solvers.limits import check_time
 from hcmodel.solvers.numerics import DATA_ROUNDING
 
@@ -65,7 +65,7 @@ class Coding:
 
         Columns are stored one after the other: what is asked of rows takes a tenth of the time.
         """
-        longest = max(-(-int(keys.max(initial=0)).bit_length() // self.bits), 1)
+        longest = max(-(-highest(keys).bit_length() // self.bits), 1)
         shifts = self.bits * np.arange(longest)
         return ((keys >> shifts[:, None]) & ((1 << self.bits) - 1)).T
 
@@ -83,9 +83,9 @@ class Coding:
 
     def times(self, one: Keys, two: Keys) -> Keys:
         """Products of products."""
-        if not one.any():
+        if not some(one):
             return two
-        if not two.any():
+        if not some(two):
             return one
         return self.keys(np.concatenate([self.digits(one), self.digits(two)], axis=1))
 
@@ -104,7 +104,7 @@ def _in_order(digits: Digits) -> list[Keys]:
 
 def _order(size: int, entry: IndexArray, key: Keys) -> IndexArray | None:
     """The order of terms by entry, of so many, and key; None where they are so and all different."""
-    bits = int(key.max(initial=0)).bit_length()
+    bits = highest(key).bit_length()
     if bits + size.bit_length() > KEY_BITS:
         return np.lexsort((key, entry)) if entry.size else None
     joint = (entry << bits) + key  # one number is sorted in a fifth of the time of two
@@ -188,7 +188,7 @@ class Sums:
 
     @property
     def is_constant(self) -> bool:
-        return not np.count_nonzero(self.key)
+        return not some(self.key)
 
     @property
     def value(self) -> FloatArray:
@@ -208,7 +208,7 @@ class Sums:
     @cached_property
     def _used(self) -> NDArray[np.int64]:
         digits = self.digits
-        marks = np.zeros(int(digits.max(initial=0)) + 1, dtype=bool)
+        marks = np.zeros(highest(digits) + 1, dtype=bool)
         marks[digits.reshape(-1)] = True
         return marks[1:].nonzero()[0]
 
@@ -219,7 +219,7 @@ class Sums:
     def among(self, wanted: NDArray[np.int64]) -> NDArray[np.bool_]:
         """Which of the digits are among some others."""
         digits = self.digits
-        marks = np.zeros(max(int(digits.max(initial=0)), int(wanted.max(initial=0))) + 1, bool)
+        marks = np.zeros(max(highest(digits), highest(wanted)) + 1, dtype=bool)
         marks[wanted] = True
         return marks[digits]
 

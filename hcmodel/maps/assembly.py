@@ -23,6 +23,7 @@ from hcmodel.facts.expansion import Opaque, Symbols
 from hcmodel.facts.polynomials import ONE, Coding, Sums, stacked
 from hcmodel.maps.gather import gathered
 from hcmodel.records import dataclass
+from hcmodel.solvers.algebra.marks import highest, some
 
 Numbers = NDArray[np.int64]
 
@@ -45,11 +46,11 @@ class Assembly:
         if whole is not None:
             return whole
         degree = sums.degrees
-        if self.symbols.functions(sums.symbols_used()) or degree.max(initial=0) > 1:
+        if self.symbols.functions(sums.symbols_used()) or highest(degree) > 1:
             sums = gathered(sums, self.symbols)
             degree = sums.degrees
             self._prepare(sums.symbols_used())
-        if len(sums.shape) == 2 and degree.max(initial=0) <= 1:
+        if len(sums.shape) == 2 and highest(degree) <= 1:
             written = self._matrix(sums)
             if written is not None:
                 return written
@@ -57,10 +58,11 @@ class Assembly:
             if turned is not None:
                 return turned.T
         parts = self._linear(sums.chosen(degree == 1))
-        for each in np.unique(degree[degree > 1]).tolist():
-            parts += self._products(sums.chosen(degree == each), int(each))
+        for each in range(2, highest(degree) + 1):
+            own = degree == each
+            parts += self._products(sums.chosen(own), each) if some(own) else []
         constant = sums.chosen(degree == 0).value.reshape(-1)
-        if constant.any() or not parts:
+        if some(constant) or not parts:
             same = not sums.shape or (parts and (constant == constant[0]).all())
             parts.append(Constant(constant[0] if same else constant))
         if not sums.shape:

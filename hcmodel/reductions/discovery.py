@@ -30,6 +30,7 @@ from hcmodel.reductions.lift import Lift
 from hcmodel.reductions.sign import signed
 from hcmodel.reductions.split import Split
 from hcmodel.reductions.substitution import Substitution, functions_after
+from hcmodel.solvers.algebra.marks import all_finite, highest
 
 
 @dataclass(frozen=True)
@@ -210,7 +211,7 @@ class _KnownFacts:
 
 def _has_numbers(model: Expanded) -> bool:
     """Whether all weights are numbers: the root of a negative one, as of √(n/n) for n < 0, is none."""
-    return all(bool(np.isfinite(sums.weight).all()) for sums in model.everywhere())
+    return all(all_finite(sums.weight) for sums in model.everywhere())
 
 
 def _multiplies_in_equality(model: Expanded) -> bool:
@@ -249,7 +250,7 @@ def _key(steps: tuple[Step, ...]) -> Hashable:
 
 def _proposals(model: Expanded) -> Iterator[Step | Obstacle]:
     """What the maps make of a model; a map that multiplies too much out gives nothing."""
-    products = sum(int((sums.degrees > 2).sum()) for sums in model.everywhere())
+    products = sum(int(np.count_nonzero(sums.degrees > 2)) for sums in model.everywhere())
     if products > LIMITS.most_products:
         yield Obstacle("stages", "the visits are too long to multiply out: make them variables")
         return
@@ -325,7 +326,7 @@ def _attempted(
 
 def _straight_in(sums: Sums, symbols: Symbols) -> list[Variable] | None:
     """The variables that sums are affine in, where none of them can be in logarithms; None for others."""
-    if sums.degrees.max(initial=0) > 1:
+    if highest(sums.degrees) > 1:
         return None
     found = [source for source, _, _ in symbols.grouped(sums.symbols_used())]
     variables = [source for source in found if isinstance(source, Variable)]

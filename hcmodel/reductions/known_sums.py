@@ -21,6 +21,7 @@ from hcmodel.expressions.sparse_data import is_sparse
 from hcmodel.facts.expansion import Symbols
 from hcmodel.facts.polynomials import Sums
 from hcmodel.records import dataclass
+from hcmodel.solvers.algebra.marks import every, highest
 
 FloatArray = NDArray[np.float64]
 IndexArray = NDArray[np.intp]
@@ -73,9 +74,9 @@ class _Digits:
     def has_affine(self, sums: Sums) -> bool:
         """Whether sums are affine in entries of the flat vector, and are not too many."""
         keys = sums.key
-        if keys.size > MOST_TERMS or int(keys.max(initial=0)) >= self.places.size:
+        if keys.size > MOST_TERMS or highest(keys) >= self.places.size:
             return False  # the key of a product has several digits
-        return bool(((self.places[keys] >= 0) | (keys == 0)).all())
+        return every((self.places[keys] >= 0) | (keys == 0))
 
     def terms(self, sums: Sums) -> Terms:
         """The terms of affine sums."""

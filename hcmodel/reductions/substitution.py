@@ -31,6 +31,7 @@ from hcmodel.maps.map import Points, Step
 from hcmodel.records import replace
 from hcmodel.reductions.known_sums import KnownSums
 from hcmodel.reductions.reduction import Claim, Duals, ModelReduction, Origin
+from hcmodel.solvers.algebra.marks import all_finite, some
 
 FloatArray = NDArray[np.float64]
 Merged = Sequence[tuple[int, NDArray[np.int64], NDArray[np.int64]]]
@@ -169,7 +170,7 @@ class Substitution(ModelReduction):
             return None
         x = self._vector(self.before, point)
         new = [point.get(each) for each in self.after.variables]
-        if not all(each is not None and np.isfinite(each).all() for each in new):
+        if not all(each is not None and all_finite(each) for each in new):
             return None  # or a map has left a variable of another one in the model
         u = self._vector(self.after, point)
         before = self.before.values_once(x)
@@ -200,7 +201,7 @@ class Substitution(ModelReduction):
             if _differ(one, two, size):
                 size = size + _leading(numbers.of(row.sums, sizes=True), row)
             found.append((name, one, two, size))
-        finite = all(np.isfinite(each).all() for _, one, two, _ in found for each in (one, two))
+        finite = all(all_finite(each) for _, one, two, _ in found for each in (one, two))
         return found if finite else None
 
     def _written(
@@ -523,7 +524,7 @@ def _renewed(model: Model, steps: Sequence[Step]) -> Model:
 def _defined(variable: Variable, point: Points) -> FloatArray:
     """The value of a variable, the middle of its set where it has none."""
     value = point.get(variable)
-    if value is None or not np.isfinite(value).all():
+    if value is None or not all_finite(value):
         middle = variable.set.domain().middle()
         return np.asarray(variable.set.expand(np, middle))
     return np.asarray(value, dtype=float).reshape(variable.shape)
@@ -543,7 +544,7 @@ def _renamed(text: str, texts: dict[str, str]) -> str:
 
 def _differ(one: FloatArray, two: FloatArray, size: FloatArray) -> bool:
     """Whether numbers differ by more than rounding."""
-    return bool((np.abs(one - two) > AGREEMENT * (size + np.abs(one))).any())
+    return some(np.abs(one - two) > AGREEMENT * (size + np.abs(one)))
 
 
 def _divided(dual: FloatArray | None, factor: FloatArray, row: Row) -> FloatArray | None:

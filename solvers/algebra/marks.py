@@ -38,6 +38,11 @@ def largest(sizes: FloatArray) -> float:
     return float(sizes.item(sizes.argmax())) if sizes.size else 0.0
 
 
+def highest(numbers: NDArray[Any]) -> int:
+    """The largest of whole numbers that are not negative; 0 where there is none."""
+    return int(numbers.item(numbers.argmax())) if numbers.size else 0
+
+
 def same(one: NDArray[Any], other: NDArray[Any]) -> bool:
     """Whether two arrays have the same shape and entries."""
     return one.shape == other.shape and every(one == other)
