@@ -80,6 +80,10 @@ FloatArray = NDArray[np.float64]
 HALF_MADE = (Termination.TIME_LIMIT, Termination.INTERRUPTED, Termination.OUT_OF_MEMORY)
 
 
+# Nodes up to which the derivation of an analysis shows each term of a geometric program: it has as many
+# lines.
+READABLE = 100
+
 # Held for the moment in which a problem is marked as being solved.
 SOLVING = threading.Lock()
 
@@ -241,6 +245,13 @@ class Problem:
             self._forms = Forms(self.model, wanted)
         return self._forms
 
+    def _forms_to_show(self) -> Forms:
+        """The forms of an analysis, whose derivation shows models of a readable size as written."""
+        collected = self.model.posynomials
+        if collected is None or collected.nodes > READABLE:
+            return self.forms()
+        return Forms(self.model, self._engine, as_written=True)
+
     @property
     def compilations(self) -> int:
         """How often functions of the model were compiled."""
@@ -258,7 +269,7 @@ class Problem:
         """
         from hcmodel.analysis.analyze import analyze
 
-        self.analysis = analyze(self.forms, samples, seed, time_limit)
+        self.analysis = analyze(self._forms_to_show, samples, seed, time_limit)
         if time_limit is not None:
             self._drop_forms()  # they may be half made
         self._analysed = self._parameter_values()

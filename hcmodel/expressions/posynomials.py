@@ -22,9 +22,9 @@ if TYPE_CHECKING:
 # Coefficient, places of the unknowns in the flat vector of a point, and their exponents.
 Monomial: TypeAlias = tuple[float, list[int], list[float]]
 
-# Nodes from which it pays: geometric programs of CBLIB that are written in loops take 0.7 to 0.8 of the
-# time from a hundred on. Fewer are looked at as quickly, and messages show them as they are written.
-LEAST_NODES = 100
+# Nodes from which it pays: geometric programs of CBLIB that are written in loops take 0.8 of the calls
+# from 36 on. Fewer are looked at as quickly, and messages show them as they are written.
+LEAST_NODES = 30
 # Factors of one term, written out, beyond which it is not looked at: t = x·x, t·t, … has 2^k of them.
 MOST_FACTORS = 10_000
 
@@ -42,10 +42,11 @@ TIMES = (1.0, 1.0)
 
 
 class Posynomials(NamedTuple):
-    """The variables in order of appearance, and the terms of each root of the model."""
+    """The variables in order of appearance, the terms of each root of the model, and its size."""
 
     variables: tuple[Variable, ...]
     terms: tuple[list[Monomial], ...]
+    nodes: int
 
 
 def posynomials(objective: Expression, constraints: Iterable[Constraint]) -> Posynomials | None:
@@ -62,7 +63,8 @@ def posynomials(objective: Expression, constraints: Iterable[Constraint]) -> Pos
         found += [left, right]
     if not found[0] or walk.visited < LEAST_NODES or not walk.variables:
         return None
-    return Posynomials(tuple(walk.variables), tuple([each for each in found if each]))
+    terms = tuple([each for each in found if each])
+    return Posynomials(tuple(walk.variables), terms, walk.visited)
 
 
 class _Roles(dict["Atom", Any]):

@@ -12,37 +12,140 @@ has a handful of nodes and rows. Variables keep their order; multipliers and ori
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Sequence
 
 import numpy as np
 import scipy
 from numpy.typing import NDArray
 
+from hcmodel.engines.graph_program import KnownTerms
+from hcmodel.engines.terms import MONOMIAL, NUMBER, Terms
 from hcmodel.expressions.constraint import Constraint
-from hcmodel.expressions.leaves import Apply, Expression
+from hcmodel.expressions.layout import Layout
+from hcmodel.expressions.leaves import Apply, Expression, Variable
 from hcmodel.expressions.model import Minimize, Model
 from hcmodel.expressions.node import Constant
 from hcmodel.expressions.posynomials import Monomial
+from hcmodel.expressions.shapes import Shape
 from hcmodel.expressions.table import ATOMS
-from hcmodel.records import replace
-from hcmodel.reductions.reduction import Duals, ModelReduction, Origin
+from hcmodel.records import dataclass, replace
+from hcmodel.reductions.known_sums import KnownFunctions
+from hcmodel.reductions.reduction import Duals, ModelReduction, Origin, same_objects
+from hcmodel.solvers.algebra.marks import every, largest
+from hcmodel.solvers.numerics import LARGEST_LOG
 
 FloatArray = NDArray[np.float64]
+IndexArray = NDArray[np.intp]
+
+# Entries of a matrix up to which it is dense: a sparse one takes 30 µs to make and to look at.
+FEW_ENTRIES = 1000
+
+
+@dataclass(frozen=True, eq=False)
+class Sides:
+    """Sums of monomials in arrays: the terms of one side after the other, and their unknowns."""
+
+    counts: list[int]
+    """The number of terms of each side."""
+    coefficients: FloatArray
+    lengths: IndexArray
+    """The number of factors of each term, whose places and exponents follow each other."""
+    columns: IndexArray
+    powers: FloatArray
+
+    @staticmethod
+    def of(sides: Sequence[list[Monomial]]) -> Sides:
+        terms = [term for side in sides for term in side]
+        counts, coefficients = [len(side) for side in sides], np.array([term[0] for term in terms])
+        lengths = np.array([len(term[1]) for term in terms], dtype=np.intp)
+        columns = np.array([column for term in terms for column in term[1]], dtype=np.intp)
+        powers = np.array([power for term in terms for power in term[2]], dtype=float)
+        if not every(powers):  # as in x^0
+            kept = powers != 0
+            owner = np.arange(lengths.size).repeat(lengths)[kept]
+            lengths = np.bincount(owner, minlength=lengths.size)
+            columns, powers = columns[kept], powers[kept]
+        return Sides(counts, coefficients, lengths, columns, powers)
+
+    @property
+    def is_far(self) -> bool:
+        """Whether a coefficient is too far from 1 to be told from its logarithm."""
+        return largest(np.abs(np.log(self.coefficients))) > LARGEST_LOG
+
+    def expression(self, logs: Expression) -> Expression:
+        """S exp(E log x + log c), an entry for each side; without S where all have one term."""
+        exponents = _matrix(self.powers, self.columns, self.lengths, logs.size)
+        y = ATOMS["exp"](exponents @ logs + np.log(self.coefficients))
+        count = self.coefficients.size
+        if count == len(self.counts):
+            return y
+        counts = np.array(self.counts)
+        return ATOMS["matmul"](_matrix(np.ones(count), np.arange(count), counts, count), y)
+
+    def terms(self, shape: Shape) -> Terms:
+        """The same as the terms of a compiled stack."""
+        return Terms(
+            shape,
+            np.arange(len(self.counts)).repeat(self.counts),
+            self.coefficients,
+            np.where(self.lengths > 0, MONOMIAL, NUMBER).astype(np.int8),
+            self.lengths,
+            self.columns,
+            self.powers,
+            np.zeros(len(self.counts), dtype=bool),
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class KnownSides:
+    """The terms of expressions that were made of them: nothing has to be recognised in these.
+
+    `sides` has them by the `id` of the expression, which it keeps alive.
+    """
+
+    variables: tuple[Variable, ...]
+    sides: dict[int, tuple[Expression, Sides]]
+
+    def terms(self, roots: Sequence[Expression], layout: Layout) -> list[KnownTerms]:
+        """What makes the terms of each root; None of those that are others."""
+        if not same_objects(layout.variables, self.variables):
+            return [None] * len(roots)
+        return [self._maker(root) for root in roots]
+
+    def _maker(self, root: Expression) -> KnownTerms:
+        if isinstance(root, Constant):
+            return functools.partial(Terms.constant, root.value)
+        sides = self.sides.get(id(root), (root, None))[1]
+        if sides is None or sides.is_far:
+            return None
+        return functools.partial(sides.terms, root.shape)
 
 
 class Collected(ModelReduction):
     """A geometric program with its terms in arrays; any other model, and a small one, as it is."""
 
-    def __init__(self, before: Model, after: Model, members: tuple[list[int], ...] = ()) -> None:
+    def __init__(
+        self,
+        before: Model,
+        after: Model,
+        members: tuple[list[int], ...] = (),
+        known: KnownSides | None = None,
+    ) -> None:
         super().__init__(before, after)
         self._members = members
         """The positions before of the entries of each row after; a row that stays alone has one."""
+        self._known = known
 
     @staticmethod
     def of(model: Model) -> Collected:
         if model.posynomials is None:
             return Collected(model, model)
         return Collected(model, *_rewritten(model))
+
+    @property
+    def known(self) -> KnownFunctions | None:
+        return self._known
 
     def duals(self, x: FloatArray, duals: Duals) -> Duals:
         if self.after is self.before:
@@ -71,10 +174,10 @@ def _joined(duals: Sequence[FloatArray | None], row: Constraint) -> FloatArray |
     return np.array(known).reshape(row.shape) if len(known) == len(duals) else None
 
 
-def _rewritten(model: Model) -> tuple[Model, tuple[list[int], ...]]:
+def _rewritten(model: Model) -> tuple[Model, tuple[list[int], ...], KnownSides]:
     """The model with all sides that are no leaves in arrays of sums, and the members of its rows."""
     assert model.posynomials is not None
-    pairs = zip(model.roots, model.posynomials.terms, strict=True)
+    pairs = list(zip(model.roots, model.posynomials.terms, strict=True))
     terms = {id(side): own for side, own in pairs if isinstance(side, Apply)}
     groups: dict[tuple[str, bool] | int, list[int]] = {}
     for position, row in enumerate(model.constraints):
@@ -83,17 +186,27 @@ def _rewritten(model: Model) -> tuple[Model, tuple[list[int], ...]]:
     sides = [model.objective.expression, *[side for row in alone for side in (row.lhs, row.rhs)]]
     single = {id(side): terms[id(side)] for side in sides if id(side) in terms}
     logs, new = _logarithms(model), dict[int, Expression]()
+    known: dict[int, tuple[Expression, Sides]] = {
+        id(side): (side, Sides.of([own])) for side, own in pairs if isinstance(side, Variable)
+    }
+
+    def noted(side: Expression, sides: Sides) -> Expression:
+        known[id(side)] = side, sides
+        return side
+
     for monomials in (False, True):  # in arrays of their own: what one term is must be seen
         own = {side: each for side, each in single.items() if (len(each) == 1) == monomials}
         if own:
-            sums = _sums(logs, list(own.values()))
-            new.update({side: sums[place] for place, side in enumerate(own)})
+            sums = Sides.of(list(own.values())).expression(logs)
+            for place, (side, each) in enumerate(own.items()):
+                new[side] = noted(sums[place], Sides.of([each]))
 
     def side_of(rows: list[Constraint], side: str) -> Expression:
         own = [getattr(row, side) for row in rows]
         if isinstance(own[0], Constant):
             return Constant(np.array([each.number for each in own]))
-        return _sums(logs, [terms[id(each)] for each in own])
+        sides = Sides.of([terms[id(each)] for each in own])
+        return noted(sides.expression(logs), sides)
 
     def row_of(members: list[int]) -> Constraint:
         rows = [model.constraints[member] for member in members]
@@ -111,7 +224,7 @@ def _rewritten(model: Model) -> tuple[Model, tuple[list[int], ...]]:
         objective=Minimize(new.get(id(objective), objective)),
         constraints=tuple([row_of(each) for each in groups.values()]),
     )
-    return after, tuple(groups.values())
+    return after, tuple(groups.values()), KnownSides(model.variables, known)
 
 
 def _kind(row: Constraint, position: int) -> tuple[str, bool] | int:
@@ -130,25 +243,15 @@ def _logarithms(model: Model) -> Expression:
     return logs[0] if len(logs) == 1 and logs[0].ndim == 1 else stack(logs)
 
 
-def _sums(logs: Expression, sides: Sequence[list[Monomial]]) -> Expression:
-    """S exp(E log x + log c), an entry for each of `sides`; without S where all have one term."""
-    terms = [term for side in sides for term in side]
-    exponents = _compressed(
-        np.array([power for term in terms for power in term[2]], dtype=float),
-        np.array([column for term in terms for column in term[1]], dtype=np.intp),
-        [len(term[1]) for term in terms],
-        logs.size,
-    )
-    y = ATOMS["exp"](exponents @ logs + np.log([term[0] for term in terms]))
-    count = len(terms)
-    if count == len(sides):
-        return y
-    sums = _compressed(np.ones(count), np.arange(count), [len(each) for each in sides], count)
-    return ATOMS["matmul"](sums, y)
-
-
-def _compressed(
-    data: np.ndarray, columns: np.ndarray, lengths: Sequence[int], width: int
-) -> scipy.sparse.csr_array:
-    starts = np.concatenate([[0], np.cumsum(lengths)])
-    return scipy.sparse.csr_array((data, columns, starts), shape=(len(lengths), width))
+def _matrix(
+    values: FloatArray, columns: IndexArray, lengths: IndexArray, width: int
+) -> FloatArray | scipy.sparse.csr_array:
+    """A matrix whose rows have so many values each; those that stand in one place are added."""
+    count = lengths.size
+    if count * width <= FEW_ENTRIES:
+        places = np.arange(count).repeat(lengths) * width + columns
+        found = np.bincount(places, weights=values, minlength=count * width)
+        return found.reshape(count, width)
+    starts = np.zeros(count + 1, dtype=np.intp)
+    lengths.cumsum(out=starts[1:])
+    return scipy.sparse.csr_array((values, columns, starts), shape=(count, width))

@@ -376,8 +376,8 @@ class Forms:
     These come before all chains, so that a point of any chain's model has the slacks in it.
     """
 
-    def __init__(self, model: Model, engine: str = AUTO) -> None:
-        self.front = Front.of(model)
+    def __init__(self, model: Model, engine: str = AUTO, *, as_written: bool = False) -> None:
+        self.front = Front.of(model, as_written=as_written)
         self.sign = Sign.of(self.front.after)
         self.model = self.sign.after
         self.compiler = Compiler(engine)
@@ -686,7 +686,7 @@ class Forms:
     def _form(self, steps: Sequence[ModelReduction], **coordinates: Any) -> Form:
         model = steps[-1].after if steps else self.model
         triangle = Triangle.of(model)
-        known = next(filter(None, (step.known for step in reversed(steps))), None)
+        known = next(filter(None, (step.known for step in reversed(steps))), self.front.known)
         end = Smooth.of(triangle.after, self.compiler, known=known, **coordinates)
         if steps:
             end.refresh()  # a stack that was compiled for an earlier form has read other values

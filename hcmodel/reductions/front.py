@@ -9,6 +9,7 @@ from hcmodel.expressions.leaves import Variable
 from hcmodel.expressions.model import Model
 from hcmodel.records import dataclass
 from hcmodel.reductions.collected import Collected
+from hcmodel.reductions.known_sums import KnownFunctions
 from hcmodel.reductions.reduction import Duals, Origin
 from hcmodel.reductions.semidefinite import Semidefinite
 
@@ -23,8 +24,8 @@ class Front:
     semidefinite: Semidefinite
 
     @staticmethod
-    def of(model: Model) -> Front:
-        collected = Collected.of(model)
+    def of(model: Model, *, as_written: bool = False) -> Front:
+        collected = Collected(model, model) if as_written else Collected.of(model)
         return Front(collected, Semidefinite.of(collected.after))
 
     @property
@@ -38,6 +39,11 @@ class Front:
     @property
     def slacks(self) -> frozenset[Variable]:
         return self.semidefinite.slacks
+
+    @property
+    def known(self) -> KnownFunctions | None:
+        """What functions of `after` are as terms, where they were collected."""
+        return self.collected.known
 
     def refresh(self) -> None:
         """Read the parameters; an error where a matrix inequality is not between symmetric matrices."""

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Sequence
+from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,6 +26,13 @@ from hcmodel.solvers.algebra.marks import every, highest
 
 FloatArray = NDArray[np.float64]
 IndexArray = NDArray[np.intp]
+
+
+class KnownFunctions(Protocol):
+    """Functions of a model that a reduction has made of terms."""
+
+    def terms(self, roots: Sequence[Expression], layout: Layout) -> list[KnownTerms]:
+        """What makes the terms of each root; None for those that are not known."""
 
 
 @dataclass(frozen=True, eq=False)

@@ -22,7 +22,7 @@ from hcmodel.expressions.variable_sets import make_domain
 from hcmodel.records import dataclass
 
 if TYPE_CHECKING:
-    from hcmodel.reductions.known_sums import KnownSums
+    from hcmodel.reductions.known_sums import KnownFunctions
 
 FloatArray = NDArray[np.float64]
 Before = TypeVar("Before")
@@ -114,7 +114,7 @@ class Reduction(Generic[Before, After]):
         self.after = after
 
     @property
-    def known(self) -> KnownSums | None:
+    def known(self) -> KnownFunctions | None:
         """What functions of `after` are as sums, where the reduction has made them of such."""
         return None
 

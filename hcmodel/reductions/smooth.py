@@ -21,7 +21,7 @@ from hcmodel.maps.declared import complete
 from hcmodel.maps.separable import LOG, plain_entries
 from hcmodel.records import cached_property, dataclass
 from hcmodel.reductions.canonical import CanonicalProblem, canonicalize
-from hcmodel.reductions.known_sums import KnownSums
+from hcmodel.reductions.known_sums import KnownFunctions
 from hcmodel.reductions.reduction import Duals, Reduction, same_objects
 from hcmodel.solvers.algebra.marks import some
 from hcmodel.solvers.coordinates.general import MapCoordinates
@@ -67,7 +67,7 @@ class Compiler:
         roots: Sequence[Expression],
         layout: Layout,
         entries: Sequence[Expression] = (),
-        sums: KnownSums | None = None,
+        sums: KnownFunctions | None = None,
     ) -> CompiledStack:
         """The stack of `roots`, the first of which is the objective, and the map's entries."""
         wanted = (*roots, *entries)
@@ -149,7 +149,7 @@ class Smooth(Reduction[Model, SmoothProgram]):
         *,
         coordinates: Mapping[Variable, str] | None = None,
         hidden: Sequence[Expression] | None = None,
-        known: KnownSums | None = None,
+        known: KnownFunctions | None = None,
     ) -> Smooth:
         """`coordinates` names those of each variable; `hidden` is a general map instead.
 

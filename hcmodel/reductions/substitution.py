@@ -29,7 +29,7 @@ from hcmodel.maps.fractional import variables_in
 from hcmodel.maps.identity import maximised_product
 from hcmodel.maps.map import Points, Step
 from hcmodel.records import replace
-from hcmodel.reductions.known_sums import KnownSums
+from hcmodel.reductions.known_sums import KnownFunctions, KnownSums
 from hcmodel.reductions.reduction import Claim, Duals, ModelReduction, Origin
 from hcmodel.solvers.algebra.marks import all_finite, some
 
@@ -93,7 +93,7 @@ class Substitution(ModelReduction):
         return Substitution(model, after, steps)
 
     @property
-    def known(self) -> KnownSums | None:
+    def known(self) -> KnownFunctions | None:
         """The functions after the last step, which were made of its sums."""
         last = self.steps[-1].after
         if _is_renewed(self.steps):

@@ -378,21 +378,18 @@ def _conflict(
         weights = np.abs(evidence.conflict.multipliers) * there.magnitudes
     largest = max(float(np.max(weights, initial=0.0)), np.finfo(float).tiny)
     origins += [form.chain.origin(int(row)) for row in np.flatnonzero(weights > INVOLVED * largest)]
-    found = sorted((each for each in origins if each is not None), key=lambda each: each.position)
-    naming = Naming.of(forms.user)
-    written = [forms.front.origin(each) for each in found]
-    return tuple(dict.fromkeys(naming.row(each) for each in written if each is not None))
+    return named_parts(forms, [each for each in origins if each is not None])
 
 
 def named_parts(forms: Forms, parts: Sequence[Origin | BoundOrigin]) -> tuple[str, ...]:
     """The names of rows and bounds, rows first; what a matrix inequality added is called by its name."""
-    naming, layout = Naming.of(forms.user), forms.user.layout
-    rows = [each for each in parts if isinstance(each, Origin)]
-    rows.sort(key=lambda each: (each.position, each.entry))
-    written = [forms.front.origin(each) for each in rows]
+    naming = Naming.of(forms.user)
+    rows = [forms.front.origin(each) for each in parts if isinstance(each, Origin)]
+    written = [each for each in rows if each is not None]
+    written.sort(key=lambda each: (each.position, each.entry))
     bounds = [each for each in parts if isinstance(each, BoundOrigin)]
-    own = [naming.bound(each) for each in bounds if layout.holds(each.variable)]
-    names = [naming.row(each) for each in written if each is not None]
+    own = [naming.bound(each) for each in bounds if forms.user.layout.holds(each.variable)]
+    names = [naming.row(each) for each in written]
     return tuple(dict.fromkeys([*names, *own]))
 
 

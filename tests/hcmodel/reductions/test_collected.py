@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 import hcmodel as hc
+from hcmodel.engines.registry import compile_stack
 from hcmodel.expressions import posynomials
 from hcmodel.expressions.graph import topological_order
 from hcmodel.expressions.model import Model
@@ -218,7 +219,81 @@ def test_a_conflict_between_joined_rows_has_their_own_names() -> None:
     problem.solve()
     assert problem.model.posynomials is not None
     assert problem.status == "infeasible"
-    assert set(problem.solution.conflict) == {"small", "large"}
+    assert problem.solution.conflict == ("small", "large")
+
+
+def test_rows_of_a_conflict_are_in_the_order_in_which_they_are_written() -> None:
+    """Rows of one sense are joined, so that those between them come behind."""
+    x = hc.Variable(4, name="x", pos=True)
+    rows = [x[k] * x[(k + 1) % 4] ** -0.5 <= 3.0 for k in range(4)]
+    rows += [
+        (x[0] * x[1] >= 9.0).named("large"),
+        (x[0] <= 2.0).named("a"),
+        (x[1] <= 2.0).named("b"),
+    ]
+    problem = hc.Problem(hc.Minimize(x[2] * x[3] + 1 / x[2] + 1 / x[3]), rows)
+    problem.solve()
+    assert problem.model.posynomials is not None
+    assert problem.solution.conflict == ("large", "a", "b")
+
+
+def test_a_model_of_a_readable_size_is_analysed_as_it_is_written() -> None:
+    x = hc.Variable(4, name="x", pos=True)
+    rows = [x[k] * x[(k + 1) % 4] <= 3.0 + k for k in range(4)]
+    problem = hc.Problem(hc.Minimize(sum((1.0 + k) / x[k] for k in range(4))), rows)
+    assert problem.model.posynomials is not None
+    assert problem.is_hidden_convex()
+    assert "x[0] * x[1]" in str(problem.analysis)
+    assert "exp(" not in str(problem.analysis)
+    assert "exp(" in str(long(lambda x: x[0] <= 1).analyze(samples=None))
+
+
+def stacks(problem: hc.Problem) -> tuple[int, float]:
+    """How many functions are not known, and how far the stack of the known ones is from what it is."""
+    reduction = Collected.of(problem.model)
+    roots, layout, known = reduction.after.roots, reduction.after.layout, reduction.known
+    assert known is not None
+    told = known.terms(roots, layout)
+    point = np.random.default_rng(5).uniform(0.4, 2.0, size=layout.size)
+    passes = []
+    for each in (told, ()):
+        stack = compile_stack(roots, layout, 1, known=each)
+        stack.refresh()
+        passes.append(stack.evaluate(point, "all"))
+    values = [each.values for each in passes]
+    slopes = [_dense(each.jacobian()) for each in passes]
+    apart = [np.abs(one - two) / (1.0 + np.abs(two)) for one, two in (values, slopes)]
+    return told.count(None), float(max(each.max() for each in apart))
+
+
+def _dense(matrix: Any) -> np.ndarray:
+    return np.asarray(matrix.toarray() if hasattr(matrix, "toarray") else matrix)
+
+
+@pytest.mark.usefixtures("any_size")
+@pytest.mark.parametrize("scalars", [False, True])
+def test_nothing_has_to_be_recognised_in_what_was_collected(scalars: bool) -> None:
+    unknown, apart = stacks(program(1, scalars))
+    assert unknown == 0
+    assert apart < 1e-12
+
+
+@pytest.mark.usefixtures("any_size")
+def test_powers_of_0_and_of_1_and_repeated_factors_are_terms_like_others() -> None:
+    x = hc.Variable(3, name="x", pos=True)
+    cost = x[0] ** 0 * x[1] + x[0] * x[1] * x[0] ** -1 + x[2] ** 0 * 3.0 + x[0] / x[0]
+    unknown, apart = stacks(hc.Problem(hc.Minimize(cost), [x[0] * x[0] >= 2.0, x[2] * x[1] >= 1]))
+    assert unknown == 0
+    assert apart < 1e-12
+
+
+@pytest.mark.usefixtures("any_size")
+def test_coefficients_far_from_1_are_looked_at_as_logarithms() -> None:
+    x = hc.Variable(2, name="x", pos=True)
+    rows = [1e-90 * x[0] * x[1] >= 1.0]
+    unknown, apart = stacks(hc.Problem(hc.Minimize(1e-101 * x[0] + 2 * x[1]), rows))
+    assert unknown == 1
+    assert apart < 1e-12
 
 
 def test_elasticities_of_joined_rows_are_those_of_the_rows_as_written(

@@ -14,7 +14,7 @@ from hcmodel.reductions.affine import Affine
 from hcmodel.reductions.bounds import Bounds
 from hcmodel.reductions.canonical import canonicalize
 from hcmodel.reductions.chain import Chain
-from hcmodel.reductions.collected import _logarithms, _sums
+from hcmodel.reductions.collected import Sides, _logarithms
 from hcmodel.reductions.entry_paths import Liveness, entries_on, path_of
 from hcmodel.reductions.matrix_bounds import matrix_rows
 from hcmodel.reductions.normal_rows import NormalRows
@@ -297,7 +297,7 @@ def test_terms_of_variables_of_any_shape_in_one_array(shapes: list[tuple[int, ..
     size = model.layout.size
     powers = np.arange(1.0, size + 1)
     sides: Any = [[(3.0, range(size), powers)], [(2.0, [], []), (1.0, [0], [1.0])]]
-    found = _sums(_logarithms(model), sides)
+    found = Sides.of(sides).expression(_logarithms(model))
     x = np.random.default_rng(0).uniform(0.5, 2.0, size)
     for variable, value in zip(model.variables, model.layout.unpack(np, x), strict=True):
         variable.value = value

@@ -15,7 +15,7 @@ import pytest
 from hcmodel.certify import cut_bounds
 from hcmodel.certify.descent import Descent
 from hcmodel.certify.lower_bound import LowerBound
-from hcmodel.reductions.reduction import Claim
+from hcmodel.reductions.reduction import Claim, Origin
 from hcmodel.solvers import Box, Evaluation, Termination, function_oracle
 from hcmodel.solvers.oracle import OracleCalls, OracleFailed
 from hcmodel.solvers.result import Record
@@ -836,7 +836,7 @@ def conflict_of(weights: Any, magnitudes: Any, rows: Any = ()) -> tuple[str, ...
     evaluation = SimpleNamespace(magnitudes=np.array(magnitudes), violations=np.zeros(3))
     hidden = form(oracle=lambda: SimpleNamespace(at=lambda x: evaluation))
     hidden.chain.has_bound_rows = bool(rows)
-    hidden.chain.origin = lambda row: SimpleNamespace(position=row)
+    hidden.chain.origin = Origin
     hidden.conflicting_bounds = lambda *a: SimpleNamespace(rows=rows)
     proof = LowerBound(1.0, (), 0, np.zeros(1), np.array(weights))
     evidence: Any = SimpleNamespace(parts=None, conflict=proof)
@@ -866,7 +866,7 @@ def test_weights_of_the_run_name_rows_where_there_is_no_proof(
     naming = SimpleNamespace(row=lambda each: f"row {each.position}")
     monkeypatch.setattr(concluding.Naming, "of", staticmethod(lambda model: naming))
     own = form()
-    own.chain.origin = lambda row: SimpleNamespace(position=row)
+    own.chain.origin = Origin
     evaluation = SimpleNamespace(violations=np.array([0.0, 3.0]))
     forms: Any = SimpleNamespace(user=None, front=SimpleNamespace(origin=lambda each: each))
     evidence: Any = SimpleNamespace(parts=None, conflict=None)
