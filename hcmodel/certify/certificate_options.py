@@ -215,6 +215,9 @@ class ConeDualityOptions:
         1e6,
         1e3,
     )  # 1e9 times a slope of rounding, 1e-16, is below tol
+    # The residual in unknowns without a range, relative to its terms, that a bound within a reach rests
+    # on, at most: more is no rounding, and the bound one of the reach alone (log x >= 100 has points).
+    reach_residual: float = 1e-6  # solvers end with about 1e-8
     # The residual of a ray, in all, that the rounding of the data explains, relative to its terms.
     ray_rounding: float = (
         3e-17  # each is exact to 1.1e-16; plants that are nearly one: 1e-16 and more

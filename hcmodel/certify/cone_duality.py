@@ -26,12 +26,14 @@ from hcmodel.certify.cone_ranges import ConePlaces, Range, ranges
 from hcmodel.certify.dual_ascent import ascended
 from hcmodel.certify.exact_duals import exact_shift, has_no_residual, simple_dual
 from hcmodel.records import dataclass, replace
+from hcmodel.solvers.algebra.marks import largest
 from hcmodel.solvers.algebra.symmetric import is_surely_semidefinite, to_matrix, to_vector
 from hcmodel.solvers.numerics import (
     DATA_ROUNDING,
     OPERATION_ROUNDING,
     PRODUCT_ROUNDING,
     SUM_ROUNDING,
+    TINY,
 )
 from hcmodel.solvers.qp.balance import balanced
 from hcmodel.solvers.qp.cone_program import ConeKind, ConeProgram, ConeSolution
@@ -189,11 +191,14 @@ def _best_within_reach(
     """
     count, ranged = first.lower.size, dual.known
     size = max(1.0, float(np.abs(solution.primal[:count]).max(initial=0.0)))
+    free = ~(np.isfinite(ranged.lower) & np.isfinite(ranged.upper))
     known: dict[float, Range] = {}
     for reach in (factor * size for factor in CONE_DUALITY.reaches):
         own = _within(Range(ranged.lower[:count], ranged.upper[:count]), reach)
         known[reach] = ranges(dual.program, dual.places, level, own)
     for z in _corrections(dual, solution.dual, CONE_DUALITY.largest_last_correction):
+        if dual.relative_residual(z, free) > CONE_DUALITY.reach_residual:
+            continue
         for reach, dual.known in known.items():
             best = dual.value(z)
             if enough(best):
@@ -303,6 +308,11 @@ class _Dual:
 
     def residual(self, z: FloatArray) -> FloatArray:
         return np.asarray(self.slope + self.program.pull(z))
+
+    def relative_residual(self, z: FloatArray, marks: NDArray[np.bool_]) -> float:
+        """The largest residual of marked unknowns, relative to the terms that it is the sum of."""
+        sizes = np.maximum(self.terms + self.program.pulled_sizes(z), TINY)
+        return largest((np.abs(self.residual(z)) / sizes)[marks])
 
     def value(self, z: FloatArray, exact: NDArray[np.intp] | None = None) -> float:
         """What z proves; −∞ where an unknown without a range has a residual.

@@ -98,3 +98,14 @@ def test_a_dense_fit_with_dependent_columns_on_which_an_interior_point_method_fa
     assert problem.solve() == pytest.approx(float(np.sum((matrix @ least - right) ** 2)), rel=1e-9)
     assert problem.status == "optimal"
     np.testing.assert_allclose(x.value, least, atol=1e-6)  # the shortest of all minima
+
+
+@pytest.mark.parametrize("unit", [1e-80, 1e-60, 1e-25, 1e60])
+def test_points_beyond_a_reach_are_no_contradiction(unit: float) -> None:
+    """Minima are at x0 = 2/unit; in x, which is tried first, log x0 + log x1 >= −log(unit) is far out."""
+    x = hc.Variable(2, name="x", pos=True)
+    problem = hc.Problem(hc.Minimize(unit * x[0] + 2 * x[1]), [unit * x[0] * x[1] >= 1.0])
+    assert problem.solve() == pytest.approx(np.sqrt(8.0), rel=1e-6)
+    assert problem.status == "optimal"
+    problem.solve(method="cone")
+    assert problem.status != "infeasible"
