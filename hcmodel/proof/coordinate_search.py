@@ -14,7 +14,7 @@ from hcmodel.atoms.rules import Sign
 from hcmodel.expressions.leaves import Expression
 from hcmodel.facts.bits import CONCAVE, CONVEX
 from hcmodel.facts.curvature import Curvatures
-from hcmodel.proof.normal_form import NormalRow, holds
+from hcmodel.proof.normal_form import NormalRow, holds, is_affine
 from hcmodel.records import dataclass
 
 # Assignments of coordinates that are tried, and the nodes that all of them together may look at. Both
@@ -54,7 +54,9 @@ def objective_form(task: Task, curvatures: Curvatures) -> str | None:
 
 
 def row_form(rows: Sequence[NormalRow], curvatures: Curvatures) -> NormalRow | None:
-    """The first form of a constraint that holds."""
+    """The form in which a constraint holds: as it stands where that is affine, else the first one."""
+    if is_affine(rows[-1], curvatures):
+        return rows[-1]
     return next((row for row in rows if holds(row, curvatures)), None)
 
 

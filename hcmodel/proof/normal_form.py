@@ -80,6 +80,14 @@ def straight_row(constraint: Constraint) -> NormalRow:
     return NormalRow(left, right, constraint.sense == "==", "difference", straight=True)
 
 
+def is_affine(row: NormalRow, curvatures: Curvatures) -> bool:
+    """Whether both sides of a row as it stands are affine in the coordinates."""
+    if row.straight or row.form == "log":
+        return row.straight
+    facts, channels = curvatures.facts, curvatures.channels
+    return all(channels[facts.add(side)][0] == AFFINE for side in (row.left, row.right))
+
+
 def holds(row: NormalRow, curvatures: Curvatures) -> bool:
     """Whether the row is convex in this form, or affine for an equality."""
     if row.straight:

@@ -339,3 +339,19 @@ def test_nothing_times_a_pole_is_not_affine() -> None:
     pole = 1 / (hc.sqrt(hc.square(z)) * (hc.sqrt(hc.square(z) + 1) + 1))
     proof = hc.Problem(hc.Minimize(hc.sum(v) + nothing * nothing * pole)).forms().prove()
     assert not proof.proven
+
+
+def test_an_affine_row_between_positive_sides_stays_as_it_is() -> None:
+    """Its logarithm would be convex too, but needs a cone where a linear program would do."""
+    x = hc.Variable(2, name="x", pos=True)
+    problem = hc.Problem(hc.Minimize(x[0] + x[1]), [x[0] + 2 * x[1] >= 1, x[0] <= 3 * x[1]])
+    assert problem.get_problem_data().program.is_linear
+    assert problem.solve() == pytest.approx(0.5)
+    assert "between logarithms" not in str(problem.analyze(samples=None))
+
+
+def test_a_row_that_is_affine_in_no_variable_as_it_is_goes_through_logarithms() -> None:
+    x = hc.Variable(2, name="x", pos=True)
+    problem = hc.Problem(hc.Minimize(x[0] + x[1]), [x[0] + 2 * x[1] >= 1, x[0] * x[1] >= 1])
+    assert problem.solve() == pytest.approx(2.0)
+    assert str(problem.analyze(samples=None)).count("between logarithms") == 1
