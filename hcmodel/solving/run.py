@@ -161,6 +161,7 @@ def _run(
                 forms, hidden, outcome, evidence, history, method, best is None
             )
         if _is_no_answer(stage, solution):
+            left = left if best is None or best.solution.status in UNSETTLED else []
             continue
         best = _better(_Judged(solution, evidence), best)
         if evidence.termination in STOPPED or unattained is not None or evidence.in_valley:
@@ -172,7 +173,7 @@ def _run(
             assert evidence.better is not None
             point, left, restarts = evidence.better, [stage, *left], restarts + 1
             continue
-        follows = bool(left) and left[0].follows
+        follows = bool(left) and _goes_on(left[0], solution)
         if solution.status not in UNSETTLED and not follows:
             break
         if _rank(solution) > 0:
@@ -218,6 +219,12 @@ def _ready(stage: Stage) -> Stage | None:
     if stage.affordable is not None and not stage.affordable():
         return None
     return stage if stage.instead is None else made_instead(stage)
+
+
+def _goes_on(stage: Stage, solution: Solution) -> bool:
+    """Whether a stage follows a run with a status: other coordinates may show what its own did not."""
+    other = stage.instead is not None and solution.status is Status.LOCALLY_OPTIMAL
+    return stage.follows or other
 
 
 def _is_no_answer(stage: Stage, solution: Solution) -> bool:

@@ -26,6 +26,7 @@ from numpy.typing import NDArray
 from hcmodel.records import dataclass, replace
 from hcmodel.solvers.algebra.symmetric import triangle
 from hcmodel.solvers.numerics import TINY
+from hcmodel.solvers.qp.columns import Columns
 from hcmodel.solvers.qp.cone_program import ConeKind, ConeProgram, ConeSolution, ConeStatus
 
 FloatArray = NDArray[np.float64]
@@ -39,6 +40,10 @@ class BalanceRules:
     # The largest over the least of the entries of A and the largest of b and q, from which on: examples
     # with some bounds of 1000 have 5e5 and are solved in the units that they have.
     spread: float = 1e6
+    # The same without semidefinite cones, whose rows and unknowns backends give units of up to 1e4 each,
+    # and what may be left of a row in its own size.
+    spread_of_numbers: float = 1e9
+    row_error: float = 1e-7  # ten times what backends end with
     # The weight of small units beside entries near 1: units that no entry decides stay 1.
     weight: float = 1e-3
     # Steps of conjugate gradients, at most; test_balance.py takes some dozens.
@@ -117,8 +122,31 @@ def is_unbalanced(program: ConeProgram) -> bool:
 
 def balanced(program: ConeProgram) -> Balance | None:
     """The program in units that suit it; None where those that it has do, or it has no matrices."""
-    if not is_unbalanced(program):
-        return None
+    return in_like_units(program) if is_unbalanced(program) else None
+
+
+def is_rough(program: ConeProgram, solution: ConeSolution) -> bool:
+    """Whether numbers are far apart, and there is no solution or a row, in its own size, does not hold.
+
+    A backend compares what is left of the rows with the largest of all numbers: the units are to blame.
+    """
+    if program.is_semidefinite:
+        return False
+    if _spread(program.matrix.data, program.offset, program.linear) < RULES.spread_of_numbers:
+        return False
+    return not solution.usable or row_error(program, solution) > RULES.row_error
+
+
+def row_error(program: ConeProgram, solution: ConeSolution) -> float:
+    """What is left of A x + s = b, relative to the largest term of each row."""
+    matrix = program.matrix.sparse() if isinstance(program.matrix, Columns) else program.matrix
+    left = matrix @ solution.primal + solution.slack - program.offset
+    sizes = abs(matrix) @ np.abs(solution.primal) + np.abs(solution.slack) + np.abs(program.offset)
+    return float((np.abs(left) / np.maximum(sizes, TINY)).max(initial=0.0))
+
+
+def in_like_units(program: ConeProgram) -> Balance | None:
+    """The program in units that make its numbers alike; None where they do not."""
     units, count = _row_units(program.cones)
     found = _fitted(program, units)
     rows = np.exp2(units @ found[:count])

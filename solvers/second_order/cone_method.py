@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hcmodel.records import dataclass, replace
-from hcmodel.solvers.algebra.marks import largest
+from hcmodel.solvers.algebra.marks import largest, some
 from hcmodel.solvers.coordinates.logarithmic import LogStack
 from hcmodel.solvers.loop import Task, WholeProgram
 from hcmodel.solvers.numerics import BACKEND_ROUNDING, LARGEST_LOG
@@ -27,10 +27,17 @@ from hcmodel.solvers.qp import (
     ConeStatus,
     make_cone_backend,
 )
-from hcmodel.solvers.qp.balance import in_units, is_unbalanced
+from hcmodel.solvers.qp.balance import (
+    in_like_units,
+    in_units,
+    is_rough,
+    is_unbalanced,
+    row_error,
+)
 from hcmodel.solvers.qp.cone_program import ConeKind, within, without_rows
 from hcmodel.solvers.qp.deferral import completed, deferred_rows
 from hcmodel.solvers.qp.dense_quadratic import solve_dense
+from hcmodel.solvers.qp.idle_logarithms import without_idle_logarithms
 from hcmodel.solvers.qp.nonsingular import nonsingular
 from hcmodel.solvers.qp.rays import recession, sharpened
 from hcmodel.solvers.qp.regulator import solve_regulator
@@ -133,6 +140,13 @@ class ConeMethod:
         return replace(solution, iterations=solution.iterations + spent)
 
     def _solved(self, task: Task, program: ConeProgram) -> ConeSolution:
+        """The solution, without cones that nothing but their logarithms needs."""
+        smaller = without_idle_logarithms(program, task.domain.dimension)
+        if smaller is None:
+            return self._in_larger_units(task, program)
+        return smaller.solution(self._in_larger_units(task, smaller.program))
+
+    def _in_larger_units(self, task: Task, program: ConeProgram) -> ConeSolution:
         """The solution, in larger units where numbers are small: backends stop at absolute errors."""
         sizes = [largest(np.abs(part)) for part in (program.linear, program.quadratic.data)]
         objective, offset = larger_unit(max(sizes)), larger_unit(largest(np.abs(program.offset)))
@@ -150,9 +164,18 @@ class ConeMethod:
         options = ConeOptions(self.options.tolerance, self.options.max_iterations)
         backend = make_cone_backend(self.options.backend)
         if objective == offset == 1.0:
-            return backend.solve(program, options)
-        units = in_units(program, objective, offset)
-        return units.solution(backend.solve(units.program, options))
+            found = backend.solve(program, options)
+        else:
+            units = in_units(program, objective, offset)
+            found = units.solution(backend.solve(units.program, options))
+        like = in_like_units(program) if is_rough(program, found) else None
+        if like is None:
+            return found
+        again = like.solution(backend.solve(like.program, options))
+        better = again.usable and (
+            not found.usable or row_error(program, again) < row_error(program, found)
+        )
+        return replace(again if better else found, iterations=found.iterations + again.iterations)
 
     def _among_numbers(
         self, task: Task, program: ConeProgram, solution: ConeSolution
@@ -267,8 +290,10 @@ def _exact_residual(program: ConeProgram, solution: ConeSolution) -> float | Non
 def _snapped(solution: ConeSolution, whole: WholeProgram, dimension: int) -> FloatArray:
     """The point with entries at the bounds that hold them: an interior-point method stops short of them.
 
-    A bound is taken to hold an entry if its multiplier exceeds the distance to it; a wrong guess is
-    undone by the Newton step that follows, or leaves a point that is judged like any other.
+    A bound is taken to hold an entry if its multiplier exceeds the distance to it, and is more than what
+    rounding leaves of the slopes that it balances: in small units these are large, and an entry of 1e-8
+    is not next to 0. A wrong guess is undone by the Newton step that follows, or leaves a point that is
+    judged like any other.
     """
     point = solution.primal[:dimension].copy()
     if solution.beside:  # where equations hold up to rounding
@@ -276,6 +301,10 @@ def _snapped(solution: ConeSolution, whole: WholeProgram, dimension: int) -> Flo
     rows, entries, values = whole.bounds
     held = solution.dual[rows] > np.maximum(solution.slack[rows], 0.0)
     held &= np.abs(point[entries] - values) <= NEAR * np.maximum(1.0, np.abs(values))
+    if some(held):
+        program = whole.program
+        slopes = np.abs(program.linear) + program.pulled_sizes(solution.dual)
+        held &= solution.dual[rows] > NEAR * slopes[entries]
     for divisor in whole.divisors:  # which has no way back at 0
         held &= rows != divisor.start
     point[entries[held]] = values[held]

@@ -1,0 +1,65 @@
+"""The same models in other units of the variables: what is shown of them does not depend on units."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import pytest
+
+import hcmodel as hc
+
+
+def costs(y: Sequence[Any]) -> Any:
+    return 1.7 * y[0] + 1.9 * y[1] + 0.7 * y[2] + 1.1 * y[3]
+
+
+def linear(y: Sequence[Any]) -> hc.Problem:
+    """One entry has a row of its own, away from 0 by little in small units."""
+    rows = [y[0] + 0.4 * y[1] + 0.6 * y[2] + 0.8 * y[3] >= 2.0, hc.sqrt(y[0]) >= 0.5]
+    return hc.Problem(hc.Minimize(costs(y)), rows)
+
+
+def sums(y: Sequence[Any]) -> hc.Problem:
+    total = sum((1.4 + k) / each for k, each in enumerate(y))
+    return hc.Problem(hc.Minimize(total), [sum(y) <= 2.5])
+
+
+def norms(y: Sequence[Any]) -> hc.Problem:
+    rows = [hc.norm(hc.hstack([y[0] - 1.0, y[1] - 2.0])) <= 1.5, y[0] + y[1] + y[2] >= 2.2]
+    return hc.Problem(hc.Minimize(costs(y)), rows)
+
+
+def products(y: Sequence[Any]) -> hc.Problem:
+    rows = [y[0] * y[1] >= 2.0, y[1] * y[2] >= 0.7, y[3] * y[0] >= 1.0]
+    return hc.Problem(hc.Minimize(costs(y)), rows)
+
+
+def impossible(y: Sequence[Any]) -> hc.Problem:
+    rows = [y[0] * y[1] >= 9.0, y[0] <= 2.0, y[1] <= 2.0, y[2] * y[3] >= 1.0]
+    return hc.Problem(hc.Minimize(costs(y)), rows)
+
+
+UNITS = {
+    "alike": [1.0, 1.0, 1.0, 1.0],
+    "small and large": [3e-7, 2e2, 3e-3, 2e-3],
+    "far apart": [1e-9, 1e6, 1e-4, 1e3],
+}
+
+
+@pytest.mark.parametrize("units", UNITS)
+@pytest.mark.parametrize("model", [linear, sums, norms, products, impossible])
+def test_values_and_statuses_do_not_depend_on_units(model: Any, units: str) -> None:
+    x = hc.Variable(4, name="x", pos=True)
+    problem = model([x[k] * (1.0 / unit) for k, unit in enumerate(UNITS[units])])
+    plain = model(hc.Variable(4, name="y", pos=True))
+    problem.solve()
+    plain.solve()
+    assert problem.status == plain.status
+    assert plain.status == ("infeasible" if model is impossible else "optimal")
+    if plain.status == "optimal":
+        assert problem.value == pytest.approx(plain.value, rel=2e-6)
+        assert x.value / np.array(UNITS[units]) == pytest.approx(
+            plain.variables[0].value, rel=1e-3, abs=1e-3
+        )
