@@ -180,22 +180,24 @@ def _first_init(cls: type, frozen: bool) -> Callable[..., None]:
 def _own_init(cls: type, frozen: bool) -> Callable[..., None]:
     known: dict[str, Any] = {"set_": _set, "ABSENT": _ABSENT}
     names, parameters, by_name, assigned = dict[str, str](), ["self"], ["*"], {}
+    defaults: tuple[dict[str, Any], dict[str, Any]] = {}, {}
     for number, field in enumerate(dataclasses.fields(cls)):
         name = value = f"f{number}"
         names[name] = field.name
         listed = by_name if field.kw_only else parameters
         made = field.default_factory is not dataclasses.MISSING
-        known[f"{name}_default"] = field.default_factory if made else field.default
-        if made:
-            value = f"{name}_default()"
-        if field.init and made:
-            listed.append(f"{name}=ABSENT")
-            value = f"{value} if {name} is ABSENT else {name}"
-        elif field.init:
-            given = field.default is not dataclasses.MISSING
-            listed.append(f"{name}={name}_default" if given else name)
-        elif not made:
+        if not (field.init or made):
             continue  # a default is an attribute of the class
+        default = _ABSENT if made else field.default
+        if made:
+            known[f"make_{name}"] = field.default_factory
+            value = (
+                f"make_{name}() if {name} is ABSENT else {name}" if field.init else f"make_{name}()"
+            )
+        if field.init:
+            listed.append(name)
+        if field.init and default is not dataclasses.MISSING:
+            defaults[bool(field.kw_only)][field.name] = default
         assigned[name] = value
     if frozen and _is_plain(cls):  # three times as quick as one by one
         entries = ", ".join(f"{name!r}: {value}" for name, value in assigned.items())
@@ -209,7 +211,9 @@ def _own_init(cls: type, frozen: bool) -> Callable[..., None]:
     if len(by_name) > 1:
         parameters += by_name
     text = f"def __init__({', '.join(parameters)}):\n " + "\n ".join(body or ["pass"])
-    return _defined(text, known, names, f"{cls.__qualname__}.__init__")
+    init = _defined(text, known, names, f"{cls.__qualname__}.__init__")
+    init.__defaults__, init.__kwdefaults__ = tuple(defaults[0].values()), defaults[1]
+    return init
 
 
 def _defined(
@@ -235,8 +239,6 @@ def _defined(
         co_qualname=title,
     )
     init.__qualname__ = title
-    if init.__kwdefaults__:
-        init.__kwdefaults__ = {names[name]: each for name, each in init.__kwdefaults__.items()}
     return init
 
 
