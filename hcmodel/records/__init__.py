@@ -165,10 +165,14 @@ _DEFINITIONS: dict[str, CodeType] = {}
 def _first_init(cls: type, frozen: bool) -> Callable[..., None]:
     """An `__init__` that makes the one of the class when it is first called; of many it never is."""
 
+    made: Callable[..., None] | None = None
+
     def own() -> Callable[..., None]:
-        if vars(cls)["__init__"] is __init__:
-            cls.__init__ = _own_init(cls, frozen)  # type: ignore[misc]
-        return cls.__init__  # type: ignore[misc, no-any-return]
+        nonlocal made
+        made = made or _own_init(cls, frozen)
+        if vars(cls)["__init__"] is __init__:  # and nobody has wrapped it
+            cls.__init__ = made  # type: ignore[misc]
+        return made
 
     def __init__(self: Any, *args: Any, **keywords: Any) -> None:  # noqa: N807 (its name in tracebacks)
         own()(self, *args, **keywords)

@@ -1,4 +1,4 @@
-"""Units for the rows and unknowns of a cone program with semidefinite cones, to make its numbers alike.
+"""Units for rows and unknowns of cone programs, semidefinite ones above all, to make numbers alike.
 
 A state that is counted in thousandths has a variance of millionths: the entries of a covariance differ
 by the squares of the units, and those of a matrix inequality, with products of a plant's matrices, by
@@ -138,7 +138,7 @@ def is_rough(program: ConeProgram, solution: ConeSolution) -> bool:
 
 
 def row_error(program: ConeProgram, solution: ConeSolution) -> float:
-    """What is left of A x + s = b, relative to the largest term of each row."""
+    """What is left of A x + s = b, relative to the sizes of the terms of each row."""
     matrix = program.matrix.sparse() if isinstance(program.matrix, Columns) else program.matrix
     left = matrix @ solution.primal + solution.slack - program.offset
     sizes = abs(matrix) @ np.abs(solution.primal) + np.abs(solution.slack) + np.abs(program.offset)
@@ -146,7 +146,9 @@ def row_error(program: ConeProgram, solution: ConeSolution) -> float:
 
 
 def in_like_units(program: ConeProgram) -> Balance | None:
-    """The program in units that make its numbers alike; None where they do not."""
+    """The program in units that make its numbers alike; None where they do not, or no row has any."""
+    if all(cone.kind in (ConeKind.EXPONENTIAL, ConeKind.POWER) for cone in program.cones):
+        return None
     units, count = _row_units(program.cones)
     found = _fitted(program, units)
     rows = np.exp2(units @ found[:count])

@@ -172,9 +172,11 @@ class ConeMethod:
         if like is None:
             return found
         again = like.solution(backend.solve(like.program, options))
-        better = again.usable and (
-            not found.usable or row_error(program, again) < row_error(program, found)
-        )
+        better = (
+            again.status is ConeStatus.SOLVED
+        )  # a certificate is worth more than less than that
+        if found.usable:
+            better = again.usable and row_error(program, again) < row_error(program, found)
         return replace(again if better else found, iterations=found.iterations + again.iterations)
 
     def _among_numbers(

@@ -138,6 +138,22 @@ def test_classes_with_as_many_fields_share_what_is_compiled():
     assert first.__init__.__qualname__ == "First.__init__"
 
 
+def test_init_may_be_wrapped_before_the_first_instance():
+    @records.dataclass
+    class Counted:
+        x: int = 1
+
+    first, calls = Counted.__init__, []
+
+    def counting(self: Any, *args: Any) -> None:
+        calls.append(args)
+        first(self, *args)
+
+    Counted.__init__ = counting
+    assert [Counted(2), Counted()] == [Counted(2), Counted(1)]
+    assert calls == [(2,), (), (2,), (1,)]
+
+
 def test_a_class_with_many_fields_has_each_under_its_name():
     """Python compiles the dictionaries of many fields in another way than those of few."""
     fields = {f"name{number}": int for number in range(40)}

@@ -72,3 +72,13 @@ def test_contradictions_do_not_depend_on_units(units: str) -> None:
     problem.solve()
     assert problem.status == "infeasible"
     assert problem.solution.conflict == ("c1", "c2", "c3")
+
+
+@pytest.mark.parametrize("factor", [1e10, 1e-10])
+def test_logarithms_of_numbers_far_apart_have_no_units(factor: float) -> None:
+    """All cones of the program are exponential, so that no row can have another unit."""
+    x = hc.Variable(name="x")
+    assert hc.Problem(hc.Maximize(hc.log(factor * x + 1) - factor * x)).solve() == pytest.approx(0)
+    problem = hc.Problem(hc.Minimize(hc.exp(factor * x) - factor * x))
+    assert problem.solve() == pytest.approx(1.0)
+    assert problem.status == "optimal"
