@@ -80,8 +80,7 @@ FloatArray = NDArray[np.float64]
 HALF_MADE = (Termination.TIME_LIMIT, Termination.INTERRUPTED, Termination.OUT_OF_MEMORY)
 
 
-# Nodes up to which the derivation of an analysis shows each term of a geometric program: it has as many
-# lines.
+# Nodes of a geometric program up to which an analysis derives it term by term, with a line for each node.
 READABLE = 100
 
 # Held for the moment in which a problem is marked as being solved.

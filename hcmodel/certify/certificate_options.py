@@ -215,8 +215,8 @@ class ConeDualityOptions:
         1e6,
         1e3,
     )  # 1e9 times a slope of rounding, 1e-16, is below tol
-    # The residual in unknowns without a range, relative to its terms, that a bound within a reach rests
-    # on, at most: more is no rounding, and the bound one of the reach alone (log x >= 100 has points).
+    # The largest residual of a dual, relative to its terms, in unknowns that only a reach limits. More
+    # than that is no rounding, and the bound is one of the reach: x <= 1e21 contradicts log x >= 100.
     reach_residual: float = 1e-6  # solvers end with about 1e-8
     # The residual of a ray, in all, that the rounding of the data explains, relative to its terms.
     ray_rounding: float = (

@@ -222,7 +222,7 @@ def _ready(stage: Stage) -> Stage | None:
 
 
 def _goes_on(stage: Stage, solution: Solution) -> bool:
-    """Whether a stage follows a run with a status: other coordinates may show what its own did not."""
+    """Whether a stage is run though the last run found something: other coordinates may show more."""
     other = stage.instead is not None and solution.status is Status.LOCALLY_OPTIMAL
     return stage.follows or other
 

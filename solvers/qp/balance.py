@@ -26,7 +26,6 @@ from numpy.typing import NDArray
 from hcmodel.records import dataclass, replace
 from hcmodel.solvers.algebra.symmetric import triangle
 from hcmodel.solvers.numerics import TINY
-from hcmodel.solvers.qp.columns import Columns
 from hcmodel.solvers.qp.cone_program import ConeKind, ConeProgram, ConeSolution, ConeStatus
 
 FloatArray = NDArray[np.float64]
@@ -40,9 +39,9 @@ class BalanceRules:
     # The largest over the least of the entries of A and the largest of b and q, from which on: examples
     # with some bounds of 1000 have 5e5 and are solved in the units that they have.
     spread: float = 1e6
-    # The same without semidefinite cones, whose rows and unknowns backends give units of up to 1e4 each,
-    # and what may be left of a row in its own size.
+    # The same for programs without matrices: backends scale each of their rows and unknowns by up to 1e4.
     spread_of_numbers: float = 1e9
+    # The residual of a row, relative to its own terms, from which on such a program is solved again.
     row_error: float = 1e-7  # ten times what backends end with
     # The weight of small units beside entries near 1: units that no entry decides stay 1.
     weight: float = 1e-3
@@ -139,7 +138,7 @@ def is_rough(program: ConeProgram, solution: ConeSolution) -> bool:
 
 def row_error(program: ConeProgram, solution: ConeSolution) -> float:
     """What is left of A x + s = b, relative to the sizes of the terms of each row."""
-    matrix = program.matrix.sparse() if isinstance(program.matrix, Columns) else program.matrix
+    matrix = program.sparse
     left = matrix @ solution.primal + solution.slack - program.offset
     sizes = abs(matrix) @ np.abs(solution.primal) + np.abs(solution.slack) + np.abs(program.offset)
     return float((np.abs(left) / np.maximum(sizes, TINY)).max(initial=0.0))

@@ -22,7 +22,7 @@ from hcmodel.solvers.limits import TimeExhausted, check_time, seconds_left
 from hcmodel.solvers.memory import check_factors, check_semidefinite
 from hcmodel.solvers.numerics import BACKEND_ROUNDING, INFINITE, TINY
 from hcmodel.solvers.qp.balance import balanced
-from hcmodel.solvers.qp.columns import Columns, above_bounds, diagonal, upper_triangle
+from hcmodel.solvers.qp.columns import above_bounds, diagonal, upper_triangle
 from hcmodel.solvers.qp.cone_options import ConeOptions
 from hcmodel.solvers.qp.cone_program import (
     ConeBlock,
@@ -222,8 +222,7 @@ def _cone_solution(program: ConeProgram, answer: Any) -> ConeSolution:
         z = z / max(-float(program.offset @ z), TINY)
     elif status in (ConeStatus.UNBOUNDED, ConeStatus.ALMOST_UNBOUNDED):
         x = x / max(-float(program.linear @ x), TINY)
-        matrix = program.matrix
-        s = -((matrix.sparse() if isinstance(matrix, Columns) else matrix) @ x)
+        s = -(program.sparse @ x)
     elif not all(all_finite(part) for part in (x, s, z)):
         status = ConeStatus.FAILED
     return ConeSolution(status, x, s, z, int(answer.iterations))

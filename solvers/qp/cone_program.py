@@ -90,6 +90,11 @@ class ConeProgram:
         if sum(cone.size for cone in self.cones) != rows:
             raise ValueError(f"the cones do not add up to the {rows} rows of A")
 
+    @property
+    def sparse(self) -> scipy.sparse.csc_matrix:
+        """A as a matrix of scipy."""
+        return self.matrix.sparse() if isinstance(self.matrix, Columns) else self.matrix
+
     @cached_property
     def columns(self) -> NDArray[np.intp]:
         """The column of each entry of A, in the order in which these are stored."""
@@ -138,24 +143,24 @@ def without_rows(program: ConeProgram, dropped: NDArray[np.bool_]) -> ConeProgra
         program.linear,
         _rows_left(program.matrix, ~dropped).sparse(),
         program.offset[~dropped],
-        _cones_left(program.cones, dropped),
+        cones_left(program.cones, dropped),
         program.constant,
     )
 
 
 def within(program: ConeProgram, entries: NDArray[np.intp], size: float) -> ConeProgram:
     """The program with rows after its own that keep some unknowns between −size and size."""
-    matrix = program.matrix.sparse() if isinstance(program.matrix, Columns) else program.matrix
     chosen = scipy.sparse.eye_array(program.linear.size, format="csr")[entries]
     return replace(
         program,
-        matrix=scipy.sparse.csc_matrix(scipy.sparse.vstack([matrix, chosen, -chosen])),
+        matrix=scipy.sparse.csc_matrix(scipy.sparse.vstack([program.sparse, chosen, -chosen])),
         offset=np.append(program.offset, np.full(2 * entries.size, size)),
         cones=(*program.cones, ConeBlock(ConeKind.NONNEGATIVE, 2 * entries.size)),
     )
 
 
-def _cones_left(cones: Iterable[ConeBlock], dropped: NDArray[np.bool_]) -> tuple[ConeBlock, ...]:
+def cones_left(cones: Iterable[ConeBlock], dropped: NDArray[np.bool_]) -> tuple[ConeBlock, ...]:
+    """The cones without rows that are dropped: of other cones than those of numbers, whole ones."""
     found, first = [], 0
     for cone in cones:
         own = dropped[first : first + cone.size]
@@ -276,7 +281,7 @@ def without_idle(
         starts = np.append(smaller.indptr[kept], smaller.nnz)  # the others are empty
         smaller = Columns(smaller.data, smaller.indices, starts, (smaller.shape[0], kept.size))
         quadratic = quadratic[kept][:, kept] if quadratic.nnz else no_quadratic(kept.size)
-    cones = _cones_left(program.cones, dropped)
+    cones = cones_left(program.cones, dropped)
     linear, offset = program.linear[kept], program.offset[left]
     return ConeProgram(quadratic, linear, smaller, offset, cones, program.constant), left
 

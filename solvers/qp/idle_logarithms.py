@@ -18,13 +18,13 @@ from numpy.typing import NDArray
 
 from hcmodel.records import dataclass, replace
 from hcmodel.solvers.numerics import TINY
-from hcmodel.solvers.qp.columns import Columns
 from hcmodel.solvers.qp.cone_program import (
     ConeBlock,
     ConeKind,
     ConeProgram,
     ConeSolution,
     ConeStatus,
+    cones_left,
     no_quadratic,
 )
 
@@ -90,14 +90,13 @@ def without_idle_logarithms(program: ConeProgram, own: int) -> WithoutLogarithms
     order = np.concatenate([(~dropped).nonzero()[0], numbers])
     kept = np.ones(width, dtype=bool)
     kept[unknowns] = False
-    entries = matrix.sparse() if isinstance(matrix, Columns) else matrix
     quadratic = program.quadratic
     smaller = ConeProgram(
         quadratic[kept][:, kept] if quadratic.nnz else no_quadratic(int(kept.sum())),
         program.linear[kept],
-        scipy.sparse.csc_matrix(entries.tocsr()[order][:, kept]),
+        scipy.sparse.csc_matrix(program.sparse.tocsr()[order][:, kept]),
         program.offset[order],
-        (*_left(program.cones, dropped), ConeBlock(ConeKind.NONNEGATIVE, numbers.size)),
+        (*cones_left(program.cones, dropped), ConeBlock(ConeKind.NONNEGATIVE, numbers.size)),
         program.constant,
     )
     return WithoutLogarithms(smaller, program, order, rows, unknowns)
@@ -111,14 +110,3 @@ def _first_rows(program: ConeProgram) -> IndexArray:
             found.append(np.arange(first, first + cone.size, 3))
         first += cone.size
     return np.concatenate(found) if found else np.zeros(0, dtype=np.intp)
-
-
-def _left(cones: tuple[ConeBlock, ...], dropped: NDArray[np.bool_]) -> list[ConeBlock]:
-    """The cones without the rows that are dropped."""
-    found, first = [], 0
-    for cone in cones:
-        stay = cone.size - int(np.count_nonzero(dropped[first : first + cone.size]))
-        first += cone.size
-        if stay:
-            found.append(cone if stay == cone.size else replace(cone, size=stay))
-    return found

@@ -140,7 +140,7 @@ class ConeMethod:
         return replace(solution, iterations=solution.iterations + spent)
 
     def _solved(self, task: Task, program: ConeProgram) -> ConeSolution:
-        """The solution, without cones that nothing but their logarithms needs."""
+        """The solution, found without exponential cones that only keep their arguments positive."""
         smaller = without_idle_logarithms(program, task.domain.dimension)
         if smaller is None:
             return self._in_larger_units(task, program)
@@ -172,11 +172,10 @@ class ConeMethod:
         if like is None:
             return found
         again = like.solution(backend.solve(like.program, options))
-        better = (
-            again.status is ConeStatus.SOLVED
-        )  # a certificate is worth more than less than that
         if found.usable:
             better = again.usable and row_error(program, again) < row_error(program, found)
+        else:  # a certificate gives way to a solution only, and not to one of reduced accuracy
+            better = again.status is ConeStatus.SOLVED
         return replace(again if better else found, iterations=found.iterations + again.iterations)
 
     def _among_numbers(
