@@ -17,7 +17,6 @@ from lark import Lark, Token, UnexpectedInput
 from hcmodel.grammar import syntax, tables
 from hcmodel.grammar.builder import RejectedError, TreeBuilder, check_depth
 from hcmodel.grammar.diagnostics import Diagnostic, GrammarError, normalize_newlines
-from hcmodel.grammar.explain import explain
 from hcmodel.grammar.habits import NO_NAME
 from hcmodel.grammar.last_reading import Memory
 from hcmodel.grammar.parse_failure import Failure
@@ -140,6 +139,8 @@ def _parse_phrase(phrase: Phrase, collector: _Collector) -> list[syntax.Node]:
     except RejectedError as rejected:
         collector.add(rejected.diagnostic)
     except UnexpectedInput:
+        from hcmodel.grammar.explain import explain  # of models with a mistake
+
         accepts = _accepted(phrase.tokens[:position], start)
         collector.add(explain(Failure(phrase.tokens, position, accepts, phrase.is_constraint)))
     else:

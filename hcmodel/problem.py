@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hcmodel.atoms.call_memory import at_most, remembering
-from hcmodel.certify.outside_domains import Nowhere, nowhere_defined
+from hcmodel.certify.nowhere import Nowhere, nowhere_defined
 from hcmodel.engines.engine import CompiledStack
 from hcmodel.engines.registry import AUTO, check_name
 from hcmodel.errors import HCError, HCWarning, ModelError, SolverError
@@ -43,7 +43,6 @@ from hcmodel.solvers.limits import BudgetExhausted, TimeExhausted, beyond, until
 from hcmodel.solvers.memory import collection_paused
 from hcmodel.solvers.methods import find_method
 from hcmodel.solvers.result import Termination
-from hcmodel.solvers.theory.budget import budget
 from hcmodel.solvers.theory.theorems import Constants
 from hcmodel.solving.call_budget import calls_left
 from hcmodel.solving.conclude import nowhere, user_point, without_time
@@ -556,6 +555,8 @@ class Problem:
         start = forms.written.oracle().at(first)
         optimum = options.get("optimal_value")
         lowest = constants.f1_lower if optimum is None else forms.sign.value(optimum)
+        from hcmodel.solvers.theory.budget import budget  # no solve needs it
+
         try:
             find_method(method)
             promise = budget(

@@ -6,7 +6,7 @@ import importlib
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import fields, is_dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,7 +19,9 @@ from hcmodel.solvers.oracle import Budget, Evaluation, Oracle
 from hcmodel.solvers.result import Record, Result
 from hcmodel.solvers.second_order.direct import Direct, run_direct
 from hcmodel.solvers.sets.domain import Domain
-from hcmodel.solvers.theory.theorems import Constants
+
+if TYPE_CHECKING:
+    from hcmodel.solvers.theory.theorems import Constants
 
 FloatArray = NDArray[np.float64]
 
@@ -411,6 +413,8 @@ def minimize(
         raise ValueError(f"{entry.name} has no theorem; rule='theory' is for the paper's methods")
     with until(None if time_limit is None else time.monotonic() + time_limit):
         if rule == "theory" and entry.make_theory is not None:
+            from hcmodel.solvers.theory.theorems import Constants
+
             theory = entry.make_theory(chosen, constants or Constants())
             return run(theory, task, first(), callback)
         made: Any = entry.make(chosen)

@@ -29,7 +29,8 @@ from hcmodel.grammar import syntax
 from hcmodel.grammar.diagnostics import normalize_newlines
 from hcmodel.maps.declared import complete
 from hcmodel.maps.separable import LOG
-from hcmodel.proof.prove import Failure, Proof
+from hcmodel.proof.failure import Failure
+from hcmodel.proof.prove import Proof
 from hcmodel.records import dataclass
 from hcmodel.reductions.fixed import Fixed
 from hcmodel.reductions.forms import Forms

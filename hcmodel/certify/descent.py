@@ -19,7 +19,6 @@ import numpy as np
 import scipy
 from numpy.typing import NDArray
 
-from hcmodel.certify.far_entries import falling_entries
 from hcmodel.records import dataclass
 from hcmodel.reductions.forms import Form
 from hcmodel.reductions.reduction import Claim
@@ -443,6 +442,8 @@ def _by_factors(form: Form, point: FloatArray, along: FloatArray) -> _Way:
 
 def _behind(form: Form, evaluation: Evaluation) -> Iterator[_Way]:
     """Along single entries, from where enclosures show that the objective falls."""
+    from hcmodel.certify.far_entries import falling_entries
+
     for path in falling_entries(form, evaluation):
         moved = np.zeros(evaluation.point.size)
         moved[path.entry] = path.outward

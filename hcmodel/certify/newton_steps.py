@@ -5,6 +5,8 @@ Nothing rests on these steps: a bound holds at every point and for all multiplie
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 import scipy
 from numpy.typing import NDArray
@@ -133,3 +135,7 @@ def repair_weights(form: Form, evaluation: Evaluation) -> FloatArray | None:
         solution.equality_multipliers,
     ]
     return np.asarray(np.concatenate(found) / model.row_scales)
+
+
+Step = Callable[[Form, Oracle, Evaluation, FloatArray], tuple[FloatArray, FloatArray] | None]
+NEWTON_STEPS: dict[str, Step] = {"constrained": constrained_step, "polish": polishing_step}

@@ -1,9 +1,7 @@
 """Models whose rows and bounds leave no point at which every function is defined.
 
-log(x) with x == 0 and 1/(x + y) with x + y <= 0, x, y >= 0 have no value at any point of their models. A
-method that takes rows for satisfied within a tolerance finds points beside them, at which the
-function is as large or as small as one likes: so this is looked at before any method runs. Rows are
-propagated in rational numbers (`propagation`), and an argument that has to be positive is one more row.
+Rows are propagated in rational numbers (`propagation`), and an argument that has to be positive is one
+more row. `nowhere` says when this is asked.
 """
 
 from __future__ import annotations
@@ -21,13 +19,10 @@ from hcmodel.certify.domain_conditions import (
     REGULAR,
     SIDES,
     Condition,
-    conditions_of,
-    is_of_the_model,
-    is_pinned,
-    is_questionable,
 )
 from hcmodel.certify.function_ends import entry_of, exact_values, read_functions, row_of
 from hcmodel.certify.implied_rows import implied_row
+from hcmodel.certify.nowhere import Nowhere
 from hcmodel.certify.other_rows import SPARE, following
 from hcmodel.certify.propagation import (
     HIGHEST,
@@ -48,56 +43,7 @@ from hcmodel.expressions.model import Model
 from hcmodel.facts.expansion import Symbols, expand
 from hcmodel.facts.polynomials import Sums, TooLargeError
 from hcmodel.records import dataclass
-from hcmodel.reductions.forms import Forms
 from hcmodel.reductions.reduction import BoundOrigin, Origin
-
-
-@dataclass(frozen=True)
-class Nowhere:
-    """Rows and bounds that leave no point, and what a function asks for that none of them gives."""
-
-    parts: tuple[Origin | BoundOrigin, ...]
-    condition: Condition | None
-
-
-def nowhere_in(forms: Forms, *, every: bool = False) -> Nowhere | None:
-    """The same of a model about which a run has left doubts, its kinks as rows where it takes these.
-
-    `every`: also where all functions are defined everywhere, as tanh(x) >= 1 holds by rounding only.
-    """
-    found, lift = nowhere_defined(forms.model, forms.bounds.after, every=every), forms.lift
-    if found is not None or not lift.definitions:
-        return found
-    found = nowhere_defined(lift.after, lift.after, every=every)
-    if found is None:
-        return None
-    parts = [lift.origin(each) if isinstance(each, Origin) else each for each in found.parts]
-    own = forms.model.layout.holds
-    kept = [each for each in parts if isinstance(each, Origin) or (each and own(each.variable))]
-    return Nowhere(tuple(kept), None)  # its function is one of variables that were added
-
-
-def nowhere_defined(
-    model: Model, bounded: Model, *, first: bool = False, every: bool = False
-) -> Nowhere | None:
-    """Why no point of a model satisfies its rows, as far as functions at the edge of domains say it.
-
-    `bounded` is the model with rows that are bounds in its variables' sets, and is looked at before: most
-    models need nothing else. The `first` look, which every solve begins with, is at small models with
-    entries or sums that rows and bounds fix, or keep from being positive.
-    """
-    if first and not is_pinned(bounded):
-        return None
-    if not every and not is_questionable(bounded, first):
-        return None
-    conditions = [each for each in conditions_of(model) if is_of_the_model(each)]
-    try:
-        most, spare = (LIMITS.few, 0) if first else (LIMITS.terms, SPARE)
-        system = _System.of(model, conditions, most, spare)
-    except TooLargeError:
-        return None
-    return None if system is None else system.contradiction(deep=not first)
-
 
 # ---- the rows
 
@@ -131,7 +77,7 @@ class _Rewritten:
 
 
 @dataclass(frozen=True)
-class _System:
+class System:
     """All rows of a model in terms, the sums that functions have conditions on, and their symbols."""
 
     rows: list[Row]
@@ -144,10 +90,16 @@ class _System:
     rewritten: list[_Rewritten] = field(default_factory=list)
 
     @staticmethod
-    def of(
-        model: Model, conditions: Sequence[Condition], most: int, spare: int = 0
-    ) -> _System | None:
-        """None where there are more terms than `most`, or none; `spare` symbols are for new rows."""
+    def of(model: Model, conditions: Sequence[Condition], *, first: bool) -> System | None:
+        """None where there are too many terms, or none; a `first` look takes fewer, and no new rows."""
+        most, spare = (LIMITS.few, 0) if first else (LIMITS.terms, SPARE)  # symbols for new rows
+        try:
+            return System._of(model, conditions, most, spare)
+        except TooLargeError:
+            return None
+
+    @staticmethod
+    def _of(model: Model, conditions: Sequence[Condition], most: int, spare: int) -> System | None:
         constraints = [
             (position, each)
             for position, each in enumerate(model.constraints)
@@ -161,7 +113,7 @@ class _System:
         found, symbols = expand([*roots, *(each.argument for each in conditions)], spare)
         if sum(sums.key.size for sums in found) > most:
             return None
-        system = _System([], list(zip(conditions, found[len(roots) :], strict=True)), symbols)
+        system = System([], list(zip(conditions, found[len(roots) :], strict=True)), symbols)
         new = list[list[Sums]]()
         for (position, constraint), sums in zip(constraints, found, strict=False):
             sign = -1 if constraint.sense == ">=" else 1

@@ -8,20 +8,13 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
 from hcmodel.certify.certificate_options import SEARCH
 from hcmodel.certify.charts import Chart, chart_of
-from hcmodel.certify.level_sets import Ball, level_ball
-from hcmodel.certify.newton_steps import (
-    constrained_step,
-    lagrangian_step,
-    polishing_step,
-    repair_weights,
-)
-from hcmodel.certify.term_duals import WeighedTerms
 from hcmodel.records import dataclass
 from hcmodel.reductions.forms import Form
 from hcmodel.solvers import kkt
@@ -32,14 +25,17 @@ from hcmodel.solvers.numerics import SUM_ROUNDING, TINY
 from hcmodel.solvers.oracle import Evaluation, Oracle
 from hcmodel.solvers.sets.domain import Domain
 
+if TYPE_CHECKING:
+    from hcmodel.certify.level_sets import Ball
+    from hcmodel.certify.term_duals import WeighedTerms
+
 FloatArray = NDArray[np.float64]
 Pair = tuple[Evaluation, FloatArray]
-Step = Callable[[Form, Oracle, Evaluation, FloatArray], tuple[FloatArray, FloatArray] | None]
 Enough = Callable[[float], bool]
 
 # Newton steps on the whole problem, in this order: the solution may be at hand, or far.
-POLISHING: tuple[Step, ...] = (polishing_step, polishing_step)
-STEPS: tuple[Step, ...] = (constrained_step, polishing_step) * 3
+POLISHING = ("polish", "polish")
+STEPS = ("constrained", "polish") * 3
 # Where minorants are taken to enclose the points of low value, the cheapest first.
 PROBES = ("", "zero", "around", "close")
 
@@ -210,7 +206,7 @@ class Search:
         if not enough(self.value):
             self.descend(*self.pair, enough)
 
-    def _walk(self, steps: Sequence[Step], enough: Enough) -> None:
+    def _walk(self, steps: Sequence[str], enough: Enough) -> None:
         """Take steps until the bound is good enough or several of them were in vain."""
         idle = 0
         for step in steps:
@@ -237,11 +233,13 @@ class Search:
         """The least value met at the points, which a bound cannot be expected to pass."""
         return min(minorant.evaluation.objective for minorant in self.minorants)
 
-    def _move(self, step: Step, enough: Enough) -> None:
+    def _move(self, step: str, enough: Enough) -> None:
         """Consider where a step from the best pair leads."""
+        from hcmodel.certify.newton_steps import NEWTON_STEPS  # few bounds need one
+
         evaluation, multipliers = self.pair
         check_time()
-        moved = step(self.form, self.oracle, evaluation, multipliers)
+        moved = NEWTON_STEPS[step](self.form, self.oracle, evaluation, multipliers)
         if moved is None:
             return
         point, found = moved
@@ -250,7 +248,7 @@ class Search:
         if enough(self.value) or not there.finite:
             return
         self.consider(evaluation, found)
-        if step is constrained_step and there.differentiable:
+        if step == "constrained" and there.differentiable:
             self._fit(there)
 
     def _fit(self, evaluation: Evaluation) -> None:
@@ -263,6 +261,8 @@ class Search:
 
     def descend(self, evaluation: Evaluation, multipliers: FloatArray, enough: Enough) -> None:
         """Newton steps on the Lagrangian alone, over X."""
+        from hcmodel.certify.newton_steps import lagrangian_step
+
         for _ in range(SEARCH.rounds):
             before = self.value
             there = lagrangian_step(self.form, self.oracle, evaluation, multipliers)
@@ -275,6 +275,8 @@ class Search:
 
     def contradict(self, here: Evaluation, weights: FloatArray | None, enough: Enough) -> None:
         """Look for weights of the rows, and a point, that show the rows to contradict each other."""
+        from hcmodel.certify.newton_steps import repair_weights
+
         signs = np.where(np.arange(here.rows.size) < here.inequalities, 1.0, np.sign(here.rows))
         pool = [np.asarray(here.violations > 0, dtype=float) * signs]
         if weights is not None:
@@ -297,6 +299,8 @@ class Search:
         """Look for a set that holds every feasible point of low value, and use it."""
         check_time()
         pair = self.pair
+        from hcmodel.certify.level_sets import level_ball
+
         found = level_ball(self.form, self.oracle, self.chart, pair, probing)
         if found is None:
             return

@@ -20,14 +20,12 @@ from hcmodel.expressions.graph import topological_order
 from hcmodel.expressions.leaves import Apply, Expression, Leaf, Parameter, Variable
 from hcmodel.expressions.sparse_data import Numbers, all_finite, is_sparse
 from hcmodel.facts import intervals, matrix_words, patterns
-from hcmodel.facts.affine_matrices import affine_definiteness
 from hcmodel.facts.answers import Answers, ask
 from hcmodel.facts.bits import stronger
 from hcmodel.facts.definiteness import definiteness
 from hcmodel.facts.intervals import Interval
 from hcmodel.facts.local_rules import LocalRule, is_supported, local_rule
 from hcmodel.facts.patterns import Pattern
-from hcmodel.facts.polynomials import TooLargeError
 from hcmodel.records import dataclass, replace
 from hcmodel.solvers.limits import check_time
 
@@ -306,7 +304,9 @@ def _looked_into(node: Node, domain: Domain) -> Node:
 
 def _by_entries(matrix: Expression) -> MatrixKind:
     """What is proven of a matrix by multiplying it out."""
-    from hcmodel.facts.expansion import expand  # most models need neither
+    from hcmodel.facts.affine_matrices import affine_definiteness  # most models need none of them
+    from hcmodel.facts.expansion import expand
+    from hcmodel.facts.polynomials import TooLargeError
 
     leaves = [node for node in topological_order([matrix]) if isinstance(node, Parameter)]
     if matrix.shape[0] != matrix.shape[1] or any(leaf.value is None for leaf in leaves):

@@ -12,7 +12,7 @@ from __future__ import annotations
 import functools
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from hcmodel.atoms.rules import sign_of
 from hcmodel.errors import ModelError
@@ -22,11 +22,13 @@ from hcmodel.facts.curvature import Curvatures, can_be_log
 from hcmodel.facts.node_facts import Facts, Node
 from hcmodel.proof.coordinate_search import Task, failing, objective_form, row_form, search
 from hcmodel.proof.derivation import Derivation, Part
-from hcmodel.proof.failure import Failure, Words, explain
 from hcmodel.proof.normal_form import NormalRow, candidates, straight_row
 from hcmodel.records import cached_property, dataclass
 
-__all__ = ["Attempt", "Failure", "NormalRow", "Proof", "attempt", "prove"]
+if TYPE_CHECKING:
+    from hcmodel.proof.failure import Failure
+
+__all__ = ["Attempt", "NormalRow", "Proof", "attempt", "prove"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -213,7 +215,11 @@ def _searched(
     failed = failing(task, curvatures)
     form = objective_form(task, curvatures) or "plain"
     rows = tuple(row_form(rows, curvatures) or rows[-1] for rows in task.rows)
-    failure = explain(task, curvatures, failed[0], constraints, source) if failed else None
+    failure = None
+    if failed:
+        from hcmodel.proof.failure import explain
+
+        failure = explain(task, curvatures, failed[0], constraints, source)
     return Proof(
         proven=not failed,
         coordinates={
@@ -255,6 +261,8 @@ def _derivation(
     constraints: Sequence[Constraint],
     source: Any,
 ) -> Derivation:
+    from hcmodel.proof.failure import Words
+
     facts, words = curvatures.facts, Words(source)
     verb = "minimize" if task.sign > 0 else "maximize"
     title = f"{verb}, {'through its logarithm' if form == 'log' else 'as it is'}"

@@ -14,7 +14,6 @@ from numpy.typing import NDArray
 from hcmodel.expressions.model import Model
 from hcmodel.records import cached_property, dataclass, replace
 from hcmodel.reductions.bounds import Bounds
-from hcmodel.reductions.fixed import Fixed
 from hcmodel.reductions.reduction import (
     BoundOrigin,
     Claim,
@@ -173,13 +172,12 @@ class Chain:
         own = [self.before.constraints[each.position] for each in rows]
         used = [each for row in own for side in (row.lhs, row.rhs) for each in side.variables()]
         for step, earlier in zip(self.steps, [None, *self.steps], strict=False):
-            if isinstance(step, Fixed):
-                first = earlier if isinstance(earlier, Bounds) else None
-                named = used if first is None else [first.renewed(each) for each in used]
-                for position in step.fixings(named):
-                    origin = Origin(position)
-                    walked = origin if first is None else first.origin(origin)
-                    found += [] if walked is None else [walked]
+            first = earlier if isinstance(earlier, Bounds) else None
+            named = used if first is None else [first.renewed(each) for each in used]
+            for position in step.fixings(named):
+                origin = Origin(position)
+                walked = origin if first is None else first.origin(origin)
+                found += [] if walked is None else [walked]
         return found
 
     def bound_origin(self, origin: BoundOrigin) -> Origin | BoundOrigin | None:

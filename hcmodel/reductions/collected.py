@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 import numpy as np
 import scipy
@@ -30,10 +31,12 @@ from hcmodel.expressions.posynomials import Monomial
 from hcmodel.expressions.shapes import Shape
 from hcmodel.expressions.table import ATOMS
 from hcmodel.records import dataclass, replace
-from hcmodel.reductions.known_sums import KnownFunctions
 from hcmodel.reductions.reduction import Duals, ModelReduction, Origin, same_objects
 from hcmodel.solvers.algebra.marks import every, largest
 from hcmodel.solvers.numerics import LARGEST_LOG
+
+if TYPE_CHECKING:
+    from hcmodel.reductions.known_sums import KnownFunctions
 
 FloatArray = NDArray[np.float64]
 IndexArray = NDArray[np.intp]

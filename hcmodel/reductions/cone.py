@@ -20,7 +20,7 @@ from hcmodel.records import cached_property, dataclass
 from hcmodel.reductions.affine import Affine
 from hcmodel.reductions.cone_bounds import Translation
 from hcmodel.reductions.cone_sides import NoConeForm
-from hcmodel.reductions.reduction import Duals, Reduction, Refusal
+from hcmodel.reductions.reduction import BoundRows, Duals, Reduction, Refusal
 from hcmodel.solvers.numerics import SUM_ROUNDING, TINY
 from hcmodel.solvers.qp.cone_program import ConeProgram, ConeSolution
 
@@ -40,15 +40,6 @@ class RelaxedCone:
     rows: Duals
     others: Duals
     bounds: tuple[BoundRows, ...]
-
-
-@dataclass(frozen=True)
-class BoundRows:
-    """Rows of a program from `start` on that bound entries of u; `side` as in `BoundOrigin`."""
-
-    start: int
-    side: str
-    entries: NDArray[np.intp]
 
 
 @dataclass(frozen=True)

@@ -23,31 +23,24 @@ from hcmodel.facts.curvature import can_be_log
 from hcmodel.facts.node_facts import Facts
 from hcmodel.maps.separable import declared_coordinates
 from hcmodel.proof.first_look import needs_a_map
-from hcmodel.proof.prove import Failure, Proof, attempt, prove
+from hcmodel.proof.prove import Proof, attempt, prove
 from hcmodel.proof.visible import VisibleProof
 from hcmodel.records import cached_property, dataclass, replace
 from hcmodel.reductions.bounds import Bounds
 from hcmodel.reductions.canonical import CanonicalProblem
 from hcmodel.reductions.chain import Chain
-from hcmodel.reductions.cone import BoundRows, Cone
 from hcmodel.reductions.cone_sums import SumsCone, cone_of_sums
-from hcmodel.reductions.convex_sums import convex_of_sums
-from hcmodel.reductions.fixed import Fixed
 from hcmodel.reductions.front import Front
 from hcmodel.reductions.lift import Lift
-from hcmodel.reductions.map_entries import MapEntries
 from hcmodel.reductions.normal_rows import NormalRows
-from hcmodel.reductions.reduction import Duals, ModelReduction, Refusal, same_objects
+from hcmodel.reductions.reduction import BoundRows, Duals, ModelReduction, Refusal, same_objects
 from hcmodel.reductions.release import Release
 from hcmodel.reductions.sign import Sign, signed_objective
 from hcmodel.reductions.smooth import Compiler, Smooth, SmoothProgram
-from hcmodel.reductions.smooth_convex import SmoothConvex, smooth_convex
-from hcmodel.reductions.split import Split
 from hcmodel.reductions.sum_arrays import SumArrays, affine_roots, arrays_of_sums, needs_logarithms
 from hcmodel.reductions.triangle import Triangle
 from hcmodel.reductions.witness import shown
 from hcmodel.solvers.algebra.marks import every
-from hcmodel.solvers.coordinates.general import MapCoordinates
 from hcmodel.solvers.coordinates.logarithmic import LogStack
 from hcmodel.solvers.coordinates.protocol import Coordinates
 from hcmodel.solvers.loop import RelaxedProgram, WholeProgram
@@ -57,7 +50,13 @@ from hcmodel.solvers.result import Result
 from hcmodel.solvers.sets.domain import Domain
 
 if TYPE_CHECKING:
+    # imported by the functions that make one: many models need none of them
+    from hcmodel.proof.failure import Failure
+    from hcmodel.reductions.cone import Cone
     from hcmodel.reductions.discovery import Discovery
+    from hcmodel.reductions.fixed import Fixed
+    from hcmodel.reductions.smooth_convex import SmoothConvex
+    from hcmodel.solvers.coordinates.general import MapCoordinates
 
 FloatArray = NDArray[np.float64]
 
@@ -124,6 +123,8 @@ class Form:
         """The cone program of a proven form, in the same coordinates; a refusal where there is none."""
         if self.proof is None or self.last is None:
             return Refusal(None, "the model is not proven convex")
+        from hcmodel.reductions.cone import Cone
+
         return Cone.of(self.chain.end.before, self.last, affine_roots(self.program))
 
     def whole(self, kind: str) -> WholeProgram | Refusal:
@@ -135,7 +136,11 @@ class Form:
         """The smooth convex program of a proven form; a refusal where there is none."""
         if self.proof is None:
             return Refusal(None, "the model is not proven convex")
+        from hcmodel.reductions.smooth_convex import SmoothConvex, smooth_convex
+
         if self.arrays is not None:
+            from hcmodel.reductions.convex_sums import convex_of_sums
+
             return SmoothConvex.of(convex_of_sums(self.arrays), self.canonical.outer.size)
         return smooth_convex(self.program)
 
@@ -191,7 +196,7 @@ class Form:
                 sums.program, sums.rows, signs, sums.bounds, self._relaxed, divisors=divisors
             )
         cone = self.cone
-        if not isinstance(cone, Cone):
+        if isinstance(cone, Refusal):
             return cone
         signs = self.canonical.multipliers(cone.signs)
         rows = self._row_numbers(cone.rows)
@@ -260,7 +265,7 @@ class Form:
         """The program of the least relaxation of a proven form, and the bounds in it."""
         if self.arrays is not None:
             return Relaxation.of_sums(self.arrays)
-        if not isinstance(self.cone, Cone):
+        if isinstance(self.cone, Refusal):
             return None
         found = self.cone.relaxed()
         rows, others = self._row_numbers(found.rows), self._row_numbers(found.others)
@@ -352,7 +357,7 @@ class Form:
     def program_duals(self, result: Result) -> Duals | None:
         """The multipliers that the cone program of a run has found, those of the sets among them."""
         evaluation, solution = result.evaluation, result.cone
-        if evaluation is None or solution is None or not isinstance(self.cone, Cone):
+        if evaluation is None or solution is None or isinstance(self.cone, Refusal):
             return None
         whole = self.whole("cone")
         assert isinstance(whole, WholeProgram)
@@ -557,6 +562,8 @@ class Forms:
             return None
         if self.declared() is not None:
             return None
+        from hcmodel.reductions.map_entries import MapEntries
+
         entries = MapEntries.of(model, self._known_facts(model))
         if entries is None:
             return None
@@ -719,6 +726,8 @@ class Forms:
                 # maps look at each row by itself: the largest of several functions is one of each
                 again = discover(lift.after)
                 found = replace(again, lift=lift) if again.proof is not None else found
+            from hcmodel.reductions.split import Split
+
             split = Split.of(model) if lift is not None and found.proof is None else None
             if split is not None and split.after is not model:
                 again = discover(split.after)
@@ -754,6 +763,8 @@ class Forms:
         """The model with numbers for variables that rows fix, and its proof; None without one of them."""
         model = self.bounds.after
         if self._fixed is None or self._fixed[0] is not model:
+            from hcmodel.reductions.fixed import Fixed
+
             self._fixed = model, Fixed.of(model)
         fixed = self._fixed[1]
         if fixed is None:

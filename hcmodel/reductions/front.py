@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -9,9 +11,11 @@ from hcmodel.expressions.leaves import Variable
 from hcmodel.expressions.model import Model
 from hcmodel.records import dataclass
 from hcmodel.reductions.collected import Collected
-from hcmodel.reductions.known_sums import KnownFunctions
 from hcmodel.reductions.reduction import Duals, Origin
 from hcmodel.reductions.semidefinite import Semidefinite
+
+if TYPE_CHECKING:
+    from hcmodel.reductions.known_sums import KnownFunctions
 
 FloatArray = NDArray[np.float64]
 

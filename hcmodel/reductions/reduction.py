@@ -93,6 +93,15 @@ class BoundOrigin:
         return hash((id(self.variable), self.side, self.entry))
 
 
+@dataclass(frozen=True)
+class BoundRows:
+    """Rows of a program from `start` on that bound entries of u; `side` as in `BoundOrigin`."""
+
+    start: int
+    side: str
+    entries: NDArray[np.intp]
+
+
 class Reduction(Generic[Before, After]):
     """Immutable; this base class is the identity on everything that a subclass does not change.
 
@@ -173,6 +182,10 @@ class Reduction(Generic[Before, After]):
     def cotangent(self, u: FloatArray, weights: FloatArray) -> FloatArray:
         """The transpose of `tangent_back`."""
         return moved_point(self.before, self.after, weights, fill=0.0)
+
+    def fixings(self, variables: Sequence[Variable]) -> Sequence[int]:
+        """The constraints of `before` by which `after` has numbers for some of these variables."""
+        return ()
 
     def origin(self, origin: Origin) -> Origin | None:
         """Where a row of `after` comes from in `before`; None where the reduction added it."""

@@ -17,7 +17,6 @@ from hcmodel.expressions.graph import topological_order, values_at
 from hcmodel.expressions.leaves import Constant, Expression, Parameter, Variable
 from hcmodel.expressions.model import Model
 from hcmodel.expressions.sparse_data import any_nonzero
-from hcmodel.facts.noncommutative import difference_is_symmetric
 from hcmodel.records import replace
 from hcmodel.reductions.reduction import Duals, ModelReduction, Origin
 
@@ -40,6 +39,8 @@ def has_symmetric_sides(constraint: Constraint) -> bool:
     nodes = topological_order((constraint.lhs, constraint.rhs))
     if any(isinstance(node, Parameter) and node.value is None for node in nodes):
         return True
+    from hcmodel.facts.noncommutative import difference_is_symmetric
+
     return difference_is_symmetric(constraint.lhs, constraint.rhs, constraint.shape)
 
 

@@ -7,6 +7,7 @@ two change the vector that methods see; under a map methods take steps in x that
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,16 +22,18 @@ from hcmodel.maps.declared import complete
 from hcmodel.maps.separable import LOG, plain_entries
 from hcmodel.records import cached_property, dataclass
 from hcmodel.reductions.canonical import CanonicalProblem, canonicalize
-from hcmodel.reductions.known_sums import KnownFunctions
 from hcmodel.reductions.reduction import Duals, Reduction, same_objects
 from hcmodel.solvers.algebra.marks import some
-from hcmodel.solvers.coordinates.general import MapCoordinates
 from hcmodel.solvers.coordinates.logarithmic import LogStack
 from hcmodel.solvers.coordinates.plain import PlainCoordinates
 from hcmodel.solvers.coordinates.protocol import Coordinates
 from hcmodel.solvers.oracle import Oracle, Stack
 from hcmodel.solvers.outer import Outer
 from hcmodel.solvers.sets.domain import Domain
+
+if TYPE_CHECKING:
+    from hcmodel.reductions.known_sums import KnownFunctions
+    from hcmodel.solvers.coordinates.general import MapCoordinates
 
 FloatArray = NDArray[np.float64]
 
@@ -159,6 +162,8 @@ class Smooth(Reduction[Model, SmoothProgram]):
         entries = () if hidden is None else complete(hidden, model.variables)
         compiled = compiler.stack(canonical.roots, canonical.layout, entries, known)
         if hidden is not None:
+            from hcmodel.solvers.coordinates.general import MapCoordinates
+
             geometry = MapCoordinates(
                 compiled,
                 canonical.domain,

@@ -10,7 +10,6 @@ from numpy.typing import NDArray
 from hcmodel.expressions.graph import topological_order
 from hcmodel.expressions.leaves import Constraint, Parameter
 from hcmodel.expressions.model import Model
-from hcmodel.facts.noncommutative import difference_is_symmetric, is_symmetric_value
 from hcmodel.records import replace
 from hcmodel.reductions.reduction import Duals, ModelReduction
 from hcmodel.solvers.algebra.symmetric import upper_entries
@@ -20,6 +19,8 @@ FloatArray = NDArray[np.float64]
 
 def has_symmetric_value(parameter: Parameter) -> bool:
     """Whether the parameter's current data are a symmetric matrix, to rounding."""
+    from hcmodel.facts.noncommutative import is_symmetric_value  # of models with matrices
+
     return parameter.value is not None and is_symmetric_value(parameter.value)
 
 
@@ -38,6 +39,8 @@ def equates_symmetric(constraint: Constraint) -> bool:
     """Whether this is an equality with symmetric lhs − rhs, at the parameters' current values."""
     if not _may_be_symmetric(constraint):
         return False
+    from hcmodel.facts.noncommutative import difference_is_symmetric
+
     return difference_is_symmetric(constraint.lhs, constraint.rhs, constraint.shape)
 
 

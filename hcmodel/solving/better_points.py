@@ -8,7 +8,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hcmodel.certify.descent import Descent
-from hcmodel.certify.nearby import better_point
 from hcmodel.records import replace
 from hcmodel.reductions.forms import Form, Forms
 from hcmodel.reductions.witness import Witness
@@ -34,6 +33,8 @@ def better_beside(
     smooth = pair.evaluation
     if (descent is not None and descent.endless) or not smooth.finite:
         return None
+    from hcmodel.certify.nearby import better_point
+
     least = gap_allowed(evaluation.objective, tolerance)
     found = better_point(pair.form, smooth, pair.multipliers, tolerance, least)
     if found is None:

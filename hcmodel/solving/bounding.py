@@ -16,7 +16,6 @@ from hcmodel.certify.lower_bound import (
     lower_bound,
     tested,
 )
-from hcmodel.certify.norm_minorants import minorant_bound
 from hcmodel.records import replace
 from hcmodel.reductions.forms import Form, Forms
 from hcmodel.reductions.reduction import Refusal
@@ -100,6 +99,8 @@ def _bounds(
         yield _enclosed_bound(forms, evaluation, target)
     known = outcome.result.cone if outcome.form is hidden else None
     if hidden.stack.kinked:
+        from hcmodel.certify.norm_minorants import minorant_bound
+
         yield minorant_bound(hidden, target, request.time_left)
     elif ended in ENDED and known is None:  # else its dual was asked already
         yield _cone_bound(hidden, target, request.time_left)

@@ -11,9 +11,8 @@ from numpy.typing import NDArray
 from hcmodel.certify.descent import Descent
 from hcmodel.certify.least_values import ENCLOSURE
 from hcmodel.certify.lower_bound import LowerBound
-from hcmodel.certify.outside_domains import Nowhere
+from hcmodel.certify.nowhere import Nowhere
 from hcmodel.expressions.model import Model
-from hcmodel.proof.failure import Words
 from hcmodel.records import dataclass, replace
 from hcmodel.reductions.forms import Form, Forms
 from hcmodel.reductions.reduction import BoundOrigin, Duals, Origin
@@ -137,6 +136,8 @@ def nowhere(forms: Forms, found: Nowhere, method: str) -> Solution:
     conflict, condition = named_parts(forms, found.parts), found.condition
     message = IMPOSSIBLE
     if condition is not None:
+        from hcmodel.proof.failure import Words
+
         words = Words(forms.model.source)
         function, argument = words.of(condition.function), words.of(condition.argument)
         where = f"where {', '.join(conflict)} hold" if conflict else "anywhere"

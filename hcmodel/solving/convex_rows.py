@@ -9,7 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from hcmodel.certify.conflicts import irreducible_conflict
-from hcmodel.certify.lower_bound import LowerBound, dual_infeasibility
+from hcmodel.certify.infeasibility import dual_infeasibility
+from hcmodel.certify.lower_bound import LowerBound
 from hcmodel.expressions.leaves import Constant
 from hcmodel.expressions.model import Minimize, Model
 from hcmodel.facts.curvature import can_be_log

@@ -7,7 +7,7 @@ method's word.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,7 +17,7 @@ from hcmodel.certify.least_values import ENCLOSURE
 from hcmodel.certify.lower_bound import LowerBound
 from hcmodel.records import replace
 from hcmodel.reductions.forms import Form, Forms
-from hcmodel.reductions.reduction import Claim
+from hcmodel.reductions.reduction import BoundOrigin, Claim, Origin
 from hcmodel.solvers import kkt
 from hcmodel.solvers.algebra.marks import some
 from hcmodel.solvers.oracle import CallsExhausted, Evaluation, OracleFailed
@@ -26,10 +26,8 @@ from hcmodel.solving.better_points import better_beside, is_lower, lowest_enclos
 from hcmodel.solving.bounding import best_bound, domination_gap, is_certified, settled_bound
 from hcmodel.solving.certifier import Certifier
 from hcmodel.solving.evidence import Evidence, Outcome, Pair
-from hcmodel.solving.impossibility import contradiction
 from hcmodel.solving.judge import LIMITS, OUT_OF_TIME, gap_allowed
 from hcmodel.solving.request import SolveRequest
-from hcmodel.solving.stationary_points import is_stationary, promises_more
 from hcmodel.solving.user_functions import is_noisy
 
 if TYPE_CHECKING:
@@ -81,21 +79,23 @@ def _examined(
     certified = is_certified(hidden, outcome, evaluation, tolerance, certifier)
     violation = evaluation.violation_in_units(forms.written.domain.metric(evaluation.point))
     violated = violation > tolerance
-    conflict, parts, near = None, None, False
-    if violated:
-        conflict, parts, near = contradiction(forms, hidden, outcome, evaluation, request)
+    conflict, parts, near = (
+        _contradiction(forms, hidden, outcome, evaluation, request)
+        if violated
+        else (None, None, False)
+    )
     if conflict is None:
         multipliers, residual = _multipliers(lifted, outcome, smooth, tolerance, certified)
     else:  # where no point satisfies the rows, no multipliers mean anything
         multipliers, residual = np.zeros(smooth.rows.size), np.inf
     # a residual that is not small is one of another gradient than that which counts
-    at_kink, slope = lifted.stack.kinked and residual > CERTIFIED_RESIDUAL * tolerance, None
-    at_kink = at_kink and conflict is None
+    inexact = residual > CERTIFIED_RESIDUAL * tolerance
+    at_kink, slope = lifted.stack.kinked and inexact and conflict is None, None
     exact = outcome.form.program_duals(result) if at_kink and smooth.finite else None
     if exact is not None:
         multipliers, slope = lifted.multipliers(smooth, exact), exact.sets
     pair = Pair(lifted, smooth, multipliers)
-    stationary = certified or is_stationary(forms, outcome, evaluation, pair, residual, tolerance)
+    stationary = certified or _is_stationary(forms, outcome, evaluation, pair, residual, tolerance)
     late = result.termination in OUT_OF_TIME
     bound, settled = None, None
     expensive = hidden is not None and hidden.map_geometry is not None and late
@@ -113,12 +113,9 @@ def _examined(
     if not shown and not violated and not late and evaluation.finite:
         try:
             descent, better = _around(forms, hidden, outcome, evaluation, pair, settled, tolerance)
-            stationary = (
-                stationary
-                and better is None
-                and not (descent is not None and is_lower(descent.lowest, evaluation, tolerance))
-                and not promises_more(hidden, pair, tolerance)
-            )
+            lower = descent is not None and is_lower(descent.lowest, evaluation, tolerance)
+            stationary = stationary and better is None and not lower
+            stationary = stationary and not _promises_more(hidden, pair, tolerance)
         except CallsExhausted:  # nothing is said of a point beside which nobody has looked
             stationary, ended = False, ended if ended in LIMITS else Termination.CALL_LIMIT
     elif shown and not violated and not late:
@@ -150,6 +147,30 @@ def _examined(
         bends_at=_bends_at(forms, hidden, settled),
         relaxed=hidden is not None and Claim.UNBOUNDED not in hidden.chain.keeps,
     )
+
+
+def _contradiction(
+    forms: Forms,
+    hidden: Form | None,
+    outcome: Outcome,
+    evaluation: Evaluation,
+    request: SolveRequest,
+) -> tuple[LowerBound | None, tuple[Origin | BoundOrigin, ...] | None, bool]:
+    from hcmodel.solving.impossibility import contradiction  # few solves ask for one
+
+    return contradiction(forms, hidden, outcome, evaluation, request)
+
+
+def _is_stationary(*arguments: Any) -> bool:
+    from hcmodel.solving.stationary_points import is_stationary  # where nothing is certified
+
+    return is_stationary(*arguments)
+
+
+def _promises_more(*arguments: Any) -> bool:
+    from hcmodel.solving.stationary_points import promises_more
+
+    return promises_more(*arguments)
 
 
 def _around(

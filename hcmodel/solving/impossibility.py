@@ -6,7 +6,8 @@ import numpy as np
 
 from hcmodel.certify.conflicts import irreducible_conflict
 from hcmodel.certify.impossible_rows import impossible_row
-from hcmodel.certify.lower_bound import LowerBound, dual_infeasibility, infeasibility
+from hcmodel.certify.infeasibility import dual_infeasibility, infeasibility
+from hcmodel.certify.lower_bound import LowerBound
 from hcmodel.reductions.forms import Form, Forms
 from hcmodel.reductions.reduction import BoundOrigin, Origin
 from hcmodel.solvers.oracle import CallsExhausted, Evaluation

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from hcmodel.atoms.call_memory import at_most
 from hcmodel.certify.charts import chart_of
-from hcmodel.certify.outside_domains import nowhere_in
+from hcmodel.certify.nowhere import nowhere_in
 from hcmodel.errors import ModelError
 from hcmodel.records import dataclass, replace
 from hcmodel.reductions.forms import Form, Forms

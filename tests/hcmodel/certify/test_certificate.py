@@ -15,7 +15,8 @@ from numpy.typing import NDArray
 from scipy.optimize import linprog
 
 import hcmodel as hc
-from hcmodel.certify.lower_bound import LowerBound, gradient_domination, infeasibility, lower_bound
+from hcmodel.certify.infeasibility import infeasibility
+from hcmodel.certify.lower_bound import LowerBound, gradient_domination, lower_bound
 from hcmodel.reductions.forms import Form
 from hcmodel.solvers.loop import Task, run
 from hcmodel.solvers.oracle import Evaluation

@@ -18,11 +18,11 @@ from numpy.typing import NDArray
 from scipy.optimize import linprog
 
 import hcmodel as hc
-from hcmodel.certify import cone_duality, lower_bound
+from hcmodel.certify import cone_duality, infeasibility
 from hcmodel.certify.cone_duality import ConeBound, cone_bound, into_dual_cone, without_small
 from hcmodel.certify.cone_ranges import ConePlaces, Range, ranges
 from hcmodel.certify.exact_duals import Shift
-from hcmodel.certify.lower_bound import dual_infeasibility
+from hcmodel.certify.infeasibility import dual_infeasibility
 from hcmodel.certify.search import Search
 from hcmodel.reductions.cone import Cone
 from hcmodel.reductions.reduction import Refusal
@@ -458,13 +458,13 @@ def test_rows_without_a_weight_are_left_out_of_a_contradiction_where_it_holds_wi
     rows = [x[0] + x[1] <= 1, x[0] * x[1] >= 1, x[1] + x[2] <= 2 * x[0], x[2] * x[0] <= 3]
     form = hc.Problem(hc.Minimize(1 / (x[1] * x[2])), rows).forms().hidden()
     assert form is not None
-    sizes, solve = [], lower_bound.make_cone_backend().solve
+    sizes, solve = [], infeasibility.make_cone_backend().solve
 
     def counting(program: ConeProgram, options: Any) -> Any:
         sizes.append(program.offset.size)
         return solve(program, options)
 
-    monkeypatch.setattr(lower_bound, "make_cone_backend", lambda: SimpleNamespace(solve=counting))
+    monkeypatch.setattr(infeasibility, "make_cone_backend", lambda: SimpleNamespace(solve=counting))
     here = form.oracle().at(form.domain.middle())
     for weights, programs in (([1.0, 1.0, 0.0, 1e-9], 1), ([1.0, 0.0, 0.0, 0.0], 2), (None, 1)):
         sizes.clear()

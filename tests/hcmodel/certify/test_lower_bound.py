@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 import scipy
 
+from hcmodel.certify import infeasibility
 from hcmodel.certify import lower_bound as module
 from hcmodel.certify.certificate_options import BOUND, CONE_DUALITY
 from hcmodel.certify.cone_duality import ConeBound, without_added
@@ -86,7 +87,7 @@ def found(
 
     monkeypatch.setattr(module.Search, "of", staticmethod(lambda *a: search))
     monkeypatch.setattr(module, "_dual_bound", dual_bound)
-    monkeypatch.setattr(module, "_result", result)
+    monkeypatch.setattr(module, "bound_of", result)
     form: Any = SimpleNamespace(
         oracle=lambda: None,
         has_posynomials=posynomials,
@@ -170,7 +171,7 @@ def test_the_level_of_a_dual_is_a_thousandth_above_the_value(
         seen.append(level)
         return ConeBound(answer, among_doubles=True)
 
-    monkeypatch.setattr(module, "cone_bound", cone_bound)
+    monkeypatch.setattr("hcmodel.certify.cone_duality.cone_bound", cone_bound)
     monkeypatch.setattr(module, "bound_conditions", lambda *a: ("a condition",))
     form: Any = SimpleNamespace(
         proof="a proof",
@@ -234,11 +235,11 @@ def test_a_program_without_an_objective_proves_that_it_is_infeasible(
     def solve(own: Any, options: Any) -> Any:
         return Solution(status, np.ones(2), np.ones(3))
 
-    monkeypatch.setattr(module, "cone_bound", cone_bound)
-    monkeypatch.setattr(module, "make_cone_backend", lambda: SimpleNamespace(solve=solve))
-    monkeypatch.setattr(module, "without_added", lambda rows, dual, count: 0.0 * dual)
-    monkeypatch.setattr(module, "without_small", lambda rows, dual: dual)
-    monkeypatch.setattr(module, "without_idle", lambda rows, dropped, own: (rows, ~dropped))
+    monkeypatch.setattr(infeasibility, "cone_bound", cone_bound)
+    monkeypatch.setattr(infeasibility, "make_cone_backend", lambda: SimpleNamespace(solve=solve))
+    monkeypatch.setattr(infeasibility, "without_added", lambda rows, dual, count: 0.0 * dual)
+    monkeypatch.setattr(infeasibility, "without_small", lambda rows, dual: dual)
+    monkeypatch.setattr(infeasibility, "without_idle", lambda rows, dropped, own: (rows, ~dropped))
     whole = SimpleNamespace(
         program=Program(np.array([[2.0]]), np.array([3.0]), 7.0, np.zeros(3)),
         multipliers=lambda dual, point: dual,
@@ -254,7 +255,7 @@ def test_a_program_without_an_objective_proves_that_it_is_infeasible(
     here = function_oracle(1, lambda x: (5.0, np.zeros(1))).at(np.zeros(1))
 
     def proof() -> LowerBound | None:
-        return module.dual_infeasibility(form, here, 1.0)
+        return infeasibility.dual_infeasibility(form, here, 1.0)
 
     own = proof()
     assert own is not None
@@ -274,7 +275,7 @@ def test_a_program_without_an_objective_proves_that_it_is_infeasible(
 
 def test_only_declared_coordinates_are_tested(monkeypatch: pytest.MonkeyPatch) -> None:
     wrong = True
-    monkeypatch.setattr(module, "contradicted", lambda search: wrong)
+    monkeypatch.setattr("hcmodel.certify.contradiction.contradicted", lambda search: wrong)
     form: Any = SimpleNamespace(proof=None)
     search: Any = SimpleNamespace(form=form)
     own = LowerBound(1.0, (), 0, np.zeros(1), np.zeros(1), search=search)
@@ -291,7 +292,7 @@ def test_a_bound_is_told_in_units_of_the_user_unless_the_map_is_wrong(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     wrong = False
-    monkeypatch.setattr(module, "contradicted", lambda search: wrong)
+    monkeypatch.setattr("hcmodel.certify.contradiction.contradicted", lambda search: wrong)
     monkeypatch.setattr(module, "bound_conditions", lambda *a: ("a condition",))
     here = SimpleNamespace(point=np.zeros(1))
     best = SimpleNamespace(evaluation=here, multipliers=np.zeros(0))
@@ -306,7 +307,7 @@ def test_a_bound_is_told_in_units_of_the_user_unless_the_map_is_wrong(
     )
 
     def value(assume: bool = False) -> Any:
-        own = module._result(search, lambda v: 2 * v, assume)
+        own = module.bound_of(search, lambda v: 2 * v, assume)
         return None if own is None else (own.value, len(own.conditions))
 
     assert value() == (6.0, 1)

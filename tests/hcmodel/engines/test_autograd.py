@@ -15,7 +15,8 @@ from hypothesis import strategies as st
 
 from hcmodel import atoms as hc
 from hcmodel.engines import forward, sparsity
-from hcmodel.engines.autograd_ import AutogradEngine, AutogradStack
+from hcmodel.engines.autograd_ import AutogradEngine
+from hcmodel.engines.autograd_stack import AutogradStack
 from hcmodel.engines.forward import swept_all
 from hcmodel.engines.graph_program import Program
 from hcmodel.errors import DataError, ModelError

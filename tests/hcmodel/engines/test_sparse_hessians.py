@@ -10,8 +10,9 @@ import pytest
 import scipy.sparse as sp
 
 from hcmodel import atoms as hc
-from hcmodel.engines import autograd_
-from hcmodel.engines.autograd_ import AutogradEngine, AutogradStack
+from hcmodel.engines import autograd_stack
+from hcmodel.engines.autograd_ import AutogradEngine
+from hcmodel.engines.autograd_stack import AutogradStack
 from hcmodel.engines.graph_program import Program
 from hcmodel.engines.interactions import hessian_plan
 from hcmodel.expressions.layout import Layout
@@ -25,8 +26,8 @@ ALONE = 10**9  # more steps than there are: nothing is joined
 @pytest.fixture
 def always_sparse(monkeypatch: pytest.MonkeyPatch) -> None:
     """Patterns are used however small or dense a Hessian is."""
-    monkeypatch.setattr(autograd_, "SPARSE_ROWS", 1)
-    monkeypatch.setattr(autograd_, "SPARSE_DENSITY", 1.0)
+    monkeypatch.setattr(autograd_stack, "SPARSE_ROWS", 1)
+    monkeypatch.setattr(autograd_stack, "SPARSE_DENSITY", 1.0)
 
 
 def dense(matrix: Any) -> np.ndarray:

@@ -13,7 +13,8 @@ import scipy.sparse as sp
 
 import hcmodel as hc
 from hcmodel.engines import recognition
-from hcmodel.engines.autograd_ import AutogradEngine, AutogradStack
+from hcmodel.engines.autograd_ import AutogradEngine
+from hcmodel.engines.autograd_stack import AutogradStack
 from hcmodel.engines.graph_program import Program
 from hcmodel.engines.registry import compile_stack
 from hcmodel.engines.structured import GLANCES, StructuredEngine, StructuredStack

@@ -10,7 +10,8 @@ import numpy as np
 import pytest
 
 import hcmodel as hc
-from hcmodel.engines.autograd_ import AutogradEngine, AutogradStack
+from hcmodel.engines.autograd_ import AutogradEngine
+from hcmodel.engines.autograd_stack import AutogradStack
 from hcmodel.engines.graph_program import Program
 from hcmodel.engines.registry import ENGINES
 from hcmodel.expressions.table import ATOMS
