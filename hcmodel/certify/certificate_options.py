@@ -184,14 +184,6 @@ class ConeDualityOptions:
     shorter: float = 0.5  # residuals are at rounding level: the ranges' sizes hardly matter
     # Corrections of a dual that leaves a residual.
     corrections: int = 2  # the second takes out what the first left by its own rounding
-    # Corrections, each after a lift of the smallest eigenvalues, where these find no bound.
-    lifts: int = 12  # H∞ regulators with 5 states need up to 9
-    # Rows of a program up to which better duals are looked for, how often the weight of the barrier
-    # falls, to which share, and Newton steps for each weight.
-    most_ascended: int = 300  # a step takes about 10 ms
-    ascents: int = 16  # to 2e-10 of the first gap
-    ascent_share: float = 0.25  # a few steps each
-    ascent_steps: int = 20  # the first weight needs most
     # Entries of A up to which a correction is tried, which takes its singular values, …
     largest_correction: int = 300_000  # about 50 ms
     # … the same where only a search of many Newton steps is left, …

@@ -23,13 +23,11 @@ from numpy.typing import NDArray
 
 from hcmodel.certify.certificate_options import CONE_DUALITY, SEARCH
 from hcmodel.certify.cone_ranges import ConePlaces, Range, ranges
-from hcmodel.certify.dual_ascent import ascended
 from hcmodel.certify.exact_duals import exact_shift, has_no_residual, simple_dual
 from hcmodel.records import dataclass, replace
 from hcmodel.solvers.algebra.marks import largest
 from hcmodel.solvers.algebra.symmetric import is_surely_semidefinite, to_matrix, to_vector
 from hcmodel.solvers.numerics import (
-    DATA_ROUNDING,
     OPERATION_ROUNDING,
     PRODUCT_ROUNDING,
     SUM_ROUNDING,
@@ -161,9 +159,6 @@ def _bound(
             dual.known = ranges(program, places, level, first)
         if not enough(best) and (np.isfinite(best) or dual.may_be_exact):
             best = max(best, _best(dual, solution.dual, enough))
-        inner = places.blocks and not places.exponential.size  # lifts do not lead into such cones
-        if not np.isfinite(best) and inner and dual.may_be_exact:
-            best = _best_inside(dual, solution, enough)
         if not np.isfinite(best):
             best = max(best, dual.simple(solution.dual))
         among_doubles = False
@@ -214,49 +209,6 @@ def _best(dual: _Dual, z: FloatArray, enough: Callable[[float], bool]) -> float:
         if enough(best):
             break
     return best
-
-
-def _best_inside(dual: _Dual, solution: ConeSolution, enough: Callable[[float], bool]) -> float:
-    """The best value of duals that have no residual and are inside of the cones of their matrices.
-
-    The set of all duals without a residual is thin where a matrix of the model is large. Corrections lead
-    to one side of it, lifts of the smallest eigenvalues to the other, and both in turn into it. Better
-    duals are looked for from there (`dual_ascent`).
-    """
-    program, places = dual.program, dual.places
-    z, best = solution.dual, -np.inf
-    if np.prod(program.matrix.shape) > CONE_DUALITY.largest_correction:
-        return best
-    for _ in range(CONE_DUALITY.lifts):
-        corrected = dual.corrected(_lifted(places, z))
-        if corrected is None:
-            break
-        z = into_dual_cone(places, corrected)
-        best = dual.value(z)
-        if np.isfinite(best):
-            break
-    if not np.isfinite(best) or enough(best) or program.quadratic.nnz:
-        return best
-    gap = float(program.linear @ solution.primal + program.offset @ z)
-    for better in ascended(program, places, z, gap):
-        best = max(best, dual.value(into_dual_cone(places, better)))
-        if enough(best):
-            break
-    return best
-
-
-def _lifted(places: ConePlaces, z: FloatArray) -> FloatArray:
-    """z in the dual cone, with no number and no eigenvalue of a matrix below rounding."""
-    z = into_dual_cone(places, z)
-    numbers = places.nonnegative
-    z[numbers] = np.maximum(z[numbers], DATA_ROUNDING * float(np.abs(z).max(initial=0.0)))
-    for order, first in places.blocks:
-        own = slice(first, first + order * (order + 1) // 2)
-        values, vectors = np.linalg.eigh(to_matrix(z[own]))
-        least = DATA_ROUNDING * float(np.abs(values).max())
-        if values[0] < least:
-            z[own] = to_vector((vectors * np.maximum(values, least)) @ vectors.T)
-    return z
 
 
 def _corrections(dual: _Dual, z: FloatArray, largest: int) -> Iterator[FloatArray]:

@@ -243,7 +243,7 @@ def best_bound(
 
     hidden = hidden or form()
     monkeypatch.setattr(bounding, "_searched_bound", told(searched))
-    monkeypatch.setattr(bounding, "minorant_bound", told(minorant))
+    monkeypatch.setattr("hcmodel.certify.norm_minorants.minorant_bound", told(minorant))
     monkeypatch.setattr(bounding, "_cone_bound", told(cone))
     monkeypatch.setattr(bounding, "_enclosed_bound", told(enclosed))
     monkeypatch.setattr(cut_bounds, "cut_bound", told(cuts))
@@ -369,7 +369,7 @@ def test_a_point_beside_another_one_is_better_as_the_model_is_written(
     there: tuple[float, float] | None, better: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     found = None if there is None else SimpleNamespace(point=np.ones(1))
-    monkeypatch.setattr(better_points, "better_point", lambda *a: found)
+    monkeypatch.setattr("hcmodel.certify.nearby.better_point", lambda *a: found)
     forms = written({1.0: there or (0.0, 0.0)})
     point = better_points.better_beside(forms, at(), None, pair(form()), TOLERANCE)
     assert (point is not None) == better
@@ -869,8 +869,8 @@ class Asked:
             "_evaluated": at(),
             "is_certified": False,
             "_multipliers": (np.zeros(1), 1e-8),
-            "is_stationary": True,
-            "contradiction": (None, None, False),
+            "_is_stationary": True,
+            "_contradiction": (None, None, False),
             "best_bound": None,
             "_unless_beyond": None,
             "settled_bound": (None, None),
@@ -879,7 +879,7 @@ class Asked:
             "is_noisy": False,
             "lowest_enclosed": None,
             "better_beside": None,
-            "promises_more": False,
+            "_promises_more": False,
             "_unattained": None,
             "_is_surrounded": False,
             "_termination": Termination.CONVERGED,
@@ -919,7 +919,7 @@ def test_constants_are_asked_for_a_gap_where_nothing_else_bounds_it(
         (None, False, False),
         (bound(4.0), True, False),
     ):
-        asked.evidence(settled_bound=(None, found), is_stationary=stationary)
+        asked.evidence(settled_bound=(None, found), _is_stationary=stationary)
         assert ("domination_gap" in asked.names) == expected
 
 
@@ -960,7 +960,7 @@ def test_a_bound_that_is_good_enough_ends_the_questions(monkeypatch: pytest.Monk
     assert "_descent" not in asked.names
     assert "_unattained" in asked.names
     assert found.stationary
-    found = asked.evidence(settled_bound=(None, bound(5 - 2 * ALLOWED)), promises_more=True)
+    found = asked.evidence(settled_bound=(None, bound(5 - 2 * ALLOWED)), _promises_more=True)
     assert "_descent" in asked.names
     assert "_unattained" not in asked.names
     assert not found.stationary  # a step promises a decrease that would show
@@ -971,13 +971,13 @@ def test_a_violated_row_asks_for_a_contradiction_and_for_no_better_point(
 ) -> None:
     asked = Asked(monkeypatch)
     asked.evidence(_evaluated=at(row=1.0))
-    assert "contradiction" in asked.names
+    assert "_contradiction" in asked.names
     assert "_descent" not in asked.names
     asked.evidence(_evaluated=at(row=-1.0))
-    assert "contradiction" not in asked.names
+    assert "_contradiction" not in asked.names
     assert "_descent" in asked.names
     conflict = bound(np.inf)
-    found = asked.evidence(_evaluated=at(row=1.0), contradiction=(conflict, (), False))
+    found = asked.evidence(_evaluated=at(row=1.0), _contradiction=(conflict, (), False))
     assert found.conflict is conflict
     assert "best_bound" not in asked.names  # what is infeasible has no least value
     assert "_multipliers" not in asked.names  # nor multipliers

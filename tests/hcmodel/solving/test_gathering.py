@@ -127,7 +127,7 @@ def gathered(
 
     for name, value in (
         ("is_certified", answers.certified),
-        ("is_stationary", answers.stationary),
+        ("_is_stationary", answers.stationary),
         ("best_bound", answers.bound),
         ("domination_gap", answers.domination),
         ("falling_path", answers.descent),
@@ -135,8 +135,8 @@ def gathered(
         ("is_noisy", answers.noisy),
         ("lowest_enclosed", answers.lowest),
         ("better_beside", answers.better),
-        ("promises_more", answers.promised),
-        ("contradiction", answers.conflict),
+        ("_promises_more", answers.promised),
+        ("_contradiction", answers.conflict),
     ):
         monkeypatch.setattr(gathering, name, answer(name, value))
     monkeypatch.setattr(gathering, "settled_bound", lambda h, b, late: (answers.settled, b))
@@ -251,7 +251,7 @@ def test_a_point_outside_of_the_rows_may_show_a_contradiction(
     assert not {"falling_path", "better_beside"} & set(open_question.asked)
     inside = Answers(conflict=(proof, (), False))
     assert gathered(inside, monkeypatch).conflict is None
-    assert "contradiction" not in inside.asked
+    assert "_contradiction" not in inside.asked
     near = gathered(Answers(conflict=(None, None, True)), monkeypatch, row=1.0)
     assert near.termination is Termination.INFEASIBLE_STATIONARY
 

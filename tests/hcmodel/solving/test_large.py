@@ -7,7 +7,7 @@ import pytest
 import scipy.optimize
 
 import hcmodel as hc
-from hcmodel.engines import autograd_, forward
+from hcmodel.engines import autograd_stack, forward
 from hcmodel.facts import polynomials
 from hcmodel.facts.expansion import Symbols
 from hcmodel.records import replace
@@ -24,7 +24,7 @@ def test_sparse_and_dense_solves_agree(monkeypatch: pytest.MonkeyPatch) -> None:
     problem.solve("hidden-newton")
     value, point, calls = problem.value, x.value, problem.solution.oracle_calls.points
     assert problem.status == "optimal"
-    for module in (autograd_, forward):
+    for module in (autograd_stack, forward):
         monkeypatch.setattr(module, "SPARSE_ROWS", 10**9)
     dense, y = chained_program(80)
     dense.solve("hidden-newton")
@@ -115,7 +115,7 @@ def test_second_derivatives_of_the_model_as_written_are_not_looked_for_without_n
 
     problem, _ = sparse_process(30)
     monkeypatch.setattr(smooth, "DENSE_LIMIT", 10)
-    monkeypatch.setattr(autograd_.AutogradStack, "hessian_plan", property(pattern))
+    monkeypatch.setattr(autograd_stack.AutogradStack, "hessian_plan", property(pattern))
     problem.solve()
     assert problem.status == "optimal"
 
