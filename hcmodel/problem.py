@@ -246,7 +246,7 @@ class Problem:
     def _forms_to_show(self) -> Forms:
         """The forms of an analysis, whose derivation shows models of a readable size as written."""
         collected = self.model.posynomials
-        if collected is None or collected.nodes > READABLE:
+        if collected is None or not collected.is_large or collected.nodes > READABLE:
             return self.forms()
         return Forms(self.model, self._engine, as_written=True)
 

@@ -222,7 +222,7 @@ class Model:
 
     @cached_property
     def posynomials(self) -> Posynomials | None:
-        """The terms of a larger geometric program that is written term by term; None of other models."""
+        """The terms of a geometric program that is written term by term; None of other models."""
         if isinstance(self.objective, Maximize):
             return None
         with collection_paused():

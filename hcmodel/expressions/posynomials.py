@@ -22,8 +22,9 @@ if TYPE_CHECKING:
 # Coefficient, places of the unknowns in the flat vector of a point, and their exponents.
 Monomial: TypeAlias = tuple[float, list[int], list[float]]
 
-# Nodes from which it pays: geometric programs of CBLIB that are written in loops take 0.8 of the calls
-# from 36 on. Fewer are looked at as quickly, and messages show them as they are written.
+# Nodes from which it pays to put the terms in arrays: geometric programs of CBLIB that are written in loops
+# take 0.8 of the calls from 36 on. Fewer are looked at as quickly, and messages show them as they are
+# written.
 LEAST_NODES = 30
 # Factors of one term, written out, beyond which it is not looked at: t = x·x, t·t, … has 2^k of them.
 MOST_FACTORS = 10_000
@@ -48,9 +49,14 @@ class Posynomials(NamedTuple):
     terms: tuple[list[Monomial], ...]
     nodes: int
 
+    @property
+    def is_large(self) -> bool:
+        """Whether analyses of the model take longer than making arrays of its terms."""
+        return self.nodes >= LEAST_NODES
+
 
 def posynomials(objective: Expression, constraints: Iterable[Constraint]) -> Posynomials | None:
-    """The terms of objective and sides; None of small models, and where there are others than terms."""
+    """The terms of objective and sides; None where there are others than terms."""
     walk = _Walk()
     found = [walk.terms(objective)]
     for row in constraints:
@@ -61,7 +67,7 @@ def posynomials(objective: Expression, constraints: Iterable[Constraint]) -> Pos
         if row.sense == "==" and len(smaller) > 1:
             return None
         found += [left, right]
-    if not found[0] or walk.visited < LEAST_NODES or not walk.variables:
+    if not found[0] or not walk.variables:
         return None
     terms = tuple([each for each in found if each])
     return Posynomials(tuple(walk.variables), terms, walk.visited)

@@ -27,7 +27,7 @@ from hcmodel.expressions.layout import Layout
 from hcmodel.expressions.leaves import Apply, Expression, Variable
 from hcmodel.expressions.model import Minimize, Model
 from hcmodel.expressions.node import Constant
-from hcmodel.expressions.posynomials import Monomial
+from hcmodel.expressions.posynomials import Monomial, Posynomials
 from hcmodel.expressions.shapes import Shape
 from hcmodel.expressions.table import ATOMS
 from hcmodel.records import dataclass, replace
@@ -142,9 +142,12 @@ class Collected(ModelReduction):
 
     @staticmethod
     def of(model: Model) -> Collected:
-        if model.posynomials is None:
+        found = model.posynomials
+        if found is None:
             return Collected(model, model)
-        return Collected(model, *_rewritten(model))
+        if not found.is_large:
+            return Collected(model, model, known=_as_written(model, found))
+        return Collected(model, *_rewritten(model, found))
 
     @property
     def known(self) -> KnownFunctions | None:
@@ -177,10 +180,16 @@ def _joined(duals: Sequence[FloatArray | None], row: Constraint) -> FloatArray |
     return np.array(known).reshape(row.shape) if len(known) == len(duals) else None
 
 
-def _rewritten(model: Model) -> tuple[Model, tuple[list[int], ...], KnownSides]:
+def _as_written(model: Model, found: Posynomials) -> KnownSides:
+    """The terms of the sides of a model that stays as it is."""
+    pairs = zip(model.roots, found.terms, strict=True)
+    sides = {id(side): (side, Sides.of([own])) for side, own in pairs if type(side) is not Constant}
+    return KnownSides(model.variables, sides)
+
+
+def _rewritten(model: Model, found: Posynomials) -> tuple[Model, tuple[list[int], ...], KnownSides]:
     """The model with all sides that are no leaves in arrays of sums, and the members of its rows."""
-    assert model.posynomials is not None
-    pairs = list(zip(model.roots, model.posynomials.terms, strict=True))
+    pairs = list(zip(model.roots, found.terms, strict=True))
     terms = {id(side): own for side, own in pairs if isinstance(side, Apply)}
     groups: dict[tuple[str, bool] | int, list[int]] = {}
     for position, row in enumerate(model.constraints):

@@ -296,7 +296,8 @@ class Lift(ModelReduction):
     @staticmethod
     def of(model: Model, facts: Facts | None = None) -> Lift:
         objective, rows = model.objective.expression, model.constraints
-        return Lift(model, lift(objective, model.sign, rows, facts, model.nodes))
+        nodes = model.nodes if model.posynomials is None else ()  # sums of terms have no kinks
+        return Lift(model, lift(objective, model.sign, rows, facts, nodes))
 
     @property
     def definitions(self) -> tuple[Definition, ...]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 import pickle
 from collections.abc import Callable
 from typing import Any
@@ -17,6 +18,12 @@ from hcmodel.expressions.model import Model
 from hcmodel.reductions.collected import Collected
 from hcmodel.reductions.reduction import Duals, Origin
 from hcmodel.testing import check_reduction
+
+
+def is_collected(problem: hc.Problem) -> bool:
+    """Whether the terms of the problem are put in arrays."""
+    found = problem.model.posynomials
+    return found is not None and found.is_large
 
 
 @pytest.fixture
@@ -118,11 +125,11 @@ def test_solutions_are_those_of_the_model_as_written(
     monkeypatch.setattr(posynomials, "LEAST_NODES", 10_000)
     written = program(seed)
     written.solve(tol=1e-8)
-    assert written.model.posynomials is None
+    assert not is_collected(written)
     monkeypatch.setattr(posynomials, "LEAST_NODES", 0)
     collected = program(seed)
     collected.solve(tol=1e-8)
-    assert collected.model.posynomials is not None
+    assert is_collected(collected)
     assert collected.status == written.status == "optimal"
     assert collected.value == pytest.approx(written.value, rel=1e-7)
     assert collected.solution.duals.keys() == written.solution.duals.keys()
@@ -197,7 +204,7 @@ def test_a_conflict_has_the_names_of_the_rows() -> None:
 
 def test_a_derivation_names_the_rows_as_written_and_needs_no_map() -> None:
     problem = program(3)
-    assert problem.model.posynomials is not None
+    assert is_collected(problem)
     found = problem.analyze()
     assert found.verdict == "proven"
     assert found.model is None  # logarithms: monomials are seen to be monomials
@@ -217,7 +224,7 @@ def test_a_conflict_between_joined_rows_has_their_own_names() -> None:
     rows[3:3] = [(x[0] * x[1] <= 2.0).named("small"), (2.0 * x[1] * x[0] >= 9.0).named("large")]
     problem = hc.Problem(hc.Minimize(x[2] * x[3] + 1 / x[2] + 1 / x[3]), rows)
     problem.solve()
-    assert problem.model.posynomials is not None
+    assert is_collected(problem)
     assert problem.status == "infeasible"
     assert problem.solution.conflict == ("small", "large")
 
@@ -233,7 +240,7 @@ def test_rows_of_a_conflict_are_in_the_order_in_which_they_are_written() -> None
     ]
     problem = hc.Problem(hc.Minimize(x[2] * x[3] + 1 / x[2] + 1 / x[3]), rows)
     problem.solve()
-    assert problem.model.posynomials is not None
+    assert is_collected(problem)
     assert problem.solution.conflict == ("large", "a", "b")
 
 
@@ -241,7 +248,7 @@ def test_a_model_of_a_readable_size_is_analysed_as_it_is_written() -> None:
     x = hc.Variable(4, name="x", pos=True)
     rows = [x[k] * x[(k + 1) % 4] <= 3.0 + k for k in range(4)]
     problem = hc.Problem(hc.Minimize(sum((1.0 + k) / x[k] for k in range(4))), rows)
-    assert problem.model.posynomials is not None
+    assert is_collected(problem)
     assert problem.is_hidden_convex()
     assert "x[0] * x[1]" in str(problem.analysis)
     assert "exp(" not in str(problem.analysis)
@@ -278,6 +285,19 @@ def test_nothing_has_to_be_recognised_in_what_was_collected(scalars: bool) -> No
     assert apart < 1e-12
 
 
+@pytest.mark.parametrize("sense", ["<=", ">=", "=="])
+def test_nothing_has_to_be_recognised_in_small_models_which_stay_as_they_are(sense: str) -> None:
+    x, y = hc.Variable(2, name="x", bounds=(0.4, 3)), hc.Variable(name="y", pos=True)
+    compared = {"<=": operator.le, ">=": operator.ge, "==": operator.eq}[sense]
+    rows = [compared(x[0] * y**0.5, 2.0), compared(1.5, x[1] / y), y <= x[0]]
+    problem = hc.Problem(hc.Minimize(x[0] * x[1] + 4 / x[0] + 1 / x[1]), rows)
+    reduction = Collected.of(problem.model)
+    assert reduction.after is problem.model
+    unknown, apart = stacks(problem)
+    assert unknown == 0
+    assert apart < 1e-14
+
+
 @pytest.mark.usefixtures("any_size")
 def test_powers_of_0_and_of_1_and_repeated_factors_are_terms_like_others() -> None:
     x = hc.Variable(3, name="x", pos=True)
@@ -303,7 +323,7 @@ def test_elasticities_of_joined_rows_are_those_of_the_rows_as_written(
         monkeypatch.setattr(posynomials, "LEAST_NODES", least)
         problem = program(2)
         problem.solve(tol=1e-8)
-        assert (problem.model.posynomials is None) == (least > 0)
+        assert is_collected(problem) == (least == 0)
         return {row.name: row.derivative for row in problem.elasticities().rows}
 
     joined, written = table(0), table(10_000)
