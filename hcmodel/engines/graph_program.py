@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
@@ -23,6 +23,9 @@ from hcmodel.expressions.leaves import Expression, Parameter, Variable
 from hcmodel.expressions.shapes import Shape
 from hcmodel.expressions.sparse_data import dense, is_sparse
 from hcmodel.records import cached_property, dataclass
+
+if TYPE_CHECKING:
+    from hcmodel.expressions.model import Model
 
 PARTS = ("objective", "constraints", "all", "map")
 
@@ -53,9 +56,17 @@ class Program:
         split: int,
         coordinates: Sequence[Expression] = (),
         known: Sequence[KnownTerms] = (),
+        model: Model | None = None,
     ) -> Program:
-        """The program of `roots` and of the entries of a map, over the variables of `layout`."""
-        graph = join_sums(merge([*roots, *coordinates]))
+        """The program of `roots` and of the entries of a map, over the variables of `layout`.
+
+        Nodes of `model` are merged once, whatever is made of them.
+        """
+        wanted = [*roots, *coordinates]
+        if model is not None and model.merged.holds(wanted):
+            graph = join_sums(model.merged.graph(wanted))
+        else:
+            graph = join_sums(merge(wanted))
         return cls(graph, layout, split, len(roots), tuple(known))
 
     @property

@@ -18,6 +18,7 @@ from hcmodel.engines.structured import StructuredEngine
 from hcmodel.errors import ModelError
 from hcmodel.expressions.layout import Layout
 from hcmodel.expressions.leaves import Expression
+from hcmodel.expressions.model import Model
 
 AUTO = "auto"
 # Numbers in the data up to which functions are compiled. casadi copies them into its graph, which takes
@@ -37,18 +38,20 @@ def compile_stack(
     engine: str = AUTO,
     structured: bool = True,
     known: Sequence[KnownTerms] = (),
+    model: Model | None = None,
 ) -> CompiledStack:
     """Compile `roots` over the variables of `layout`; the first `split` are the objective's.
 
     `coordinates` are the entries of the map of hidden coordinates. Roots that are sums of terms are
     evaluated in closed form and not by the engine, unless `structured` is False. `known` has those that
     need not be looked at, one for each root; where all are known, the graph of the roots is not made.
+    `model` is one that the roots are nodes of.
     """
     told = len(known) == len(roots) and None not in known
     if told and structured and not coordinates:
         program: Program = KnownProgram(roots, layout, split, known)
     else:
-        program = Program.of(roots, layout, split, coordinates, known)
+        program = Program.of(roots, layout, split, coordinates, known, model)
     chosen = choose(engine, program)
     if engine == AUTO and program.numbers > MOST_NUMBERS:
         chosen = AutogradEngine()

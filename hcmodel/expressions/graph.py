@@ -78,12 +78,31 @@ class Graph(NamedTuple):
     roots: tuple[int, ...]
 
 
+class Merged(NamedTuple):
+    """The steps of nodes that are kept alive elsewhere, and the number of each node's step by its id."""
+
+    steps: tuple[Step, ...]
+    numbers: dict[int, int]
+
+    def holds(self, roots: Iterable[Expression]) -> bool:
+        return all([id(root) in self.numbers for root in roots])  # noqa: C419  (quicker)
+
+    def graph(self, roots: Iterable[Expression]) -> Graph:
+        """The graph of some of the nodes; steps that none of them needs are in it too."""
+        return Graph(self.steps, tuple([self.numbers[id(root)] for root in roots]))
+
+
 def merge(roots: Sequence[Expression]) -> Graph:
     """Flatten `roots`; nodes with the same atom, merged arguments and parameters become one."""
+    return merged(topological_order(roots)).graph(roots)
+
+
+def merged(nodes: Iterable[Expression]) -> Merged:
+    """The same of nodes that come after their arguments."""
     steps: list[Step] = []
     number_of_node: dict[int, int] = {}
     number_of_key: dict[Hashable, int] = {}
-    for node in topological_order(roots):
+    for node in nodes:
         key: Hashable
         if node.args:
             application: Apply = node  # type: ignore[assignment]
@@ -102,7 +121,7 @@ def merge(roots: Sequence[Expression]) -> Graph:
                 step = Step(leaf, None, {}, (), node.shape)
             steps.append(step)
         number_of_node[id(node)] = number
-    return Graph(tuple(steps), tuple([number_of_node[id(root)] for root in roots]))
+    return Merged(tuple(steps), number_of_node)
 
 
 def join_sums(graph: Graph) -> Graph:

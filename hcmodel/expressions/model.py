@@ -18,9 +18,10 @@ from hcmodel.expressions.constraint import Constraint
 from hcmodel.expressions.foreign_habits import OBJECTIVE, missing_attribute
 from hcmodel.expressions.graph import (
     Graph,
+    Merged,
     graph_values,
     join_sums,
-    merge,
+    merged,
     topological_order,
     values_once,
 )
@@ -110,7 +111,7 @@ class Maximize(Objective):
 # What a model knows of its expressions once it was asked.
 EXPRESSION_FACTS = frozenset(
     (
-        *("nodes", "nodes_and_hidden", "graph", "posynomials", "unexplained"),
+        *("nodes", "nodes_and_hidden", "merged", "graph", "posynomials", "unexplained"),
         *("user_functions", "variables", "layout", "parameters"),
     )
 )
@@ -201,9 +202,14 @@ class Model:
         return tuple(topological_order(self.roots))
 
     @cached_property
+    def merged(self) -> Merged:
+        """The steps of all nodes, equal ones as one."""
+        return merged(self.nodes)
+
+    @cached_property
     def graph(self) -> Graph:
         """The steps that compute objective and constraints."""
-        return join_sums(merge(self.roots))
+        return join_sums(self.merged.graph(self.roots))
 
     def values_at(self, x: np.ndarray) -> list[np.ndarray]:
         """The values of the roots at a point, parameters at their current values."""

@@ -22,9 +22,8 @@ if TYPE_CHECKING:
 # Coefficient, places of the unknowns in the flat vector of a point, and their exponents.
 Monomial: TypeAlias = tuple[float, list[int], list[float]]
 
-# Nodes from which it pays to put the terms in arrays: geometric programs of CBLIB that are written in loops
-# take 0.8 of the calls from 36 on. Fewer are looked at as quickly, and messages show them as they are
-# written.
+# Nodes from which arrays of the terms pay: geometric programs of CBLIB that are loops take 0.8 of the
+# calls from 36 on. Fewer are looked at as quickly, and messages show them as they are written.
 LEAST_NODES = 30
 # Factors of one term, written out, beyond which it is not looked at: t = x·x, t·t, … has 2^k of them.
 MOST_FACTORS = 10_000

@@ -33,6 +33,7 @@ from hcmodel.atoms.rules import (
 from hcmodel.engines.recognition import reduced_places
 from hcmodel.expressions.graph import Graph, Step, join_sums, merge, topological_order
 from hcmodel.expressions.leaves import Apply, Expression, Variable
+from hcmodel.expressions.model import Model
 from hcmodel.expressions.shapes import Shape
 from hcmodel.expressions.sparse_data import dense
 from hcmodel.expressions.table import ATOMS
@@ -302,7 +303,17 @@ def _sign(low: FloatArray, high: FloatArray) -> Sign:
 
 def expand(roots: Sequence[Expression], spare: int = 0) -> tuple[list[Sums], Symbols]:
     """The roots multiplied out, and their symbols; `spare` symbols more can be added later."""
-    graph = join_sums(merge(with_definitions(roots)))
+    return expanded(join_sums(merge(with_definitions(roots, topological_order(roots)))), spare)
+
+
+def expand_model(model: Model, spare: int) -> tuple[list[Sums], Symbols]:
+    """The same of the roots of a model."""
+    roots = with_definitions(model.roots, model.nodes)
+    return expanded(model.graph if roots is model.roots else join_sums(merge(roots)), spare)
+
+
+def expanded(graph: Graph, spare: int) -> tuple[list[Sums], Symbols]:
+    """The same of the roots of a graph."""
     sizes = [math.prod(step.shape) for step in graph.steps if _may_be_symbols(step)]
     symbols = Symbols(Coding.of(2 * sum(sizes) + spare))
     return Expansion(graph, symbols).run(), symbols
@@ -315,13 +326,15 @@ def _may_be_symbols(step: Step) -> bool:
     return not (step.atom.summed or step.atom.is_multilinear or step.atom.moves_entries)
 
 
-def with_definitions(roots: Sequence[Expression]) -> list[Expression]:
-    """The roots with atoms that simpler ones define replaced by those."""
+def with_definitions(
+    roots: Sequence[Expression], order: Sequence[Expression]
+) -> Sequence[Expression]:
+    """The roots with atoms that simpler ones define replaced by those; `order` has all nodes."""
     new: dict[int, Expression] = {}
     kept: list[Expression] = []
-    nodes = [node for node in topological_order(roots) if isinstance(node, Apply)]
+    nodes = [node for node in order if isinstance(node, Apply)]
     if not any([node.atom.definition for node in nodes]):  # noqa: C419  (quicker)
-        return list(roots)
+        return roots
     for node in nodes:
         arguments = tuple(new.get(id(argument), argument) for argument in node.args)
         if node.atom.definition is not None:
@@ -844,7 +857,8 @@ def expanded_with(
     symbols: Symbols, expression: Expression, meaning: Mapping[Variable, Sums]
 ) -> Sums:
     """An expression over symbols at hand: `meaning` has the sums that its variables stand for."""
-    graph = join_sums(merge(with_definitions([expression])))
+    roots = with_definitions([expression], topological_order([expression]))
+    graph = join_sums(merge(roots))
     return Expansion(graph, symbols, meaning).run()[0]
 
 

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from hcmodel.expressions.leaves import Expression, Variable
 from hcmodel.expressions.model import Model
-from hcmodel.facts.expansion import Opaque, Symbols, expand
+from hcmodel.facts.expansion import Opaque, Symbols, expand_model
 from hcmodel.facts.polynomials import Sums
 from hcmodel.records import cached_property, dataclass, replace
 from hcmodel.solvers.algebra.symmetric import upper_entries
@@ -92,7 +92,7 @@ class Expanded:
         """A minimisation multiplied out."""
         orders = [each.shape[0] for each in model.variables if each.set.is_curved]
         spare = SPARE * (model.layout.size + 8) + BLOCK**2 * sum(order**2 for order in orders)
-        sums, symbols = expand(model.roots, spare=spare)
+        sums, symbols = expand_model(model, spare)
         symbols.first_index = 0 if model.source is None else 1
         rows = []
         for position, constraint in enumerate(model.constraints):

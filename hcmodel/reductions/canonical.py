@@ -142,7 +142,7 @@ def canonicalize(model: Model) -> CanonicalProblem:
         objective_form=model.objective_form,
         forms=_forms(blocks),
     )
-    bounded, steep = entries_at_0(roots, model.variables)
+    bounded, steep = entries_at_0(model)
     domain = make_domain(model.variables, steep, bounded)
     sets = tuple(variable.set for variable in model.variables)
     return CanonicalProblem(model.layout, roots, outer, domain, tuple(blocks), sets)

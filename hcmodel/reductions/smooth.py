@@ -71,6 +71,7 @@ class Compiler:
         layout: Layout,
         entries: Sequence[Expression] = (),
         sums: KnownFunctions | None = None,
+        model: Model | None = None,
     ) -> CompiledStack:
         """The stack of `roots`, the first of which is the objective, and the map's entries."""
         wanted = (*roots, *entries)
@@ -79,7 +80,9 @@ class Compiler:
                 return stack
         self.compilations += 1
         terms = () if sums is None else sums.terms(roots, layout)
-        compiled = compile_stack(roots, layout, 1, entries, engine=self.engine, known=terms)
+        compiled = compile_stack(
+            roots, layout, 1, entries, engine=self.engine, known=terms, model=model
+        )
         self._known = [*self._known, (wanted, layout, compiled)][-KEPT:]
         return compiled
 
@@ -160,7 +163,7 @@ class Smooth(Reduction[Model, SmoothProgram]):
         """
         canonical = compiler.canonical(model)
         entries = () if hidden is None else complete(hidden, model.variables)
-        compiled = compiler.stack(canonical.roots, canonical.layout, entries, known)
+        compiled = compiler.stack(canonical.roots, canonical.layout, entries, known, model)
         if hidden is not None:
             from hcmodel.solvers.coordinates.general import MapCoordinates
 

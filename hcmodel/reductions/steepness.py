@@ -15,8 +15,8 @@ from numpy.typing import NDArray
 
 from hcmodel.atoms.atom import Atom
 from hcmodel.atoms.rules import Always, Argument, Domain
-from hcmodel.expressions.graph import topological_order
 from hcmodel.expressions.leaves import Apply, Constant, Expression, Parameter, Variable
+from hcmodel.expressions.model import Model
 from hcmodel.maps.separable import entry_codes, entry_offsets
 from hcmodel.solvers.algebra.marks import some
 
@@ -25,15 +25,16 @@ Marks = Mapping[Variable, NDArray[np.bool_]]
 NO_NEGATIVES = (Domain.POSITIVE, Domain.NONNEGATIVE)
 
 
-def entries_at_0(roots: Sequence[Expression], variables: Sequence[Variable]) -> tuple[Marks, Marks]:
+def entries_at_0(model: Model) -> tuple[Marks, Marks]:
     """The entries that functions bound by 0, and those with a bound at 0 and an infinite slope there.
 
     Both are empty where there is none.
     """
+    variables = model.variables
     free, at_0 = (any(each(variable) for variable in variables) for each in (_is_free, _may_be_0))
     if not free and not at_0:
         return {}, {}
-    nodes = topological_order(roots)
+    nodes = model.nodes
     known: dict[Hashable, tuple[int, ...]] = {}
     bounded = _marked(_limited_arguments(nodes) if free else [], variables)
     if not at_0 and not any((marks & _below_0(each)).any() for each, marks in bounded.items()):

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 import hcmodel as hc
+from hcmodel.expressions.model import Model
 from hcmodel.reductions.affine import Affine
 from hcmodel.reductions.bounds import Bounds
 from hcmodel.reductions.canonical import canonicalize
@@ -311,14 +312,16 @@ def test_steep_powers_are_told_apart_by_the_values_of_their_exponents() -> None:
     x, y = hc.Variable(2, name="x", bounds=(0, 4)), hc.Variable(2, name="y", bounds=(0, 4))
     square, root = np.array([2.0, 2.0]), np.array([0.5, 0.5])
     for first, second in ((square, root), (root, square)):
-        _, found = entries_at_0([hc.sum(x**first) + hc.sum(y**second)], [x, y])
+        _, found = entries_at_0(Model.checked(hc.Minimize(hc.sum(x**first) + hc.sum(y**second))))
         assert found[x].all() == (first is root)
         assert found[y].all() == (second is root)
     # what was found for numbers is not taken for a variable with another exponent
     two, half = hc.Parameter(name="two", value=2.0), hc.Parameter(name="half", value=0.5)
     numbers = hc.Constant(np.array([1.0, 3.0]))
-    assert entries_at_0([hc.sum(numbers**two) + hc.sum(x**half)], [x])[1][x].all()
+    assert entries_at_0(Model.checked(hc.Minimize(hc.sum(numbers**two) + hc.sum(x**half))))[1][
+        x
+    ].all()
     away = hc.Variable(2, name="away", bounds=(1, 4))
     positive = hc.Variable(2, name="positive", pos=True)
     logs = hc.sum(hc.log(away)) + hc.sum(hc.log(positive))
-    assert entries_at_0([logs], [away, positive]) == ({}, {})
+    assert entries_at_0(Model.checked(hc.Minimize(logs))) == ({}, {})

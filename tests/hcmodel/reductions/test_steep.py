@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import hcmodel as hc
+from hcmodel.expressions.model import Model
 from hcmodel.reductions.steepness import entries_at_0
 
 
@@ -31,14 +32,16 @@ def test_an_infinite_slope_at_0(
     function: Callable[[hc.Variable], hc.Expression], expected: bool
 ) -> None:
     x = hc.Variable(2, name="x", nonneg=True)
-    _, steep = entries_at_0([hc.sum(function(x))], [x])
+    _, steep = entries_at_0(Model.checked(hc.Minimize(hc.sum(function(x)))))
     assert steep[x].tolist() == [expected, expected]
 
 
 def test_only_the_entries_that_are_arguments_count_and_only_with_a_bound_at_0() -> None:
     x = hc.Variable(3, name="x", bounds=([0, 0, -1], None))
     y = hc.Variable((2, 2), name="y", nonneg=True)
-    _, steep = entries_at_0([hc.log(x[1]) + 1 / x[2] + hc.sum(hc.entr(y.T[0]))], [x, y])
+    _, steep = entries_at_0(
+        Model.checked(hc.Minimize(hc.log(x[1]) + 1 / x[2] + hc.sum(hc.entr(y.T[0]))))
+    )
     assert steep[x].tolist() == [False, True, False]
     assert steep[y].tolist() == [[True, False], [True, False]]
 
@@ -72,7 +75,7 @@ def test_what_a_function_says_of_entries_without_a_bound(
     problem = hc.Problem(hc.Minimize(hc.sum(function(x)) + y))
     domain = problem.canonical.domain
     assert domain.cone_rows().lower.tolist() == [0.0 if bounded else -np.inf] * 2 + [-np.inf]
-    marks = entries_at_0([hc.sum(function(x)) + y], [x, y])[1]
+    marks = entries_at_0(Model.checked(hc.Minimize(hc.sum(function(x)) + y)))[1]
     assert bool(marks and marks[x].all()) == steep
     assert not (marks and marks[y])
 
