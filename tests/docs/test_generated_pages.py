@@ -11,7 +11,12 @@ import pytest
 import hcmodel as hc
 
 DOCS = Path(__file__).parents[2] / "docs"
-GENERATORS = ("generate_atoms", "generate_coordinates", "generate_methods")
+GENERATORS = (
+    "generate_architecture",
+    "generate_atoms",
+    "generate_coordinates",
+    "generate_methods",
+)
 
 
 @pytest.mark.parametrize("name", GENERATORS)
