@@ -146,7 +146,10 @@ class Form:
 
     @property
     def is_structured(self) -> bool:
-        """Whether every function of the smooth convex program is affine or a sum of exponentials."""
+        """Whether every function of the smooth convex program is affine or a sum of exponentials.
+
+        Their weights are positive, so that the arrays of the program show that it is convex.
+        """
         if self.arrays is not None:
             return True
         convex = self.convex
@@ -234,14 +237,6 @@ class Form:
     def has_posynomials(self) -> bool:
         """Whether every function of a proven form is a posynomial or a sum of logarithms."""
         return isinstance(self.stack, LogStack) and self.arrays is not None
-
-    @property
-    def is_visibly_convex(self) -> bool:
-        """Whether the arrays alone show that every function is convex in the coordinates.
-
-        Sums of exponentials with positive weights are, and so are their logarithms.
-        """
-        return self.arrays is not None or self.is_structured
 
     def implied_ends(self) -> tuple[FloatArray, FloatArray]:
         """Lower and upper ends of the unknowns, infinite but for ranges that a map implies."""
@@ -688,7 +683,7 @@ class Forms:
         if not chain.refresh():
             return None
         form = replace(form, renewed=True)
-        return form if form.is_visibly_convex else None
+        return form if form.is_structured else None
 
     def _form(self, steps: Sequence[ModelReduction], **coordinates: Any) -> Form:
         model = steps[-1].after if steps else self.model

@@ -8,7 +8,7 @@ CVXPY's `apply` and `invert` and MathOptInterface's bridges are the examples tha
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable, Hashable, Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import field
 from enum import Enum
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
@@ -166,14 +166,6 @@ class Reduction(Generic[Before, After]):
     def value_back(self, value: float) -> float:
         """The inverse of `value`; bounds and levels walk back by it."""
         return value
-
-    def ray_back(self, u: FloatArray, weights: Duals) -> Duals:
-        """Weights of contradicting rows (Farkas); verified before anything is claimed."""
-        return self.duals_back(u, weights)
-
-    def path_back(self, path: Callable[[float], FloatArray]) -> Callable[[float], FloatArray]:
-        """A path of points along which the objective falls without end."""
-        return lambda length: self.point_back(path(length))
 
     def tangent_back(self, u: FloatArray, direction: FloatArray) -> FloatArray:
         """The derivative of `point_back` along a direction."""

@@ -1,10 +1,10 @@
-"""The least relaxation of an infeasible model: how much which rows have to give.
+"""The least relaxation of an infeasible model: which rows are relaxed, and by how much.
 
     lhs <= rhs + s,  s >= 0,  least Σ s          lhs <= rhs·σ,  σ >= 1,  least Σ log σ
 
-A row gives an amount where that keeps the model convex in its hidden coordinates: everywhere, except that
-a row in logarithms gives an amount only under a constant upper limit, and a factor otherwise. Sets of
-variables do not give. The relaxed model is proven, solved and certified like any other model.
+A row is relaxed by an amount where that keeps the model convex in its hidden coordinates: everywhere, except
+that a row in logarithms is relaxed by an amount only if it has a constant upper limit, and by a factor
+otherwise. Sets of variables are not relaxed. The relaxed model is proven, solved and certified like any other model.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from hcmodel.certify.nowhere import nowhere_in
 from hcmodel.errors import ModelError
 from hcmodel.expressions.constraint import Constraint
 from hcmodel.expressions.leaves import Expression, Variable
-from hcmodel.expressions.model import Minimize, Model
+from hcmodel.expressions.model import Minimize
 from hcmodel.expressions.node import as_expression
 from hcmodel.expressions.sparse_data import dense
 from hcmodel.facts.node_facts import Facts
@@ -63,7 +63,7 @@ class Give:
 
 @dataclass(frozen=True)
 class Relaxation:
-    """The least relaxation: rows that give, the total, and the solve that found it.
+    """The least relaxation: relaxed rows, the total, and the solve that found it.
 
     `total` is the sum of all amounts and of the logarithms of all factors, with their weights.
     """
@@ -163,7 +163,7 @@ class _Row:
 
 
 class RelaxedModel:
-    """A model whose rows may give, with the total as its objective."""
+    """A model whose rows may be relaxed, with the total as its objective."""
 
     def __init__(
         self,
@@ -182,7 +182,7 @@ class RelaxedModel:
             if chosen is None or name in chosen
         ]
         if not self.rows:
-            raise ModelError("the model has no rows, and the sets of variables do not give")
+            raise ModelError("the model has no rows, and the sets of variables are not relaxed")
         by_constraint = {id(row.constraint): row for row in self.rows}
         constraints = [
             _relaxed(by_constraint[id(each)]) if id(each) in by_constraint else each
@@ -355,38 +355,3 @@ def _check_known(wanted: set[Any], names: tuple[str, ...], what: str) -> None:
         raise ModelError(
             f"{what}: there is no row named {', '.join(unknown)}; the rows are: {', '.join(names)}"
         )
-
-
-def relaxed_model(
-    forms: Forms, rows: Iterable[str] | None = None, weights: Mapping[str, float] | None = None
-) -> RelaxedModel:
-    """The model of the least relaxation."""
-    return RelaxedModel(forms, rows, weights)
-
-
-def relaxed_by(model: Model, relaxation: Relaxation, margin: float) -> Model:
-    """The model with the right-hand sides that a relaxation asks for, and a margin for rounding."""
-    naming = Naming.of(model)
-    constraints = []
-    for name, constraint in zip(naming.constraints, model.constraints, strict=True):
-        given = relaxation.amounts.get(name)
-        factor = relaxation.factors.get(name)
-        constraints.append(_moved(constraint, given, factor, margin))
-    return replace(model, constraints=tuple(constraints))
-
-
-def _moved(
-    constraint: Constraint, given: FloatArray | None, factor: FloatArray | None, margin: float
-) -> Constraint:
-    if factor is not None and np.any(factor != 1):
-        room = {"<=": 1 + margin, ">=": 1 / (1 + margin)}.get(constraint.sense, 1.0)
-        return constraint.like(rhs=constraint.rhs * (factor * room))
-    if given is None or not np.any(given != 0):
-        return constraint
-    room = {"<=": margin, "<<": margin, ">=": -margin, ">>": -margin}.get(constraint.sense, 0.0)
-    moved = given + room * np.maximum(np.abs(given), 1.0)
-    if constraint.is_semidefinite:
-        return constraint.like(
-            rhs=_plus(constraint.rhs, as_expression(moved * np.eye(constraint.shape[0])))
-        )
-    return constraint.like(rhs=constraint.rhs + moved)

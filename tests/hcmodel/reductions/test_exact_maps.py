@@ -425,7 +425,7 @@ def test_arrays_show_convexity_of_sums_of_powers_and_affine_functions(
 ) -> None:
     x, z = hc.Variable(2, name="x", bounds=(0.5, 3)), hc.Variable(name="z", bounds=(-2, 3))
     form = hidden_form(hc.Problem(hc.Minimize(make(x, z))))
-    assert form.is_visibly_convex == visible
+    assert form.is_structured == visible
     if isinstance(form.found_last, Proof):
         assert form.last is form.found_last  # it is not proven again
         assert replace(form, renewed=True).last is not form.found_last

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -13,16 +14,39 @@ import scipy
 
 import hcmodel as hc
 from hcmodel.cli import main
+from hcmodel.expressions.model import Model
+from hcmodel.expressions.node import as_expression
 from hcmodel.problem import Problem
-from hcmodel.studies.relaxation import relaxed_by
+from hcmodel.solving.naming import Naming
+from hcmodel.studies.relaxation import Relaxation
 from tests.problems.examples import data_of, loaded
 
 
-def is_feasible_after(problem: hc.Problem, found: Any) -> bool:
+def is_feasible_after(problem: hc.Problem, found: Relaxation) -> bool:
     """Whether the model with the relaxed right-hand sides has a point."""
     relaxed = Problem.of(relaxed_by(problem.model, found, 1e-5))
     relaxed.solve()
     return relaxed.status in ("optimal", "locally_optimal")
+
+
+def relaxed_by(model: Model, relaxation: Relaxation, margin: float) -> Model:
+    """The model with the right-hand sides that a relaxation asks for, and a margin for rounding."""
+    constraints = []
+    for name, constraint in zip(Naming.of(model).constraints, model.constraints, strict=True):
+        given = relaxation.amounts.get(name, np.zeros(()))
+        factor = relaxation.factors.get(name, np.ones(()))
+        sense, rhs = constraint.sense, constraint.rhs
+        if np.any(factor != 1):
+            room = {"<=": 1 + margin, ">=": 1 / (1 + margin)}.get(sense, 1.0)
+            rhs = rhs * (factor * room)
+        elif np.any(given != 0):
+            room = {"<=": margin, "<<": margin, ">=": -margin, ">>": -margin}.get(sense, 0.0)
+            moved = as_expression(given + room * np.maximum(np.abs(given), 1.0))
+            if constraint.is_semidefinite:
+                moved = moved * np.eye(constraint.shape[0])
+            rhs = rhs + moved if rhs.shape or not constraint.is_semidefinite else moved  # P >> 0
+        constraints.append(constraint.like(rhs=rhs))
+    return replace(model, constraints=tuple(constraints))
 
 
 def linear(seed: int) -> tuple[hc.Problem, float]:
