@@ -686,10 +686,10 @@ class Problem:
         tol: float = 1e-8,
         time_limit: float | None = None,
     ) -> Relaxation:
-        """How much which rows have to give so that the model is feasible, least in total.
+        """Which rows to relax, and by how much, so that the model is feasible: the smallest total.
 
-        `rows` names the constraints that may give (default: all), `weights` makes some more expensive.
-        Bounds and sets of variables do not give. Nothing of this problem is changed.
+        `rows` names the constraints that may be relaxed (default: all), `weights` makes some more
+        expensive. Bounds and sets of variables are not relaxed. This problem is not changed.
         """
         from hcmodel.studies.relaxation import RelaxedModel
 

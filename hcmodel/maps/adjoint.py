@@ -98,7 +98,7 @@ def _substituted(model: Expanded, systems: list[_System]) -> Step | Obstacle:
     weights = [_weights(sums, system) for sums in model.arrays for system in systems]
     found = [each for each in weights if each is not None]
     if len(found) < len(weights):
-        return Obstacle("adjoint", f"{word} stands in a product with itself")
+        return Obstacle("adjoint", f"{word} is multiplied by itself")
     every = np.concatenate(found, axis=1)
     if not every.shape[1]:
         return Obstacle("adjoint", f"{word} stands inside of a function")

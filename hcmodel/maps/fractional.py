@@ -219,7 +219,7 @@ class Ratio(Step):
         after = applied(model, rewriting, gone=used, new=new, rows=map(rewriting.row, rows))
         if isinstance(after, np.ndarray):
             word = described(symbols, int(after[0]))
-            return Obstacle(name, f"{word} stands beside the ratio")
+            return Obstacle(name, f"{word} appears outside the ratio")
         return Ratio(name, below.sums, t, sets, after, alone)
 
     def forward(self, point: Points) -> None:

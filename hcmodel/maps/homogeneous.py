@@ -40,6 +40,7 @@ class Homogeneous(Map):
             return
         # the objective is minimised: the numerator is −N
         if sign_of(model, above) > 0:
-            yield Obstacle(self.name, "no point has a ratio on the better side of 0")
+            reason = "it is minimised and nowhere negative, or maximised and nowhere positive"
+            yield Obstacle(self.name, f"the ratio has the wrong sign: {reason}")
             return
         yield Ratio.of(model, below, "<=", self.name)

@@ -78,7 +78,7 @@ class _Entry:
         return [c if self.reciprocals is not None else sign * c for _, c in self.parts]
 
     def above(self, sign: float) -> Sums | None:
-        """−N where the entry says Σ c·p(t) <= N/|D|; None where terms stand beside the ratio."""
+        """−N where the entry says Σ c·p(t) <= N/|D|; None where terms are outside the ratio."""
         if self.reciprocals is None:
             return self.rest
         symbols = np.array([*self.reciprocals], dtype=np.int64)
@@ -236,7 +236,7 @@ class _Search:
             return ">=" if min(signs) > 0 else ("a numerator may be negative",)
         if len(signs) == 1:
             hopeless = signs[0] > 0
-            return ("no point has a ratio on the better side of 0",) if hopeless else "<="
+            return ("no point has a positive ratio",) if hopeless else "<="
         return "<=" if max(signs) < 0 else ("a numerator may be negative",)
 
     def _is_divided(self, below: Sums, found: dict[int, dict[int, _Entry]]) -> bool:

@@ -163,7 +163,7 @@ def _substituted(model: Expanded, policy: Variable, visits: _Visits) -> Step | O
     after = applied(model, rewriting, gone=gone, new=(new,), rows=map(rewriting.row, rows))
     if isinstance(after, np.ndarray):
         word = described(symbols, int(after[0]))
-        return Obstacle("occupancy", f"{word} stands without its visits")
+        return Obstacle("occupancy", f"{word} appears without the visits of its state")
     return _Policy(policy, visits, new, after)
 
 

@@ -127,7 +127,7 @@ def _substituted(
     after = applied(model, rewriting, gone=[*sets], new=new, rows=map(rewriting.row, rows))
     if isinstance(after, np.ndarray):
         word = described(symbols, int(after[0]))
-        return Obstacle("perspective", f"{word} stands without {scale.name}")
+        return Obstacle("perspective", f"{word} appears without the factor {scale.name}")
     return _Scaled(scale, partners, sets, after)
 
 

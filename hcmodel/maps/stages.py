@@ -323,7 +323,7 @@ class _Stages(Step):
         )
         if isinstance(after, np.ndarray):
             word = described(symbols, int(after[0]))
-            return Obstacle("stages", f"{word} stands without its visits")
+            return Obstacle("stages", f"{word} appears without the visits of its state")
         return _Stages(draws, visits, pairs, after)
 
     def forward(self, point: Points) -> None:

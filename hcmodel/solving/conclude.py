@@ -236,8 +236,8 @@ def _beside_in_words(status: Status, outcome: Outcome, evidence: Evidence) -> st
         return ""  # which says where it goes
     texts = " and ".join(sorted(form.texts.get(each, each.name) for each in form.divisors))
     return (
-        f"; closer to it {texts} goes to 0 and no point attains the best value: this is the point "
-        "within the tolerance that is least far out, and a larger tol, or bounds, give nearer ones"
+        f"; closer to it {texts} goes to 0 and no point attains the best value: this is the smallest "
+        "point within the tolerance; a larger tol, or bounds, give a smaller one"
     )
 
 
