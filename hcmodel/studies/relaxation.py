@@ -2,9 +2,10 @@
 
     lhs <= rhs + s,  s >= 0,  least Σ s          lhs <= rhs·σ,  σ >= 1,  least Σ log σ
 
-A row is relaxed by an amount where that keeps the model convex in its hidden coordinates: everywhere, except
-that a row in logarithms is relaxed by an amount only if it has a constant upper limit, and by a factor
-otherwise. Sets of variables are not relaxed. The relaxed model is proven, solved and certified like any other model.
+A row is relaxed by an amount where that keeps the model convex in its hidden coordinates: everywhere,
+except that a row in logarithms is relaxed by an amount only if it has a constant upper limit, and by a
+factor otherwise. Sets of variables are not relaxed. The relaxed
+model is proven, solved and certified like any other model.
 """
 
 from __future__ import annotations
