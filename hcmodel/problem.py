@@ -640,10 +640,12 @@ class Problem:
         """The cone program of a proven model in its hidden coordinates, as CVXPY hands out its own.
 
         `data.program` has P, q, A, b and the cones, in Clarabel's order; `data.point` and `data.duals`
-        walk a solution back to the model. `solver` is ignored: the data are the same for all.
+        map a solution back to the model. `solver` may be "CLARABEL" or "HIGHS", as in CVXPY; the data are
+        the same for both.
         """
-        from hcmodel.solving.problem_data import ProblemData
+        from hcmodel.solving.problem_data import ProblemData, check_solver
 
+        check_solver(solver)
         return ProblemData.of(self.forms())
 
     def landscape(self, *, points: int = 120, method: str | None = None) -> Landscape:
@@ -771,12 +773,21 @@ class Problem:
     def to_hc(self) -> str:
         """The model as text in the `.hc` language, which loads back to an equal problem.
 
-        Arrays of more than 64 numbers stay out of the text; `hc_data(problem.model)` of
-        `hcmodel.frontend.to_hc` has them, for `hc.parse(text, data)`.
+        Arrays of more than 64 numbers stay out of the text; `problem.data()` has them:
+        `hc.parse(problem.to_hc(), problem.data())`.
         """
         from hcmodel.frontend.to_hc import to_hc
 
         return to_hc(self.model)
+
+    def data(self) -> dict[str, Any]:
+        """The arrays that are too large for the text of `to_hc`, by the names of their parameters in it.
+
+        An array is a numpy array, or a sparse array of scipy where the model has one.
+        """
+        from hcmodel.frontend.to_hc import hc_data
+
+        return hc_data(self.model)
 
     def __repr__(self) -> str:
         rows = sum(constraint.size for constraint in self.constraints)

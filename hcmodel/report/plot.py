@@ -19,6 +19,10 @@ if TYPE_CHECKING:
 __all__ = ["compare", "convergence", "landscape", "tradeoff"]
 
 
+def __dir__() -> list[str]:
+    return sorted(__all__)
+
+
 def landscape(
     problem: Problem,
     path: Any = None,

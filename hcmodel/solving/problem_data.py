@@ -12,10 +12,24 @@ from hcmodel.records import dataclass
 from hcmodel.reductions.cone import Cone
 from hcmodel.reductions.forms import Form, Forms
 from hcmodel.solvers.qp.cone_program import ConeProgram
+from hcmodel.solvers.qp.table import CONE_BACKENDS
 from hcmodel.solving.conclude import user_point
 from hcmodel.solving.naming import Naming
 
 FloatArray = NDArray[np.float64]
+
+
+def check_solver(solver: object) -> None:
+    """Raise a ModelError where a solver is named that hcmodel has no backend for.
+
+    Known are the names of the table of cone backends; CVXPY writes them in capitals.
+    """
+    if solver is None or (isinstance(solver, str) and solver.lower() in CONE_BACKENDS):
+        return
+    known = ", ".join(repr(name.upper()) for name in sorted(CONE_BACKENDS))
+    raise ModelError(
+        f"unknown solver {solver!r}; known are {known}, and None: the data are the same for all"
+    )
 
 
 @dataclass(frozen=True)

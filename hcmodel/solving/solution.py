@@ -37,7 +37,8 @@ class Certificate:
     stationarity: float | None
     """The KKT residual."""
     lower_bound: float | None = None
-    """No feasible point has a lower value; for a maximisation, none has a higher one."""
+    """The certified bound of the optimal value: no feasible point has a lower value. For a `Maximize`
+    model it is an upper bound in spite of its name: no feasible point has a higher value."""
     gap: float | None = None
     """The distance between value and bound."""
     conditions: tuple[str, ...] | None = None
@@ -130,7 +131,10 @@ class Solution:
 
     @property
     def lower_bound(self) -> float | None:
-        """The certified bound of the optimal value, as in `certificate`."""
+        """The certified bound of the optimal value, as in `certificate`.
+
+        For a `Minimize` model it is a lower bound, for a `Maximize` model an upper bound.
+        """
         return self.certificate.lower_bound
 
     @property

@@ -159,6 +159,9 @@ def test_large_arrays_stand_apart():
     assert len(to_hc(problem)) < 100
     assert list(hc_data(problem)) == ["a"]
     assert_equal(problem, reloaded(problem))
+    model = hc.Problem(hc.Minimize(a @ x))
+    assert list(model.data()) == ["a"]
+    assert_equal(model, hc.parse(model.to_hc(), model.data()))
 
 
 def test_a_loaded_model_keeps_its_words_and_takes_new_values():

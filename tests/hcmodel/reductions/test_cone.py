@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from typing import Any
+
+import cvxpy as cp
 import numpy as np
 import pytest
 
@@ -108,6 +111,19 @@ def test_a_model_without_a_proof_has_no_cone_program() -> None:
     x = hc.Variable(name="x", bounds=(-1, 2))
     with pytest.raises(hc.NotHiddenConvexError, match="not proven"):
         hc.Problem(hc.Minimize(hc.sin(3 * x))).get_problem_data()
+
+
+@pytest.mark.parametrize("solver", [None, "CLARABEL", "HIGHS", "clarabel", cp.CLARABEL, cp.HIGHS])
+def test_solvers_that_cvxpy_names_get_the_same_data(solver: Any) -> None:
+    problem = hc.Problem(hc.Minimize(hc.Variable(name="x", bounds=(-1, 2))))
+    assert problem.get_problem_data(solver).program.linear.size == 1
+
+
+@pytest.mark.parametrize("solver", ["NOTASOLVER", "", "MOSEK", 3, ["CLARABEL"]])
+def test_a_solver_that_is_not_known_is_refused(solver: Any) -> None:
+    problem = hc.Problem(hc.Minimize(hc.Variable(name="x", bounds=(-1, 2))))
+    with pytest.raises(hc.ModelError, match=r"unknown solver .*known are 'CLARABEL', 'HIGHS'"):
+        problem.get_problem_data(solver)
 
 
 def test_a_function_without_a_cone_form_is_named() -> None:
