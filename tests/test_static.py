@@ -21,6 +21,7 @@ from tests.benchmarks.constants import ROOT, Number, files, numbers
 EXPLAINED = (
     "solvers/",
     *(f"hcmodel/{p}/" for p in ("certify", "analysis", "solving", "reductions", "facts", "proof")),
+    *(f"hcmodel/{p}/" for p in ("maps", "engines", "studies", "atoms")),
 )
 # Some of these, in which functions have no numbers but those of formulas.
 FIELDS_ONLY = ("solvers/", "hcmodel/certify/", "hcmodel/analysis/")
@@ -89,8 +90,12 @@ SOURCES = ("hcmodel", "grammar", "solvers")
 # backends. The suites of `testing` are named after what they check.
 SHARED = {"__init__.py", "model.py", "curvature.py", "table.py"}
 SUITES = "hcmodel/testing"
-# Words with which a test would look at the clock. `time_limit` is tested with the fixture `clock`.
-CLOCKS = re.compile(r"\b(perf_counter|process_time|monotonic|sleep|timeout|timeit|time\.time)\b")
+# Words with which a test would look at the clock, and comparisons of the times that a solution has, which
+# depend on the machine. `time_limit` is tested with the fixture `clock`.
+CLOCKS = re.compile(
+    r"\b(perf_counter|process_time|monotonic|thread_time)(_ns)?\b|\b(sleep|timeout|timeit)\b"
+    r"|\btime\.time(_ns)?\b|\btime_ns\b|_seconds\b[^<>]*(?<!-)[<>]|(?<!-)[<>][^<>]*_seconds\b"
+)
 
 
 def sources() -> Iterator[Path]:
@@ -169,6 +174,23 @@ def test_no_test_looks_at_the_clock(path: Path) -> None:
         return
     lines = enumerate(path.read_text().splitlines(), 1)
     assert [(number, line) for number, line in lines if CLOCKS.search(line)] == []
+
+
+@pytest.mark.parametrize(
+    ("line", "found"),
+    [
+        ("start = time.perf_counter_ns()", True),
+        ("from time import time_ns", True),
+        ("assert problem.solution.solve_seconds < 2", True),
+        ('assert found["compile_seconds"] <= 1', True),
+        ("assert 0.1 > solution.solve_seconds", True),
+        ("def check(solve_seconds: float) -> None:", False),
+        ('return {key for key in row if key != "solve_seconds"}', False),
+        ("problem.solve(time_limit=1)", False),
+    ],
+)
+def test_a_look_at_the_clock_would_be_found(line: str, found: bool) -> None:
+    assert (CLOCKS.search(line) is not None) == found
 
 
 @pytest.mark.parametrize(

@@ -44,6 +44,8 @@ def _logsumexp_sign(arguments: Arguments, params: Params) -> Sign:
     return sign if sign.is_nonnegative and sign is not Sign.ZERO else Sign.UNKNOWN
 
 
+# The smallest normal double, about: at 0, where a log a is 0 and log a is not a number, this takes the
+# place of a inside of the logarithm.
 SMALLEST = 2.2e-308
 
 

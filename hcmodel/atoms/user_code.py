@@ -37,9 +37,11 @@ class KinkRules:
     # The part of the change that differences fail to predict, relative to the slopes at the point and,
     # near a minimum, to a share of the largest slope seen. Smooth functions miss by about the step.
     disagreement: float = 1e-2
+    # The share: below it, slopes near a minimum are rounding and curvature, not another piece.
     share: float = 1e-2
-    # Then the differences are taken beside the point, this many steps away, so often, ...
+    # Then the differences are taken beside the point, this many steps away, ...
     steps: float = 10.0
+    # ... this often, ...
     tries: int = 3
     # ... unless this failed as often before: then the program is noisy, and nothing helps.
     failures: int = 5

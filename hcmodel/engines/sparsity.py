@@ -20,6 +20,8 @@ from hcmodel.expressions.shapes import Shape
 from hcmodel.expressions.sparse_data import Numbers, is_sparse, nonzero_places
 from hcmodel.records import dataclass
 
+# Columns above which a row counts as full. Such a row conflicts with almost every other row, so that a
+# sweep of its own costs nothing more.
 WIDEST = 256
 FULL = None
 # Products of entries that are looked at one by one.
