@@ -49,8 +49,8 @@ class SweepRequest:
     options: Mapping[str, Any]
     adaptive: bool = False
     accuracy: float = 1e-3
-    """For `adaptive`: the certified curves are within this distance of their middle, relative to the value.
-    Curves that are closer than 0.1 % cannot be told apart in a picture."""
+    """For `adaptive`: the certified curves are this close to their middle, relative to the value. Curves
+    that are closer than 0.1 % cannot be told apart in a picture."""
 
     def checked(self, model: Model) -> SweepRequest:
         """The request, or an error that says which argument does not fit any point."""
