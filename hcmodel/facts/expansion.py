@@ -90,10 +90,9 @@ class Symbols:
     upper: list[FloatArray] = field(default_factory=list)
     roles: dict[Variable, str] = field(default_factory=dict)
     """What maps have put variables in place of: a "reciprocal" or a "product"."""
-    closed: set[Variable] = field(default_factory=set)
-    """Variables that are 0 at points of the model, though something may be divided by them: by the
-    closure of a function, such as u²/s at u = s = 0."""
     count: int = 0
+    is_full: bool = False
+    """Whether a symbol was asked for that the coding has no digit for."""
     first_index: int = 0
     """How people count the entries of this model: from 0 in Python, from 1 in the language."""
     undoing: set[int] = field(default_factory=set)
@@ -255,6 +254,7 @@ class Symbols:
         start = self.count
         self.count += low.size
         if self.count + 1 >= 1 << self.coding.bits:
+            self.is_full = True
             raise TooLargeError
         self._starts.append(start)
         self.lower.append(low.reshape(-1).astype(float))

@@ -167,7 +167,9 @@ def _substituted(
     others = [each for each in model.variables if each is not variable]
     new = [*(each.variable for each in works), *(each.block for each in works)]
     more = [each.row(model.symbols) for each in works]
-    after = Expanded(model.symbols, objective, (*changed, *more), (*others, *new))
+    after = Expanded(
+        model.symbols, objective, (*changed, *more), (*others, *new), closed=model.closed
+    )
     return _Compliance(variable, systems, works, after)
 
 

@@ -96,8 +96,9 @@ def _definition(model: Expanded, variable: Variable, *, affine: bool) -> _Defini
     own = model.symbols.of_variable(variable)
     pending: dict[int, tuple[int, int]] = {}
     rows = list[int]()
-    for place, row in enumerate(model.rows):
-        found = _defines(model, row, own)
+    others_last = [is_affine(model, row.sums) != affine for row in model.rows]
+    for place in sorted(range(len(model.rows)), key=others_last.__getitem__):
+        found = _defines(model, model.rows[place], own)
         if found and not any(symbol in pending for symbol in found):
             pending |= {symbol: (place, entry) for symbol, entry in found.items()}
             rows.append(place)
@@ -221,11 +222,21 @@ def _value(
     if factor.is_constant:
         return rest.scaled(-1.0 / float(factor.value))
     low, high = model.symbols.interval(factor)
-    if low <= 0 <= high:
+    if low <= 0 <= high and not _is_reciprocal(model, factor):
         return None
+    if high < 0:  # maps look for sums with positive weights below
+        rest, factor = -rest, -factor
     powers = [factor, Sums.constant(-1.0, model.symbols.coding)]
     over = function_of(model.symbols, ATOMS["power"], {}, powers, ())
     return (-rest).times(over)
+
+
+def _is_reciprocal(model: Expanded, factor: Sums) -> bool:
+    """Whether a factor is one over a product, which is 0 nowhere."""
+    if factor.key.size != 1:
+        return False
+    powers = [model.symbols.power(symbol)[1] for symbol in factor.symbols_used().tolist()]
+    return all(power < 0 for power in powers)
 
 
 def _symbols_in(model: Expanded, sums: Sums) -> set[int]:
@@ -241,9 +252,20 @@ def _symbols_in(model: Expanded, sums: Sums) -> set[int]:
     return found
 
 
-def _bounds(model: Expanded, definition: _Definition) -> Iterator[tuple[bool, Row]]:
+def _final_values(found: list[_Definition]) -> list[Sums]:
+    """What the variables are in those that are left: later definitions replace what earlier ones use."""
+    values, changes = list[Sums](), dict[int, Sums]()
+    for each in reversed(found):
+        symbols = each.after.symbols
+        value = Replacing(symbols, changes)(each.value)
+        numbers = np.ravel(symbols.of_variable(each.variable)).tolist()
+        changes |= dict(zip(numbers, value.entries(), strict=True))
+        values.append(value)
+    return values[::-1]
+
+
+def _bounds(model: Expanded, variable: Variable, value: Sums) -> Iterator[tuple[bool, Row]]:
     """l <= φ and φ <= h for the bounds of V that the ranges of the others do not imply; is it upper."""
-    variable, value = definition.variable, definition.value
     symbols, coding = model.symbols, model.symbols.coding
     own = Sums.symbols(symbols.of_variable(variable), coding)
     low, high = symbols.interval(value)
@@ -276,7 +298,11 @@ class _Defined(Step):
     def steps(found: list[_Definition]) -> Iterator[_Defined]:
         """With all bounds as rows, then with those of one side, which alone may be convex, then none."""
         after = found[-1].after
-        bounds = [(each.variable.name, *end) for each in found for end in _bounds(after, each)]
+        bounds = [
+            (each.variable.name, *end)
+            for each, value in zip(found, _final_values(found), strict=True)
+            for end in _bounds(after, each.variable, value)
+        ]
         sides = {is_upper for _, is_upper, _ in bounds}
         for kept in [sides, *({side} for side in (True, False) if len(sides) > 1), set[bool]()]:
             rows = [row for _, is_upper, row in bounds if is_upper in kept]

@@ -137,7 +137,7 @@ def _substituted(model: Expanded, systems: list[_System]) -> Step | Obstacle:
         taken += each.rows
     rewriting = Exchange(symbols, changes)
     kept = tuple(row for row in model.rows if row not in taken)
-    rest = Expanded(symbols, model.objective, kept, model.variables)
+    rest = Expanded(symbols, model.objective, kept, model.variables, closed=model.closed)
     gone = tuple(each.variable for each in systems)
     after = applied(rest, rewriting, gone=gone, new=[])
     if isinstance(after, np.ndarray):

@@ -86,12 +86,16 @@ class Expanded:
     """Whether no map has rewritten it yet."""
     written: Expression | None = None
     """The objective as it is written, where no map has rewritten it."""
+    closed: frozenset[Variable] = frozenset()
+    """Variables that are 0 at points of the model, though something may be divided by them: by the
+    closure of a function, such as u²/s at u = s = 0."""
 
     @staticmethod
-    def of(model: Model) -> Expanded:
-        """A minimisation multiplied out."""
+    def of(model: Model, room: int = 1) -> Expanded:
+        """A minimisation multiplied out, with `room` times the usual number of spare symbols."""
         orders = [each.shape[0] for each in model.variables if each.set.is_curved]
         spare = SPARE * (model.layout.size + 8) + BLOCK**2 * sum(order**2 for order in orders)
+        spare *= room
         sums, symbols = expand_model(model, spare)
         symbols.first_index = 0 if model.source is None else 1
         rows = []

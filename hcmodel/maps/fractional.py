@@ -114,11 +114,10 @@ def common_denominator(model: Expanded, name: str) -> Denominator | Obstacle | N
 
 
 def may_vanish(model: Expanded, sums: Sums) -> bool:
-    """Whether a nonnegative scalar is 0 at points of the model that count (`Symbols.closed`)."""
-    symbols = model.symbols
-    if not symbols.closed or not symbols.closed & variables_in(symbols, sums):
+    """Whether a nonnegative scalar is 0 at points of the model that count (`Expanded.closed`)."""
+    if not model.closed or not model.closed & variables_in(model.symbols, sums):
         return False
-    return not float(symbols.interval(sums)[0]) > 0
+    return not float(model.symbols.interval(sums)[0]) > 0
 
 
 def _inside(model: Expanded) -> list[tuple[Sums, dict[int, int]]]:

@@ -165,7 +165,7 @@ class Functions:
 def functions_of(model: Expanded) -> Functions:
     """All functions of single entries of variables that are boxes."""
     symbols = model.symbols
-    variables = [v for v in model.variables if v.set.is_box and v not in symbols.closed]
+    variables = [v for v in model.variables if v.set.is_box and v not in model.closed]
     own = {int(s) for each in variables for s in np.ravel(symbols.of_variable(each))}
     found = Functions(symbols, variables, {}, [])
     multiplied = _multiplied_logarithms(model)

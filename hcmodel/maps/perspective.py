@@ -7,7 +7,7 @@ have an s of its own. The way back is x = u/s; where s = 0, bounds that are fini
 any x will do. What x has outside of products with s in the objective is not convex in u and s in general.
 
 Where s may be 0, all points with s = 0 have the image u = 0, whatever x is. So the objective must have x
-in products with s only, which are 0 there, and no other map may divide by u or s (`Symbols.closed`).
+in products with s only, which are 0 there, and no other map may divide by u or s (`Expanded.closed`).
 """
 
 from __future__ import annotations
@@ -25,6 +25,7 @@ from hcmodel.maps.map import Map, Obstacle, Points, Step, described, symbol_sums
 from hcmodel.maps.rewriting import applied
 from hcmodel.maps.scaled_sets import ScaledSet, scaled_set
 from hcmodel.maps.scaling import Scaling
+from hcmodel.records import replace
 from hcmodel.solvers.numerics import TINY
 
 FloatArray = NDArray[np.float64]
@@ -116,8 +117,6 @@ def _substituted(
             strict=True,
         )
         products.update({x: (u, s) for x, u, s in triples})
-    if not positive:
-        symbols.closed.update([scale, *(each.new for each in sets.values())])
     own = np.ravel(symbols.of_variable(scale)).tolist()
     factors: dict[int, Sums] = {s: symbol_sums(symbols, np.array(s)) for s in own}
     rewriting = Scaling(symbols, products, factors, np.array([*products], dtype=np.int64))
@@ -128,6 +127,9 @@ def _substituted(
     if isinstance(after, np.ndarray):
         word = described(symbols, int(after[0]))
         return Obstacle("perspective", f"{word} appears without the factor {scale.name}")
+    if not positive:
+        vanishing = {scale, *(each.new for each in sets.values())}
+        after = replace(after, closed=after.closed | vanishing)
     return _Scaled(scale, partners, sets, after)
 
 

@@ -104,11 +104,13 @@ def rewritten(
     """The model with objective and rows rewritten; `rows` are further ones, in the new variables."""
     absent = set(gone)
     variables = tuple(each for each in model.variables if each not in absent)
+    added = tuple(new)
     return Expanded(
         model.symbols,
         rewriting(model.objective),
         (*(rewriting.row(row) for row in model.rows), *rows),
-        (*variables, *new),
+        (*variables, *added),
+        closed=model.closed | set(() if model.closed.isdisjoint(absent) else added),
     )
 
 

@@ -48,6 +48,9 @@ class SearchLimits:
     """Trials that are made whatever the functions are: the catalogue's suite needs no more there."""
     split: int = 3
     """Of these, models with a variable for each entry, which have many products to choose from."""
+    room: int = 16
+    """Symbols in a second search, as a multiple of those in the first one, where maps of the first one
+    failed because others had taken all of them. Longer products have to do with fewer symbols."""
     unknowns: int = 20_000
     """Larger models are not multiplied out: it takes a second for this many."""
     many: int = 1_000
@@ -97,11 +100,14 @@ def discover(model: Model) -> Discovery:
     found = Discovery()
     if model.layout.size > LIMITS.unknowns or _has_black_box(model):
         return found
-    try:
-        start = Expanded.of(model)
-    except TooLargeError:
-        return found
-    _explore(model, start, (), found)
+    for room in (1, LIMITS.room):
+        try:
+            start = Expanded.of(model, room)
+        except TooLargeError:
+            return found
+        found = Discovery()
+        if _explore(model, start, (), found) or not start.symbols.is_full:
+            break
     return found
 
 
@@ -288,7 +294,10 @@ def _settle(
         found.unproven.append((model, steps))
         return False
     substitution = attempted[0]
-    wrong = substitution.disagreement()  # few models come so far
+    left = set(substitution.after.variables).difference(steps[-1].after.variables)
+    names = ", ".join(sorted(each.name for each in left))
+    # few models come so far
+    wrong = f"{names} is left in the model" if left else substitution.disagreement()
     if wrong is not None:
         found.obstacles.append(Obstacle(steps[-1].name, wrong))
         return False

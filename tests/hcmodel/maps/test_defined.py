@@ -13,6 +13,7 @@ import scipy.special
 
 import hcmodel as hc
 from hcmodel.maps import defined
+from hcmodel.records import replace
 from hcmodel.reductions.forms import Forms
 from tests.extent import several
 
@@ -109,7 +110,47 @@ def shares() -> Model:
     return -price * share, [share * (1 + weight) == weight], -best
 
 
+def prices(
+    relation: Callable[[Any, Any, Any], list[Any]], size: int | None = 2, **sign: Any
+) -> Callable[[], Model]:
+    """Logit prices with names for the shares; with the margin 10 + m, m = 10 W(n), which is earned."""
+
+    def made() -> Model:
+        shape = () if size is None else (size,)
+        price = hc.Variable(shape, name="price", bounds=(0, 60))
+        outside, share = (
+            hc.Variable(name="outside", **sign),
+            hc.Variable(shape, name="share", **sign),
+        )
+        earned = price * share if size is None else price @ share
+        best = 10 * float(scipy.special.lambertw(size or 1).real)
+        return -earned, relation(price, outside, share), -best
+
+    return made
+
+
+def odds(price: Any) -> Any:
+    return hc.exp(1 - 0.1 * price)
+
+
+def by_products(price: Any, outside: Any, share: Any) -> list[Any]:
+    return [hc.sum(share) + outside == 1, share == outside * odds(price)]
+
+
+def by_ratios(price: Any, outside: Any, share: Any) -> list[Any]:
+    return [hc.sum(share) + outside == 1, share / outside == odds(price)]
+
+
+def by_what_is_left(price: Any, outside: Any, share: Any) -> list[Any]:
+    return [outside == 1 - hc.sum(share), share == outside * odds(price)]
+
+
 MODELS: dict[str, Callable[[], Model]] = {
+    f"prices {relation.__name__} of {size} {sign}": prices(relation, size, **{sign: True})
+    for relation in (by_products, by_ratios, by_what_is_left)
+    for size in (None, 2)
+    for sign in ("pos", "nonneg")
+} | {
     each.__name__: each
     for each in (
         closed_loop,
@@ -189,6 +230,28 @@ def test_what_is_not_convex_once_it_is_written_out_is_not_claimed() -> None:
     product = hc.Variable(name="product")
     problem = hc.Problem(hc.Minimize(product), [product == x[0] * x[1]])
     assert Forms(problem.model).discovery.substitution is None
+
+
+def test_a_variable_that_a_map_has_left_in_the_model_is_caught(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """A step that says that a variable is gone, which its model still has, proves nothing."""
+    right = defined._definitions
+
+    def wrong(*given: Any, **options: Any) -> Any:
+        found = right(*given, **options)
+        for last in found[-1:]:
+            short = replace(last.after, variables=last.after.variables[1:])
+            found[-1] = replace(last, after=short)
+        return found
+
+    objective, rows, _ = demand()
+    problem = hc.Problem(hc.Minimize(objective), rows)
+    assert Forms(problem.model).discovery.substitution is not None
+    monkeypatch.setattr(defined, "_definitions", wrong)
+    after = Forms(problem.model).discovery
+    assert after.substitution is None
+    assert any("is left in the model" in each for each in after.near_misses)
 
 
 def test_a_wrong_value_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
