@@ -26,13 +26,13 @@ STEP = 6e-6
 
 @dataclass(frozen=True, eq=False)
 class Obstacle:
-    """Why a map does not fit: the expression that kept a variable, in words."""
+    """Why a map does not fit, or without a name all of them: what kept a variable, in words."""
 
     map: str
     reason: str
 
     def __str__(self) -> str:
-        return f"{self.map} map: {self.reason}"
+        return f"{self.map} map: {self.reason}" if self.map else self.reason
 
 
 class Step(ABC):

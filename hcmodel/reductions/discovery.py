@@ -258,7 +258,7 @@ def _proposals(model: Expanded) -> Iterator[Step | Obstacle]:
     """What the maps make of a model; a map that multiplies too much out gives nothing."""
     products = sum(int(np.count_nonzero(sums.degrees > 2)) for sums in model.everywhere())
     if products > LIMITS.most_products:
-        yield Obstacle("stages", "the visits are too long to multiply out: make them variables")
+        yield Obstacle("", "the products are too many to multiply out: make their parts variables")
         return
     unknowns = sum(variable.size for variable in model.variables)
     many = unknowns > LIMITS.many or products > LIMITS.products
