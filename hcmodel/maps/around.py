@@ -52,6 +52,14 @@ class Outer(Map):
     name = "outer"
     summary = "F in place of an objective φ(F) with an increasing φ; the value is φ of that of F"
     literature = "Boyd, Vandenberghe 2004, section 4.1.3; Schaible 1974"
+    example = """
+    # The variance of a portfolio over the square of its return.
+    param covariance[2,2] = [[0.04, 0.01], [0.01, 0.02]]
+    param gain[2]         = [0.07, 0.03]
+    var weight[2] in simplex
+
+    minimize weight @ covariance @ weight / (gain @ weight)^2
+    """
 
     def propose(self, model: Expanded) -> Iterator[Step | Obstacle]:
         if not model.is_original:

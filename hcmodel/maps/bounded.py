@@ -11,9 +11,9 @@ no rule of the proof knows. What lies above it is a convex set that the proof do
 The first row is between a convex y >= 0, such as a norm, and a geometric mean, for p > 1 and q₁ + q₂ + …
 <= p − 1; the second has a relative entropy. Where each of them stands with positive weights in the
 objective and in rows <= alone, z takes its place, and nothing is lost: z may be what it bounds, and
-more does not pay. softplus(a) is log(1 + exp(a)). Of a function with f(c·y) = c·f(y), such as norms and
-maxima, t·f(y/t) is f(y) and t·f(y/t)² is f(y)²/t, whatever the weights are. Ratios that are squares of
-something over t are known without a variable (`power_ratios`).
+a larger z does not help. softplus(a) is log(1 + exp(a)). Of a function with f(c·y) = c·f(y), such as
+norms and maxima, t·f(y/t) is f(y) and t·f(y/t)² is f(y)²/t, whatever the weights are. Ratios that are
+squares of something over t are known without a variable (`power_ratios`).
 """
 
 from __future__ import annotations
@@ -54,6 +54,13 @@ class Bounded(Map):
         "z >= t f(y/t) for perspectives of powers, exponentials, their logarithms and Huber's loss"
     )
     literature = "Rockafellar 1970, section 5; Chares 2009; MOSEK 2024, sections 4 and 5"
+    example = """
+    # The perspective t exp(y/t) of the exponential, beside squares.
+    var y in [-5, 5]
+    var t in [0.01, 5]
+
+    minimize t*exp(y/t) + (y - 1)^2 + (t - 0.7)^2
+    """
 
     def propose(self, model: Expanded) -> Iterator[Step | Obstacle]:
         steps = list[Step]()

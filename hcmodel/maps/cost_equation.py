@@ -48,6 +48,20 @@ class CostEquation(Map):
     name = "cost-equation"
     summary = "lyap(Fᵀ, Q + Kᵀ R K), or an X that is larger, in place of the X of this equation"
     literature = "Kleinman 1968; Boyd, El Ghaoui, Feron, Balakrishnan 1994, section 10.1"
+    example = """
+    # A regulator by the matrix X of its costs to come.
+    param A[2,2] = [[0, 1], [1, 0]]
+    param B[2,1] = [[0], [1]]
+    var X[2,2] symmetric in psd(0)
+    var K[1,2]
+
+    let F = A + B @ K
+
+    minimize trace(X)
+
+    subject to
+        cost: F.T @ X + X @ F + eye(2) + K.T @ K == 0
+    """
 
     def propose(self, model: Expanded) -> Iterator[Step | Obstacle]:
         for matrix in model.variables:

@@ -12,7 +12,7 @@ covariances from the gains. What grows with S at a fixed gain is
 
     ⟨Q, S⟩ + 2 ⟨N, K S⟩ + ⟨R, K S Kᵀ⟩    with    [[Q, Nᵀ], [N, R]] ⪰ 0
 
-The equation P == F P Fᵀ + W of a plant that has settled is one of `matrix_inequalities`.
+The equation P == F P Fᵀ + W of a plant that has settled belongs to `product` (`matrix_inequalities`).
 """
 
 from __future__ import annotations

@@ -45,6 +45,16 @@ class Defined(Map):
     name = "defined"
     summary = "φ(x) in place of a variable V with the row V == φ(x)"
     literature = "Avriel 1988"
+    example = """
+    # Profit, with a variable for the demand.
+    var price  in [0, 10]
+    var demand >= 0
+
+    maximize (price - 1) * demand
+
+    subject to
+        law: demand == 20*exp(-0.5*price)
+    """
     large = True
 
     def propose(self, model: Expanded) -> Iterator[Step | Obstacle]:

@@ -25,6 +25,16 @@ class Denominators(Map):
     name = "denominators"
     summary = "rows with ratios multiplied by their positive denominators"
     literature = "Boyd, Vandenberghe 2004, section 4.3"
+    example = """
+    # Two ratios with different denominators.
+    var x[2] in [0, 10]
+
+    minimize x[1] + x[2]
+
+    subject to
+        yield: (x[1] + 3*x[2]) / (1 + x[1]) >= 2
+        balance: (x[1] + 1) / (x[2] + 1) <= 1.5
+    """
 
     def propose(self, model: Expanded) -> Iterator[Step | Obstacle]:
         rows = tuple(_without_ratios(model, row) for row in model.rows)

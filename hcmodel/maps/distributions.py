@@ -48,6 +48,21 @@ class Distributions(Map):
     name = "distributions"
     summary = "x >= 0 with rows Σ x = 1 or Σ x <= 1 as distributions"
     literature = "Puterman 1994, section 2.1"
+    example = """
+    # A process with two states and two actions; the policy is a nonnegative array whose rows sum to 1.
+    param moves[2,2,2] = [[[0.9, 0.1], [0.2, 0.8]], [[0.5, 0.5], [0.1, 0.9]]]
+    param reward[2,2]  = [[1, 2], [0, 3]]
+    var policy[2,2] >= 0
+    var visits[2]   >= 0
+
+    let often[s in 1..2, a in 1..2] = visits[s] * policy[s,a]
+
+    maximize sum(often[s,a]*reward[s,a] for s in 1..2, a in 1..2)
+
+    subject to
+        policies[s in 1..2]: sum(policy[s,:]) == 1
+        flow[t in 1..2]: visits[t] == 0.5 + 0.9*sum(often[s,a]*moves[s,a,t] for s in 1..2, a in 1..2)
+    """
     large = True
 
     def propose(self, model: Expanded) -> Iterator[Step | Obstacle]:

@@ -29,6 +29,18 @@ class Entries(Map):
     name = "entries"
     summary = "each entry of an array is a variable, with a coordinate of its own"
     literature = "Boyd, Vandenberghe 2004, section 4.1.3"
+    example = """
+    # Two sides of a rectangle and a position that may be negative, in one array.
+    param low[3]  = [0.1, 0.1, -5]
+    param high[3] = [10, 10, 5]
+    var x[3] in [low, high]
+
+    minimize x[1]*x[2] + 1/x[1] + 1/x[2] + (x[3] + 1)^2
+
+    subject to
+        area: x[1]*x[2] >= 2
+        shape: x[1] <= 3*x[2]
+    """
 
     def propose(self, model: Expanded) -> Iterator[Step | Obstacle]:
         if not model.is_original:

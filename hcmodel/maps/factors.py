@@ -41,6 +41,17 @@ class Factors(Map):
     name = "factors"
     summary = "u <= f(x) for each factor f of a product that is maximised"
     literature = "Nash 1950; Boyd, Vandenberghe 2004, section 3.5"
+    example = """
+    # Nash's bargaining problem.
+    var x, y in [0, 10]
+
+    maximize (x - 1)*(y - 2)
+
+    subject to
+        feasible: x^2 + y^2 <= 40
+        first: x >= 1
+        second: y >= 2
+    """
 
     def propose(self, model: Expanded) -> Iterator[Step | Obstacle]:
         if model.written is None:

@@ -5,7 +5,7 @@ convex where M is. Rows are multiplied by t > 0, so that they become perspective
 becomes the cone of all t·x (`scaled_sets`). What ties t to y is
 
     D affine:                    t·D(y/t) == 1, an affine row;
-    M >= 0 convex, D concave:    t·D(y/t) >= 1, as a larger t does not pay where the objective is t·M.
+    M >= 0 convex, D concave:    t·D(y/t) >= 1, as a larger t does not improve the objective t·M.
 
 Every x with D(x) > 0 has its point (y, t) with the same value, and no point (y, t) has a lower value than
 x = y/t. A solution with t = 0 is no point x: the infimum is not attained. What comes back is judged in x.

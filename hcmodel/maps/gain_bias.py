@@ -42,6 +42,21 @@ class GainBias(Map):
         "the stationary d in place of a gain g and a bias h with g + N(π) h = r(π); g = d r(π)"
     )
     literature = "Puterman 1994, section 8.2"
+    example = """
+    # The largest average reward, by the equations of gain and bias.
+    param moves[2,2,2] = [[[0.9, 0.1], [0.2, 0.8]], [[0.5, 0.5], [0.1, 0.9]]]
+    param reward[2,2]  = [[1, 2], [0, 3]]
+    var policy[2,2] in simplex
+    var gain, bias[2]
+
+    let value[s in 1..2, a in 1..2] = reward[s,a] + sum(moves[s,a,t]*bias[t] for t in 1..2)
+
+    maximize gain
+
+    subject to
+        average[s in 1..2]: gain + bias[s] == sum(policy[s,a]*value[s,a] for a in 1..2)
+        level: bias[1] == 0
+    """
 
     def propose(self, model: Expanded) -> Iterator[Step | Obstacle]:
         if not any(each.set.is_distribution for each in model.variables):

@@ -8,7 +8,8 @@ To maximise N(x)/D(x) with a concave N and a convex D > 0, take t = 1/D(x) and y
 both perspectives of the right curvature. For the Sharpe ratio μ·x / |L x| with weights that sum to 1 this
 is to maximise μ·y subject to |L y| <= 1 and Σ y = t; bounds l <= x <= h become l·t <= y <= h·t.
 
-Where N(x) > 0 a smaller t does not pay, so that the maximum is the same once a feasible x has N(x) > 0.
+Where N(x) > 0 a smaller t does not improve the objective, so that the maximum is the same once a feasible
+x has N(x) > 0.
 The map does not fit where N is nowhere positive. Where N(x) <= 0 the ratio is at most 0, which t·N comes
 near to for small t: so the maximum in (y, t) is an upper bound of all ratios in each case.
 """

@@ -40,6 +40,13 @@ class Inverse(Map):
     name = "inverse"
     summary = "U = Σ⁻¹ for a positive definite Σ; back: Σ = U⁻¹"
     literature = "Dempster 1972; Vandenberghe, Boyd, Wu 1998"
+    example = """
+    # The most likely covariance of samples with the second moments S.
+    param S[2,2] = [[2, 1], [1, 3]]
+    var C[2,2] symmetric in psd(0.01, 100)
+
+    minimize logdet(C) + trace(S @ inv(C))
+    """
 
     def propose(self, model: Expanded) -> Iterator[Step | Obstacle]:
         for variable in model.variables:

@@ -30,6 +30,17 @@ class InversePairs(Map):
     name = "inverse-pairs"
     summary = "inv(S) in place of a variable T with the row T S == I"
     literature = "Boyd, Vandenberghe 2004, section 7.1.1"
+    example = """
+    # The most likely covariance C and precision T of samples with the second moments S.
+    param S[2,2] = [[2, 1], [1, 3]]
+    var C[2,2] symmetric in psd(0.01, 100)
+    var T[2,2] symmetric
+
+    minimize logdet(C) + trace(S @ T)
+
+    subject to
+        inverse: T @ C == eye(2)
+    """
 
     def propose(self, model: Expanded) -> Iterator[Step | Obstacle]:
         if not any(each.set.is_curved for each in model.variables):

@@ -11,8 +11,8 @@ Any function of t may have the place of t, such as 1/t, and several levels may s
 y is
 
     D affine:                       w·D(y/w) == 1, an affine row;
-    t·D <= N, D convex:             w·D(y/w) <= 1, as a smaller w does not pay where N > 0;
-    t·D >= N, D concave, N >= 0:    w·D(y/w) >= 1, as a larger w does not pay.
+    t·D <= N, D convex:             w·D(y/w) <= 1, as a smaller w does not improve t where N > 0;
+    t·D >= N, D concave, N >= 0:    w·D(y/w) >= 1, as a larger w does not improve t.
 
 Every feasible x has its point (y, w) with the same t, so that no bound is wrong. D must be nowhere 0, by
 the bounds and the affine rows: at a point with D = 0 the row t·D <= N holds for all t or for none, which
@@ -48,6 +48,17 @@ class Levels(Map):
     name = "levels"
     summary = "w = 1/D(x) and y = w x for rows t D(x) <= N(x) with a level t; back: x = y/w"
     literature = "Charnes, Cooper 1962; Schaible 1974; Boyd, Vandenberghe 2004, section 4.2.5"
+    example = """
+    # The largest ratio (3 x1 + 4 x2) / (1 + x1 + 2 x2), as a level.
+    var x[2] >= 0
+    var t
+
+    maximize t
+
+    subject to
+        level: t * (1 + x[1] + 2*x[2]) <= 3*x[1] + 4*x[2]
+        budget: x[1] + x[2] <= 5
+    """
 
     def propose(self, model: Expanded) -> Iterator[Step | Obstacle]:
         if not any((row.sums.degrees > 1).any() for row in model.rows):

@@ -41,6 +41,16 @@ class LogRows(Map):
     name = "log-rows"
     summary = "rows m log f <= Σ n log g + c as f <= exp(c/m) Π g^(n/m)"
     literature = "Boyd, Vandenberghe 2004, section 3.1.5"
+    example = """
+    # The point nearest to (3, 1, 2) with (x + z + 5)^2 <= 3 x y, which is written with logarithms.
+    var x, y in [0.1, 10]
+    var z    in [-3, 3]
+
+    minimize (x - 3)^2 + (y - 1)^2 + (z - 2)^2
+
+    subject to
+        mean: 2*log(x + z + 5) <= log(x) + log(y) + log(3)
+    """
 
     def propose(self, model: Expanded) -> Iterator[Step | Obstacle]:
         after = without_logs(model)

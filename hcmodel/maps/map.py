@@ -173,7 +173,7 @@ class Map(ABC):
     summary: str
     literature: str
     example: str = ""
-    """A model of `examples/` that it proves."""
+    """A model that it proves: a file of `examples/`, or a text in the language."""
     large: bool = False
     """Whether it works on whole arrays, so that models of many unknowns take no seconds."""
 

@@ -57,6 +57,12 @@ class Monotone(Map):
     name = "monotone"
     summary = "u = φ(x) for a strictly monotone φ, entry by entry; back: x = φ⁻¹(u)"
     literature = "Talluri, van Ryzin 2004 (demand in place of prices); Avriel 1988"
+    example = """
+    # The profit of a price under exponential demand.
+    var price in [0, 10]
+
+    maximize (price - 1)*exp(-0.5*price)
+    """
 
     def propose(self, model: Expanded) -> Iterator[Step | Obstacle]:
         found = functions_of(model)

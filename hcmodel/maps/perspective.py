@@ -38,6 +38,16 @@ class Perspective(Map):
     name = "perspective"
     summary = "s > 0 and u = s x for the x that occur in products with s; back: x = u/s"
     literature = "Rockafellar 1970, section 5; Günlük, Linderoth 2010"
+    example = """
+    # A size and the rates at which it is used.
+    var size in [1, 10]
+    var rate[2] in [0, 3]
+
+    maximize size*(2*rate[1] + rate[2] - rate[1]^2 - rate[2]^2) - 0.1*size^2
+
+    subject to
+        total: size*(rate[1] + rate[2]) <= 3
+    """
 
     def propose(self, model: Expanded) -> Iterator[Step | Obstacle]:
         pairs = _products(model)
@@ -104,7 +114,7 @@ def _substituted(
     symbols = model.symbols
     positive = bool(scale.set.positive or scale.pos or (np.asarray(scale.lower) > 0).all())
     if not positive and (alone := _alone(model, scale, partners)):
-        reason = f"{alone} stands in the objective without {scale.name}, which may be 0"
+        reason = f"{alone} appears in the objective without {scale.name}, which may be 0"
         return Obstacle("perspective", reason)
     sets: dict[Variable, ScaledSet] = {}
     products: dict[int, tuple[int, int]] = {}

@@ -54,6 +54,15 @@ class Positive(Map):
     name = "positive"
     summary = "x > 0 where the model excludes x = 0, so that log x is a coordinate"
     literature = "Duffin, Peterson, Zener 1967; Boyd, Kim, Vandenberghe, Hassibi 2007"
+    example = """
+    # The largest box with half a surface of 6; its bounds allow sides of length 0.
+    var x[3] >= 0
+
+    maximize x[1]*x[2]*x[3]
+
+    subject to
+        surface: x[1]*x[2] + x[2]*x[3] + x[1]*x[3] <= 6
+    """
     large = True
 
     def propose(self, model: Expanded) -> Iterator[Step | Obstacle]:

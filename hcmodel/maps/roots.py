@@ -49,6 +49,21 @@ class Roots(Map):
     name = "roots"
     summary = "f <= c² in place of √f <= c; u = s² for a level s that is minimised; back: s = √u"
     literature = "Boyd, Vandenberghe 2004, section 4.1.3"
+    example = """
+    # A regulator with a limit on the standard deviation of its input.
+    param A[2,2] = [[0, 1], [-1, 0.5]]
+    param B[2,1] = [[0], [1]]
+    var P[2,2] symmetric in psd(0)
+    var K[1,2]
+
+    let F = A + B @ K
+
+    minimize trace(P)
+
+    subject to
+        lyapunov: F @ P + P @ F.T + eye(2) == 0
+        effort: sqrt(trace(K @ P @ K.T)) <= 2
+    """
 
     def propose(self, model: Expanded) -> Iterator[Step | Obstacle]:
         level = _Level.of(model)

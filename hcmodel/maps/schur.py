@@ -8,8 +8,8 @@ A sum of such terms has one block for each of them. What is linear in Y, as in (
 belongs to Z. The block is a semidefinite variable of the new model, with the rows that define it.
 
 Whatever the row looks like, it is multiplied out, and the products in it are the weights of a quadratic
-function with matrices as values. `matrix_squares` writes it as squares; these are multiplied out again,
-and have to be the same to rounding. Indefinite weights and Yᵀ Y ⪰ Z have no squares.
+function with matrices as values. It is written as squares (`matrix_squares`); these are multiplied out
+again, and have to be the same to rounding. Indefinite weights and Yᵀ Y ⪰ Z have no squares.
 """
 
 from __future__ import annotations
@@ -42,6 +42,18 @@ class Schur(Map):
     name = "schur"
     summary = "[[Z, Yᵀ], [Y, P]] ⪰ 0 in place of Yᵀ P⁻¹ Y ⪯ Z and of Yᵀ R Y ⪯ Z with R ⪰ 0"
     literature = "Boyd, El Ghaoui, Feron, Balakrishnan 1994, section 2.1"
+    example = """
+    # An inequality between matrices that is quadratic in Y.
+    param A[2,2] = [[1, 2], [0, 1]]
+    var Y[2,2]
+    var Z[2,2] symmetric
+
+    minimize trace(Z)
+
+    subject to
+        square: Y.T @ Y << Z
+        link: A @ Y + Y @ A == eye(2)
+    """
     large = True
 
     def propose(self, model: Expanded) -> Iterator[Step | Obstacle]:

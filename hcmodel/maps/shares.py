@@ -51,6 +51,16 @@ class Shares(Map):
     name = "shares"
     summary = "q = exp(a − b p) / (1 + Σ exp(a − b p)), softmax among them; back: p by logarithms"
     literature = "Hanson, Martin 1996; Song, Xue 2007; Li, Huh 2011"
+    example = """
+    # The revenue of two products whose buyers choose by a multinomial logit.
+    param appeal[2] = [1, 2]
+    param slope[2]  = [0.5, 0.8]
+    var price[2] in [0, 20]
+
+    let weight = exp(appeal - slope*price)
+
+    maximize sum(price*weight) / (1 + sum(weight))
+    """
 
     def propose(self, model: Expanded) -> Iterator[Step | Obstacle]:
         model = cancelled(model)

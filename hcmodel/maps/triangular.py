@@ -43,6 +43,12 @@ class Triangular(Map):
     name = "triangular"
     summary = "u_k = x_k − φ_k(x_1 … x_{k−1}); back: by recursion"
     literature = "Rosenbrock 1960; Gürbüzbalaban, Overton 2012"
+    example = """
+    # Rosenbrock's function, plus 1.
+    var x[2]
+
+    minimize 1 + (1 - x[1])^2 + 100*(x[2] - x[1]^2)^2
+    """
 
     def propose(self, model: Expanded) -> Iterator[Step | Obstacle]:
         passes: list[dict[int, Sums]] = []

@@ -53,6 +53,18 @@ class Matrices(Map):
     name = "matrices"
     summary = "entries of matrix equations and of gains that are written one by one, as matrices"
     literature = "Horn, Johnson 1991, section 4.3"
+    example = """
+    # A regulator, number by number: x1' = x2, x2' = 0.5*x2 - x1 + input, with the input k1*x1 + k2*x2.
+    var P[2,2] symmetric in psd(0)
+    var k1, k2
+
+    minimize P[1,1] + P[2,2] + k1^2*P[1,1] + 2*k1*k2*P[1,2] + k2^2*P[2,2]
+
+    subject to
+        first: 2*P[1,2] + 1 == 0
+        both: P[2,2] + (k1 - 1)*P[1,1] + (k2 + 0.5)*P[1,2] == 0
+        second: 2*(k1 - 1)*P[1,2] + 2*(k2 + 0.5)*P[2,2] + 1 == 0
+    """
 
     def propose(self, model: Expanded) -> Iterator[Step | Obstacle]:
         steps: list[Step] = []
