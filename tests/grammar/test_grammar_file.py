@@ -4,6 +4,7 @@ import subprocess
 import sys
 
 import pytest
+from lark.exceptions import GrammarError as LarkGrammarError
 
 from hcmodel.grammar import parse
 from hcmodel.grammar.parser import GRAMMAR_FILE, build_lark
@@ -33,7 +34,7 @@ def test_strict_mode_would_notice_a_conflict(monkeypatch, tmp_path):
     (tmp_path / "ambiguous.lark").write_text(ambiguous, encoding="utf-8")
     monkeypatch.setattr("hcmodel.grammar.parser.GRAMMAR_FILE", tmp_path / "ambiguous.lark")
     build_lark()
-    with pytest.raises(Exception, match="Shift/Reduce conflict"):
+    with pytest.raises(LarkGrammarError, match="Shift/Reduce conflict"):
         build_lark(strict=True)
 
 

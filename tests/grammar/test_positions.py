@@ -64,11 +64,14 @@ def test_a_span_covers_the_text_of_its_node(kind, expected):
 
 
 def test_names_and_numbers_cover_themselves():
-    for node in walk(parse(MODEL)):
-        if type(node).__name__ == "Name" and not text_of(node.span).startswith("("):
-            assert text_of(node.span) == node.identifier
-        if type(node).__name__ == "Number":
-            assert float(text_of(node.span)) == node.value
+    nodes = list(walk(parse(MODEL)))
+    names = [node for node in nodes if type(node).__name__ == "Name"]
+    plain = [node for node in names if not text_of(node.span).startswith("(")]
+    numbers = [node for node in nodes if type(node).__name__ == "Number"]
+    assert plain
+    assert numbers
+    assert [text_of(node.span) for node in plain] == [node.identifier for node in plain]
+    assert [float(text_of(node.span)) for node in numbers] == [node.value for node in numbers]
 
 
 def test_the_model_spans_the_file():

@@ -12,6 +12,7 @@ import pytest
 import hcmodel as hc
 from hcmodel.solvers import METHODS, Termination, function_oracle, kkt
 from hcmodel.solvers.loop import State
+from hcmodel.solvers.oracle import OracleFailed
 
 
 @dataclass(frozen=True)
@@ -100,7 +101,7 @@ def test_an_oracle_of_functions_checks_what_they_return(
     objective: Any, rows: Any, words: str
 ) -> None:
     oracle = function_oracle(2, objective, inequalities=rows, sizes=(0 if rows is None else 3, 0))
-    with pytest.raises(Exception, match=words) as raised:
+    with pytest.raises(OracleFailed, match=words) as raised:
         oracle.at(np.array([1.0, 2.0])).values  # noqa: B018
     assert "broadcast" not in str(raised.value)
 

@@ -77,25 +77,29 @@ def test_norms_in_rows_and_in_maximisations() -> None:
     assert problem.status == "optimal"
 
 
-@pytest.mark.parametrize("seed", first(3, range(8)))
-def test_the_bound_is_never_above_the_value_at_a_point(seed: int) -> None:
+@pytest.mark.parametrize("seed", first(3, [2, 7, 0, 1, 3, 4, 5, 6]))
+def test_there_is_a_bound_where_a_norm_vanishes_and_it_is_never_above_a_value(seed: int) -> None:
     generator = np.random.default_rng(seed)
     C, c = generator.normal(size=(4, 2, 3)), generator.normal(size=(4, 2))
     x = hc.Variable(3, name="x", bounds=(-1, 1))
     norms = [hc.norm(C[i] @ x - (i > 1) * c[i]) for i in range(4)]
-    cost = sum(norms) + hc.exp(hc.norm(x) + 0.1 * hc.sum(x)) + hc.sum(generator.normal(size=3) * x)
+    length = hc.norm(x)
+    cost = sum(norms) + hc.exp(length + 0.1 * hc.sum(x)) + hc.sum(generator.normal(size=3) * x)
     problem = hc.Problem(hc.Minimize(cost))
     form = problem.forms().hidden()
     assert form is not None
     bound = minorant_bound(form, 1e-9, np.inf)
+    problem.solve("cone")
+    if min(float(each.value) for each in (*norms, length)) > 1e-6:
+        assert bound is None  # nothing is at a kink, and the smooth form has a bound of its own
+        return
+    assert bound is not None
     oracle = problem.forms().written.oracle()
     for _ in range(100):
         value = oracle.at(generator.uniform(-1, 1, 3) * generator.uniform()).objective
-        assert bound is None or bound.value <= value + 1e-9
-    problem.solve("cone")
-    if bound is not None:
-        assert bound.value <= problem.value + 1e-9 * abs(problem.value)
-        assert bound.value >= problem.value - 1e-5 * abs(problem.value)
+        assert bound.value <= value + 1e-9
+    assert bound.value <= problem.value + 1e-9 * abs(problem.value)
+    assert bound.value >= problem.value - 1e-5 * abs(problem.value)
 
 
 def test_functions_that_do_not_increase_with_the_norm_have_no_minorant() -> None:

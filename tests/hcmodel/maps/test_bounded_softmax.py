@@ -158,4 +158,4 @@ def test_a_wrong_pair_is_found_out(monkeypatch):
     problem = by_exponentials(moves, gain, low, high)
     problem.solve(max_calls=several(100, 5000))
     assert problem.status != "optimal"
-    assert problem.solution.lower_bound is None or problem.solution.lower_bound >= value
+    assert problem.solution.lower_bound >= value

@@ -122,7 +122,7 @@ def test_other_products_are_not_claimed(name):
 
 
 def test_bounds_of_random_products_are_below_the_values_of_random_points():
-    generator = np.random.default_rng(3)
+    generator, feasible = np.random.default_rng(3), 0
     for _ in range(3):
         s, x = size_and_rates()
         rates, row = generator.normal(size=(2, 3))
@@ -133,7 +133,9 @@ def test_bounds_of_random_products_are_below_the_values_of_random_points():
         for _ in range(100):
             s.value, x.value = generator.uniform(0.5, 3), generator.uniform(-1, 2, size=3)
             if row @ x.value <= 0.5 and s.value * x.value[0] >= -1:
+                feasible += 1
                 assert objective.value >= problem.solution.certificate.lower_bound - 1e-9
+    assert feasible > 100
 
 
 def test_a_wrong_product_is_caught(monkeypatch):

@@ -120,7 +120,8 @@ def test_a_product_that_can_only_be_zero() -> None:
     assert problem.status not in ("infeasible", "infeasible_inaccurate")
     assert problem.value == pytest.approx(0.0, abs=1e-6)
     bound = problem.solution.certificate.lower_bound
-    assert bound is None or bound >= -1e-9
+    assert bound is not None
+    assert bound >= -1e-9
 
 
 def test_rows_that_contradict_each_other_without_the_factor() -> None:

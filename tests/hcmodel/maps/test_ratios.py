@@ -306,7 +306,7 @@ def test_rows_that_contradict_each_other_are_infeasible():
 
 
 def test_bounds_of_random_ratios_are_below_the_values_of_random_points():
-    generator = np.random.default_rng(5)
+    generator, feasible = np.random.default_rng(5), 0
     for _ in range(3):
         above, below = generator.normal(size=(2, 3))
         x = hc.Variable(3, name="x", bounds=(-1, 1))
@@ -322,7 +322,9 @@ def test_bounds_of_random_ratios_are_below_the_values_of_random_points():
             for _ in range(100):
                 x.value = generator.uniform(-1, 1, size=3)
                 if x.value.sum() <= 0.5:
+                    feasible += 1
                     assert objective.value >= lower - 1e-9
+    assert feasible > 200
 
 
 # ---- broken rules are caught

@@ -214,7 +214,8 @@ def test_a_level_out_of_reach_leaves_the_step_onto_the_rows_and_a_share_of_it() 
     assert step is not None
     rows = model_of(4.0).change(step.s)[1]
     assert rows[0] <= 1e-6
-    assert step.decrease is None or step.decrease < 1e6
+    assert step.decrease is not None
+    assert step.decrease < 1e6
 
 
 # ---- the merit function

@@ -68,15 +68,17 @@ def test_numbers_come_nearer_to_each_other_and_keep_all_their_digits() -> None:
 
 def test_rows_of_a_matrix_have_units_and_its_entries_products_of_them() -> None:
     cone = program(2)
-    found, first = units_of(cone), 0
+    found, first, matrices = units_of(cone), 0, 0
     for block in cone.cones:
         own = slice(first, first + block.size)
         first += block.size
         if block.kind is ConeKind.PSD_TRIANGLE:
+            matrices += 1
             diagonal = np.diag(to_matrix(found.rows[own]))
             expected = np.sqrt(np.outer(diagonal, diagonal))
             rows, columns = np.tril_indices(block.order)
             assert (found.rows[own] == expected[rows, columns]).all()
+    assert matrices > 1
 
 
 def test_a_solution_walks_there_and_back() -> None:

@@ -51,6 +51,7 @@ def test_a_centred_cone_holds_the_same_steps_and_has_the_identity_as_its_offset(
     cone = Cone("psd", sp.csr_array(generator.normal(size=(6, 4))), to_vector(P))
     moved = centred(cone)
     np.testing.assert_allclose(to_matrix(moved.offset), np.eye(3), atol=1e-6)
+    clear = {True: 0, False: 0}
     for _ in range(200):
         step = 10.0 ** generator.uniform(-5, 4) * generator.normal(size=4)
         least = [
@@ -59,6 +60,8 @@ def test_a_centred_cone_holds_the_same_steps_and_has_the_identity_as_its_offset(
         ]
         if abs(least[0]) > 1e-9:  # elsewhere rounding decides
             assert (least[0] > 0) == (least[1] > 0)
+            clear[bool(least[0] > 0)] += 1
+    assert min(clear.values()) > 10
 
 
 def test_at_the_edge_and_at_0_the_units_stay_finite() -> None:

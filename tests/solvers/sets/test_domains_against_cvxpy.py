@@ -228,8 +228,8 @@ def test_a_finite_support_value_of_an_unbounded_set_is_cvxpys(case: Case) -> Non
         direction = case.normal(target, turned=0.01)
         vector, constraints = case.write()
         expected = solved(cp.Problem(cp.Maximize(direction @ vector), constraints))
-        if np.isfinite(expected):
-            assert case.domain.support(direction) == pytest.approx(expected, rel=1e-6, abs=1e-6)
+        assert np.isfinite(expected)
+        assert case.domain.support(direction) == pytest.approx(expected, rel=1e-6, abs=1e-6)
 
 
 @every_case
