@@ -348,7 +348,7 @@ class Problem:
                 canonical = forms.written.canonical
                 reporter.header(Heading(title, tol, canonical, coordinates, forms.engine))
                 if excluded is not None:
-                    found = nowhere(forms, excluded, method)
+                    found = nowhere(forms, excluded, method, request)
                 else:
                     watch = reporter.watch
                     found = run(plan, forms, hidden, first, request, known, watch, otherwise)

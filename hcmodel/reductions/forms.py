@@ -352,7 +352,9 @@ class Form:
     def program_duals(self, result: Result) -> Duals | None:
         """The multipliers that the cone program of a run has found, those of the sets among them."""
         evaluation, solution = result.evaluation, result.cone
-        if evaluation is None or solution is None or isinstance(self.cone, Refusal):
+        if evaluation is None or solution is None or self._sums is not None:
+            return None  # sums of terms have slopes wherever they are defined
+        if isinstance(self.cone, Refusal):
             return None
         whole = self.whole("cone")
         assert isinstance(whole, WholeProgram)

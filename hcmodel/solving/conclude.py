@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Sequence
 from dataclasses import field
 
@@ -17,12 +18,14 @@ from hcmodel.records import dataclass, replace
 from hcmodel.reductions.forms import Form, Forms
 from hcmodel.reductions.reduction import BoundOrigin, Duals, Origin
 from hcmodel.solvers import kkt
+from hcmodel.solvers.limits import TimeExhausted
 from hcmodel.solvers.oracle import Evaluation, OracleCalls
 from hcmodel.solvers.result import Record, Result, Termination, Trace
 from hcmodel.solving.data_checks import VERBS
 from hcmodel.solving.evidence import Evidence, Outcome
 from hcmodel.solving.judge import Status, judge
 from hcmodel.solving.naming import Naming, in_order_of_declaration, named_point
+from hcmodel.solving.request import SolveRequest
 from hcmodel.solving.solution import BoundDuals, Certificate, Solution
 
 FloatArray = NDArray[np.float64]
@@ -131,8 +134,12 @@ def without_time(model: Model, start: FloatArray, method: str) -> Solution:
     )
 
 
-def nowhere(forms: Forms, found: Nowhere, method: str) -> Solution:
+def nowhere(forms: Forms, found: Nowhere, method: str, request: SolveRequest) -> Solution:
     """What is said of a model none of whose points is in the domain of every function."""
+    from hcmodel.solving.convex_rows import irreducible  # of such models only
+
+    with contextlib.suppress(TimeExhausted):
+        found = irreducible(forms, found, request)
     conflict, condition = named_parts(forms, found.parts), found.condition
     message = IMPOSSIBLE
     if condition is not None:

@@ -6,11 +6,14 @@ beside a sine, posynomials beside a signomial. Where these alone have no common 
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from typing import Any
 
 from hcmodel.certify.conflicts import irreducible_conflict
+from hcmodel.certify.domain_conditions import SIDES, Condition, conditions_of, is_of_the_model
 from hcmodel.certify.infeasibility import dual_infeasibility
 from hcmodel.certify.lower_bound import LowerBound
+from hcmodel.certify.nowhere import Nowhere
 from hcmodel.expressions.leaves import Constant
 from hcmodel.expressions.model import Minimize, Model
 from hcmodel.facts.curvature import can_be_log
@@ -27,22 +30,75 @@ CONVEX = "rows that are convex by themselves contradict each other"
 def convex_contradiction(forms: Forms, request: SolveRequest) -> tuple[LowerBound, Parts] | None:
     """A proof that convex rows and bounds have no common point, and which; None where there is none."""
     for places in _convex_rows(forms.model):
-        rows = tuple(forms.model.constraints[place] for place in places)
-        part = Forms(Model(Minimize(Constant(0.0)), rows), forms.compiler.engine)
-        form = part.hidden()
-        if form is None or form.proof is None:
+        found = _among(forms, places, request)
+        if found is not None:
+            return found
+    return None
+
+
+def convex_nowhere(forms: Forms, request: SolveRequest) -> Nowhere | None:
+    """The same where no point was found at which all functions are defined."""
+    found = convex_contradiction(forms, request)
+    return None if found is None else Nowhere(found[1], None)
+
+
+def irreducible(forms: Forms, nowhere: Nowhere, request: SolveRequest) -> Nowhere:
+    """A conflict none of whose rows can be left out, where they are convex.
+
+    Ranges that are narrowed row by row use more rows than a sum of them does, and what functions ask for
+    may take the place of rows.
+    """
+    places = _places(nowhere.parts)
+    conditions = [
+        each
+        for each in conditions_of(forms.model)
+        if each.domain in SIDES and is_of_the_model(each)
+    ]
+    for asked in (conditions, ()) if places else ():
+        if nowhere.condition is not None and not asked:
             continue
-        there = form.oracle().at(form.domain.middle())
-        found = dual_infeasibility(form, there, request.time_left)
+        found = _among(forms, places, request, asked)
         if found is None:
             continue
-        parts = irreducible_conflict(form, request.deadline, found.multipliers)
-        if parts is None or not form.chain.excludes(parts):
-            continue
-        parts = (*parts, *form.chain.fixings(parts), *form.chain.taken())
-        named = tuple(_renumbered(part, each, places) for each in parts)
-        return replace(found, conditions=(CONVEX, *found.conditions[1:])), named
-    return None
+        parts = found[1]
+        for place in _places(parts) if asked else ():
+            others = [each for each in _places(parts) if each != place]
+            fewer = _among(forms, others, request, asked)
+            parts = parts if fewer is None else fewer[1]
+        own = [each for each in parts if not isinstance(each, Condition)]
+        used = [each for each in parts if isinstance(each, Condition)]
+        return Nowhere(tuple(own), used[0] if used else None)
+    return nowhere
+
+
+def _places(parts: Sequence[Any]) -> list[int]:
+    """The positions of the constraints among some parts."""
+    return sorted({each.position for each in parts if isinstance(each, Origin)})
+
+
+def _among(
+    forms: Forms,
+    places: Sequence[int],
+    request: SolveRequest,
+    conditions: Sequence[Condition] = (),
+) -> tuple[LowerBound, tuple[Any, ...]] | None:
+    """The contradiction of some rows of the model and of what functions ask for, if these are convex."""
+    rows = tuple(forms.model.constraints[place] for place in places)
+    rows += tuple(each.argument >= SIDES[each.domain][0] for each in conditions)
+    part = Forms(Model(Minimize(Constant(0.0)), rows), forms.compiler.engine)
+    form = part.hidden()
+    if form is None or form.proof is None:
+        return None
+    there = form.oracle().at(form.domain.middle())
+    found = dual_infeasibility(form, there, request.time_left)
+    if found is None:
+        return None
+    parts = irreducible_conflict(form, request.deadline, found.multipliers)
+    if parts is None or not form.chain.excludes(parts):
+        return None
+    parts = (*parts, *form.chain.fixings(parts), *form.chain.taken())
+    named = tuple(_renumbered(part, each, (*places, *conditions)) for each in parts)
+    return replace(found, conditions=(CONVEX, *found.conditions[1:])), named
 
 
 def _convex_rows(model: Model) -> Iterator[tuple[int, ...]]:
@@ -63,10 +119,13 @@ def _convex_rows(model: Model) -> Iterator[tuple[int, ...]]:
 
 
 def _renumbered(
-    part: Forms, origin: Origin | BoundOrigin, places: tuple[int, ...]
-) -> Origin | BoundOrigin:
+    part: Forms, origin: Origin | BoundOrigin, places: Sequence[int | Condition]
+) -> Origin | BoundOrigin | Condition:
     """A part of a conflict in the numbers of the whole model."""
     if isinstance(origin, BoundOrigin):
         return origin
     written = part.front.origin(origin)
-    return origin if written is None else replace(written, position=places[written.position])
+    if written is None:
+        return origin
+    place = places[written.position]
+    return place if isinstance(place, Condition) else replace(written, position=place)

@@ -17,7 +17,7 @@ from hcmodel.certify.least_values import ENCLOSURE
 from hcmodel.certify.lower_bound import LowerBound
 from hcmodel.records import replace
 from hcmodel.reductions.forms import Form, Forms
-from hcmodel.reductions.reduction import BoundOrigin, Claim, Origin
+from hcmodel.reductions.reduction import BoundOrigin, Claim, Duals, Origin
 from hcmodel.solvers import kkt
 from hcmodel.solvers.algebra.marks import some
 from hcmodel.solvers.oracle import CallsExhausted, Evaluation, OracleFailed
@@ -88,12 +88,10 @@ def _examined(
         multipliers, residual = _multipliers(lifted, outcome, smooth, tolerance, certified)
     else:  # where no point satisfies the rows, no multipliers mean anything
         multipliers, residual = np.zeros(smooth.rows.size), np.inf
-    # a residual that is not small is one of another gradient than that which counts
-    inexact = residual > CERTIFIED_RESIDUAL * tolerance
-    at_kink, slope = lifted.stack.kinked and inexact and conflict is None, None
-    exact = outcome.form.program_duals(result) if at_kink and smooth.finite else None
+    rough = residual > CERTIFIED_RESIDUAL * tolerance and conflict is None
+    at_kink, exact = _at_kink(lifted, outcome, smooth, certified) if rough else (False, None)
     if exact is not None:
-        multipliers, slope = lifted.multipliers(smooth, exact), exact.sets
+        multipliers = lifted.multipliers(smooth, exact)
     pair = Pair(lifted, smooth, multipliers)
     stationary = certified or _is_stationary(forms, outcome, evaluation, pair, residual, tolerance)
     late = result.termination in OUT_OF_TIME
@@ -134,7 +132,7 @@ def _examined(
         residual=residual,
         at_kink=at_kink,
         exact=exact is not None,
-        slope=slope,
+        slope=None if exact is None else exact.sets,
         stationary=stationary,
         bound=bound,
         domination=domination,
@@ -206,6 +204,21 @@ def _multipliers(
     own = lifted.multipliers(smooth, outcome.form.duals(result.evaluation, result.multipliers))
     enough = CERTIFIED_RESIDUAL * tolerance if certified else None
     return kkt.best_multipliers(smooth, lifted.domain, [own], tolerance, enough)
+
+
+def _at_kink(
+    lifted: Form, outcome: Outcome, smooth: Evaluation, certified: bool
+) -> tuple[bool, Duals | None]:
+    """Whether a residual that is not small is one of another gradient than that which counts.
+
+    So it is at a kink, and where a slope is nearly infinite, as that of x log x is beside 0. The
+    multipliers are those of the cone program, where it has been solved.
+    """
+    kinked = lifted.stack.kinked
+    if not (smooth.finite and (kinked or certified)):
+        return kinked, None
+    exact = outcome.form.program_duals(outcome.result)
+    return kinked or exact is not None, exact
 
 
 def at_first_sight(forms: Forms, outcome: Outcome, tolerance: float) -> Evidence:

@@ -44,10 +44,10 @@ def contradiction(
             near = True
     parts = forms.bounds.contradiction()
     if not parts and not any(parameter.value is None for parameter in forms.model.parameters):
-        if hidden is None or hidden.proof is None:
-            found = convex_contradiction(forms, request)
-            if found is not None:
-                return *found, False
+        # beside an objective that is hard on a solver, rows that contradict each other are easy
+        found = convex_contradiction(forms, request)
+        if found is not None:
+            return *found, False
         row = impossible_row(forms.bounds.before)
         parts = () if row is None else (row,)
     if not parts:

@@ -158,7 +158,7 @@ def _run(
             done += [stage] if stage not in done else []
             method = describe(request.method, done)
             solution, evidence = _concluded(
-                forms, hidden, outcome, evidence, history, method, best is None
+                forms, hidden, outcome, evidence, history, method, best is None, request
             )
         if _is_no_answer(stage, solution):
             left = left if best is None or best.solution.status in UNSETTLED else []
@@ -194,6 +194,7 @@ def _concluded(
     history: History,
     method: str,
     first: bool,
+    request: SolveRequest,
 ) -> tuple[Solution, Evidence]:
     """What a run has shown, the first one if the model has a point at which every function is defined.
 
@@ -205,11 +206,15 @@ def _concluded(
         return solution, evidence
     try:
         found = nowhere_in(forms, every=solution.status is not Status.LOCALLY_OPTIMAL)
+        if found is None and outcome.result.evaluation is None:
+            from hcmodel.solving.convex_rows import convex_nowhere
+
+            found = convex_nowhere(forms, request)  # no point was there to ask it of
     except TimeExhausted:
         found = None
     if found is None:
         return solution, evidence
-    made = nowhere(forms, found, solution.method)
+    made = nowhere(forms, found, solution.method, request)
     costs = {name: getattr(solution, name) for name in ("trace", "oracle_calls", "iterations")}
     return replace(made, **costs), Evidence(made.termination, evidence.tolerance)
 

@@ -144,6 +144,8 @@ def _state(task: Task, answer: Answer) -> tuple[State | None, Termination]:
     multipliers = answer.multipliers
     if multipliers is None:
         multipliers = np.zeros(current.rows.size)
+    if wanted and not current.differentiable:
+        return _without_slopes(task, current, multipliers, answer)
     if answer.conflict is not None or answer.direction is not None:
         # no minimum is near that a step could lead to
         return State(current, multipliers, PHASE, conflict=answer.conflict), answer.termination
@@ -169,14 +171,32 @@ def _state(task: Task, answer: Answer) -> tuple[State | None, Termination]:
     return state, answer.termination
 
 
+def _without_slopes(
+    task: Task, current: Evaluation, multipliers: FloatArray, answer: Answer
+) -> tuple[State | None, Termination]:
+    """A point at the edge of a domain, as of √x with x <= 0: only the dual can show what it is."""
+    feasible = current.relative_violation <= task.tolerance
+    if answer.termination is Termination.CONVERGED and not (
+        feasible and _certified(task, current, multipliers, answer)
+    ):
+        return None, Termination.BACKEND_FAILED
+    return State(current, multipliers, PHASE, residual=np.inf), answer.termination
+
+
 def _evaluated(task: Task, point: FloatArray, derivatives: bool) -> Evaluation | None:
-    """The point, or one next to it where the functions are defined: a singular matrix has no inverse."""
+    """The point, or one next to it where the functions are defined: a singular matrix has no inverse.
+
+    Where derivatives are asked for and no such point has them, the first one without.
+    """
+    defined: Evaluation | None = None
     for share in (0.0, *RETREATS):
         there = point if not share else point + share * (task.domain.middle() - point)
         current = task.oracle.at(there)
         if current.finite and (not derivatives or current.differentiable):
             return current
-    return None
+        if current.finite and defined is None:
+            defined = current
+    return defined
 
 
 def _certified(

@@ -103,7 +103,7 @@ class PenaltyOptions:
 
 @dataclass(frozen=True)
 class DetourOptions:
-    """When steps are taken in x itself because a bound that bends in u blocks them (`detour`)."""
+    """When steps are taken in x itself because a bound that is curved in u blocks them (`detour`)."""
 
     # Steps in a row that such a bound may block before a detour begins.
     patience: int = 1  # development set
@@ -152,7 +152,7 @@ class Options:
     penalty: PenaltyOptions = PenaltyOptions()
     """The weights of the rows in the merit."""
     detour: DetourOptions = DetourOptions()
-    """When steps are taken in x itself, because a bound that bends in u blocks them."""
+    """When steps are taken in x itself, because a bound that is curved in u blocks them."""
     rest: RestOptions = RestOptions()
     """When a run is over."""
 

@@ -754,24 +754,3 @@ def test_the_best_of_a_dual_and_its_corrections_counts(monkeypatch: pytest.Monke
     assert cone_duality._best(dual, solution.dual, lambda value: False) == 3.0
     assert cone_duality._best(dual, solution.dual, lambda value: value >= 2) == 3.0
     assert next(answers) == 1.0  # the second correction was not asked for
-
-
-def test_no_dual_inside_is_looked_for_beside_exponential_cones(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    """The likelihood of a covariance: lifts and corrections in turn do not lead into such cones."""
-    looked: list[bool] = []
-    plain = cone_duality._best_inside
-
-    def inside(dual: Any, *more: Any) -> float:
-        looked.append(bool(dual.places.exponential.size))
-        return plain(dual, *more)
-
-    monkeypatch.setattr(cone_duality, "_best_inside", inside)
-    spread = np.array([[2.0, 0.5], [0.5, 1.0]])
-    S = hc.Variable((2, 2), name="S", PSD=True)
-    problem = hc.Problem(hc.Minimize(hc.logdet(S) + hc.trace(hc.inv(S) @ spread)))
-    value = np.log(np.linalg.det(spread)) + 2.0
-    assert problem.solve() == pytest.approx(value, rel=1e-7)
-    assert problem.status == "optimal"
-    assert not any(looked)

@@ -120,8 +120,32 @@ KINDS = {
 }
 
 
-@pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("method", METHOD_NAMES)
+PAIRS = {
+    (method, kind): refusal(method, **KINDS[kind]) for method in METHOD_NAMES for kind in KINDS
+}
+
+
+def request(method: str, limit: int) -> dict:
+    """The arguments of a solve with a limit."""
+    return {"max_calls": limit, "optimal_value": 2.0 if "star" in method else None}
+
+
+@pytest.mark.parametrize(
+    ("method", "kind"), [pair for pair, refused in PAIRS.items() if refused is not None]
+)
+def test_a_model_that_a_method_does_not_take_is_refused_without_a_call(
+    method: str, kind: str
+) -> None:
+    error, words = PAIRS[method, kind]
+    problem, counted = model(**KINDS[kind])
+    with pytest.raises(error, match=words):
+        problem.solve(method, **request(method, LIMITS[0]))
+    assert not any(function.calls for function in counted)
+
+
+@pytest.mark.parametrize(
+    ("method", "kind"), [pair for pair, refused in PAIRS.items() if refused is None]
+)
 @pytest.mark.filterwarnings("ignore::hcmodel.HCWarning")
 def test_functions_are_called_at_most_as_often_as_the_limit_says(method: str, kind: str) -> None:
     if method == "ipopt":
@@ -129,14 +153,7 @@ def test_functions_are_called_at_most_as_often_as_the_limit_says(method: str, ki
     arguments = KINDS[kind]
     for limit in LIMITS:
         problem, counted = model(**arguments)
-        request = {"max_calls": limit, "optimal_value": 2.0 if "star" in method else None}
-        refused = refusal(method, **arguments)
-        if refused is not None:
-            with pytest.raises(refused[0], match=refused[1]):
-                problem.solve(method, **request)
-            assert not any(function.calls for function in counted)
-            continue
-        problem.solve(method, **request)
+        problem.solve(method, **request(method, limit))
         solution = problem.solution
         assert solution.point["x"].shape == (2,)
         assert solution.value is not None
