@@ -212,8 +212,98 @@ def test_no_test_passes_because_a_solve_fails(path: Path) -> None:
             assert allowed or not asserts, f"{path}:{node.lineno}"
 
 
-# Helpers that check what a claim means if it is made; those who call them assert the claim itself.
-CONDITIONAL = {"test_second_order.py:assert_honest", "test_bundle_level.py:check_honest"}
+# Helpers that check what a claim means if it is made; those who call them assert the claim itself. And
+# models of the pages, some of which have their optimum in a comment.
+CONDITIONAL = {
+    *("test_second_order.py:assert_honest", "test_bundle_level.py:check_honest"),
+    "test_language_pages.py:test_a_model_of_the_pages_is_as_they_say",
+}
+
+
+def passes_without_a_result(text: str, name: str = "") -> list[int]:
+    """The lines of assertions that hold where there is no result: `bound is None or bound <= value`.
+
+    The same behind `if bound is not None:`, where the function neither says when this is so nor counts
+    how often it is. What the function is given as an argument is an expected value and no result.
+    """
+    if " is None or" not in text and " is not None" not in text:
+        return []  # most modules; a tree takes long to make
+    found = []
+    for function in ast.walk(ast.parse(text)):
+        if not isinstance(function, ast.FunctionDef) or f"{name}:{function.name}" in CONDITIONAL:
+            continue
+        given = {each.arg for each in ast.walk(function.args) if isinstance(each, ast.arg)}
+        asserted = [n.test for n in ast.walk(function) if isinstance(n, ast.Assert)]
+        for node in ast.walk(function):
+            if isinstance(node, ast.Assert) and _is_optional(node.test, given):
+                found.append(node.lineno)
+            if isinstance(node, ast.If) and not node.orelse:
+                result = _compared_with_none(node.test, ast.IsNot)
+                if result is None or _root(result) in given:
+                    continue
+                shown = re.compile(rf"{re.escape(ast.unparse(result))} is (not )?None")
+                inside = [each for part in node.body for each in ast.walk(part)]
+                said = any(shown.search(ast.unparse(each)) for each in asserted)
+                counted = any(isinstance(each, ast.AugAssign) for each in inside)
+                if any(isinstance(each, ast.Assert) for each in inside) and not said | counted:
+                    found.append(node.lineno)
+    return found
+
+
+def _is_optional(test: ast.expr, given: set[str]) -> bool:
+    """Whether an assertion is `result is None or …`."""
+    if not (isinstance(test, ast.BoolOp) and isinstance(test.op, ast.Or)):
+        return False
+    results = [_compared_with_none(each, ast.Is) for each in test.values]
+    return any(each is not None and _root(each) not in given for each in results)
+
+
+def _compared_with_none(test: ast.expr, kind: type[ast.cmpop]) -> ast.expr | None:
+    """What is compared with None by `is` or `is not`."""
+    if not isinstance(test, ast.Compare) or not isinstance(test.ops[0], kind):
+        return None
+    right = test.comparators[0]
+    return test.left if isinstance(right, ast.Constant) and right.value is None else None
+
+
+def _root(node: ast.expr) -> str:
+    """The name that attributes and calls begin with."""
+    while not isinstance(node, ast.Name):
+        inner = getattr(node, "value", None) or getattr(node, "func", None)
+        if inner is None:
+            return ""
+        node = inner
+    return node.id
+
+
+@pytest.mark.parametrize(
+    "path", modules_of_tests(), ids=lambda path: path.relative_to(ROOT).as_posix()
+)
+def test_no_test_passes_because_there_is_no_result(path: Path) -> None:
+    assert passes_without_a_result(path.read_text("utf-8"), path.name) == []
+
+
+@pytest.mark.parametrize(
+    ("body", "lines"),
+    [
+        ("    bound = f()\n    assert bound is None or bound < 1", [3]),
+        ("    p = f()\n    assert p.solution.bound is None or p.solution.bound < 1", [3]),
+        ("    bound = f()\n    if bound is not None:\n        assert bound < 1", [3]),
+        (
+            "    b = f()\n    if b is not None:\n        assert b < 1\n    else:\n        g()",
+            [],
+        ),
+        (
+            "    b = f()\n    assert (b is None) == good\n    if b is not None:\n        assert b < 1",
+            [],
+        ),
+        ("    b = f()\n    if b is not None:\n        count += 1\n        assert b < 1", []),
+        ("    assert expected is None or f() == expected", []),
+        ("    assert f() == 1 or g()", []),
+    ],
+)
+def test_an_assertion_that_needs_no_result_would_be_found(body: str, lines: list[int]) -> None:
+    assert passes_without_a_result(f"def test(expected, good):\n{body}\n") == lines
 
 
 STATUS = re.compile(r"\b(status|termination)\b")

@@ -53,9 +53,10 @@ def test_every_example_has_a_card(monkeypatch):
     assert set(grouped) <= found.keys()
     assert found["lqr_energy"].data == "lqr.json"
     assert found["tank"].data is None
-    for example in found.values():
-        assert example.title
-        assert example.data is None or (ROOT / "examples" / example.data).exists()
+    assert all(example.title for example in found.values())
+    data = {example.data for example in found.values()} - {None}
+    assert data
+    assert [each for each in data if not (ROOT / "examples" / each).exists()] == []
 
 
 def test_links_and_pictures_of_the_readme_lead_somewhere():

@@ -100,8 +100,8 @@ def test_both_smooth_programs_have_the_same_functions(model: Callable[[], hc.Pro
         np.testing.assert_allclose(
             one.gradient(u, weights), two.program.gradient(u, weights), atol=1e-12
         )
-        if two.program.equality is not None:
-            assert one.equality is not None
+        assert (one.equality is None) == (two.program.equality is None)
+        if one.equality is not None:
             assert one.equality_bound is not None
             assert two.program.equality_bound is not None
             np.testing.assert_allclose(
