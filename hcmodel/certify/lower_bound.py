@@ -281,6 +281,6 @@ def bound_conditions(form: Form, chart: Chart, point: FloatArray) -> tuple[str, 
     if active:
         listed = ", ".join(variable.name for variable in active)
         conditions.append(
-            f"a bound of {listed} that bends is active, so that the gap may not close"
+            f"an active bound of {listed} is curved in u, so that the gap may not close"
         )
     return (*conditions, *chart.notes)
