@@ -41,6 +41,14 @@ NO_FORM = {
     ("softplus", LOG): "log log(1 + exp(exp(u))) is no set of the cones of Clarabel",
     ("huber", LOG): "the logarithm of a function in two pieces",
 }
+# Atoms that bend in neither channel for the arguments that are looked at, that are not proven with these
+# held by rows, or that have no form.
+NOT_SOLVED = {
+    *("sub", "neg", "mul", "abs", "prod", "outer", "kron"),
+    *("sin", "cos", "tanh", "sigmoid", "softmax", "function"),
+    *("index", "reshape", "transpose", "broadcast_to", "hstack", "vstack", "concatenate", "diag"),
+    *("inv", "solve", "det", "lyap", "dlyap"),
+}
 CHANNELS = {"curvature": PLAIN, "log_curvature": LOG}
 FORMS = {
     "curvature": "plain",
@@ -172,7 +180,7 @@ def pinned(sample: Sample, logs: bool, facts: Sequence[Argument]) -> hc.Problem 
 
 @pytest.mark.parametrize("name", SAMPLES)
 def test_what_bends_has_a_cone_program_or_a_reason(name: str) -> None:
-    atom = ATOMS[name]
+    atom, programs = ATOMS[name], 0
     for sample in SAMPLES[name][1:2] or SAMPLES[name]:
         for channel, kind in CHANNELS.items():
             for facts in cases(sample, kind[0]):
@@ -190,6 +198,7 @@ def test_what_bends_has_a_cone_program_or_a_reason(name: str) -> None:
                     if (name, kind) in NO_FORM:
                         continue
                     raise
+                programs += 1
                 solution = solve_cone(data.program)
                 assert solution.status is ConeStatus.SOLVED, (sample, channel)
                 point = data.point(solution.primal)
@@ -201,6 +210,7 @@ def test_what_bends_has_a_cone_program_or_a_reason(name: str) -> None:
                 )
                 # the point is held by rows: only the program's own value says that the bound is right
                 assert program_value(data, solution) == pytest.approx(expected, rel=1e-5, abs=1e-5)
+    assert (programs == 0) == (name in NOT_SOLVED)
 
 
 # ---- forms that several nodes make
