@@ -356,22 +356,30 @@ def _quad_form_shape(name: str, shapes: Sequence[Shape], params: dict[str, Any])
 
 
 def _definiteness(matrix: np.ndarray) -> Sign:
-    """The sign of the quadratic form, to rounding."""
+    """The sign of the quadratic form of a vector that is not 0, to rounding."""
     eigenvalues = np.linalg.eigvalsh((matrix + matrix.T) / 2)
     slack = DATA_ROUNDING * np.max(np.abs(eigenvalues), initial=0.0)
     if np.all(eigenvalues >= -slack):
-        return Sign.NONNEGATIVE
-    return Sign.NONPOSITIVE if np.all(eigenvalues <= slack) else Sign.UNKNOWN
+        return Sign.POSITIVE if np.all(eigenvalues > slack) else Sign.NONNEGATIVE
+    if np.all(eigenvalues <= slack):
+        return Sign.NEGATIVE if np.all(eigenvalues < -slack) else Sign.NONPOSITIVE
+    return Sign.UNKNOWN
 
 
 def _quad_form_sign(arguments: Arguments, params: Params) -> Sign:
-    """By definiteness of a known matrix, or entry by entry."""
+    """Entry by entry, or by definiteness."""
     vector, matrix = arguments
-    if matrix.value is not None and _definiteness(matrix.value) is not Sign.UNKNOWN:
-        return _definiteness(matrix.value)
-    if matrix.definite:
-        return Sign.POSITIVE if vector.sign.is_strict else Sign.NONNEGATIVE
-    return product_sign([vector.sign, vector.sign, matrix.sign])
+    found = product_sign([vector.sign, vector.sign, matrix.sign])
+    if found.is_strict:
+        return found
+    known = Sign.POSITIVE if matrix.definite else Sign.UNKNOWN
+    if matrix.value is not None and not matrix.definite:
+        known = _definiteness(matrix.value)
+    if known is Sign.UNKNOWN:
+        return found
+    if known.is_strict and not vector.sign.is_strict:
+        return Sign.NONNEGATIVE if known is Sign.POSITIVE else Sign.NONPOSITIVE
+    return known
 
 
 def _quad_form_monotonicity(arguments: Arguments, params: Params) -> tuple[Monotonicity, ...]:

@@ -122,6 +122,8 @@ class Run:
     """Whether functions of the user were evaluated all around the last point: then few calls are made."""
     passed: bool = False
     """Whether they were evaluated beyond it too, as seen from the start: then none is made."""
+    convex: bool = False
+    """Whether the model is proven convex and the point has a bound near it: no hill is in the way then."""
 
 
 def falling_path(
@@ -188,7 +190,8 @@ def _all_ways(form: Form, oracle: Oracle, evaluation: Evaluation, run: Run) -> I
     yield from _to_pole(form, oracle, evaluation)
     if not run.surrounded:
         yield from _valleys(form, oracle, evaluation)
-        yield from _behind(form, evaluation)
+        if not run.convex:
+            yield from _behind(form, evaluation)
 
 
 def _ways(form: Form, evaluation: Evaluation, run: Run) -> Iterator[_Way]:

@@ -292,8 +292,14 @@ def _bends_at(forms: Forms, hidden: Form | None, settled: Settlement | None) -> 
 
 
 def _descent(
-    forms: Forms, outcome: Outcome, evaluation: Evaluation, tolerance: float
+    forms: Forms,
+    outcome: Outcome,
+    evaluation: Evaluation,
+    tolerance: float,
+    *,
+    bounded: bool = False,
 ) -> Descent | None:
+    """A path along which the objective falls; `bounded` where a bound near the point is known."""
     result = outcome.result
     return falling_path(
         forms.written,
@@ -305,6 +311,7 @@ def _descent(
             result.direction,
             _is_surrounded(outcome),
             result.passed,
+            bounded and outcome.form.proof is not None,
         ),
         tolerance,
         gap_allowed(evaluation.objective, tolerance),
@@ -332,7 +339,7 @@ def _unless_beyond(
     if bound is None or not np.isfinite(bound.reach):
         return bound
     try:
-        path = _descent(forms, outcome, evaluation, tolerance)
+        path = _descent(forms, outcome, evaluation, tolerance, bounded=True)
     except CallsExhausted:
         return None
     lower = path is not None and is_lower(path.lowest, evaluation, tolerance)

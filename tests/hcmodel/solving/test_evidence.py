@@ -1103,7 +1103,7 @@ def test_a_bound_up_to_a_size_does_not_stand_against_better_points_beyond_it(
     ):
         found = SimpleNamespace(lowest=None if lowest is None else at(lowest), endless=endless)
         answer = None if lowest is None else found
-        monkeypatch.setattr(gathering, "_descent", lambda *a, answer=answer: answer)
+        monkeypatch.setattr(gathering, "_descent", lambda *a, answer=answer, **more: answer)
         own = replace(given, reach=reach)
         left = gathering._unless_beyond(None, None, at(), own, TOLERANCE)  # type: ignore[arg-type]
         assert left is (own if kept else None)
