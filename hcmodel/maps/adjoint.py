@@ -10,7 +10,7 @@ with P from lyap(F, W) and the cost-to-go X from lyap(Fᵀ, Q + Kᵀ R K),
 
     trace(W X)  =  trace(P (Q + Kᵀ R K))
 
-Either holds where the weights of the solution are in one proportion wherever it stands: values of two
+Either holds where the weights of the solution are in one proportion wherever it occurs: values of two
 starts would need two kinds of visits. Nothing is put in the place of a variable; other maps do the rest.
 """
 

@@ -4,7 +4,7 @@ Models often have names for what is computed on the way, as variables with equal
 
     F == A + B K,     λ[s,a] == d[s] π[s,a],     demand == a exp(−b p),     Y == K P
 
-Such a variable stands alone in one entry of a row for each of its own entries, and what else is in that
+Such a variable occurs alone in one entry of a row for each of its own entries, and what else is in that
 row is free of it; or times something that is never 0, as in s (1 + Σ w) == w. So the row says what it
 is. With that in its place the row holds, and leaves the model; other maps then see what the model is
 made of. A definition may use another one, and the entries of one variable may be defined one after the

@@ -1,11 +1,11 @@
 """The variables themselves, after the model was multiplied out.
 
-Some models are convex as they stand, and no rule sees it because of how they are written: revenue
+Some models are convex as they are, and no rule sees it because of how they are written: revenue
 p @ (a − B p) is a concave quadratic where B + Bᵀ ⪰ 0, n·log(n / Σ n) a relative entropy, and
 log(1 − 1/(1 + exp(−z))) is −z − log(1 + exp(−z)). Multiplied out and gathered again (`gather`) they are
 sums of functions that the proof knows.
 
-Products of two variables can only be convex beside the squares of both, and never in an equality; models
+Products of two variables can only be convex next to the squares of both, and never in an equality; models
 that have others are not tried. An exception is the objective: 7 − 2·x·y·z is least where the logarithm of
 the product is largest.
 """

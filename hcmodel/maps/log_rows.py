@@ -1,7 +1,7 @@
-"""Rows between logarithms, as rows between what stands in them; no variable changes.
+"""Rows between logarithms, as rows between their arguments; no variable changes.
 
 Prices are differences of logarithms of shares, and logarithms of demands. So a row between prices, as
-p₁ <= p₂ or p₁ − p₂ <= 0.2, has logarithms with both signs, and is not convex as it stands. With one
+p₁ <= p₂ or p₁ − p₂ <= 0.2, has logarithms with both signs, and is not convex as it is. With one
 positive logarithm it is
 
     m·log f  <=  Σ n_j·log g_j + c    where    f  <=  exp(c/m)·Π g_j^(n_j/m)

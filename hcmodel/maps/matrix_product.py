@@ -6,7 +6,7 @@ Y = K P these are linear, and what is quadratic in K becomes a matrix fraction:
     K P          →  Y
     K P Kᵀ       →  Y P⁻¹ Yᵀ,   so that  trace(R K P Kᵀ) = trace(R Y P⁻¹ Yᵀ), convex for R ⪰ 0
 
-The way back is K = Y P⁻¹. An inequality between matrices in which K P Kᵀ stands alone is a linear one
+The way back is K = Y P⁻¹. An inequality between matrices in which K P Kᵀ occurs alone is a linear one
 by Schur's complement: E − G Y P⁻¹ Yᵀ Gᵀ ⪰ 0 where [[E, G Y], [Yᵀ Gᵀ, P]] ⪰ 0. Where noise grows with
 the input there are several G, and a Z ⪰ Y P⁻¹ Yᵀ takes the place of K P Kᵀ. The equality
 P == Σ (A_r + B_r K) P (A_r + B_r K)ᵀ + W of a covariance in discrete time may be an inequality ⪰ where
@@ -17,7 +17,7 @@ Squares of what is affine in P and K P, over a number γ or times one, are produ
 (C P + D K P)ᵀ (C P + D K P)/γ of an H∞ norm γ, which Schur's complement makes linear with a block γ I.
 
 Whatever the model looks like, K P is the sum over i of K[a,i] P[i,l], and nothing else in K and P is
-linear in Y: so the products K[a,i] P[i,l] must stand with equal weights for all i.
+linear in Y: so the products K[a,i] P[i,l] must have equal weights for all i.
 """
 
 from __future__ import annotations

@@ -8,7 +8,7 @@ concave in p. In u it is: p = −log(u)/b, and −u·log(u)/b is an entropy. In 
 for any function φ of one number that is strictly monotone on the range of its argument and whose
 inverse is known: exponentials, powers, logarithms, sigmoids. An interval of x is an interval of u, with
 its ends exchanged where φ decreases, so that bounds stay bounds and nothing is lost. Entries of x that
-stand in no such function stay as they are.
+occur in no such function stay as they are.
 
 Whether this helps is for the proof to say: φ(x) becomes linear, but φ⁻¹(u) takes the place of every other
 x, and has to be convex or concave as the model needs it.

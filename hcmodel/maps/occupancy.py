@@ -5,7 +5,7 @@ often state s is visited. In λ everything is linear:
 
     d[s] π[s,a]  →  λ[s,a],      d[s]  →  Σ_a λ[s,a]
 
-as the entries of π[s,·] sum to 1. A distribution that stands alone, as at the first of several stages, is
+as the entries of π[s,·] sum to 1. A distribution that occurs alone, as at the first of several stages, is
 its own λ, with the sum 1. The visits are a variable, or the solution of a linear system
 N(π) d = μ, which becomes the row N d = μ: column s of N depends on π[s,·] alone, so that N d is linear in
 λ.

@@ -10,7 +10,7 @@ The second one is convex where s is the objective itself. Then u = s² takes its
 
     minimise s subject to f <= s²    →    minimise u subject to f <= u,      the value is √u,
 
-and so is the γ of an H∞ norm that is written with γ². The level may stand in squares and in such rows
+and so is the γ of an H∞ norm that is written with γ². The level may occur in squares and in such rows
 only, and it has to be nonnegative, by its bounds or by such a row. Nothing is lost where f is nowhere
 negative: by the bounds, or as ⟨Q, P⟩ + 2 ⟨N, K P⟩ + ⟨R, K P Kᵀ⟩ with [[Q, Nᵀ], [N, R]] ⪰ 0 and P ⪰ 0.
 """

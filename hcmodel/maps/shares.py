@@ -1,4 +1,4 @@
-"""Shares: exponentials over their sum, in place of what stands in the exponents.
+"""Shares: exponentials over their sum, in place of the variables in the exponents.
 
 Buyers who choose by a multinomial logit take product i with the probability
 

@@ -5,7 +5,7 @@ x_k − φ_k(x₁ … x_{k−1}) and in the φ of later ones. With each residual
 
     x_k  →  u_k + φ_k(x₁ … x_{k−1})
 
-The last variable of a chain is linear wherever it stands, always beside the same nonlinear terms −φ.
+The last variable of a chain is linear wherever it occurs, always next to the same nonlinear terms −φ.
 Once it is replaced by u, the one before it is the last. The way back is by recursion, from the first
 one. An interval of x_k is no interval of u_k: bounds on x_k are rows l <= u_k + φ_k <= h where that keeps
 the proof, else they are left out, but for those that they imply on u_k, and the point that is found is

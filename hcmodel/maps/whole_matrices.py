@@ -7,7 +7,7 @@ Nothing of this changes a value, and each part is left as it is where it does no
   have a semidefinite X of order n in products, and n² or n (n + 1)/2 entries together, become one
   equation, in the order in which they are written. A full one has to be symmetric, multiplied out.
 - Gains. K may come as several vectors, as scalars, or as a vector that is reshaped. In the equation of a
-  closed loop an entry K[a,i] stands in products K[a,i] P[i,l] with weights that are the same for all i.
+  closed loop an entry K[a,i] occurs in products K[a,i] P[i,l] with weights that are the same for all i.
   So i is the index that all these products have in common, and entries of one row have the same weights.
   In the equation of a cost matrix, or of a filter, it is an index of all the entries that K[a,i] is in.
 - Matrices. P = [[p₁, p₂], [p₂, p₃]] of numbers or of blocks is one matrix where a row P ⪰ C with C ⪰ 0
