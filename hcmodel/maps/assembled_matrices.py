@@ -16,11 +16,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hcmodel.expressions.leaves import Variable
+from hcmodel.facts.definiteness import is_semidefinite
 from hcmodel.maps.expanded import Expanded, Row
 from hcmodel.maps.map import Points, Step, fresh_name
 from hcmodel.maps.matrix_inequalities import slack_of
 from hcmodel.maps.rewriting import Exchange, rewritten
-from hcmodel.solvers.numerics import DATA_ROUNDING
 
 FloatArray = NDArray[np.float64]
 Numbers = NDArray[np.int64]
@@ -53,11 +53,10 @@ def _matrix(model: Expanded, row: Row) -> tuple[Numbers, float] | None:
     different = np.unique(numbers).size == size * (size + 1) // 2
     if not different or (numbers != numbers.T).any() or (linear.weight != weight).any():
         return None
-    values = np.linalg.eigvalsh(-rest.value / weight)
-    least = float(values.min())
-    if weight < 0 or least < -DATA_ROUNDING * float(np.abs(values).max()):
+    shift = -rest.value / weight
+    if weight < 0 or not is_semidefinite(shift):
         return None
-    return numbers, max(least, 0.0)
+    return numbers, max(float(np.linalg.eigvalsh(shift).min()), 0.0)
 
 
 def _is_put_together(model: Expanded, numbers: Numbers) -> bool:

@@ -31,6 +31,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hcmodel.expressions.leaves import Variable
+from hcmodel.facts.definiteness import is_semidefinite
 from hcmodel.facts.expansion import Symbols
 from hcmodel.facts.polynomials import ONE, Sums, added, placed
 from hcmodel.maps.congruences import congruence
@@ -143,7 +144,7 @@ class Varying:
         """Whether W/g and G/g are, and that W is 0 beside other numbers."""
         if self.base is None:
             return not self.weight.any()
-        return _is_semidefinite(self.weight) and _is_semidefinite(self.disturbance)
+        return is_semidefinite(self.weight) and is_semidefinite(self.disturbance)
 
     def squares(self, frame: Frame, stacked: Sums) -> Iterator[Square]:
         """W and G over a positive g, as squares over it."""
@@ -176,7 +177,7 @@ class BlockWeights:
 
     def is_convex(self) -> bool:
         """Whether W ⪰ 0 in states and gains."""
-        return _is_semidefinite(self.quadratic) and all(each.is_convex() for each in self.varying)
+        return is_semidefinite(self.quadratic) and all(each.is_convex() for each in self.varying)
 
     def keeps_definite(self) -> bool:
         """Whether no singular X satisfies M ⪯ 0.
@@ -288,11 +289,6 @@ class BlockInequality:
 
 
 # ---- reading a matrix
-
-
-def _is_semidefinite(matrix: FloatArray) -> bool:
-    values = np.linalg.eigvalsh(matrix)
-    return bool(values.min(initial=0.0) >= -DATA_ROUNDING * np.abs(values).max(initial=0.0))
 
 
 def block_weights(

@@ -21,6 +21,7 @@ import scipy
 from numpy.typing import NDArray
 
 from hcmodel.expressions.leaves import Variable
+from hcmodel.facts.definiteness import is_definite, is_semidefinite
 from hcmodel.facts.expansion import Symbols
 from hcmodel.facts.polynomials import ONE, Sums, placed, stacked
 from hcmodel.maps.expanded import Evaluation, Expanded, Row
@@ -110,7 +111,7 @@ def _is_semidefinite(model: Expanded, matrix: Sums) -> bool:
         largest = np.abs(part).max()
         if np.abs(part - part.T).max() > DATA_ROUNDING * largest:
             return False
-        if np.linalg.eigvalsh((part + part.T) / 2).min() < -DATA_ROUNDING * largest * used.size:
+        if not is_semidefinite((part + part.T) / 2):
             return False
     return True
 
@@ -136,8 +137,7 @@ def _is_definite(symbols: Symbols, matrix: Sums) -> bool:
     """Whether such a matrix is definite at the lower bounds of what its parts are multiplied by."""
     least = _terms(symbols, matrix)[0][np.unique(matrix.key, return_inverse=True)[1]]
     dense = np.bincount(matrix.entry, weights=matrix.weight * least, minlength=matrix.size)
-    values = np.linalg.eigvalsh(dense.reshape(matrix.shape))
-    return bool(values[0] > DATA_ROUNDING * values[-1])
+    return is_definite(np.asarray(dense.reshape(matrix.shape), dtype=float))
 
 
 def _terms(symbols: Symbols, matrix: Sums) -> tuple[FloatArray, FloatArray]:

@@ -27,6 +27,7 @@ from numpy.typing import NDArray
 
 from hcmodel.expressions.leaves import Variable
 from hcmodel.expressions.table import ATOMS
+from hcmodel.facts.definiteness import is_semidefinite
 from hcmodel.facts.polynomials import Sums
 from hcmodel.maps.expanded import Evaluation, Expanded, Row
 from hcmodel.maps.loop_weights import Weights, weights_of
@@ -36,7 +37,6 @@ from hcmodel.maps.matrix_product import partners
 from hcmodel.maps.rewriting import Exchange, rewritten
 from hcmodel.maps.riccati import orientations
 from hcmodel.records import dataclass, replace
-from hcmodel.solvers.numerics import DATA_ROUNDING
 
 FloatArray = NDArray[np.float64]
 Numbers = NDArray[np.int64]
@@ -154,8 +154,7 @@ def _grows(sums: Sums, own: Numbers) -> bool:
     weights = np.zeros((sums.size, int(own.max()) + 1))
     np.add.at(weights, (sums.entry[holding], sums.digits[holding, 0] - 1), sums.weight[holding])
     halves = np.where(np.eye(len(own), dtype=bool), 1.0, 0.5)
-    values = np.linalg.eigvalsh(weights[:, own] * halves)
-    return bool((values.min(axis=1) >= -DATA_ROUNDING * np.abs(values).max(axis=1)).all())
+    return all(is_semidefinite(each) for each in weights[:, own] * halves)
 
 
 class _Equation(Step):

@@ -24,6 +24,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hcmodel.expressions.leaves import Variable
+from hcmodel.facts.definiteness import is_semidefinite
 from hcmodel.facts.polynomials import Sums
 from hcmodel.maps.congruences import congruence
 from hcmodel.maps.expanded import Expanded, Row
@@ -176,7 +177,7 @@ def _decomposed(model: Expanded, sums: Sums) -> tuple[tuple[_Loop, ...], FloatAr
             return None
         loops.append(found[0])
         rest = found[1]
-    return (tuple(loops), rest.value) if _is_semidefinite(rest.value) else None
+    return (tuple(loops), rest.value) if is_semidefinite(rest.value) else None
 
 
 def _gains(model: Expanded, sums: Sums, order: int) -> Iterator[tuple[Variable, Numbers, bool]]:
@@ -290,7 +291,7 @@ def _from_constant(model: Expanded, sums: Sums) -> tuple[_Loop, Sums] | None:
         rest = sums - closed @ Sums.constant(inner, coding) @ closed.transposed()
         # what least squares have left where nothing should be; the row itself stays as it is
         rest = rest.chosen(np.abs(rest.weight) > DATA_ROUNDING * np.abs(sums.weight).max())
-        if rest.is_constant and _is_semidefinite(inner):
+        if rest.is_constant and is_semidefinite(inner):
             return _Loop(drift, factor, others[0], turned, inner), rest
     return None
 
@@ -323,9 +324,9 @@ def _decreasing(model: Expanded, stages: Sequence[_Stage]) -> str | None:
     """What is in the way: something that may decrease as a covariance grows; None where nothing is."""
     for stage in stages:
         variable = stage.covariance
-        least = float(np.linalg.eigvalsh(stage.noise).min())
         lowest = 0.0 if variable.eigenvalue_bounds is None else variable.eigenvalue_bounds[0]
-        if variable.has_bounds or least < lowest - DATA_ROUNDING:
+        least = is_semidefinite(stage.noise - lowest * np.eye(len(stage.noise)))
+        if variable.has_bounds or not least:
             return f"the bounds of {variable.name} may hold its entries"
     defining = {id(stage.row) for stage in stages}
     for stage in stages:
@@ -370,7 +371,7 @@ def _entry_grows(model: Expanded, part: Sums, inner: Numbers) -> bool:
     matrix = symbol_sums(model.symbols, inner)
     alone = _inner_product(state, matrix)
     if alone.equals(part):
-        return _is_semidefinite(state)
+        return is_semidefinite(state)
     for _, wide, _ in _gains(model, part, order):
         rows = wide.shape[0]
         square = _weights(part, _pairs(wide[:, 0], wide[:, 0], int(inner[0, 0])))
@@ -380,13 +381,8 @@ def _entry_grows(model: Expanded, part: Sums, inner: Numbers) -> bool:
         mixed = _inner_product(2 * cross, gain @ matrix)
         squares = _inner_product(both, gain @ matrix @ gain.transposed())
         if (alone + mixed + squares).equals(part):
-            return _is_semidefinite(np.block([[state, cross.T], [cross, both]]))
+            return is_semidefinite(np.block([[state, cross.T], [cross, both]]))
     return False
-
-
-def _is_semidefinite(matrix: FloatArray) -> bool:
-    values = np.linalg.eigvalsh(matrix)
-    return bool(values.min() >= -DATA_ROUNDING * np.abs(values).max())
 
 
 def _cross(part: Sums, places: Pairs, shape: tuple[int, int]) -> FloatArray:

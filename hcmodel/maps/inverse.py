@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 
 from hcmodel.expressions.leaves import Variable
 from hcmodel.expressions.table import ATOMS
+from hcmodel.facts.definiteness import is_definite
 from hcmodel.facts.expansion import Opaque, Symbols, function_of
 from hcmodel.facts.polynomials import Sums, added
 from hcmodel.maps.expanded import Expanded, Row
@@ -247,8 +248,7 @@ def _inequality(
         return None
     symbols, (slack, bound, factor) = model.symbols, found
     sign = float(np.sign(factor))
-    values = np.linalg.eigvalsh(bound)
-    if values.min() <= DATA_ROUNDING * np.abs(values).max():
+    if not is_definite(bound):
         return Obstacle("inverse", f"{variable.name} has a bound that is not positive definite")
     new = Variable(variable.shape, name=f"slack·{fresh_name(model, slack.name)}", PSD=True)
     inverse = Sums.constant(np.linalg.inv(bound), symbols.coding)

@@ -11,11 +11,12 @@ from collections.abc import Iterator
 import numpy as np
 from numpy.typing import NDArray
 
+from hcmodel.facts.definiteness import is_semidefinite
 from hcmodel.facts.polynomials import Sums, added
 from hcmodel.maps.congruences import congruence
 from hcmodel.maps.product_terms import places_of
 from hcmodel.records import dataclass
-from hcmodel.solvers.numerics import DATA_ROUNDING
+from hcmodel.solvers.numerics import DATA_ROUNDING, SUM_ROUNDING
 
 FloatArray = NDArray[np.float64]
 Numbers = NDArray[np.int64]
@@ -33,21 +34,24 @@ class Weights:
     disturbance: FloatArray
 
     def keeps_definite(self) -> bool:
-        """Whether no singular X satisfies it: the least of [v; k]ᵀ W [v; k] over k is positive."""
-        order = len(self.drift)
-        state, cross, rest = (
-            self.weight[:order, :order],
-            self.weight[order:, :order],
-            self.weight[order:, order:],
-        )
-        least = state - cross.T @ np.linalg.pinv(rest, DATA_ROUNDING, hermitian=True) @ cross
-        size = np.abs(self.weight).max(initial=0.0)
-        return bool(np.linalg.eigvalsh(least).min() > DATA_ROUNDING * size)
+        """Whether no singular X satisfies it: the least of [v; k]ᵀ W [v; k] over k is positive.
+
+        It is that of the Schur complement, after rows and columns were scaled. An eigenvalue of the
+        weight of K that may be rounding counts as such a small one, not as 0, so that the complement is
+        not too large.
+        """
+        order, diagonal = len(self.drift), self.weight.diagonal()
+        root = np.sqrt(np.where(diagonal > 0, diagonal, 1.0))
+        scaled = self.weight / np.outer(root, root)
+        values, vectors = np.linalg.eigh(scaled[order:, order:])
+        cross = vectors.T @ scaled[order:, :order]
+        below = np.maximum(values, SUM_ROUNDING * len(scaled))
+        least = scaled[:order, :order] - cross.T @ (cross / below[:, None])
+        return bool(np.linalg.eigvalsh(least).min() > DATA_ROUNDING)
 
     def is_convex(self) -> bool:
         """Whether W ⪰ 0."""
-        values = np.linalg.eigvalsh(self.weight)
-        return bool(values.min() >= -DATA_ROUNDING * np.abs(values).max())
+        return is_semidefinite(self.weight)
 
     def may_be_stable(self) -> bool:
         """Whether some gain stabilises the plant, by the test of Popov, Belevitch and Hautus."""
@@ -75,10 +79,11 @@ class Weights:
         λ |[P; Y]|² <= −2 trace(A P + B Y) − trace(G) <= 2 |[A, B]| |[P; Y]| − trace(G).
         """
         values = np.linalg.eigvalsh(self.weight)
-        if values[0] <= DATA_ROUNDING * values[-1]:
+        least = float(values[0] - DATA_ROUNDING * values[-1])  # what it is at least
+        if least <= 0:
             return np.inf
         both = np.hstack([self.drift, self.input])
-        size, least = float(np.linalg.norm(both)), float(values[0])
+        size = float(np.linalg.norm(both))
         rest = max(-float(np.trace(self.disturbance)), 0.0)
         return (1 + DATA_ROUNDING) * (size + float(np.sqrt(size**2 + least * rest))) / least
 

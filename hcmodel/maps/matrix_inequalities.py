@@ -27,6 +27,7 @@ from numpy.typing import NDArray
 from hcmodel.atoms import cones
 from hcmodel.atoms.rules import Monotonicity
 from hcmodel.expressions.leaves import Variable
+from hcmodel.facts.definiteness import is_definite, is_semidefinite
 from hcmodel.facts.expansion import Opaque
 from hcmodel.facts.polynomials import ONE, Sums, added, placed
 from hcmodel.maps.congruences import congruence, congruences, tensor_of
@@ -35,7 +36,6 @@ from hcmodel.maps.map import Obstacle, Points, fresh_name
 from hcmodel.maps.product_terms import Products
 from hcmodel.records import dataclass, replace
 from hcmodel.solvers.algebra.symmetric import upper_entries
-from hcmodel.solvers.numerics import DATA_ROUNDING
 
 FloatArray = NDArray[np.float64]
 Numbers = NDArray[np.int64]
@@ -385,8 +385,7 @@ def relaxed(
     variable = model.symbols.source(int(rewriting.inner[0, 0]))[0]
     assert isinstance(variable, Variable)
     lowest = 0.0 if variable.eigenvalue_bounds is None else variable.eigenvalue_bounds[0]
-    definite = np.linalg.eigvalsh(closed.noise).min() > 0
-    if closed.least < lowest or not definite or variable.has_bounds:
+    if closed.least < lowest or not is_definite(closed.noise) or variable.has_bounds:
         return None
     inside = _functions_of(model, variable)
     touched = (
@@ -523,8 +522,7 @@ def grows(sums: Sums, rewriting: Products) -> bool:
     for matrix in _forms(sums, rewriting):
         if matrix is None:
             return False
-        values = np.linalg.eigvalsh(matrix)
-        if values.min() < -DATA_ROUNDING * np.abs(values).max():
+        if not is_semidefinite(matrix):
             return False
     return True
 

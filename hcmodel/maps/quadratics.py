@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from hcmodel.facts.definiteness import is_semidefinite
 from hcmodel.facts.polynomials import Coding, Sums
 from hcmodel.solvers.numerics import DATA_ROUNDING, PRODUCT_ROUNDING
 
@@ -48,10 +49,10 @@ def factored(matrix: FloatArray) -> tuple[float, FloatArray | None]:
     lone = (diagonal == 0) & matrix.any(axis=1)
     if lone.any() or (diagonal.min(initial=0.0) < 0 < diagonal.max(initial=0.0)):
         return 1.0, None  # seen without eigenvalues
-    values, vectors = np.linalg.eigh(matrix)
-    size = float(np.abs(values).max(initial=0.0))
     for sign in (1.0, -1.0):
-        if (sign * values >= -DATA_ROUNDING * size).all():
+        if is_semidefinite(sign * matrix):
+            values, vectors = np.linalg.eigh(matrix)
+            size = float(np.abs(values).max(initial=0.0))
             kept = sign * values > DATA_ROUNDING * size
             factor = (vectors[:, kept] * np.sqrt(np.abs(values[kept]))).T
             factor[np.abs(factor) <= PRODUCT_ROUNDING * np.sqrt(size)] = 0.0

@@ -21,6 +21,7 @@ from numpy.typing import NDArray
 
 from hcmodel.expressions.leaves import Variable
 from hcmodel.expressions.table import ATOMS
+from hcmodel.facts.definiteness import is_semidefinite
 from hcmodel.facts.expansion import Opaque, Symbols
 from hcmodel.facts.polynomials import ONE, Sums, added, placed
 from hcmodel.maps.expanded import Evaluation, Expanded, Row
@@ -403,14 +404,9 @@ def _is_nonnegative(symbols: Symbols, sums: Sums) -> bool:
             chosen = rest.holding(own)
             weights[places[np.searchsorted(own, rest.key[chosen] - 1)]] = rest.weight[chosen]
             matrix = weights.reshape(variable.shape)
-            if _has_no_negative_eigenvalue((matrix + matrix.T) / 2):
+            if is_semidefinite((matrix + matrix.T) / 2):
                 rest = rest.chosen(~chosen)
     return float(symbols.interval(rest)[0]) >= 0
-
-
-def _has_no_negative_eigenvalue(matrix: FloatArray) -> bool:
-    values = np.linalg.eigvalsh(matrix)
-    return bool(values.min() >= -DATA_ROUNDING * np.abs(values).max())
 
 
 def _is_semidefinite(symbols: Symbols, sums: Sums) -> bool:
@@ -437,4 +433,4 @@ def _is_semidefinite(symbols: Symbols, sums: Sums) -> bool:
         on_diagonal = linear.entry % (sums.shape[0] + 1) == 0
         if not on_diagonal.all() or (symbols.interval(linear)[0] < 0).any():
             return False
-    return _has_no_negative_eigenvalue(constant.value)
+    return is_semidefinite(constant.value)
