@@ -338,6 +338,17 @@ class Sums:
         apart = self.weight - other.weight if same else (self - other).weight
         return bool((np.abs(apart) <= DATA_ROUNDING * scale).all())
 
+    def multiple_of(self, other: Sums) -> float | None:
+        """The number that it is times another array, term by term to rounding; None where it is not."""
+        if self.shape != other.shape or not other.key.size:
+            return None
+        if not (np.array_equal(self.entry, other.entry) and np.array_equal(self.key, other.key)):
+            return None
+        largest = int(np.abs(other.weight).argmax())
+        ratio = float(self.weight[largest] / other.weight[largest])
+        apart = np.abs(self.weight - ratio * other.weight)
+        return ratio if (apart <= DATA_ROUNDING * np.abs(self.weight)).all() else None
+
     def entries(self) -> Iterator[Sums]:
         """The entries one by one, as scalars."""
         ends = np.cumsum(self.counts)

@@ -178,7 +178,7 @@ class _Finder:
             for count in np.unique(copies[copies > 0]).tolist():
                 marks = np.asarray(copies == count)
                 digits = np.full(count, symbol + 1).tolist()
-                ratio = _multiple(without(sums.chosen(marks), *digits), below)
+                ratio = _multiples(without(sums.chosen(marks), *digits), below)
                 if ratio is None:
                     return None
                 rest = one
@@ -202,7 +202,7 @@ class _Finder:
             marks = np.asarray((sums.digits == symbol + 1).any(axis=1))
             if not marks.any():
                 continue
-            ratio = _multiple(without(sums.chosen(marks), symbol + 1), below)
+            ratio = _multiples(without(sums.chosen(marks), symbol + 1), below)
             if ratio is None or not self._signs[number] or not (ratio.weight > 0).all():
                 return None
             places.append((number, marks, ratio))
@@ -292,13 +292,13 @@ def _times_inside(sums: Sums, below: Sums, symbols: Symbols) -> Sums | None:
     return None if found is None else added([found, *parts])
 
 
-def _multiple(sums: Sums, below: Sums) -> Sums | None:
+def _multiples(sums: Sums, below: Sums) -> Sums | None:
     """The numbers k for which the entries of an array are k·D; None where they are not."""
     first = sums.key == below.key[0]
     entry, weight = sums.entry[first], sums.weight[first] / below.weight[0]
     keys = np.full(entry.size, ONE, dtype=sums.key.dtype)
     found = Sums.merged(sums.shape, entry, keys, weight, sums.coding)
-    return found if found.times(below).equals(sums) else None
+    return None if sums.multiple_of(found.times(below)) is None else found
 
 
 class _Bounded(Step):

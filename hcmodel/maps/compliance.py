@@ -28,7 +28,7 @@ from hcmodel.maps.expanded import Evaluation, Expanded, Row
 from hcmodel.maps.map import Map, Obstacle, Points, Step, fresh_name, symbol_sums
 from hcmodel.records import dataclass, replace
 from hcmodel.solvers.algebra.symmetric import upper_entries
-from hcmodel.solvers.numerics import DATA_ROUNDING, PRODUCT_ROUNDING, SUM_ROUNDING
+from hcmodel.solvers.numerics import DATA_ROUNDING, SUM_ROUNDING
 
 FloatArray = NDArray[np.float64]
 Numbers = NDArray[np.int64]
@@ -204,23 +204,12 @@ def _levelled(sums: Sums, own: Numbers, works: Sequence[_Work], sense: str) -> S
         rest = each
         for work in works:
             for form in (work.work, work.energy):
-                scale = _multiple(rest, form)
-                if scale > 0:
+                scale = rest.chosen(np.isin(rest.key, form.key)).multiple_of(form)
+                if scale is not None and scale > 0:
                     rest = rest - form.scaled(scale) + work.level.scaled(scale)
         parts.append(rest)
     found = stacked(parts, sums.coding).reshaped(sums.shape)
     return None if found.holding(own).any() else found
-
-
-def _multiple(sums: Sums, form: Sums) -> float:
-    """The number of times that a form is in a scalar, term by term; 0 where it is not."""
-    places = np.searchsorted(sums.key, form.key)
-    known = places < sums.key.size
-    if not known.all() or (sums.key[places] != form.key).any():
-        return 0.0
-    ratios = sums.weight[places] / form.weight
-    same = np.ptp(ratios) <= PRODUCT_ROUNDING * np.abs(ratios).max()
-    return float(ratios[np.abs(form.weight).argmax()]) if same else 0.0
 
 
 class _Compliance(Step):

@@ -206,8 +206,8 @@ class _Differences(Step):
             for symbol, power in each.powers.items():
                 changes[symbol] = each.value(symbols, own, power)
             for symbol, inner in logarithms:
-                ratio = _multiple(inner, each.sums)
-                if ratio is not None:
+                ratio = inner.multiple_of(each.sums)
+                if ratio is not None and ratio > 0:
                     logarithm = function_of(symbols, ATOMS["log"], {}, [own.scaled(ratio)], ())
                     changes[symbol] = logarithm
         reduced = _reduced(model, below)
@@ -254,14 +254,6 @@ class _Differences(Step):
 
     def tangent_back(self, point: Points, moves: Points) -> None:
         """Nothing is gone."""
-
-
-def _multiple(sums: Sums, below: Sums) -> float | None:
-    """The positive number that a scalar is times D; None where it is not."""
-    if sums.shape or not np.array_equal(sums.key, below.key):
-        return None
-    ratio = float(sums.weight[0] / below.weight[0])
-    return ratio if ratio > 0 and sums.equals(below.scaled(ratio)) else None
 
 
 # ---- numerators

@@ -94,27 +94,18 @@ class _Use:
 
 def _uses(model: Expanded, variable: Variable) -> list[_Use]:
     """The functions whose inverses or determinants are simpler ones of U."""
-    numbers = model.symbols.of_variable(variable)
+    inner = symbol_sums(model.symbols, model.symbols.of_variable(variable))
     rules = {ATOMS[name]: rule for name, rule in RULES.items()}
     found = []
     for function in model.functions():
         if function.atom not in rules or function.start in model.symbols.undoing:
             continue
         place, rule = rules[function.atom]
-        scale = _multiple(function.arguments[place], numbers)
-        if scale is not None:
+        scale = function.arguments[place].multiple_of(inner)
+        if scale is not None and scale > 0:
             others = tuple(each for i, each in enumerate(function.arguments) if i != place)
             found.append(_Use(function, scale, rule, others))
     return found
-
-
-def _multiple(sums: Sums, numbers: Numbers) -> float | None:
-    """The c > 0 for which sums are c·Σ; None where there is none."""
-    if sums.shape != numbers.shape or sums.key.size != sums.size:
-        return None
-    weight = float(sums.weight[0])
-    same = (sums.key == numbers.reshape(-1) + 1).all() and (sums.weight == weight).all()
-    return weight if same and weight > 0 else None
 
 
 def _substituted(model: Expanded, variable: Variable, uses: Sequence[_Use]) -> Step | Obstacle:
@@ -275,11 +266,10 @@ def matrix_bound(
     rest = row.sums.chosen(~own).scaled(-1.0 / row.sums.weight[own][0])  # this is S
     linear = rest.chosen(rest.degrees == 1)
     constant = rest.chosen(rest.degrees == 0)
-    weight = _multiple(linear, numbers) or _multiple(-linear, numbers)
+    weight = linear.multiple_of(symbol_sums(model.symbols, numbers))
     if weight is None or linear.key.size + constant.key.size != rest.key.size:
         return None
-    sign = -float(np.sign(linear.weight[0]))
-    return slack, sign * constant.value / weight, sign * weight
+    return slack, -constant.value / weight, -weight
 
 
 class _Inverse(Step):

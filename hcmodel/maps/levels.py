@@ -211,11 +211,7 @@ class _Search:
         """The c for which sums are c·D; 0 for others. The first that is asked for is D."""
         if self._below is None:
             self._below = sums
-            return 1.0
-        if sums.key.size != self._below.key.size:
-            return 0.0
-        multiple = float(sums.weight[0] / self._below.weight[0])
-        return multiple if sums.equals(self._below.scaled(multiple)) else 0.0
+        return sums.multiple_of(self._below) or 0.0
 
     # ---- the ratio
 

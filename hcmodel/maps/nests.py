@@ -39,7 +39,7 @@ from hcmodel.maps.replacing import Replacing, cleared
 from hcmodel.maps.rewriting import rewritten
 from hcmodel.maps.shares import excess
 from hcmodel.records import dataclass, replace
-from hcmodel.solvers.numerics import DATA_ROUNDING, PRODUCT_ROUNDING
+from hcmodel.solvers.numerics import DATA_ROUNDING
 
 FloatArray = NDArray[np.float64]
 
@@ -395,25 +395,16 @@ def _functions(
         inner = symbols.logarithm(symbol)
         if power != 1 and base.content() == choice.base.content():
             products[symbol] = Monomial(1.0, {made.r: -power})
-        elif inner is not None and (ratio := _multiple(inner, choice.base)) is not None:
+        elif inner is not None and (ratio := inner.multiple_of(choice.base) or 0.0) > 0:
             rest = made.logarithm(symbol_sums(symbols, np.array(made.r)))
             changes[symbol] = Sums.constant(float(np.log(ratio)), symbols.coding) - rest
         for place, nest in several:
             if power != 1 and base.content() == nest.base.content():
                 products[symbol] = made.base(place, nest, power)
-            elif inner is not None and (ratio := _multiple(inner, nest.base)) is not None:
+            elif inner is not None and (ratio := inner.multiple_of(nest.base) or 0.0) > 0:
                 shift = Sums.constant(float(np.log(ratio)), symbols.coding)
                 changes[symbol] = made.log_base(place, nest) + shift
     return products, changes
-
-
-def _multiple(sums: Sums, base: Sums) -> float | None:
-    """The number that a sum is times another; None where it is not."""
-    if sums.shape or not np.array_equal(sums.key, base.key):
-        return None
-    ratio = float(sums.weight[0] / base.weight[0])
-    near = np.abs(sums.weight - ratio * base.weight) <= PRODUCT_ROUNDING * np.abs(sums.weight)
-    return ratio if ratio > 0 and near.all() else None
 
 
 class _Nests(Step):

@@ -29,7 +29,6 @@ from hcmodel.maps.expanded import Evaluation, Expanded, Row
 from hcmodel.maps.map import Map, Obstacle, Points, Step, described, fresh_name, symbol_sums
 from hcmodel.maps.rewriting import Rewriting, applied
 from hcmodel.records import dataclass
-from hcmodel.solvers.numerics import PRODUCT_ROUNDING
 
 FloatArray = NDArray[np.float64]
 Numbers = NDArray[np.int64]
@@ -145,11 +144,9 @@ class _Factors:
 
 def _ratio(keys: Numbers, weights: FloatArray, visits: Sums) -> float | None:
     """The number that a cofactor is times the visits; None where it is not."""
-    if not np.array_equal(keys, visits.key):
+    if keys.size != visits.key.size:
         return None
-    ratio = float(weights.sum() / visits.weight.sum())
-    near = np.abs(weights - ratio * visits.weight) <= PRODUCT_ROUNDING * np.abs(weights).max()
-    return ratio if near.all() else None
+    return Sums((), visits.entry, keys, weights, visits.coding).multiple_of(visits)
 
 
 def _visits(arrays: Sequence[_Factors], draws: Draws, which: int) -> Sums | None:

@@ -166,3 +166,23 @@ def test_equal_terms_are_added_up_however_long_their_keys_are(largest: int, orde
         expected[each[:2]] = expected.get(each[:2], 0.0) + each[2]
     assert list(zip(found.entry.tolist(), found.key.tolist(), strict=True)) == sorted(expected)
     np.testing.assert_allclose(found.weight, [expected[each] for each in sorted(expected)])
+
+
+def test_the_number_that_a_sum_is_times_another_is_found_term_by_term() -> None:
+    coding = Coding.of(20)
+    terms = np.array([1, 2, 3])
+    entry = np.zeros(3, dtype=np.intp)
+
+    def of(*weights: float) -> Sums:
+        return Sums((), entry, terms, np.array(weights), coding)
+
+    assert of(3.0, -6.0, 1.5).multiple_of(of(2.0, -4.0, 1.0)) == 1.5
+    assert of(-0.1, -0.2, -0.3).multiple_of(of(0.1, 0.2, 0.3)) == pytest.approx(-1.0)
+    # small terms count as much as large ones
+    assert of(1.0, 2e-14, 1.0).multiple_of(of(1.0, 1e-14, 1.0)) is None
+    assert of(1.0, 1.0, 2.0).multiple_of(of(1.0, 1.0, 1.0)) is None
+    other = Sums((), entry, np.array([1, 2, 4]), np.ones(3), coding)
+    assert of(1.0, 1.0, 1.0).multiple_of(other) is None
+    nothing = Sums.constant(0.0, coding)
+    assert of(1.0, 1.0, 1.0).multiple_of(nothing) is None
+    assert nothing.multiple_of(nothing) is None

@@ -252,7 +252,7 @@ def test_bounds_of_random_members_are_below_all_points(seed: int) -> None:
             assert value(np, points, time) >= bound - 1e-9 * abs(best)
 
 
-@pytest.mark.parametrize("rule", ["_entropy", "_multiple"])
+@pytest.mark.parametrize("rule", ["_entropy", "_multiples"])
 def test_a_wrong_rule_is_caught(rule: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Rows that do not hold, and weights of z that are others, are seen at a point of the model."""
     right = getattr(bounded, rule)
