@@ -11,9 +11,11 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from hcmodel.testing.atoms import check_atom
+    from hcmodel.testing.backends import check_backend
     from hcmodel.testing.coordinates import check_coordinates
     from hcmodel.testing.domains import check_domain
     from hcmodel.testing.engines import check_engine
+    from hcmodel.testing.maps import check_map
     from hcmodel.testing.methods import check_method
     from hcmodel.testing.reductions import check_reduction
     from hcmodel.testing.samples import Sample
@@ -21,9 +23,11 @@ if TYPE_CHECKING:
 __all__ = [
     "Sample",
     "check_atom",
+    "check_backend",
     "check_coordinates",
     "check_domain",
     "check_engine",
+    "check_map",
     "check_method",
     "check_reduction",
 ]
@@ -32,9 +36,11 @@ __all__ = [
 _MODULES = {
     "Sample": "samples",
     "check_atom": "atoms",
+    "check_backend": "backends",
     "check_coordinates": "coordinates",
     "check_domain": "domains",
     "check_engine": "engines",
+    "check_map": "maps",
     "check_method": "methods",
     "check_reduction": "reductions",
 }
