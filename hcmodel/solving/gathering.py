@@ -218,6 +218,8 @@ def _at_kink(
     if not (smooth.finite and (kinked or certified)):
         return kinked, None
     exact = outcome.form.program_duals(outcome.result)
+    if not kinked and exact is not None and any(each is None for each in exact.rows):
+        exact = None  # a map derives the others from slopes
     return kinked or exact is not None, exact
 
 

@@ -177,8 +177,7 @@ def _after_whole(forms: Forms, hidden: Form | None) -> list[Stage]:
             affordable=lambda: forms.lifted.affords_hessian,
         )
     )
-    last = find_method("sbl-adals")
-    return [*found, Stage(last, forms.lifted, "first-order method", max_calls=LIMITS.fallback)]
+    return found
 
 
 def _black_boxes(forms: Forms, hidden: Form | None) -> list[Stage]:
