@@ -19,8 +19,8 @@ from hcmodel.expressions.leaves import Variable
 from hcmodel.facts.definiteness import is_semidefinite
 from hcmodel.maps.expanded import Expanded, Row
 from hcmodel.maps.map import Points, Step, fresh_name
-from hcmodel.maps.matrix_inequalities import slack_of
 from hcmodel.maps.rewriting import Exchange, rewritten
+from hcmodel.maps.slacks import slack_of
 
 FloatArray = NDArray[np.float64]
 Numbers = NDArray[np.int64]

@@ -27,15 +27,15 @@ from numpy.typing import NDArray
 
 from hcmodel.expressions.leaves import Variable
 from hcmodel.expressions.table import ATOMS
-from hcmodel.facts.definiteness import is_semidefinite
 from hcmodel.facts.polynomials import Sums
 from hcmodel.maps.expanded import Evaluation, Expanded, Row
+from hcmodel.maps.growing import grows, row_grows
 from hcmodel.maps.loop_weights import Weights, weights_of
 from hcmodel.maps.map import Map, Obstacle, Points, Step, fresh_name, symbol_sums
-from hcmodel.maps.matrix_inequalities import slack_of
 from hcmodel.maps.matrix_product import partners
 from hcmodel.maps.rewriting import Exchange, rewritten
 from hcmodel.maps.riccati import orientations
+from hcmodel.maps.slacks import slack_of
 from hcmodel.records import dataclass, replace
 
 FloatArray = NDArray[np.float64]
@@ -84,7 +84,8 @@ def _equation(model: Expanded, matrix: Variable) -> Row | None:
     if not (matrix.set.is_curved and matrix.set.is_symmetric):
         return None
     own = model.symbols.of_variable(matrix)
-    rows = [row for row in model.rows if row.sense == "==" and row.sums.holding(own).any()]
+    equalities = [row for row in model.rows if row.sense == "==" and row.sums.holding(own).any()]
+    rows = [row for row in equalities if slack_of(model, row) is None]
     if len(rows) != 1 or rows[0].sums.shape != matrix.shape or rows[0].congruence is not None:
         return None
     sums = rows[0].sums
@@ -92,7 +93,7 @@ def _equation(model: Expanded, matrix: Variable) -> Row | None:
     varying = (among == 1) & (sums.degrees > 1)
     if among.max() > 1 or not varying.any() or not np.trace(sums.value):
         return None
-    return rows[0] if slack_of(model, rows[0]) is None else None
+    return rows[0]
 
 
 @dataclass(frozen=True, eq=False)
@@ -135,26 +136,11 @@ def _obstacle(model: Expanded, row: Row, matrix: Variable) -> str | None:
     """What may get better as the matrix grows; None where nothing does."""
     if matrix.has_bounds or (matrix.eigenvalue_bounds or (0.0, np.inf))[0] > 0:
         return f"{matrix.name} is bounded from below, which the least solution may not satisfy"
-    own = model.symbols.of_variable(matrix)
-    arrays = [model.objective, *(each.sums for each in model.rows if each is not row)]
-    if not all(_grows(sums, own) for sums in arrays):
+    others = (each for each in model.rows if each is not row)
+    growing = grows(model.symbols, model.objective, matrix)
+    if not growing or not all(row_grows(model, each, matrix) for each in others):
         return f"the objective or a row may get better as {matrix.name} grows"
-    if any(sums.holding(own).any() for each in model.functions() for sums in each.arguments):
-        return f"{matrix.name} stands inside of a function"
     return None
-
-
-def _grows(sums: Sums, own: Numbers) -> bool:
-    """Whether entries are linear in the matrix, with semidefinite weights."""
-    holding = sums.holding(own)
-    if not holding.any():
-        return True
-    if (sums.degrees[holding] > 1).any():
-        return False
-    weights = np.zeros((sums.size, int(own.max()) + 1))
-    np.add.at(weights, (sums.entry[holding], sums.digits[holding, 0] - 1), sums.weight[holding])
-    halves = np.where(np.eye(len(own), dtype=bool), 1.0, 0.5)
-    return all(is_semidefinite(each) for each in weights[:, own] * halves)
 
 
 class _Equation(Step):

@@ -25,9 +25,9 @@ from hcmodel.facts.expansion import Opaque, Symbols, function_of
 from hcmodel.facts.polynomials import Sums, added
 from hcmodel.maps.expanded import Expanded, Row
 from hcmodel.maps.map import Map, Obstacle, Points, Step, fresh_name, symbol_sums
-from hcmodel.maps.matrix_inequalities import slack_of
 from hcmodel.maps.replacing import Replacing
 from hcmodel.maps.rewriting import rewritten
+from hcmodel.maps.slacks import slack_of
 from hcmodel.records import dataclass, replace
 from hcmodel.solvers.numerics import DATA_ROUNDING
 

@@ -17,23 +17,22 @@ found from the weights of the entries (`congruences`).
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import field
 
 import numpy as np
 import scipy
 from numpy.typing import NDArray
 
-from hcmodel.atoms import cones
-from hcmodel.atoms.rules import Monotonicity
 from hcmodel.expressions.leaves import Variable
-from hcmodel.facts.definiteness import is_definite, is_semidefinite
-from hcmodel.facts.expansion import Opaque
-from hcmodel.facts.polynomials import ONE, Sums, added, placed
+from hcmodel.facts.definiteness import is_definite
+from hcmodel.facts.polynomials import Sums, added, placed
 from hcmodel.maps.congruences import congruence, congruences, tensor_of
 from hcmodel.maps.expanded import Expanded, Row
+from hcmodel.maps.growing import grows, row_grows
 from hcmodel.maps.map import Obstacle, Points, fresh_name
 from hcmodel.maps.product_terms import Products
+from hcmodel.maps.slacks import slacks_of
 from hcmodel.records import dataclass, replace
 from hcmodel.solvers.algebra.symmetric import upper_entries
 
@@ -290,26 +289,6 @@ def _name(model: Expanded, row: Row) -> str:
     return f"c{len(model.rows) if row.position is None else row.position + 1}"
 
 
-def slack_of(model: Expanded, row: Row) -> Variable | None:
-    """The first semidefinite variable that stands in this row alone, as it is or times a number."""
-    return next(slacks_of(model, row), None)
-
-
-def slacks_of(model: Expanded, row: Row) -> Iterator[Variable]:
-    """All of them."""
-    for variable in model.variables:
-        if not (variable.set.is_curved and variable.shape == row.sums.shape):
-            continue
-        numbers = model.symbols.of_variable(variable)
-        own = row.sums.chosen(row.sums.holding(numbers))
-        same = own.key.size == own.size and (own.key == numbers.reshape(-1) + 1).all()
-        if not same or (own.weight != own.weight[0]).any():
-            continue
-        others = (each for each in model.everywhere() if each is not row.sums)
-        if not any(each.holding(numbers).any() for each in others):
-            yield variable
-
-
 # ---- equalities that may be inequalities
 
 
@@ -387,73 +366,10 @@ def relaxed(
     lowest = 0.0 if variable.eigenvalue_bounds is None else variable.eigenvalue_bounds[0]
     if closed.least < lowest or not is_definite(closed.noise) or variable.has_bounds:
         return None
-    inside = _functions_of(model, variable)
-    touched = (
-        np.unique(np.concatenate([np.ravel(rewriting.inner), *map(np.ravel, inside.values())])) + 1
-    )
-    for each in (*model.rows, None):
-        if each is row:
-            continue
-        sums = model.objective if each is None else each.sums
-        if not np.isin(sums.digits, touched).any():
-            continue
-        if each is not None and each.sense == "==":
-            return None
-        plain = _without_growing(model, sums, inside, rewriting) if inside else sums
-        if plain is None or not grows(plain, rewriting):
-            return None
-    return closed
-
-
-def _functions_of(model: Expanded, variable: Variable) -> dict[Opaque, Numbers]:
-    """The functions that have a matrix somewhere inside of them, with their symbols."""
-    own = model.symbols.of_variable(variable)
-    found: dict[Opaque, Numbers] = {}
-    for function in model.functions():
-        pending = list(function.arguments)
-        while pending:
-            sums = pending.pop()
-            if sums.holding(own).any():
-                found[function] = function.numbers
-                break
-            inner = model.symbols.functions(sums.symbols_used())
-            pending += [each for one in inner for each in one.arguments]
-    return found
-
-
-def _without_growing(
-    model: Expanded, sums: Sums, inside: Mapping[Opaque, Numbers], rewriting: Products
-) -> Sums | None:
-    """Sums without functions that do not decrease as P grows; None where one of them may.
-
-    Such is a positive multiple of an increasing function of a number that does not decrease itself, and
-    of the largest eigenvalue of a positive multiple of P.
-    """
-    for function, numbers in inside.items():
-        here = sums.holding(numbers)
-        if not here.any():
-            continue
-        alone = (sums.degrees[here] == 1).all() and (sums.weight[here] > 0).all()
-        if not alone or function.shape or len(function.arguments) != 1:
-            return None
-        argument = function.arguments[0]
-        if function.atom.cone_form is cones.LARGEST_EIGENVALUE:
-            matrix = Sums.symbols(rewriting.inner, sums.coding)
-            moving = argument.chosen(argument.key != ONE)
-            if not (moving.weight > 0).all() or not moving.equals(matrix.scaled(moving.weight[0])):
-                return None
-        else:
-            facts = [model.symbols.argument(argument)]
-            way = function.atom.monotonicity(facts, function.params)[0]
-            nested = _functions_of_sums(model, argument) & set(inside)
-            if way is not Monotonicity.INCREASING or nested or not grows(argument, rewriting):
-                return None
-        sums = sums.chosen(~here)
-    return sums
-
-
-def _functions_of_sums(model: Expanded, sums: Sums) -> set[Opaque]:
-    return set(model.symbols.functions(sums.symbols_used()))
+    others = (each for each in model.rows if each is not row)
+    if not grows(model.symbols, model.objective, variable):
+        return None
+    return closed if all(row_grows(model, each, variable) for each in others) else None
 
 
 def _closed_loop(rest: Sums, factor: FloatArray, rewriting: Products) -> ClosedLoop | None:
@@ -515,16 +431,6 @@ def _noisy_loop(rest: Sums, rewriting: Products) -> NoisyLoop | None:
             return NoisyLoop(tensor, noise, float(np.linalg.eigvalsh(noise).min()) / scale)
     flows = congruences(tensor, np.eye(order, total)) is not None
     return NoisyLoop(tensor, noise, 0.0) if flows else None
-
-
-def grows(sums: Sums, rewriting: Products) -> bool:
-    """Whether no entry decreases as P grows at a fixed K: [[Q, Nᵀ], [N, R]] ⪰ 0 for each of them."""
-    for matrix in _forms(sums, rewriting):
-        if matrix is None:
-            return False
-        if not is_semidefinite(matrix):
-            return False
-    return True
 
 
 def _forms(sums: Sums, rewriting: Products) -> Iterator[FloatArray | None]:

@@ -43,10 +43,10 @@ from hcmodel.maps.fractional import variables_in
 from hcmodel.maps.inverse import inverted, matrix_bound
 from hcmodel.maps.loop_weights import Weights, weights_of
 from hcmodel.maps.map import Map, Obstacle, Points, Step, described, fresh_name, symbol_sums
-from hcmodel.maps.matrix_inequalities import slack_of
 from hcmodel.maps.matrix_product import partners
 from hcmodel.maps.matrix_squares import factor
 from hcmodel.maps.schur import Block, Square, made_block
+from hcmodel.maps.slacks import slack_of
 from hcmodel.records import dataclass, replace
 
 FloatArray = NDArray[np.float64]

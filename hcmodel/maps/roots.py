@@ -25,6 +25,7 @@ from hcmodel.expressions.leaves import Variable
 from hcmodel.expressions.table import ATOMS
 from hcmodel.facts.polynomials import ONE, Sums, added, stacked
 from hcmodel.maps.expanded import Expanded, Row
+from hcmodel.maps.growing import is_nonnegative
 from hcmodel.maps.map import (
     ROOT,
     Map,
@@ -35,9 +36,6 @@ from hcmodel.maps.map import (
     fresh_name,
     symbol_sums,
 )
-from hcmodel.maps.matrix_inequalities import grows
-from hcmodel.maps.matrix_product import partners
-from hcmodel.maps.product_terms import Products
 from hcmodel.maps.replacing import Replacing
 from hcmodel.maps.rewriting import rewritten
 from hcmodel.records import dataclass, replace
@@ -244,37 +242,7 @@ def _entry(model: Expanded, entry: Sums, level: _Level | None) -> tuple[Sums, Su
     levelled = level is not None and right.key.tolist() == [level.symbol + 1]
     if weight <= 0 or not (right.is_constant or levelled) or not (right.weight > 0).all():
         return None
-    if not right.key.size or not _is_nonnegative(model, base):
+    if not right.key.size or not is_nonnegative(model.symbols, base):
         return None
     root = entry.chosen(np.arange(entry.key.size) == place)
     return base.scaled(weight**2) - right.times(right), root + right
-
-
-def _is_nonnegative(model: Expanded, sums: Sums) -> bool:
-    """Whether a scalar is nowhere negative; see the module."""
-    if float(model.symbols.interval(sums)[0]) >= 0:
-        return True
-    if float(sums.value) < 0:
-        return False
-    used = [source for source, _, _ in model.symbols.grouped(sums.symbols_used())]
-    variables = [each for each in used if isinstance(each, Variable)]
-    matrices = [each for each in variables if each.set.is_curved]
-    if len(variables) < len(used) or len(matrices) != 1 or len(variables) > 2:
-        return False
-    moving = sums.chosen(sums.key != ONE)
-    whole = bool(moving.holding(model.symbols.of_variable(matrices[0])).all())
-    return whole and any(
-        grows(moving, each) for each in _rewritings(model, matrices[0], set(variables))
-    )
-
-
-def _rewritings(model: Expanded, matrix: Variable, variables: set[Variable]) -> Iterator[Products]:
-    """Ways to read products with a matrix as those of Y = K P."""
-    order = matrix.shape[0]
-    for gain in partners(model, matrix):
-        numbers = model.symbols.of_variable(gain)
-        wide = numbers.reshape(1, -1) if gain.ndim < 2 else numbers
-        for each in (wide, wide.T):
-            if each.shape[1] == order and (gain in variables or len(variables) == 1):
-                new = Variable(each.shape, name=fresh_name(model, "Y"))
-                yield Products(model, each, matrix, new)

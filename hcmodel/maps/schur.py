@@ -25,10 +25,11 @@ from hcmodel.facts.definiteness import is_semidefinite
 from hcmodel.facts.expansion import Opaque, Symbols
 from hcmodel.facts.polynomials import ONE, Sums, added, placed
 from hcmodel.maps.expanded import Evaluation, Expanded, Row
+from hcmodel.maps.growing import is_nonnegative
 from hcmodel.maps.map import Map, Obstacle, Points, Step, fresh_name, symbol_sums
-from hcmodel.maps.matrix_inequalities import slacks_of
 from hcmodel.maps.matrix_squares import Terms, fractions, squares
 from hcmodel.maps.rewriting import substituted
+from hcmodel.maps.slacks import slacks_of
 from hcmodel.records import dataclass, replace
 from hcmodel.solvers.algebra.symmetric import upper_entries
 from hcmodel.solvers.numerics import DATA_ROUNDING, SUM_ROUNDING
@@ -369,7 +370,7 @@ def _inverses(symbols: Symbols, sums: Sums) -> Iterator[_Inverse]:
             yield _Inverse(function.numbers, function.arguments[0])
         elif not function.shape:
             base, power = symbols.power(function.start)
-            if power == -1 and _is_affine(symbols, base) and _is_nonnegative(symbols, base):
+            if power == -1 and _is_affine(symbols, base) and is_nonnegative(symbols, base):
                 yield _Inverse(np.array([[function.start]]), base.reshaped((1, 1)))
 
 
@@ -393,20 +394,6 @@ def _is_affine(symbols: Symbols, sums: Sums) -> bool:
     if sums.degrees.max(initial=0) > 1:
         return False
     return not any(isinstance(each, Opaque) for each, _, _ in symbols.grouped(sums.symbols_used()))
-
-
-def _is_nonnegative(symbols: Symbols, sums: Sums) -> bool:
-    """Whether an affine number has no negative value: by bounds, and trace(C P) by C ⪰ 0 and P ⪰ 0."""
-    rest = sums
-    for variable, places, own in symbols.grouped(sums.symbols_used()):
-        if isinstance(variable, Variable) and variable.set.is_curved:
-            weights = np.zeros(variable.size)
-            chosen = rest.holding(own)
-            weights[places[np.searchsorted(own, rest.key[chosen] - 1)]] = rest.weight[chosen]
-            matrix = weights.reshape(variable.shape)
-            if is_semidefinite((matrix + matrix.T) / 2):
-                rest = rest.chosen(~chosen)
-    return float(symbols.interval(rest)[0]) >= 0
 
 
 def _is_semidefinite(symbols: Symbols, sums: Sums) -> bool:

@@ -133,7 +133,72 @@ def test_costs_of_other_sizes_are_certified(scale: float) -> None:
     assert problem.status == "optimal"
 
 
+LEVEL = hc.Variable(name="level")
+INCREASING: dict[str, Callable[[Any], tuple[Any, list[Any], Callable[[np.ndarray], float]]]] = {
+    "largest eigenvalue": lambda X: (hc.lambda_max(X), [], largest_eigenvalue),
+    "a row of matrices": lambda X: (LEVEL, [X << LEVEL * np.eye(N)], largest_eigenvalue),
+    "a largest eigenvalue in a row": lambda X: (
+        LEVEL,
+        [hc.lambda_max(CORNER @ X @ CORNER.T) <= LEVEL],
+        lambda best: largest_eigenvalue(CORNER @ best @ CORNER.T),
+    ),
+    "determinant": lambda X: (hc.logdet(X), [], lambda best: np.linalg.slogdet(best)[1]),
+}
+CORNER = np.array([[1.0, 0.5, 0.0], [0.0, 0.0, 2.0]])
+
+
+def largest_eigenvalue(matrix: np.ndarray) -> float:
+    return float(np.linalg.eigvalsh(matrix)[-1])
+
+
+@pytest.mark.parametrize("name", INCREASING)
+@pytest.mark.parametrize("discrete", [False, True])
+def test_what_increases_with_the_cost_matrix_is_proven(name: str, discrete: bool) -> None:
+    """Riccati's solution is below the cost matrices of all gains, so that it is best for all of these."""
+    A, B, Q, R, _ = plant(1)
+    X, K = variables()
+    F = A + B @ K
+    equation = continuous(X, K, 1)
+    if discrete:
+        equation = [X == F.T @ X @ F + Q + K.T @ R @ K]
+    objective, rows, value = INCREASING[name](X)
+    best = (scipy.linalg.solve_discrete_are if discrete else scipy.linalg.solve_continuous_are)(
+        A, B, Q, R
+    )
+    problem = hc.Problem(hc.Minimize(objective), [*equation, *rows])
+    assert problem.solve() == pytest.approx(value(best), rel=1e-6)
+    assert problem.status == "optimal"
+    np.testing.assert_allclose(X.value, best, rtol=1e-2)
+
+
 # ---- where the inequality is another model
+
+
+@pytest.mark.parametrize(
+    "rows",
+    [
+        lambda X: [X >> 50 * np.eye(N)],
+        lambda X: [LEVEL * np.eye(N) - X == hc.Variable((N, N), PSD=(0.0, 1.0), name="S")],
+        lambda X: [hc.lambda_max(-X) <= LEVEL],
+        lambda X: [hc.logdet(X) >= LEVEL],
+        lambda X: [X[0, 1] <= LEVEL],
+    ],
+    ids=[
+        "from below",
+        "a slack with a largest one",
+        "decreasing",
+        "from below by a determinant",
+        "an entry",
+    ],
+)
+def test_rows_that_a_smaller_matrix_may_violate_are_refused(
+    rows: Callable[[Any], list[Any]],
+) -> None:
+    X, K = variables()
+    problem = hc.Problem(hc.Minimize(hc.trace(X) + LEVEL), [*continuous(X, K, 0), *rows(X)])
+    found = proposals(problem)
+    assert all(isinstance(each, Obstacle) for each in found)
+    assert Forms(problem.model).hidden(None) is None
 
 
 def proposals(problem: hc.Problem) -> list[Any]:
