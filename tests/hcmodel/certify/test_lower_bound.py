@@ -338,7 +338,7 @@ def test_a_bending_bound_that_is_active_is_named() -> None:
     chart: Any = SimpleNamespace(notes=("a note",))
     for place, active in ((5.0, False), (9.0, True), (0.0, True)):
         told = bound_conditions(form, chart, np.array([0.0, place]))
-        assert any("is active" in each for each in told) == active
+        assert any("an active bound of K" in each for each in told) == active
         assert told[-1] == "a note"
     form.program.bending = []
     assert len(bound_conditions(form, chart, np.array([0.0, 9.0]))) == 3
