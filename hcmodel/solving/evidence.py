@@ -15,6 +15,10 @@ from hcmodel.solvers.result import Result, Termination
 
 FloatArray = NDArray[np.float64]
 
+# The multiple of the tolerance up to which violated rows are called nearly satisfied: in regulators whose
+# states are a thousand times their noise, rounding leaves 3 to 10 tolerances.
+NEARLY = 1e2
+
 
 @dataclass(frozen=True)
 class Outcome:
@@ -89,6 +93,13 @@ class Evidence:
         if violation is None:
             violation = self.evaluation.relative_violation
         return violation <= self.tolerance
+
+    @property
+    def nearly_feasible(self) -> bool:
+        """Whether rows are violated by so little that rounding may be the reason."""
+        if self.violation is None or self.feasible:
+            return False
+        return self.violation <= NEARLY * self.tolerance
 
     @property
     def in_small_units(self) -> bool:

@@ -51,6 +51,14 @@ def gap_allowed(value: float, tolerance: float) -> float:
     return tolerance * abs(value) + 1e-3 * tolerance
 
 
+def is_nearly_optimal(evidence: Evidence) -> bool:
+    """Whether the value is shown to be optimal, and rows hold almost within the tolerance."""
+    evaluation, gap = evidence.evaluation, evidence.gap
+    if evaluation is None or gap is None or not evidence.nearly_feasible:
+        return False
+    return abs(gap) <= gap_allowed(evaluation.objective, evidence.tolerance)
+
+
 def judge(evidence: Evidence) -> Status:
     """The status that the evidence supports; the termination decides only where nothing else can."""
     evaluation, termination = evidence.evaluation, evidence.termination
@@ -74,7 +82,7 @@ def judge(evidence: Evidence) -> Status:
         return Status.INFEASIBLE
     if termination in LIMITS:
         return Status.USER_LIMIT
-    if evidence.feasible:
+    if evidence.feasible or is_nearly_optimal(evidence):
         return Status.OPTIMAL_INACCURATE
     if termination is Termination.INFEASIBLE_STATIONARY:
         return Status.INFEASIBLE_INACCURATE

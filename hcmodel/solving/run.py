@@ -28,7 +28,7 @@ from hcmodel.solving.conclude import History, conclude, nowhere, signed
 from hcmodel.solving.data_checks import undefined_at
 from hcmodel.solving.evidence import Evidence, Outcome
 from hcmodel.solving.gathering import at_first_sight, at_the_far_end, gather
-from hcmodel.solving.judge import LIMITS, Status, gap_allowed
+from hcmodel.solving.judge import LIMITS, Status, gap_allowed, is_nearly_optimal
 from hcmodel.solving.request import SolveRequest
 from hcmodel.solving.solution import Solution
 from hcmodel.solving.strategy import Stage, describe, made_instead, start_only
@@ -164,7 +164,7 @@ def _run(
             left = left if best is None or best.solution.status in UNSETTLED else []
             continue
         best = _better(_Judged(solution, evidence), best)
-        if evidence.termination in STOPPED or unattained is not None or evidence.in_valley:
+        if unattained is not None or _is_over(evidence, whole):
             break
         if evidence.in_small_units and solution.status is not Status.INFEASIBLE and not small:
             small, left = True, left if whole is not None else [stage, *left]
@@ -184,6 +184,14 @@ def _run(
     assert best is not None
     best = _at_better(forms, own, outcome, best, calls_left(request, history.calls))
     return _in_time(best.solution, request, hurried, bool(left)), history
+
+
+def _is_over(evidence: Evidence, whole: WholeProgram | None) -> bool:
+    """Whether no other run would find more."""
+    if evidence.termination in STOPPED or evidence.in_valley:
+        return True
+    # what is missing after a second method is lost to rounding, in other coordinates too
+    return whole is None and is_nearly_optimal(evidence)
 
 
 def _concluded(
@@ -543,7 +551,8 @@ def _is_better(new: _Judged, old: _Judged) -> bool:
     here, there = new.evidence.evaluation, old.evidence.evaluation
     certain = any(each.solution.status in CERTAIN for each in (new, old))
     gaps = new.evidence.gap, old.evidence.gap
-    if new.rank == old.rank and gaps[0] is not None and gaps[1] is not None:
+    shown = all(each.evidence.feasible for each in (new, old))
+    if shown and new.rank == old.rank and gaps[0] is not None and gaps[1] is not None:
         return abs(gaps[0]) <= abs(gaps[1])  # as after a polish: both are shown, one more closely
     if certain or here is None or there is None or not (here.finite and there.finite):
         return new.rank > old.rank
