@@ -405,7 +405,7 @@ def without_added(program: ConeProgram, z: FloatArray, count: int) -> FloatArray
     return found
 
 
-def without_small(program: ConeProgram, z: FloatArray) -> FloatArray:
+def without_small(program: ConeProgram, z: FloatArray, count: int) -> FloatArray:
     """The dual with 0 for all cones in which it has no more than what a backend leaves of 0."""
     sizes = np.zeros(z.size)
     np.maximum.at(sizes, program.cone_of_row, np.abs(z))

@@ -123,7 +123,7 @@ class Run:
     passed: bool = False
     """Whether they were evaluated beyond it too, as seen from the start: then none is made."""
     convex: bool = False
-    """Whether the model is proven convex and the point has a bound near it: no hill is in the way then."""
+    """Whether the model is proven convex, and a bound near the point is known: no hill is in the way."""
 
 
 def falling_path(

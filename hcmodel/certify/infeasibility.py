@@ -189,10 +189,10 @@ def _farkas(
     ray = replace(solution, primal=primal)
     logs = form.stack.logs if isinstance(form.stack, LogStack) else NO_MARKS
     first = Range(*form.implied_ends())
+    given = ray.dual
     # what the objective adds to the program has no range, and rounding leaves it a weight
-    small, added = without_small(rows, ray.dual), without_added(rows, ray.dual, first.lower.size)
-    for dual in (ray.dual, small, added):
-        ray = replace(ray, dual=dual)
+    for change in (_as_it_is, without_small, without_added):
+        ray = replace(ray, dual=change(rows, given, first.lower.size))
         found = cone_bound(rows, ray, 1.0, logs, _conflicting, first, within_reach=within_reach)
         if found is not None and _conflicting(found.value):
             break
@@ -200,6 +200,10 @@ def _farkas(
         return None
     farthest = CONE_DUALITY.reaches[0] * max(1.0, float(np.abs(point).max(initial=0.0)))
     return found if found.reach >= farthest else None
+
+
+def _as_it_is(rows: ConeProgram, dual: FloatArray, own: int) -> FloatArray:
+    return dual
 
 
 def infeasibility(

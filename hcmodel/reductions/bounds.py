@@ -229,7 +229,7 @@ class Bounds(ModelReduction):
         return Origin(row.position, entry), other
 
     def origin(self, origin: Origin) -> Origin | None:
-        return replace(origin, position=self._kept[origin.position])
+        return origin._replace(position=self._kept[origin.position])
 
 
 # ---- the model after it

@@ -168,6 +168,8 @@ class Chain:
     def fixings(self, parts: Sequence[Origin | BoundOrigin]) -> list[Origin]:
         """The constraints that say numbers which stand for variables of these parts."""
         found: list[Origin] = []
+        if not any(step.fixes for step in self.steps):
+            return found
         rows = [each for each in parts if isinstance(each, Origin)]
         own = [self.before.constraints[each.position] for each in rows]
         used = [each for row in own for side in (row.lhs, row.rhs) for each in side.variables()]

@@ -31,6 +31,8 @@ SAMPLES = 5  # those with logarithms of a free unknown have values at half of th
 class Fixed(ModelReduction):
     """The model with numbers for some variables, and without the rows that fix them."""
 
+    fixes = True
+
     def __init__(
         self,
         before: Model,
@@ -86,7 +88,7 @@ class Fixed(ModelReduction):
         return replace(duals, rows=tuple(rows))
 
     def origin(self, origin: Origin) -> Origin | None:
-        return replace(origin, position=self._kept[origin.position])
+        return origin._replace(position=self._kept[origin.position])
 
 
 def _fixed_rows(model: Model) -> tuple[dict[Variable, FloatArray], list[int]]:

@@ -11,7 +11,7 @@ import operator
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import field
 from enum import Enum
-from typing import TYPE_CHECKING, Any, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -63,8 +63,7 @@ class Duals:
     sets: FloatArray | None = None
 
 
-@dataclass(frozen=True)
-class Origin:
+class Origin(NamedTuple):
     """Where a row comes from: a constraint, by its position, and an entry of it."""
 
     position: int
@@ -115,6 +114,8 @@ class Reduction(Generic[Before, After]):
     """Where INFEASIBLE is not kept: the variables that points without an image differ in from others."""
     taken: tuple[int, ...] = ()
     """The constraints of `before` that no row of `after` comes from: its sets and own rows say them."""
+    fixes: bool = False
+    """Whether it has numbers in place of variables (`fixings`)."""
     duals_at_points: bool = True
     """Whether `duals` asks for the point."""
 

@@ -79,7 +79,7 @@ class Split(ModelReduction):
         return replace(duals, rows=tuple(found))
 
     def origin(self, origin: Origin) -> Origin | None:
-        return replace(origin, position=self._positions[origin.position])
+        return origin._replace(position=self._positions[origin.position])
 
 
 def _split(constraint: Constraint, facts: Facts) -> list[Constraint]:

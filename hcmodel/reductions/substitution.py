@@ -441,7 +441,7 @@ class Substitution(ModelReduction):
             return None
         parts = self._merged.get(row.position)
         if parts is None:
-            return replace(origin, position=row.position)
+            return origin._replace(position=row.position)
         order = math.isqrt(1 + max(int(places.max()) for _, _, places in parts))
         for i, j in (origin.entry, origin.entry[::-1]) if len(origin.entry) == 2 else ():
             for position, own, places in parts:

@@ -128,4 +128,4 @@ def _renumbered(
     if written is None:
         return origin
     place = places[written.position]
-    return place if isinstance(place, Condition) else replace(written, position=place)
+    return place if isinstance(place, Condition) else written._replace(position=place)

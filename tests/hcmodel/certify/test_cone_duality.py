@@ -635,8 +635,8 @@ def test_weights_that_a_backend_leaves_of_0_are_none() -> None:
     tiny = 1e-9
     z = np.array([2.0, tiny, 1.0, tiny, -tiny, tiny, tiny, -1.0, tiny, 1.0])
     expected = [2.0, 0.0, 1.0, tiny, 0.0, 0.0, 0.0, -1.0, tiny, 1.0]  # cones stay whole, or go
-    assert without_small(program, z).tolist() == expected
-    assert without_small(program, tiny * z).tolist() == (tiny * np.array(expected)).tolist()
+    assert without_small(program, z, 0).tolist() == expected
+    assert without_small(program, tiny * z, 0).tolist() == (tiny * np.array(expected)).tolist()
 
 
 def test_ranges_go_through_an_exponential_cone() -> None:

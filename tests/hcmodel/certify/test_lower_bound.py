@@ -238,7 +238,7 @@ def test_a_program_without_an_objective_proves_that_it_is_infeasible(
     monkeypatch.setattr(infeasibility, "cone_bound", cone_bound)
     monkeypatch.setattr(infeasibility, "make_cone_backend", lambda: SimpleNamespace(solve=solve))
     monkeypatch.setattr(infeasibility, "without_added", lambda rows, dual, count: 0.0 * dual)
-    monkeypatch.setattr(infeasibility, "without_small", lambda rows, dual: dual)
+    monkeypatch.setattr(infeasibility, "without_small", lambda rows, dual, count: dual)
     monkeypatch.setattr(infeasibility, "without_idle", lambda rows, dropped, own: (rows, ~dropped))
     whole = SimpleNamespace(
         program=Program(np.array([[2.0]]), np.array([3.0]), 7.0, np.zeros(3)),
