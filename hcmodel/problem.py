@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hcmodel.atoms.call_memory import at_most, remembering
-from hcmodel.certify.nowhere import Nowhere, nowhere_defined
+from hcmodel.certify.domains.nowhere import Nowhere, nowhere_defined
 from hcmodel.engines.engine import CompiledStack
 from hcmodel.engines.registry import AUTO, check_name
 from hcmodel.errors import HCError, HCWarning, ModelError, SolverError

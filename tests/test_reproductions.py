@@ -23,7 +23,7 @@ import pytest
 import scipy.linalg
 
 import hcmodel as hc
-from hcmodel.certify.norm_minorants import minorant_bound
+from hcmodel.certify.minorants.norm_minorants import minorant_bound
 from hcmodel.cli import main
 from hcmodel.facts import expansion
 from hcmodel.solvers.qp import clarabel_

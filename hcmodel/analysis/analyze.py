@@ -20,7 +20,7 @@ from hcmodel.analysis.counterexample import Counterexample
 from hcmodel.analysis.hidden_map import HiddenMap
 from hcmodel.analysis.multistart import refute_by_kkt
 from hcmodel.analysis.refutation import NO_SAMPLE, refute
-from hcmodel.certify.curvature_boxes import OPEN, SHOWN, Settlement, settle_form
+from hcmodel.certify.declared.curvature_boxes import OPEN, SHOWN, Settlement, settle_form
 from hcmodel.engines.structured import StructuredStack
 from hcmodel.errors import HCError, ModelError
 from hcmodel.expressions.leaves import Variable

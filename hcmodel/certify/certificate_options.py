@@ -133,7 +133,7 @@ class EnclosureOptions:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class MapTestOptions:
-    """How a declared map is put to the test (`contradiction`)."""
+    """How a declared map is put to the test (`map_test`)."""
 
     # A hidden Hessian with an eigenvalue below minus this, relative to its size, contradicts the map.
     curved: float = 1e-6  # certificates

@@ -17,11 +17,11 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from hcmodel.certify.balls import ball
 from hcmodel.certify.certificate_options import BOUND, ENCLOSURE, MAP_TEST
-from hcmodel.certify.charts import Chart, chart_of
-from hcmodel.certify.level_sets import Ball, level_above
 from hcmodel.certify.lower_bound import LowerBound, bound_conditions
+from hcmodel.certify.minorants.balls import ball
+from hcmodel.certify.minorants.charts import Chart, chart_of
+from hcmodel.certify.minorants.level_sets import Ball, level_above
 from hcmodel.records import dataclass
 from hcmodel.reductions.forms import Form
 from hcmodel.solvers.first_order.cuts import Bundle, CutPoint, cut_point

@@ -12,17 +12,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hcmodel.certify.certificate_options import BOUND, CONE_DUALITY
-from hcmodel.certify.cone_duality import (
+from hcmodel.certify.duals.cone_duality import (
     ConeBound,
     cone_bound,
     ray_bound,
     without_added,
     without_small,
 )
-from hcmodel.certify.cone_ranges import ConePlaces, Range
-from hcmodel.certify.farkas_rays import can_be_refined, refined_ray
+from hcmodel.certify.duals.cone_ranges import ConePlaces, Range
+from hcmodel.certify.duals.farkas_rays import can_be_refined, refined_ray
 from hcmodel.certify.lower_bound import NO_MARKS, LowerBound, bound_of, proven_in, sizes_in_words
-from hcmodel.certify.search import Search
+from hcmodel.certify.minorants.search import Search
 from hcmodel.records import replace
 from hcmodel.reductions.forms import Form
 from hcmodel.reductions.reduction import Refusal

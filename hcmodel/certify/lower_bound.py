@@ -1,7 +1,7 @@
 """Certified lower bounds: F1* >= L(x̃, λ, ν) + min over v in V of s·(v − c(x̃)), s the slope of L by u.
 
 L = F1 + λ·g + ν·h with λ >= 0 is convex in hidden coordinates, so this holds at every point x̃ and for all
-multipliers, whoever found them; a good pair only makes the bound tight (`bounds.search` looks for one).
+multipliers, whoever found them; a good pair only makes the bound tight (`minorants/search.py`).
 """
 
 from __future__ import annotations
@@ -14,9 +14,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hcmodel.certify.certificate_options import BOUND, CONE_DUALITY, SEARCH
-from hcmodel.certify.charts import Chart
-from hcmodel.certify.cone_ranges import Range
-from hcmodel.certify.search import Pair, Search, signed
+from hcmodel.certify.duals.cone_ranges import Range
+from hcmodel.certify.minorants.charts import Chart
+from hcmodel.certify.minorants.search import Pair, Search, signed
 from hcmodel.records import dataclass
 from hcmodel.reductions.forms import Form
 from hcmodel.reductions.reduction import Refusal
@@ -29,7 +29,7 @@ from hcmodel.solvers.sets.domain import Domain
 from hcmodel.solvers.theory.theorems import Constants
 
 if TYPE_CHECKING:
-    from hcmodel.certify.cone_duality import ConeBound
+    from hcmodel.certify.duals.cone_duality import ConeBound
 
 FloatArray = NDArray[np.float64]
 NO_MARKS = np.zeros(0, dtype=bool)
@@ -167,7 +167,7 @@ def _dual_bound(
     whole = form.whole("cone")
     if isinstance(whole, Refusal):
         return None
-    from hcmodel.certify.cone_duality import cone_bound  # most bounds are found without
+    from hcmodel.certify.duals.cone_duality import cone_bound  # most bounds are found without
 
     level = evaluation.objective + CONE_DUALITY.margin * abs(evaluation.objective)
     stack = form.stack
@@ -228,7 +228,7 @@ def tested(bound: LowerBound) -> LowerBound | None:
 
 
 def _contradicted(search: Search) -> bool:
-    from hcmodel.certify.contradiction import contradicted  # of declared coordinates only
+    from hcmodel.certify.declared.map_test import contradicted  # of declared coordinates only
 
     return contradicted(search)
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from hcmodel.certify.descent import Descent
+from hcmodel.certify.paths.descent import Descent
 from hcmodel.records import replace
 from hcmodel.reductions.forms import Form, Forms
 from hcmodel.reductions.witness import Witness
@@ -16,7 +16,7 @@ from hcmodel.solving.evidence import Evidence, Pair
 from hcmodel.solving.judge import gap_allowed
 
 if TYPE_CHECKING:
-    from hcmodel.certify.curvature_boxes import Settlement
+    from hcmodel.certify.declared.curvature_boxes import Settlement
 
 FloatArray = NDArray[np.float64]
 
@@ -33,7 +33,7 @@ def better_beside(
     smooth = pair.evaluation
     if (descent is not None and descent.endless) or not smooth.finite:
         return None
-    from hcmodel.certify.nearby import better_point
+    from hcmodel.certify.paths.nearby import better_point
 
     least = gap_allowed(evaluation.objective, tolerance)
     found = better_point(pair.form, smooth, pair.multipliers, tolerance, least)

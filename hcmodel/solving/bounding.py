@@ -28,7 +28,7 @@ from hcmodel.solving.judge import ENDED, FINEST, LIMITS, OUT_OF_TIME, gap_allowe
 from hcmodel.solving.request import SolveRequest
 
 if TYPE_CHECKING:
-    from hcmodel.certify.curvature_boxes import Settlement
+    from hcmodel.certify.declared.curvature_boxes import Settlement
 
 
 def best_bound(
@@ -99,7 +99,7 @@ def _bounds(
         yield _enclosed_bound(forms, evaluation, target)
     known = outcome.result.cone if outcome.form is hidden else None
     if hidden.stack.kinked:
-        from hcmodel.certify.norm_minorants import minorant_bound
+        from hcmodel.certify.minorants.norm_minorants import minorant_bound
 
         yield minorant_bound(hidden, target, request.time_left)
     elif ended in ENDED and known is None:  # else its dual was asked already
@@ -218,7 +218,10 @@ def settled_bound(
         return None, bound
     if late or hidden.compiled.has_black_boxes:
         return None, bound
-    from hcmodel.certify.curvature_boxes import SHOWN, settle  # of declared coordinates only
+    from hcmodel.certify.declared.curvature_boxes import (  # of declared coordinates only
+        SHOWN,
+        settle,
+    )
 
     with np.errstate(all="ignore"):
         found = settle(bound.search)

@@ -9,10 +9,10 @@ from dataclasses import field
 import numpy as np
 from numpy.typing import NDArray
 
-from hcmodel.certify.descent import Descent
+from hcmodel.certify.domains.nowhere import Nowhere
 from hcmodel.certify.least_values import ENCLOSURE
 from hcmodel.certify.lower_bound import LowerBound
-from hcmodel.certify.nowhere import Nowhere
+from hcmodel.certify.paths.descent import Descent
 from hcmodel.expressions.model import Model
 from hcmodel.records import dataclass, replace
 from hcmodel.reductions.forms import Form, Forms

@@ -10,10 +10,15 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from hcmodel.certify.conflicts import irreducible_conflict
-from hcmodel.certify.domain_conditions import SIDES, Condition, conditions_of, is_of_the_model
+from hcmodel.certify.domains.domain_conditions import (
+    SIDES,
+    Condition,
+    conditions_of,
+    is_of_the_model,
+)
+from hcmodel.certify.domains.nowhere import Nowhere
 from hcmodel.certify.infeasibility import dual_infeasibility
 from hcmodel.certify.lower_bound import LowerBound
-from hcmodel.certify.nowhere import Nowhere
 from hcmodel.expressions.leaves import Constant
 from hcmodel.expressions.model import Minimize, Model
 from hcmodel.facts.curvature import can_be_log

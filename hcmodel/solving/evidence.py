@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from hcmodel.certify.descent import Descent
 from hcmodel.certify.lower_bound import LowerBound
+from hcmodel.certify.paths.descent import Descent
 from hcmodel.records import dataclass
 from hcmodel.reductions.forms import Form, Forms
 from hcmodel.reductions.reduction import BoundOrigin, Origin

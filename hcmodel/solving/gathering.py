@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from hcmodel.certify.descent import Descent, Run, falling_path, runs_away
 from hcmodel.certify.least_values import ENCLOSURE
 from hcmodel.certify.lower_bound import LowerBound
+from hcmodel.certify.paths.descent import Descent, Run, falling_path, runs_away
 from hcmodel.records import replace
 from hcmodel.reductions.forms import Form, Forms
 from hcmodel.reductions.reduction import BoundOrigin, Claim, Duals, Origin
@@ -31,7 +31,7 @@ from hcmodel.solving.request import SolveRequest
 from hcmodel.solving.user_functions import is_noisy
 
 if TYPE_CHECKING:
-    from hcmodel.certify.curvature_boxes import Settlement
+    from hcmodel.certify.declared.curvature_boxes import Settlement
 
 FloatArray = NDArray[np.float64]
 

@@ -9,8 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hcmodel.atoms.call_memory import at_most
-from hcmodel.certify.charts import chart_of
-from hcmodel.certify.nowhere import nowhere_in
+from hcmodel.certify.domains.nowhere import nowhere_in
+from hcmodel.certify.minorants.charts import chart_of
 from hcmodel.errors import ModelError
 from hcmodel.records import dataclass, replace
 from hcmodel.reductions.forms import Form, Forms

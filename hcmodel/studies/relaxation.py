@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hcmodel import atoms
-from hcmodel.certify.nowhere import nowhere_in
+from hcmodel.certify.domains.nowhere import nowhere_in
 from hcmodel.errors import ModelError
 from hcmodel.expressions.constraint import Constraint
 from hcmodel.expressions.leaves import Expression, Variable

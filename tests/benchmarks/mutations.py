@@ -56,7 +56,7 @@ class Area:
 AREAS = {
     "theorems": Area(("solvers/theory/*.py",), ("tests/solvers/theory/test_theory.py",)),
     "certificate": Area(
-        ("hcmodel/certify/*.py",),
+        ("hcmodel/certify/**/*.py",),
         (
             "tests/hcmodel/certify",
             "tests/hcmodel/solving/test_conflicts.py",

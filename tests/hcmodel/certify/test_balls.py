@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 from scipy.optimize import linprog
 
-from hcmodel.certify import balls
-from hcmodel.certify.balls import ball, least_over
 from hcmodel.certify.certificate_options import ENCLOSURE
-from hcmodel.certify.level_sets import Ball, level_above
+from hcmodel.certify.minorants import balls
+from hcmodel.certify.minorants.balls import ball, least_over
+from hcmodel.certify.minorants.level_sets import Ball, level_above
 from hcmodel.solvers import function_oracle
 from hcmodel.solvers.sets.half_spaces import HalfSpaces
 

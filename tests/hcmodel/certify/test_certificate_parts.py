@@ -13,25 +13,22 @@ import pytest
 from numpy.typing import NDArray
 
 import hcmodel as hc
-from hcmodel.certify import (
+from hcmodel.certify import conflicts, cut_bounds, impossible_rows, lower_bound
+from hcmodel.certify.certificate_options import BOXES, CHART, ENCLOSURE, MAP_TEST
+from hcmodel.certify.declared import curvature_boxes
+from hcmodel.certify.declared import map_test as declared_test
+from hcmodel.certify.declared.curvature_boxes import _Enclosed, _Functions, _Halving, _solved
+from hcmodel.certify.minorants import (
     balls,
     charts,
-    conflicts,
-    contradiction,
-    curvature_boxes,
-    cut_bounds,
-    impossible_rows,
-    lower_bound,
     map_ranges,
-    nearby,
     newton_steps,
     norm_minorants,
     term_balls,
 )
-from hcmodel.certify.certificate_options import BOXES, CHART, ENCLOSURE, MAP_TEST
-from hcmodel.certify.charts import plain_chart
-from hcmodel.certify.curvature_boxes import _Enclosed, _Functions, _Halving, _solved
-from hcmodel.certify.search import Minorant
+from hcmodel.certify.minorants.charts import plain_chart
+from hcmodel.certify.minorants.search import Minorant
+from hcmodel.certify.paths import nearby
 from hcmodel.expressions.model import Model
 from hcmodel.facts.interval_jets import Interval, NotEnclosed, seeds
 from hcmodel.facts.node_facts import Facts
@@ -673,14 +670,14 @@ def test_equalities_have_to_be_affine_and_inequalities_convex() -> None:
 # ---- a declared map put to the test
 
 
-def map_test(value: Any, *, form: Any = None, slope: float = 1.0) -> contradiction._Test:
+def map_test(value: Any, *, form: Any = None, slope: float = 1.0) -> declared_test._Test:
     """The Lagrangian `value` of one unknown in [−4, 4], with its minorant at 1."""
     oracle = function_oracle(1, lambda x: (float(value(float(x[0]))), np.full(1, slope)))
     here = oracle.at(np.ones(1))
     best = Minorant(here, np.zeros(0), np.ones(1), (np.full(1, slope),), 0.0)
     domain = Box.of(1, -4.0, 4.0)
     own = form or SimpleNamespace(domain=domain, map_geometry=None)
-    return contradiction._Test(own, oracle, plain_chart(domain), best)
+    return declared_test._Test(own, oracle, plain_chart(domain), best)
 
 
 def test_a_function_below_its_minorant_contradicts_the_map() -> None:
@@ -700,7 +697,7 @@ def test_samples_are_drawn_from_all_of_the_domain_and_around_the_reference() -> 
         seen.append(float(x[0]))
         return oracle.at(x)
 
-    spied = contradiction._Test(own.form, SimpleNamespace(at=at_point), own.chart, own.best)  # type: ignore[arg-type]
+    spied = declared_test._Test(own.form, SimpleNamespace(at=at_point), own.chart, own.best)  # type: ignore[arg-type]
     assert not spied._undercut()
     assert len(seen) == MAP_TEST.samples * MAP_TEST.more
     generator = np.random.default_rng(0)
@@ -722,18 +719,18 @@ def test_samples_are_drawn_from_all_of_the_domain_and_around_the_reference() -> 
     )
     counted: Any = SimpleNamespace(at=lambda x: calls.append(x) or large.at(x))
     chart = plain_chart(form.domain)
-    assert not contradiction._Test(form, counted, chart, best)._undercut()
+    assert not declared_test._Test(form, counted, chart, best)._undercut()
     assert len(calls) == MAP_TEST.fewest
     form.map_geometry = None
     calls.clear()
-    assert not contradiction._Test(form, counted, chart, best)._undercut()
+    assert not declared_test._Test(form, counted, chart, best)._undercut()
     assert len(calls) == MAP_TEST.samples
 
 
 def test_the_lagrangian_and_the_size_of_its_terms() -> None:
     here = at([0.0], -10.0, [0.0], (2.0, -3.0), [[0.0], [0.0]], 1)
     best = Minorant(here, np.array([0.5, 2.0]), np.zeros(1), (np.zeros(1),), 0.0)
-    own = contradiction._Test(None, None, None, best)  # type: ignore[arg-type]
+    own = declared_test._Test(None, None, None, best)  # type: ignore[arg-type]
     assert own._lagrangian(here) == (-10 + 1 - 6, 10 + 1 + 6)
 
 
@@ -748,10 +745,10 @@ def test_bulges_are_looked_for_along_the_most_negative_curvature(
 
     def bulges(curvature: list[float], slope: float, *, above: bool = True) -> bool:
         asked.clear()
-        monkeypatch.setattr(contradiction._Test, "_hessian", lambda *a: np.diag(curvature))
-        monkeypatch.setattr(contradiction._Test, "_slope", lambda *a: slope)
+        monkeypatch.setattr(declared_test._Test, "_hessian", lambda *a: np.diag(curvature))
+        monkeypatch.setattr(declared_test._Test, "_slope", lambda *a: slope)
         monkeypatch.setattr(
-            contradiction._Test, "_above_chord", lambda self, s, f, w: asked.append(w) or above
+            declared_test._Test, "_above_chord", lambda self, s, f, w: asked.append(w) or above
         )
         return own._bulges()
 
@@ -772,16 +769,16 @@ def test_one_of_three_tests_contradicts_the_map(monkeypatch: pytest.MonkeyPatch)
     own = map_test(lambda x: 3 + x)
     frame = SimpleNamespace(hessian=lambda h: h)
     own.form.geometry = SimpleNamespace(frame=lambda e: frame)
-    monkeypatch.setattr(contradiction._Test, "_slope", lambda *a: 0.0)
+    monkeypatch.setattr(declared_test._Test, "_slope", lambda *a: 0.0)
     for curved in (False, True):
         for bulges in (False, True):
             for undercut in (False, True):
                 sign = -1.0 if curved else 1.0
                 monkeypatch.setattr(
-                    contradiction._Test, "_hessian", lambda *a, s=sign: np.full((1, 1), s)
+                    declared_test._Test, "_hessian", lambda *a, s=sign: np.full((1, 1), s)
                 )
-                monkeypatch.setattr(contradiction._Test, "_bulges", lambda self, b=bulges: b)
-                monkeypatch.setattr(contradiction._Test, "_undercut", lambda self, u=undercut: u)
+                monkeypatch.setattr(declared_test._Test, "_bulges", lambda self, b=bulges: b)
+                monkeypatch.setattr(declared_test._Test, "_undercut", lambda self, u=undercut: u)
                 assert own.fails() == (curved or bulges or undercut)
 
 
@@ -808,7 +805,7 @@ def test_the_terms_of_a_slope_are_added_by_size() -> None:
     frame = SimpleNamespace(gradient=lambda g: 2 * g, matrix=lambda j: 2 * j)
     form: Any = SimpleNamespace(geometry=SimpleNamespace(frame=lambda e: frame))
     best = Minorant(here, np.array([4.0, -1.0]), np.zeros(2), (np.zeros(2),), 0.0)
-    own = contradiction._Test(form, None, None, best)  # type: ignore[arg-type]
+    own = declared_test._Test(form, None, None, best)  # type: ignore[arg-type]
     assert own._slope(here) == 2 * (3 + 4 * 2)
 
 
@@ -823,7 +820,7 @@ def test_the_lagrangian_above_its_chord_contradicts_the_map() -> None:
         chart: Any = SimpleNamespace(image=lambda e: image(e.point))
         best = Minorant(middle, np.zeros(0), np.zeros(2), (np.zeros(2),), 0.0)
         frame: Any = SimpleNamespace(step=lambda w: w)
-        return contradiction._Test(form, oracle, chart, best)._above_chord(
+        return declared_test._Test(form, oracle, chart, best)._above_chord(
             middle, frame, np.array([0.5, 0.0])
         )
 
@@ -848,8 +845,8 @@ def test_the_lagrangian_above_its_chord_contradicts_the_map() -> None:
 
 
 def test_few_unknowns_are_tested_more() -> None:
-    assert contradiction._effort(MAP_TEST.few) == MAP_TEST.more
-    assert contradiction._effort(MAP_TEST.few + 1) == 1
+    assert declared_test._effort(MAP_TEST.few) == MAP_TEST.more
+    assert declared_test._effort(MAP_TEST.few + 1) == 1
 
 
 # ---- steps, norms, conflicts

@@ -18,12 +18,13 @@ from numpy.typing import NDArray
 from scipy.optimize import linprog
 
 import hcmodel as hc
-from hcmodel.certify import cone_duality, infeasibility
-from hcmodel.certify.cone_duality import ConeBound, cone_bound, into_dual_cone, without_small
-from hcmodel.certify.cone_ranges import ConePlaces, Range, ranges
-from hcmodel.certify.exact_duals import Shift
+from hcmodel.certify import infeasibility
+from hcmodel.certify.duals import cone_duality
+from hcmodel.certify.duals.cone_duality import ConeBound, cone_bound, into_dual_cone, without_small
+from hcmodel.certify.duals.cone_ranges import ConePlaces, Range, ranges
+from hcmodel.certify.duals.exact_duals import Shift
 from hcmodel.certify.infeasibility import dual_infeasibility
-from hcmodel.certify.search import Search
+from hcmodel.certify.minorants.search import Search
 from hcmodel.reductions.cone import Cone
 from hcmodel.reductions.reduction import Refusal
 from hcmodel.solvers.algebra.symmetric import to_vector

@@ -12,9 +12,9 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from hcmodel.certify import cone_ranges, square_ranges
-from hcmodel.certify.cone_ranges import ConePlaces, Range, limit_by_inner_dual, ranges
-from hcmodel.certify.square_ranges import by_equations, by_squares
+from hcmodel.certify.duals import cone_ranges, square_ranges
+from hcmodel.certify.duals.cone_ranges import ConePlaces, Range, limit_by_inner_dual, ranges
+from hcmodel.certify.duals.square_ranges import by_equations, by_squares
 from hcmodel.solvers.qp.cone_program import ConeBlock, ConeKind, ConeProgram, cone_program
 
 FloatArray = NDArray[np.float64]

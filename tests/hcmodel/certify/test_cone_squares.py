@@ -8,7 +8,7 @@ import scipy.linalg
 import scipy.sparse
 
 import hcmodel as hc
-from hcmodel.certify.cone_ranges import ConePlaces, ranges
+from hcmodel.certify.duals.cone_ranges import ConePlaces, ranges
 from hcmodel.solvers.loop import WholeProgram
 from hcmodel.solvers.qp.cone_program import ConeBlock, ConeKind, ConeProgram, cone_program
 
@@ -67,7 +67,7 @@ def test_least_squares_without_bounds_are_certified_without_a_search(
     rows: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A search with half-spaces took 18 s with 400 unknowns, and no bound was found."""
-    monkeypatch.setattr("hcmodel.certify.level_sets.level_ball", None)
+    monkeypatch.setattr("hcmodel.certify.minorants.level_sets.level_ball", None)
     matrix, right = rng.normal(size=(rows, 30)), rng.normal(size=rows)
     x = hc.Variable(30, name="x")
     problem = hc.Problem(hc.Minimize(1 + hc.sum_squares(matrix @ x - right)))

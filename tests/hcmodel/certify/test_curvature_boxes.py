@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import hcmodel as hc
-from hcmodel.certify.curvature_boxes import _halved, _Halving, _least, _middle
+from hcmodel.certify.declared.curvature_boxes import _halved, _Halving, _least, _middle
 from hcmodel.cli import main
 from hcmodel.facts.interval_jets import Interval
 from tests.extent import first

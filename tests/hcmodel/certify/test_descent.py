@@ -9,8 +9,8 @@ import pytest
 from numpy.typing import NDArray
 
 import hcmodel as hc
-from hcmodel.certify import nearby
-from hcmodel.certify.descent import _Followed, _steady, _to_edge, _to_pole
+from hcmodel.certify.paths import nearby
+from hcmodel.certify.paths.descent import _Followed, _steady, _to_edge, _to_pole
 from hcmodel.solvers import Box, function_oracle
 
 FloatArray = NDArray[np.float64]

@@ -11,8 +11,8 @@ import pytest
 from numpy.typing import NDArray
 
 import hcmodel as hc
-from hcmodel.certify import descent
-from hcmodel.certify.descent import RULES, Run, _Followed, _Way
+from hcmodel.certify.paths import descent
+from hcmodel.certify.paths.descent import RULES, Run, _Followed, _Way
 from hcmodel.reductions.reduction import Claim
 from hcmodel.solvers import Box, function_oracle
 from hcmodel.solvers.numerics import LARGEST_LOG

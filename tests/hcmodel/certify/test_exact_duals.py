@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 import scipy.sparse
 
-from hcmodel.certify import cone_ranges, exact_duals
-from hcmodel.certify.cone_ranges import ConePlaces, _least_weights
-from hcmodel.certify.exact_duals import _margins, exact_shift, has_no_residual, simple_dual
+from hcmodel.certify.duals import cone_ranges, exact_duals
+from hcmodel.certify.duals.cone_ranges import ConePlaces, _least_weights
+from hcmodel.certify.duals.exact_duals import _margins, exact_shift, has_no_residual, simple_dual
 from hcmodel.solvers.qp.cone_program import ConeBlock, ConeKind, ConeProgram
 
 

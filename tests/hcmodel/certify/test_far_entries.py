@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 import hcmodel as hc
-from hcmodel.certify import far_entries
-from hcmodel.certify.far_entries import RULES, _falling, _towards, falling_entries
+from hcmodel.certify.paths import far_entries
+from hcmodel.certify.paths.far_entries import RULES, _falling, _towards, falling_entries
 from hcmodel.facts.interval_jets import Interval
 from hcmodel.solvers import Box
 

@@ -13,7 +13,7 @@ import scipy
 from hcmodel.certify import infeasibility
 from hcmodel.certify import lower_bound as module
 from hcmodel.certify.certificate_options import BOUND, CONE_DUALITY
-from hcmodel.certify.cone_duality import ConeBound, without_added
+from hcmodel.certify.duals.cone_duality import ConeBound, without_added
 from hcmodel.certify.lower_bound import LowerBound, bound_conditions, lower_bound
 from hcmodel.reductions.reduction import Refusal
 from hcmodel.solvers import Box, function_oracle
@@ -171,7 +171,7 @@ def test_the_level_of_a_dual_is_a_thousandth_above_the_value(
         seen.append(level)
         return ConeBound(answer, among_doubles=True)
 
-    monkeypatch.setattr("hcmodel.certify.cone_duality.cone_bound", cone_bound)
+    monkeypatch.setattr("hcmodel.certify.duals.cone_duality.cone_bound", cone_bound)
     monkeypatch.setattr(module, "bound_conditions", lambda *a: ("a condition",))
     form: Any = SimpleNamespace(
         proof="a proof",
@@ -275,7 +275,7 @@ def test_a_program_without_an_objective_proves_that_it_is_infeasible(
 
 def test_only_declared_coordinates_are_tested(monkeypatch: pytest.MonkeyPatch) -> None:
     wrong = True
-    monkeypatch.setattr("hcmodel.certify.contradiction.contradicted", lambda search: wrong)
+    monkeypatch.setattr("hcmodel.certify.declared.map_test.contradicted", lambda search: wrong)
     form: Any = SimpleNamespace(proof=None)
     search: Any = SimpleNamespace(form=form)
     own = LowerBound(1.0, (), 0, np.zeros(1), np.zeros(1), search=search)
@@ -292,7 +292,7 @@ def test_a_bound_is_told_in_units_of_the_user_unless_the_map_is_wrong(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     wrong = False
-    monkeypatch.setattr("hcmodel.certify.contradiction.contradicted", lambda search: wrong)
+    monkeypatch.setattr("hcmodel.certify.declared.map_test.contradicted", lambda search: wrong)
     monkeypatch.setattr(module, "bound_conditions", lambda *a: ("a condition",))
     here = SimpleNamespace(point=np.zeros(1))
     best = SimpleNamespace(evaluation=here, multipliers=np.zeros(0))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 import hcmodel as hc
-from hcmodel.certify.map_ranges import map_ranges
+from hcmodel.certify.minorants.map_ranges import map_ranges
 from hcmodel.solvers.sets.box import Box
 from hcmodel.solvers.sets.matrices import SymmetricMatrices
 

@@ -7,7 +7,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from hcmodel.certify.search import Minorant, _simple_weights, signed
+from hcmodel.certify.minorants.search import Minorant, _simple_weights, signed
 from hcmodel.solvers import Box, function_oracle
 
 

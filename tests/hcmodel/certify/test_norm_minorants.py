@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import hcmodel as hc
-from hcmodel.certify.norm_minorants import minorant_bound
+from hcmodel.certify.minorants.norm_minorants import minorant_bound
 from tests.extent import first
 
 rng = np.random.default_rng(0)

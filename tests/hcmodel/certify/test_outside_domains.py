@@ -16,7 +16,7 @@ import numpy as np
 import pytest
 
 import hcmodel as hc
-from hcmodel.certify.nowhere import nowhere_in
+from hcmodel.certify.domains.nowhere import nowhere_in
 from hcmodel.cli.command import main
 from hcmodel.solving.solution import Solution
 from tests.extent import several

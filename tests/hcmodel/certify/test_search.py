@@ -8,12 +8,19 @@ from typing import Any
 import numpy as np
 import pytest
 
-from hcmodel.certify import level_sets
-from hcmodel.certify import search as module
 from hcmodel.certify.certificate_options import ENCLOSURE, SEARCH
-from hcmodel.certify.charts import plain_chart
-from hcmodel.certify.level_sets import Ball, _from_zero, _minorants, _moves, _too_many, level_ball
-from hcmodel.certify.search import Minorant, Search, _simple_weights, signed
+from hcmodel.certify.minorants import level_sets
+from hcmodel.certify.minorants import search as module
+from hcmodel.certify.minorants.charts import plain_chart
+from hcmodel.certify.minorants.level_sets import (
+    Ball,
+    _from_zero,
+    _minorants,
+    _moves,
+    _too_many,
+    level_ball,
+)
+from hcmodel.certify.minorants.search import Minorant, Search, _simple_weights, signed
 from hcmodel.solvers import Box, function_oracle
 from hcmodel.solvers.coordinates.logarithmic import LogStack
 from hcmodel.solvers.oracle import Evaluation, Oracle
@@ -148,7 +155,7 @@ def test_a_smaller_ball_replaces_a_larger_one(monkeypatch: pytest.MonkeyPatch) -
         "larger": Ball(99.0, np.array([3.0, 4.0]), 7.0, None, None),
         "none": None,
     }
-    monkeypatch.setattr("hcmodel.certify.level_sets.level_ball", lambda *a: balls[a[-1]])
+    monkeypatch.setattr("hcmodel.certify.minorants.level_sets.level_ball", lambda *a: balls[a[-1]])
     for probing, value in (("none", -np.inf), ("first", 15.0), ("larger", 15.0), ("smaller", 18.0)):
         search.enclose(probing)
         assert search.value == pytest.approx(value)
@@ -163,7 +170,7 @@ def test_what_half_spaces_say_within_a_ball_counts_too(monkeypatch: pytest.Monke
     ball: Any = SimpleNamespace(
         radius=5.0, level=99.0, terms=None, reach=lambda p: 5.0, least=lambda slope, point: -1.0
     )
-    monkeypatch.setattr("hcmodel.certify.level_sets.level_ball", lambda *a: ball)
+    monkeypatch.setattr("hcmodel.certify.minorants.level_sets.level_ball", lambda *a: ball)
     search.enclose("around")
     assert search.value == pytest.approx(20 - 1)
 
@@ -255,7 +262,8 @@ def test_rows_that_contradict_each_other_are_weighed_by_what_they_are_off(
     seen: list[list[float]] = []
     monkeypatch.setattr(Search, "consider", lambda self, here, w: seen.append(w.tolist()))
     monkeypatch.setattr(
-        "hcmodel.certify.newton_steps.repair_weights", lambda form, here: np.array([0.0, 3.0])
+        "hcmodel.certify.minorants.newton_steps.repair_weights",
+        lambda form, here: np.array([0.0, 3.0]),
     )
     here = here_of()
     assert here.magnitudes.tolist() == [2.0, 5.0]
@@ -269,7 +277,9 @@ def test_rows_that_contradict_each_other_are_weighed_by_what_they_are_off(
     ]
     seen.clear()
     negative = here_of(rows=(1.0, -5.0))
-    monkeypatch.setattr("hcmodel.certify.newton_steps.repair_weights", lambda form, here: None)
+    monkeypatch.setattr(
+        "hcmodel.certify.minorants.newton_steps.repair_weights", lambda form, here: None
+    )
     search.contradict(negative, None, lambda value: True)
     assert seen == [pytest.approx([1 / 6, -1 / 6])]
 

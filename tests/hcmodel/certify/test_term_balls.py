@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 
 import hcmodel as hc
-from hcmodel.certify import balls, term_balls
-from hcmodel.certify.term_balls import term_ball
+from hcmodel.certify.minorants import balls, term_balls
+from hcmodel.certify.minorants.term_balls import term_ball
 from hcmodel.reductions.rows import Rows
 from hcmodel.solvers.oracle import Evaluation
 

@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 import hcmodel as hc
-from hcmodel.certify.search import Search
-from hcmodel.certify.term_balls import term_ball
-from hcmodel.certify.term_duals import WeighedTerms
+from hcmodel.certify.minorants.search import Search
+from hcmodel.certify.minorants.term_balls import term_ball
+from hcmodel.certify.minorants.term_duals import WeighedTerms
 from hcmodel.reductions.forms import Form
 from hcmodel.reductions.rows import Rows
 from hcmodel.solvers.oracle import Evaluation

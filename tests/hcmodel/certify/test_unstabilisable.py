@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 import hcmodel as hc
-from hcmodel.certify.cone_ranges import ConePlaces
-from hcmodel.certify.farkas_rays import refined_ray
+from hcmodel.certify.duals.cone_ranges import ConePlaces
+from hcmodel.certify.duals.farkas_rays import refined_ray
 from hcmodel.solvers.algebra.symmetric import to_matrix
 from hcmodel.solvers.qp.cone_program import ConeBlock, ConeKind, cone_program
 from tests.extent import first, pairs

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 import hcmodel as hc
-from hcmodel.certify.descent import Descent
+from hcmodel.certify.paths.descent import Descent
 from hcmodel.reductions.forms import Forms
 from hcmodel.solvers import Termination
 from hcmodel.solving import conclude as concluding

@@ -15,9 +15,10 @@ import pytest
 from numpy.typing import NDArray
 
 import hcmodel as hc
-from hcmodel.certify import curvature_boxes, cut_bounds
-from hcmodel.certify.descent import Descent
+from hcmodel.certify import cut_bounds
+from hcmodel.certify.declared import curvature_boxes
 from hcmodel.certify.lower_bound import LowerBound
+from hcmodel.certify.paths.descent import Descent
 from hcmodel.reductions.reduction import BoundOrigin, Claim, Duals, Origin
 from hcmodel.solvers import Box, Evaluation, Termination, function_oracle
 from hcmodel.solvers.oracle import OracleFailed
@@ -243,7 +244,7 @@ def best_bound(
 
     hidden = hidden or form()
     monkeypatch.setattr(bounding, "_searched_bound", told(searched))
-    monkeypatch.setattr("hcmodel.certify.norm_minorants.minorant_bound", told(minorant))
+    monkeypatch.setattr("hcmodel.certify.minorants.norm_minorants.minorant_bound", told(minorant))
     monkeypatch.setattr(bounding, "_cone_bound", told(cone))
     monkeypatch.setattr(bounding, "_enclosed_bound", told(enclosed))
     monkeypatch.setattr(cut_bounds, "cut_bound", told(cuts))
@@ -369,7 +370,7 @@ def test_a_point_beside_another_one_is_better_as_the_model_is_written(
     there: tuple[float, float] | None, better: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     found = None if there is None else SimpleNamespace(point=np.ones(1))
-    monkeypatch.setattr("hcmodel.certify.nearby.better_point", lambda *a: found)
+    monkeypatch.setattr("hcmodel.certify.paths.nearby.better_point", lambda *a: found)
     forms = written({1.0: there or (0.0, 0.0)})
     point = better_points.better_beside(forms, at(), None, pair(form()), TOLERANCE)
     assert (point is not None) == better

@@ -13,8 +13,8 @@ import numpy as np
 import pytest
 
 from hcmodel.certify import cut_bounds
-from hcmodel.certify.descent import Descent
 from hcmodel.certify.lower_bound import LowerBound
+from hcmodel.certify.paths.descent import Descent
 from hcmodel.reductions.reduction import Claim, Origin
 from hcmodel.solvers import Box, Evaluation, Termination, function_oracle
 from hcmodel.solvers.oracle import OracleCalls, OracleFailed
@@ -419,7 +419,7 @@ def test_an_infimum_of_zero_is_said_where_a_logarithm_falls_for_ever() -> None:
 def test_enclosures_replace_the_conditions_that_they_settle(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    from hcmodel.certify import curvature_boxes
+    from hcmodel.certify.declared import curvature_boxes
 
     answer = SimpleNamespace(convex=True, bends_at=None)
     monkeypatch.setattr(curvature_boxes, "settle", lambda search: answer)

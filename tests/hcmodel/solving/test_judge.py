@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from hcmodel.certify.descent import Descent
 from hcmodel.certify.lower_bound import LowerBound
+from hcmodel.certify.paths.descent import Descent
 from hcmodel.solvers import Termination
 from hcmodel.solvers.oracle import Evaluation
 from hcmodel.solving.evidence import Evidence

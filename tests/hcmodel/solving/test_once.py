@@ -11,7 +11,7 @@ import pytest
 
 import hcmodel as hc
 from hcmodel.analysis import constants
-from hcmodel.certify.search import Search
+from hcmodel.certify.minorants.search import Search
 from hcmodel.reductions import forms, lift, smooth
 
 TANK = Path(__file__).parents[3] / "examples" / "tank.hc"

@@ -22,8 +22,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hcmodel.certify.certificate_options import CONE_DUALITY, SEARCH
-from hcmodel.certify.cone_ranges import ConePlaces, Range, ranges
-from hcmodel.certify.exact_duals import exact_shift, has_no_residual, simple_dual
+from hcmodel.certify.duals.cone_ranges import ConePlaces, Range, ranges
+from hcmodel.certify.duals.exact_duals import exact_shift, has_no_residual, simple_dual
 from hcmodel.records import dataclass, replace
 from hcmodel.solvers.algebra.marks import largest
 from hcmodel.solvers.algebra.symmetric import is_surely_semidefinite, to_matrix, to_vector

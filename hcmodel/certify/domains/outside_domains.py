@@ -15,16 +15,16 @@ from typing import Any
 import numpy as np
 
 from hcmodel.atoms.rules import Domain
-from hcmodel.certify.domain_conditions import (
+from hcmodel.certify.domains.derived_rows import SPARE, following
+from hcmodel.certify.domains.domain_conditions import (
     REGULAR,
     SIDES,
     Condition,
 )
-from hcmodel.certify.function_ends import entry_of, exact_values, read_functions, row_of
-from hcmodel.certify.implied_rows import implied_row
-from hcmodel.certify.nowhere import Nowhere
-from hcmodel.certify.other_rows import SPARE, following
-from hcmodel.certify.propagation import (
+from hcmodel.certify.domains.function_ends import entry_of, exact_values, read_functions, row_of
+from hcmodel.certify.domains.implied_rows import implied_row
+from hcmodel.certify.domains.nowhere import Nowhere
+from hcmodel.certify.domains.propagation import (
     HIGHEST,
     LIMITS,
     LOWEST,

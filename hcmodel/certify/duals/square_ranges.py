@@ -18,7 +18,7 @@ from hcmodel.certify.certificate_options import CONE_DUALITY
 from hcmodel.solvers.numerics import DATA_ROUNDING
 
 if TYPE_CHECKING:
-    from hcmodel.certify.cone_ranges import Range
+    from hcmodel.certify.duals.cone_ranges import Range
     from hcmodel.solvers.qp.cone_program import ConeProgram
 
 FloatArray = NDArray[np.float64]

@@ -445,7 +445,7 @@ def _by_factors(form: Form, point: FloatArray, along: FloatArray) -> _Way:
 
 def _behind(form: Form, evaluation: Evaluation) -> Iterator[_Way]:
     """Along single entries, from where enclosures show that the objective falls."""
-    from hcmodel.certify.far_entries import falling_entries
+    from hcmodel.certify.paths.far_entries import falling_entries
 
     for path in falling_entries(form, evaluation):
         moved = np.zeros(evaluation.point.size)

@@ -17,9 +17,9 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from hcmodel.certify.balls import ball, least_singular_value
 from hcmodel.certify.certificate_options import ENCLOSURE
-from hcmodel.certify.term_duals import WeighedTerms
+from hcmodel.certify.minorants.balls import ball, least_singular_value
+from hcmodel.certify.minorants.term_duals import WeighedTerms
 from hcmodel.records import dataclass
 from hcmodel.reductions.rows import Rows, stacked
 from hcmodel.reductions.sum_arrays import SumArrays

@@ -11,8 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hcmodel.certify.certificate_options import MAP_TEST
-from hcmodel.certify.charts import Chart
-from hcmodel.certify.search import Minorant, Search
+from hcmodel.certify.minorants.charts import Chart
+from hcmodel.certify.minorants.search import Minorant, Search
 from hcmodel.records import dataclass, replace
 from hcmodel.reductions.forms import Form
 from hcmodel.solvers import kkt

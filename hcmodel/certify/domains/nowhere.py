@@ -7,7 +7,7 @@ function is as large or as small as one likes: so this is looked at before any m
 
 from __future__ import annotations
 
-from hcmodel.certify.domain_conditions import (
+from hcmodel.certify.domains.domain_conditions import (
     Condition,
     conditions_of,
     is_of_the_model,
@@ -58,7 +58,7 @@ def nowhere_defined(
         return None
     if not every and not is_questionable(bounded, first):
         return None
-    from hcmodel.certify.outside_domains import System  # of few models
+    from hcmodel.certify.domains.outside_domains import System  # of few models
 
     conditions = [each for each in conditions_of(model) if is_of_the_model(each)]
     system = System.of(model, conditions, first=first)

@@ -16,8 +16,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hcmodel.certify.certificate_options import BOXES
-from hcmodel.certify.charts import Chart, chart_of
-from hcmodel.certify.search import Search
+from hcmodel.certify.minorants.charts import Chart, chart_of
+from hcmodel.certify.minorants.search import Search
 from hcmodel.facts.interval_jets import JETS, Interval, Jet, NotEnclosed, enclosed, seeds
 from hcmodel.records import dataclass
 from hcmodel.reductions.forms import Form

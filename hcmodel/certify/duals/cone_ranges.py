@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hcmodel.certify.certificate_options import CONE_DUALITY
-from hcmodel.certify.square_ranges import by_equations, by_squares
+from hcmodel.certify.duals.square_ranges import by_equations, by_squares
 from hcmodel.records import cached_property, dataclass
 from hcmodel.solvers.algebra.marks import all_finite
 from hcmodel.solvers.algebra.symmetric import ROOT_TWO, to_matrix, triangle

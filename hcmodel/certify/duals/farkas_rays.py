@@ -23,7 +23,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hcmodel.certify.certificate_options import CONE_DUALITY
-from hcmodel.certify.cone_ranges import ConePlaces
+from hcmodel.certify.duals.cone_ranges import ConePlaces
 from hcmodel.records import dataclass
 from hcmodel.solvers.algebra.symmetric import ROOT_TWO, to_matrix, triangle
 from hcmodel.solvers.numerics import DEPENDENT

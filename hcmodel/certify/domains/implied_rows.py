@@ -13,7 +13,7 @@ from fractions import Fraction
 
 import numpy as np
 
-from hcmodel.certify.propagation import Propagation, Row
+from hcmodel.certify.domains.propagation import Propagation, Row
 from hcmodel.solvers.numerics import BACKEND_ROUNDING
 
 # Weights of rows are fractions with denominators up to this: those of small models in whole numbers are.

@@ -11,11 +11,11 @@ import numpy as np
 import scipy
 from numpy.typing import NDArray
 
-from hcmodel.certify.balls import ball, least_over
 from hcmodel.certify.certificate_options import ENCLOSURE
-from hcmodel.certify.charts import Chart
-from hcmodel.certify.term_balls import term_ball
-from hcmodel.certify.term_duals import WeighedTerms
+from hcmodel.certify.minorants.balls import ball, least_over
+from hcmodel.certify.minorants.charts import Chart
+from hcmodel.certify.minorants.term_balls import term_ball
+from hcmodel.certify.minorants.term_duals import WeighedTerms
 from hcmodel.records import dataclass
 from hcmodel.reductions.forms import Form
 from hcmodel.solvers import kkt

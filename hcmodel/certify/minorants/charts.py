@@ -17,7 +17,7 @@ import scipy
 from numpy.typing import NDArray
 
 from hcmodel.certify.certificate_options import CHART
-from hcmodel.certify.map_ranges import Range, map_ranges
+from hcmodel.certify.minorants.map_ranges import Range, map_ranges
 from hcmodel.records import dataclass, replace
 from hcmodel.reductions.forms import Form
 from hcmodel.reductions.smooth import curved_variables

@@ -25,7 +25,7 @@ import scipy
 from numpy.typing import NDArray
 
 from hcmodel.certify.certificate_options import CONE_DUALITY
-from hcmodel.certify.cone_ranges import ConePlaces
+from hcmodel.certify.duals.cone_ranges import ConePlaces
 from hcmodel.records import dataclass
 from hcmodel.solvers.algebra.groups import joined
 from hcmodel.solvers.algebra.symmetric import is_surely_semidefinite, to_matrix

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hcmodel.certify.certificate_options import SEARCH
-from hcmodel.certify.charts import Chart, chart_of
+from hcmodel.certify.minorants.charts import Chart, chart_of
 from hcmodel.records import dataclass
 from hcmodel.reductions.forms import Form
 from hcmodel.solvers import kkt
@@ -26,8 +26,8 @@ from hcmodel.solvers.oracle import Evaluation, Oracle
 from hcmodel.solvers.sets.domain import Domain
 
 if TYPE_CHECKING:
-    from hcmodel.certify.level_sets import Ball
-    from hcmodel.certify.term_duals import WeighedTerms
+    from hcmodel.certify.minorants.level_sets import Ball
+    from hcmodel.certify.minorants.term_duals import WeighedTerms
 
 FloatArray = NDArray[np.float64]
 Pair = tuple[Evaluation, FloatArray]
@@ -235,7 +235,7 @@ class Search:
 
     def _move(self, step: str, enough: Enough) -> None:
         """Consider where a step from the best pair leads."""
-        from hcmodel.certify.newton_steps import NEWTON_STEPS  # few bounds need one
+        from hcmodel.certify.minorants.newton_steps import NEWTON_STEPS  # few bounds need one
 
         evaluation, multipliers = self.pair
         check_time()
@@ -261,7 +261,7 @@ class Search:
 
     def descend(self, evaluation: Evaluation, multipliers: FloatArray, enough: Enough) -> None:
         """Newton steps on the Lagrangian alone, over X."""
-        from hcmodel.certify.newton_steps import lagrangian_step
+        from hcmodel.certify.minorants.newton_steps import lagrangian_step
 
         for _ in range(SEARCH.rounds):
             before = self.value
@@ -275,7 +275,7 @@ class Search:
 
     def contradict(self, here: Evaluation, weights: FloatArray | None, enough: Enough) -> None:
         """Look for weights of the rows, and a point, that show the rows to contradict each other."""
-        from hcmodel.certify.newton_steps import repair_weights
+        from hcmodel.certify.minorants.newton_steps import repair_weights
 
         signs = np.where(np.arange(here.rows.size) < here.inequalities, 1.0, np.sign(here.rows))
         pool = [np.asarray(here.violations > 0, dtype=float) * signs]
@@ -299,7 +299,7 @@ class Search:
         """Look for a set that holds every feasible point of low value, and use it."""
         check_time()
         pair = self.pair
-        from hcmodel.certify.level_sets import level_ball
+        from hcmodel.certify.minorants.level_sets import level_ball
 
         found = level_ball(self.form, self.oracle, self.chart, pair, probing)
         if found is None:

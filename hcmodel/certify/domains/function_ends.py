@@ -16,7 +16,7 @@ import numpy as np
 from hcmodel.atoms import cones
 from hcmodel.atoms.algebra import Inverse
 from hcmodel.atoms.rules import Argument, Monotonicity, Sign
-from hcmodel.certify.propagation import (
+from hcmodel.certify.domains.propagation import (
     NOTHING,
     ROUNDING,
     SMALLEST,

@@ -1,0 +1,1 @@
+"""Declared maps, which are not proven: tests that a bound rests on."""

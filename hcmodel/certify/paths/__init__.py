@@ -1,0 +1,1 @@
+"""Paths along which an objective falls, and better points beside one."""
