@@ -1,6 +1,6 @@
 """Cone forms of atoms: bounds of a result, by rows in cones, from bounds of the arguments.
 
-A cone form is a function of one `Use` of the atom: the builder (`hcmodel.reductions.cone_rows.ConeRows`,
+A cone form is a function of one `Use` of the atom: the builder (`ConeRows` of the reduction `Cone`,
 which the reduction to a cone program hands in), affine bounds of the arguments, the facts about the
 arguments, and the static parameters. It returns an affine bound of the result, from above where the
 atom is convex and from below where it is concave, or None where it does not apply. Atoms import no

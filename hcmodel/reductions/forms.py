@@ -29,7 +29,6 @@ from hcmodel.records import cached_property, dataclass, replace
 from hcmodel.reductions.bounds import Bounds
 from hcmodel.reductions.canonical import CanonicalProblem
 from hcmodel.reductions.chain import Chain
-from hcmodel.reductions.cone_sums import SumsCone, cone_of_sums
 from hcmodel.reductions.front import Front
 from hcmodel.reductions.lift import Lift
 from hcmodel.reductions.normal_rows import NormalRows
@@ -37,7 +36,13 @@ from hcmodel.reductions.reduction import BoundRows, Duals, ModelReduction, Refus
 from hcmodel.reductions.release import Release
 from hcmodel.reductions.sign import Sign, signed_objective
 from hcmodel.reductions.smooth import Compiler, Smooth, SmoothProgram
-from hcmodel.reductions.sum_arrays import SumArrays, affine_roots, arrays_of_sums, needs_logarithms
+from hcmodel.reductions.sums.cone_sums import SumsCone, cone_of_sums
+from hcmodel.reductions.sums.sum_arrays import (
+    SumArrays,
+    affine_roots,
+    arrays_of_sums,
+    needs_logarithms,
+)
 from hcmodel.reductions.triangle import Triangle
 from hcmodel.reductions.witness import shown
 from hcmodel.solvers.algebra.marks import every
@@ -52,7 +57,7 @@ from hcmodel.solvers.sets.domain import Domain
 if TYPE_CHECKING:
     # imported by the functions that make one: many models need none of them
     from hcmodel.proof.failure import Failure
-    from hcmodel.reductions.cone import Cone
+    from hcmodel.reductions.cone.cone import Cone
     from hcmodel.reductions.discovery import Discovery
     from hcmodel.reductions.fixed import Fixed
     from hcmodel.reductions.smooth_convex import SmoothConvex
@@ -123,7 +128,7 @@ class Form:
         """The cone program of a proven form, in the same coordinates; a refusal where there is none."""
         if self.proof is None or self.last is None:
             return Refusal(None, "the model is not proven convex")
-        from hcmodel.reductions.cone import Cone
+        from hcmodel.reductions.cone.cone import Cone
 
         return Cone.of(self.chain.end.before, self.last, affine_roots(self.program))
 
@@ -139,7 +144,7 @@ class Form:
         from hcmodel.reductions.smooth_convex import SmoothConvex, smooth_convex
 
         if self.arrays is not None:
-            from hcmodel.reductions.convex_sums import convex_of_sums
+            from hcmodel.reductions.sums.convex_sums import convex_of_sums
 
             return SmoothConvex.of(convex_of_sums(self.arrays), self.canonical.outer.size)
         return smooth_convex(self.program)

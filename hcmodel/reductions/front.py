@@ -10,12 +10,12 @@ from numpy.typing import NDArray
 from hcmodel.expressions.leaves import Variable
 from hcmodel.expressions.model import Model
 from hcmodel.records import dataclass
-from hcmodel.reductions.collected import Collected
 from hcmodel.reductions.reduction import Duals, Origin
 from hcmodel.reductions.semidefinite import Semidefinite
+from hcmodel.reductions.sums.collected import Collected
 
 if TYPE_CHECKING:
-    from hcmodel.reductions.known_sums import KnownFunctions
+    from hcmodel.reductions.sums.known_sums import KnownFunctions
 
 FloatArray = NDArray[np.float64]
 

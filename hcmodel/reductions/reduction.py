@@ -22,7 +22,7 @@ from hcmodel.expressions.variable_sets import make_domain
 from hcmodel.records import dataclass
 
 if TYPE_CHECKING:
-    from hcmodel.reductions.known_sums import KnownFunctions
+    from hcmodel.reductions.sums.known_sums import KnownFunctions
 
 FloatArray = NDArray[np.float64]
 Before = TypeVar("Before")

@@ -32,7 +32,7 @@ from hcmodel.solvers.outer import Outer
 from hcmodel.solvers.sets.domain import Domain
 
 if TYPE_CHECKING:
-    from hcmodel.reductions.known_sums import KnownFunctions
+    from hcmodel.reductions.sums.known_sums import KnownFunctions
     from hcmodel.solvers.coordinates.general import MapCoordinates
 
 FloatArray = NDArray[np.float64]

@@ -29,8 +29,8 @@ from hcmodel.maps.fractional import variables_in
 from hcmodel.maps.identity import maximised_product
 from hcmodel.maps.map import Points, Step
 from hcmodel.records import replace
-from hcmodel.reductions.known_sums import KnownFunctions, KnownSums
 from hcmodel.reductions.reduction import Claim, Duals, ModelReduction, Origin
+from hcmodel.reductions.sums.known_sums import KnownFunctions, KnownSums
 from hcmodel.solvers.algebra.marks import all_finite, some
 
 FloatArray = NDArray[np.float64]

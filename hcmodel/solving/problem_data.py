@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from hcmodel.errors import ModelError, NotHiddenConvexError
 from hcmodel.records import dataclass
-from hcmodel.reductions.cone import Cone
+from hcmodel.reductions.cone.cone import Cone
 from hcmodel.reductions.forms import Form, Forms
 from hcmodel.solvers.qp.cone_program import ConeProgram
 from hcmodel.solvers.qp.table import CONE_BACKENDS

@@ -344,124 +344,124 @@ EQUIVALENT: dict[tuple[str, str, str], str] = {
         "low_0(variable).any())",
     ): "a shortcut: marks are used for entries of boxes that may be negative only",
     (
-        "hcmodel/reductions/cone.py",
+        "hcmodel/reductions/cone/cone.py",
         "Cone.point",
         "np.where(self.logs, x, 1.0) -> np.where(self.logs, x, 2.0)",
     ): "keeps the logarithm defined where it is not used",
     (
-        "hcmodel/reductions/cone_bounds.py",
+        "hcmodel/reductions/cone/cone_bounds.py",
         "Translation._exponential",
         "side is Side.ABOVE and sign.is_nonnegative -> side is Side.ABOVE or sign.is_nonnegative",
     ): "the side that is asked for fits the sign: a size that is log-convex is convex",
     (
-        "hcmodel/reductions/cone_bounds.py",
+        "hcmodel/reductions/cone/cone_bounds.py",
         "Translation._exponential",
         "side is Side.BELOW and sign.is_nonpositive -> side is Side.BELOW or sign.is_nonpositive",
     ): "the side that is asked for fits the sign: a size that is log-convex is convex",
     (
-        "hcmodel/reductions/cone_bounds.py",
+        "hcmodel/reductions/cone/cone_bounds.py",
         "Translation._linear",
         "matrix.data.max() -> matrix.data.min()",
     ): "weights of both signs over something that bends have no curvature in a proof",
     (
-        "hcmodel/reductions/cone_bounds.py",
+        "hcmodel/reductions/cone/cone_bounds.py",
         "Translation._linear",
         "matrix.data.min() -> matrix.data.max()",
     ): "weights of both signs over something that bends have no curvature in a proof",
     (
-        "hcmodel/reductions/cone_bounds.py",
+        "hcmodel/reductions/cone/cone_bounds.py",
         "Translation._log_monomial",
         "float(np.sign(exponent).flat[0]) if exponent.size else 1.0 -> float(np.sign(exponent)."
         "flat[0]) if exponent.size else 2.0",
     ): "only the sign counts",
     (
-        "hcmodel/reductions/cone_bounds.py",
+        "hcmodel/reductions/cone/cone_bounds.py",
         "Translation._mixed",
         "self.constant(argument) is not None -> self.constant(argument) is None",
     ): "exponents of both signs have no curvature in a proof where their base is not log-affine",
     (
-        "hcmodel/reductions/cone_bounds.py",
+        "hcmodel/reductions/cone/cone_bounds.py",
         "Translation.terms",
         "not isinstance(expression, Apply) or self.constant(expression) is not None -> not isin"
         "stance(expression, Apply) and self.constant(expression) is not None",
     ): "constants are log-affine, which is looked at next",
     (
-        "hcmodel/reductions/cone_bounds.py",
+        "hcmodel/reductions/cone/cone_bounds.py",
         "Translation._split",
         "kind is not Sign.ZERO -> kind is Sign.ZERO",
     ): "a sum of terms of both signs is not log-convex in a proof",
     (
-        "hcmodel/reductions/cone_bounds.py",
+        "hcmodel/reductions/cone/cone_bounds.py",
         "Translation._weighted_terms",
         "matrix.data.max() -> matrix.data.min()",
     ): "the same for weights of one sign; those of both are refused next",
     (
-        "hcmodel/reductions/cone_bounds.py",
+        "hcmodel/reductions/cone/cone_bounds.py",
         "Translation._weighted_terms",
         "matrix.data.min() -> matrix.data.max()",
     ): "a sum with weights of both signs is not log-convex in a proof",
     (
-        "hcmodel/reductions/cone_bounds.py",
+        "hcmodel/reductions/cone/cone_bounds.py",
         "Translation._has_log",
         "self.constant(expression) is not None -> self.constant(expression) is None",
     ): "what has no such logarithm is refused when its bound is asked for",
     (
-        "hcmodel/reductions/cone_bounds.py",
+        "hcmodel/reductions/cone/cone_bounds.py",
         "Translation._times_monomial",
         "exponent is None or not is_one(exponents[sum_place]) -> exponent is None and (not is_o"
         "ne(exponents[sum_place]))",
     ): "a sum below a fraction bar is not log-convex in a proof",
     (
-        "hcmodel/reductions/cone_squares.py",
+        "hcmodel/reductions/cone/cone_squares.py",
         "_of_parts",
         "min(atom.signs(len(parts))) -> max(atom.signs(len(parts)))",
     ): "a difference has no convex root in a proof",
     (
-        "hcmodel/reductions/cone_squares.py",
+        "hcmodel/reductions/cone/cone_squares.py",
         "_of_parts",
         "matrix.data.min() -> matrix.data.max()",
     ): "weights below 0 leave no convex root in a proof",
     (
-        "hcmodel/reductions/cone_squares.py",
+        "hcmodel/reductions/cone/cone_squares.py",
         "_magnitude",
         "translation.channels(node.expression)[0] & CONVEX and node.sign.is_nonnegative -> tran"
         "slation.channels(node.expression)[0] & CONVEX or node.sign.is_nonnegative",
     ): "what is affine is bounded by itself, and other bases of squares that are not negative are convex",
     (
-        "hcmodel/reductions/cone_squares.py",
+        "hcmodel/reductions/cone/cone_squares.py",
         "_of_square",
         "exponents is None or exponents[0] is None -> exponents is None and exponents[0] is None",
     ): "a power that is a square in a proof has an exponent",
     (
-        "hcmodel/reductions/cone_squares.py",
+        "hcmodel/reductions/cone/cone_squares.py",
         "pattern_bound",
         "side is not Side.ABOVE or any((translation.channels(each)[0] != AFFINE for each in par"
         "ts)) -> side is not Side.ABOVE and any((translation.channels(each)[0] != AFFINE for ea"
         "ch in parts))",
     ): "a fraction is convex in a proof only where its parts are affine, and never concave",
     (
-        "hcmodel/reductions/cone_squares.py",
+        "hcmodel/reductions/cone/cone_squares.py",
         "pattern_log_bound",
         "not above.is_constant or translation.channels(matrix.expression)[0] != AFFINE -> not a"
         "bove.is_constant and translation.channels(matrix.expression)[0] != AFFINE",
     ): "a fraction is log-convex in a proof only for constant x and affine P",
     (
-        "hcmodel/reductions/cone_squares.py",
+        "hcmodel/reductions/cone/cone_squares.py",
         "_over",
         "1.0 if side is Side.ABOVE else -1.0 -> 2.0 if side is Side.ABOVE else -1.0",
     ): "its size cancels: the divisor is multiplied by it and the quotient too",
     (
-        "hcmodel/reductions/cone_squares.py",
+        "hcmodel/reductions/cone/cone_squares.py",
         "_over",
         "-1.0 -> -2.0",
     ): "its size cancels: the divisor is multiplied by it and the quotient too",
     (
-        "hcmodel/reductions/cone_squares.py",
+        "hcmodel/reductions/cone/cone_squares.py",
         "_factor",
         "value is None or exponent is None -> value is None and exponent is None",
     ): "a quotient is recognised in a proof only with a constant k",
     (
-        "hcmodel/reductions/cone_squares.py",
+        "hcmodel/reductions/cone/cone_squares.py",
         "quadratic_objective",
         "weight * sign -> weight / sign",
     ): "the sign is 1 or −1",
@@ -503,12 +503,12 @@ EQUIVALENT: dict[tuple[str, str, str], str] = {
         "pieces is not None -> pieces is None",
     ): "where the sign of its argument is known, a kink inside of a kink may be lifted as well",
     (
-        "hcmodel/reductions/linear_maps.py",
+        "hcmodel/reductions/cone/linear_maps.py",
         "_contraction",
         "len(shape) == 1 -> len(shape) != 1",
     ): "a shortcut: the general way makes the same matrix",
     (
-        "hcmodel/reductions/linear_maps.py",
+        "hcmodel/reductions/cone/linear_maps.py",
         "_contraction",
         "len(result) == 1 -> len(result) != 1",
     ): "a shortcut: the general way makes the same matrix",
@@ -574,24 +574,24 @@ EQUIVALENT: dict[tuple[str, str, str], str] = {
         "node) not in self._constant",
     ): "nodes are looked at several times",
     (
-        "hcmodel/reductions/rows.py",
+        "hcmodel/reductions/cone/compressed_rows.py",
         "Rows.of_entries",
         "rows.size > 1 and (rows[1:] < rows[:-1]).any() -> rows.size > 1 or (rows[1:] < rows[:-"
         "1]).any()",
     ): "what is in order is sorted once more",
     (
-        "hcmodel/reductions/rows.py",
+        "hcmodel/reductions/cone/compressed_rows.py",
         "Rows.__matmul__",
         "other.nnz == other.shape[0] -> other.nnz != other.shape[0]",
     ): "a shortcut: the general way makes the same product",
     (
-        "hcmodel/reductions/rows.py",
+        "hcmodel/reductions/cone/compressed_rows.py",
         "Rows.__matmul__",
         "other.lengths[self.indices].sum() > LARGEST_PRODUCT -> other.lengths[self.indices].sum"
         "() < LARGEST_PRODUCT",
     ): "the memory that a product takes",
     (
-        "hcmodel/reductions/cone_bounds.py",
+        "hcmodel/reductions/cone/cone_bounds.py",
         "Translation._factor",
         "domain in POSITIVE_DOMAINS -> domain not in POSITIVE_DOMAINS",
     ): "powers have cone forms of their own, and the factors of products may be any numbers",

@@ -21,7 +21,7 @@ from hcmodel.facts.node_facts import Facts
 from hcmodel.proof.prove import Proof, prove
 from hcmodel.records import replace
 from hcmodel.reductions.chain import Chain
-from hcmodel.reductions.cone import Cone, NormSlope
+from hcmodel.reductions.cone.cone import Cone, NormSlope
 from hcmodel.reductions.forms import Form
 from hcmodel.reductions.sign import signed_objective
 from hcmodel.reductions.smooth import Compiler, Smooth

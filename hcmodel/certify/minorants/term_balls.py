@@ -21,8 +21,8 @@ from hcmodel.certify.certificate_options import ENCLOSURE
 from hcmodel.certify.minorants.balls import ball, least_singular_value
 from hcmodel.certify.minorants.term_duals import WeighedTerms
 from hcmodel.records import dataclass
-from hcmodel.reductions.rows import Rows, stacked
-from hcmodel.reductions.sum_arrays import SumArrays
+from hcmodel.reductions.cone.compressed_rows import Rows, stacked
+from hcmodel.reductions.sums.sum_arrays import SumArrays
 from hcmodel.solvers.algebra.marks import all_finite, length, some
 from hcmodel.solvers.numerics import PRODUCT_ROUNDING, TINY
 from hcmodel.solvers.oracle import Evaluation

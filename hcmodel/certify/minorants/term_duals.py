@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hcmodel.records import cached_property, dataclass, replace
-from hcmodel.reductions.rows import Rows
+from hcmodel.reductions.cone.compressed_rows import Rows
 from hcmodel.solvers.algebra.marks import largest, length
 from hcmodel.solvers.algebra.storage import is_sparse
 from hcmodel.solvers.numerics import OPERATION_ROUNDING, SUM_ROUNDING

@@ -32,8 +32,8 @@ from hcmodel.certify.paths import nearby
 from hcmodel.expressions.model import Model
 from hcmodel.facts.interval_jets import Interval, NotEnclosed, seeds
 from hcmodel.facts.node_facts import Facts
+from hcmodel.reductions.cone.compressed_rows import Rows
 from hcmodel.reductions.reduction import Origin
-from hcmodel.reductions.rows import Rows
 from hcmodel.solvers import Box, function_oracle
 from hcmodel.solvers.first_order.cuts import CutPoint
 from hcmodel.solvers.oracle import Evaluation

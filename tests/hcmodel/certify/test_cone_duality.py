@@ -25,7 +25,7 @@ from hcmodel.certify.duals.cone_ranges import ConePlaces, Range, ranges
 from hcmodel.certify.duals.exact_duals import Shift
 from hcmodel.certify.infeasibility import dual_infeasibility
 from hcmodel.certify.minorants.search import Search
-from hcmodel.reductions.cone import Cone
+from hcmodel.reductions.cone.cone import Cone
 from hcmodel.reductions.reduction import Refusal
 from hcmodel.solvers.algebra.symmetric import to_vector
 from hcmodel.solvers.qp import ConeOptions, make_cone_backend

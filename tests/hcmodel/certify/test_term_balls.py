@@ -12,7 +12,7 @@ import pytest
 import hcmodel as hc
 from hcmodel.certify.minorants import balls, term_balls
 from hcmodel.certify.minorants.term_balls import term_ball
-from hcmodel.reductions.rows import Rows
+from hcmodel.reductions.cone.compressed_rows import Rows
 from hcmodel.solvers.oracle import Evaluation
 
 

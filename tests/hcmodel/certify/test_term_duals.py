@@ -11,8 +11,8 @@ import hcmodel as hc
 from hcmodel.certify.minorants.search import Search
 from hcmodel.certify.minorants.term_balls import term_ball
 from hcmodel.certify.minorants.term_duals import WeighedTerms
+from hcmodel.reductions.cone.compressed_rows import Rows
 from hcmodel.reductions.forms import Form
-from hcmodel.reductions.rows import Rows
 from hcmodel.solvers.oracle import Evaluation
 from tests.hcmodel.certify.test_term_balls import chair, equated
 

@@ -7,10 +7,10 @@ import pytest
 
 import hcmodel as hc
 from hcmodel.problem import Problem
-from hcmodel.reductions.affine import Affine
-from hcmodel.reductions.cone import Cone
+from hcmodel.reductions.cone.affine import Affine
+from hcmodel.reductions.cone.cone import Cone
 from hcmodel.reductions.forms import Form
-from hcmodel.reductions.sum_arrays import affine_roots
+from hcmodel.reductions.sums.sum_arrays import affine_roots
 
 
 def regulator() -> Problem:

@@ -15,8 +15,8 @@ from hcmodel.engines.registry import compile_stack
 from hcmodel.expressions import posynomials
 from hcmodel.expressions.graph import topological_order
 from hcmodel.expressions.model import Model
-from hcmodel.reductions.collected import Collected
 from hcmodel.reductions.reduction import Duals, Origin
+from hcmodel.reductions.sums.collected import Collected
 from hcmodel.testing import check_reduction
 
 

@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 import hcmodel as hc
-from hcmodel.reductions.affine import Affine, joined
-from hcmodel.reductions.rows import Rows
+from hcmodel.reductions.cone.affine import Affine, joined
+from hcmodel.reductions.cone.compressed_rows import Rows
 from hcmodel.solvers.qp import ConeStatus, solve_cone
 from tests.problems.examples import loaded
 from tests.problems.library import GEOMETRIC_PROGRAMS, geometric_program

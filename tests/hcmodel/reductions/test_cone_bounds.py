@@ -15,10 +15,10 @@ import pytest
 
 import hcmodel as hc
 from hcmodel.expressions.leaves import Apply
-from hcmodel.reductions.affine import Affine
-from hcmodel.reductions.cone import Cone
-from hcmodel.reductions.cone_bounds import Translation
-from hcmodel.reductions.cone_sides import NoConeForm, Side
+from hcmodel.reductions.cone.affine import Affine
+from hcmodel.reductions.cone.cone import Cone
+from hcmodel.reductions.cone.cone_bounds import Translation
+from hcmodel.reductions.cone.cone_sides import NoConeForm, Side
 from hcmodel.solvers.qp import solve_cone
 from tests.hcmodel.reductions.cone_values import solved
 

@@ -19,8 +19,8 @@ from hcmodel.atoms.rules import Argument, Curvature, Domain, MatrixKind, Sign, s
 from hcmodel.expressions.leaves import as_expression
 from hcmodel.expressions.table import ATOMS
 from hcmodel.facts.definiteness import of_value
-from hcmodel.reductions.affine import Affine
-from hcmodel.reductions.cone_rows import ConeRows
+from hcmodel.reductions.cone.affine import Affine
+from hcmodel.reductions.cone.cone_rows import ConeRows
 from hcmodel.solvers.qp import ConeStatus, solve_cone
 from hcmodel.testing.samples import SAMPLES, Sample
 from hcmodel.testing.situations import prepared

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from hcmodel.reductions.affine import Affine
-from hcmodel.reductions.cone_rows import ConeRows
+from hcmodel.reductions.cone.affine import Affine
+from hcmodel.reductions.cone.cone_rows import ConeRows
 from hcmodel.solvers.qp import solve_cone
 
 

@@ -8,12 +8,12 @@ import numpy as np
 import pytest
 
 import hcmodel as hc
-from hcmodel.reductions.cone import Cone
-from hcmodel.reductions.cone_sums import cone_of_sums
-from hcmodel.reductions.convex_sums import convex_of_sums
+from hcmodel.reductions.cone.cone import Cone
 from hcmodel.reductions.forms import Form, Relaxation
 from hcmodel.reductions.smooth_convex import SmoothConvex, smooth_convex
-from hcmodel.reductions.sum_arrays import SumArrays, arrays_of_sums
+from hcmodel.reductions.sums.cone_sums import cone_of_sums
+from hcmodel.reductions.sums.convex_sums import convex_of_sums
+from hcmodel.reductions.sums.sum_arrays import SumArrays, arrays_of_sums
 from hcmodel.solvers.qp import ConeOptions, make_cone_backend, solve_cone
 
 

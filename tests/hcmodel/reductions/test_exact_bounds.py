@@ -11,19 +11,19 @@ import pytest
 
 import hcmodel as hc
 from hcmodel.expressions.model import Model
-from hcmodel.reductions.affine import Affine
 from hcmodel.reductions.bounds import Bounds
 from hcmodel.reductions.canonical import canonicalize
 from hcmodel.reductions.chain import Chain
-from hcmodel.reductions.collected import Sides, _logarithms
+from hcmodel.reductions.cone.affine import Affine
+from hcmodel.reductions.cone.compressed_rows import Rows, stacked
 from hcmodel.reductions.entry_paths import Liveness, entries_on, path_of
 from hcmodel.reductions.matrix_bounds import matrix_rows
 from hcmodel.reductions.normal_rows import NormalRows
 from hcmodel.reductions.reduction import BoundOrigin, Claim, Duals, Origin, Refusal
 from hcmodel.reductions.release import Release
-from hcmodel.reductions.rows import Rows, stacked
 from hcmodel.reductions.steepness import entries_at_0
-from hcmodel.reductions.sum_arrays import arrays_of_sums, needs_logarithms
+from hcmodel.reductions.sums.collected import Sides, _logarithms
+from hcmodel.reductions.sums.sum_arrays import arrays_of_sums, needs_logarithms
 
 # ---- entries on their way to a row
 

@@ -21,13 +21,13 @@ from hcmodel.reductions import smooth_convex as smooth_convex_module
 from hcmodel.reductions import substitution
 from hcmodel.reductions.bounds import Bounds, _kind
 from hcmodel.reductions.chain import Chain
+from hcmodel.reductions.cone.compressed_rows import Rows
+from hcmodel.reductions.cone.linear_maps import coefficients
 from hcmodel.reductions.forms import Form
 from hcmodel.reductions.lift import _Builder
-from hcmodel.reductions.linear_maps import coefficients
 from hcmodel.reductions.matrix_bounds import MatrixRow, eigenvalue_limits
 from hcmodel.reductions.normal_rows import NormalRows
 from hcmodel.reductions.reduction import Duals, Origin, Refusal, same_objects
-from hcmodel.reductions.rows import Rows
 from hcmodel.reductions.semidefinite import Semidefinite, difference
 from hcmodel.reductions.smooth import Compiler, Smooth, curved_variables
 from hcmodel.reductions.smooth_convex import SmoothConvex, smooth_convex

@@ -12,7 +12,7 @@ import scipy
 import hcmodel as hc
 from hcmodel.atoms.rules import Argument
 from hcmodel.facts.node_facts import Facts
-from hcmodel.reductions import linear_maps
+from hcmodel.reductions.cone import linear_maps
 
 MOVEMENTS: dict[str, Callable[[Any], Any]] = {
     "an entry": lambda X: X[1, 2],

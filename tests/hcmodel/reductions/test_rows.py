@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 import scipy
 
-from hcmodel.reductions import rows as module
-from hcmodel.reductions.rows import Rows, stacked
+from hcmodel.reductions.cone import compressed_rows as module
+from hcmodel.reductions.cone.compressed_rows import Rows, stacked
 
 
 def random_matrix(seed: int, shape: tuple[int, int]) -> np.ndarray:

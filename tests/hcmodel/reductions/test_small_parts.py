@@ -7,11 +7,11 @@ import pytest
 from scipy.optimize import brentq
 
 import hcmodel as hc
-from hcmodel.reductions.cone import Cone
+from hcmodel.reductions.cone.cone import Cone
 from hcmodel.reductions.forms import _Key
 from hcmodel.reductions.matrix_bounds import MatrixRow
 from hcmodel.reductions.reduction import BoundOrigin, Duals
-from hcmodel.reductions.sum_arrays import needs_logarithms
+from hcmodel.reductions.sums.sum_arrays import needs_logarithms
 from hcmodel.reductions.triangle import Triangle, square_parameters
 from hcmodel.solvers.qp.cone_program import ConeSolution, ConeStatus
 

@@ -10,8 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hcmodel.expressions.leaves import Apply
-from hcmodel.reductions.affine import Affine, joined
-from hcmodel.reductions.rows import Rows
+from hcmodel.reductions.cone.affine import Affine, joined
+from hcmodel.reductions.cone.compressed_rows import Rows
 
 Places = NDArray[np.intp]
 Terms: TypeAlias = tuple[Affine, Places]

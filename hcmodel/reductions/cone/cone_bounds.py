@@ -25,18 +25,18 @@ from hcmodel.facts.curvature import Channels
 from hcmodel.facts.node_facts import Node
 from hcmodel.proof.prove import Proof
 from hcmodel.records import dataclass
-from hcmodel.reductions.affine import Affine, joined
-from hcmodel.reductions.cone_rows import ConeRows, Mark
-from hcmodel.reductions.cone_sides import NoConeForm, Side
-from hcmodel.reductions.cone_squares import (
+from hcmodel.reductions.cone.affine import Affine, joined
+from hcmodel.reductions.cone.compressed_rows import Rows
+from hcmodel.reductions.cone.cone_rows import ConeRows, Mark
+from hcmodel.reductions.cone.cone_sides import NoConeForm, Side
+from hcmodel.reductions.cone.cone_squares import (
     pattern_bound,
     pattern_log_bound,
     quadratic_objective,
     squares_bound,
 )
-from hcmodel.reductions.cone_terms import moved_entries, spread_terms, weighted_places
-from hcmodel.reductions.linear_maps import coefficients, is_one, raveled
-from hcmodel.reductions.rows import Rows
+from hcmodel.reductions.cone.cone_terms import moved_entries, spread_terms, weighted_places
+from hcmodel.reductions.cone.linear_maps import coefficients, is_one, raveled
 from hcmodel.reductions.sign import signed_objective
 from hcmodel.solvers.qp.cone_program import ConeBlock, ConeKind
 

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from hcmodel.atoms.rules import Argument, Contraction, Dependence
 from hcmodel.expressions.leaves import Apply
 from hcmodel.expressions.sparse_data import Numbers, dense, is_sparse, nonzero_places
-from hcmodel.reductions.rows import Rows
+from hcmodel.reductions.cone.compressed_rows import Rows
 from hcmodel.solvers.limits import check_time
 
 FloatArray = NDArray[np.float64]

@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from hcmodel.reductions.rows import Rows
-from hcmodel.reductions.sum_arrays import SumArrays
+from hcmodel.reductions.cone.compressed_rows import Rows
+from hcmodel.reductions.sums.sum_arrays import SumArrays
 from hcmodel.solvers.second_order.interior_point import LogSums, SmoothConvexProgram
 
 FloatArray = NDArray[np.float64]

@@ -17,9 +17,9 @@ from hcmodel.expressions.leaves import Apply, Variable
 from hcmodel.expressions.model import Model
 from hcmodel.proof.prove import Proof
 from hcmodel.records import cached_property, dataclass
-from hcmodel.reductions.affine import Affine
-from hcmodel.reductions.cone_bounds import Translation
-from hcmodel.reductions.cone_sides import NoConeForm
+from hcmodel.reductions.cone.affine import Affine
+from hcmodel.reductions.cone.cone_bounds import Translation
+from hcmodel.reductions.cone.cone_sides import NoConeForm
 from hcmodel.reductions.reduction import BoundRows, Duals, Reduction, Refusal
 from hcmodel.solvers.numerics import SUM_ROUNDING, TINY
 from hcmodel.solvers.qp.cone_program import ConeProgram, ConeSolution

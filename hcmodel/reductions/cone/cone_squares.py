@@ -19,14 +19,14 @@ from hcmodel.expressions.sparse_data import Numbers, dense
 from hcmodel.facts.bits import AFFINE, CONVEX, magnitude_is_convex
 from hcmodel.facts.node_facts import Node
 from hcmodel.facts.patterns import Kind, Pattern
-from hcmodel.reductions.affine import Affine, joined
-from hcmodel.reductions.cone_sides import Side
-from hcmodel.reductions.cone_terms import Terms, moved_terms, spread_terms, weighted_places
-from hcmodel.reductions.linear_maps import raveled
-from hcmodel.reductions.rows import Rows
+from hcmodel.reductions.cone.affine import Affine, joined
+from hcmodel.reductions.cone.compressed_rows import Rows
+from hcmodel.reductions.cone.cone_sides import Side
+from hcmodel.reductions.cone.cone_terms import Terms, moved_terms, spread_terms, weighted_places
+from hcmodel.reductions.cone.linear_maps import raveled
 
 if TYPE_CHECKING:
-    from hcmodel.reductions.cone_bounds import Translation
+    from hcmodel.reductions.cone.cone_bounds import Translation
 
 
 def squares(translation: Translation, expression: Expression) -> Terms | None:

@@ -22,8 +22,8 @@ from hcmodel.engines.structured import StructuredStack
 from hcmodel.expressions.graph import Graph
 from hcmodel.expressions.leaves import Variable
 from hcmodel.records import dataclass
-from hcmodel.reductions.affine import Affine
-from hcmodel.reductions.rows import Rows
+from hcmodel.reductions.cone.affine import Affine
+from hcmodel.reductions.cone.compressed_rows import Rows
 from hcmodel.reductions.smooth import SmoothProgram
 from hcmodel.solvers.algebra.marks import every, some
 from hcmodel.solvers.coordinates.logarithmic import LogStack

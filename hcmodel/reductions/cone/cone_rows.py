@@ -19,8 +19,8 @@ import scipy
 from numpy.typing import NDArray
 
 from hcmodel.records import dataclass
-from hcmodel.reductions.affine import Affine, joined
-from hcmodel.reductions.rows import Rows
+from hcmodel.reductions.cone.affine import Affine, joined
+from hcmodel.reductions.cone.compressed_rows import Rows
 from hcmodel.solvers.algebra.symmetric import triangle, upper_entries
 from hcmodel.solvers.qp.cone_program import ConeBlock, ConeKind, ConeProgram, cone_program
 

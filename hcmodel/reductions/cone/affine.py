@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from hcmodel.expressions.sparse_data import dense
 from hcmodel.records import dataclass
-from hcmodel.reductions.rows import Rows, stacked
+from hcmodel.reductions.cone.compressed_rows import Rows, stacked
 from hcmodel.solvers.numerics import TINY
 
 FloatArray = NDArray[np.float64]

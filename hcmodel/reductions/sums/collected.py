@@ -36,7 +36,7 @@ from hcmodel.solvers.algebra.marks import every, largest
 from hcmodel.solvers.numerics import LARGEST_LOG
 
 if TYPE_CHECKING:
-    from hcmodel.reductions.known_sums import KnownFunctions
+    from hcmodel.reductions.sums.known_sums import KnownFunctions
 
 FloatArray = NDArray[np.float64]
 IndexArray = NDArray[np.intp]

@@ -19,8 +19,8 @@ import scipy
 from numpy.typing import NDArray
 
 from hcmodel.records import dataclass
-from hcmodel.reductions.rows import Rows
-from hcmodel.reductions.sum_arrays import SumArrays, starts_of
+from hcmodel.reductions.cone.compressed_rows import Rows
+from hcmodel.reductions.sums.sum_arrays import SumArrays, starts_of
 from hcmodel.solvers.algebra.marks import some
 from hcmodel.solvers.numerics import TINY
 from hcmodel.solvers.qp.cone_program import ConeBlock, ConeKind, ConeProgram, no_quadratic

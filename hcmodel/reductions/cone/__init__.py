@@ -1,0 +1,1 @@
+"""A proven model as one cone program."""

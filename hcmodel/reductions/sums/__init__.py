@@ -1,0 +1,1 @@
+"""Models whose functions are affine or sums of exponentials, as arrays."""
