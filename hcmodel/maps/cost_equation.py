@@ -15,7 +15,8 @@ Else, and in discrete time, the equation becomes an inequality, which is convex 
     X  =  ∫ exp(Fᵀt) (Q + Kᵀ R K + S) exp(F t) dt    with the slack S ⪰ 0
 
 grows with S. So nothing is lost where the objective and the other rows do not decrease as X grows. The
-way back is the solution of the equation in both cases; it is linear in X.
+way back is the solution of the equation in both cases; it is linear in X. Bounds from below, which the
+least X may violate, are left out, and the point that comes back is tested against them.
 """
 
 from __future__ import annotations
@@ -40,6 +41,10 @@ from hcmodel.records import dataclass, replace
 
 FloatArray = NDArray[np.float64]
 Numbers = NDArray[np.int64]
+
+# A bound on X from below, relative to the weights of the states, that is left to the test of the point.
+# With 1e-7 in place of 0 the largest eigenvalue of an X with two states was not certified.
+FAR = 1e-3
 
 
 class CostEquation(Map):
@@ -74,9 +79,9 @@ class CostEquation(Map):
                 yield Obstacle(self.name, reason)
                 continue
             function = _function(model, row, matrix, found)
-            if function is not None:
+            if function is not None and not _eigenvalues(matrix, found.weights)[0] > 0:
                 yield _Solved(model, row, matrix, function)
-            yield _Relaxed(model, row, matrix, found.sign)
+            yield _Relaxed(model, row, matrix, found)
 
 
 def _equation(model: Expanded, matrix: Variable) -> Row | None:
@@ -134,13 +139,24 @@ def _function(model: Expanded, row: Row, matrix: Variable, found: _Read) -> Numb
 
 def _obstacle(model: Expanded, row: Row, matrix: Variable) -> str | None:
     """What may get better as the matrix grows; None where nothing does."""
-    if matrix.has_bounds or (matrix.eigenvalue_bounds or (0.0, np.inf))[0] > 0:
-        return f"{matrix.name} is bounded from below, which the least solution may not satisfy"
     others = (each for each in model.rows if each is not row)
     growing = grows(model.symbols, model.objective, matrix)
     if not growing or not all(row_grows(model, each, matrix) for each in others):
         return f"the objective or a row may get better as {matrix.name} grows"
     return None
+
+
+def _eigenvalues(matrix: Variable, weights: Weights) -> tuple[float, float]:
+    """The bounds of X where it satisfies the inequality.
+
+    One from below is far from X where it is small beside the weights and the plant, as one that only says
+    that X is definite. X is so without it, and the inverse has no large bound from above then.
+    """
+    low, high = matrix.eigenvalue_bounds or (0.0, np.inf)
+    plant = max(float(np.linalg.norm(each)) for each in (weights.drift, weights.step))
+    if weights.keeps_definite() and low * max(plant, 1.0) <= FAR * weights.least_weight():
+        low = 0.0
+    return low, high
 
 
 class _Equation(Step):
@@ -151,6 +167,8 @@ class _Equation(Step):
     def __init__(self, row: Row, matrix: Variable, numbers: Numbers) -> None:
         self._row, self._numbers = row.sums, numbers
         self.gone = (matrix,)
+        low = (matrix.eigenvalue_bounds or (0.0, np.inf))[0]
+        self.released = (matrix.name,) if matrix.has_bounds or low > 0 else ()
 
     def back(self, point: Points) -> None:
         """The solution for the values of the other variables."""
@@ -205,13 +223,13 @@ class _Relaxed(_Equation):
 
     choice = "inequality"
 
-    def __init__(self, model: Expanded, row: Row, matrix: Variable, sign: float) -> None:
+    def __init__(self, model: Expanded, row: Row, matrix: Variable, found: _Read) -> None:
         symbols = model.symbols
         numbers = symbols.of_variable(matrix)
         super().__init__(row, matrix, numbers)
-        bound = Variable(matrix.shape, matrix.name, PSD=matrix.eigenvalue_bounds or True)
+        bound = Variable(matrix.shape, matrix.name, PSD=_eigenvalues(matrix, found.weights))
         slack = Variable(matrix.shape, fresh_name(model, f"slack·{matrix.name}"), PSD=True)
-        added = row.sums + symbol_sums(symbols, symbols.of_variable(slack)).scaled(sign)
+        added = row.sums + symbol_sums(symbols, symbols.of_variable(slack)).scaled(found.sign)
         rows = tuple(replace(each, sums=added) if each is row else each for each in model.rows)
         exchange = Exchange.of(symbols, np.unique(numbers), np.unique(symbols.of_variable(bound)))
         self.new = (bound, slack)

@@ -8,7 +8,8 @@ which are quadratic in the gain even in the coordinates S and Y = K S. As inequa
 there (`matrix_product`), and nothing is lost: for given gains the solution of the equations is the least
 of all S that satisfy the inequalities, stage by stage. So where objective and rows do not decrease as
 covariances grow at fixed gains, the inequalities have the same optimum, and the way back computes the
-covariances from the gains. What grows with S at a fixed gain is
+covariances from the gains. Bounds of S that these may violate are left out, and the point is tested
+against them. What grows with S at a fixed gain is
 
     ⟨Q, S⟩ + 2 ⟨N, K S⟩ + ⟨R, K S Kᵀ⟩    with    [[Q, Nᵀ], [N, R]] ⪰ 0
 
@@ -82,6 +83,13 @@ class _Stage:
     def moves(self) -> bool:
         """Whether there is a gain in it."""
         return any(loop.gain is not None for loop in self.loops)
+
+    @property
+    def may_be_too_small(self) -> bool:
+        """Whether bounds of the covariance are not known to hold for the solution of the equation."""
+        lowest = (self.covariance.eigenvalue_bounds or (0.0, np.inf))[0]
+        above = is_semidefinite(self.noise - lowest * np.eye(len(self.noise)))
+        return self.covariance.has_bounds or not above
 
     @property
     def sources(self) -> list[Variable]:
@@ -216,12 +224,6 @@ def _in_order(stages: Sequence[_Stage]) -> list[_Stage]:
 
 def _decreasing(model: Expanded, stages: Sequence[_Stage]) -> str | None:
     """What is in the way: something that may decrease as a covariance grows; None where nothing is."""
-    for stage in stages:
-        variable = stage.covariance
-        lowest = 0.0 if variable.eigenvalue_bounds is None else variable.eigenvalue_bounds[0]
-        least = is_semidefinite(stage.noise - lowest * np.eye(len(stage.noise)))
-        if variable.has_bounds or not least:
-            return f"the bounds of {variable.name} may hold its entries"
     defining = {id(stage.row) for stage in stages}
     for stage in stages:
         if not grows(model.symbols, model.objective, stage.covariance):
@@ -258,6 +260,7 @@ class _Covariances(Step):
                 own = symbol_sums(model.symbols, model.symbols.of_variable(slack))
                 row = replace(row, sums=row.sums - own.scaled(weight))
             rows.append(row)
+        self.released = tuple(each.covariance.name for each in stages if each.may_be_too_small)
         variables = (*model.variables, *self.new)
         self.after = replace(model, rows=tuple(rows), variables=variables, is_original=False)
 

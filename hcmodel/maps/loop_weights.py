@@ -34,11 +34,19 @@ class Weights:
     disturbance: FloatArray
 
     def keeps_definite(self) -> bool:
-        """Whether no singular X satisfies it: the least of [v; k]ᵀ W [v; k] over k is positive.
+        """Whether no singular X satisfies it: the least of [v; k]ᵀ W [v; k] over k is positive."""
+        return bool(np.linalg.eigvalsh(self._least()[0]).min() > DATA_ROUNDING)
 
-        It is that of the Schur complement, after rows and columns were scaled. An eigenvalue of the
-        weight of K that may be rounding counts as such a small one, not as 0, so that the complement is
-        not too large.
+    def least_weight(self) -> float:
+        """The least of [v; k]ᵀ W [v; k] over k and unit vectors v."""
+        least, root = self._least()
+        return float(np.linalg.eigvalsh(least * np.outer(root, root)).min())
+
+    def _least(self) -> tuple[FloatArray, FloatArray]:
+        """The Schur complement of the states, after rows and columns were scaled, and the scales.
+
+        An eigenvalue of the weight of K that may be rounding counts as such a small one, not as 0, so
+        that the complement is not too large.
         """
         order, diagonal = len(self.drift), self.weight.diagonal()
         root = np.sqrt(np.where(diagonal > 0, diagonal, 1.0))
@@ -46,8 +54,7 @@ class Weights:
         values, vectors = np.linalg.eigh(scaled[order:, order:])
         cross = vectors.T @ scaled[order:, :order]
         below = np.maximum(values, SUM_ROUNDING * len(scaled))
-        least = scaled[:order, :order] - cross.T @ (cross / below[:, None])
-        return bool(np.linalg.eigvalsh(least).min() > DATA_ROUNDING)
+        return scaled[:order, :order] - cross.T @ (cross / below[:, None]), root[:order]
 
     def is_convex(self) -> bool:
         """Whether W ⪰ 0."""

@@ -17,7 +17,7 @@ found from the weights of the entries (`congruences`).
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import field
 
 import numpy as np
@@ -344,6 +344,16 @@ class NoisyLoop:
         return np.asarray((found + found.T) / 2)
 
 
+def lost_bounds(inequalities: Sequence[Inequality | Noisy]) -> tuple[str, ...]:
+    """The matrices of closed loops with bounds that the solution of their equation may violate."""
+    found = []
+    for each in inequalities:
+        lowest = (each.inner.eigenvalue_bounds or (0.0, np.inf))[0]
+        if each.closed is not None and (each.inner.has_bounds or each.closed.least < lowest):
+            found.append(each.inner.name)
+    return tuple(found)
+
+
 def relaxed(
     model: Expanded, row: Row, rest: Sums, factor: FloatArray, rewriting: Products
 ) -> ClosedLoop | NoisyLoop | None:
@@ -353,8 +363,8 @@ def relaxed(
     semidefinite matrices to such: P − Q(P) ≻ 0 says that powers of Q vanish, and P is the sum of all
     Qᵏ(W + S) with the slack S ⪰ 0. In continuous time L(P) + W ⪯ 0 with L(P) = C P + P Cᵀ + Q(P) says
     the same of the flow exp(t L), of which P is the integral over W + S (Damm 2004). So nothing is lost
-    where objective and rows do not decrease as P grows at a fixed gain, and where the least P lies in the
-    set of P: in discrete time it is at least W.
+    where objective and rows do not decrease as P grows at a fixed gain. The least P may violate bounds of
+    P, against which the point is tested afterwards; in discrete time it is at least W.
     """
     closed = (_closed_loop(rest, factor, rewriting) if factor.ndim == 2 else None) or _noisy_loop(
         rest, rewriting
@@ -363,8 +373,7 @@ def relaxed(
         return None
     variable = model.symbols.source(int(rewriting.inner[0, 0]))[0]
     assert isinstance(variable, Variable)
-    lowest = 0.0 if variable.eigenvalue_bounds is None else variable.eigenvalue_bounds[0]
-    if closed.least < lowest or not is_definite(closed.noise) or variable.has_bounds:
+    if not is_definite(closed.noise):
         return None
     others = (each for each in model.rows if each is not row)
     if not grows(model.symbols, model.objective, variable):

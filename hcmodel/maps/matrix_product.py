@@ -39,7 +39,7 @@ from hcmodel.maps.map import (
     fresh_name,
     symbol_sums,
 )
-from hcmodel.maps.matrix_inequalities import Inequality, Noisy, inequality
+from hcmodel.maps.matrix_inequalities import Inequality, Noisy, inequality, lost_bounds
 from hcmodel.maps.product_terms import Products
 from hcmodel.maps.rewriting import applied
 from hcmodel.records import replace
@@ -184,7 +184,8 @@ class _Gain(Step):
         self.gone = (gain, *(slack for each in inequalities for slack in each.gone))
         self.new = (new, *(more for each in inequalities for more in each.new))
         self.after = after
-        self.released = (gain.name,) if gain.has_bounds else ()
+        bounded = (gain.name,) if gain.has_bounds else ()
+        self.released = (*bounded, *lost_bounds(inequalities))
         self.divisors = (matrix,)
         self._matrix, self._turned, self._inequalities = matrix, turned, inequalities
 

@@ -175,10 +175,26 @@ def test_a_set_that_keeps_small_covariances_out_is_kept_by_discrete_time_alone()
     """P >= W in discrete time, whatever the gain; in continuous time it may be as small as it likes."""
     P, K = hc.Variable((2, 2), name="P", PSD=0.1), hc.Variable((1, 2), name="K")
     settled = hc.Problem(hc.Minimize(cost(P, K)), [next_covariance(NOISE["input"], P, K) == P])
-    assert Forms(settled.model).discovery.substitution is not None
+    found = Forms(settled.model).discovery.substitution
+    assert found is not None
+    assert found.released == ()
     flow, noise = (A + B @ K) @ P, INPUT @ K @ P @ K.T @ INPUT.T
     moving = hc.Problem(hc.Minimize(cost(P, K)), [flow + flow.T + noise + W == 0])
-    assert Forms(moving.model).discovery.substitution is None
+    found = Forms(moving.model).discovery.substitution
+    assert found is not None
+    assert found.released == ("P",)
+
+
+def test_a_set_that_keeps_the_best_covariance_out_is_not_claimed():
+    """At least 100 in each direction, which loops with little damping have and the best one has not."""
+    P, K = hc.Variable((2, 2), name="P", PSD=100.0), hc.Variable((1, 2), name="K")
+    problem = hc.Problem(hc.Minimize(cost(P, K)), [next_covariance(NOISE["input"], P, K) == P])
+    value = problem.solve(max_calls=300)
+    assert problem.solution.lower_bound <= value
+    if problem.status == "optimal":
+        assert np.linalg.eigvalsh(P.value)[0] >= 100.0 * (1 - 1e-6)
+        apart = next_covariance(NOISE["input"], P, K).value - P.value
+        assert np.abs(apart).max() <= 1e-5 * np.abs(P.value).max()
 
 
 def refused(name: str) -> hc.Problem:
