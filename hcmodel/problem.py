@@ -35,7 +35,8 @@ from hcmodel.expressions.sparse_data import fingerprint
 from hcmodel.expressions.variable_sets import make_domain
 from hcmodel.records import replace
 from hcmodel.reductions.canonical import CanonicalProblem
-from hcmodel.reductions.forms import Form, Forms
+from hcmodel.reductions.form import Form
+from hcmodel.reductions.forms import Forms
 from hcmodel.reductions.semidefinite import check_symmetric
 from hcmodel.report.printers import Heading, Reporter
 from hcmodel.report.text import counted

@@ -17,7 +17,8 @@ from hcmodel.expressions.arguments import as_count
 from hcmodel.expressions.model import Model
 from hcmodel.maps.separable import LOG
 from hcmodel.records import dataclass
-from hcmodel.reductions.forms import Form, Forms
+from hcmodel.reductions.form import Form
+from hcmodel.reductions.forms import Forms
 from hcmodel.reductions.substitution import Substitution
 from hcmodel.solvers.loop import Recorder, Task, run
 from hcmodel.solvers.methods import METHODS, find_method, make_options

@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from hcmodel.certify.certificate_options import BOUND
 from hcmodel.expressions.layout import Layout
 from hcmodel.records import cached_property, dataclass
-from hcmodel.reductions.forms import Form, Relaxation
+from hcmodel.reductions.form import Form, LeastRelaxation
 from hcmodel.reductions.reduction import BoundOrigin, Origin
 from hcmodel.solvers.algebra.groups import joined
 from hcmodel.solvers.loop import RelaxedProgram
@@ -130,7 +130,7 @@ def contradicts(form: Form, deadline: float | None = None) -> bool:
     return solution.usable and bool(solution.primal[least.amount] > RULES.relaxed)
 
 
-def _likely(relaxation: Relaxation, parts: _Parts, weights: FloatArray) -> list[Part] | None:
+def _likely(relaxation: LeastRelaxation, parts: _Parts, weights: FloatArray) -> list[Part] | None:
     """All bounds, and the rows with a weight; None where these are all."""
     least = relaxation.least
     if weights.size != least.rows.size or not parts.origins:
@@ -144,7 +144,7 @@ def _likely(relaxation: Relaxation, parts: _Parts, weights: FloatArray) -> list[
 
 
 def _parts(
-    form: Form, relaxation: Relaxation, whole: Callable[[Origin], Origin | None] | None
+    form: Form, relaxation: LeastRelaxation, whole: Callable[[Origin], Origin | None] | None
 ) -> _Parts:
     """Every row and bound of the model. Bounds come first, so that they are left out where they can."""
     found: dict[Origin | BoundOrigin, list[int]] = {}

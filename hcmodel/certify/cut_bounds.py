@@ -23,7 +23,7 @@ from hcmodel.certify.minorants.balls import ball
 from hcmodel.certify.minorants.charts import Chart, chart_of
 from hcmodel.certify.minorants.level_sets import Ball, level_above
 from hcmodel.records import dataclass
-from hcmodel.reductions.forms import Form
+from hcmodel.reductions.form import Form
 from hcmodel.solvers.first_order.cuts import Bundle, CutPoint, cut_point
 from hcmodel.solvers.numerics import PRODUCT_ROUNDING, TINY
 from hcmodel.solvers.result import WeightedPoint

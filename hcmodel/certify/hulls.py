@@ -23,7 +23,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hcmodel.certify.certificate_options import HULL
-from hcmodel.reductions.forms import Form
+from hcmodel.reductions.form import Form
 from hcmodel.solvers.numerics import BACKEND_ROUNDING, TINY
 from hcmodel.solvers.oracle import Evaluation
 from hcmodel.solvers.result import WeightedPoint

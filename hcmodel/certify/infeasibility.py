@@ -24,7 +24,7 @@ from hcmodel.certify.duals.farkas_rays import can_be_refined, refined_ray
 from hcmodel.certify.lower_bound import NO_MARKS, LowerBound, bound_of, proven_in, sizes_in_words
 from hcmodel.certify.minorants.search import Search
 from hcmodel.records import replace
-from hcmodel.reductions.forms import Form
+from hcmodel.reductions.form import Form
 from hcmodel.reductions.reduction import Refusal
 from hcmodel.solvers.coordinates.logarithmic import LogStack
 from hcmodel.solvers.loop import WholeProgram

@@ -18,7 +18,7 @@ from hcmodel.certify.duals.cone_ranges import Range
 from hcmodel.certify.minorants.charts import Chart
 from hcmodel.certify.minorants.search import Pair, Search, signed
 from hcmodel.records import dataclass
-from hcmodel.reductions.forms import Form
+from hcmodel.reductions.form import Form
 from hcmodel.reductions.reduction import Refusal
 from hcmodel.solvers import kkt
 from hcmodel.solvers.coordinates.logarithmic import LogStack

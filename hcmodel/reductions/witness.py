@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from hcmodel.solvers.oracle import Evaluation, Oracle
 
 if TYPE_CHECKING:
-    from hcmodel.reductions.forms import Form
+    from hcmodel.reductions.form import Form
 
 FloatArray = NDArray[np.float64]
 Look = Callable[["Form", Evaluation], None]

@@ -9,7 +9,8 @@ from numpy.typing import NDArray
 
 from hcmodel.certify.paths.descent import Descent
 from hcmodel.records import replace
-from hcmodel.reductions.forms import Form, Forms
+from hcmodel.reductions.form import Form
+from hcmodel.reductions.forms import Forms
 from hcmodel.reductions.witness import Witness
 from hcmodel.solvers.oracle import CallsExhausted, Evaluation
 from hcmodel.solving.evidence import Evidence, Pair

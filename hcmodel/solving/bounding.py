@@ -17,7 +17,8 @@ from hcmodel.certify.lower_bound import (
     tested,
 )
 from hcmodel.records import replace
-from hcmodel.reductions.forms import Form, Forms
+from hcmodel.reductions.form import Form
+from hcmodel.reductions.forms import Forms
 from hcmodel.reductions.reduction import Refusal
 from hcmodel.solvers.oracle import CallsExhausted, Evaluation
 from hcmodel.solvers.qp import ConeOptions, make_cone_backend

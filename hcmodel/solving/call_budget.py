@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from hcmodel.atoms.call_memory import calls_judging
 from hcmodel.certify.certificate_options import MAP_TEST
-from hcmodel.reductions.forms import Form, Forms
+from hcmodel.reductions.form import Form
+from hcmodel.reductions.forms import Forms
 from hcmodel.solvers.loop import ENDED_WELL
 from hcmodel.solvers.oracle import OracleCalls
 from hcmodel.solvers.result import Result, Termination

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from hcmodel.certify.lower_bound import LowerBound, lower_bound
 from hcmodel.records import dataclass
-from hcmodel.reductions.forms import Form
+from hcmodel.reductions.form import Form
 from hcmodel.solvers.algebra.marks import same
 from hcmodel.solvers.oracle import Evaluation
 from hcmodel.solvers.qp.cone_program import ConeSolution

@@ -15,7 +15,8 @@ from hcmodel.certify.lower_bound import LowerBound
 from hcmodel.certify.paths.descent import Descent
 from hcmodel.expressions.model import Model
 from hcmodel.records import dataclass, replace
-from hcmodel.reductions.forms import Form, Forms
+from hcmodel.reductions.form import Form
+from hcmodel.reductions.forms import Forms
 from hcmodel.reductions.reduction import BoundOrigin, Duals, Origin
 from hcmodel.solvers import kkt
 from hcmodel.solvers.limits import TimeExhausted

@@ -8,7 +8,8 @@ from numpy.typing import NDArray
 from hcmodel.certify.lower_bound import LowerBound
 from hcmodel.certify.paths.descent import Descent
 from hcmodel.records import dataclass
-from hcmodel.reductions.forms import Form, Forms
+from hcmodel.reductions.form import Form
+from hcmodel.reductions.forms import Forms
 from hcmodel.reductions.reduction import BoundOrigin, Origin
 from hcmodel.solvers.oracle import Evaluation
 from hcmodel.solvers.result import Result, Termination

@@ -16,7 +16,8 @@ from hcmodel.certify.least_values import ENCLOSURE
 from hcmodel.certify.lower_bound import LowerBound
 from hcmodel.certify.paths.descent import Descent, Run, falling_path, runs_away
 from hcmodel.records import replace
-from hcmodel.reductions.forms import Form, Forms
+from hcmodel.reductions.form import Form
+from hcmodel.reductions.forms import Forms
 from hcmodel.reductions.reduction import BoundOrigin, Claim, Duals, Origin
 from hcmodel.solvers import kkt
 from hcmodel.solvers.algebra.marks import some

@@ -8,7 +8,8 @@ from hcmodel.certify.conflicts import irreducible_conflict
 from hcmodel.certify.impossible_rows import impossible_row
 from hcmodel.certify.infeasibility import dual_infeasibility, infeasibility
 from hcmodel.certify.lower_bound import LowerBound
-from hcmodel.reductions.forms import Form, Forms
+from hcmodel.reductions.form import Form
+from hcmodel.reductions.forms import Forms
 from hcmodel.reductions.reduction import BoundOrigin, Origin
 from hcmodel.solvers.oracle import CallsExhausted, Evaluation
 from hcmodel.solving.convex_rows import convex_contradiction

@@ -10,7 +10,8 @@ from numpy.typing import NDArray
 from hcmodel.errors import ModelError, NotHiddenConvexError
 from hcmodel.records import dataclass
 from hcmodel.reductions.cone.cone import Cone
-from hcmodel.reductions.forms import Form, Forms
+from hcmodel.reductions.form import Form
+from hcmodel.reductions.forms import Forms
 from hcmodel.solvers.qp.cone_program import ConeProgram
 from hcmodel.solvers.qp.table import CONE_BACKENDS
 from hcmodel.solving.conclude import user_point

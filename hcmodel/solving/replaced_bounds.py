@@ -21,7 +21,8 @@ from hcmodel.expressions.model import Minimize, Model
 from hcmodel.records import replace
 from hcmodel.reductions.chain import Chain
 from hcmodel.reductions.exchanged import follow
-from hcmodel.reductions.forms import Form, Forms
+from hcmodel.reductions.form import Form
+from hcmodel.reductions.forms import Forms
 from hcmodel.reductions.reduction import BoundOrigin, Origin
 from hcmodel.reductions.substitution import Substitution
 

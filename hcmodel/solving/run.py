@@ -13,7 +13,8 @@ from hcmodel.certify.domains.nowhere import nowhere_in
 from hcmodel.certify.minorants.charts import chart_of
 from hcmodel.errors import ModelError
 from hcmodel.records import dataclass, replace
-from hcmodel.reductions.forms import Form, Forms
+from hcmodel.reductions.form import Form
+from hcmodel.reductions.forms import Forms
 from hcmodel.reductions.reduction import Claim, Refusal
 from hcmodel.reductions.witness import witnessed
 from hcmodel.solvers.limits import TimeExhausted, beyond, until

@@ -7,7 +7,8 @@ from numpy.typing import NDArray
 
 from hcmodel.certify.hulls import is_hull_stationary
 from hcmodel.records import dataclass
-from hcmodel.reductions.forms import Form, Forms
+from hcmodel.reductions.form import Form
+from hcmodel.reductions.forms import Forms
 from hcmodel.reductions.reduction import Claim
 from hcmodel.solvers import kkt
 from hcmodel.solvers.oracle import Evaluation

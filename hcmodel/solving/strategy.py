@@ -16,7 +16,8 @@ from typing import Any
 from hcmodel.errors import HCWarning, ModelError, NotHiddenConvexError
 from hcmodel.expressions.leaves import Expression
 from hcmodel.records import dataclass, replace
-from hcmodel.reductions.forms import Form, Forms
+from hcmodel.reductions.form import Form
+from hcmodel.reductions.forms import Forms
 from hcmodel.reductions.reduction import Refusal
 from hcmodel.solvers.loop import WholeProgram
 from hcmodel.solvers.methods import MethodEntry, find_method, make_options

@@ -21,7 +21,7 @@ from hcmodel.expressions.graph import topological_order
 from hcmodel.expressions.leaves import Apply, Expression, Parameter, Variable
 from hcmodel.expressions.model import Minimize, Model
 from hcmodel.records import dataclass
-from hcmodel.reductions.forms import Form
+from hcmodel.reductions.form import Form
 from hcmodel.reductions.substitution import Substitution
 from hcmodel.report.sweeps import SweepProgress
 from hcmodel.solving.judge import Status

@@ -1,1 +1,1 @@
-"""Methods of second order: quadratic model, step, acceptance."""
+"""Methods of second order: trust regions with their parts, and whole convex programs (`direct.py`)."""

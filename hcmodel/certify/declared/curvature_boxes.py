@@ -20,7 +20,7 @@ from hcmodel.certify.minorants.charts import Chart, chart_of
 from hcmodel.certify.minorants.search import Search
 from hcmodel.facts.interval_jets import JETS, Interval, Jet, NotEnclosed, enclosed, seeds
 from hcmodel.records import dataclass
-from hcmodel.reductions.forms import Form
+from hcmodel.reductions.form import Form
 from hcmodel.solvers.coordinates.logarithmic import LogStack
 from hcmodel.solvers.limits import check_time
 from hcmodel.solvers.numerics import MERIT_ROUNDING

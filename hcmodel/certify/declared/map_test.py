@@ -14,7 +14,7 @@ from hcmodel.certify.certificate_options import MAP_TEST
 from hcmodel.certify.minorants.charts import Chart
 from hcmodel.certify.minorants.search import Minorant, Search
 from hcmodel.records import dataclass, replace
-from hcmodel.reductions.forms import Form
+from hcmodel.reductions.form import Form
 from hcmodel.solvers import kkt
 from hcmodel.solvers.algebra.hessians import RULES as HESSIAN_RULES
 from hcmodel.solvers.algebra.hessians import Hessian, as_dense, has_negative

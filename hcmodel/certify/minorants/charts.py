@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from hcmodel.certify.certificate_options import CHART
 from hcmodel.certify.minorants.map_ranges import Range, map_ranges
 from hcmodel.records import dataclass, replace
-from hcmodel.reductions.forms import Form
+from hcmodel.reductions.form import Form
 from hcmodel.reductions.smooth import curved_variables
 from hcmodel.solvers.algebra.hessians import Hessian, as_dense
 from hcmodel.solvers.coordinates.plain import PlainCoordinates

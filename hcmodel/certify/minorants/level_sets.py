@@ -17,7 +17,7 @@ from hcmodel.certify.minorants.charts import Chart
 from hcmodel.certify.minorants.term_balls import term_ball
 from hcmodel.certify.minorants.term_duals import WeighedTerms
 from hcmodel.records import dataclass
-from hcmodel.reductions.forms import Form
+from hcmodel.reductions.form import Form
 from hcmodel.solvers import kkt
 from hcmodel.solvers.algebra.hessians import as_dense
 from hcmodel.solvers.algebra.marks import length

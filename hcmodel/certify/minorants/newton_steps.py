@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from hcmodel.certify.certificate_options import NEWTON
 from hcmodel.records import replace
-from hcmodel.reductions.forms import Form
+from hcmodel.reductions.form import Form
 from hcmodel.solvers import kkt
 from hcmodel.solvers.algebra.hessians import SparseHessian, is_finite
 from hcmodel.solvers.numerics import PRODUCT_ROUNDING

@@ -22,7 +22,7 @@ from hcmodel.proof.prove import Proof, prove
 from hcmodel.records import replace
 from hcmodel.reductions.chain import Chain
 from hcmodel.reductions.cone.cone import Cone, NormSlope
-from hcmodel.reductions.forms import Form
+from hcmodel.reductions.form import Form
 from hcmodel.reductions.sign import signed_objective
 from hcmodel.reductions.smooth import Compiler, Smooth
 from hcmodel.solvers.numerics import BACKEND_ROUNDING

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from hcmodel.certify.certificate_options import SEARCH
 from hcmodel.certify.minorants.charts import Chart, chart_of
 from hcmodel.records import dataclass
-from hcmodel.reductions.forms import Form
+from hcmodel.reductions.form import Form
 from hcmodel.solvers import kkt
 from hcmodel.solvers.algebra.marks import all_finite
 from hcmodel.solvers.coordinates.logarithmic import LogStack

@@ -20,7 +20,7 @@ import scipy
 from numpy.typing import NDArray
 
 from hcmodel.records import dataclass
-from hcmodel.reductions.forms import Form
+from hcmodel.reductions.form import Form
 from hcmodel.reductions.reduction import Claim
 from hcmodel.solvers.algebra.hessians import as_dense
 from hcmodel.solvers.algebra.marks import some

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from hcmodel.facts.interval_jets import JETS, Interval, Jet, NotEnclosed, enclosed
 from hcmodel.records import dataclass
-from hcmodel.reductions.forms import Form
+from hcmodel.reductions.form import Form
 from hcmodel.solvers.oracle import Evaluation
 
 FloatArray = NDArray[np.float64]

@@ -16,7 +16,7 @@ import scipy
 from numpy.typing import NDArray
 
 from hcmodel.records import dataclass
-from hcmodel.reductions.forms import Form
+from hcmodel.reductions.form import Form
 from hcmodel.solvers.algebra.hessians import as_dense
 from hcmodel.solvers.oracle import Evaluation, Oracle
 from hcmodel.solvers.sets.domain import Domain, roomy_metric

@@ -17,7 +17,7 @@ from scipy.optimize import linprog
 import hcmodel as hc
 from hcmodel.certify.infeasibility import infeasibility
 from hcmodel.certify.lower_bound import LowerBound, gradient_domination, lower_bound
-from hcmodel.reductions.forms import Form
+from hcmodel.reductions.form import Form
 from hcmodel.solvers.loop import Task, run
 from hcmodel.solvers.oracle import Evaluation
 from hcmodel.solvers.second_order.hidden_newton import HiddenNewton

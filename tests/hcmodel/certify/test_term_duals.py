@@ -12,7 +12,7 @@ from hcmodel.certify.minorants.search import Search
 from hcmodel.certify.minorants.term_balls import term_ball
 from hcmodel.certify.minorants.term_duals import WeighedTerms
 from hcmodel.reductions.cone.compressed_rows import Rows
-from hcmodel.reductions.forms import Form
+from hcmodel.reductions.form import Form
 from hcmodel.solvers.oracle import Evaluation
 from tests.hcmodel.certify.test_term_balls import chair, equated
 

@@ -9,7 +9,7 @@ import hcmodel as hc
 from hcmodel.problem import Problem
 from hcmodel.reductions.cone.affine import Affine
 from hcmodel.reductions.cone.cone import Cone
-from hcmodel.reductions.forms import Form
+from hcmodel.reductions.form import Form
 from hcmodel.reductions.sums.sum_arrays import affine_roots
 
 

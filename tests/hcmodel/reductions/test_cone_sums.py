@@ -9,7 +9,7 @@ import pytest
 
 import hcmodel as hc
 from hcmodel.reductions.cone.cone import Cone
-from hcmodel.reductions.forms import Form, Relaxation
+from hcmodel.reductions.form import Form, LeastRelaxation
 from hcmodel.reductions.smooth_convex import SmoothConvex, smooth_convex
 from hcmodel.reductions.sums.cone_sums import cone_of_sums
 from hcmodel.reductions.sums.convex_sums import convex_of_sums
@@ -182,7 +182,7 @@ def test_both_relaxed_programs_give_by_the_same_amount(model: Callable[[], hc.Pr
         goal = aim.expression <= 4 * value
     form = form_of(hc.Problem(aim, [*problem.constraints, goal]))
     assert form.arrays is not None
-    relaxation = Relaxation.of_sums(form.arrays)
+    relaxation = LeastRelaxation.of_sums(form.arrays)
     assert isinstance(form.cone, Cone)
     other = form.cone.relaxed()
     one, two = (solve_cone(each) for each in (relaxation.least.program, other.program))

@@ -27,7 +27,7 @@ from hcmodel.reductions.discovery import (
     _proposals,
     discover,
 )
-from hcmodel.reductions.forms import Form
+from hcmodel.reductions.form import Form
 from hcmodel.reductions.lift import Lift
 from hcmodel.reductions.reduction import Claim, Duals, Origin
 from hcmodel.reductions.smooth import SmoothProgram, _explicit_inverse

@@ -23,7 +23,7 @@ from hcmodel.reductions.bounds import Bounds, _kind
 from hcmodel.reductions.chain import Chain
 from hcmodel.reductions.cone.compressed_rows import Rows
 from hcmodel.reductions.cone.linear_maps import coefficients
-from hcmodel.reductions.forms import Form
+from hcmodel.reductions.form import Form
 from hcmodel.reductions.lift import _Builder
 from hcmodel.reductions.matrix_bounds import MatrixRow, eigenvalue_limits
 from hcmodel.reductions.normal_rows import NormalRows
