@@ -41,6 +41,25 @@ SOLVE: dict[str, str] = {
     "jac": "is not needed: derivatives come from the expressions, or from hc.function(…, grad=…)",
 }
 
+_KNOWN = "is not needed: it is seen in the value"
+
+# Arguments of `Parameter`.
+PARAMETER: dict[str, str] = {
+    "symmetric": _KNOWN,
+    "PSD": _KNOWN,
+    "NSD": _KNOWN,
+    "diag": _KNOWN,
+    "sparsity": _KNOWN + ", which may be a sparse matrix of scipy",
+    "bounds": "is not there: a promise of the sign is pos=True or nonneg=True",
+    "neg": "is a parameter p with pos=True, used as -p",
+    "nonpos": "is a parameter p with nonneg=True, used as -p",
+    "integer": "is not needed: all numbers are real",
+    "boolean": "is not needed: all numbers are real",
+    "complex": "is not there: all numbers are real",
+    "imag": "is not there: all numbers are real",
+    "hermitian": "is not there: all numbers are real",
+}
+
 # Arguments of `Variable`.
 VARIABLE: dict[str, str] = {
     "boolean": "is not there: " + _CONTINUOUS,

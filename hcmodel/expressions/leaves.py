@@ -15,7 +15,7 @@ import numpy as np
 from hcmodel.errors import DataError, ModelError
 from hcmodel.expressions.arguments import as_flag
 from hcmodel.expressions.constraint import Constraint
-from hcmodel.expressions.foreign_habits import VARIABLE, refuse_arguments
+from hcmodel.expressions.foreign_habits import PARAMETER, VARIABLE, refuse_arguments
 from hcmodel.expressions.labels import Labels, in_order
 from hcmodel.expressions.node import Apply, Constant, Expression, Leaf, as_data, as_expression
 from hcmodel.expressions.shapes import MOST_SPARSE, Shape, as_shape
@@ -77,9 +77,7 @@ class Variable(Leaf):
     ) -> None:
         if foreign:
             refuse_arguments(VARIABLE, foreign, "hc.Variable")
-        if all(
-            isinstance(each, (int, np.integer)) for each in (shape, name)
-        ):  # (n, m), as in CVXPY
+        if all(isinstance(each, (int, np.integer)) for each in (shape, name)):  # as in CVXPY
             raise ModelError(
                 f"the shape of a variable is one argument: write hc.Variable(({shape}, {name}))"
             )
@@ -246,7 +244,10 @@ class Parameter(Leaf):
         value: Any = None,
         pos: bool = False,
         nonneg: bool = False,
+        **foreign: Any,
     ) -> None:
+        if foreign:
+            refuse_arguments(PARAMETER, foreign, "hc.Parameter")
         self.name = _checked_name(name, "parameter") or f"param{next(_unnamed)}"
         self._shape: Shape = as_shape(shape, f"parameter '{self.name}'", MOST_SPARSE)
         self.labels: Labels | None = None

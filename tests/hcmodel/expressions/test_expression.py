@@ -328,3 +328,17 @@ def test_leaves_and_expressions_pickle_and_copy(x: Variable) -> None:
     assert constraint.lhs is variable
     assert (constraint.name, variable.name) == ("c", "x")
     np.testing.assert_array_equal(variable.lower, x.lower)
+
+
+@pytest.mark.parametrize(
+    ("made", "words"),
+    [
+        (lambda: hc.Parameter((2, 2), symmetric=True), "is seen in the value"),
+        (lambda: hc.Parameter(2, bounds=(0, 1)), "pos=True or nonneg=True"),
+        (lambda: hc.Parameter(2, neg=True), "used as -p"),
+        (lambda: hc.Variable(2, integer=True), "all variables are continuous"),
+    ],
+)
+def test_arguments_of_other_tools_are_answered_with_what_to_write(made: Any, words: str) -> None:
+    with pytest.raises(hc.ModelError, match=words):
+        made()
