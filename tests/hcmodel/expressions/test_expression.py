@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import inspect
 import pickle
+from collections.abc import Callable
 
 import numpy as np
 import pytest
@@ -333,12 +334,14 @@ def test_leaves_and_expressions_pickle_and_copy(x: Variable) -> None:
 @pytest.mark.parametrize(
     ("made", "words"),
     [
-        (lambda: hc.Parameter((2, 2), symmetric=True), "is seen in the value"),
-        (lambda: hc.Parameter(2, bounds=(0, 1)), "pos=True or nonneg=True"),
-        (lambda: hc.Parameter(2, neg=True), "used as -p"),
-        (lambda: hc.Variable(2, integer=True), "all variables are continuous"),
+        (lambda: Parameter((2, 2), symmetric=True), "is seen in the value"),
+        (lambda: Parameter(2, bounds=(0, 1)), "pos=True or nonneg=True"),
+        (lambda: Parameter(2, neg=True), "used as -p"),
+        (lambda: Variable(2, integer=True), "all variables are continuous"),
     ],
 )
-def test_arguments_of_other_tools_are_answered_with_what_to_write(made: Any, words: str) -> None:
-    with pytest.raises(hc.ModelError, match=words):
+def test_arguments_of_other_tools_are_answered_with_what_to_write(
+    made: Callable[[], object], words: str
+) -> None:
+    with pytest.raises(ModelError, match=words):
         made()
