@@ -19,13 +19,15 @@ from hcmodel.certify.domains.domain_conditions import (
 from hcmodel.certify.domains.nowhere import Nowhere
 from hcmodel.certify.infeasibility import dual_infeasibility
 from hcmodel.certify.lower_bound import LowerBound
+from hcmodel.expressions.constraint import Constraint
 from hcmodel.expressions.leaves import Constant
 from hcmodel.expressions.model import Minimize, Model
 from hcmodel.facts.curvature import can_be_log
 from hcmodel.proof.prove import prove
 from hcmodel.records import replace
+from hcmodel.reductions.form import Form
 from hcmodel.reductions.forms import Forms
-from hcmodel.reductions.reduction import BoundOrigin, Origin
+from hcmodel.reductions.reduction import BoundOrigin, Origin, Refusal
 from hcmodel.solving.request import SolveRequest
 
 Parts = tuple[Origin | BoundOrigin, ...]
@@ -43,8 +45,12 @@ def convex_contradiction(forms: Forms, request: SolveRequest) -> tuple[LowerBoun
 
 def convex_nowhere(forms: Forms, request: SolveRequest) -> Nowhere | None:
     """The same where no point was found at which all functions are defined."""
-    found = convex_contradiction(forms, request)
-    return None if found is None else Nowhere(found[1], None)
+    for places in _convex_rows(forms.model):
+        for asked in ((), _conditions(forms)):
+            found = _among(forms, places, request, asked)
+            if found is not None:
+                return _nowhere(found[1])
+    return None
 
 
 def irreducible(forms: Forms, nowhere: Nowhere, request: SolveRequest) -> Nowhere:
@@ -54,12 +60,7 @@ def irreducible(forms: Forms, nowhere: Nowhere, request: SolveRequest) -> Nowher
     may take the place of rows.
     """
     places = _places(nowhere.parts)
-    conditions = [
-        each
-        for each in conditions_of(forms.model)
-        if each.domain in SIDES and is_of_the_model(each)
-    ]
-    for asked in (conditions, ()) if places else ():
+    for asked in (_conditions(forms), ()) if places else ():
         if nowhere.condition is not None and not asked:
             continue
         found = _among(forms, places, request, asked)
@@ -70,10 +71,20 @@ def irreducible(forms: Forms, nowhere: Nowhere, request: SolveRequest) -> Nowher
             others = [each for each in _places(parts) if each != place]
             fewer = _among(forms, others, request, asked)
             parts = parts if fewer is None else fewer[1]
-        own = [each for each in parts if not isinstance(each, Condition)]
-        used = [each for each in parts if isinstance(each, Condition)]
-        return Nowhere(tuple(own), used[0] if used else None)
+        return _nowhere(parts)
     return nowhere
+
+
+def _conditions(forms: Forms) -> list[Condition]:
+    """What functions ask of their arguments, as far as it is a row."""
+    found = conditions_of(forms.model)
+    return [each for each in found if each.domain in SIDES and is_of_the_model(each)]
+
+
+def _nowhere(parts: Sequence[Any]) -> Nowhere:
+    own = [each for each in parts if not isinstance(each, Condition)]
+    used = [each for each in parts if isinstance(each, Condition)]
+    return Nowhere(tuple(own), used[0] if used else None)
 
 
 def _places(parts: Sequence[Any]) -> list[int]:
@@ -90,8 +101,10 @@ def _among(
     """The contradiction of some rows of the model and of what functions ask for, if these are convex."""
     rows = tuple(forms.model.constraints[place] for place in places)
     rows += tuple(each.argument >= SIDES[each.domain][0] for each in conditions)
-    part = Forms(Model(Minimize(Constant(0.0)), rows), forms.compiler.engine)
-    form = part.hidden()
+    part, form = _form_of(rows, forms)
+    if form is not None and isinstance(form.whole("cone"), Refusal):  # a row has no cone form
+        kept = [place for place, row in zip(places, rows, strict=False) if _has_cone((row,), forms)]
+        return _among(forms, kept, request) if 0 < len(kept) < len(places) else None
     if form is None or form.proof is None:
         return None
     there = form.oracle().at(form.domain.middle())
@@ -104,6 +117,18 @@ def _among(
     parts = (*parts, *form.chain.fixings(parts), *form.chain.taken())
     named = tuple(_renumbered(part, each, (*places, *conditions)) for each in parts)
     return replace(found, conditions=(CONVEX, *found.conditions[1:])), named
+
+
+def _form_of(rows: tuple[Constraint, ...], forms: Forms) -> tuple[Forms, Form | None]:
+    """The rows by themselves, in the coordinates in which they are proven convex."""
+    part = Forms(Model(Minimize(Constant(0.0)), rows), forms.compiler.engine)
+    form = part.hidden()
+    return part, form if form is not None and form.proof is not None else None
+
+
+def _has_cone(rows: tuple[Constraint, ...], forms: Forms) -> bool:
+    form = _form_of(rows, forms)[1]
+    return form is not None and not isinstance(form.whole("cone"), Refusal)
 
 
 def _convex_rows(model: Model) -> Iterator[tuple[int, ...]]:

@@ -63,3 +63,23 @@ def _contradict(names: list[str]) -> bool:
     problem = hc.Problem(hc.Minimize(hc.sum_squares(x)), [known[name] for name in names])
     problem.solve()
     return problem.status == "infeasible"
+
+
+def test_what_the_objective_asks_for_may_be_what_contradicts_the_rows() -> None:
+    """entr of x0 + 1 and −3 − x0 has no value anywhere, and a row alone keeps x0 from both."""
+    x = hc.Variable(2, name="x")
+    cost = hc.inv_pos(3 + hc.entr(x[0] + 2) + hc.entr(x[1] + 2))
+    problem = hc.Problem(hc.Minimize(cost), [x[0] + x[1] <= -5, hc.norm(x) <= 50])
+    problem.solve()
+    assert problem.status == "infeasible"
+    assert problem.solution.conflict == ("c1",)
+    assert "is not defined where c1 holds" in problem.solution.message
+
+
+def test_rows_without_a_cone_form_hide_no_contradiction_of_the_others() -> None:
+    x = hc.Variable(2, name="x")
+    hard = hc.softplus(hc.sum(hc.exp(x))) <= 9.0
+    problem = hc.Problem(hc.Minimize(hc.sum(x)), [hard, THREE @ x >= LIMITS, hc.sum(x) >= 0])
+    problem.solve()
+    assert problem.status == "infeasible"
+    assert problem.solution.conflict == ("c2[0]", "c2[1]", "c2[2]")
