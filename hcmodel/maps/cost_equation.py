@@ -14,9 +14,10 @@ Else, and in discrete time, the equation becomes an inequality, which is convex 
 
     X  =  ∫ exp(Fᵀt) (Q + Kᵀ R K + S) exp(F t) dt    with the slack S ⪰ 0
 
-grows with S. So nothing is lost where the objective and the other rows do not decrease as X grows. The
-way back is the solution of the equation in both cases; it is linear in X. Bounds from below, which the
-least X may violate, are left out, and the point that comes back is tested against them.
+grows with S. So it does with noise that is proportional to the state or to the input, which adds terms
+(C + D K)ᵀ X (C + D K). So nothing is lost where the objective and the other rows do not decrease as X
+grows. The way back is the solution of the equation in both cases; it is linear in X. Bounds from below,
+which the least X may violate, are left out, and the point that comes back is tested against them.
 """
 
 from __future__ import annotations
@@ -128,7 +129,7 @@ def _function(model: Expanded, row: Row, matrix: Variable, found: _Read) -> Numb
     coding, inner = sums.coding, model.symbols.of_variable(matrix)
     elsewhere = any(each.sums.holding(inner).any() for each in model.rows if each is not row)
     bounded = (matrix.eigenvalue_bounds or (0.0, np.inf))[1] < np.inf
-    discrete = weights.step.any() or weights.step_input.any()
+    discrete = weights.step.any() or weights.step_input.any() or weights.noise
     if elsewhere or bounded or discrete or not weights.keeps_definite():
         return None
     gain = Sums.symbols(found.gain, coding)

@@ -14,6 +14,9 @@ P X G X P is the constant G. All are convex for [[Q, Nᵀ], [N, R]] ⪰ 0, N the
 linear by Schur's complement (`schur`). What is linear in X is a matrix fraction of P (`inverse`):
 trace(W X) = trace(W P⁻¹). The way back is X = P⁻¹ and K = Y X; multipliers of the row are P Λ P.
 
+Noise that is proportional to the state or to the input adds squares (C + D K)ᵀ X (C + D K) to both, and
+(C P + D Y)ᵀ P⁻¹ (C P + D Y).
+
 Block matrices that have X and K in the rows of the states are multiplied by P in these rows alone,
 however they are arranged: the bounded real lemma for H∞ norms, in continuous and in discrete time, with a
 level γ that is minimised; Lyapunov's inequality as [[X, Fᵀ X], [X F, X]] ⪰ 0 with F = A + B K; limits of
@@ -107,6 +110,9 @@ class _Inequality:
             above = Sums.constant(self.weights.step, coding) @ inner
             above = above + Sums.constant(self.weights.step_input, coding) @ product
             squares.append(Square(above, inner))
+        for step, step_input in self.weights.noise:
+            above = Sums.constant(step, coding) @ inner
+            squares.append(Square(above + Sums.constant(step_input, coding) @ product, inner))
         row = replace(self.row, congruence=inner)
         return made_block(model, row, slack, self.scale, rest, squares)
 

@@ -171,6 +171,51 @@ def test_noise_of_the_input_in_continuous_time(sources, kind):
     assert np.abs(row.dual_value) == pytest.approx(np.abs(X), rel=1e-3)
 
 
+def next_cost(pairs: Pairs, X: Any, K: Any) -> Any:
+    return sum(((a + b @ K).T @ X @ (a + b @ K) for a, b in pairs), np.eye(2) + K.T @ K)
+
+
+@pytest.mark.parametrize("kind", ["==", "<<"])
+@pytest.mark.parametrize("name", NOISE)
+def test_cost_matrices_with_noise_in_discrete_time(name: str, kind: str) -> None:
+    """The solution of the generalised equation of Riccati is the least cost matrix."""
+    X, K = variables(NOISE[name])
+    after = next_cost(NOISE[name], X, K)
+    row = after == X if kind == "==" else after << X
+    problem = hc.Problem(hc.Minimize(hc.trace(X)), [row])
+    best = riccati(NOISE[name])
+    assert problem.solve() == pytest.approx(np.trace(best), rel=1e-6)
+    assert problem.status == "optimal"
+    if kind == "==":
+        np.testing.assert_allclose(X.value, best, rtol=1e-3)
+
+
+@pytest.mark.parametrize(("state", "input_"), [(1, 0), (0, 1), (1, 1)])
+def test_cost_matrices_with_noise_in_continuous_time(state: int, input_: int) -> None:
+    """Riccati's equation with the squares of the noise in its weights, solved again and again."""
+    X, K = hc.Variable((2, 2), name="X", PSD=True), hc.Variable((1, 2), name="K")
+    F, noise = A - np.eye(2) + B @ K, state * STATE + input_ * INPUT @ K
+    flow = F.T @ X + X @ F + noise.T @ X @ noise
+    problem = hc.Problem(hc.Minimize(hc.trace(X)), [flow + np.eye(2) + K.T @ K == 0])
+    best = np.zeros((2, 2))
+    for _ in range(100):
+        below = np.eye(1) + input_ * INPUT.T @ best @ INPUT
+        beside = state * input_ * STATE.T @ best @ INPUT
+        weight = np.eye(2) + state * STATE.T @ best @ STATE
+        best = scipy.linalg.solve_continuous_are(A - np.eye(2), B, weight, below, s=beside)
+    assert problem.solve() == pytest.approx(np.trace(best), rel=1e-6)
+    assert problem.status == "optimal"
+
+
+def test_squares_with_negative_signs_are_no_noise() -> None:
+    """X − (c K)ᵀ X (c K) is no cost of a plant, and falls as X grows."""
+    X, K = variables(NOISE["input"])
+    F = A + B @ K
+    row = F.T @ X @ F - 0.1 * (INPUT @ K).T @ X @ (INPUT @ K) + np.eye(2) + K.T @ K == X
+    found = Forms(hc.Problem(hc.Minimize(hc.trace(X)), [row]).model).discovery
+    assert found.substitution is None
+
+
 def test_a_set_that_keeps_small_covariances_out_is_kept_by_discrete_time_alone():
     """P >= W in discrete time, whatever the gain; in continuous time it may be as small as it likes."""
     P, K = hc.Variable((2, 2), name="P", PSD=0.1), hc.Variable((1, 2), name="K")
