@@ -209,14 +209,14 @@ def _message(status: Status, evidence: Evidence, forms: Forms, *, proven: bool) 
     if status is Status.OPTIMAL:
         declared = evidence.bound is not None and not evidence.proven
         far = "" if evidence.descent is None else _path_in_words(evidence.descent, forms)
+        if evidence.infimum is not None:
+            far = f"; the infimum is {forms.sign.value_back(evidence.infimum):g}{far}"
         return (DECLARED if declared else CERTIFIED) + _reach_in_words(evidence.bound) + far
     if status is Status.INFEASIBLE:
         return IMPOSSIBLE + _reach_in_words(evidence.conflict)
     if evidence.undefined is not None:
         return evidence.undefined
     reason = evidence.termination.value
-    if evidence.infimum is not None:
-        reason = f"the infimum is {forms.sign.value_back(evidence.infimum):g}"
     if evidence.descent is not None and evidence.feasible:
         return f"{reason}{_path_in_words(evidence.descent, forms)}"
     if status is Status.LOCALLY_OPTIMAL and evidence.bends_at is not None:

@@ -253,6 +253,15 @@ def at_the_far_end(hidden: Form | None, outcome: Outcome, evidence: Evidence) ->
         tolerance,
         evaluation=lowest,
         stationary=near,
+        bound=LowerBound(
+            0.0,
+            ("the objective is positive",),
+            0,
+            lowest.point,
+            np.zeros(lowest.rows.size),
+            kind=ENCLOSURE,
+        ),
+        proven=True,
         descent=descent,
         infimum=0.0 if near else None,  # directions of a backend are exact to some digits
     )

@@ -246,7 +246,7 @@ def test_an_infimum_that_is_not_attained_is_said_in_words(
     problem = make()
     problem.solve()
     assert problem.solution is not None
-    assert problem.status in ("locally_optimal", "optimal_inaccurate")
+    assert problem.status == "optimal"  # it is certified that 0 is near
     message = problem.solution.message
     assert "no point attains the best value: the objective still improves" in message
     assert message.endswith(f"along {names}; give these variables bounds")
@@ -280,11 +280,12 @@ def test_the_infimum_of_a_posynomial_is_seen_by_the_first_method(
     problem = make()
     problem.solve()
     assert problem.solution is not None
-    assert problem.status == "locally_optimal"
+    assert problem.status == "optimal"
     assert problem.value <= 1e-9
+    assert problem.solution.lower_bound == 0.0
     assert problem.solution.method.startswith("auto: cone")
     assert "then" not in problem.solution.method
-    assert problem.solution.message.startswith("the infimum is 0; no point attains")
+    assert "; the infimum is 0; no point attains" in problem.solution.message
     assert names in problem.solution.message
 
 
