@@ -17,9 +17,12 @@ from collections.abc import Iterator
 import numpy as np
 
 from hcmodel.expressions.leaves import Variable
+from hcmodel.expressions.table import ATOMS
+from hcmodel.facts.expansion import Opaque
 from hcmodel.facts.polynomials import ONE, Sums
 from hcmodel.maps.expanded import Expanded
 from hcmodel.maps.inverse_entries import is_inverse
+from hcmodel.maps.inverse_terms import is_semidefinite_by_sets
 from hcmodel.maps.map import Map, Obstacle, SameVariables, Step
 
 
@@ -58,7 +61,8 @@ def is_positive(model: Expanded, product: Sums) -> bool:
 
 def _may_be_convex(model: Expanded) -> bool:
     """Whether something can be gathered, and no product is in the way."""
-    if any(function.atom.equation is not None for function in model.functions()):
+    equations = [each for each in model.functions() if each.atom.equation is not None]
+    if not all(_is_inverse_times(model, each) for each in equations):
         return False
     if any(row.sense == "==" and (row.sums.degrees > 1).any() for row in model.rows):
         return False
@@ -66,6 +70,12 @@ def _may_be_convex(model: Expanded) -> bool:
     gathered = bool(products) or model.symbols.logs_rewritten
     gathered = gathered or any(map(is_inverse, model.functions()))
     return gathered and all(_beside_squares(model, sums) for sums in products)
+
+
+def _is_inverse_times(model: Expanded, function: Opaque) -> bool:
+    """Whether it is solve(P, B) for a semidefinite P, so that it has entries of the inverse of P."""
+    matrix = function.arguments[0]
+    return function.atom is ATOMS["solve"] and is_semidefinite_by_sets(model.symbols, matrix)
 
 
 def _beside_squares(model: Expanded, sums: Sums) -> bool:

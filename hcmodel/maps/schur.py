@@ -21,14 +21,19 @@ from numpy.typing import NDArray
 
 from hcmodel.expressions.leaves import Variable
 from hcmodel.expressions.table import ATOMS
-from hcmodel.facts.definiteness import is_semidefinite
-from hcmodel.facts.expansion import Opaque, Symbols
-from hcmodel.facts.polynomials import ONE, Sums, added, placed
+from hcmodel.facts.expansion import Symbols
+from hcmodel.facts.polynomials import ONE, Sums, placed
 from hcmodel.maps.expanded import Evaluation, Expanded, Row
 from hcmodel.maps.growing import is_nonnegative
+from hcmodel.maps.inverse_terms import (
+    InverseTerms,
+    affine_in,
+    is_affine,
+    is_semidefinite_by_sets,
+    with_inverses,
+)
 from hcmodel.maps.map import Map, Obstacle, Points, Step, fresh_name, symbol_sums
-from hcmodel.maps.matrix_squares import Terms, fractions, squares
-from hcmodel.maps.rewriting import substituted
+from hcmodel.maps.matrix_squares import Terms, squares
 from hcmodel.maps.slacks import slacks_of
 from hcmodel.records import dataclass, replace
 from hcmodel.solvers.algebra.symmetric import upper_entries
@@ -234,7 +239,7 @@ class _Reader:
 
     def __init__(self, model: Expanded, row: Row) -> None:
         self._model, self._symbols = model, model.symbols
-        self.sums = _with_inverses(model.symbols, row.sums)
+        self.sums = with_inverses(model.symbols, row.sums)
         self._inverses = list(_inverses(model.symbols, self.sums))
         plain = np.zeros(model.symbols.count + 1, dtype=bool)
         for variable in model.variables:
@@ -260,7 +265,8 @@ class _Reader:
         for inverse in self._inverses:
             own = left.holding(inverse.numbers)
             if own.any():
-                part = inverse.squares(-left.chosen(own), self._plain)
+                above = inverse.squares(-left.chosen(own), self._plain)
+                part = None if above is None else [Square(each, inverse.inner) for each in above]
                 if part is None:
                     return None
                 left = left.chosen(~own)
@@ -293,131 +299,22 @@ def _constant_squares(sums: Sums, plain: NDArray[np.bool_]) -> list[Square] | No
     found = squares(terms)
     if found is None:
         return None
-    above = _affine(found, used, sums)
+    above = affine_in(found, used, sums)
     return [Square(above)] if (above.transposed() @ above).equals(sums) else None
-
-
-def _affine(weights: FloatArray, digits: Numbers, sums: Sums) -> Sums:
-    """The sums over k of weights[r, i, k] times the symbol of a digit, as a matrix; the digit 0 is 1."""
-    small = DATA_ROUNDING * np.abs(weights).max(initial=0.0)
-    r, i, k = np.nonzero(np.abs(weights) > small)
-    shape = weights.shape[:2]
-    entry = r * shape[1] + i
-    return Sums.merged(shape, entry, digits[k].astype(np.int64), weights[r, i, k], sums.coding)
 
 
 # ---- inverses
 
 
-@dataclass(frozen=True, eq=False)
-class _Inverse:
-    """P⁻¹ of a semidefinite P: its symbols, of which two stand for the same entry, and P."""
-
-    numbers: Numbers
-    inner: Sums
-
-    def squares(self, sums: Sums, plain: NDArray[np.bool_]) -> list[Square] | None:
-        """Y and P of terms that are a sum of Yᵀ P⁻¹ Y."""
-        order, inner = sums.shape[0], self.numbers.shape[0]
-        digits = sums.digits
-        own = np.isin(digits, self.numbers + 1)
-        if (own.sum(axis=1) != 1).any() or sums.degrees.max() > 3:
-            return None
-        here = np.argmax(own, axis=1)
-        lines = np.arange(digits.shape[0])
-        left, right = self._places(digits[lines, here])
-        others = np.zeros((digits.shape[0], 2), dtype=np.int64)
-        rest = np.sort(np.where(own, 0, digits), axis=1)[:, -2:]
-        others[:, 2 - rest.shape[1] :] = rest
-        if not (plain[others] | (others == 0)).all():
-            return None
-        used, places = np.unique(others, return_inverse=True)
-        places = places.reshape(-1, 2)
-        row, column = np.divmod(sums.entry, order)
-        terms = Terms(order, used.size, row, column, places[:, 0], places[:, 1], sums.weight)
-        found = fractions(order, inner, terms, left, right)
-        if found is None:
-            return None
-        parts = [Square(_affine(each, used, sums), self.inner) for each in found]
-        middle = Sums.symbols(self._upper(), sums.coding)
-        again = added([each.above.transposed() @ middle @ each.above for each in parts])
-        return parts if again.equals(self._symmetric(sums)) else None
-
-    def _upper(self) -> Numbers:
-        """The symbols with one for each pair of entries that are equal."""
-        return np.minimum(self.numbers, self.numbers.T)
-
-    def _places(self, digits: Numbers) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
-        place = np.searchsorted(np.ravel(self.numbers), digits - 1)
-        a, b = np.divmod(place, self.numbers.shape[0])
-        return np.minimum(a, b), np.maximum(a, b)
-
-    def _symmetric(self, sums: Sums) -> Sums:
-        digits = sums.digits.copy()
-        own = np.isin(digits, self.numbers + 1)
-        a, b = self._places(digits[own])
-        digits[own] = self.numbers[a, b] + 1
-        return Sums.merged(
-            sums.shape, sums.entry, sums.coding.keys(digits), sums.weight, sums.coding
-        )
-
-
-def _inverses(symbols: Symbols, sums: Sums) -> Iterator[_Inverse]:
+def _inverses(symbols: Symbols, sums: Sums) -> Iterator[InverseTerms]:
     """The inverses of semidefinite matrices in a row, and the reciprocals of what is positive."""
     used = sums.symbols_used()
     for function in symbols.functions(used):
-        if function.atom is ATOMS["inv"] and _is_semidefinite(symbols, function.arguments[0]):
-            yield _Inverse(function.numbers, function.arguments[0])
+        if function.atom is ATOMS["inv"] and is_semidefinite_by_sets(
+            symbols, function.arguments[0]
+        ):
+            yield InverseTerms(function.numbers, function.arguments[0])
         elif not function.shape:
             base, power = symbols.power(function.start)
-            if power == -1 and _is_affine(symbols, base) and is_nonnegative(symbols, base):
-                yield _Inverse(np.array([[function.start]]), base.reshaped((1, 1)))
-
-
-def _with_inverses(symbols: Symbols, sums: Sums) -> Sums:
-    """A row with solve(P, B) as P⁻¹ B."""
-    changes: dict[int, Sums] = {}
-    for function in symbols.functions(sums.symbols_used()):
-        if function.atom is not ATOMS["solve"]:
-            continue
-        matrix, right = function.arguments
-        if _is_semidefinite(symbols, matrix):
-            numbers = symbols.of_function(ATOMS["inv"], {}, (matrix,), matrix.shape)
-            value = Sums.symbols(numbers, symbols.coding) @ right
-            entries = value.entries()
-            changes.update(zip(np.ravel(function.numbers).tolist(), entries, strict=True))
-    return substituted(sums, changes)
-
-
-def _is_affine(symbols: Symbols, sums: Sums) -> bool:
-    """Whether sums are affine in variables."""
-    if sums.degrees.max(initial=0) > 1:
-        return False
-    return not any(isinstance(each, Opaque) for each, _, _ in symbols.grouped(sums.symbols_used()))
-
-
-def _is_semidefinite(symbols: Symbols, sums: Sums) -> bool:
-    """Whether a matrix is affine and semidefinite by the sets of its variables.
-
-    It is the sum of positive multiples of semidefinite variables, of a diagonal that is not negative, and
-    of a constant that is semidefinite.
-    """
-    if not _is_affine(symbols, sums) or not sums.equals(sums.transposed()):
-        return False
-    rest = sums
-    for variable, _, _ in symbols.grouped(sums.symbols_used()):
-        assert isinstance(variable, Variable)
-        if not (variable.set.is_curved and variable.shape == sums.shape):
-            continue
-        numbers = symbols.of_variable(variable)
-        own = rest.holding(numbers)
-        weight = float(rest.weight[own][0])
-        if weight > 0 and rest.chosen(own).equals(symbol_sums(symbols, numbers).scaled(weight)):
-            rest = rest.chosen(~own)
-    constant = rest.chosen(rest.degrees == 0)
-    linear = rest.chosen(rest.degrees == 1)
-    if linear.key.size:
-        on_diagonal = linear.entry % (sums.shape[0] + 1) == 0
-        if not on_diagonal.all() or (symbols.interval(linear)[0] < 0).any():
-            return False
-    return is_semidefinite(constant.value)
+            if power == -1 and is_affine(symbols, base) and is_nonnegative(symbols, base):
+                yield InverseTerms(np.array([[function.start]]), base.reshaped((1, 1)))

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+import scipy.linalg
 
 import hcmodel as hc
 from tests.extent import several
@@ -98,3 +99,40 @@ def test_nothing_false_is_claimed_of_other_matrices(seed: int) -> None:
     inverses = np.linalg.inv(constant + np.tensordot(points, parts, axes=1))
     found = np.min(inverses[:, 0, 0] + 0.1 * points.sum(axis=1))
     assert (-np.inf if bound is None else bound) <= found + 1e-6
+
+
+# ---- products with entries of an inverse
+
+PLANT, INPUT = np.array([[0.0, 1.0], [1.0, 0.2]]), np.array([[0.0], [1.0]])
+COSTS: dict[str, Callable[[Any, Any], Any]] = {
+    "an inverse": lambda P, Y: hc.trace(Y @ hc.inv(P) @ Y.T),
+    "by columns": lambda P, Y: hc.sum(hc.diag(Y @ hc.inv(P) @ Y.T)),
+    "a system of equations": lambda P, Y: hc.trace(Y @ hc.solve(P, Y.T)),
+    "a fraction": lambda P, Y: hc.matrix_frac(Y.T, P),
+}
+
+
+@pytest.mark.parametrize("name", COSTS)
+def test_the_cost_of_inputs_with_an_inverse_is_proven(name: str) -> None:
+    P, Y = hc.Variable((2, 2), name="P", PSD=True), hc.Variable((1, 2), name="Y")
+    flow = PLANT @ P + INPUT @ Y
+    problem = hc.Problem(
+        hc.Minimize(hc.trace(P) + COSTS[name](P, Y)), [flow + flow.T + np.eye(2) == 0]
+    )
+    best = scipy.linalg.solve_continuous_are(PLANT, INPUT, np.eye(2), np.eye(1))
+    assert problem.solve() == pytest.approx(np.trace(best), rel=1e-6)
+    assert problem.status == "optimal"
+
+
+def test_other_products_with_an_inverse_are_not_claimed() -> None:
+    """Products of the entries with different signs, and the inverse of an indefinite matrix."""
+    P, Y = hc.Variable((2, 2), name="P", PSD=True), hc.Variable((2, 2), name="Y", bounds=(-2, 2))
+    S = hc.Variable((2, 2), name="S", symmetric=True)
+    sign = np.diag([1.0, -1.0])
+    for matrix, cost in (
+        (P, hc.trace(sign @ Y @ hc.inv(P) @ Y.T)),
+        (P, hc.sum(Y * (hc.inv(P) @ Y)) - 3 * hc.inv(P)[0, 0] * Y[0, 0] ** 2),
+        (S, hc.trace(Y @ hc.inv(S) @ Y.T)),
+    ):
+        rows = [matrix << 2 * np.eye(2), hc.sum(Y) == 1]
+        assert not is_proven(hc.Problem(hc.Minimize(cost + hc.trace(matrix)), rows))
