@@ -54,7 +54,7 @@ class Perspective(Map):
         for scale in model.variables:
             held = scale.set
             low = np.asarray(held.interval[0])
-            if held.is_symmetric or held.is_distribution or not scale.size or (low < 0).any():
+            if held.is_symmetric or not scale.size or (low < 0).any():
                 continue
             partners = _partners(model, pairs, scale)
             roles = model.symbols.roles

@@ -189,3 +189,29 @@ def test_the_likelihood_of_weibull_in_the_shape_and_its_product_with_a_logarithm
     assert float(theta.value) == pytest.approx((times**shape).mean() ** (1 / shape), rel=1e-5)
     coordinates = problem.analyze(samples=None).coordinates
     assert coordinates == {"k": "k", "u_scaled": "k * (log(theta))"}
+
+
+def test_shares_of_time_as_a_distribution_are_proven() -> None:
+    """Rates of channels that take turns, against random schedules with the best powers for each.
+
+    With shares s the powers are those of water filling, 1/p − 1/h as high for all.
+    """
+    gains, wanted, budget = np.array([1.0, 2.0, 0.5]), np.array([0.2, 0.3, 0.5]), 2.0
+    shares = hc.Variable(3, name="shares", simplex=True)
+    power = hc.Variable(3, name="power", nonneg=True)
+    rate = hc.sum(shares * hc.log(1 + gains * power)) - hc.sum_squares(shares - wanted)
+    problem = hc.Problem(hc.Maximize(rate), [hc.sum(shares * power) <= budget])
+    best = problem.solve()
+    assert problem.status == "optimal"
+
+    def value(each: np.ndarray) -> float:
+        low, high = 0.0, 100.0
+        for _ in range(100):
+            level = (low + high) / 2
+            used = np.maximum(level - 1 / gains, 0.0)
+            low, high = (low, level) if each @ used > budget else (level, high)
+        return float(each @ np.log1p(gains * used) - np.sum((each - wanted) ** 2))
+
+    samples = np.random.default_rng(0).dirichlet(np.ones(3), size=2000)
+    assert max(map(value, samples)) <= best + 1e-6
+    assert value(shares.value) == pytest.approx(best, rel=1e-6)
