@@ -230,16 +230,14 @@ def test_a_set_that_keeps_small_covariances_out_is_kept_by_discrete_time_alone()
     assert found.released == ("P",)
 
 
-def test_a_set_that_keeps_the_best_covariance_out_is_not_claimed():
-    """At least 100 in each direction, which loops with little damping have and the best one has not."""
+def test_a_set_that_keeps_the_best_covariance_out_is_a_bound_and_no_more():
+    """At least 100 in each direction: the covariances in the set are above those of the inequality."""
     P, K = hc.Variable((2, 2), name="P", PSD=100.0), hc.Variable((1, 2), name="K")
     problem = hc.Problem(hc.Minimize(cost(P, K)), [next_covariance(NOISE["input"], P, K) == P])
     value = problem.solve(max_calls=300)
-    assert problem.solution.lower_bound <= value
-    if problem.status == "optimal":
-        assert np.linalg.eigvalsh(P.value)[0] >= 100.0 * (1 - 1e-6)
-        apart = next_covariance(NOISE["input"], P, K).value - P.value
-        assert np.abs(apart).max() <= 1e-5 * np.abs(P.value).max()
+    assert np.trace(riccati(NOISE["input"]) @ W) < 200 <= value
+    assert problem.solution.lower_bound <= value * (1 + 1e-6)
+    assert np.linalg.eigvalsh(P.value)[0] >= 100.0 * (1 - 1e-4)
 
 
 def refused(name: str) -> hc.Problem:
