@@ -36,7 +36,7 @@ from hcmodel.expressions.node import Expression
 from hcmodel.expressions.shapes import Shape, broadcast
 from hcmodel.expressions.sparse_data import Numbers, any_nonzero, dense, is_sparse
 from hcmodel.expressions.table import ATOMS
-from hcmodel.solvers.numerics import DATA_ROUNDING
+from hcmodel.solvers.algebra.definite import is_definite, is_semidefinite
 
 AFFINE, CONVEX, CONCAVE = Curvature.AFFINE, Curvature.CONVEX, Curvature.CONCAVE
 UNKNOWN = Curvature.UNKNOWN
@@ -357,12 +357,11 @@ def _quad_form_shape(name: str, shapes: Sequence[Shape], params: dict[str, Any])
 
 def _definiteness(matrix: np.ndarray) -> Sign:
     """The sign of the quadratic form of a vector that is not 0, to rounding."""
-    eigenvalues = np.linalg.eigvalsh((matrix + matrix.T) / 2)
-    slack = DATA_ROUNDING * np.max(np.abs(eigenvalues), initial=0.0)
-    if np.all(eigenvalues >= -slack):
-        return Sign.POSITIVE if np.all(eigenvalues > slack) else Sign.NONNEGATIVE
-    if np.all(eigenvalues <= slack):
-        return Sign.NEGATIVE if np.all(eigenvalues < -slack) else Sign.NONPOSITIVE
+    symmetric = (matrix + matrix.T) / 2
+    if is_semidefinite(symmetric):
+        return Sign.POSITIVE if is_definite(symmetric) else Sign.NONNEGATIVE
+    if is_semidefinite(-symmetric):
+        return Sign.NEGATIVE if is_definite(-symmetric) else Sign.NONPOSITIVE
     return Sign.UNKNOWN
 
 

@@ -16,11 +16,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hcmodel.expressions.leaves import Variable
-from hcmodel.facts.definiteness import is_semidefinite
 from hcmodel.maps.expanded import Expanded, Row
 from hcmodel.maps.map import Points, Step, fresh_name
 from hcmodel.maps.rewriting import Exchange, rewritten
 from hcmodel.maps.slacks import slack_of
+from hcmodel.solvers.algebra.definite import is_semidefinite
 
 FloatArray = NDArray[np.float64]
 Numbers = NDArray[np.int64]

@@ -31,7 +31,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hcmodel.expressions.leaves import Variable
-from hcmodel.facts.definiteness import is_semidefinite
 from hcmodel.facts.expansion import Symbols
 from hcmodel.facts.polynomials import ONE, Sums, added, placed
 from hcmodel.maps.congruences import congruence
@@ -41,6 +40,7 @@ from hcmodel.maps.matrix_squares import factor
 from hcmodel.maps.product_terms import places_of
 from hcmodel.maps.schur import Block, Square, made_block
 from hcmodel.records import cached_property, dataclass, replace
+from hcmodel.solvers.algebra.definite import is_semidefinite
 from hcmodel.solvers.numerics import DATA_ROUNDING
 
 FloatArray = NDArray[np.float64]

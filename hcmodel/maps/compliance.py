@@ -21,12 +21,12 @@ import scipy
 from numpy.typing import NDArray
 
 from hcmodel.expressions.leaves import Variable
-from hcmodel.facts.definiteness import is_definite, is_semidefinite
 from hcmodel.facts.expansion import Symbols
 from hcmodel.facts.polynomials import ONE, Sums, placed, stacked
 from hcmodel.maps.expanded import Evaluation, Expanded, Row
 from hcmodel.maps.map import Map, Obstacle, Points, Step, fresh_name, symbol_sums
 from hcmodel.records import dataclass, replace
+from hcmodel.solvers.algebra.definite import is_definite, is_semidefinite
 from hcmodel.solvers.algebra.symmetric import upper_entries
 from hcmodel.solvers.numerics import DATA_ROUNDING, SUM_ROUNDING
 

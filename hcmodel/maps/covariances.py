@@ -25,7 +25,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hcmodel.expressions.leaves import Variable
-from hcmodel.facts.definiteness import is_semidefinite
 from hcmodel.facts.polynomials import Sums
 from hcmodel.maps.congruences import congruence
 from hcmodel.maps.expanded import Expanded, Row
@@ -42,6 +41,7 @@ from hcmodel.maps.growing import (
 from hcmodel.maps.map import Map, Obstacle, Points, Step, fresh_name, symbol_sums
 from hcmodel.maps.slacks import slack_of
 from hcmodel.records import dataclass, replace
+from hcmodel.solvers.algebra.definite import is_semidefinite
 from hcmodel.solvers.numerics import DATA_ROUNDING
 
 FloatArray = NDArray[np.float64]

@@ -20,7 +20,6 @@ from hcmodel.atoms import cones
 from hcmodel.atoms.rules import Monotonicity
 from hcmodel.expressions.leaves import Variable
 from hcmodel.expressions.table import ATOMS
-from hcmodel.facts.definiteness import is_semidefinite
 from hcmodel.facts.expansion import Opaque, Symbols
 from hcmodel.facts.polynomials import Sums
 from hcmodel.maps.congruences import congruence
@@ -28,6 +27,7 @@ from hcmodel.maps.expanded import Expanded, Row
 from hcmodel.maps.map import Points, symbol_sums
 from hcmodel.maps.slacks import slack_of
 from hcmodel.records import dataclass
+from hcmodel.solvers.algebra.definite import is_semidefinite
 
 FloatArray = NDArray[np.float64]
 Numbers = NDArray[np.int64]

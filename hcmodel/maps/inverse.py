@@ -20,7 +20,6 @@ from numpy.typing import NDArray
 
 from hcmodel.expressions.leaves import Variable
 from hcmodel.expressions.table import ATOMS
-from hcmodel.facts.definiteness import is_definite
 from hcmodel.facts.expansion import Opaque, Symbols, function_of
 from hcmodel.facts.polynomials import Sums, added
 from hcmodel.maps.expanded import Expanded, Row
@@ -29,6 +28,7 @@ from hcmodel.maps.replacing import Replacing
 from hcmodel.maps.rewriting import rewritten
 from hcmodel.maps.slacks import slack_of
 from hcmodel.records import dataclass, replace
+from hcmodel.solvers.algebra.definite import is_definite
 from hcmodel.solvers.numerics import DATA_ROUNDING
 
 FloatArray = NDArray[np.float64]

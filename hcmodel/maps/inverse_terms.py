@@ -7,13 +7,13 @@ from numpy.typing import NDArray
 
 from hcmodel.expressions.leaves import Variable
 from hcmodel.expressions.table import ATOMS
-from hcmodel.facts.definiteness import is_semidefinite
 from hcmodel.facts.expansion import Opaque, Symbols
 from hcmodel.facts.polynomials import Sums, added
 from hcmodel.maps.map import symbol_sums
 from hcmodel.maps.matrix_squares import Terms, fractions
 from hcmodel.maps.rewriting import substituted
 from hcmodel.records import dataclass
+from hcmodel.solvers.algebra.definite import is_semidefinite
 from hcmodel.solvers.numerics import DATA_ROUNDING
 
 FloatArray = NDArray[np.float64]

@@ -11,11 +11,11 @@ from collections.abc import Iterator
 import numpy as np
 from numpy.typing import NDArray
 
-from hcmodel.facts.definiteness import is_semidefinite
 from hcmodel.facts.polynomials import Sums, added
 from hcmodel.maps.congruences import MOST_ENTRIES, congruence, congruences
 from hcmodel.maps.product_terms import places_of
 from hcmodel.records import dataclass
+from hcmodel.solvers.algebra.definite import is_semidefinite
 from hcmodel.solvers.numerics import DATA_ROUNDING, SUM_ROUNDING
 
 FloatArray = NDArray[np.float64]

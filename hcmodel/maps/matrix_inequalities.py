@@ -25,7 +25,6 @@ import scipy
 from numpy.typing import NDArray
 
 from hcmodel.expressions.leaves import Variable
-from hcmodel.facts.definiteness import is_definite
 from hcmodel.facts.polynomials import Sums, added, placed
 from hcmodel.maps.congruences import congruence, congruences, tensor_of
 from hcmodel.maps.expanded import Expanded, Row
@@ -34,6 +33,7 @@ from hcmodel.maps.map import Obstacle, Points, fresh_name
 from hcmodel.maps.product_terms import Products
 from hcmodel.maps.slacks import slacks_of
 from hcmodel.records import dataclass, replace
+from hcmodel.solvers.algebra.definite import is_definite
 from hcmodel.solvers.algebra.symmetric import upper_entries
 
 FloatArray = NDArray[np.float64]

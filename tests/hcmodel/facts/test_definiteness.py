@@ -7,9 +7,10 @@ import pytest
 
 import hcmodel as hc
 from hcmodel.atoms.rules import MatrixKind
-from hcmodel.facts.definiteness import is_definite, is_semidefinite, of_value
+from hcmodel.facts.definiteness import of_value
 from hcmodel.maps.loop_weights import Weights
 from hcmodel.reductions.forms import Forms
+from hcmodel.solvers.algebra.definite import is_definite, is_semidefinite
 
 HALF_TURN = np.pi / 2
 TURN = np.array(
