@@ -65,7 +65,7 @@ def _public(text: str) -> str:
         name = names.get(found["name"], found["name"].replace("_", "-"))
         return f"{found['open']}[{name}](#{name}){found['close']}"
 
-    private = [path.stem for path in Path(inspect.getfile(Map)).parent.glob("*.py")]
+    private = [path.stem for path in Path(inspect.getfile(Map)).parent.rglob("*.py")]
     maps = "|".join({*names, *(each.name for each in MAPS)})
     text = re.sub(rf"(?P<open>)`(?P<name>{maps})`(?P<close>)", linked, text)
     text = re.sub(r" \(`[\w.]+`\)", "", text)

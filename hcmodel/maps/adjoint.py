@@ -26,9 +26,9 @@ from hcmodel.expressions.shapes import Shape
 from hcmodel.expressions.table import ATOMS
 from hcmodel.facts.expansion import Opaque
 from hcmodel.facts.polynomials import Sums
-from hcmodel.maps.expanded import Expanded
+from hcmodel.maps.algebra.expanded import Expanded
+from hcmodel.maps.algebra.rewriting import Rewriting, applied, substituted
 from hcmodel.maps.map import Map, Obstacle, SameVariables, Step, described, symbol_sums
-from hcmodel.maps.rewriting import Rewriting, applied, substituted
 from hcmodel.records import dataclass
 from hcmodel.solvers.numerics import DATA_ROUNDING
 

@@ -26,7 +26,10 @@ from hcmodel.expressions.leaves import Variable
 from hcmodel.expressions.table import ATOMS
 from hcmodel.facts.expansion import Symbols, function_of, is_exponential, is_logarithm
 from hcmodel.facts.polynomials import ONE, Sums
-from hcmodel.maps.expanded import Evaluation, Expanded
+from hcmodel.maps.algebra.expanded import Evaluation, Expanded
+from hcmodel.maps.algebra.quadratics import combined, is_square_form, quadratic
+from hcmodel.maps.algebra.ranges import sign_of
+from hcmodel.maps.algebra.rewriting import without
 from hcmodel.maps.fractional import denominators
 from hcmodel.maps.map import (
     ROOT,
@@ -38,9 +41,6 @@ from hcmodel.maps.map import (
     symbol_sums,
     text_of,
 )
-from hcmodel.maps.quadratics import combined, is_square_form, quadratic
-from hcmodel.maps.ranges import sign_of
-from hcmodel.maps.rewriting import without
 from hcmodel.records import dataclass, replace
 
 Number = Callable[[float], float]

@@ -29,7 +29,9 @@ from hcmodel.expressions.leaves import Variable
 from hcmodel.expressions.table import ATOMS
 from hcmodel.facts.expansion import Opaque, Symbols, is_exponential
 from hcmodel.facts.polynomials import ONE, Sums, added, stacked
-from hcmodel.maps.expanded import Evaluation, Expanded, Row, replaced
+from hcmodel.maps.algebra.expanded import Evaluation, Expanded, Row, replaced
+from hcmodel.maps.algebra.power_ratios import PowerRatio
+from hcmodel.maps.algebra.rewriting import without
 from hcmodel.maps.map import (
     ROOT,
     Map,
@@ -40,8 +42,6 @@ from hcmodel.maps.map import (
     fresh_name,
     symbol_sums,
 )
-from hcmodel.maps.power_ratios import PowerRatio
-from hcmodel.maps.rewriting import without
 from hcmodel.records import dataclass, replace
 from hcmodel.solvers.numerics import PRODUCT_ROUNDING
 

@@ -30,14 +30,14 @@ from numpy.typing import NDArray
 from hcmodel.expressions.leaves import Variable
 from hcmodel.expressions.table import ATOMS
 from hcmodel.facts.polynomials import Sums
-from hcmodel.maps.expanded import Evaluation, Expanded, Row
-from hcmodel.maps.growing import grows, row_grows
-from hcmodel.maps.loop_weights import Weights, weights_of
+from hcmodel.maps.algebra.expanded import Evaluation, Expanded, Row
+from hcmodel.maps.algebra.rewriting import Exchange, rewritten
 from hcmodel.maps.map import Map, Obstacle, Points, Step, fresh_name, symbol_sums
+from hcmodel.maps.matrix_algebra.growing import grows, row_grows
+from hcmodel.maps.matrix_algebra.loop_weights import Weights, weights_of
+from hcmodel.maps.matrix_algebra.slacks import slack_of
 from hcmodel.maps.matrix_product import partners
-from hcmodel.maps.rewriting import Exchange, rewritten
 from hcmodel.maps.riccati import orientations
-from hcmodel.maps.slacks import slack_of
 from hcmodel.records import dataclass, replace
 
 FloatArray = NDArray[np.float64]

@@ -26,9 +26,10 @@ from numpy.typing import NDArray
 
 from hcmodel.expressions.leaves import Variable
 from hcmodel.facts.polynomials import Sums
-from hcmodel.maps.congruences import congruence
-from hcmodel.maps.expanded import Expanded, Row
-from hcmodel.maps.growing import (
+from hcmodel.maps.algebra.expanded import Expanded, Row
+from hcmodel.maps.map import Map, Obstacle, Points, Step, fresh_name, symbol_sums
+from hcmodel.maps.matrix_algebra.congruences import congruence
+from hcmodel.maps.matrix_algebra.growing import (
     Loop,
     grows,
     is_covariance,
@@ -38,8 +39,7 @@ from hcmodel.maps.growing import (
     variables_in,
     weights_at,
 )
-from hcmodel.maps.map import Map, Obstacle, Points, Step, fresh_name, symbol_sums
-from hcmodel.maps.slacks import slack_of
+from hcmodel.maps.matrix_algebra.slacks import slack_of
 from hcmodel.records import dataclass, replace
 from hcmodel.solvers.algebra.definite import is_semidefinite
 from hcmodel.solvers.numerics import DATA_ROUNDING

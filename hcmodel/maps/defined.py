@@ -24,12 +24,12 @@ from hcmodel.expressions.leaves import Variable
 from hcmodel.expressions.table import ATOMS
 from hcmodel.facts.expansion import function_of
 from hcmodel.facts.polynomials import Sums, stacked
+from hcmodel.maps.algebra.expanded import Evaluation, Expanded, Row
+from hcmodel.maps.algebra.ranges import is_affine
+from hcmodel.maps.algebra.replacing import Replacing
+from hcmodel.maps.algebra.rewriting import rewritten, without
 from hcmodel.maps.determined import has_numbers
-from hcmodel.maps.expanded import Evaluation, Expanded, Row
 from hcmodel.maps.map import Map, Obstacle, Points, Step
-from hcmodel.maps.ranges import is_affine
-from hcmodel.maps.replacing import Replacing
-from hcmodel.maps.rewriting import rewritten, without
 from hcmodel.records import dataclass, replace
 from hcmodel.solvers.numerics import DATA_ROUNDING
 

@@ -10,12 +10,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from hcmodel.facts.polynomials import Sums, added, stacked
-from hcmodel.maps.expanded import Expanded, Row
+from hcmodel.maps.algebra.expanded import Expanded, Row
+from hcmodel.maps.algebra.gather import gathered
+from hcmodel.maps.algebra.ranges import sign_of
+from hcmodel.maps.algebra.rewriting import without
 from hcmodel.maps.fractional import denominators, may_vanish
-from hcmodel.maps.gather import gathered
 from hcmodel.maps.map import Map, Obstacle, Points, Step
-from hcmodel.maps.ranges import sign_of
-from hcmodel.maps.rewriting import without
 from hcmodel.records import replace
 
 

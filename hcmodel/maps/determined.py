@@ -26,12 +26,12 @@ from scipy.sparse import coo_array, csr_array
 from hcmodel.expressions.leaves import Variable
 from hcmodel.expressions.table import ATOMS
 from hcmodel.facts.polynomials import ONE, Sums, stacked
-from hcmodel.maps.expanded import Evaluation, Expanded, Row
+from hcmodel.maps.algebra.expanded import Evaluation, Expanded, Row
+from hcmodel.maps.algebra.ranges import is_affine
+from hcmodel.maps.algebra.replacing import Replacing
+from hcmodel.maps.algebra.rewriting import Exchange, applied, rewritten
 from hcmodel.maps.map import Map, Obstacle, Points, Step, symbol_sums
 from hcmodel.maps.occupancy import columns_by_action
-from hcmodel.maps.ranges import is_affine
-from hcmodel.maps.replacing import Replacing
-from hcmodel.maps.rewriting import Exchange, applied, rewritten
 from hcmodel.records import dataclass, replace
 from hcmodel.solvers.numerics import DATA_ROUNDING, SUM_ROUNDING
 

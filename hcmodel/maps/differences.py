@@ -32,11 +32,11 @@ from hcmodel.expressions.leaves import Variable
 from hcmodel.expressions.table import ATOMS
 from hcmodel.facts.expansion import Opaque, Symbols, function_of
 from hcmodel.facts.polynomials import ONE, Sums, added, stacked
-from hcmodel.maps.expanded import Evaluation, Expanded, Row
+from hcmodel.maps.algebra.expanded import Evaluation, Expanded, Row
+from hcmodel.maps.algebra.ranges import affine_program, is_affine, sign_of
+from hcmodel.maps.algebra.replacing import Replacing, cleared, merged_powers
+from hcmodel.maps.algebra.rewriting import rewritten, without
 from hcmodel.maps.map import Map, Obstacle, Points, Step, fresh_name, symbol_sums, text_of
-from hcmodel.maps.ranges import affine_program, is_affine, sign_of
-from hcmodel.maps.replacing import Replacing, cleared, merged_powers
-from hcmodel.maps.rewriting import rewritten, without
 from hcmodel.records import cached_property, dataclass, replace
 from hcmodel.solvers.numerics import PRODUCT_ROUNDING
 

@@ -23,9 +23,9 @@ from numpy.typing import NDArray
 
 from hcmodel.expressions.leaves import Variable
 from hcmodel.expressions.variable_sets import make_domain, simplex_conflict
-from hcmodel.maps.expanded import Expanded, Row
+from hcmodel.maps.algebra.expanded import Expanded, Row
+from hcmodel.maps.algebra.rewriting import Exchange, rewritten
 from hcmodel.maps.map import SHOWN, Map, Obstacle, Points, Step, fresh_name
-from hcmodel.maps.rewriting import Exchange, rewritten
 from hcmodel.records import dataclass, replace
 from hcmodel.solvers.numerics import SUM_ROUNDING
 

@@ -15,7 +15,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from hcmodel.maps.expanded import Expanded
+from hcmodel.maps.algebra.expanded import Expanded
 from hcmodel.maps.map import Map, Obstacle, Step
 from hcmodel.maps.positive import Parted, positivity
 

@@ -26,10 +26,10 @@ from hcmodel.expressions.sparse_data import dense
 from hcmodel.expressions.table import ATOMS
 from hcmodel.facts.expansion import Symbols, expanded_with
 from hcmodel.facts.polynomials import Sums, stacked
-from hcmodel.maps.expanded import Evaluation, Expanded, Row
+from hcmodel.maps.algebra.expanded import Evaluation, Expanded, Row
+from hcmodel.maps.algebra.ranges import sign_of
 from hcmodel.maps.fractional import variables_in
 from hcmodel.maps.map import Map, Obstacle, Points, Step, fresh_name, symbol_sums, text_of
-from hcmodel.maps.ranges import sign_of
 from hcmodel.records import replace
 
 Powers = list[tuple[Expression, float]]

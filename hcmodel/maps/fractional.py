@@ -23,7 +23,11 @@ from numpy.typing import NDArray
 from hcmodel.expressions.leaves import Variable
 from hcmodel.facts.expansion import Opaque, Symbols
 from hcmodel.facts.polynomials import ONE, Sums
-from hcmodel.maps.expanded import Evaluation, Expanded, Row
+from hcmodel.maps.algebra.expanded import Evaluation, Expanded, Row
+from hcmodel.maps.algebra.ranges import affine_range, is_affine, sign_of
+from hcmodel.maps.algebra.rewriting import applied, without
+from hcmodel.maps.algebra.scaled_sets import ScaledSet, scaled_set
+from hcmodel.maps.algebra.scaling import Scaling
 from hcmodel.maps.map import (
     Map,
     Obstacle,
@@ -34,10 +38,6 @@ from hcmodel.maps.map import (
     symbol_sums,
     text_of,
 )
-from hcmodel.maps.ranges import affine_range, is_affine, sign_of
-from hcmodel.maps.rewriting import applied, without
-from hcmodel.maps.scaled_sets import ScaledSet, scaled_set
-from hcmodel.maps.scaling import Scaling
 from hcmodel.records import dataclass
 from hcmodel.solvers.numerics import TINY
 

@@ -24,9 +24,9 @@ from numpy.typing import NDArray
 
 from hcmodel.expressions.leaves import Variable
 from hcmodel.facts.polynomials import ONE, Sums, stacked
-from hcmodel.maps.expanded import Evaluation, Expanded, Row
+from hcmodel.maps.algebra.expanded import Evaluation, Expanded, Row
+from hcmodel.maps.algebra.rewriting import Exchange, rewritten, without
 from hcmodel.maps.map import Map, Obstacle, Points, Step, fresh_name, symbol_sums
-from hcmodel.maps.rewriting import Exchange, rewritten, without
 from hcmodel.records import dataclass, replace
 from hcmodel.solvers.numerics import SUM_ROUNDING
 

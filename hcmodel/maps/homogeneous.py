@@ -18,10 +18,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from hcmodel.maps.expanded import Expanded
+from hcmodel.maps.algebra.expanded import Expanded
+from hcmodel.maps.algebra.ranges import is_affine, sign_of
 from hcmodel.maps.fractional import Ratio, common_denominator, numerator
 from hcmodel.maps.map import Map, Obstacle, Step
-from hcmodel.maps.ranges import is_affine, sign_of
 
 
 class Homogeneous(Map):

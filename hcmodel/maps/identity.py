@@ -20,9 +20,9 @@ from hcmodel.expressions.leaves import Variable
 from hcmodel.expressions.table import ATOMS
 from hcmodel.facts.expansion import Opaque
 from hcmodel.facts.polynomials import ONE, Sums
-from hcmodel.maps.expanded import Expanded
-from hcmodel.maps.inverse_entries import is_inverse
-from hcmodel.maps.inverse_terms import is_semidefinite_by_sets
+from hcmodel.maps.algebra.expanded import Expanded
+from hcmodel.maps.algebra.inverse_entries import is_inverse
+from hcmodel.maps.algebra.inverse_terms import is_semidefinite_by_sets
 from hcmodel.maps.map import Map, Obstacle, SameVariables, Step
 
 

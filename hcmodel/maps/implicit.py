@@ -17,9 +17,9 @@ from hcmodel.expressions.leaves import Variable
 from hcmodel.facts.definiteness import of_value
 from hcmodel.facts.expansion import Opaque
 from hcmodel.facts.polynomials import Sums
-from hcmodel.maps.expanded import Evaluation, Expanded, Row
+from hcmodel.maps.algebra.expanded import Evaluation, Expanded, Row
+from hcmodel.maps.algebra.rewriting import Exchange, applied
 from hcmodel.maps.map import Map, Obstacle, Points, Step, fresh_name, symbol_sums
-from hcmodel.maps.rewriting import Exchange, applied
 from hcmodel.solvers.algebra.symmetric import upper_entries
 
 

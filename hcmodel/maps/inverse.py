@@ -22,11 +22,11 @@ from hcmodel.expressions.leaves import Variable
 from hcmodel.expressions.table import ATOMS
 from hcmodel.facts.expansion import Opaque, Symbols, function_of
 from hcmodel.facts.polynomials import Sums, added
-from hcmodel.maps.expanded import Expanded, Row
+from hcmodel.maps.algebra.expanded import Expanded, Row
+from hcmodel.maps.algebra.replacing import Replacing
+from hcmodel.maps.algebra.rewriting import rewritten
 from hcmodel.maps.map import Map, Obstacle, Points, Step, fresh_name, symbol_sums
-from hcmodel.maps.replacing import Replacing
-from hcmodel.maps.rewriting import rewritten
-from hcmodel.maps.slacks import slack_of
+from hcmodel.maps.matrix_algebra.slacks import slack_of
 from hcmodel.records import dataclass, replace
 from hcmodel.solvers.algebra.definite import is_definite
 from hcmodel.solvers.numerics import DATA_ROUNDING

@@ -16,10 +16,10 @@ import numpy as np
 from hcmodel.expressions.leaves import Variable
 from hcmodel.expressions.table import ATOMS
 from hcmodel.facts.polynomials import ONE, Sums
-from hcmodel.maps.expanded import Evaluation, Expanded, Row
+from hcmodel.maps.algebra.expanded import Evaluation, Expanded, Row
+from hcmodel.maps.algebra.replacing import Replacing
+from hcmodel.maps.algebra.rewriting import rewritten
 from hcmodel.maps.map import Map, Obstacle, Points, Step, symbol_sums
-from hcmodel.maps.replacing import Replacing
-from hcmodel.maps.rewriting import rewritten
 from hcmodel.records import replace
 from hcmodel.solvers.numerics import DATA_ROUNDING
 

@@ -27,7 +27,9 @@ import numpy as np
 
 from hcmodel.expressions.leaves import Variable
 from hcmodel.facts.polynomials import Sums, added, stacked
-from hcmodel.maps.expanded import Expanded, Row
+from hcmodel.maps.algebra.expanded import Expanded, Row
+from hcmodel.maps.algebra.ranges import is_affine, is_positive, sign_of
+from hcmodel.maps.algebra.rewriting import substituted, without
 from hcmodel.maps.fractional import (
     Denominator,
     Ratio,
@@ -37,8 +39,6 @@ from hcmodel.maps.fractional import (
     variables_in,
 )
 from hcmodel.maps.map import Map, Obstacle, Step, text_of
-from hcmodel.maps.ranges import is_affine, is_positive, sign_of
-from hcmodel.maps.rewriting import substituted, without
 from hcmodel.records import dataclass, replace
 
 

@@ -28,9 +28,9 @@ import numpy as np
 from hcmodel.expressions.table import ATOMS
 from hcmodel.facts.expansion import Symbols, function_of
 from hcmodel.facts.polynomials import ONE, Sums, added, stacked
-from hcmodel.maps.expanded import Expanded, Image, Row
+from hcmodel.maps.algebra.expanded import Expanded, Image, Row
+from hcmodel.maps.algebra.replacing import merged_powers
 from hcmodel.maps.map import Map, Obstacle, SameVariables, Step
-from hcmodel.maps.replacing import merged_powers
 from hcmodel.records import dataclass, replace
 from hcmodel.solvers.numerics import LARGEST_LOG, PRODUCT_ROUNDING
 

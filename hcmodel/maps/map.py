@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from hcmodel.expressions.leaves import Variable
 from hcmodel.facts.expansion import Opaque, Symbols
 from hcmodel.facts.polynomials import Sums
-from hcmodel.maps.expanded import Expanded
+from hcmodel.maps.algebra.expanded import Expanded
 from hcmodel.records import dataclass
 
 ROOT = 0.5  # the exponent of a square root

@@ -28,7 +28,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hcmodel.expressions.leaves import Variable
-from hcmodel.maps.expanded import Expanded, Row
+from hcmodel.maps.algebra.expanded import Expanded, Row
+from hcmodel.maps.algebra.rewriting import applied
 from hcmodel.maps.map import (
     Map,
     Obstacle,
@@ -39,9 +40,13 @@ from hcmodel.maps.map import (
     fresh_name,
     symbol_sums,
 )
-from hcmodel.maps.matrix_inequalities import Inequality, Noisy, inequality, lost_bounds
-from hcmodel.maps.product_terms import Products
-from hcmodel.maps.rewriting import applied
+from hcmodel.maps.matrix_algebra.matrix_inequalities import (
+    Inequality,
+    Noisy,
+    inequality,
+    lost_bounds,
+)
+from hcmodel.maps.matrix_algebra.product_terms import Products
 from hcmodel.records import replace
 from hcmodel.solvers.numerics import DATA_ROUNDING, SUM_ROUNDING
 

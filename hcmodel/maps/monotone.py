@@ -28,7 +28,9 @@ from hcmodel.expressions.leaves import Expression, Variable
 from hcmodel.expressions.table import ATOMS
 from hcmodel.facts.expansion import Opaque, Symbols, expanded_with, is_logarithm
 from hcmodel.facts.polynomials import ONE, Sums, stacked
-from hcmodel.maps.expanded import Expanded
+from hcmodel.maps.algebra.expanded import Expanded
+from hcmodel.maps.algebra.replacing import Replacing
+from hcmodel.maps.algebra.rewriting import rewritten
 from hcmodel.maps.log_rows import without_logs
 from hcmodel.maps.map import (
     Map,
@@ -39,8 +41,6 @@ from hcmodel.maps.map import (
     fresh_name,
     symbol_sums,
 )
-from hcmodel.maps.replacing import Replacing
-from hcmodel.maps.rewriting import rewritten
 from hcmodel.records import dataclass
 from hcmodel.solvers.limits import check_time
 

@@ -30,13 +30,13 @@ from hcmodel.expressions.leaves import Variable
 from hcmodel.expressions.table import ATOMS
 from hcmodel.facts.expansion import Opaque, Symbols, function_of, is_exponential
 from hcmodel.facts.polynomials import ONE, Sums, added, stacked
-from hcmodel.maps.cancelling import cancelled
-from hcmodel.maps.expanded import Expanded, Row
+from hcmodel.maps.algebra.cancelling import cancelled
+from hcmodel.maps.algebra.expanded import Expanded, Row
+from hcmodel.maps.algebra.replacing import Replacing, cleared
+from hcmodel.maps.algebra.rewriting import rewritten
 from hcmodel.maps.log_rows import without_logs
 from hcmodel.maps.map import Map, Obstacle, Points, Step, fresh_name, symbol_sums
 from hcmodel.maps.monotone import Function, functions_of
-from hcmodel.maps.replacing import Replacing, cleared
-from hcmodel.maps.rewriting import rewritten
 from hcmodel.maps.shares import excess
 from hcmodel.records import dataclass, replace
 from hcmodel.solvers.numerics import DATA_ROUNDING

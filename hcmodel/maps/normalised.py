@@ -27,9 +27,9 @@ from hcmodel.expressions.table import ATOMS
 from hcmodel.facts.expansion import Opaque, Symbols, function_of, is_logarithm
 from hcmodel.facts.nonzero import Nonzero
 from hcmodel.facts.polynomials import ONE, Sums, added, stacked
-from hcmodel.maps.expanded import Evaluation, Expanded, Row
+from hcmodel.maps.algebra.expanded import Evaluation, Expanded, Row
+from hcmodel.maps.algebra.rewriting import Exchange, rewritten, substituted
 from hcmodel.maps.map import Map, Obstacle, Points, Step, described, fresh_name, symbol_sums
-from hcmodel.maps.rewriting import Exchange, rewritten, substituted
 from hcmodel.records import dataclass, replace
 from hcmodel.solvers.numerics import DATA_ROUNDING
 

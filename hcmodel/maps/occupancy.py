@@ -27,10 +27,10 @@ from numpy.typing import NDArray
 from hcmodel.expressions.leaves import Variable
 from hcmodel.facts.expansion import Opaque
 from hcmodel.facts.polynomials import Sums
-from hcmodel.maps.expanded import Evaluation, Expanded, Row
+from hcmodel.maps.algebra.expanded import Evaluation, Expanded, Row
+from hcmodel.maps.algebra.rewriting import applied
+from hcmodel.maps.algebra.scaling import Scaling
 from hcmodel.maps.map import Map, Obstacle, Points, Step, described, fresh_name, symbol_sums
-from hcmodel.maps.rewriting import applied
-from hcmodel.maps.scaling import Scaling
 from hcmodel.records import dataclass
 from hcmodel.solvers.numerics import DATA_ROUNDING
 

@@ -19,12 +19,12 @@ from numpy.typing import NDArray
 
 from hcmodel.expressions.leaves import Variable
 from hcmodel.facts.polynomials import Sums
-from hcmodel.maps.expanded import Evaluation, Expanded
+from hcmodel.maps.algebra.expanded import Evaluation, Expanded
+from hcmodel.maps.algebra.rewriting import applied
+from hcmodel.maps.algebra.scaled_sets import ScaledSet, scaled_set
+from hcmodel.maps.algebra.scaling import Scaling
 from hcmodel.maps.fractional import linked_variables, variables_in
 from hcmodel.maps.map import Map, Obstacle, Points, Step, described, symbol_sums
-from hcmodel.maps.rewriting import applied
-from hcmodel.maps.scaled_sets import ScaledSet, scaled_set
-from hcmodel.maps.scaling import Scaling
 from hcmodel.records import replace
 from hcmodel.solvers.numerics import TINY
 

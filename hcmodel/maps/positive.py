@@ -29,10 +29,10 @@ from numpy.typing import NDArray
 from hcmodel.expressions.leaves import Variable
 from hcmodel.facts.nonzero import Nonzero
 from hcmodel.facts.polynomials import Sums
-from hcmodel.maps.expanded import Expanded, Row
+from hcmodel.maps.algebra.expanded import Expanded, Row
+from hcmodel.maps.algebra.rewriting import Exchange, rewritten
 from hcmodel.maps.identity import maximised_term
 from hcmodel.maps.map import SHOWN, Map, Obstacle, Points, Step, fresh_name
-from hcmodel.maps.rewriting import Exchange, rewritten
 from hcmodel.records import dataclass
 
 Marks = NDArray[np.bool_]

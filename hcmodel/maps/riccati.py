@@ -40,16 +40,16 @@ from numpy.typing import NDArray
 from hcmodel.expressions.leaves import Variable
 from hcmodel.facts.expansion import Symbols
 from hcmodel.facts.polynomials import Sums, added
-from hcmodel.maps.block_loops import BlockInequality, block_weights
-from hcmodel.maps.expanded import Evaluation, Expanded, Row
+from hcmodel.maps.algebra.expanded import Evaluation, Expanded, Row
 from hcmodel.maps.fractional import variables_in
 from hcmodel.maps.inverse import inverted, matrix_bound
-from hcmodel.maps.loop_weights import Weights, weights_of
 from hcmodel.maps.map import Map, Obstacle, Points, Step, described, fresh_name, symbol_sums
+from hcmodel.maps.matrix_algebra.block_loops import BlockInequality, block_weights
+from hcmodel.maps.matrix_algebra.loop_weights import Weights, weights_of
+from hcmodel.maps.matrix_algebra.matrix_squares import factor
+from hcmodel.maps.matrix_algebra.slacks import slack_of
 from hcmodel.maps.matrix_product import partners
-from hcmodel.maps.matrix_squares import factor
 from hcmodel.maps.schur import Block, Square, made_block
-from hcmodel.maps.slacks import slack_of
 from hcmodel.records import dataclass, replace
 
 FloatArray = NDArray[np.float64]

@@ -24,8 +24,9 @@ import numpy as np
 from hcmodel.expressions.leaves import Variable
 from hcmodel.expressions.table import ATOMS
 from hcmodel.facts.polynomials import ONE, Sums, added, stacked
-from hcmodel.maps.expanded import Expanded, Row
-from hcmodel.maps.growing import is_nonnegative
+from hcmodel.maps.algebra.expanded import Expanded, Row
+from hcmodel.maps.algebra.replacing import Replacing
+from hcmodel.maps.algebra.rewriting import rewritten
 from hcmodel.maps.map import (
     ROOT,
     Map,
@@ -36,8 +37,7 @@ from hcmodel.maps.map import (
     fresh_name,
     symbol_sums,
 )
-from hcmodel.maps.replacing import Replacing
-from hcmodel.maps.rewriting import rewritten
+from hcmodel.maps.matrix_algebra.growing import is_nonnegative
 from hcmodel.records import dataclass, replace
 
 

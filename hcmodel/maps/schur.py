@@ -23,9 +23,8 @@ from hcmodel.expressions.leaves import Variable
 from hcmodel.expressions.table import ATOMS
 from hcmodel.facts.expansion import Symbols
 from hcmodel.facts.polynomials import ONE, Sums, placed
-from hcmodel.maps.expanded import Evaluation, Expanded, Row
-from hcmodel.maps.growing import is_nonnegative
-from hcmodel.maps.inverse_terms import (
+from hcmodel.maps.algebra.expanded import Evaluation, Expanded, Row
+from hcmodel.maps.algebra.inverse_terms import (
     InverseTerms,
     affine_in,
     is_affine,
@@ -33,8 +32,9 @@ from hcmodel.maps.inverse_terms import (
     with_inverses,
 )
 from hcmodel.maps.map import Map, Obstacle, Points, Step, fresh_name, symbol_sums
-from hcmodel.maps.matrix_squares import Terms, squares
-from hcmodel.maps.slacks import slacks_of
+from hcmodel.maps.matrix_algebra.growing import is_nonnegative
+from hcmodel.maps.matrix_algebra.matrix_squares import Terms, squares
+from hcmodel.maps.matrix_algebra.slacks import slacks_of
 from hcmodel.records import dataclass, replace
 from hcmodel.solvers.algebra.symmetric import upper_entries
 from hcmodel.solvers.numerics import DATA_ROUNDING, SUM_ROUNDING

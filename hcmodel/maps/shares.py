@@ -27,13 +27,13 @@ from hcmodel.expressions.leaves import Variable
 from hcmodel.expressions.table import ATOMS
 from hcmodel.facts.expansion import Symbols, function_of, is_exponential
 from hcmodel.facts.polynomials import ONE, Sums, stacked
-from hcmodel.maps.cancelling import cancelled
-from hcmodel.maps.expanded import Expanded, Row
+from hcmodel.maps.algebra.cancelling import cancelled
+from hcmodel.maps.algebra.expanded import Expanded, Row
+from hcmodel.maps.algebra.replacing import Replacing, cleared
+from hcmodel.maps.algebra.rewriting import rewritten
 from hcmodel.maps.log_rows import without_logs
 from hcmodel.maps.map import Map, Obstacle, Points, Step, fresh_name, symbol_sums
 from hcmodel.maps.monotone import Function, functions_of, text_of
-from hcmodel.maps.replacing import Replacing, cleared
-from hcmodel.maps.rewriting import rewritten
 from hcmodel.records import dataclass, replace
 
 FloatArray = NDArray[np.float64]

@@ -25,9 +25,9 @@ from numpy.typing import NDArray
 
 from hcmodel.expressions.leaves import Variable
 from hcmodel.facts.polynomials import Sums, added, stacked
-from hcmodel.maps.expanded import Evaluation, Expanded, Row
+from hcmodel.maps.algebra.expanded import Evaluation, Expanded, Row
+from hcmodel.maps.algebra.rewriting import Rewriting, applied
 from hcmodel.maps.map import Map, Obstacle, Points, Step, described, fresh_name, symbol_sums
-from hcmodel.maps.rewriting import Rewriting, applied
 from hcmodel.records import dataclass
 
 FloatArray = NDArray[np.float64]

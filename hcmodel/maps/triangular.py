@@ -21,11 +21,11 @@ from numpy.typing import NDArray
 
 from hcmodel.expressions.leaves import Variable
 from hcmodel.facts.polynomials import Sums
-from hcmodel.maps.expanded import Evaluation, Expanded, Row, replaced
-from hcmodel.maps.gather import gathered
+from hcmodel.maps.algebra.expanded import Evaluation, Expanded, Row, replaced
+from hcmodel.maps.algebra.gather import gathered
+from hcmodel.maps.algebra.replacing import Replacing
+from hcmodel.maps.algebra.rewriting import rewritten
 from hcmodel.maps.map import Map, Obstacle, Points, Step, fresh_name, symbol_sums
-from hcmodel.maps.replacing import Replacing
-from hcmodel.maps.rewriting import rewritten
 from hcmodel.records import dataclass, replace
 from hcmodel.solvers.numerics import PRODUCT_ROUNDING
 

@@ -30,12 +30,12 @@ from numpy.typing import NDArray
 from hcmodel.atoms import cones
 from hcmodel.expressions.leaves import Variable
 from hcmodel.facts.polynomials import ONE, Sums, stacked
-from hcmodel.maps.assembled_matrices import Assembled, assembled
-from hcmodel.maps.expanded import Expanded, Row
+from hcmodel.maps.algebra.expanded import Expanded, Row
+from hcmodel.maps.algebra.rewriting import Exchange, rewritten
 from hcmodel.maps.map import Map, Obstacle, Points, SameVariables, Step, Together, fresh_name
+from hcmodel.maps.matrix_algebra.assembled_matrices import Assembled, assembled
+from hcmodel.maps.matrix_algebra.product_terms import places_of
 from hcmodel.maps.matrix_product import partners
-from hcmodel.maps.product_terms import places_of
-from hcmodel.maps.rewriting import Exchange, rewritten
 from hcmodel.records import replace
 from hcmodel.solvers.algebra.symmetric import upper_entries
 from hcmodel.solvers.numerics import DATA_ROUNDING

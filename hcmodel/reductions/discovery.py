@@ -21,8 +21,8 @@ from hcmodel.facts.curvature import can_be_log
 from hcmodel.facts.expansion import Symbols
 from hcmodel.facts.node_facts import Facts
 from hcmodel.facts.polynomials import Sums, TooLargeError
+from hcmodel.maps.algebra.expanded import Expanded
 from hcmodel.maps.catalogue import MAPS
-from hcmodel.maps.expanded import Expanded
 from hcmodel.maps.map import Obstacle, Step
 from hcmodel.proof.prove import Attempt, Proof
 from hcmodel.records import cached_property, dataclass

@@ -23,8 +23,8 @@ from hcmodel.expressions.leaves import Apply, Constant, Expression, Variable
 from hcmodel.expressions.model import Minimize, Model
 from hcmodel.expressions.table import ATOMS
 from hcmodel.expressions.variable_sets import make_domain
-from hcmodel.maps.assembly import Assembly
-from hcmodel.maps.expanded import Evaluation, Row
+from hcmodel.maps.algebra.assembly import Assembly
+from hcmodel.maps.algebra.expanded import Evaluation, Row
 from hcmodel.maps.fractional import variables_in
 from hcmodel.maps.identity import maximised_product
 from hcmodel.maps.map import Points, Step

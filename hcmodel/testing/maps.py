@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from hcmodel.atoms.matrix_equations import formally
 from hcmodel.expressions.model import Model
 from hcmodel.expressions.variable_sets import make_domain
-from hcmodel.maps.expanded import Expanded
+from hcmodel.maps.algebra.expanded import Expanded
 from hcmodel.maps.map import Map, Obstacle, Step
 from hcmodel.reductions.forms import Forms
 from hcmodel.reductions.substitution import AGREEMENT, Substitution

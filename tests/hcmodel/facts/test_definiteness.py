@@ -8,7 +8,7 @@ import pytest
 import hcmodel as hc
 from hcmodel.atoms.rules import MatrixKind
 from hcmodel.facts.definiteness import of_value
-from hcmodel.maps.loop_weights import Weights
+from hcmodel.maps.matrix_algebra.loop_weights import Weights
 from hcmodel.reductions.forms import Forms
 from hcmodel.solvers.algebra.definite import is_definite, is_semidefinite
 

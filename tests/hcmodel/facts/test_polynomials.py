@@ -78,7 +78,7 @@ def test_different_expressions_have_different_sums() -> None:
 
 def test_the_numbers_are_those_of_the_expression() -> None:
     """Sums evaluated at a point are the value of the expression."""
-    from hcmodel.maps.expanded import Evaluation
+    from hcmodel.maps.algebra.expanded import Evaluation
 
     root = np.full((3, 3), 0.3) + np.eye(3)
     values = {P: root @ root.T, K: GENERATOR.normal(size=(2, 3)), x: np.array([0.6, 1.1, 1.9])}

@@ -8,7 +8,7 @@ import pytest
 import hcmodel as hc
 from hcmodel.expressions.leaves import Apply
 from hcmodel.facts.expansion import expand
-from hcmodel.maps.assembly import Assembly
+from hcmodel.maps.algebra.assembly import Assembly
 
 GENERATOR = np.random.default_rng(5)
 A, B = GENERATOR.normal(size=(3, 3)), GENERATOR.normal(size=(3, 2))

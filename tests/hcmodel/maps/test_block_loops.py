@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import hcmodel as hc
-from hcmodel.maps import block_loops
+from hcmodel.maps.matrix_algebra import block_loops
 from hcmodel.reductions.forms import Forms
 from tests.proven import is_proven
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from hcmodel.facts.polynomials import Coding, Sums
-from hcmodel.maps.cancelling import divided
+from hcmodel.maps.algebra.cancelling import divided
 
 CODING = Coding.of(10)
 V = [Sums.symbols(np.array(k), CODING) for k in range(4)]

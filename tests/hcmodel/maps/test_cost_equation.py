@@ -10,8 +10,8 @@ import pytest
 import scipy
 
 import hcmodel as hc
+from hcmodel.maps.algebra.expanded import Expanded
 from hcmodel.maps.cost_equation import CostEquation
-from hcmodel.maps.expanded import Expanded
 from hcmodel.maps.map import Obstacle
 from hcmodel.reductions.forms import Forms
 from tests.extent import pairs

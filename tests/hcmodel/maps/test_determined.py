@@ -9,8 +9,8 @@ import pytest
 
 import hcmodel as hc
 from hcmodel.maps import determined
+from hcmodel.maps.algebra.expanded import Expanded
 from hcmodel.maps.determined import Determined
-from hcmodel.maps.expanded import Expanded
 from hcmodel.reductions import discovery
 from hcmodel.reductions.discovery import discover
 from hcmodel.reductions.forms import Forms

@@ -10,8 +10,8 @@ from scipy.optimize import minimize_scalar
 
 import hcmodel as hc
 from hcmodel.maps import differences
+from hcmodel.maps.algebra.expanded import Expanded
 from hcmodel.maps.differences import Differences
-from hcmodel.maps.expanded import Expanded
 from hcmodel.reductions import discovery
 from hcmodel.reductions.discovery import discover
 from hcmodel.reductions.forms import Forms

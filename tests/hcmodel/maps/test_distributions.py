@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 import hcmodel as hc
+from hcmodel.maps.algebra.expanded import Expanded
 from hcmodel.maps.distributions import Distributions
-from hcmodel.maps.expanded import Expanded
 from hcmodel.reductions.forms import Forms
 from tests.extent import several
 

@@ -5,9 +5,9 @@ import pytest
 
 import hcmodel as hc
 from hcmodel.facts.expansion import expand
-from hcmodel.maps.assembly import Assembly
-from hcmodel.maps.expanded import Evaluation
-from hcmodel.maps.gather import gathered
+from hcmodel.maps.algebra.assembly import Assembly
+from hcmodel.maps.algebra.expanded import Evaluation
+from hcmodel.maps.algebra.gather import gathered
 from hcmodel.proof.prove import prove
 
 x = hc.Variable(3, name="x")

@@ -10,7 +10,7 @@ from scipy.optimize import minimize_scalar
 
 import hcmodel as hc
 from hcmodel.maps import log_rows
-from hcmodel.maps.expanded import Expanded, Image
+from hcmodel.maps.algebra.expanded import Expanded, Image
 from hcmodel.maps.log_rows import LogRows, without_logs
 from hcmodel.reductions import discovery
 from hcmodel.reductions.discovery import discover

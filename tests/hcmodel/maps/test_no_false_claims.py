@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 
 import hcmodel as hc
-from hcmodel.maps.expanded import Expanded
+from hcmodel.maps.algebra.expanded import Expanded
+from hcmodel.maps.algebra.replacing import Replacing
+from hcmodel.maps.algebra.rewriting import applied
 from hcmodel.maps.map import symbol_sums
-from hcmodel.maps.replacing import Replacing
-from hcmodel.maps.rewriting import applied
 from hcmodel.reductions import discovery
 from hcmodel.reductions.forms import Forms
 from hcmodel.reductions.substitution import functions_after

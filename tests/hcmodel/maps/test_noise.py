@@ -11,7 +11,7 @@ import scipy.linalg
 from numpy.typing import NDArray
 
 import hcmodel as hc
-from hcmodel.maps import congruences, matrix_inequalities
+from hcmodel.maps.matrix_algebra import congruences, matrix_inequalities
 from hcmodel.reductions.forms import Forms
 from tests.extent import pairs
 

@@ -10,7 +10,7 @@ import pytest
 import scipy.optimize
 
 import hcmodel as hc
-from hcmodel.maps import scaling
+from hcmodel.maps.algebra import scaling
 from hcmodel.reductions.forms import Forms
 
 GENERATOR = np.random.default_rng(2)

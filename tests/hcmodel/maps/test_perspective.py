@@ -9,7 +9,7 @@ import pytest
 from scipy.optimize import brentq
 
 import hcmodel as hc
-from hcmodel.maps import scaling
+from hcmodel.maps.algebra import scaling
 from hcmodel.reductions.discovery import discover
 from hcmodel.reductions.forms import Forms
 

@@ -9,7 +9,7 @@ import pytest
 
 import hcmodel as hc
 from hcmodel.facts.nonzero import Nonzero
-from hcmodel.maps.expanded import Expanded
+from hcmodel.maps.algebra.expanded import Expanded
 from hcmodel.maps.positive import positivity
 from hcmodel.reductions.forms import Forms
 

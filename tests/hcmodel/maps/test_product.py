@@ -10,7 +10,7 @@ import pytest
 import scipy.linalg
 
 import hcmodel as hc
-from hcmodel.maps import matrix_inequalities, product_terms
+from hcmodel.maps.matrix_algebra import matrix_inequalities, product_terms
 from hcmodel.reductions.discovery import Discovery
 from hcmodel.reductions.forms import Forms
 

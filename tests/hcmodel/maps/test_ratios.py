@@ -12,8 +12,9 @@ from scipy.optimize import linprog, minimize_scalar
 
 import hcmodel as hc
 from hcmodel.facts.polynomials import Sums
-from hcmodel.maps import fractional, scaled_sets, scaling
-from hcmodel.maps.expanded import Row
+from hcmodel.maps import fractional
+from hcmodel.maps.algebra import scaled_sets, scaling
+from hcmodel.maps.algebra.expanded import Row
 from hcmodel.reductions.discovery import discover
 from hcmodel.reductions.forms import Forms
 

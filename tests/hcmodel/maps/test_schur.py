@@ -10,7 +10,7 @@ import pytest
 
 import hcmodel as hc
 from hcmodel.maps import schur
-from hcmodel.maps.matrix_squares import Terms, squares
+from hcmodel.maps.matrix_algebra.matrix_squares import Terms, squares
 from hcmodel.reductions import discovery
 from hcmodel.reductions.forms import Forms
 

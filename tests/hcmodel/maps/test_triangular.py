@@ -9,7 +9,7 @@ import hcmodel as hc
 from hcmodel.facts.node_facts import Facts
 from hcmodel.facts.polynomials import Coding, Sums
 from hcmodel.maps import triangular
-from hcmodel.maps.rewriting import substituted
+from hcmodel.maps.algebra.rewriting import substituted
 from hcmodel.reductions import discovery
 from hcmodel.reductions.discovery import discover
 from hcmodel.reductions.forms import Forms

@@ -13,8 +13,8 @@ import pytest
 
 import hcmodel as hc
 from hcmodel.expressions.model import Model
+from hcmodel.maps.algebra.expanded import Expanded
 from hcmodel.maps.catalogue import MAPS
-from hcmodel.maps.expanded import Expanded
 from hcmodel.maps.map import Step
 from hcmodel.proof.prove import Proof
 from hcmodel.reductions import discovery as discovery_module

@@ -11,10 +11,10 @@ import pytest
 
 import hcmodel as hc
 from hcmodel.facts.polynomials import Sums, TooLargeError
+from hcmodel.maps.algebra.expanded import Expanded
+from hcmodel.maps.algebra.rewriting import Rewriting, applied, substituted
 from hcmodel.maps.catalogue import MAPS
-from hcmodel.maps.expanded import Expanded
 from hcmodel.maps.map import Map, Obstacle, Points, Step, fresh_name, symbol_sums
-from hcmodel.maps.rewriting import Rewriting, applied, substituted
 from hcmodel.reductions.forms import Forms
 from hcmodel.testing import check_map
 from tests.problems.examples import ALL, loaded

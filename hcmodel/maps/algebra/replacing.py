@@ -13,8 +13,8 @@ from numpy.typing import NDArray
 
 from hcmodel.facts.expansion import Opaque, Symbols, function_of
 from hcmodel.facts.polynomials import Sums, added
-from hcmodel.maps.expanded import Row
-from hcmodel.maps.rewriting import Rewriting, substituted
+from hcmodel.maps.algebra.expanded import Row
+from hcmodel.maps.algebra.rewriting import Rewriting, substituted
 from hcmodel.records import replace
 from hcmodel.solvers.numerics import DATA_ROUNDING
 

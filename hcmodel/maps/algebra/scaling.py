@@ -21,9 +21,9 @@ from hcmodel.expressions.leaves import Variable
 from hcmodel.expressions.table import ATOMS
 from hcmodel.facts.expansion import Opaque, Symbols, is_logarithm
 from hcmodel.facts.polynomials import Sums, added
-from hcmodel.maps.expanded import Row
+from hcmodel.maps.algebra.expanded import Row
+from hcmodel.maps.algebra.rewriting import Rewriting, substituted
 from hcmodel.maps.map import symbol_sums
-from hcmodel.maps.rewriting import Rewriting, substituted
 from hcmodel.records import replace
 from hcmodel.solvers.algebra.marks import every
 from hcmodel.solvers.numerics import DATA_ROUNDING

@@ -22,10 +22,10 @@ from hcmodel.expressions.leaves import Variable
 from hcmodel.expressions.table import ATOMS
 from hcmodel.facts.expansion import Opaque, Symbols
 from hcmodel.facts.polynomials import Sums
-from hcmodel.maps.congruences import congruence
-from hcmodel.maps.expanded import Expanded, Row
+from hcmodel.maps.algebra.expanded import Expanded, Row
 from hcmodel.maps.map import Points, symbol_sums
-from hcmodel.maps.slacks import slack_of
+from hcmodel.maps.matrix_algebra.congruences import congruence
+from hcmodel.maps.matrix_algebra.slacks import slack_of
 from hcmodel.records import dataclass
 from hcmodel.solvers.algebra.definite import is_semidefinite
 

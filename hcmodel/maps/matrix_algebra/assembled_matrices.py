@@ -16,10 +16,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hcmodel.expressions.leaves import Variable
-from hcmodel.maps.expanded import Expanded, Row
+from hcmodel.maps.algebra.expanded import Expanded, Row
+from hcmodel.maps.algebra.rewriting import Exchange, rewritten
 from hcmodel.maps.map import Points, Step, fresh_name
-from hcmodel.maps.rewriting import Exchange, rewritten
-from hcmodel.maps.slacks import slack_of
+from hcmodel.maps.matrix_algebra.slacks import slack_of
 from hcmodel.solvers.algebra.definite import is_semidefinite
 
 FloatArray = NDArray[np.float64]

@@ -26,12 +26,12 @@ from numpy.typing import NDArray
 
 from hcmodel.expressions.leaves import Variable
 from hcmodel.facts.polynomials import Sums, added, placed
-from hcmodel.maps.congruences import congruence, congruences, tensor_of
-from hcmodel.maps.expanded import Expanded, Row
-from hcmodel.maps.growing import grows, row_grows
+from hcmodel.maps.algebra.expanded import Expanded, Row
 from hcmodel.maps.map import Obstacle, Points, fresh_name
-from hcmodel.maps.product_terms import Products
-from hcmodel.maps.slacks import slacks_of
+from hcmodel.maps.matrix_algebra.congruences import congruence, congruences, tensor_of
+from hcmodel.maps.matrix_algebra.growing import grows, row_grows
+from hcmodel.maps.matrix_algebra.product_terms import Products
+from hcmodel.maps.matrix_algebra.slacks import slacks_of
 from hcmodel.records import dataclass, replace
 from hcmodel.solvers.algebra.definite import is_definite
 from hcmodel.solvers.algebra.symmetric import upper_entries

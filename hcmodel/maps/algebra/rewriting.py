@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from hcmodel.expressions.leaves import Variable
 from hcmodel.facts.expansion import Opaque, Symbols
 from hcmodel.facts.polynomials import ONE, Coding, Sums
-from hcmodel.maps.expanded import Expanded, Row
+from hcmodel.maps.algebra.expanded import Expanded, Row
 from hcmodel.records import replace
 
 

@@ -17,8 +17,8 @@ from hcmodel.expressions.table import ATOMS
 from hcmodel.facts.affine_matrices import affine_definiteness
 from hcmodel.facts.expansion import Opaque, Symbols
 from hcmodel.facts.polynomials import Sums, added
-from hcmodel.maps.inverse_terms import InverseTerms, is_semidefinite_by_sets, with_inverses
-from hcmodel.maps.quadratics import factored
+from hcmodel.maps.algebra.inverse_terms import InverseTerms, is_semidefinite_by_sets, with_inverses
+from hcmodel.maps.algebra.quadratics import factored
 
 
 def is_inverse(function: Opaque) -> bool:

@@ -9,9 +9,9 @@ from hcmodel.expressions.leaves import Variable
 from hcmodel.expressions.table import ATOMS
 from hcmodel.facts.expansion import Opaque, Symbols
 from hcmodel.facts.polynomials import Sums, added
+from hcmodel.maps.algebra.rewriting import substituted
 from hcmodel.maps.map import symbol_sums
-from hcmodel.maps.matrix_squares import Terms, fractions
-from hcmodel.maps.rewriting import substituted
+from hcmodel.maps.matrix_algebra.matrix_squares import Terms, fractions
 from hcmodel.records import dataclass
 from hcmodel.solvers.algebra.definite import is_semidefinite
 from hcmodel.solvers.numerics import DATA_ROUNDING

@@ -10,9 +10,9 @@ import numpy as np
 
 from hcmodel.facts.expansion import Symbols
 from hcmodel.facts.polynomials import ONE, Sums, added
-from hcmodel.maps.expanded import Expanded
-from hcmodel.maps.replacing import Replacing
-from hcmodel.maps.rewriting import rewritten
+from hcmodel.maps.algebra.expanded import Expanded
+from hcmodel.maps.algebra.replacing import Replacing
+from hcmodel.maps.algebra.rewriting import rewritten
 
 
 def cancelled(model: Expanded) -> Expanded:

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from hcmodel.expressions.leaves import Variable
 from hcmodel.facts.polynomials import Sums, added
-from hcmodel.maps.expanded import Evaluation, Expanded, Row
+from hcmodel.maps.algebra.expanded import Evaluation, Expanded, Row
 from hcmodel.maps.map import Points, fresh_name, symbol_sums
 from hcmodel.records import dataclass
 from hcmodel.solvers.algebra.symmetric import upper_entries

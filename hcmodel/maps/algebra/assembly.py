@@ -21,7 +21,7 @@ from hcmodel.expressions.node import as_expression
 from hcmodel.expressions.table import ATOMS
 from hcmodel.facts.expansion import Opaque, Symbols
 from hcmodel.facts.polynomials import ONE, Coding, Sums, stacked
-from hcmodel.maps.gather import gathered
+from hcmodel.maps.algebra.gather import gathered
 from hcmodel.records import dataclass
 from hcmodel.solvers.algebra.marks import highest, some
 

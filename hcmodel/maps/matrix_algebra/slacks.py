@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from hcmodel.expressions.leaves import Variable
-from hcmodel.maps.expanded import Expanded, Row
+from hcmodel.maps.algebra.expanded import Expanded, Row
 
 
 def slack_of(model: Expanded, row: Row) -> Variable | None:

@@ -35,11 +35,11 @@ from scipy.sparse import coo_array
 from hcmodel.expressions.table import ATOMS
 from hcmodel.facts.expansion import Symbols
 from hcmodel.facts.polynomials import ONE, Coding, Sums, added, stacked
-from hcmodel.maps.inverse_entries import with_fractions
+from hcmodel.maps.algebra.inverse_entries import with_fractions
+from hcmodel.maps.algebra.power_ratios import with_perspectives, with_split_logarithms
+from hcmodel.maps.algebra.quadratics import combined, factored, form_of, quadratic
+from hcmodel.maps.algebra.rewriting import substituted
 from hcmodel.maps.map import ROOT
-from hcmodel.maps.power_ratios import with_perspectives, with_split_logarithms
-from hcmodel.maps.quadratics import combined, factored, form_of, quadratic
-from hcmodel.maps.rewriting import substituted
 from hcmodel.solvers.numerics import DATA_ROUNDING, PRODUCT_ROUNDING
 
 FloatArray = NDArray[np.float64]

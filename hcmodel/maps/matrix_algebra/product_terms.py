@@ -8,8 +8,8 @@ from numpy.typing import NDArray
 from hcmodel.expressions.leaves import Variable
 from hcmodel.expressions.table import ATOMS
 from hcmodel.facts.polynomials import Sums, added
-from hcmodel.maps.expanded import Expanded
-from hcmodel.maps.rewriting import Rewriting, substituted
+from hcmodel.maps.algebra.expanded import Expanded
+from hcmodel.maps.algebra.rewriting import Rewriting, substituted
 from hcmodel.solvers.numerics import DATA_ROUNDING, PRODUCT_ROUNDING
 
 FloatArray = NDArray[np.float64]

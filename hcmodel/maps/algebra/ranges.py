@@ -15,9 +15,9 @@ from scipy.sparse import csr_array, hstack, vstack
 from hcmodel.expressions.leaves import Variable
 from hcmodel.expressions.table import ATOMS
 from hcmodel.facts.polynomials import ONE, Sums
-from hcmodel.maps.expanded import Expanded
-from hcmodel.maps.gather import gathered
-from hcmodel.maps.quadratics import combined, is_square_form, quadratic
+from hcmodel.maps.algebra.expanded import Expanded
+from hcmodel.maps.algebra.gather import gathered
+from hcmodel.maps.algebra.quadratics import combined, is_square_form, quadratic
 from hcmodel.solvers.numerics import BACKEND_ROUNDING
 
 FloatArray = NDArray[np.float64]

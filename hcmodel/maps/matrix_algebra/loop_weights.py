@@ -12,8 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hcmodel.facts.polynomials import Sums, added
-from hcmodel.maps.congruences import MOST_ENTRIES, congruence, congruences
-from hcmodel.maps.product_terms import places_of
+from hcmodel.maps.matrix_algebra.congruences import MOST_ENTRIES, congruence, congruences
+from hcmodel.maps.matrix_algebra.product_terms import places_of
 from hcmodel.records import dataclass
 from hcmodel.solvers.algebra.definite import is_semidefinite
 from hcmodel.solvers.numerics import DATA_ROUNDING, SUM_ROUNDING

@@ -26,8 +26,8 @@ from hcmodel.atoms import cones
 from hcmodel.expressions.table import ATOMS
 from hcmodel.facts.expansion import Symbols
 from hcmodel.facts.polynomials import Sums, added, stacked
-from hcmodel.maps.quadratics import combined, quadratic
-from hcmodel.maps.rewriting import substituted
+from hcmodel.maps.algebra.quadratics import combined, quadratic
+from hcmodel.maps.algebra.rewriting import substituted
 from hcmodel.records import dataclass
 from hcmodel.solvers.numerics import PRODUCT_ROUNDING
 

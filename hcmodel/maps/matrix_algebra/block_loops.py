@@ -33,11 +33,11 @@ from numpy.typing import NDArray
 from hcmodel.expressions.leaves import Variable
 from hcmodel.facts.expansion import Symbols
 from hcmodel.facts.polynomials import ONE, Sums, added, placed
-from hcmodel.maps.congruences import congruence
-from hcmodel.maps.expanded import Expanded, Row
-from hcmodel.maps.loop_weights import Weights
-from hcmodel.maps.matrix_squares import factor
-from hcmodel.maps.product_terms import places_of
+from hcmodel.maps.algebra.expanded import Expanded, Row
+from hcmodel.maps.matrix_algebra.congruences import congruence
+from hcmodel.maps.matrix_algebra.loop_weights import Weights
+from hcmodel.maps.matrix_algebra.matrix_squares import factor
+from hcmodel.maps.matrix_algebra.product_terms import places_of
 from hcmodel.maps.schur import Block, Square, made_block
 from hcmodel.records import cached_property, dataclass, replace
 from hcmodel.solvers.algebra.definite import is_semidefinite

@@ -1,0 +1,1 @@
+"""Models as sums of products, and how maps rewrite these."""

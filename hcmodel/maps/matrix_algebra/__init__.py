@@ -1,0 +1,1 @@
+"""What maps of regulators share: matrices put together, squares, inequalities, what grows."""
