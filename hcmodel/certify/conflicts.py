@@ -26,7 +26,7 @@ from hcmodel.reductions.reduction import BoundOrigin, Origin
 from hcmodel.solvers.algebra.groups import joined
 from hcmodel.solvers.loop import RelaxedProgram
 from hcmodel.solvers.qp import ConeOptions, ConeProgram, make_cone_backend
-from hcmodel.solvers.qp.cone_program import without_idle
+from hcmodel.solvers.qp.cone_program import ConeKind, without_idle
 
 FloatArray = NDArray[np.float64]
 IndexArray = NDArray[np.intp]
@@ -214,6 +214,8 @@ class _Deletion:
         """
         for among in self._choices(first):
             self._among, self._smaller = among, None
+            if among is first and self._alone_contradict(among):
+                return list(among)
             weights = self._weights(among)
             if weights is None:
                 continue
@@ -274,28 +276,51 @@ class _Deletion:
         return _Tested(True, weights)
 
     def _needs_all(self, kept: Sequence[Part]) -> bool:
-        """Whether no contradiction of these parts can do without one of them, as their rows show.
+        """Whether no contradiction of these parts can do without one of them, as their rows show."""
+        return self._only_sum(kept) is not None
 
-        They are linear, and only one sum of them, in which all have a weight, has no unknown in it.
+    def _alone_contradict(self, kept: Sequence[Part]) -> bool:
+        """Whether these parts contradict each other and no fewer of them do, as their rows show."""
+        found = self._only_sum(kept)
+        if found is None:
+            return False
+        program, weights = found
+        if any(cone.kind is not ConeKind.NONNEGATIVE for cone in program.cones):
+            return False
+        if weights.sum() < 0.0:
+            weights = -weights
+        own = slice(*program.matrix.indptr[[self.amount, self.amount + 1]])
+        gives = -float(program.matrix.data[own] @ weights[program.matrix.indices[own]])
+        lacks = -float(program.offset @ weights)
+        return bool((weights >= 0.0).all()) and lacks > RULES.relaxed * gives > 0.0
+
+    def _only_sum(self, kept: Sequence[Part]) -> tuple[ConeProgram, FloatArray] | None:
+        """The program of these parts, and weights of its rows such that no unknown is in their sum.
+
+        They are linear, and this is the only such sum; all parts have a weight in it. Else None.
         """
         reduced, rows = self._program_of(kept)
         if not reduced.is_linear or rows.size > RULES.most:
-            return False
-        matrix = reduced.matrix.sparse()
-        matrix.data[slice(*matrix.indptr[[self.amount, self.amount + 1]])] = 0.0
-        products = (matrix @ matrix.T).toarray()
+            return None
+        entries = reduced.columns != self.amount
+        at, unknowns = reduced.matrix.indices[entries], reduced.columns[entries]
+        used, places = np.unique(unknowns, return_inverse=True)
+        matrix = np.zeros((rows.size, used.size))
+        matrix[at, places] = reduced.matrix.data[entries]
+        products = matrix @ matrix.T
         lengths = np.sqrt(products.diagonal())
         of_parts = self._program_among()[2][rows]
         said = of_parts | (lengths > 0.0)  # all but the row of the relaxation itself
-        lengths = lengths[said]
-        if not lengths.all() or lengths.size < 2:
-            return False
-        squares, sums = np.linalg.eigh(products[np.ix_(said, said)] / np.outer(lengths, lengths))
-        weights = np.abs(sums[of_parts[said], 0])
-        return bool(
-            squares[1] > RULES.independent**2 * squares[-1]
-            and weights.min() > RULES.involved * weights.max()
-        )
+        own = lengths[said]
+        if not own.all() or own.size < 2:
+            return None
+        squares, sums = np.linalg.eigh(products[np.ix_(said, said)] / np.outer(own, own))
+        if squares[1] <= RULES.independent**2 * squares[-1]:
+            return None
+        shares = np.abs(sums[of_parts[said], 0])
+        weights = np.zeros(rows.size)
+        weights[said] = sums[:, 0] / own
+        return (reduced, weights) if shares.min() > RULES.involved * shares.max() else None
 
     def _program_of(self, kept: Sequence[Part]) -> tuple[ConeProgram, IndexArray]:
         """The program of some parts, and its rows in the whole."""

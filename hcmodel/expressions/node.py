@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Hashable, Iterator, Sequence
+from functools import lru_cache
 from math import isfinite
 from typing import TYPE_CHECKING, Any, NoReturn
 
@@ -97,6 +98,8 @@ class Expression:
         return _after(ATOMS["sub"], other, self)
 
     def __mul__(self, other: Any) -> Expression:
+        if type(other) is Apply and not self._shape and not other._shape:
+            return Apply(ATOMS["mul"], (self, other), (), ())  # soon, for products written in loops
         if not isinstance(other, Expression) and type(other) is not float:
             sparse_data.check_product(other, self)
         return _before(ATOMS["mul"], self, other)
@@ -111,6 +114,8 @@ class Expression:
         return _after(ATOMS["div"], other, self)
 
     def __pow__(self, other: Any) -> Expression:
+        if type(other) is float and not self._shape:  # soon, for powers written in loops
+            return Apply(ATOMS["power"], (self, _exponent(other)), (), ())
         return _before(ATOMS["power"], self, other)
 
     def __rpow__(self, other: Any) -> Expression:
@@ -356,6 +361,12 @@ def as_expression(operand: Any) -> Expression:
     if isinstance(operand, (list, tuple)) and operand and _holds_expression(operand):
         return _stacked(operand)
     return Constant(operand)
+
+
+@lru_cache(maxsize=1000)
+def _exponent(number: float) -> Constant:
+    """The constant of an exponent: loops that write products use few numbers many times."""
+    return Constant(number)
 
 
 def _before(atom: Atom, one: Expression, other: Any) -> Expression:

@@ -59,6 +59,8 @@ ENDLESS = (ConeStatus.UNBOUNDED, ConeStatus.ALMOST_UNBOUNDED)
 NEAR = BACKEND_ROUNDING**0.5
 # The share of the tolerance by which the objective may be worse where the minimum has no way back.
 SPENT = 0.5
+# A relaxation is known to this share of the least one that counts.
+DIGITS = 0.1
 # A solution with such unknowns has no digit of its rows.
 FARTHEST = 1.0 / np.finfo(float).eps
 # Where a backend ends like this, the rows may contradict each other.
@@ -245,7 +247,8 @@ class ConeMethod:
         relaxation = None if whole.relaxed is None else whole.relaxed()
         if relaxation is None:
             return Answer(Termination.BACKEND_FAILED, iterations=iterations)
-        solution = self._solved(task, relaxation.program)
+        options = replace(self.options, tolerance=DIGITS * self.options.relaxed)
+        solution = ConeMethod(options)._solved(task, relaxation.program)
         iterations += solution.iterations
         if not solution.usable:
             return Answer(

@@ -909,8 +909,8 @@ def test_a_deletion_keeps_what_the_contradiction_needs() -> None:
             weights[sorted(rows)] = 1.0
             return conflicts._Tested(known=True, weights=weights)
 
-        def _needs_all(self, kept: Any) -> bool:
-            return False  # there is no program whose rows could show it
+        def _only_sum(self, kept: Any) -> None:
+            return None  # there is no program whose rows could show it
 
     def told(deadline: float | None, first: Any = None, count: int = 4) -> Any:
         listed = conflicts._Parts({Origin(i): whole[Origin(i)] for i in range(count)})
