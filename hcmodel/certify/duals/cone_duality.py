@@ -157,10 +157,10 @@ def _bound(
             best = max(best, dual.without_ranges(into_dual_cone(places, solution.dual)))
         if np.isfinite(best) and not enough(best):
             dual.known = ranges(program, places, level, first)
-        if not enough(best) and (np.isfinite(best) or dual.may_be_exact):
-            best = max(best, _best(dual, solution.dual, enough))
         if not np.isfinite(best):
             best = max(best, dual.simple(solution.dual))
+        if not enough(best) and (np.isfinite(best) or dual.may_be_exact):
+            best = max(best, _best(dual, solution.dual, enough))
         among_doubles = False
         if not np.isfinite(best) and dual.limit_logarithms(logs):
             best, among_doubles = _best(dual, solution.dual, enough), True

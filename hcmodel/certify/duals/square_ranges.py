@@ -11,7 +11,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import numpy as np
-import scipy
 from numpy.typing import NDArray
 
 from hcmodel.certify.certificate_options import CONE_DUALITY
@@ -57,20 +56,21 @@ def by_equations(program: ConeProgram, s: Range, x: Range) -> Range:
     """
     reach = np.maximum(np.abs(x.lower), np.abs(x.upper))
     slack = np.maximum(np.abs(s.lower), np.abs(s.upper))[: program.offset.size]
-    held = np.flatnonzero(np.isfinite(slack))
-    free = np.flatnonzero(~np.isfinite(reach))
-    equations = scipy.sparse.csr_array(program.matrix)[held]
-    own = equations[:, free]
-    used = np.flatnonzero(np.diff(own.indptr))
+    rows, columns, values = program.matrix.indices, program.columns, program.matrix.data
+    endless = ~np.isfinite(reach)
+    own = np.isfinite(slack)[rows] & endless[columns]
+    free, (used, places) = np.flatnonzero(endless), np.unique(rows[own], return_inverse=True)
     if free.size > used.size or used.size * free.size > CONE_DUALITY.largest_equations:
         return x
-    dense = own[used].toarray()
+    dense = np.zeros((used.size, free.size))
+    dense[places, np.searchsorted(free, columns[own])] = values[own]
     eigenvalues = np.linalg.eigvalsh(dense.T @ dense)
     least = eigenvalues[0] - DATA_ROUNDING * free.size * np.abs(eigenvalues).max()
     if not least > 0:
         return x
-    known = np.where(np.isfinite(reach), reach, 0.0)  # those of `free` are on the other side
-    terms = (np.abs(program.offset) + slack)[held][used] + abs(equations[used]) @ known
+    known = np.where(endless, 0.0, reach)  # those of `free` are on the other side
+    sums = np.bincount(rows, np.abs(values) * known[columns], minlength=slack.size)
+    terms = (np.abs(program.offset) + slack + sums)[used]
     radius = (
         float(np.linalg.norm(terms)) / float(np.sqrt(least)) * (1.0 + DATA_ROUNDING * used.size)
     )
