@@ -258,7 +258,8 @@ def _read(
     scale = -1.0 / float(row.sums.weight[own][0])
     whole = row.sums.chosen(~own).scaled(-scale)  # this is −S
     low = (slack.eigenvalue_bounds or (0.0, np.inf))[0]
-    whole = whole + Sums.constant(low * np.eye(size[0]), whole.coding)
+    if low:
+        whole = whole + Sums.constant(low * np.eye(size[0]), whole.coding)
     if row.sums.shape == matrix.shape:
         weights = weights_of(whole, inner, numbers, model.symbols.count)
         if weights is not None:

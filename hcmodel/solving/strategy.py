@@ -235,9 +235,29 @@ def _whole(hidden: Form | None) -> list[Stage]:
     if many and hidden.is_structured and not _is_sparse_linear(hidden):
         entries = [smooth, cone]
     found = [_stage_of(entry, hidden, known_coordinates(hidden)) for entry in entries]
+    found.append(_with_slacks(hidden))
     while found and found[0].whole is not None and isinstance(found[0].whole(), Refusal):
         found = found[1:]  # the others are made when it is their turn
     return found
+
+
+def _with_slacks(hidden: Form, options: Any = None) -> Stage:
+    """The cone program once more, with unknowns for the differences of sides of matrix inequalities.
+
+    It is solved without them first: that takes half of the time, and now and then the point does not
+    satisfy the rows exactly enough.
+    """
+    cone = find_method("cone")
+    kept = replace(make_options(cone, options), slacks=True)
+
+    def affordable() -> bool:
+        from hcmodel.solvers.qp.matrix_slacks import without_slacks
+
+        whole = hidden.whole("cone")
+        return not isinstance(whole, Refusal) and without_slacks(whole.program) is not None
+
+    found = _stage_of(cone, hidden, "with slacks of matrix inequalities", kept)
+    return replace(found, affordable=affordable)
 
 
 def _is_sparse_linear(hidden: Form) -> bool:
@@ -294,7 +314,10 @@ def _newton(hidden: Form, options: Any = None, max_calls: int | None = None) -> 
 def _named(entry: MethodEntry, forms: Forms, hidden: Form | None, options: Any) -> list[Stage]:
     """The runs of a method that was asked for by name."""
     if entry.program is not None:
-        return [_direct(entry, hidden, options)]
+        found = [_direct(entry, hidden, options)]
+        if hidden is not None and entry.name == "cone":
+            found.append(_with_slacks(hidden, options))
+        return found
     if entry.needs_coordinates:
         if hidden is None:
             raise NotHiddenConvexError(

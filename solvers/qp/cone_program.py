@@ -350,6 +350,11 @@ class ConeSolution:
     def usable(self) -> bool:
         return self.status in (ConeStatus.SOLVED, ConeStatus.ALMOST_SOLVED)
 
+    @property
+    def is_direction(self) -> bool:
+        """Whether the primal is a direction, for which the right-hand side does not count."""
+        return self.status in (ConeStatus.UNBOUNDED, ConeStatus.ALMOST_UNBOUNDED)
+
 
 @dataclass(frozen=True)
 class ConeResiduals:

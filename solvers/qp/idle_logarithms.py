@@ -23,16 +23,12 @@ from hcmodel.solvers.qp.cone_program import (
     ConeKind,
     ConeProgram,
     ConeSolution,
-    ConeStatus,
     cones_left,
     no_quadratic,
 )
 
 FloatArray = NDArray[np.float64]
 IndexArray = NDArray[np.intp]
-
-# Statuses of a solution whose point is a direction: the right-hand side does not count.
-DIRECTIONS = (ConeStatus.UNBOUNDED, ConeStatus.ALMOST_UNBOUNDED)
 
 
 @dataclass(frozen=True, eq=False)
@@ -60,7 +56,7 @@ class WithoutLogarithms:
         with np.errstate(all="ignore"):
             logs = np.where(y > 0, y * np.log(np.maximum(x, TINY) / y), 0.0)
         slack[self.logarithms] = np.where(np.isfinite(logs), logs, 0.0)
-        right = 0.0 if found.status in DIRECTIONS else self.before.offset[self.logarithms]
+        right = 0.0 if found.is_direction else self.before.offset[self.logarithms]
         matrix = self.before.matrix
         entries = matrix.data[matrix.indptr[self.unknowns]]
         primal[self.unknowns] = (right - slack[self.logarithms]) / entries

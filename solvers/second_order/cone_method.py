@@ -38,6 +38,7 @@ from hcmodel.solvers.qp.cone_program import ConeKind, within, without_rows
 from hcmodel.solvers.qp.deferral import completed, deferred_rows
 from hcmodel.solvers.qp.dense_quadratic import solve_dense
 from hcmodel.solvers.qp.idle_logarithms import without_idle_logarithms
+from hcmodel.solvers.qp.matrix_slacks import without_slacks
 from hcmodel.solvers.qp.nonsingular import nonsingular
 from hcmodel.solvers.qp.rays import recession, sharpened
 from hcmodel.solvers.qp.regulator import solve_regulator
@@ -81,6 +82,9 @@ class ConeMethodOptions:
     """Iterations of the solver, at most."""
     relaxed: float = 1e-8  # the accuracy at which Clarabel still calls a program solved
     """Rows that have to be relaxed by less than this, relatively, do not contradict each other."""
+    slacks: bool = False
+    """Whether the difference of the sides of a matrix inequality is a matrix of unknowns: that takes
+    longer, and the rows hold more exactly."""
 
     def __post_init__(self) -> None:
         if self.backend not in CONE_BACKENDS:
@@ -142,7 +146,10 @@ class ConeMethod:
         return replace(solution, iterations=solution.iterations + spent)
 
     def _solved(self, task: Task, program: ConeProgram) -> ConeSolution:
-        """The solution, found without exponential cones that only keep their arguments positive."""
+        """The solution, found without what only names something, or only keeps it positive."""
+        named = None if self.options.slacks else without_slacks(program)
+        if named is not None:
+            return named.solution(self._in_larger_units(task, named.program))
         smaller = without_idle_logarithms(program, task.domain.dimension)
         if smaller is None:
             return self._in_larger_units(task, program)

@@ -35,6 +35,7 @@ from hcmodel.solvers.numerics import (
 )
 from hcmodel.solvers.qp.balance import balanced
 from hcmodel.solvers.qp.cone_program import ConeKind, ConeProgram, ConeSolution
+from hcmodel.solvers.qp.matrix_slacks import without_slacks
 
 FloatArray = NDArray[np.float64]
 
@@ -69,6 +70,16 @@ def cone_bound(
     """
     if program.constant is None or not np.isfinite(solution.dual).all():
         return None
+    named = without_slacks(program)  # fewer unknowns without a range
+    if named is not None:
+        program, solution, logs = (
+            named.program,
+            named.taken(solution),
+            logs[named.columns[: logs.size]],
+        )
+        if first is not None:
+            own = named.columns[: first.lower.size]
+            first = Range(first.lower[own], first.upper[own])
     found = _in_other_units(program, solution, level, enough, first)
     if found is None or not enough(found.value):
         other = _bound(program, solution, level, logs, enough, first, within_reach)

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hcmodel.certify.certificate_options import CONE_DUALITY
-from hcmodel.certify.duals.square_ranges import by_equations, by_squares
+from hcmodel.certify.duals.square_ranges import by_equations, by_matrices, by_squares
 from hcmodel.records import cached_property, dataclass
 from hcmodel.solvers.algebra.marks import all_finite
 from hcmodel.solvers.algebra.symmetric import ROOT_TWO, to_matrix, triangle
@@ -306,6 +306,9 @@ def ranges(
             sweep.run(narrow)
         if not sweep.finite:
             sweep.x = by_equations(program, sweep.s, sweep.x)
+        if not sweep.finite and places.blocks:
+            sweep.x = by_matrices(program, places, sweep.s, sweep.x)
+            sweep.run(narrow)
         if not sweep.finite and np.prod(program.matrix.shape) <= CONE_DUALITY.largest_inner:
             limit_by_inner_dual(sweep)
             sweep.run(narrow)

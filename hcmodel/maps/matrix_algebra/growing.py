@@ -135,18 +135,21 @@ def pairs_of(one: Numbers, two: Numbers | None = None, third: int | None = None)
 
 
 def weights_at(sums: Sums, places: Pairs) -> dict[int, FloatArray]:
-    """For each entry the symmetric matrix of the weights of some products."""
-    order = 1 + max(max(pair) for pair in places.values())
-    found: dict[int, FloatArray] = {}
-    for entry, digits, weight in zip(
-        sums.entry.tolist(), sums.digits.tolist(), sums.weight.tolist(), strict=True
-    ):
-        pair = places.get(tuple(sorted(filter(None, digits))))
-        if pair is not None:
-            matrix = found.setdefault(entry, np.zeros((order, order)))
-            matrix[pair] += weight / 2
-            matrix[pair[::-1]] += weight / 2
-    return found
+    """For each entry the symmetric matrix of the weights of some products, all of the same degree."""
+    wanted, pairs = np.array(list(places)), np.array(list(places.values()))
+    order, degree = 1 + int(pairs.max()), wanted.shape[1]
+    own = sums.degrees == degree
+    codes = sums.coding.keys(wanted)
+    ordered = np.argsort(codes)
+    at = np.searchsorted(codes[ordered], sums.key[own]).clip(max=codes.size - 1)
+    listed = codes[ordered][at] == sums.key[own]
+    first, second = pairs[ordered[at[listed]]].T
+    halves = sums.weight[own][listed] / 2
+    entries, place = np.unique(sums.entry[own][listed], return_inverse=True)
+    found = np.zeros((entries.size, order, order))
+    np.add.at(found, (place, first, second), halves)
+    np.add.at(found, (place, second, first), halves)
+    return dict(zip(entries.tolist(), found, strict=True))
 
 
 # ---- what grows

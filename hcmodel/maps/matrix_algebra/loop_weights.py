@@ -103,6 +103,8 @@ class Weights:
 def weights_of(sums: Sums, matrix: Numbers, gain: Numbers, count: int) -> Weights | None:
     """The weights that make a matrix of sums, X and K given by their symbols of `count`."""
     reader = _Reader(sums, matrix, gain, count)
+    if not reader.has_own_lines():
+        return None
     found = reader.matrices()
     return reader.noisy() if found is None else found
 
@@ -170,6 +172,18 @@ class _Reader:
         self._inputs, self._order = gains.shape
         self._gain_row, self._gain_column = places_of(gains, count + 1)
         self._first, self._second = places_of(inner, count + 1)
+
+    def has_own_lines(self) -> bool:
+        """Whether each entry (i, j) has K by its columns i and j only: both of them where it has two."""
+        sums = self._sums
+        columns = self._gain_column[sums.digits]
+        inside = columns >= 0
+        count, one = inside.sum(axis=1), columns.max(axis=1)
+        two = np.where(inside, columns, 0).sum(axis=1) - one  # the other one of two
+        row, column = np.divmod(sums.entry, self._order)
+        both = (np.maximum(row, column) == one) & (np.minimum(row, column) == two)
+        single = (one == row) | (one == column)
+        return not ((count == 2) & ~both | (count == 1) & ~single).any()
 
     def matrices(self) -> Weights | None:
         """A, B, C, D, W and G with one square, where the terms are what these make."""

@@ -86,13 +86,13 @@ class Products(Rewriting):
         self, sums: Sums, digits: Numbers, marks: NDArray[np.bool_]
     ) -> dict[int, FloatArray] | None:
         """The weights of K P Kᵀ in each entry: K[a,i] P[i,j] K[b,j] summed over i and j."""
-        own = digits[marks]
-        is_gain = self.gain_row[own] >= 0
-        order = np.argsort(~is_gain, axis=1, kind="stable")
-        own = np.take_along_axis(own, order, axis=1)[:, :3]
-        a, i = self.gain_row[own[:, 0]], self.gain_column[own[:, 0]]
-        b, j = self.gain_row[own[:, 1]], self.gain_column[own[:, 1]]
-        first, second = self.first[own[:, 2]], self.second[own[:, 2]]
+        x, y, z = (digits[marks, place] for place in range(3))
+        inner = [self.first[each] >= 0 for each in (x, y)]
+        one, two = np.where(inner[0], y, x), np.where(inner[0] | inner[1], z, y)
+        other = np.where(inner[0], x, np.where(inner[1], y, z))
+        a, i = self.gain_row[one], self.gain_column[one]
+        b, j = self.gain_row[two], self.gain_column[two]
+        first, second = self.first[other], self.second[other]
         if (np.minimum(i, j) != first).any() or (np.maximum(i, j) != second).any():
             return None
         weight = sums.weight[marks] / np.where((a == b) & (i != j), 2.0, 1.0)
@@ -243,8 +243,10 @@ def _agreed(
 ) -> tuple[NDArray[np.intp], FloatArray] | None:
     """The one weight of each cell, where all its terms have it and none is missing."""
     order = np.argsort(cell, kind="stable")
-    cells, starts, counts = np.unique(cell[order], return_index=True, return_counts=True)
-    wanted = np.broadcast_to(needed, cell.shape)[order][starts]
+    cells = cell[order]
+    starts = np.append(True, cells[1:] != cells[:-1]).nonzero()[0]
+    cells, counts = cells[starts], np.diff(starts, append=cell.size)
+    wanted = np.broadcast_to(needed, cell.shape)[order[starts]]
     if (counts != wanted).any():
         return None
     weights = weight[order]

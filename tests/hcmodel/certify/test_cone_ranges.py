@@ -14,7 +14,8 @@ from numpy.typing import NDArray
 
 from hcmodel.certify.duals import cone_ranges, square_ranges
 from hcmodel.certify.duals.cone_ranges import ConePlaces, Range, limit_by_inner_dual, ranges
-from hcmodel.certify.duals.square_ranges import by_equations, by_squares
+from hcmodel.certify.duals.square_ranges import by_equations, by_matrices, by_squares
+from hcmodel.solvers.algebra.symmetric import to_vector
 from hcmodel.solvers.qp.cone_program import ConeBlock, ConeKind, ConeProgram, cone_program
 
 FloatArray = NDArray[np.float64]
@@ -407,6 +408,69 @@ def test_equations_that_leave_a_direction_open_bound_nothing() -> None:
     assert by_equations(dependent, zero, unknown) is unknown
     few = program([0, 0], [[1, 1], [0, 0]], [1, 2], [ConeBlock(ZERO, 2)])
     assert by_equations(few, zero, unknown) is unknown
+
+
+def matrix(rows: Sequence[Sequence[float]], offset: Sequence[float]) -> ConeProgram:
+    """S with the entries b − A y, those beside the diagonal times √2, in a semidefinite cone."""
+    return program([0] * len(rows[0]), rows, offset, [ConeBlock(PSD, len(offset))])
+
+
+def test_a_matrix_bounds_what_its_diagonal_grows_with_more_slowly_than_its_entries() -> None:
+    """(1 + 3 y)² <= 2 (3 + 2 y) S₂₂ with S₂₂ <= 4: (3 t − 1)² <= 24 + 16 t for t = |y|."""
+    own = matrix([[-2], [-3], [0]], [3, 1, 4])
+    s = Range(np.full(3, -INF), np.array([INF, INF, 4.0]))
+    found = by_matrices(own, ConePlaces.of(own), s, Range.unknown(1))
+    squared = 9 - R * 9
+    half = np.sqrt(squared) + 16 / 2
+    radius = (half + np.sqrt(half**2 + squared * 24)) / squared * (1 + 2 * R)
+    close(found.lower, [-radius])
+    close(found.upper, [radius])
+
+
+def test_matrices_without_such_entries_bound_nothing() -> None:
+    unknown, ends = Range.unknown(1), np.array([INF, INF, 4.0])
+    for rows, upper in (
+        ([[-2], [-3], [0]], np.full(3, INF)),  # nothing is known of the diagonal
+        ([[-2], [-3], [0]], np.array([5.0, INF, 4.0])),  # both entries of it have ranges
+        ([[-2], [0], [0]], ends),  # the entry beside it is a constant
+    ):
+        own = matrix(rows, [3, 1, 4])
+        s = Range(np.full(3, -INF), upper)
+        assert by_matrices(own, ConePlaces.of(own), s, unknown) is unknown
+
+
+def arrow(pattern: FloatArray, slope: FloatArray, most: FloatArray, y: FloatArray) -> FloatArray:
+    """A 3 × 3 matrix whose first row alone depends on y."""
+    whole = np.diag([3.0 + slope @ y, *most])
+    whole[0, 1:] = whole[1:, 0] = pattern[:, :2] @ y + pattern[:, 2]
+    return whole
+
+
+def test_ranges_by_matrices_hold_all_feasible_points(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Random matrices: points on rays that are as far as these stay semidefinite."""
+    monkeypatch.setattr(square_ranges, "DATA_ROUNDING", 1e-12)
+    generator = np.random.default_rng(3)
+    farthest = 0.0
+    for _ in range(20):
+        numbers = (
+            generator.normal(size=(2, 3)),
+            generator.normal(size=2),
+            generator.uniform(0.5, 2.0, size=2),
+        )
+        offset = to_vector(arrow(*numbers, np.zeros(2)))
+        rows = np.stack([offset - to_vector(arrow(*numbers, y)) for y in np.eye(2)], axis=1)
+        own = matrix(rows.tolist(), offset.tolist())
+        upper = np.array([INF, INF, numbers[2][0], INF, INF, numbers[2][1]])
+        s = Range(np.full(6, -INF), upper)
+        found = by_matrices(own, ConePlaces.of(own), s, Range.unknown(2))
+        assert np.isfinite(found.upper).all()
+        for angle in np.linspace(0, 2 * np.pi, 40):
+            y = np.array([np.cos(angle), np.sin(angle)])
+            for t in np.geomspace(1e-3, 1e6, 100):
+                if np.linalg.eigvalsh(arrow(*numbers, t * y))[0] >= 0:
+                    farthest = max(farthest, t / found.upper[0])
+                    assert t * np.abs(y).max() <= found.upper[0]
+    assert farthest > 0.05  # the ranges are not endless
 
 
 # ---- all of it

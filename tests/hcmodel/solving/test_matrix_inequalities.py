@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import pickle
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -14,6 +15,7 @@ import hcmodel as hc
 from hcmodel import grammar
 from hcmodel.report.show import problem_latex
 
+EXAMPLES = Path(__file__).parents[3] / "examples"
 Q = np.array([[2.0, 1.0], [1.0, 3.0]])
 SIDE = np.array([[0.0], [-1.5]])
 VALUES, VECTORS = np.linalg.eigh(Q)
@@ -226,3 +228,46 @@ def test_mistakes_in_the_language_are_explained(row: str, message: str) -> None:
 def test_a_declaration_says_how_a_variable_is_semidefinite() -> None:
     with pytest.raises(hc.HCError, match=r"in psd\(0\)"):
         hc.parse("var P[2,2] >> 0\nminimize trace(P)")
+
+
+def bounded_real(order: int, inputs: int) -> hc.Problem:
+    """H∞ control by state feedback: the LMI in P and K P, with P between 1e-3 I and 10 I."""
+    generator = np.random.default_rng(0)
+    A = generator.normal(size=(order, order)) / np.sqrt(order)
+    B = generator.normal(size=(order, inputs))
+    noise, outputs = generator.normal(size=(order, 2)), order + inputs
+    P = hc.Variable((order, order), name="P", PSD=(1e-3, 10))
+    K, g = hc.Variable((inputs, order), name="K"), hc.Variable(name="g", nonneg=True)
+    moved = (A + B @ K) @ P
+    seen = hc.vstack([P, K @ P])
+    blocks = [
+        [moved + moved.T, noise, seen.T],
+        [noise.T, -g * np.eye(2), np.zeros((2, outputs))],
+        [seen, np.zeros((outputs, 2)), -g * np.eye(outputs)],
+    ]
+    return hc.Problem(hc.Minimize(g), [hc.bmat(blocks) << 0])
+
+
+def test_the_level_bounds_the_gain_of_a_bounded_real_lemma() -> None:
+    """The dual of one cone program shows the optimum: no reach is assumed and nothing is searched."""
+    problem = bounded_real(6, 2)
+    problem.solve()
+    certificate = problem.solution.certificate
+    assert problem.status == "optimal"
+    assert problem.solution.method.startswith("auto: cone")
+    assert "then" not in problem.solution.method
+    assert certificate.kind == "duality"
+    assert len(certificate.conditions) == 1  # the proof, for gains of any size
+
+
+def test_a_point_that_is_not_exact_enough_is_found_with_slacks() -> None:
+    """Without slacks the point of this program violates Riccati's inequality by 4e-6."""
+    problem = hc.load(EXAMPLES / "riccati.hc")
+    problem.solve()
+    assert problem.status == "optimal"
+    assert "with slacks of matrix inequalities" in problem.solution.method
+    exact = hc.load(EXAMPLES / "riccati.hc")
+    exact.solve("cone", options={"slacks": True})
+    assert exact.status == "optimal"
+    assert "then" not in exact.solution.method
+    assert exact.value == pytest.approx(problem.value, rel=1e-8)
