@@ -50,6 +50,8 @@ class ClarabelRules:
     small: int = 10_000  # at 2e9 operations per second (effort.py), with 100 entries in each row
     # From this many variables on, the factorisation that works in blocks (faer) is used.
     blocked: int = 500  # where it is the faster one (tests/benchmarks/large.py)
+    # The same from this many entries of a semidefinite matrix on, which are a dense block of the factor.
+    blocked_matrix: int = 60  # of 55 it takes as long, of 120 0.84 of the time, of 300 0.39 (regulators)
 
 
 RULES = ClarabelRules()
@@ -96,7 +98,7 @@ class ClarabelBackend:
         check_time()
         data = _Conic(program)
         pattern = data.pattern()
-        settings = _settings(data.q.size)
+        settings = _settings(data.q.size, data.orders)
         settings.time_limit = _time_limit(data.A, data.orders)
         if self._solver is not None and _same(pattern, self._pattern):
             numbers = {"P": data.P.data, "q": data.q, "A": data.A.data, "b": data.b}
@@ -144,9 +146,11 @@ def _time_limit(A: Any, orders: Sequence[int]) -> float:
     return limit
 
 
-def _settings(size: int) -> Any:
+def _settings(size: int, orders: Sequence[int]) -> Any:
     settings = clarabel.DefaultSettings()
-    if size >= RULES.blocked and hasattr(settings, "max_threads"):  # as long as there is faer
+    largest = max((order * (order + 1) // 2 for order in orders), default=0)
+    blocked = size >= RULES.blocked or largest >= RULES.blocked_matrix
+    if blocked and hasattr(settings, "max_threads"):  # as long as there is faer
         settings.direct_solve_method = "faer"
         settings.max_threads = 1  # the same numbers on every machine
     settings.verbose = False
@@ -177,10 +181,10 @@ class ClarabelConeBackend:
 
     def _solved(self, program: ConeProgram, options: ConeOptions) -> ConeSolution:
         P, A = _upper_triangle(program.quadratic), program.matrix
-        settings = _settings(program.linear.size)
+        orders = [cone.order for cone in program.cones if cone.kind is ConeKind.PSD_TRIANGLE]
+        settings = _settings(program.linear.size, orders)
         settings.tol_gap_abs = settings.tol_gap_rel = settings.tol_feas = options.tolerance
         settings.max_iter = options.max_iterations
-        orders = [cone.order for cone in program.cones if cone.kind is ConeKind.PSD_TRIANGLE]
         check_semidefinite(orders)
         try:
             settings.time_limit = min(options.time_limit, _time_limit(A, orders))

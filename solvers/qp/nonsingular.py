@@ -23,6 +23,7 @@ from hcmodel.records import dataclass, replace
 from hcmodel.solvers.algebra.symmetric import to_matrix, to_vector
 from hcmodel.solvers.numerics import BACKEND_ROUNDING
 from hcmodel.solvers.qp.cone_program import ConeBlock, ConeKind, ConeProgram, ConeSolution
+from hcmodel.solvers.qp.equations import on_equations
 
 FloatArray = NDArray[np.float64]
 
@@ -37,8 +38,6 @@ class NonsingularRules:
     better: float = 10.0
     # How far inside of inequalities a number is looked for: some times the accuracy of a backend.
     margin: float = 10 * BACKEND_ROUNDING
-    # Least squares with 6 digits each, after which equations hold up to rounding.
-    refinements: int = 3
 
 
 RULES = NonsingularRules()
@@ -65,7 +64,7 @@ def nonsingular(
     moved = solved(_apart(program, solution, matrices, allowed, largest))
     if not moved.usable or moved.primal[-1] <= RULES.better * max(least, 0.0):
         return None
-    point = _on_equations(program, moved.primal[:-1])
+    point = on_equations(program, moved.primal[:-1])
     return replace(
         solution,
         primal=point,
@@ -111,22 +110,6 @@ def _apart(
         np.append(program.offset - _margins(program, matrices), [minimum + allowed, largest]),
         (*program.cones, ConeBlock(ConeKind.NONNEGATIVE, 2)),
     )
-
-
-def _on_equations(program: ConeProgram, point: FloatArray) -> FloatArray:
-    """The nearest point at which the equations hold up to rounding."""
-    zero = np.concatenate(
-        [np.full(each.size, each.kind is ConeKind.ZERO) for each in program.cones]
-    )
-    if not zero.any():
-        return point
-    rows, offset = (
-        scipy.sparse.csr_array(program.matrix)[np.flatnonzero(zero)],
-        program.offset[zero],
-    )
-    for _ in range(RULES.refinements):
-        point = point - scipy.sparse.linalg.lsmr(rows, rows @ point - offset)[0]
-    return point
 
 
 def _margins(program: ConeProgram, divisors: tuple[slice, ...]) -> FloatArray:

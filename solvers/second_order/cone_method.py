@@ -34,9 +34,10 @@ from hcmodel.solvers.qp.balance import (
     is_unbalanced,
     row_error,
 )
-from hcmodel.solvers.qp.cone_program import ConeKind, within, without_rows
+from hcmodel.solvers.qp.cone_program import ConeKind, is_accurate, within, without_rows
 from hcmodel.solvers.qp.deferral import completed, deferred_rows
 from hcmodel.solvers.qp.dense_quadratic import solve_dense
+from hcmodel.solvers.qp.equations import on_equations
 from hcmodel.solvers.qp.idle_logarithms import without_idle_logarithms
 from hcmodel.solvers.qp.matrix_slacks import without_slacks
 from hcmodel.solvers.qp.nonsingular import nonsingular
@@ -109,7 +110,8 @@ class ConeMethod:
         near = largest(np.abs(solution.primal)) < FARTHEST or whole.relaxed is None
         if solution.usable and near:
             solution = self._among_numbers(task, whole.program, solution)
-            return self._answer(task, whole, self._regular(task, whole, solution))
+            solution = _settled(task, whole.program, self._regular(task, whole, solution))
+            return self._answer(task, whole, solution)
         if solution.usable or solution.status in DOUBTFUL:
             return self._relaxed(task, whole, solution.iterations)
         if solution.status in ENDLESS:
@@ -139,8 +141,8 @@ class ConeMethod:
         if deferred is not None:
             part = self._solved(task, without_rows(program, deferred))
             found = completed(program, deferred, part) if part.usable else None
-            if found is not None and found.status is ConeStatus.SOLVED:
-                return found
+            if found is not None and is_accurate(program, found, self.options.relaxed):
+                return replace(found, status=ConeStatus.SOLVED)
             spent = part.iterations
         solution = self._solved(task, program)
         return replace(solution, iterations=solution.iterations + spent)
@@ -283,6 +285,15 @@ def _value(program: ConeProgram, solution: ConeSolution) -> float:
     return (
         value + 0.5 * float(point @ (program.quadratic @ point)) if program.quadratic.nnz else value
     )
+
+
+def _settled(task: Task, program: ConeProgram, solution: ConeSolution) -> ConeSolution:
+    """The solution with equations that hold up to rounding, where they hold nearly."""
+    exact = solution.beside or row_error(program, solution) <= EXACT * task.tolerance
+    if exact or not program.is_semidefinite:
+        return solution
+    point = on_equations(program, solution.primal)
+    return replace(solution, primal=point, slack=program.offset - program.sparse @ point)
 
 
 def _exact_residual(program: ConeProgram, solution: ConeSolution) -> float | None:
