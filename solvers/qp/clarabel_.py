@@ -51,7 +51,9 @@ class ClarabelRules:
     # From this many variables on, the factorisation that works in blocks (faer) is used.
     blocked: int = 500  # where it is the faster one (tests/benchmarks/large.py)
     # The same from this many entries of a semidefinite matrix on, which are a dense block of the factor.
-    blocked_matrix: int = 60  # of 55 it takes as long, of 120 0.84 of the time, of 300 0.39 (regulators)
+    blocked_matrix: int = (
+        60  # of 55 it takes as long, of 120 0.84 of the time, of 300 0.39 (regulators)
+    )
 
 
 RULES = ClarabelRules()

@@ -2,6 +2,13 @@
 
     E ⪰ G Y P⁻¹ Yᵀ Gᵀ    where    [[E, G Y], [Yᵀ Gᵀ, P]] ⪰ 0
 
+The block with D P on its side, for any D, is semidefinite if and only if this one is:
+
+    [[E + G Y Dᵀ + D Yᵀ Gᵀ + D P Dᵀ, G Y + D P], [·, P]]
+
+For P ⪰ (A + G K) P (A + G K)ᵀ + W and D = A it is [[P − W, G Y + A P], [·, P]], with far fewer terms: of
+14 states in a third of the time.
+
 An inequality is an equality with a semidefinite slack that stands nowhere else. The equality
 P == F P Fᵀ + W of a covariance in discrete time has no slack; it may be one where nothing is lost by it.
 
@@ -35,6 +42,7 @@ from hcmodel.maps.matrix_algebra.slacks import slacks_of
 from hcmodel.records import dataclass, replace
 from hcmodel.solvers.algebra.definite import is_definite
 from hcmodel.solvers.algebra.symmetric import upper_entries
+from hcmodel.solvers.numerics import DATA_ROUNDING
 
 FloatArray = NDArray[np.float64]
 Numbers = NDArray[np.int64]
@@ -48,8 +56,8 @@ AMPLE = 10.0
 class Inequality:
     """E − G Y P⁻¹ Yᵀ Gᵀ = S ⪰ 0 as a block matrix that is a variable, with the rows that define it.
 
-    The block is [[S + G Y P⁻¹ Yᵀ Gᵀ, G Y], [Yᵀ Gᵀ, P]], which is semidefinite for every S ⪰ 0; its first
-    entries less E are the user's row. `slack` is the variable S; without one S is 0.
+    The block is [[S + C P⁻¹ Cᵀ, C], [Cᵀ, P]] with C = G Y + D P, which is semidefinite for every S ⪰ 0;
+    its first entries less what E becomes are the user's row. `slack` is the variable S; without one S is 0.
     """
 
     block: Variable
@@ -60,13 +68,16 @@ class Inequality:
     """The smallest eigenvalue that S may have, which is taken off the block."""
     closed: ClosedLoop | NoisyLoop | None = None
     """The closed loop of an equality without a slack, which is replaced by the inequality."""
+    drift: FloatArray = field(kw_only=True)
+    """D."""
 
     def forward(self, product: FloatArray, gain: FloatArray, points: Points) -> None:
         """The block at a point, from Y, P and K."""
-        corner, size = self.factor @ product, self.factor.shape[0]
+        size = self.factor.shape[0]
+        corner = self.factor @ product + self.drift @ points[self.inner]
         matrix = np.zeros(self.block.shape)
         matrix[:size, size:], matrix[size:, :size] = corner, corner.T
-        above = corner @ (self.factor @ gain).T
+        above = corner @ (self.factor @ gain + self.drift).T
         if self.slack is not None:
             above = above + points[self.slack] - self.least * np.eye(size)
         matrix[:size, :size] = (above + above.T) / 2
@@ -78,7 +89,7 @@ class Inequality:
         if self.slack is not None:
             size = self.factor.shape[0]
             block = points[self.block]
-            above = self.factor @ gain @ block[:size, size:].T
+            above = (self.factor @ gain + self.drift) @ block[:size, size:].T
             left = block[:size, :size] - (above + above.T) / 2 + self.least * np.eye(size)
             points[self.slack] = (left + left.T) / 2
         if self.closed is not None:
@@ -260,8 +271,8 @@ def _block(
         least = slack.eigenvalue_bounds[0]
     above = above - Sums.constant(least * np.eye(rest.shape[0]), rest.coding)
     size, order = rest.shape[0], rewriting.order
-    corner = rewriting.combined(factor)
     inner = Sums.symbols(rewriting.inner, rest.coding)
+    drift, above, corner = _sparser(above, rewriting.combined(factor), factor, rewriting)
     numbers = np.arange((size + order) ** 2).reshape(size + order, size + order)
     parts = [
         (above, numbers[:size, :size]),
@@ -282,7 +293,40 @@ def _block(
     )
     variable, _ = model.symbols.source(int(rewriting.inner[0, 0]))
     assert isinstance(variable, Variable)
-    return Inequality(block, defining, factor, slack, least, closed, inner=variable)
+    return Inequality(block, defining, factor, slack, least, closed, drift=drift, inner=variable)
+
+
+def _sparser(
+    above: Sums, corner: Sums, factor: FloatArray, rewriting: Products
+) -> tuple[FloatArray, Sums, Sums]:
+    """D, E and the side of the block for the D that leaves fewer terms; 0 where none does.
+
+    E has the terms −(D Yᵀ Gᵀ + G Y Dᵀ), whose weights c of Y[a,l] give D by least squares:
+    (|G|² I + G Gᵀ) D = −Σ c[·,j,a,·] G[j,a].
+    """
+    size, order, coding = factor.shape[0], rewriting.order, above.coding
+    places = np.full(rewriting.symbols.count + 1, -1)
+    places[rewriting.product.reshape(-1) + 1] = np.arange(rewriting.product.size)
+    single = above.degrees == 1
+    place = np.where(single, places[np.where(single, above.digits[:, 0], 0)], -1)
+    own = (place >= 0).nonzero()[0]
+    none = np.zeros((size, order))
+    if not own.size:
+        return none, above, corner
+    row, column = np.divmod(above.entry[own], size)
+    a, column_of = np.divmod(place[own], order)
+    right = none.copy()
+    np.add.at(right, (row, column_of), above.weight[own] * factor[column, a])
+    system = np.square(factor).sum() * np.eye(size) + factor @ factor.T
+    drift = -np.linalg.solve(system, right)
+    drift[np.abs(drift) <= DATA_ROUNDING * np.abs(drift).max()] = 0.0
+    constant = Sums.constant(drift, coding)
+    moved = constant @ Sums.symbols(rewriting.inner, coding)
+    turned = constant @ corner.transposed()
+    found = added([above, turned, turned.transposed(), moved @ constant.transposed()])
+    if found.key.size >= above.key.size:
+        return none, above, corner
+    return drift, found, corner + moved
 
 
 def _name(model: Expanded, row: Row) -> str:
