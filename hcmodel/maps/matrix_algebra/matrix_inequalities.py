@@ -57,7 +57,7 @@ class Inequality:
     """E − G Y P⁻¹ Yᵀ Gᵀ = S ⪰ 0 as a block matrix that is a variable, with the rows that define it.
 
     The block is [[S + C P⁻¹ Cᵀ, C], [Cᵀ, P]] with C = G Y + D P, which is semidefinite for every S ⪰ 0;
-    its first entries less what E becomes are the user's row. `slack` is the variable S; without one S is 0.
+    its first entries less what E becomes are the row. `slack` is the variable S; without one S is 0.
     """
 
     block: Variable
