@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Hashable, Iterator, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
 
 from hcmodel.expressions.leaves import Variable
+from hcmodel.expressions.model import Model
 from hcmodel.facts.expansion import Opaque, Symbols
 from hcmodel.facts.polynomials import Sums
 from hcmodel.maps.algebra.expanded import Expanded
@@ -177,6 +178,10 @@ class Map(ABC):
     large: bool = False
     """Whether it works on whole arrays, so that models of many unknowns take no seconds."""
 
+    def propose_written(self, model: Model) -> Iterator[Step | Obstacle]:
+        """What the map makes of a model before products of matrices are multiplied out."""
+        return iter(())
+
     @abstractmethod
     def propose(self, model: Expanded) -> Iterator[Step | Obstacle]:
         """What the map makes of a model: steps, the likeliest first, and near misses."""
@@ -184,7 +189,12 @@ class Map(ABC):
 
 def fresh_name(model: Expanded, name: str) -> str:
     """A name that no variable of the model has: the name itself, or with a number."""
-    taken = {variable.name for variable in model.symbols.variables}
+    return fresh_among(model.symbols.variables, name)
+
+
+def fresh_among(variables: Iterable[Variable], name: str) -> str:
+    """The same for any variables."""
+    taken = {variable.name for variable in variables}
     number = 2
     found = name
     while found in taken:

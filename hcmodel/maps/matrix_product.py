@@ -28,6 +28,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hcmodel.expressions.leaves import Variable
+from hcmodel.expressions.model import Model
 from hcmodel.maps.algebra.expanded import Expanded, Row
 from hcmodel.maps.algebra.rewriting import applied
 from hcmodel.maps.map import (
@@ -46,6 +47,7 @@ from hcmodel.maps.matrix_algebra.matrix_inequalities import (
     inequality,
     lost_bounds,
 )
+from hcmodel.maps.matrix_algebra.named_products import named
 from hcmodel.maps.matrix_algebra.product_terms import Products
 from hcmodel.records import replace
 from hcmodel.solvers.numerics import DATA_ROUNDING, SUM_ROUNDING
@@ -62,6 +64,10 @@ class Product(Map):
     literature = "Bernussou, Peres, Geromel 1989; Boyd, El Ghaoui, Feron, Balakrishnan 1994"
     example = "lqr.hc"
     large = True
+
+    def propose_written(self, model: Model) -> Iterator[Step | Obstacle]:
+        for each in named(model):
+            yield _rewritten(each.model, each.rewriting, each.gain, each.turned, each.product)
 
     def propose(self, model: Expanded) -> Iterator[Step | Obstacle]:
         matrices = [v for v in model.variables if v.set.is_curved and v.set.is_symmetric]
@@ -143,9 +149,15 @@ def divided(product: FloatArray, matrix: FloatArray) -> FloatArray:
 def _substituted(
     model: Expanded, gain: Variable, numbers: Numbers, matrix: Variable, turned: bool
 ) -> Step | Obstacle:
-    left, right = (f"{gain.name}.T" if turned else gain.name), matrix.name
     new = Variable(numbers.shape, name=fresh_name(model, "Y"))
-    rewriting = Products(model, numbers, matrix, new)
+    return _rewritten(model, Products(model, numbers, matrix, new), gain, turned, new)
+
+
+def _rewritten(
+    model: Expanded, rewriting: Products, gain: Variable, turned: bool, new: Variable
+) -> Step | Obstacle:
+    matrix, numbers = rewriting.matrix, rewriting.numbers
+    left, right = (f"{gain.name}.T" if turned else gain.name), matrix.name
     rows, inequalities = list[Row](), list[Inequality | Noisy]()
     for row in model.rows:
         found = inequality(model, row, rewriting)

@@ -100,6 +100,8 @@ def discover(model: Model) -> Discovery:
     found = Discovery()
     if model.layout.size > LIMITS.unknowns or _has_black_box(model):
         return found
+    if _settled_as_written(model, found):
+        return found
     for room in (1, LIMITS.room):
         try:
             start = Expanded.of(model, room)
@@ -109,6 +111,21 @@ def discover(model: Model) -> Discovery:
         if _explore(model, start, (), found) or not start.symbols.is_full:
             break
     return found
+
+
+def _settled_as_written(model: Model, found: Discovery) -> bool:
+    """Whether a map proves the model without its products of matrices multiplied out.
+
+    What is in the way of such a map is found again, and said, by the search that multiplies out.
+    """
+    for each in MAPS:
+        try:
+            steps = [step for step in each.propose_written(model) if isinstance(step, Step)]
+        except TooLargeError:
+            continue
+        if any(_settle(model, (step,), found) for step in steps):
+            return True
+    return False
 
 
 def _explore(model: Model, start: Expanded, before: tuple[Step, ...], found: Discovery) -> bool:

@@ -93,10 +93,7 @@ class Expanded:
     @staticmethod
     def of(model: Model, room: int = 1) -> Expanded:
         """A minimisation multiplied out, with `room` times the usual number of spare symbols."""
-        orders = [each.shape[0] for each in model.variables if each.set.is_curved]
-        spare = SPARE * (model.layout.size + 8) + BLOCK**2 * sum(order**2 for order in orders)
-        spare *= room
-        sums, symbols = expand_model(model, spare)
+        sums, symbols = expand_model(model, room * spare_symbols(model))
         symbols.first_index = 0 if model.source is None else 1
         rows = []
         for position, constraint in enumerate(model.constraints):
@@ -105,7 +102,9 @@ class Expanded:
                 left, right = right, left
             difference = (left - right).broadcast(constraint.shape)
             sense = "==" if constraint.sense == "==" else "<="
-            rows.append(Row(difference, sense, position, entries=_entries(constraint, difference)))
+            rows.append(
+                Row(difference, sense, position, entries=entries_of(constraint, difference))
+            )
         written, objective = model.objective.expression, sums[0].reshaped(())
         return Expanded(symbols, objective, tuple(rows), model.variables, True, written)
 
@@ -158,7 +157,13 @@ class Expanded:
         return np.unique(np.concatenate(found))
 
 
-def _entries(constraint: Any, difference: Sums) -> NDArray[np.intp] | None:
+def spare_symbols(model: Model) -> int:
+    """How many symbols maps may add to a model."""
+    orders = [each.shape[0] for each in model.variables if each.set.is_curved]
+    return SPARE * (model.layout.size + 8) + BLOCK**2 * sum(order**2 for order in orders)
+
+
+def entries_of(constraint: Any, difference: Sums) -> NDArray[np.intp] | None:
     """The entries of a constraint that count: of an equality between symmetric matrices, a triangle."""
     if constraint.entries is not None:
         return np.asarray(constraint.rows)

@@ -24,7 +24,7 @@ found from the weights of the entries (`congruences`).
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import field
 
 import numpy as np
@@ -36,7 +36,6 @@ from hcmodel.facts.polynomials import Sums, added, placed
 from hcmodel.maps.algebra.expanded import Expanded, Row
 from hcmodel.maps.map import Obstacle, Points, fresh_name
 from hcmodel.maps.matrix_algebra.congruences import congruence, congruences, tensor_of
-from hcmodel.maps.matrix_algebra.growing import grows, row_grows
 from hcmodel.maps.matrix_algebra.product_terms import Products
 from hcmodel.maps.matrix_algebra.slacks import slacks_of
 from hcmodel.records import dataclass, replace
@@ -50,6 +49,9 @@ Numbers = NDArray[np.int64]
 # How much larger than all weights of an equation that of P alone is taken to be where it is not 1: rows
 # of the suite that are multiplied by 2 or 1000 need 3.
 AMPLE = 10.0
+# Terms of E up to which it stays as it is. Of 6 states and 2 inputs it has 1,200, and a program with
+# fewer takes as long; a contradiction may have a dual of simple fractions then.
+FEW_TERMS = 2000
 
 
 @dataclass(frozen=True, eq=False)
@@ -305,12 +307,14 @@ def _sparser(
     (|G|² I + G Gᵀ) D = −Σ c[·,j,a,·] G[j,a].
     """
     size, order, coding = factor.shape[0], rewriting.order, above.coding
+    none = np.zeros((size, order))
+    if above.key.size <= FEW_TERMS:
+        return none, above, corner
     places = np.full(rewriting.symbols.count + 1, -1)
     places[rewriting.product.reshape(-1) + 1] = np.arange(rewriting.product.size)
     single = above.degrees == 1
     place = np.where(single, places[np.where(single, above.digits[:, 0], 0)], -1)
     own = (place >= 0).nonzero()[0]
-    none = np.zeros((size, order))
     if not own.size:
         return none, above, corner
     row, column = np.divmod(above.entry[own], size)
@@ -420,9 +424,9 @@ def relaxed(
     if not is_definite(closed.noise):
         return None
     others = (each for each in model.rows if each is not row)
-    if not grows(model.symbols, model.objective, variable):
+    if not rewriting.grows(model, model.objective):
         return None
-    return closed if all(row_grows(model, each, variable) for each in others) else None
+    return closed if all(rewriting.row_grows(model, each) for each in others) else None
 
 
 def _closed_loop(rest: Sums, factor: FloatArray, rewriting: Products) -> ClosedLoop | None:
@@ -433,30 +437,23 @@ def _closed_loop(rest: Sums, factor: FloatArray, rewriting: Products) -> ClosedL
     digits = rest.digits
     local = np.where(digits < rewriting.first.size, digits, 0)
     alone = (rewriting.first[local] >= 0).any(axis=1) & ((digits > 0).sum(axis=1) == 1)
-    weights: dict[int, FloatArray] = {}
-    for entry, digit, weight in zip(
-        rest.entry[alone], digits[alone, 0], rest.weight[alone], strict=True
-    ):
-        matrix = weights.setdefault(int(entry), np.zeros((order, order)))
-        i, j = rewriting.first[digit], rewriting.second[digit]
-        matrix[i, j] -= weight if i == j else weight / 2
-        if i != j:
-            matrix[j, i] -= weight / 2
-    for entry in range(order * order):  # P itself taken off
-        matrix = weights.setdefault(entry, np.zeros((order, order)))
-        i, j = divmod(entry, order)
-        matrix[i, j] += 0.5
-        matrix[j, i] += 0.5
-    drift = congruence(weights, order)
+    digit, entry, halves = digits[alone, 0], rest.entry[alone], rest.weight[alone] / 2
+    i, j = rewriting.first[digit], rewriting.second[digit]
+    weights = np.zeros((order**2, order, order))
+    np.add.at(weights, (entry, i, j), -halves)
+    np.add.at(weights, (entry, j, i), -halves)
+    places = np.arange(order**2)
+    i, j = np.divmod(places, order)
+    weights[places, i, j] += 0.5  # P itself taken off
+    weights[places, j, i] += 0.5
+    drift = congruence(dict(enumerate(weights)), order)
     if drift is None:
         drift = np.zeros((order, order))
     noise = -rest.value
     inner = Sums.symbols(rewriting.inner, coding)
-    gain = Sums.symbols(rewriting.numbers, coding)
     for sign in (1.0, -1.0):
-        closed = Sums.constant(drift, coding) + Sums.constant(sign * factor, coding) @ gain
-        again = inner - closed @ inner @ closed.T - Sums.constant(noise, coding)
-        if again.equals(rest):
+        closed = rewriting.closed(drift, sign * factor)
+        if (inner - closed - Sums.constant(noise, coding)).equals(rest):
             return ClosedLoop(drift, sign * factor, noise)
     return None
 
@@ -470,7 +467,7 @@ def _noisy_loop(rest: Sums, rewriting: Products) -> NoisyLoop | None:
     order = rewriting.order
     if rest.shape != (order, order):
         return None
-    matrices = [None if each is None else -each for each in _forms(rest, rewriting)]
+    matrices = [None if each is None else -each for each in rewriting.forms(rest)]
     if any(each is None for each in matrices):
         return None
     total, noise = order + rewriting.rows, -rest.value
@@ -484,30 +481,3 @@ def _noisy_loop(rest: Sums, rewriting: Products) -> NoisyLoop | None:
             return NoisyLoop(tensor, noise, float(np.linalg.eigvalsh(noise).min()) / scale)
     flows = congruences(tensor, np.eye(order, total)) is not None
     return NoisyLoop(tensor, noise, 0.0) if flows else None
-
-
-def _forms(sums: Sums, rewriting: Products) -> Iterator[FloatArray | None]:
-    """The matrix [[Q, Nᵀ], [N, R]] of each entry ⟨Q, P⟩ + 2⟨N, K P⟩ + ⟨R, K P Kᵀ⟩; None for others."""
-    linear, quadratic, rest = rewriting.sorted(sums)
-    rows, order = rewriting.rows, rewriting.order
-    for entry in range(sums.size):
-        matrix = np.zeros((order + rows, order + rows))
-        digits, weights = rest.digits[rest.entry == entry], rest.weight[rest.entry == entry]
-        local = np.where(digits < rewriting.first.size, digits, 0)
-        inner = (rewriting.first[local] >= 0).sum(axis=1)
-        if ((inner > 0) & ((digits > 0).sum(axis=1) > 1)).any():
-            yield None
-            continue
-        for digit, weight in zip(digits[inner > 0, 0], weights[inner > 0], strict=True):
-            i, j = rewriting.first[digit], rewriting.second[digit]
-            matrix[i, j] += weight / 2
-            matrix[j, i] += weight / 2
-        if linear is not None:
-            own = linear.entry == entry
-            for key, weight in zip(linear.key[own], linear.weight[own], strict=True):
-                a, j = np.argwhere(rewriting.product == key - 1)[0]
-                matrix[order + a, j] += weight / 2
-                matrix[j, order + a] += weight / 2
-        if quadratic is not None and entry in quadratic:
-            matrix[order:, order:] += quadratic[entry]
-        yield matrix

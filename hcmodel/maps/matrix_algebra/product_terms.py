@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import numpy as np
 from numpy.typing import NDArray
 
 from hcmodel.expressions.leaves import Variable
 from hcmodel.expressions.table import ATOMS
 from hcmodel.facts.polynomials import Sums, added
-from hcmodel.maps.algebra.expanded import Expanded
+from hcmodel.maps.algebra.expanded import Expanded, Row
 from hcmodel.maps.algebra.rewriting import Rewriting, substituted
+from hcmodel.maps.matrix_algebra.growing import grows, row_grows
 from hcmodel.solvers.numerics import DATA_ROUNDING, PRODUCT_ROUNDING
 
 FloatArray = NDArray[np.float64]
@@ -28,6 +31,7 @@ class Products(Rewriting):
 
     def __init__(self, model: Expanded, numbers: Numbers, matrix: Variable, new: Variable) -> None:
         super().__init__(model.symbols, np.ravel(numbers))
+        self.matrix = matrix
         self.inner = model.symbols.of_variable(matrix)
         self.product = model.symbols.of_variable(new)
         self.numbers = numbers
@@ -62,6 +66,46 @@ class Products(Rewriting):
         kept[one] = linear is None
         kept[two] = quadratic is None
         return linear, quadratic, sums.chosen(kept)
+
+    def closed(self, drift: FloatArray, factor: FloatArray) -> Sums:
+        """(A + G K) P (A + G K)ᵀ."""
+        inner, gain = (Sums.symbols(each, self.coding) for each in (self.inner, self.numbers))
+        loop = Sums.constant(drift, self.coding) + Sums.constant(factor, self.coding) @ gain
+        return loop @ inner @ loop.T
+
+    def grows(self, model: Expanded, sums: Sums) -> bool:
+        """Whether no entry decreases as P grows at a fixed K."""
+        return grows(model.symbols, sums, self.matrix)
+
+    def row_grows(self, model: Expanded, row: Row) -> bool:
+        """Whether a row that holds is still satisfied with a smaller P."""
+        return row_grows(model, row, self.matrix)
+
+    def forms(self, sums: Sums) -> Iterator[FloatArray | None]:
+        """[[Q, Nᵀ], [N, R]] of each entry ⟨Q, P⟩ + 2⟨N, K P⟩ + ⟨R, K P Kᵀ⟩; None for other entries."""
+        linear, quadratic, rest = self.sorted(sums)
+        rows, order = self.rows, self.order
+        for entry in range(sums.size):
+            matrix = np.zeros((order + rows, order + rows))
+            digits, weights = rest.digits[rest.entry == entry], rest.weight[rest.entry == entry]
+            local = np.where(digits < self.first.size, digits, 0)
+            inner = (self.first[local] >= 0).sum(axis=1)
+            if ((inner > 0) & ((digits > 0).sum(axis=1) > 1)).any():
+                yield None
+                continue
+            for digit, weight in zip(digits[inner > 0, 0], weights[inner > 0], strict=True):
+                i, j = self.first[digit], self.second[digit]
+                matrix[i, j] += weight / 2
+                matrix[j, i] += weight / 2
+            if linear is not None:
+                own = linear.entry == entry
+                for key, weight in zip(linear.key[own], linear.weight[own], strict=True):
+                    a, j = np.argwhere(self.product == key - 1)[0]
+                    matrix[order + a, j] += weight / 2
+                    matrix[j, order + a] += weight / 2
+            if quadratic is not None and entry in quadratic:
+                matrix[order:, order:] += quadratic[entry]
+            yield matrix
 
     def _linear(self, sums: Sums, digits: Numbers, marks: NDArray[np.bool_]) -> Sums | None:
         """K[a,i] P[i,l] summed over i is Y[a,l]: the weights must agree for all i."""
