@@ -70,9 +70,9 @@ def conditions_of(model: Model) -> Iterator[Condition]:
 
 
 def _argument(expression: Expression) -> Argument:
-    if isinstance(expression, Constant):
-        return Argument.from_value(expression.value)
-    return Argument(expression.shape, constant=not expression.variables())
+    """What is known at the values that parameters have now: an exponent decides what its base may be."""
+    value = None if expression.variables() else expression.value
+    return Argument(expression.shape) if value is None else Argument.from_value(value)
 
 
 def is_pinned(model: Model) -> bool:

@@ -436,3 +436,30 @@ def test_what_leaves_the_range_of_numbers_is_not_0(name: str) -> None:
     x, y = (hc.Variable(name=name) for name in "xy")
     objective, *rows = UNDERFLOWS[name](x, y)
     assert nowhere_in(hc.Problem(objective, rows).forms(), every=True) is None
+
+
+@pytest.mark.parametrize("exponent", [0.0, 1.0, 2.0, 3.0, -1.0, -2.0])
+@pytest.mark.parametrize("language", [False, True])
+def test_a_parameter_that_is_a_whole_number_is_an_exponent_of_negative_bases_too(
+    exponent: float, language: bool
+) -> None:
+    """Such models were said to be infeasible, as if every base had to be positive."""
+    if language:
+        problem = hc.parse("param k\nvar x in [-2, -1]\nminimize x^k", data={"k": exponent})
+    else:
+        x, k = hc.Variable(name="x", bounds=(-2, -1)), hc.Parameter(name="k", value=exponent)
+        problem = hc.Problem(hc.Minimize(x**k))
+    value = problem.solve()
+    assert problem.status == "optimal"
+    assert value == pytest.approx(min((-1.0) ** exponent, (-2.0) ** exponent))
+
+
+def test_a_new_exponent_may_leave_no_base() -> None:
+    x, k = hc.Variable(name="x", bounds=(-2, -1)), hc.Parameter(name="k", value=2.0)
+    problem = hc.Problem(hc.Minimize(x**k))
+    assert problem.solve() == pytest.approx(1.0)
+    k.value = 0.5
+    problem.solve()
+    assert problem.status == "infeasible"
+    k.value = 3.0
+    assert problem.solve() == pytest.approx(-8.0)
