@@ -107,6 +107,8 @@ class Symbols:
     """The same as an array, which is made anew when symbols were added."""
     _sources: list[Variable | Opaque] = field(default_factory=list)
     _powers: dict[int, tuple[Sums, float]] = field(default_factory=dict)
+    roots: dict[Hashable, Sums | None] = field(default_factory=dict)
+    """Affine functions whose squares sums are, by the contents of these: many terms share a base."""
 
     def of_variable(self, variable: Variable) -> Numbers:
         """The symbols of a variable's entries; those of a symmetric matrix stand for two entries."""

@@ -359,6 +359,10 @@ class Sums:
 
     def content(self) -> tuple[bytes, ...]:
         """What tells one array of sums from another, for tables."""
+        return self._content
+
+    @cached_property
+    def _content(self) -> tuple[bytes, ...]:
         return self.entry.tobytes(), self.key.tobytes(), self.weight.tobytes()
 
 

@@ -91,7 +91,7 @@ class PowerRatio:
             found[base.content()] = base, before + power
         pairs = [each for each in found.values() if each[1]]
         above = [each for each in pairs if each[1] > 0]
-        below = [_root(base, -power) for base, power in pairs if power < 0]
+        below = [_root(base, -power, symbols) for base, power in pairs if power < 0]
         if len(above) != 1 or not below:
             return None
         if not all(float(symbols.interval(base)[0]) >= 0 for base, _ in below):
@@ -129,16 +129,25 @@ class PowerRatio:
         return _geometric_mean([base for base, _ in self.below], weights, symbols)
 
 
-def _root(base: Sums, power: float) -> tuple[Sums, float]:
+def _root(base: Sums, power: float, symbols: Symbols) -> tuple[Sums, float]:
     """A power of an affine function for one of its square, multiplied out; others as they are."""
+    content = base.content()
+    if content not in symbols.roots:
+        symbols.roots[content] = _square_root(base)
+    root = symbols.roots[content]
+    return (base, power) if root is None else (root, 2.0 * power)
+
+
+def _square_root(base: Sums) -> Sums | None:
+    """The affine function that a sum is the square of, if there is one."""
     if int(base.degrees.max(initial=0)) != 2:
-        return base, power
+        return None
     _, factor, used = quadratic(base)
     if factor is None or factor.shape[0] != 1:
-        return base, power
+        return None
     root = combined(factor, used, base.coding).reshaped(())
     root = root if root.weight[0] > 0 else -root
-    return (root, 2.0 * power) if root.times(root).equals(base) else (base, power)
+    return root if root.times(root).equals(base) else None
 
 
 def _as_norm(base: Sums, power: float, symbols: Symbols) -> tuple[Sums, float]:

@@ -210,8 +210,20 @@ class Scaling(Rewriting):
         scale = self._single_scale([base])
         if not scale:
             return base, 0, 0
-        power = int((base.digits == self.reciprocals[scale]).sum(axis=1).max())
-        return self._cancelled(base.times(self._power_of(scale, power))), scale, power
+        digits = base.digits.copy()
+        reciprocals = digits == self.reciprocals[scale]
+        counts = reciprocals.sum(axis=1)
+        digits[reciprocals] = 0
+        power = int(counts.max())
+        more = np.where(np.arange(power - counts.min()) < (power - counts)[:, None], scale, 0)
+        keys = self.coding.keys(
+            np.hstack([digits, more])
+        )  # never as long as before it is cancelled
+        return (
+            Sums.merged(base.shape, base.entry, keys, base.weight, self.coding),
+            scale,
+            power,
+        )
 
     def _logarithm(self, base: Sums) -> Sums:
         cleared, scale, power = self._cleared(base)

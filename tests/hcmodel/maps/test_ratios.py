@@ -337,8 +337,36 @@ def test_a_wrong_power_of_t_is_caught(monkeypatch):
         scaling.Scaling, "_power_of", lambda self, s, power: true(self, s, power).scaled(1.01)
     )
     x = variable()
-    assert not claims(hc.Problem(hc.Maximize(hc.log(x[0] + 1) / (BELOW @ x + 2))))
     assert not claims(hc.Problem(hc.Minimize(hc.sqrt(x @ x + 1) / (BELOW @ x + 2))))
+
+
+def test_a_wrong_sum_times_a_power_of_t_is_caught(monkeypatch):
+    true = scaling.Scaling._cleared
+
+    def wrong(self, base):
+        cleared, scale, power = true(self, base)
+        return cleared.scaled(1.01 if power else 1.0), scale, power
+
+    monkeypatch.setattr(scaling.Scaling, "_cleared", wrong)
+    x = variable()
+    assert not claims(hc.Problem(hc.Maximize(hc.log(x[0] + 1) / (BELOW @ x + 2))))
+
+
+@pytest.mark.parametrize("size", [150, 200])
+def test_ratios_of_many_assets_are_proven(size: int) -> None:
+    """A term of x'Sx is cleared of 1/t before it is multiplied, else the products are too long."""
+    generator = np.random.default_rng(size)
+    factors, returns = generator.normal(size=(size, size)), generator.random(size)
+    covariance = factors @ factors.T / size + 0.1 * np.eye(size)
+    x = hc.Variable(size, name="x", simplex=True)
+    risk = hc.quad_form(x, covariance)
+    problem = hc.Problem(hc.Maximize(returns @ x / hc.sqrt(risk)))
+    problem.solve()
+    assert problem.status == "optimal"
+    squared = hc.Problem(hc.Minimize(risk / (returns @ x) ** 2))
+    squared.solve()
+    assert squared.status == "optimal"
+    assert squared.value == pytest.approx(problem.value**-2, rel=1e-6)
 
 
 def shifted(row: Row) -> Row:
