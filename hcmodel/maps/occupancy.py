@@ -19,7 +19,7 @@ never visited any policy will do.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
@@ -30,7 +30,16 @@ from hcmodel.facts.polynomials import Sums
 from hcmodel.maps.algebra.expanded import Evaluation, Expanded, Row
 from hcmodel.maps.algebra.rewriting import applied
 from hcmodel.maps.algebra.scaling import Scaling
-from hcmodel.maps.map import Map, Obstacle, Points, Step, described, fresh_name, symbol_sums
+from hcmodel.maps.map import (
+    Map,
+    Obstacle,
+    Points,
+    Step,
+    Together,
+    described,
+    fresh_name,
+    symbol_sums,
+)
 from hcmodel.records import dataclass
 from hcmodel.solvers.numerics import DATA_ROUNDING
 
@@ -48,11 +57,25 @@ class Occupancy(Map):
     large = True
 
     def propose(self, model: Expanded) -> Iterator[Step | Obstacle]:
-        for policy in model.variables:
-            if policy.set.is_distribution and policy.size:
-                visits = _visits(model, policy)
-                if visits is not None:
-                    yield _substituted(model, policy, visits)
+        policies = [each for each in model.variables if each.set.is_distribution and each.size]
+        found = {policy: visits for policy in policies if (visits := _visits(model, policy))}
+        if len(found) > 1:
+            yield from _together(model, list(found))
+        for policy, visits in found.items():
+            yield _substituted(model, policy, visits)
+
+
+def _together(model: Expanded, policies: Sequence[Variable]) -> Iterator[Step]:
+    """The policies of several stages at once: none of them alone makes the model convex."""
+    steps = list[Step]()
+    for policy in policies:
+        visits = _visits(model, policy)
+        step = None if visits is None else _substituted(model, policy, visits)
+        if isinstance(step, Step):
+            steps.append(step)
+            model = step.after
+    if len(steps) > 1:
+        yield Together(steps)
 
 
 @dataclass(frozen=True, eq=False)

@@ -24,8 +24,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hcmodel.expressions.leaves import Variable
+from hcmodel.expressions.model import Model
 from hcmodel.facts.polynomials import Sums, added, stacked
 from hcmodel.maps.algebra.expanded import Evaluation, Expanded, Row
+from hcmodel.maps.algebra.named_visits import named_visits
 from hcmodel.maps.algebra.rewriting import Rewriting, applied
 from hcmodel.maps.map import Map, Obstacle, Points, Step, described, fresh_name, symbol_sums
 from hcmodel.records import dataclass
@@ -43,6 +45,11 @@ class Stages(Map):
     literature = "Manne 1960; Puterman 1994, chapter 4; Altman 1999"
     example = "stages.hc"
     large = True
+
+    def propose_written(self, model: Model) -> Iterator[Step | Obstacle]:
+        named = named_visits(model)
+        if named is not None:
+            yield named
 
     def propose(self, model: Expanded) -> Iterator[Step | Obstacle]:
         policies = [each for each in model.variables if each.set.is_distribution and each.size]

@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hcmodel.expressions.constraint import Constraint
+from hcmodel.expressions.exchanged import exchanged, follow
 from hcmodel.expressions.graph import topological_order
 from hcmodel.expressions.leaves import Expression, Variable
 from hcmodel.expressions.model import Model
@@ -22,7 +23,6 @@ from hcmodel.expressions.variable_sets import VariableSet, make_domain
 from hcmodel.facts.node_facts import Facts
 from hcmodel.records import replace
 from hcmodel.reductions.bound_rows import BoundRow, Marks, Tightened, tightened
-from hcmodel.reductions.exchanged import exchanged, follow
 from hcmodel.reductions.idle_rows import idle_rows, is_idle
 from hcmodel.reductions.matrix_bounds import MatrixRow
 from hcmodel.reductions.reduction import BoundOrigin, Duals, ModelReduction, Origin

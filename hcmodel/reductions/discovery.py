@@ -123,8 +123,11 @@ def _settled_as_written(model: Model, found: Discovery) -> bool:
             steps = [step for step in each.propose_written(model) if isinstance(step, Step)]
         except TooLargeError:
             continue
-        if any(_settle(model, (step,), found) for step in steps):
-            return True
+        for step in steps:
+            if step.first and _explore(model, step.after, (step,), found):
+                return True
+            if not step.first and _settle(model, (step,), found):
+                return True
     return False
 
 

@@ -13,13 +13,13 @@ from collections.abc import Iterable, Mapping, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
+from hcmodel.expressions.exchanged import exchanged, follow
 from hcmodel.expressions.graph import topological_order, values_at
 from hcmodel.expressions.leaves import Constant, Expression, Variable
 from hcmodel.expressions.model import Model
 from hcmodel.expressions.variable_sets import make_domain
 from hcmodel.records import replace
 from hcmodel.reductions.bounds import with_places
-from hcmodel.reductions.exchanged import exchanged, follow
 from hcmodel.reductions.reduction import Duals, ModelReduction, Origin, moved_point
 
 FloatArray = NDArray[np.float64]

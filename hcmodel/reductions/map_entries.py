@@ -20,6 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hcmodel.engines.registry import compile_stack
+from hcmodel.expressions.exchanged import exchanged, follow
 from hcmodel.expressions.graph import topological_order
 from hcmodel.expressions.leaves import Apply, Constant, Expression, Variable
 from hcmodel.expressions.model import Model
@@ -28,7 +29,6 @@ from hcmodel.expressions.variable_sets import make_domain
 from hcmodel.facts.node_facts import Facts
 from hcmodel.maps.declared import complete
 from hcmodel.records import cached_property, replace
-from hcmodel.reductions.exchanged import exchanged, follow
 from hcmodel.reductions.reduction import Claim, Duals, ModelReduction
 from hcmodel.solvers.algebra.marks import every
 from hcmodel.solvers.coordinates.newton import SEARCH, Target, newton

@@ -21,12 +21,12 @@ from numpy.typing import NDArray
 from hcmodel.atoms.algebra import Pieces
 from hcmodel.atoms.rules import Dependence
 from hcmodel.expressions.constraint import Constraint
+from hcmodel.expressions.exchanged import follow
 from hcmodel.expressions.graph import topological_order
 from hcmodel.expressions.leaves import Apply, Expression, Variable
 from hcmodel.expressions.model import Model
 from hcmodel.facts.node_facts import Facts
 from hcmodel.records import replace
-from hcmodel.reductions.exchanged import follow
 from hcmodel.reductions.lift import SIDES, directions, is_lifted, pieces_of
 from hcmodel.reductions.reduction import Duals, ModelReduction, Origin
 

@@ -16,11 +16,11 @@ import numpy as np
 
 from hcmodel.certify.conflicts import contradicts
 from hcmodel.expressions.constraint import Constraint
+from hcmodel.expressions.exchanged import follow
 from hcmodel.expressions.leaves import Constant, Expression, Variable
 from hcmodel.expressions.model import Minimize, Model
 from hcmodel.records import replace
 from hcmodel.reductions.chain import Chain
-from hcmodel.reductions.exchanged import follow
 from hcmodel.reductions.form import Form
 from hcmodel.reductions.forms import Forms
 from hcmodel.reductions.reduction import BoundOrigin, Origin

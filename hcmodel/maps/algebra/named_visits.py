@@ -1,0 +1,106 @@
+"""Names for what is computed stage by stage: the visits d₂, d₃, … of a process with a finite horizon.
+
+    d₂ = Σ_a,s μ[s] π₁[s,a] P[s,a,·],   d₃ the same with d₂ and π₂,   …
+
+Multiplied out, a term of the last stage has a factor for each stage, and there are as many terms as
+paths. With a variable for every d_t, and the row that says what it is, all terms have two factors, and
+the maps of decision processes find their λ = d_t π_t. The model is the same: each d_t has one value for
+given policies.
+"""
+
+from __future__ import annotations
+
+import functools
+import operator
+from collections.abc import Sequence
+
+from hcmodel.expressions.constraint import Constraint
+from hcmodel.expressions.exchanged import exchanged, follow
+from hcmodel.expressions.graph import values_at
+from hcmodel.expressions.leaves import Apply, Expression, Variable
+from hcmodel.expressions.model import Model
+from hcmodel.facts.node_facts import Facts
+from hcmodel.maps.algebra.expanded import Expanded
+from hcmodel.maps.map import Points, Step, fresh_among
+from hcmodel.records import replace
+
+# Visits from which on they get names: those of two stages are multiplied out in no time.
+FEWEST = 3
+
+
+def named_visits(model: Model) -> Step | None:
+    """The model with variables for its visits; None where it has few."""
+    policies = [each for each in model.variables if each.set.is_distribution and each.ndim == 2]
+    if len(policies) <= FEWEST:
+        return None
+    visits = _visits(model, policies)
+    return _Named(model, visits) if len(visits) >= FEWEST else None
+
+
+def _visits(model: Model, policies: Sequence[Variable]) -> list[Apply]:
+    """Vectors with an entry for each state that are not negative and depend on policies.
+
+    They depend on several, or are what such a vector is made of: the costs Σ_a π[s,a] c[s,a] of a single
+    stage are not.
+    """
+    states = {each.shape[0] for each in policies}
+    used = {id(each): 1 << number for number, each in enumerate(policies)}
+    facts, found, inside = Facts(), list[Apply](), dict[int, set[int]]()
+    for node in model.nodes:
+        if not isinstance(node, Apply):
+            continue
+        used[id(node)] = functools.reduce(operator.or_, (used.get(id(a), 0) for a in node.args), 0)
+        inside[id(node)] = set().union(*(inside.get(id(each), set()) for each in node.args))
+        vector = node.size in states and node.size in node.shape and not node.atom.moves_entries
+        if vector and used[id(node)] and facts[node].argument.sign.is_nonnegative:
+            inside[id(node)].add(id(node))
+            found.append(node)
+    several = [each for each in found if used[id(each)].bit_count() > 1]
+    needed = set().union(*(inside[id(each)] for each in several))
+    return [each for each in found if id(each) in needed]
+
+
+class _Named(Step):
+    """A variable for each of some expressions."""
+
+    name = "stages"
+    first = True
+
+    def __init__(self, model: Model, visits: Sequence[Apply]) -> None:
+        names = list(model.variables)
+        new: dict[int, Expression] = {}
+        rows: list[Constraint] = []
+        for node in visits:
+            variable = Variable(node.shape, name=fresh_among(names, "visits"), nonneg=True)
+            names.append(variable)
+            follow(model.nodes[: _place(model, node)], new)
+            arguments = tuple(new.get(id(each), each) for each in node.args)
+            value = Apply(node.atom, arguments, node.params, node.shape)
+            rows.append(variable == value)
+            new[id(node)] = variable
+        follow(model.nodes, new)
+        whole = exchanged(model, new)
+        extended = replace(whole, constraints=(*whole.constraints, *rows))
+        count = len(model.constraints)
+        expanded = Expanded.of(extended)
+        own = tuple(
+            row if place < count else replace(row, position=None)
+            for place, row in enumerate(expanded.rows)
+        )
+        self.new = tuple(names[len(model.variables) :])
+        self.gone = ()
+        self.after = replace(expanded, rows=own, is_original=False, written=None)
+        self._model, self._visits = model, tuple(visits)
+
+    def forward(self, point: Points) -> None:
+        layout = self._model.layout
+        vector = layout.pack([point[each] for each in self._model.variables])
+        found = values_at(layout, vector, self._visits)
+        point.update(zip(self.new, found, strict=True))
+
+    def back(self, point: Points) -> None:
+        """The policies say all."""
+
+
+def _place(model: Model, node: Expression) -> int:
+    return next(i for i, each in enumerate(model.nodes) if each is node)
