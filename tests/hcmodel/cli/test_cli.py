@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import json
+import os
 import subprocess
 import sys
 import warnings
@@ -22,6 +23,9 @@ subject to
     area: x[1]*x[2] <= 1
 start x = [0.6, 1.6]
 """
+
+
+REFUTED = "var x[2] in [-1, 1]\nminimize x[1]*x[2]\nhidden x\n"
 
 
 @pytest.fixture
@@ -211,6 +215,23 @@ def test_the_module_runs_and_stays_silent_in_a_pipe(tank: str) -> None:
     assert run.stderr == ""
 
 
+def test_a_closed_pipe_is_not_reported_as_success(tmp_path: Path) -> None:
+    model = write(tmp_path, REFUTED)
+    for command in ("check", "show"):
+        reader, writer = os.pipe()
+        os.close(reader)
+        run = subprocess.run(
+            [sys.executable, "-m", "hcmodel", command, model],
+            stdout=writer,
+            stderr=subprocess.PIPE,
+            text=True,
+            cwd=ROOT,
+            check=False,
+        )
+        os.close(writer)
+        assert (run.returncode, run.stderr) == (141, "")
+
+
 def test_filtered_members_of_a_family_are_null(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -286,7 +307,7 @@ def test_check_prints_one_json_object(tank: str, capsys: pytest.CaptureFixture[s
 def test_check_of_a_refuted_map_gives_exit_code_5(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    model = write(tmp_path, "var x[2] in [-1, 1]\nminimize x[1]*x[2]\nhidden x\n")
+    model = write(tmp_path, REFUTED)
     assert main(["check", model, "--samples", "30"]) == 5
     printed = capsys.readouterr().out
     assert printed.startswith("verdict       refuted")
@@ -295,6 +316,63 @@ def test_check_of_a_refuted_map_gives_exit_code_5(
     assert main(["check", model, "--samples", "30", "--seed", "1", "--json"]) == 5
     report = json.loads(capsys.readouterr().out)
     assert report["counterexample"]["left"] > report["counterexample"]["right"]
+
+
+OWN_INDICES = """
+set gases = {"N2", "O2"}
+var x[2] in [1, 2]
+var v[0..3] in [1, 2]
+var w[gases] > 0
+minimize x[1]^2 + (x[1] + v[0]) + w["O2"] + exp(w["N2"])
+subject to
+    ends: x[1] + v[3] <= 3
+    steps[t in 1..3]: v[t] >= v[t-1] / 2
+    gas: w["N2"] <= 4
+"""
+
+
+def test_show_writes_indices_as_the_language_counts_them(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["show", write(tmp_path, OWN_INDICES)]) == 0
+    printed = capsys.readouterr().out
+    assert 'minimize x[1]**2 + x[1] + v[0] + w["O2"] + exp(w["N2"])' in printed
+    assert "ends: x[1] + v[3] <= 3" in printed
+    assert "steps: v[1..3] >= v[0..2] / 2   (3 rows)" in printed
+
+
+def test_check_derives_with_the_indices_of_the_language(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["check", write(tmp_path, OWN_INDICES)]) == 0
+    # a node that the text does not have: the parser groups from the left
+    assert 'x[1]**2 + x[1] + v[0] + w["O2"]    [' in capsys.readouterr().out
+
+
+def test_a_failed_proof_and_declared_coordinates_use_the_indices_of_the_language(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    model = write(
+        tmp_path, "var x[2] in [-1, 1]\nminimize x[1]*x[2]\nhidden\n    x[1],\n    x[2]\n"
+    )
+    assert main(["check", model, "--samples", "30"]) == 5
+    printed = capsys.readouterr().out
+    assert "x[1] may be 0" in printed
+    assert "x[0]" not in printed
+    assert main(["show", model]) == 0
+    assert "hidden x[1], x[2]" in capsys.readouterr().out
+
+
+def test_sizes_are_counted_with_their_nouns(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    text = "var x[2] in [1, 2]\nvar y in [1, 2]\nminimize sum(x) + y\nsubject to\n"
+    assert main(["show", write(tmp_path, text + "    a[i in 1..1]: x[i] >= 1.5\n")]) == 0
+    printed = capsys.readouterr().out
+    assert "3 in 2 variables" in printed
+    assert "(1 row)" in printed
+    assert main(["show", write(tmp_path, "var x in [1, 2]\nminimize x\n")]) == 0
+    assert "1 in 1 variable\n" in capsys.readouterr().out
 
 
 def test_check_of_what_stays_open_gives_exit_code_0(
