@@ -10,6 +10,7 @@ import numpy as np
 from hcmodel.atoms.rules import Domain, Monotonicity
 from hcmodel.expressions.constraint import Constraint
 from hcmodel.expressions.leaves import Expression, Variable
+from hcmodel.expressions.printing import infix
 from hcmodel.facts.bits import AFFINE, CONCAVE, CONVEX, PASSING, SWAPPED, UNKNOWN, WORDS
 from hcmodel.facts.curvature import Curvatures, can_be_log
 from hcmodel.facts.node_facts import Node
@@ -135,10 +136,11 @@ class Words:
     def __init__(self, source: Any) -> None:
         self.places: Mapping[Expression, Span] = getattr(source, "places", {})
         self.lines: list[str] = source.text.splitlines() if self.places else []
+        self.first = 0 if source is None else 1
 
     def of(self, expression: Expression, length: int = MAX_TEXT) -> str:
         span = self.places.get(expression)
-        text = str(expression) if span is None else self._written(span)
+        text = infix(expression, self.first) if span is None else self._written(span)
         return text if len(text) <= length else text[: length - 1] + "…"
 
     def _written(self, span: Span) -> str:

@@ -16,6 +16,7 @@ from hypothesis.extra.numpy import basic_indices, mutually_broadcastable_shapes
 from hcmodel import atoms as hc
 from hcmodel.errors import DataError, HCError, ModelError
 from hcmodel.expressions.leaves import Constant, Constraint, Expression, Parameter, Variable
+from hcmodel.expressions.printing import infix
 from hcmodel.expressions.variable_sets import BoxSet, SemidefiniteSet, SimplexSet, SymmetricSet
 
 
@@ -309,6 +310,34 @@ def test_expressions_print_as_written(x: Variable) -> None:
         assert str(expression) == text
     assert repr(x) == "Variable((3,), name='x')"
     assert len(str(hc.hstack([x] * 500))) < 500
+
+
+def test_expressions_print_with_the_indices_of_the_language(x: Variable) -> None:
+    y = Variable((2, 3), name="y")
+    labelled = Variable(3, name="z")
+    labelled.labels = (("a", "b", "c"),)
+    from_zero = Variable((2, 3), name="v")
+    from_zero.labels = ((0, 1), (5, 7, 9))
+    cases = {
+        x[0] * x[2]: "x[1] * x[3]",
+        x[:2]: "x[:2]",
+        x[0:2]: "x[1..2]",
+        x[1:1]: "x[1:1]",
+        x[[0, 2]]: "x[[1, 3]]",
+        x[np.array([True, False, True])]: "x[[ True, False,  True]]",
+        x[-1]: "x[-1]",
+        y[:, 1]: "y[:, 2]",
+        y[0, None, 1:3]: "y[1, None, 2..3]",
+        y[..., 0]: "y[..., 1]",
+        labelled[1]: 'z["b"]',
+        labelled[[0, 2]]: 'z[["a", "c"]]',
+        labelled[0:2]: 'z["a".."b"]',
+        from_zero[0, 2]: "v[0, 9]",
+        from_zero[0, 0:2]: "v[0, 5..7]",
+        (x + 1)[0]: "(x + 1)[1]",
+    }
+    for expression, text in cases.items():
+        assert infix(expression, first=1) == text
 
 
 def test_atoms_document_themselves() -> None:
