@@ -15,6 +15,7 @@ from hypothesis.extra.numpy import basic_indices, mutually_broadcastable_shapes
 
 from hcmodel import atoms as hc
 from hcmodel.errors import DataError, HCError, ModelError
+from hcmodel.expressions.foreign_habits import MODULE
 from hcmodel.expressions.leaves import Constant, Constraint, Expression, Parameter, Variable
 from hcmodel.expressions.printing import infix
 from hcmodel.expressions.variable_sets import BoxSet, SemidefiniteSet, SimplexSet, SymmetricSet
@@ -310,6 +311,56 @@ def test_expressions_print_as_written(x: Variable) -> None:
         assert str(expression) == text
     assert repr(x) == "Variable((3,), name='x')"
     assert len(str(hc.hstack([x] * 500))) < 500
+
+
+FORMULAS = (
+    "cosh",
+    "sinh",
+    "tan",
+    "log2",
+    "log10",
+    "expm1",
+    "exp2",
+    "cbrt",
+    "std",
+    "var",
+    "ptp",
+    "diff",
+)
+
+
+@pytest.mark.parametrize("name", FORMULAS)
+def test_numpys_functions_that_are_no_atoms_say_what_to_write(x: Variable, name: str) -> None:
+    function = getattr(np, name)
+    with pytest.raises(
+        ModelError, match=rf"np\.{name} is not known for expressions; write"
+    ) as raised:
+        function(x)
+    text = str(raised.value).partition("; write ")[2].partition(", for")[0]
+    written = eval(text, {"hc": hc, "numpy": np, "a": x})
+    np.testing.assert_allclose(written.value, function(x.value), rtol=1e-14)
+
+
+def test_formulas_for_functions_of_two_arguments_and_matrices() -> None:
+    a, b, n = Variable(2, name="a"), Variable(2, name="b"), 3
+    A = Variable((n, n), name="A")
+    a.value, b.value, A.value = [1.0, 2.0], [3.0, 0.5], np.arange(9.0).reshape(3, 3)
+    names = {"hc": hc, "numpy": np, "A": A, "n": n, "p": 2, "q": 1}
+    for name in ("tril", "triu"):
+        np.testing.assert_array_equal(eval(MODULE[name], names).value, getattr(np, name)(A.value))
+    assert list(eval(MODULE["upper_tri"], names).value) == [1.0, 2.0, 5.0]
+    rows = np.linalg.norm(A.value, axis=1)
+    assert eval(MODULE["mixed_norm"], names).value == pytest.approx(np.sum(rows))
+    hypot = eval(MODULE["hypot"], {"hc": hc, "a": a, "b": b})
+    np.testing.assert_allclose(hypot.value, np.hypot(a.value, b.value))
+
+
+def test_other_functions_of_numpy_go_through_function(x: Variable) -> None:
+    for call in (np.arctan, np.linalg.cond):
+        with pytest.raises(
+            ModelError, match=r"is not known for expressions; wrap it with hc\.function"
+        ):
+            call(x)
 
 
 def test_expressions_print_with_the_indices_of_the_language(x: Variable) -> None:
