@@ -6,7 +6,9 @@ One table for each place where such a name may stand. Each answer is a sentence 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import difflib
+import inspect
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from hcmodel.errors import ModelError
@@ -72,10 +74,17 @@ VARIABLE: dict[str, str] = {
     "complex": "is not there: all numbers are real",
     "imag": "is not there: all numbers are real",
     "value": "is start=…, or x.value = … after the variable is made",
-    "lb": "is bounds=(lower, upper)",
-    "ub": "is bounds=(lower, upper)",
-    "lower_bound": "is bounds=(lower, upper)",
-    "upper_bound": "is bounds=(lower, upper)",
+    **dict.fromkeys(("initial_value", "initial", "init", "x0", "guess"), "is start=…"),
+    **dict.fromkeys(("lb", "lower", "lower_bound", "low"), "is bounds=(lower, upper)"),
+    **dict.fromkeys(("ub", "upper", "upper_bound", "high"), "is bounds=(lower, upper)"),
+    **dict.fromkeys(("negative", "nonpositive"), "is bounds=(None, 0)"),
+    **dict.fromkeys(("nonnegative", "non_negative"), "is nonneg=True"),
+    **dict.fromkeys(("positive", "strictly_positive"), "is pos=True"),
+    **dict.fromkeys(("psd", "semidefinite", "positive_semidefinite"), "is PSD=True"),
+    **dict.fromkeys(
+        ("size", "dim", "n"), "is the first argument: hc.Variable(3), hc.Variable((2, 3))"
+    ),
+    **dict.fromkeys(("dtype", "domain", "within", "cat"), "is not there: " + _CONTINUOUS),
     "sparsity": "is a smaller variable put into place: A @ x, or hc.bmat",
 }
 
@@ -88,6 +97,20 @@ SWEEP: dict[str, str] = {
         "is executor=…: a number of processes, or anything with `submit`",
     ),
     **dict.fromkeys(("n", "num", "points"), "is a list of values: {cap: np.linspace(1, 2, 20)}"),
+}
+
+# Arguments of `Problem`.
+MODEL: dict[str, str] = {
+    **dict.fromkeys(
+        ("st", "s_t", "subject_to", "rows", "cons", "constraint"),
+        "is the second argument, a list: hc.Problem(objective, constraints)",
+    ),
+    **dict.fromkeys(("map", "coordinates", "transformation"), "is hidden=[…], or left out"),
+    **dict.fromkeys(
+        ("variables", "vars", "parameters"), "is not needed: they are in the expressions"
+    ),
+    "sense": "is hc.Minimize(…) or hc.Maximize(…) around the objective",
+    "data": "is the value of parameters: hc.Parameter(n, value=…)",
 }
 
 # Attributes of `Problem`.
@@ -322,13 +345,24 @@ def answer(table: Mapping[str, str], name: str, what: str) -> str | None:
     return f"{what} {table[name]}" if name in table else None
 
 
-def refuse_arguments(table: Mapping[str, str], given: Mapping[str, Any], function: str) -> None:
-    """Raise for arguments that the function does not have; known habits say what to write."""
+class UnknownArgumentError(ModelError, TypeError):
+    """An argument that a function does not have; a `TypeError` too, as Python raises."""
+
+
+def refuse_arguments(
+    table: Mapping[str, str], given: Mapping[str, Any], function: str, called: Callable[..., Any]
+) -> None:
+    """Raise for arguments that `called` does not have; known habits say what to write."""
     for name, value in given.items():
         known = answer(table, name, f"{name}={value!r} of {function}")
         if known is not None:
-            raise ModelError(known)
-        raise TypeError(f"{function} has no argument {name!r}")
+            raise UnknownArgumentError(known)
+        parameters = inspect.signature(called).parameters.values()
+        names = [each.name for each in parameters if each.kind is not each.VAR_KEYWORD]
+        names = [each for each in names if each != "self"]
+        close = difflib.get_close_matches(name, names, 1)
+        hint = f"did you mean `{close[0]}`?" if close else f"its arguments are {', '.join(names)}"
+        raise UnknownArgumentError(f"{function} has no argument {name!r}; {hint}")
 
 
 def missing_attribute(table: Mapping[str, str], name: str, owner: str) -> AttributeError:

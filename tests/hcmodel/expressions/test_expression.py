@@ -313,6 +313,60 @@ def test_expressions_print_as_written(x: Variable) -> None:
     assert len(str(hc.hstack([x] * 500))) < 500
 
 
+UNKNOWN = {
+    "did you mean `symmetric`": lambda: Variable((2, 2), symetric=True),
+    r"nonnegative=True of hc\.Variable is nonneg=True": lambda: Variable(nonnegative=True),
+    r"positive=True of hc\.Variable is pos=True": lambda: Variable(positive=True),
+    r"lower=0 of hc\.Variable is bounds=\(lower, upper\)": lambda: Variable(lower=0),
+    "its arguments are shape, name, bounds, start": lambda: Variable(colour=1),
+    "its arguments are shape, name, value, pos, nonneg$": lambda: Parameter(colour=1),
+}
+
+
+@pytest.mark.parametrize("message", UNKNOWN)
+def test_arguments_that_are_not_there_are_answered(message: str) -> None:
+    for kind in (ModelError, TypeError):  # as hcmodel's errors, and as Python's own
+        with pytest.raises(kind, match=message):
+            UNKNOWN[message]()
+
+
+def test_a_name_in_the_place_of_the_shape_is_answered() -> None:
+    with pytest.raises(
+        ModelError, match=r"write hc\.Variable\(name='x'\), or hc\.Variable\(n, name='x'\)"
+    ):
+        Variable("x")
+    with pytest.raises(ModelError, match=r"write hc\.Parameter\(name='cap'\)"):
+        Parameter("cap", 3)
+
+
+def test_bounds_as_pairs_for_each_entry_are_refused_with_what_to_write() -> None:
+    both = (
+        r"as in scipy, write bounds=\(\[0, 0\], \[1, 2\]\); "
+        r"for the lower bounds \[0, 1\] and the upper bounds \[0, 2\], "
+        r"write bounds=\(\[0, 1\], \[0, 2\]\)"
+    )
+    for bounds in ([(0, 1), (0, 2)], ((0, 1), (0, 2))):
+        with pytest.raises(ModelError, match=both):
+            Variable(2, bounds=bounds)
+    with pytest.raises(ModelError, match=r"write bounds=\(\[0, 0, None\], \[1, 2, 3\]\)"):
+        Variable(3, bounds=[(0, 1), (0, 2), (None, 3)])
+    with pytest.raises(ModelError, match=r"write bounds=\(\[0, 0, 0, 0, …\], \[1, 1, 1, 1, …\]\)"):
+        Variable(9, bounds=[(0, 1)] * 9)
+
+
+def test_bounds_as_arrays_are_lower_and_upper_ones() -> None:
+    for bounds in (
+        ([0, 1], [0.5, 2]),
+        [[0, 1], [0.5, 2]],
+        [np.array([0, 1]), np.array([0.5, 2])],
+        (np.array([0, 1]), (0.5, 2)),
+    ):
+        x = Variable(2, bounds=bounds)
+        assert (list(x.lower), list(x.upper)) == ([0, 1], [0.5, 2])
+    wide = Variable((3, 2), bounds=((0, 1), (0.5, 2)))
+    assert wide.lower.tolist() == [[0, 1]] * 3
+
+
 FORMULAS = (
     "cosh",
     "sinh",
