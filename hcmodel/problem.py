@@ -19,7 +19,7 @@ from hcmodel.certify.domains.nowhere import Nowhere, nowhere_defined
 from hcmodel.engines.engine import CompiledStack
 from hcmodel.engines.registry import AUTO, check_name
 from hcmodel.errors import HCError, HCWarning, ModelError, SolverError
-from hcmodel.expressions.arguments import as_flag
+from hcmodel.expressions.arguments import as_flag, check_tolerance
 from hcmodel.expressions.by_name import ByName
 from hcmodel.expressions.foreign_habits import (
     MODEL,
@@ -315,6 +315,7 @@ class Problem:
         """
         if foreign:
             refuse_arguments(SOLVE, foreign, "solve", Problem.solve)
+        check_tolerance(tol)
         request = SolveRequest.checked(
             self.model,
             method=method,
@@ -631,6 +632,7 @@ class Problem:
                     f"a sweep takes one dictionary: problem.sweep({{{name!r}: values}})"
                 )
         refuse_arguments(SWEEP, foreign, "sweep", Problem.sweep)
+        check_tolerance(tol)
         solve = {"method": method, "tol": tol, "max_calls": max_calls, "time_limit": time_limit}
         solve |= {"engine": check_name(engine), "options": options}
         request = SweepRequest(

@@ -317,11 +317,13 @@ def usage() -> Iterator[None]:
 def _check_solve_arguments(given: argparse.Namespace) -> dict[str, Any] | None:
     """Raise where an argument is wrong, before the model is read; the options of the method."""
     from hcmodel.engines.registry import check_name
+    from hcmodel.expressions.arguments import check_tolerance
     from hcmodel.solving.request import check_arguments
 
     with usage():
         options = _options(given.option) or None
         check_name(given.engine)
+        check_tolerance(given.tol)
         check_arguments(
             method=given.method,
             tol=given.tol,

@@ -350,6 +350,16 @@ def test_unknown_arguments_are_answered_by_close_ones_and_habits() -> None:
         problem.budget("sbl-star", 0.1, hc.Constants(), rule="theory")
 
 
+def test_a_tolerance_below_rounding_is_refused() -> None:
+    problem, _, _ = tank()
+    with pytest.raises(hc.ModelError, match=r"below rounding.*take a tol of at least 1e-14"):
+        problem.solve(tol=1e-15)
+    with pytest.raises(hc.ModelError, match="below rounding"):
+        problem.sweep(starts=2, tol=1e-15)
+    problem.solve(tol=1e-14)
+    assert problem.value == pytest.approx(5, abs=1e-9)
+
+
 def test_wrong_data_say_what_is_wrong() -> None:
     problem, _, _ = tank()
     with pytest.raises(hc.DataError, match=r"shape \(3,\), but \(2,\) is needed"):

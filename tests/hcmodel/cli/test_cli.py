@@ -148,6 +148,7 @@ def test_wrong_usage_gives_exit_code_2() -> None:
         (["--engine", "nosuch"], "unknown engine 'nosuch'"),
         (["--rule", "nosuch"], "unknown rule 'nosuch'"),
         (["--tol", "-1"], "tol must be a positive number, not -1.0"),
+        (["--tol", "1e-20"], "tol is 1e-20, which is below rounding"),
         (["--max-calls", "0"], "max_calls must be a positive number"),
         (["--time-limit", "nan"], "time_limit must be a positive number"),
         (["--method", "sbl-star"], "sbl-star needs optimal_value"),
@@ -165,6 +166,15 @@ def test_a_wrong_argument_gives_exit_code_2_and_an_error_object(
     error = json.loads(capsys.readouterr().out)["error"]
     assert message in error["message"]
     assert error["file"] is None
+
+
+def test_all_commands_that_solve_refuse_a_tolerance_below_rounding(
+    tank: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    page = str(tmp_path / "page.html")
+    for command in (["report", tank, "-o", page], ["sweep", tank, "--starts", "2"]):
+        assert main([*command, "--tol", "1e-15"]) == 2
+        assert "take a tol of at least 1e-14" in capsys.readouterr().err
 
 
 def test_no_arguments_print_the_help(capsys: pytest.CaptureFixture[str]) -> None:
