@@ -651,7 +651,7 @@ class Problem:
         return sweep(self, grid, request)
 
     def get_problem_data(self, solver: Any = None) -> ProblemData:
-        """The cone program of a proven model in its hidden coordinates, as CVXPY hands out its own.
+        """The cone program of a proven model in its hidden coordinates, as in CVXPY.
 
         `data.program` has P, q, A, b and the cones, in Clarabel's order; `data.point` and `data.duals`
         map a solution back to the model. `solver` may be "CLARABEL" or "HIGHS", as in CVXPY; the data are

@@ -193,8 +193,8 @@ CONSTRAINT: dict[str, str] = {
     "residual": "is constraint.violation()",
     "expr": "is constraint.lhs - constraint.rhs",
     "args": "are constraint.lhs and constraint.rhs",
-    "is_dcp": "is asked of a whole problem: problem.is_hidden_convex()",
-    "is_dgp": "is asked of a whole problem: problem.is_hidden_convex()",
+    "is_dcp": "belongs to the problem: problem.is_hidden_convex()",
+    "is_dgp": "belongs to the problem: problem.is_hidden_convex()",
     "id": "is constraint.name, which .named('area') sets",
 }
 
@@ -202,8 +202,8 @@ CONSTRAINT: dict[str, str] = {
 OBJECTIVE: dict[str, str] = {
     "args": "are objective.expression",
     "expr": "is objective.expression",
-    "is_dcp": "is asked of a whole problem: problem.is_hidden_convex()",
-    "is_dgp": "is asked of a whole problem: problem.is_hidden_convex()",
+    "is_dcp": "belongs to the problem: problem.is_hidden_convex()",
+    "is_dgp": "belongs to the problem: problem.is_hidden_convex()",
 }
 
 # Attributes of expressions: methods of numpy's arrays, and CVXPY's questions.
@@ -218,20 +218,20 @@ EXPRESSION: dict[str, str] = {
     "transpose": "is written a.T, or hc.transpose(a)",
     "diagonal": "is written hc.diag(a)",
     "H": "is a.T: all numbers are real",
-    "is_convex": "is asked of a whole problem: problem.analyze() shows the proof",
-    "is_concave": "is asked of a whole problem: problem.analyze() shows the proof",
-    "is_affine": "is asked of a whole problem: problem.analyze() shows the proof",
-    "is_dcp": "is asked of a whole problem: problem.is_hidden_convex()",
-    "is_dgp": "is asked of a whole problem: problem.is_hidden_convex()",
-    "curvature": "is asked of a whole problem: problem.analyze() shows the proof",
-    "log_log_curvature": "is asked of a whole problem: problem.analyze() shows the proof",
+    "is_convex": "belongs to the problem: problem.analyze() shows the proof",
+    "is_concave": "belongs to the problem: problem.analyze() shows the proof",
+    "is_affine": "belongs to the problem: problem.analyze() shows the proof",
+    "is_dcp": "belongs to the problem: problem.is_hidden_convex()",
+    "is_dgp": "belongs to the problem: problem.is_hidden_convex()",
+    "curvature": "belongs to the problem: problem.analyze() shows the proof",
+    "log_log_curvature": "belongs to the problem: problem.analyze() shows the proof",
     "sub": "is parameter.value = …",
     "id": "is x.name",
     "attributes": "are x.lower, x.upper and x.set",
     **dict.fromkeys(("lb", "ub"), "are x.lower and x.upper"),
     **dict.fromkeys(
         ("is_nonneg", "is_nonpos", "is_pos", "is_neg", "sign"),
-        "is asked of a whole problem: problem.analyze() shows signs in its derivation",
+        "belongs to the problem: problem.analyze() shows signs in its derivation",
     ),
     "is_constant": "is not expression.variables()",
     "save_value": "is x.value = …",

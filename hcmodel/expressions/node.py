@@ -430,7 +430,7 @@ def as_data(value: Any, what: str, *, infinite: bool = False, sparse: bool = Fal
         raw = np.asarray(value)
     except ValueError:
         raise DataError(
-            f"{what} has rows of different lengths, and is no array: {value!r}"
+            f"{what} has rows of different lengths, and is not an array: {value!r}"
         ) from None
     if raw.dtype.kind not in "fiub":
         raise DataError(f"{what} must be a real number or an array of them, not {value!r}")

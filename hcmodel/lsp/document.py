@@ -83,7 +83,9 @@ class Document:
         try:
             arrays = self._arrays()
         except HCError as error:
-            yield Problem(f"the data beside the model: {error}", Span(1, 1, 1, 2), is_error=False)
+            yield Problem(
+                f"the data file next to the model: {error}", Span(1, 1, 1, 2), is_error=False
+            )
             arrays = {}
         builder = Builder(tree, arrays, Collector(text, name), self.path)
         with warnings.catch_warnings(record=True) as caught:
