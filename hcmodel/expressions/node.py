@@ -18,7 +18,7 @@ from hcmodel.errors import DataError, ModelError
 from hcmodel.expressions import graph, numpy_dispatch, sparse_data
 from hcmodel.expressions.constraint import Constraint
 from hcmodel.expressions.foreign_habits import EXPRESSION, missing_attribute
-from hcmodel.expressions.printing import infix, rich
+from hcmodel.expressions.printing import attribute, infix, rich
 from hcmodel.expressions.shapes import Shape
 from hcmodel.expressions.table import ATOMS
 from hcmodel.solvers.algebra.marks import all_finite, some
@@ -212,6 +212,14 @@ class Expression:
 
     def __int__(self) -> NoReturn:
         self.__float__()
+
+    def __format__(self, spec: str) -> str:
+        if spec:
+            raise ModelError(
+                f"the expression {self} is not a number, which the format {spec!r} is for; take its "
+                f"value: {attribute(self, 'value')}"
+            )
+        return str(self)
 
     # containers
 

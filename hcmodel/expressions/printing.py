@@ -51,6 +51,11 @@ def infix(expression: Expression, first: int = 0) -> str:
     return text if len(text) <= MAX_LENGTH else text[: MAX_LENGTH - 1] + ELLIPSIS
 
 
+def attribute(expression: Expression, name: str) -> str:
+    """How one writes an attribute of an expression: `x[0].value`, `(x + y).value`."""
+    return f"{_enclosed(_write(expression, MAX_DEPTH, 0), POSTFIX)}.{name}"
+
+
 def _write(expression: Expression, depth: int, first: int) -> tuple[str, int]:
     """Text and binding strength."""
     name = getattr(expression, "name", None)

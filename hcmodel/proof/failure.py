@@ -228,7 +228,18 @@ class _Reason:
             if domain is not Domain.REALS and not each.constant
         )
         part = self.words.of(argument.expression, MAX_PART)
-        return f"{self.name} needs {part} {ASKED[domain]}, which is not proven"
+        meant = self._inverse(part) if domain is Domain.NONZERO else ""
+        return f"{self.name} needs {part} {ASKED[domain]}, which is not proven{meant}"
+
+    def _inverse(self, part: str) -> str:
+        """What to say of a square matrix to the power −1, which is meant to be its inverse."""
+        exponents, shape = self.node.exponents, self.node.expression.shape
+        inverse = exponents is not None and len(exponents) == 1 and np.all(exponents[0] == -1.0)
+        if not inverse or len(shape) != 2 or shape[0] != shape[1]:
+            return ""
+        if self.words.first:
+            return f"; `^` works entry by entry, and the inverse of a matrix is `inv({part})`"
+        return f"; ** works entry by entry, and the inverse of a matrix is hc.inv({part})"
 
     def _product(self, kind: str) -> str:
         if self.want == CONCAVE:

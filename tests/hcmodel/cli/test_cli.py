@@ -359,6 +359,15 @@ def test_check_derives_with_the_indices_of_the_language(
     assert 'x[1]**2 + x[1] + v[0] + w["O2"]    [' in capsys.readouterr().out
 
 
+def test_a_matrix_to_the_power_minus_one_is_answered_with_inv(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    model = write(tmp_path, "var X[2,2] in [-1, 1]\nminimize trace(X^-1)\n")
+    assert main(["check", model, "--samples", "10"]) == 0
+    words = "`^` works entry by entry, and the inverse of a matrix is `inv(X)`"
+    assert words in capsys.readouterr().out
+
+
 def test_a_failed_proof_and_declared_coordinates_use_the_indices_of_the_language(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -367,6 +367,16 @@ def test_bounds_as_arrays_are_lower_and_upper_ones() -> None:
     assert wide.lower.tolist() == [[0, 1]] * 3
 
 
+def test_a_format_for_numbers_asks_for_the_value(x: Variable) -> None:
+    with pytest.raises(
+        ModelError, match=r"the expression x\[0\] is not a number.*: x\[0\]\.value$"
+    ):
+        f"{x[0]:.3f}"
+    with pytest.raises(ModelError, match=r"take its value: \(x\[0\] \+ x\[1\]\)\.value$"):
+        format(x[0] + x[1], "g")
+    assert f"{x[0]} {x[2].value:.2f} {x.value[2]:.1f}" == "x[0] 4.00 4.0"
+
+
 FORMULAS = (
     "cosh",
     "sinh",

@@ -295,7 +295,7 @@ def test_files_that_are_not_models(tmp_path):
     (tmp_path / "bytes.hc").write_bytes(b"\xff\xfe")
     with pytest.raises(ModelSyntaxError, match="not UTF-8 text"):
         load(tmp_path / "bytes.hc")
-    with pytest.raises(ModelSyntaxError, match="No such file"):
+    with pytest.raises(DataError, match=r"absent\.hc: cannot be read: No such file"):
         load(tmp_path / "absent.hc")
 
 
