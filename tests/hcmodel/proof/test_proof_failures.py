@@ -49,8 +49,8 @@ TABLE: list[tuple[Any, list[Any], str, str]] = [
         hc.Minimize(hc.trace(K**-1)),
         [],
         "K**(-1)",
-        "K**(-1) needs K to be of one sign and never 0, which is not proven; ** works entry by entry, and "
-        "the inverse of a matrix is hc.inv(K)",
+        "K**(-1) needs K to be of one sign and never 0, which is not proven; ** works entry by entry, "
+        "and the inverse of a matrix is hc.inv(K)",
     ),
     (
         hc.Minimize(hc.sum(1 / K)),
