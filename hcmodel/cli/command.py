@@ -76,7 +76,8 @@ def _run(given: argparse.Namespace) -> int:
     """Run the chosen command; what goes wrong becomes a message and an exit code."""
     try:
         code = int(given.run(given))
-        sys.stdout.flush()  # while a closed pipe can still be told from a result
+        if sys.stdout is not None:  # as it is where the shell closed it
+            sys.stdout.flush()  # while a closed pipe can still be told from a result
         return code
     except UsageError as error:
         _report_error(error, as_json=getattr(given, "json", False))
@@ -98,7 +99,7 @@ def _write_nowhere() -> None:
     """Send what is left in the buffers to the null device: at its end, Python writes it out."""
     with open(os.devnull, "w") as nowhere:
         for stream in (sys.stdout, sys.stderr):
-            with suppress(OSError, ValueError):  # streams that have no file
+            with suppress(AttributeError, OSError, ValueError):  # streams that have no file
                 os.dup2(nowhere.fileno(), stream.fileno())
 
 

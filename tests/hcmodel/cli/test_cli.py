@@ -242,6 +242,18 @@ def test_a_closed_pipe_is_not_reported_as_success(tmp_path: Path) -> None:
         assert (run.returncode, run.stderr) == (141, "")
 
 
+def test_without_a_standard_output_the_exit_code_is_still_the_result(tmp_path: Path) -> None:
+    run = subprocess.run(
+        [sys.executable, "-m", "hcmodel", "check", write(tmp_path, REFUTED)],
+        preexec_fn=lambda: os.close(1),  # as `>&-` in a shell
+        stderr=subprocess.PIPE,
+        text=True,
+        cwd=ROOT,
+        check=False,
+    )
+    assert (run.returncode, run.stderr) == (5, "")
+
+
 def test_filtered_members_of_a_family_are_null(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
