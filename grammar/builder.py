@@ -46,6 +46,13 @@ class RejectedError(Exception):
         self.diagnostic = Diagnostic(message, hint, span)
 
 
+def _short(value: Node) -> str:
+    """A number or a name as it is written, `value` for anything longer."""
+    if isinstance(value, syntax.Number):
+        return f"{value.value:g}"
+    return value.identifier if isinstance(value, syntax.Name) else "value"
+
+
 def reject(message: str, hint: str | None, span: Span) -> NoReturn:
     """Stop the parse of this statement with a message."""
     raise RejectedError(message, hint, span)
@@ -78,7 +85,7 @@ def _name(token: Token) -> syntax.Name:
         if character in SUPERSCRIPTS:
             power = "".join(SUPERSCRIPTS.get(each, "") for each in text[position:])
             reject(
-                f"{quote(text)} is no name", f"write `{text[:position]}^{power}`", span_of(token)
+                f"{quote(text)} is not a name", f"write `{text[:position]}^{power}`", span_of(token)
             )
     return syntax.Name(unicodedata.normalize("NFC", text), span=span_of(token))
 
@@ -132,7 +139,7 @@ class TreeBuilder(Transformer[Token, Any]):
             self._check_sign_word(clause)
             if isinstance(clause, syntax.Name) and clause.identifier not in (*DOMAINS, "symmetric"):
                 reject(
-                    f"{quote(clause.identifier)} is no property of a parameter",
+                    f"{quote(clause.identifier)} is not a property of a parameter",
                     "separate declarations with `,`",
                     clause.span,
                 )
@@ -186,33 +193,34 @@ class TreeBuilder(Transformer[Token, Any]):
         self._check_sign_word(word)
         if text.lower() in ("real", "continuous", "free"):
             reject("variables are real numbers anyway", f"remove {quote(text)}", word.span)
-        if text == "PSD":
-            reject("`PSD` is no property of a variable", "write `in psd`", word.span)
+        if text.lower() in DOMAINS:
+            hint = f"write `in {text.lower()}`"
+            reject(f"{quote(text)} is not a property of a variable", hint, word.span)
         if text.lower() in ("integer", "binary", "int", "bool", "boolean"):
             reject("variables are continuous", f"remove {quote(text)}", word.span)
         close = difflib.get_close_matches(text, ("symmetric", *DOMAINS), n=1)
         hint = f"did you mean `{close[0]}`?" if close else "separate declarations with `,`"
-        reject(f"{quote(text)} is no property of a variable", hint, word.span)
+        reject(f"{quote(text)} is not a property of a variable", hint, word.span)
 
     def _check_sign_word(self, clause: Node) -> None:
         if isinstance(clause, syntax.Name) and clause.identifier.lower() in SIGN_WORDS:
             bound = SIGN_WORDS[clause.identifier.lower()]
             word = quote(clause.identifier)
-            reject(f"{word} is no word of the language", f"write `{bound}`", clause.span)
+            reject(f"{word} is not a word of the language", f"write `{bound}`", clause.span)
 
     def _check_bound(self, clause: Node) -> None:
         if isinstance(clause, syntax.Bound) and clause.operator in MATRIX_OPERATORS:
             reject(
-                f"{quote(clause.operator)} is no bound",
+                f"{quote(clause.operator)} is not a bound",
                 "a semidefinite variable is declared `in psd(0)`",
                 clause.span,
             )
         if isinstance(clause, syntax.Bound) and clause.operator in ("==", "!="):
-            reject(
-                f"{quote(clause.operator)} is no bound",
-                "bounds are `>=`, `>` and `<=`",
-                clause.span,
-            )
+            hint = "bounds are `>=`, `>` and `<=`"
+            if clause.operator == "==":
+                value = _short(clause.value)
+                hint = f"a variable is fixed by equal bounds: `in [{value}, {value}]`"
+            reject(f"{quote(clause.operator)} is not a bound", hint, clause.span)
 
     # ---- constraints
 
@@ -255,11 +263,11 @@ class TreeBuilder(Transformer[Token, Any]):
                 reject("`psd` takes at most two arguments", "write `psd(0.001, 1000)`", span)
             lower, upper = (*limits, None, None)[:2]
             return syntax.PositiveSemidefinite(lower, upper, span=span)  # type: ignore[arg-type]
-        close = difflib.get_close_matches(str(name), DOMAINS, n=1)
+        close = difflib.get_close_matches(str(name).lower(), DOMAINS, n=1)
         hint = "domains are `[lower, upper]`, `simplex`, `psd(lower)` and `psd(lower, upper)`"
         if close:
             hint = f"did you mean `{close[0]}`?"
-        reject(f"{quote(str(name))} is no domain", hint, span_of(name))
+        reject(f"{quote(str(name))} is not a domain", hint, span_of(name))
 
     def attribute(self, children: list[Child]) -> Node:
         return _name(children[0])

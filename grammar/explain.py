@@ -36,7 +36,7 @@ def _quotes(at: Failure) -> Diagnostic | None:
         return None
     if at.before.type in ENDS_OPERAND and at.position > 0:
         return at.say("`'` does not transpose", f"write `{at.before}.T`")
-    return at.say("strings stand in double quotes", "write `\"fro\"`, not `'fro'`")
+    return at.say("strings are written in double quotes", "write `\"fro\"`, not `'fro'`")
 
 
 def _dot(at: Failure) -> Diagnostic | None:
@@ -49,7 +49,7 @@ def _dot(at: Failure) -> Diagnostic | None:
         return at.say("a number cannot begin with `.`", f"write `0.{at.after}`")
     if together and at.after is not None and at.after.type == "NAME":
         hint = "transposition is `.T`; functions are written `f(x)`"
-        return at.say(f"`.{at.after}` is no operation", hint)
+        return at.say(f"`.{at.after}` is not an operation", hint)
     return at.say("unexpected `.`", "a range is `1..n`, transposition `.T`")
 
 
@@ -58,6 +58,9 @@ def _foreign(at: Failure) -> Diagnostic | None:
         return None
     if at.text == "{" and at.before in ("sum", "prod", "min", "max"):
         return at.say("the language has no `{`", f"write `{at.before}(x[i] for i in S)`")
+    if at.text == "{" and at.before.type == "IN" and at.statement == "VAR":
+        hint = "variables are continuous: write `in [0, 1]` for all numbers from 0 to 1"
+        return at.say("a variable is not chosen from a list of values", hint)
     if at.text.isprintable():
         return at.say(f"the language has no {quote(at.text)}", FOREIGN.get(at.text))
     name = f"U+{ord(at.text[0]):04X}"
@@ -133,14 +136,14 @@ def _missing_in(at: Failure) -> Diagnostic | None:
 
 def _interval_brackets(at: Failure) -> Diagnostic | None:
     if at.kind == "LPAR" and at.before.type == "IN" and at.statement in ("VAR", "PARAM"):
-        return at.say("bounds stand in square brackets", "write `in [lower, upper]`")
+        return at.say("bounds are written in square brackets", "write `in [lower, upper]`")
     if at.kind in ("RANGE", "RSQB", "COMMA") and at.statement in ("VAR", "PARAM"):
         opening = at.enclosing()
         pairs = zip(at.tokens, at.tokens[1:], strict=False)
         if any(word.type == "IN" and bracket is opening for word, bracket in pairs):
             return at.say("bounds are two values", "write `in [lower, upper]`")
     if at.kind == "NUMBER" and at.before.type == "IN" and at.statement in ("VAR", "PARAM"):
-        return at.say("bounds stand in square brackets", "write `in [lower, upper]`")
+        return at.say("bounds are written in square brackets", "write `in [lower, upper]`")
     return None
 
 
@@ -149,12 +152,12 @@ def _membership(at: Failure) -> Diagnostic | None:
         return None
     if at.is_constraint and at.enclosing() is None:
         return at.say(
-            "`in` is not a constraint", "domains stand in the declaration: `var x in [0, 1]`"
+            "`in` is not a constraint", "domains are written in the declaration: `var x in [0, 1]`"
         )
     if at.statement == "PARAM" and at.enclosing() is None:
         return at.say("bounds come before the default", "write `param p in [0, 1] = 0.5`")
     return at.say(
-        "`in` is no operator of expressions", "it stands in `for i in 1..n` and in domains"
+        "`in` is not an operator of expressions", "it is allowed in `for i in 1..n` and in domains"
     )
 
 
@@ -167,7 +170,7 @@ def _bounds_after_default(at: Failure) -> Diagnostic | None:
 def _comparison(at: Failure) -> Diagnostic | None:
     if at.kind != "COMPARE" or at.wants_expression:
         return None
-    hint = "comparisons stand in constraints, filters and bounds"
+    hint = "comparisons are allowed in constraints, filters and bounds"
     return at.say(f"an expression cannot compare: {quote(at.text)}", hint)
 
 
@@ -176,7 +179,7 @@ def _logic(at: Failure) -> Diagnostic | None:
         return None
     if at.is_constraint and at.kind == "AND" and at.enclosing() is None:
         return at.say("`and` does not join constraints", "write each on a line of its own")
-    return at.say(f"{quote(at.text)} stands only in filters", "filters follow `if`")
+    return at.say(f"{quote(at.text)} is allowed only in filters", "filters follow `if`")
 
 
 def _comprehension(at: Failure) -> Diagnostic | None:
@@ -202,7 +205,7 @@ def _comprehension(at: Failure) -> Diagnostic | None:
             )
         if any(each.type == "FOR" for each in at.tokens[: at.position]) and "IF" in at.accepts:
             return at.say(
-                "`for` stands once", "separate the indices with `,`: `for i in S, j in T`"
+                "`for` is written once", "separate the indices with `,`: `for i in S, j in T`"
             )
         return at.say(
             "a comprehension is the only argument of a function",
@@ -210,7 +213,7 @@ def _comprehension(at: Failure) -> Diagnostic | None:
         )
     if at.kind == "IF" and "IF" not in at.accepts:
         return at.say(
-            "`if` stands only in filters", "filters follow the indices: `for i in S if …`"
+            "`if` is allowed only in filters", "filters follow the indices: `for i in S if …`"
         )
     return None
 
@@ -256,9 +259,7 @@ def _commas(at: Failure) -> Diagnostic | None:
         if at.statement in ("MINIMIZE", "MAXIMIZE"):
             return at.say("an objective is one expression", None)
     if at.kind in ("RPAR", "RSQB") and at.before.type in ("LPAR", "LSQB"):
-        return at.say(
-            f"nothing stands in `{at.before}{at.text}`", None, span_of(at.before, at.token)
-        )
+        return at.say(f"`{at.before}{at.text}` is empty", None, span_of(at.before, at.token))
     return None
 
 
@@ -283,7 +284,9 @@ def _adjacent(at: Failure) -> Diagnostic | None:
 
 def _range(at: Failure) -> Diagnostic | None:
     if at.kind == "RANGE" and at.position > 0 and at.before.type in ENDS_OPERAND:
-        return at.say("a range is no value", "ranges stand in indices, in sets and after `in`")
+        return at.say(
+            "a range is not a value", "ranges are allowed in indices, in sets and after `in`"
+        )
     return None
 
 
@@ -296,7 +299,7 @@ def _name(at: Failure) -> Diagnostic | None:
 def _string(at: Failure) -> Diagnostic | None:
     if at.kind == "STRING":
         hint = 'a set of labels is written `{"a", "b"}`' if at.statement == "SET" else None
-        return at.say("a string stands only as an argument of a function", hint)
+        return at.say("a string is allowed only as an argument of a function", hint)
     if at.statement == "SET" and at.accepts == {"STRING"}:
         hint = 'labels are strings: `{"a", "b"}`; a set of numbers is a list, `[1, 2]`'
         return at.say(f"expected a string, found {quote(at.text)}", hint)

@@ -17,7 +17,7 @@ from hcmodel.grammar.phrases import quote, span_of
 
 LONGEST_EXAMPLE = 60
 WORDS = ("IN", "FOR", "IF", "AND", "OR", "NOT")
-NO_NAME = "is a reserved word and no name"
+NO_NAME = "is a reserved word and cannot be a name"
 FLIPPED = {"<=": ">=", ">=": "<=", "<": ">", ">": "<"}
 
 
@@ -81,7 +81,9 @@ def lengths(at: Failure) -> Diagnostic | None:
         return None
     inner = at.tokens[at.position + 1 : closing(at.tokens, at.position)]
     if at.kind == "LPAR" and at.before.type == "NAME" and at.before != "psd":
-        return at.say("lengths stand in square brackets", f"write `{at.before}[{written(inner)}]`")
+        return at.say(
+            "lengths are written in square brackets", f"write `{at.before}[{written(inner)}]`"
+        )
     if at.before.type != "RSQB" or any(each.type == "COMMA" for each in inner):
         return None
     first = _opening(at.tokens, at.position - 1)
@@ -89,7 +91,7 @@ def lengths(at: Failure) -> Diagnostic | None:
         return None
     name, outer = at.tokens[first - 1], at.tokens[first + 1 : at.position - 1]
     hint = f"write `{name}[{written(outer)}, {written(inner)}]`"
-    return at.say("all lengths stand in one pair of brackets", hint)
+    return at.say("all lengths are written in one pair of brackets", hint)
 
 
 def _opening(tokens: Sequence[Token], closed: int) -> int:
@@ -154,7 +156,7 @@ def bare_list(at: Failure) -> Diagnostic | None:
         end -= 1
     items = at.tokens[equal[-1] + 1 : end]
     span = span_of(items[0], items[-1])
-    return at.say("a list stands in square brackets", f"write `[{written(items)}]`", span)
+    return at.say("a list is written in square brackets", f"write `[{written(items)}]`", span)
 
 
 def hidden_names(at: Failure) -> Diagnostic | None:
@@ -227,7 +229,7 @@ def call_without_brackets(at: Failure) -> Diagnostic | None:
         return None
     argument = written(operand(at.tokens, at.position))
     hint = f"write `{at.before}({argument})`"
-    return at.say("the arguments of a function stand in brackets", hint)
+    return at.say("the arguments of a function are written in brackets", hint)
 
 
 def list_comma(at: Failure) -> Diagnostic | None:

@@ -163,7 +163,7 @@ def _check_objectives(statements: list[Any], collector: _Collector) -> None:
         collector.found.append(
             Diagnostic(
                 "a model has one objective",
-                f"the first one stands on line {first}",
+                f"first declared on line {first}",
                 second.span,
             )
         )

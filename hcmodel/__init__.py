@@ -82,7 +82,6 @@ from hcmodel.atoms import (
     vstack,
 )
 from hcmodel.atoms.code_map import Map
-from hcmodel.atoms.compositions import WRITTEN_OTHERWISE as _WRITTEN_OTHERWISE
 from hcmodel.errors import (
     DataError,
     HCError,
@@ -261,8 +260,7 @@ def __getattr__(name: str) -> _Any:
         found = getattr(_importlib.import_module(f"hcmodel.{_MODULES[name]}"), name)
         globals()[name] = found
         return found
-    written = {**_MODULE, **_WRITTEN_OTHERWISE}
-    hint = f"; write {written[name]}" if name in written else ""
+    hint = f"; write {_MODULE[name]}" if name in _MODULE else ""
     raise AttributeError(f"module 'hcmodel' has no attribute {name!r}{hint}")
 
 

@@ -19,9 +19,10 @@ from hcmodel.certify.domains.nowhere import Nowhere, nowhere_defined
 from hcmodel.engines.engine import CompiledStack
 from hcmodel.engines.registry import AUTO, check_name
 from hcmodel.errors import HCError, HCWarning, ModelError, SolverError
-from hcmodel.expressions.arguments import as_flag
+from hcmodel.expressions.arguments import as_flag, check_tolerance
 from hcmodel.expressions.by_name import ByName
 from hcmodel.expressions.foreign_habits import (
+    MODEL,
     PROBLEM,
     SOLVE,
     SWEEP,
@@ -118,7 +119,10 @@ class Problem:
         objective: Minimize | Maximize,
         constraints: Iterable[Constraint] = (),
         hidden: Sequence[Expression] | Expression | None = None,
+        **foreign: Any,
     ) -> None:
+        if foreign:
+            refuse_arguments(MODEL, foreign, "hc.Problem", Problem)
         self._adopt(Model.checked(objective, constraints, hidden))
 
     @classmethod
@@ -310,7 +314,8 @@ class Problem:
         `solution.trace.points`.
         """
         if foreign:
-            refuse_arguments(SOLVE, foreign, "solve")
+            refuse_arguments(SOLVE, foreign, "solve", Problem.solve)
+        check_tolerance(tol)
         request = SolveRequest.checked(
             self.model,
             method=method,
@@ -538,24 +543,31 @@ class Problem:
                 dual = dual + constraint.dual_value
             constraint.dual_value = dual
 
-    def budget(self, method: str, tol: float, constants: Constants, **options: Any) -> int:
+    def budget(
+        self,
+        method: str,
+        tol: float,
+        constants: Constants,
+        *,
+        optimal_value: float | None = None,
+        start: Mapping[Any, Any] | None = None,
+    ) -> int:
         """The oracle calls that the method's theorem promises to suffice for accuracy `tol`.
 
-        `optimal_value` and `start` may be given as in `solve`; evaluating the start costs one point,
-        which is not counted.
+        `optimal_value` and `start` are those of `solve`; evaluating the start costs one point, which is
+        not counted.
         """
-        unknown = set(options) - {"optimal_value", "start"}
-        if unknown:
-            raise ModelError(f"budget takes optimal_value and start besides, not {sorted(unknown)}")
         check_number("tol", tol, positive=True, needed=True)
+        check_number("optimal_value", optimal_value)
         check_constants(constants)
         forms = self.forms()
         forms.refresh()
         domain = forms.written.domain
-        first = domain.project(start_point(forms, options.get("start"), False))
-        start = forms.written.oracle().at(first)
-        optimum = options.get("optimal_value")
-        lowest = constants.f1_lower if optimum is None else forms.sign.value(optimum)
+        first = domain.project(start_point(forms, start, False))
+        begin = forms.written.oracle().at(first)
+        lowest = constants.f1_lower
+        if optimal_value is not None:
+            lowest = forms.sign.value(optimal_value)
         from hcmodel.solvers.theory.budget import budget  # no solve needs it
 
         try:
@@ -564,8 +576,8 @@ class Problem:
                 method,
                 tol,
                 constants,
-                delta0=None if lowest is None else max(start.objective - lowest, 0.0),
-                violation0=float(np.max(start.violations, initial=0.0)),
+                delta0=None if lowest is None else max(begin.objective - lowest, 0.0),
+                violation0=float(np.max(begin.violations, initial=0.0)),
             )
         except ValueError as error:
             raise ModelError(str(error)) from None
@@ -619,7 +631,8 @@ class Problem:
                 raise ModelError(
                     f"a sweep takes one dictionary: problem.sweep({{{name!r}: values}})"
                 )
-        refuse_arguments(SWEEP, foreign, "sweep")
+        refuse_arguments(SWEEP, foreign, "sweep", Problem.sweep)
+        check_tolerance(tol)
         solve = {"method": method, "tol": tol, "max_calls": max_calls, "time_limit": time_limit}
         solve |= {"engine": check_name(engine), "options": options}
         request = SweepRequest(
@@ -638,7 +651,7 @@ class Problem:
         return sweep(self, grid, request)
 
     def get_problem_data(self, solver: Any = None) -> ProblemData:
-        """The cone program of a proven model in its hidden coordinates, as CVXPY hands out its own.
+        """The cone program of a proven model in its hidden coordinates, as in CVXPY.
 
         `data.program` has P, q, A, b and the cones, in Clarabel's order; `data.point` and `data.duals`
         map a solution back to the model. `solver` may be "CLARABEL" or "HIGHS", as in CVXPY; the data are

@@ -14,7 +14,7 @@ from collections.abc import Iterable, Iterator
 
 LIMIT_VARIABLE = "HCMODEL_MEMORY_LIMIT"
 BYTES_OF_A_NUMBER = 8  # double precision
-PAGE = 4096  # bytes; no limit is below what the kernel hands out at least
+PAGE = 4096  # bytes; no limit is below the least that the kernel gives
 GIGABYTE = 1e9  # decimal, as machines are sold
 HOW_TO_RAISE = f"raise the limit with {LIMIT_VARIABLE} (in GB)"
 

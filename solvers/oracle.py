@@ -91,6 +91,16 @@ class OracleCalls:
     def total(self) -> int:
         return self.objective + self.constraints
 
+    def plus(self, other: OracleCalls) -> OracleCalls:
+        """The calls of both."""
+        return OracleCalls(
+            self.objective + other.objective,
+            self.constraints + other.constraints,
+            self.points + other.points,
+            self.hessians + other.hessians,
+            self.outside + other.outside,
+        )
+
     def as_dict(self) -> dict[str, int]:
         names = ("objective", "constraints", "total", "points", "hessians", "outside")
         return {name: int(getattr(self, name)) for name in names}

@@ -25,6 +25,7 @@ from hcmodel.engines.structured import StructuredStack
 from hcmodel.errors import HCError, ModelError
 from hcmodel.expressions.leaves import Variable
 from hcmodel.expressions.model import Model
+from hcmodel.expressions.printing import infix
 from hcmodel.grammar import syntax
 from hcmodel.grammar.diagnostics import normalize_newlines
 from hcmodel.maps.declared import complete
@@ -336,7 +337,8 @@ def _texts(coordinates: Mapping[Variable, str]) -> dict[str, str]:
 
 def _declared_texts(model: Model, hidden: HiddenMap) -> dict[str, str]:
     """The entries of a declared map as written, and the variables that it does not mention."""
-    texts = [str(part) for part in hidden.parts]
+    first = 0 if model.source is None else 1
+    texts = [infix(part, first) for part in hidden.parts]
     if model.source is not None:
         lines = normalize_newlines(model.source.text).split("\n")
         spans = [

@@ -27,7 +27,7 @@ Labels = dict[str, str]
 BOUND, ESTIMATE = "bound", "estimate"
 
 
-def estimate_constants(forms: Forms, samples: int = 50, seed: int = 0) -> tuple[Constants, Labels]:
+def estimate_constants(forms: Forms, samples: int = 50) -> tuple[Constants, Labels]:
     """Constants of the problem under its declared map, or in the coordinates of its proof.
 
     Each constant that could be given has a label, "bound" or "estimate".
@@ -39,7 +39,7 @@ def estimate_constants(forms: Forms, samples: int = 50, seed: int = 0) -> tuple[
     else:
         proof = forms.prove()
         coordinates = forms.coordinates_of(proof) if proof.proven else None
-    return constants_in(forms, coordinates, samples, seed)
+    return constants_in(forms, coordinates, samples, seed=0)
 
 
 def constants_in(

@@ -9,10 +9,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import field
-from typing import Any
 
 import numpy as np
-import scipy
 from numpy.typing import NDArray
 
 from hcmodel.analysis.analysis_options import SAMPLE
@@ -22,6 +20,7 @@ from hcmodel.expressions.leaves import Expression
 from hcmodel.records import cached_property, dataclass
 from hcmodel.reductions.forms import Forms
 from hcmodel.solvers.algebra.hessians import Hessian, as_dense
+from hcmodel.solvers.algebra.storage import as_array
 from hcmodel.solvers.coordinates.general import MapCoordinates
 from hcmodel.solvers.coordinates.tangent import Tangent
 from hcmodel.solvers.limits import check_time
@@ -182,7 +181,7 @@ class MapPoint:
     @cached_property
     def row_jacobian(self) -> FloatArray:
         """∂rows/∂x."""
-        inner = _dense(self._functions.jacobian())[1:]
+        inner = as_array(self._functions.jacobian())[1:]
         return np.asarray(self.map.left.rows(inner) - self.map.right.rows(inner))
 
     def gradient(self, function: int) -> FloatArray:
@@ -223,7 +222,3 @@ class MapPoint:
 
         gradient = self.gradient(function)
         return as_dense(self.map.coordinates.hidden_hessian(self.point, gradient, second))
-
-
-def _dense(matrix: Any) -> FloatArray:
-    return np.asarray(matrix.toarray() if scipy.sparse.issparse(matrix) else matrix)

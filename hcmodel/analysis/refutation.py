@@ -238,7 +238,7 @@ def _described(hidden: HiddenMap, segment: Segment, note: str) -> Counterexample
     else:
         kind = "equality" if segment.function >= hidden.inequalities else "inequality"
         statement = f"x and y satisfy the row {name}, and the point halfway between c(x) and c(y) "
-        statement += "does not: the row is no convex set in the declared coordinates"
+        statement += "does not: the row is not a convex set in the declared coordinates"
         left_text = "|lhs − rhs| at the middle" if kind == "equality" else "violation at the middle"
         right_text = "allowed"
     return Counterexample(

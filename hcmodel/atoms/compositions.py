@@ -19,26 +19,6 @@ from hcmodel.expressions.table import ATOMS
 from hcmodel.records import dataclass
 
 COMPOSITIONS: dict[str, Composition] = {}
-# CVXPY's functions that have no counterpart of their name, and what to write.
-WRITTEN_OTHERWISE = {
-    "Zero": "a constraint a == 0",
-    "NonNeg": "a constraint a >= 0",
-    "SOC": "a constraint hc.norm(a) <= t",
-    "PSD": "a constraint A >> 0, or hc.Variable((n, n), PSD=True)",
-    "conv": "hc.function, or the sum that the convolution is",
-    "cumprod": "hc.exp(hc.cumsum(hc.log(a)))",
-    "diff": "a[1:] - a[:-1]",
-    "harmonic_mean": "n / hc.sum(hc.inv_pos(a))",
-    "neg": "hc.maximum(-a, 0)",
-    "norm_nuc": "a variable T with a matrix inequality; the nuclear norm is not an atom",
-    "pos": "hc.maximum(a, 0)",
-    "scalar_product": "hc.dot(a, b)",
-    "sigma_max": "hc.sqrt(hc.lambda_max(A.T @ A))",
-    "tv": "hc.norm(a[1:] - a[:-1], 1)",
-    "vdot": "hc.dot(a, b)",
-    "vec": "hc.reshape(a, (-1,)), row by row; hc.reshape(a.T, (-1,)) is column by column",
-}
-
 Call = Callable[..., Any]
 
 

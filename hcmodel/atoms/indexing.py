@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from hcmodel.errors import ModelError
+from hcmodel.expressions.labels import Labels
 from hcmodel.expressions.shapes import Shape
 from hcmodel.records import cached_property, dataclass
 
@@ -71,6 +72,45 @@ class IndexKey:
             words[entry] if entry is None or entry is Ellipsis else repr(entry)
             for entry in self.entries
         )
+
+    def counted(self, first: int, labels: Labels | None = None) -> str:
+        """The key as the language writes it: places from `first` on, both ends of a range included.
+
+        `labels` are what the places on each axis are called, where a declaration says so.
+        """
+        words, axes = [], iter(labels or ())
+        for entry in self.entries:
+            if entry is None:
+                words.append("None")
+            elif entry is Ellipsis:
+                words.append("...")
+                axes = iter(())  # it stands for an unknown number of axes
+            else:
+                words.append(_counted(entry, first, next(axes, None)))
+        return ", ".join(words)
+
+
+def _counted(entry: Any, first: int, labels: tuple[Any, ...] | None) -> str:
+    """One entry of a key, counted from `first`, or by the labels of its axis.
+
+    What the language does not write, such as places from the end, stays as it is in Python.
+    """
+
+    def name(place: int) -> str:
+        label = place + first if labels is None else labels[place]
+        return f'"{label}"' if isinstance(label, str) else str(label)
+
+    if isinstance(entry, Slice):
+        start, stop = entry.start, entry.stop
+        if start is None or stop is None or entry.step is not None or not 0 <= start < stop:
+            return repr(entry)
+        return f"{name(start)}..{name(stop - 1)}"
+    if not isinstance(entry, FrozenArray):
+        return name(entry) if entry >= 0 else str(entry)
+    if entry.array.dtype.kind == "b" or (entry.array < 0).any():
+        return repr(entry)
+    named = entry.array + first if labels is None else np.array(labels)[entry.array]
+    return repr(FrozenArray(named)).replace("'", '"')
 
 
 def _thawed(entry: Any) -> Any:

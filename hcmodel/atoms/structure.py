@@ -63,7 +63,7 @@ def _prepare_reshape(name: str, shapes: Sequence[Shape], params: dict[str, Any])
     entries = list(wanted) if isinstance(wanted, (tuple, list)) else [wanted]
     if any(isinstance(entry, np.ndarray) and entry.ndim for entry in entries):
         raise ModelError(
-            f"the shape of '{name}' is a whole number or a tuple of them, not {wanted!r}"
+            f"the shape of '{name}' is an integer or a tuple of integers, not {wanted!r}"
         )
     size = math.prod(shapes[0])
     if entries.count(-1) == 1:

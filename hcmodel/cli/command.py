@@ -2,7 +2,7 @@
 
 Exit codes: 0 optimal or locally optimal (check: not refuted), 1 an error in model or data, 2 wrong
 usage (an unknown method or a negative tolerance too), 3 inaccurate, limit or solver error, 4
-infeasible or unbounded, 5 refuted by check, 130 interrupted.
+infeasible or unbounded, 5 refuted by check, 130 interrupted, 141 the reader of the output went away.
 """
 
 from __future__ import annotations
@@ -12,10 +12,11 @@ import gc
 import importlib
 import io
 import json
+import os
 import sys
 import warnings
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -46,6 +47,8 @@ EXIT_CODES = {
     Status.UNBOUNDED: 4,
 }
 MODEL_ERROR, UNFORMATTED, WRONG_USAGE, REFUTED = 1, 1, 2, 5
+# What shells report for a command that writes to a closed pipe: 128 + SIGPIPE.
+PIPE_CLOSED = 141
 
 
 class UsageError(HCError):
@@ -72,7 +75,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def _run(given: argparse.Namespace) -> int:
     """Run the chosen command; what goes wrong becomes a message and an exit code."""
     try:
-        return int(given.run(given))
+        code = int(given.run(given))
+        if sys.stdout is not None:  # as it is where the shell closed it
+            sys.stdout.flush()  # while a closed pipe can still be told from a result
+        return code
     except UsageError as error:
         _report_error(error, as_json=getattr(given, "json", False))
         return WRONG_USAGE
@@ -82,11 +88,19 @@ def _run(given: argparse.Namespace) -> int:
         message = str(error) or "there is not enough memory for this model"
         return _report_error(HCError(message), getattr(given, "json", False))
     except BrokenPipeError:  # the reader, `head` for example, has seen enough
-        sys.stderr.close()
-        return 0
+        _write_nowhere()
+        return PIPE_CLOSED
     except OSError as error:
         name = error.filename or ""
         return _report_error(HCError(f"{name}: {error.strerror}"), getattr(given, "json", False))
+
+
+def _write_nowhere() -> None:
+    """Send what is left in the buffers to the null device: at its end, Python writes it out."""
+    with open(os.devnull, "w") as nowhere:
+        for stream in (sys.stdout, sys.stderr):
+            with suppress(AttributeError, OSError, ValueError):  # streams that have no file
+                os.dup2(nowhere.fileno(), stream.fileno())
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -304,11 +318,13 @@ def usage() -> Iterator[None]:
 def _check_solve_arguments(given: argparse.Namespace) -> dict[str, Any] | None:
     """Raise where an argument is wrong, before the model is read; the options of the method."""
     from hcmodel.engines.registry import check_name
+    from hcmodel.expressions.arguments import check_tolerance
     from hcmodel.solving.request import check_arguments
 
     with usage():
         options = _options(given.option) or None
         check_name(given.engine)
+        check_tolerance(given.tol)
         check_arguments(
             method=given.method,
             tol=given.tol,

@@ -34,9 +34,11 @@ def add_report(commands: Any, add_model: Callable[[argparse.ArgumentParser], Non
 
 def _report(given: argparse.Namespace) -> int:
     from hcmodel.cli.command import EXIT_CODES, load_model, usage
+    from hcmodel.expressions.arguments import check_tolerance
     from hcmodel.solving.request import check_arguments
 
     with usage():
+        check_tolerance(given.tol)
         check_arguments(
             method=given.method,
             tol=given.tol,

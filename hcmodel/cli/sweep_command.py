@@ -60,11 +60,13 @@ def add_sweep(commands: Any, add_model: Callable[[argparse.ArgumentParser], None
 def _sweep(given: argparse.Namespace) -> int:
     from hcmodel.cli.command import UsageError, load_model, usage
     from hcmodel.engines.registry import check_name
+    from hcmodel.expressions.arguments import check_tolerance
     from hcmodel.solving.request import check_arguments
 
     with usage():
         grid = _grid(given)
         check_name(given.engine)
+        check_tolerance(given.tol)
         check_arguments(
             method=given.method,
             tol=given.tol,

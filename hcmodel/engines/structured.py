@@ -37,7 +37,7 @@ from hcmodel.expressions.graph import Graph
 from hcmodel.expressions.sparse_data import Numbers, equal
 from hcmodel.records import cached_property, dataclass
 from hcmodel.solvers.algebra.marks import same, some
-from hcmodel.solvers.algebra.storage import is_sparse
+from hcmodel.solvers.algebra.storage import as_array, is_sparse
 from hcmodel.solvers.limits import is_late
 
 FloatArray: TypeAlias = NDArray[np.float64]
@@ -289,7 +289,7 @@ class StructuredStack(ProgramStack):
             return own
         if is_sparse(own) and is_sparse(found):
             return scipy.sparse.csr_array(own + found)
-        return _dense(own) + _dense(found)
+        return as_array(own) + as_array(found)
 
     @property
     def sparse_hessian(self) -> bool:
@@ -375,10 +375,6 @@ def _interleaved(part: _Part, own: Any, rest: Any) -> Any:
 def _equal(values: Sequence[Numbers | None], others: Sequence[Numbers]) -> bool:
     pairs = zip(values, others, strict=True)
     return all(one is two or (one is not None and equal(one, two)) for one, two in pairs)
-
-
-def _dense(matrix: Any) -> FloatArray:
-    return np.asarray(matrix.toarray() if is_sparse(matrix) else matrix)
 
 
 def _only(program: Program, roots: Sequence[int]) -> Program:

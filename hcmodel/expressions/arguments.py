@@ -4,7 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+
 from hcmodel.errors import ModelError
+from hcmodel.solvers.numerics import PRODUCT_ROUNDING
+
+# What is left of a value is rounding below this share of it.
+SMALLEST_TOLERANCE = PRODUCT_ROUNDING
 
 
 def as_flag(value: Any, name: str) -> bool:
@@ -21,6 +27,15 @@ def as_count(value: Any, name: str, *, least: int, most: int) -> int:
     if not whole or not least <= value <= most:
         raise ModelError(f"{name} is a whole number from {least} to {most:,}, not {shown(value)}")
     return int(value)
+
+
+def check_tolerance(tol: Any) -> None:
+    """Raise for a tolerance that rounding does not let any point satisfy."""
+    if isinstance(tol, (int, float, np.number)) and 0 < tol < SMALLEST_TOLERANCE:
+        raise ModelError(
+            f"tol is {tol:g}, which is below rounding: values and violations are known to about "
+            f"{SMALLEST_TOLERANCE:g} of their size; take a tol of at least {SMALLEST_TOLERANCE:g}"
+        )
 
 
 def shown(value: Any) -> str:

@@ -6,7 +6,9 @@ One table for each place where such a name may stand. Each answer is a sentence 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import difflib
+import inspect
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from hcmodel.errors import ModelError
@@ -72,10 +74,17 @@ VARIABLE: dict[str, str] = {
     "complex": "is not there: all numbers are real",
     "imag": "is not there: all numbers are real",
     "value": "is start=…, or x.value = … after the variable is made",
-    "lb": "is bounds=(lower, upper)",
-    "ub": "is bounds=(lower, upper)",
-    "lower_bound": "is bounds=(lower, upper)",
-    "upper_bound": "is bounds=(lower, upper)",
+    **dict.fromkeys(("initial_value", "initial", "init", "x0", "guess"), "is start=…"),
+    **dict.fromkeys(("lb", "lower", "lower_bound", "low"), "is bounds=(lower, upper)"),
+    **dict.fromkeys(("ub", "upper", "upper_bound", "high"), "is bounds=(lower, upper)"),
+    **dict.fromkeys(("negative", "nonpositive"), "is bounds=(None, 0)"),
+    **dict.fromkeys(("nonnegative", "non_negative"), "is nonneg=True"),
+    **dict.fromkeys(("positive", "strictly_positive"), "is pos=True"),
+    **dict.fromkeys(("psd", "semidefinite", "positive_semidefinite"), "is PSD=True"),
+    **dict.fromkeys(
+        ("size", "dim", "n"), "is the first argument: hc.Variable(3), hc.Variable((2, 3))"
+    ),
+    **dict.fromkeys(("dtype", "domain", "within", "cat"), "is not there: " + _CONTINUOUS),
     "sparsity": "is a smaller variable put into place: A @ x, or hc.bmat",
 }
 
@@ -88,6 +97,20 @@ SWEEP: dict[str, str] = {
         "is executor=…: a number of processes, or anything with `submit`",
     ),
     **dict.fromkeys(("n", "num", "points"), "is a list of values: {cap: np.linspace(1, 2, 20)}"),
+}
+
+# Arguments of `Problem`.
+MODEL: dict[str, str] = {
+    **dict.fromkeys(
+        ("st", "s_t", "subject_to", "rows", "cons", "constraint"),
+        "is the second argument, a list: hc.Problem(objective, constraints)",
+    ),
+    **dict.fromkeys(("map", "coordinates", "transformation"), "is hidden=[…], or left out"),
+    **dict.fromkeys(
+        ("variables", "vars", "parameters"), "is not needed: they are in the expressions"
+    ),
+    "sense": "is hc.Minimize(…) or hc.Maximize(…) around the objective",
+    "data": "is the value of parameters: hc.Parameter(n, value=…)",
 }
 
 # Attributes of `Problem`.
@@ -142,7 +165,6 @@ SOLUTION: dict[str, str] = {
     "x": "is solution['x'], by the name of the variable, or solution.point",
     "fun": "is solution.value",
     "success": "is solution.status in ('optimal', 'locally_optimal')",
-    "message_": "is solution.message",
     "nit": "is solution.iterations",
     "nfev": "is solution.oracle_calls",
     "table": "is print(solution)",
@@ -171,8 +193,8 @@ CONSTRAINT: dict[str, str] = {
     "residual": "is constraint.violation()",
     "expr": "is constraint.lhs - constraint.rhs",
     "args": "are constraint.lhs and constraint.rhs",
-    "is_dcp": "is asked of a whole problem: problem.is_hidden_convex()",
-    "is_dgp": "is asked of a whole problem: problem.is_hidden_convex()",
+    "is_dcp": "belongs to the problem: problem.is_hidden_convex()",
+    "is_dgp": "belongs to the problem: problem.is_hidden_convex()",
     "id": "is constraint.name, which .named('area') sets",
 }
 
@@ -180,8 +202,8 @@ CONSTRAINT: dict[str, str] = {
 OBJECTIVE: dict[str, str] = {
     "args": "are objective.expression",
     "expr": "is objective.expression",
-    "is_dcp": "is asked of a whole problem: problem.is_hidden_convex()",
-    "is_dgp": "is asked of a whole problem: problem.is_hidden_convex()",
+    "is_dcp": "belongs to the problem: problem.is_hidden_convex()",
+    "is_dgp": "belongs to the problem: problem.is_hidden_convex()",
 }
 
 # Attributes of expressions: methods of numpy's arrays, and CVXPY's questions.
@@ -196,20 +218,20 @@ EXPRESSION: dict[str, str] = {
     "transpose": "is written a.T, or hc.transpose(a)",
     "diagonal": "is written hc.diag(a)",
     "H": "is a.T: all numbers are real",
-    "is_convex": "is asked of a whole problem: problem.analyze() shows the proof",
-    "is_concave": "is asked of a whole problem: problem.analyze() shows the proof",
-    "is_affine": "is asked of a whole problem: problem.analyze() shows the proof",
-    "is_dcp": "is asked of a whole problem: problem.is_hidden_convex()",
-    "is_dgp": "is asked of a whole problem: problem.is_hidden_convex()",
-    "curvature": "is asked of a whole problem: problem.analyze() shows the proof",
-    "log_log_curvature": "is asked of a whole problem: problem.analyze() shows the proof",
+    "is_convex": "belongs to the problem: problem.analyze() shows the proof",
+    "is_concave": "belongs to the problem: problem.analyze() shows the proof",
+    "is_affine": "belongs to the problem: problem.analyze() shows the proof",
+    "is_dcp": "belongs to the problem: problem.is_hidden_convex()",
+    "is_dgp": "belongs to the problem: problem.is_hidden_convex()",
+    "curvature": "belongs to the problem: problem.analyze() shows the proof",
+    "log_log_curvature": "belongs to the problem: problem.analyze() shows the proof",
     "sub": "is parameter.value = …",
     "id": "is x.name",
     "attributes": "are x.lower, x.upper and x.set",
     **dict.fromkeys(("lb", "ub"), "are x.lower and x.upper"),
     **dict.fromkeys(
         ("is_nonneg", "is_nonpos", "is_pos", "is_neg", "sign"),
-        "is asked of a whole problem: problem.analyze() shows signs in its derivation",
+        "belongs to the problem: problem.analyze() shows signs in its derivation",
     ),
     "is_constant": "is not expression.variables()",
     "save_value": "is x.value = …",
@@ -219,8 +241,22 @@ EXPRESSION: dict[str, str] = {
     "dual_value": "belongs to constraints, and to bounds: problem.solution.bound_duals['x']",
 }
 
-# Names of the module.
+# Names of the module, and of functions of numpy.
 MODULE: dict[str, str] = {
+    "Zero": "a constraint a == 0",
+    "NonNeg": "a constraint a >= 0",
+    "SOC": "a constraint hc.norm(a) <= t",
+    "PSD": "a constraint A >> 0, or hc.Variable((n, n), PSD=True)",
+    "cumprod": "hc.exp(hc.cumsum(hc.log(a)))",
+    "diff": "a[1:] - a[:-1]",
+    "harmonic_mean": "n / hc.sum(hc.inv_pos(a))",
+    "neg": "hc.maximum(-a, 0)",
+    "pos": "hc.maximum(a, 0)",
+    "scalar_product": "hc.dot(a, b)",
+    "sigma_max": "hc.sqrt(hc.lambda_max(A.T @ A))",
+    "tv": "hc.norm(a[1:] - a[:-1], 1)",
+    "vdot": "hc.dot(a, b)",
+    "vec": "hc.reshape(a, (-1,)), row by row; hc.reshape(a.T, (-1,)) is column by column",
     "VectorVariable": "hc.Variable(n, name=…, pos=True)",
     "Model": "hc.Problem(hc.Minimize(cost), constraints)",
     "minimize": "hc.Problem(hc.Minimize(cost), constraints).solve(); hc.solvers.minimize takes an oracle",
@@ -230,11 +266,34 @@ MODULE: dict[str, str] = {
     "PowCone3D": "a constraint with powers or hc.geo_mean",
     "NonPos": "a constraint a <= 0",
     "matmul": "A @ B",
+    "inner": "hc.dot(a, b)",
     "std": "hc.sqrt(hc.mean((a - hc.mean(a))**2))",
     "var": "hc.mean((a - hc.mean(a))**2)",
     "ptp": "hc.max(a) - hc.min(a)",
     "psd_wrap": "the matrix as it is",
-    "nuclear_norm": "a variable T with a matrix inequality; the nuclear norm is not an atom",
+    **dict.fromkeys(
+        ("norm_nuc", "normNuc", "nuclear_norm"),
+        "a variable T with a matrix inequality; the nuclear norm is not an atom",
+    ),
+    **dict.fromkeys(("Minimise", "minimise"), "hc.Minimize(cost)"),
+    **dict.fromkeys(("Maximise", "maximise"), "hc.Maximize(gain)"),
+    "cosh": "(hc.exp(a) + hc.exp(-a)) / 2",
+    "sinh": "(hc.exp(a) - hc.exp(-a)) / 2",
+    "tan": "hc.sin(a) / hc.cos(a)",
+    "log2": "hc.log(a) / numpy.log(2)",
+    "log10": "hc.log(a) / numpy.log(10)",
+    "expm1": "hc.exp(a) - 1",
+    "exp2": "2**a",
+    "cbrt": "a**(1/3), for a >= 0",
+    "hypot": "hc.sqrt(a**2 + b**2)",
+    "logaddexp": "hc.logsumexp(hc.hstack([a, b])), of two numbers",
+    "inv_prod": "1 / hc.prod(a)",
+    "upper_tri": "A[numpy.triu_indices(n, 1)]",
+    "tril": "A * numpy.tril(numpy.ones((n, n)))",
+    "triu": "A * numpy.triu(numpy.ones((n, n)))",
+    "mixed_norm": "hc.norm(hc.norm(A, p, axis=1), q)",
+    "loggamma": "hc.function(f, a, grad=…) with a function of scipy.special; it is not an atom",
+    "median": "hc.mean(a), or hc.sum_largest(a, k): the median is not an atom",
     "ceil": "nothing: " + _CONTINUOUS,
     "floor": "nothing: " + _CONTINUOUS,
     "sign": "nothing: steps are not there, as " + _CONTINUOUS,
@@ -286,13 +345,24 @@ def answer(table: Mapping[str, str], name: str, what: str) -> str | None:
     return f"{what} {table[name]}" if name in table else None
 
 
-def refuse_arguments(table: Mapping[str, str], given: Mapping[str, Any], function: str) -> None:
-    """Raise for arguments that the function does not have; known habits say what to write."""
+class UnknownArgumentError(ModelError, TypeError):
+    """An argument that a function does not have; a `TypeError` too, as Python raises."""
+
+
+def refuse_arguments(
+    table: Mapping[str, str], given: Mapping[str, Any], function: str, called: Callable[..., Any]
+) -> None:
+    """Raise for arguments that `called` does not have; known habits say what to write."""
     for name, value in given.items():
         known = answer(table, name, f"{name}={value!r} of {function}")
         if known is not None:
-            raise ModelError(known)
-        raise TypeError(f"{function} has no argument {name!r}")
+            raise UnknownArgumentError(known)
+        parameters = inspect.signature(called).parameters.values()
+        names = [each.name for each in parameters if each.kind is not each.VAR_KEYWORD]
+        names = [each for each in names if each != "self"]
+        close = difflib.get_close_matches(name, names, 1)
+        hint = f"did you mean `{close[0]}`?" if close else f"its arguments are {', '.join(names)}"
+        raise UnknownArgumentError(f"{function} has no argument {name!r}; {hint}")
 
 
 def missing_attribute(table: Mapping[str, str], name: str, owner: str) -> AttributeError:

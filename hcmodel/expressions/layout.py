@@ -42,7 +42,7 @@ class Layout:
         self.variables = tuple(variables)
         self._position = {variable: i for i, variable in enumerate(self.variables)}
         if len(self._position) < len(self.variables):
-            raise ModelError("a variable stands twice in the layout; give each once")
+            raise ModelError("a variable occurs twice in the layout; give each once")
         blocks: list[Block] = []
         start = 0
         for variable in self.variables:

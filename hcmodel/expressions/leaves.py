@@ -8,6 +8,7 @@ compiling again.
 from __future__ import annotations
 
 import itertools
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -41,6 +42,8 @@ __all__ = [
 ]
 
 _unnamed = itertools.count()
+# Bounds that a message shows.
+MOST_SHOWN = 4
 
 
 class Variable(Leaf):
@@ -76,7 +79,8 @@ class Variable(Leaf):
         **foreign: Any,
     ) -> None:
         if foreign:
-            refuse_arguments(VARIABLE, foreign, "hc.Variable")
+            refuse_arguments(VARIABLE, foreign, "hc.Variable", Variable)
+        _refuse_name(shape, "hc.Variable")
         if all(isinstance(each, (int, np.integer)) for each in (shape, name)):  # as in CVXPY
             raise ModelError(
                 f"the shape of a variable is one argument: write hc.Variable(({shape}, {name}))"
@@ -179,6 +183,8 @@ class Variable(Leaf):
     ) -> tuple[np.ndarray, np.ndarray]:
         if bounds is None:
             bounds = (None, None)
+        if isinstance(bounds, (tuple, list)):
+            _refuse_pairs(bounds, self._shape, self.name)
         if not isinstance(bounds, (tuple, list)) or len(bounds) != 2:
             raise ModelError(
                 f"bounds of variable '{self.name}' are a pair (lower, upper), None being "
@@ -247,7 +253,8 @@ class Parameter(Leaf):
         **foreign: Any,
     ) -> None:
         if foreign:
-            refuse_arguments(PARAMETER, foreign, "hc.Parameter")
+            refuse_arguments(PARAMETER, foreign, "hc.Parameter", Parameter)
+        _refuse_name(shape, "hc.Parameter")
         self.name = _checked_name(name, "parameter") or f"param{next(_unnamed)}"
         self._shape: Shape = as_shape(shape, f"parameter '{self.name}'", MOST_SPARSE)
         self.labels: Labels | None = None
@@ -287,6 +294,44 @@ def _as_number(value: Any) -> float:
         return float(value)
     except (TypeError, ValueError, OverflowError):
         return float("nan")
+
+
+def _refuse_name(shape: Any, called: str) -> None:
+    """Raise where the name is the first argument, as in GPkit."""
+    if isinstance(shape, str):
+        raise ModelError(
+            f"the first argument of {called} is the shape: write {called}(name={shape!r}), or "
+            f"{called}(n, name={shape!r}) for a vector"
+        )
+
+
+def _refuse_pairs(bounds: Sequence[Any], shape: Shape, name: str) -> None:
+    """Raise where bounds are pairs, one for each entry, as in scipy.
+
+    Two tuples for two entries may be a pair for each entry, or the lower and the upper bounds.
+    """
+    pairs = [each for each in bounds if isinstance(each, (tuple, list)) and len(each) == 2]
+    if not pairs or len(pairs) != len(bounds) or shape != (len(pairs),):
+        return
+    lower, upper = (_listed([pair[side] for pair in pairs]) for side in (0, 1))
+    if len(pairs) != 2:
+        raise ModelError(
+            f"bounds of variable '{name}' are a pair of all lower and all upper bounds, and not a pair "
+            f"for each entry: write bounds=({lower}, {upper})"
+        )
+    if all(isinstance(pair, tuple) for pair in pairs):
+        first, second = map(_listed, pairs)
+        raise ModelError(
+            f"bounds of variable '{name}' can be read in two ways: for a pair (lower, upper) for each "
+            f"entry, as in scipy, write bounds=({lower}, {upper}); for the lower bounds {first} and the "
+            f"upper bounds {second}, write bounds=({first}, {second})"
+        )
+
+
+def _listed(values: Sequence[Any]) -> str:
+    """A list as it is written, cut where it is long."""
+    shown = [repr(value) for value in values[:MOST_SHOWN]]
+    return f"[{', '.join([*shown, '…'] if len(values) > MOST_SHOWN else shown)}]"
 
 
 def _checked_name(name: Any, what: str) -> str | None:

@@ -18,7 +18,7 @@ from hcmodel.errors import DataError, ModelError
 from hcmodel.expressions import graph, numpy_dispatch, sparse_data
 from hcmodel.expressions.constraint import Constraint
 from hcmodel.expressions.foreign_habits import EXPRESSION, missing_attribute
-from hcmodel.expressions.printing import infix, rich
+from hcmodel.expressions.printing import attribute, infix, rich
 from hcmodel.expressions.shapes import Shape
 from hcmodel.expressions.table import ATOMS
 from hcmodel.solvers.algebra.marks import all_finite, some
@@ -212,6 +212,14 @@ class Expression:
 
     def __int__(self) -> NoReturn:
         self.__float__()
+
+    def __format__(self, spec: str) -> str:
+        if spec:
+            raise ModelError(
+                f"the expression {self} is not a number, which the format {spec!r} is for; take its "
+                f"value: {attribute(self, 'value')}"
+            )
+        return str(self)
 
     # containers
 
@@ -430,7 +438,7 @@ def as_data(value: Any, what: str, *, infinite: bool = False, sparse: bool = Fal
         raw = np.asarray(value)
     except ValueError:
         raise DataError(
-            f"{what} has rows of different lengths, and is no array: {value!r}"
+            f"{what} has rows of different lengths, and is not an array: {value!r}"
         ) from None
     if raw.dtype.kind not in "fiub":
         raise DataError(f"{what} must be a real number or an array of them, not {value!r}")

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from hcmodel.errors import ModelError
+from hcmodel.expressions.foreign_habits import MODULE
 from hcmodel.expressions.table import ATOMS
 
 UFUNCS = {
@@ -118,8 +119,11 @@ def function(wanted: Any, args: Sequence[Any], keywords: Mapping[str, Any]) -> A
 
 
 def _unknown(name: str) -> str:
-    known = ", ".join(sorted(ATOMS))
+    """What to write instead of a function of numpy."""
+    own = MODULE.get(name.rpartition(".")[2])
+    if own is not None:
+        return f"{name} is not known for expressions; write {own}"
     return (
-        f"{name} is not known for expressions; the atoms are: {known}; wrap any other Python "
-        "function with hc.function"
+        f"{name} is not known for expressions; wrap it with hc.function, or write it with atoms "
+        "(docs/atoms.md lists them)"
     )

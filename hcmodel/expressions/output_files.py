@@ -1,7 +1,8 @@
 """Files that are written: as a whole or not at all.
 
-A file is written beside its place and renamed, so that a full disk, an error or Ctrl-C leaves the old one
-as it was. What the system objects to is a `DataError` with the name of the file.
+A file is written to a temporary file in the same folder, which is then renamed, so that a full disk, an
+error or Ctrl-C leaves the old one as it was. What the system objects to is a `DataError` with the name
+of the file.
 """
 
 from __future__ import annotations

@@ -42,13 +42,21 @@ def rich(kind: str, shown: Any) -> str | None:
     return RICH[kind](shown) if kind in RICH else None
 
 
-def infix(expression: Expression) -> str:
-    """The text of `expression`, as one would write it in Python."""
-    text = _write(expression, MAX_DEPTH)[0]
+def infix(expression: Expression, first: int = 0) -> str:
+    """The text of `expression`, as one would write it in Python.
+
+    With `first=1`, indices and ranges are those of the language, and labels where an axis has them.
+    """
+    text = _write(expression, MAX_DEPTH, first)[0]
     return text if len(text) <= MAX_LENGTH else text[: MAX_LENGTH - 1] + ELLIPSIS
 
 
-def _write(expression: Expression, depth: int) -> tuple[str, int]:
+def attribute(expression: Expression, name: str) -> str:
+    """How one writes an attribute of an expression: `x[0].value`, `(x + y).value`."""
+    return f"{_enclosed(_write(expression, MAX_DEPTH, 0), POSTFIX)}.{name}"
+
+
+def _write(expression: Expression, depth: int, first: int) -> tuple[str, int]:
     """Text and binding strength."""
     name = getattr(expression, "name", None)
     if name is not None:
@@ -58,7 +66,7 @@ def _write(expression: Expression, depth: int) -> tuple[str, int]:
     if depth == 0:
         return ELLIPSIS, ATOMIC
     atom = expression.atom.name  # type: ignore[attr-defined]
-    arguments = [_write(argument, depth - 1) for argument in expression.args]
+    arguments = [_write(argument, depth - 1, first) for argument in expression.args]
     if atom in INFIX:
         symbol, strength, left, right = INFIX[atom]
         sides = [_enclosed(arguments[0], left), *(_enclosed(a, right) for a in arguments[1:])]
@@ -67,7 +75,9 @@ def _write(expression: Expression, depth: int) -> tuple[str, int]:
         return "-" + _enclosed(arguments[0], NEGATION), NEGATION
     params = dict(expression.params)  # type: ignore[attr-defined]
     if atom == "index":
-        return f"{_enclosed(arguments[0], POSTFIX)}[{params['key']}]", POSTFIX
+        key, labels = params["key"], getattr(expression.args[0], "labels", None)
+        inside = key.counted(first, labels) if first else str(key)
+        return f"{_enclosed(arguments[0], POSTFIX)}[{inside}]", POSTFIX
     if atom == "transpose" and params["axes"] is None:
         return _enclosed(arguments[0], POSTFIX) + ".T", POSTFIX
     words = [text for text, _ in arguments]

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from hcmodel import grammar
-from hcmodel.errors import ModelError, ModelSyntaxError
+from hcmodel.errors import DataError, ModelError, ModelSyntaxError
 from hcmodel.expressions.input_files import check_file
 from hcmodel.expressions.model import Model
 from hcmodel.frontend.build import Builder
@@ -63,7 +63,7 @@ def _read(path: Path) -> str:
         raise ModelSyntaxError(f"{path}: the file is not UTF-8 text (byte {error.start})") from None
     except (OSError, ValueError) as error:
         reason = getattr(error, "strerror", None) or str(error)
-        raise ModelSyntaxError(f"{path}: cannot be read: {reason}") from None
+        raise DataError(f"{path}: cannot be read: {reason}") from None
 
 
 def _builder(

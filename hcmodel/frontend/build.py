@@ -255,7 +255,7 @@ class Builder:
             names = statement.value.names
             twice = [name for name, count in Counter(names).items() if count > 1]
             if twice:
-                raise Mistake(f'"{twice[0]}" stands twice in this set', statement.value.span)
+                raise Mistake(f'"{twice[0]}" occurs twice in this set', statement.value.span)
             labelled = Dimension(len(names), names=names)
             value = Value(labelled.values.astype(float), dimensions=(labelled,))
             name = statement.name

@@ -215,12 +215,12 @@ def _text(path: Path) -> str:
 
 
 def _without_repetition(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    """An object of JSON; a name that stands twice would silently lose its first value."""
+    """An object of JSON; a name that occurs twice would silently lose its first value."""
     found = dict(pairs)
     if len(found) < len(pairs):
         names = [name for name, _ in pairs]
         twice = next(name for name in names if names.count(name) > 1)
-        raise DataError(f"'{twice}' stands twice in one object of the JSON data; keep one of them")
+        raise DataError(f"duplicate key '{twice}' in the JSON data; keep one of them")
     return found
 
 

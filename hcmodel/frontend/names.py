@@ -72,7 +72,7 @@ class Names:
         if word in self._symbols:
             line = self._symbols[word].span.line
             raise Mistake(
-                f"`{word}` is declared twice", name.span, f"the first one stands on line {line}"
+                f"`{word}` is declared twice", name.span, f"first declared on line {line}"
             )
 
     def get(self, word: str) -> Symbol | None:
@@ -97,7 +97,7 @@ class Names:
         if word in self._later:
             line = self._later[word].line
             return Mistake(
-                f"`{word}` is used before its declaration", name.span, f"it stands on line {line}"
+                f"`{word}` is used before its declaration", name.span, f"declared on line {line}"
             )
         if word in function_names():
             return Mistake(f"`{word}` is a function", name.span, f"write `{word}(…)`")

@@ -101,7 +101,7 @@ def dimension(evaluator: Evaluator, node: syntax.IndexSet, *, is_shape: bool) ->
         )
     members = integers(value, node.span, "a member of an index set")
     if len(np.unique(members)) < len(members):
-        raise Mistake("a member stands twice in this index set", node.span)
+        raise Mistake("duplicate member in this index set", node.span)
     if value.dimensions is not None and len(members):  # a set that was a range
         return value.dimensions[0]
     return Dimension(len(members), labels=tuple(members.tolist()))

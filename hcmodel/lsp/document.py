@@ -16,6 +16,7 @@ import numpy as np
 from hcmodel import grammar
 from hcmodel.errors import HCError, HCWarning
 from hcmodel.expressions.leaves import Expression, Parameter, Variable
+from hcmodel.expressions.printing import infix
 from hcmodel.expressions.table import ATOMS
 from hcmodel.facts.bits import AFFINE, CONCAVE, CONVEX
 from hcmodel.facts.curvature import Curvatures, can_be_log
@@ -82,7 +83,9 @@ class Document:
         try:
             arrays = self._arrays()
         except HCError as error:
-            yield Problem(f"the data beside the model: {error}", Span(1, 1, 1, 2), is_error=False)
+            yield Problem(
+                f"the data file next to the model: {error}", Span(1, 1, 1, 2), is_error=False
+            )
             arrays = {}
         builder = Builder(tree, arrays, Collector(text, name), self.path)
         with warnings.catch_warnings(record=True) as caught:
@@ -137,7 +140,7 @@ class Document:
         if place is None:
             return None
         expression, span = place
-        text = str(expression)
+        text = infix(expression, first=1)
         shown = text if len(text) <= LONGEST else text[:LONGEST] + "…"
         return f"```hc\n{shown}\n```\n{facts_line(expression)}", span
 

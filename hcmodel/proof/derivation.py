@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import field
 
 from hcmodel.expressions.leaves import Variable
+from hcmodel.expressions.printing import infix
 from hcmodel.facts.bits import AFFINE, CONVEX, WORDS
 from hcmodel.facts.curvature import Channels
 from hcmodel.facts.node_facts import Node
@@ -36,13 +37,15 @@ class Part:
 class Derivation:
     """The trees of all functions; `str` prints them, `lines` gives them one node at a time.
 
-    `names` has the words of the model's text for the nodes that stand in one.
+    `names` has the words of the model's text for the nodes that stand in one; the others are counted
+    from `first`.
     """
 
     parts: tuple[Part, ...]
     nodes: tuple[Node, ...] = field(repr=False)
     channels: tuple[Channels, ...] = field(repr=False)
     names: Mapping[int, str] = field(repr=False, default_factory=dict)
+    first: int = 0
 
     def lines(self) -> Iterator[Line]:
         """The nodes, function by function, arguments below; constants and repetitions left out."""
@@ -56,7 +59,8 @@ class Derivation:
                 repeated = number in seen and bool(node.arguments)
                 seen.add(number)
                 facts = "as above" if repeated else describe(node, self.channels[number])
-                yield Line(depth, self.names.get(number) or str(node.expression), facts)
+                text = self.names.get(number) or infix(node.expression, self.first)
+                yield Line(depth, text, facts)
                 if not repeated:
                     pending.extend(
                         (depth + 1, i)

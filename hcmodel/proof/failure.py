@@ -10,6 +10,7 @@ import numpy as np
 from hcmodel.atoms.rules import Domain, Monotonicity
 from hcmodel.expressions.constraint import Constraint
 from hcmodel.expressions.leaves import Expression, Variable
+from hcmodel.expressions.printing import infix
 from hcmodel.facts.bits import AFFINE, CONCAVE, CONVEX, PASSING, SWAPPED, UNKNOWN, WORDS
 from hcmodel.facts.curvature import Curvatures, can_be_log
 from hcmodel.facts.node_facts import Node
@@ -135,10 +136,11 @@ class Words:
     def __init__(self, source: Any) -> None:
         self.places: Mapping[Expression, Span] = getattr(source, "places", {})
         self.lines: list[str] = source.text.splitlines() if self.places else []
+        self.first = 0 if source is None else 1
 
     def of(self, expression: Expression, length: int = MAX_TEXT) -> str:
         span = self.places.get(expression)
-        text = str(expression) if span is None else self._written(span)
+        text = infix(expression, self.first) if span is None else self._written(span)
         return text if len(text) <= length else text[: length - 1] + "…"
 
     def _written(self, span: Span) -> str:
@@ -226,7 +228,18 @@ class _Reason:
             if domain is not Domain.REALS and not each.constant
         )
         part = self.words.of(argument.expression, MAX_PART)
-        return f"{self.name} needs {part} {ASKED[domain]}, which is not proven"
+        meant = self._inverse(part) if domain is Domain.NONZERO else ""
+        return f"{self.name} needs {part} {ASKED[domain]}, which is not proven{meant}"
+
+    def _inverse(self, part: str) -> str:
+        """What to say of a square matrix to the power −1, which is meant to be its inverse."""
+        exponents, shape = self.node.exponents, self.node.expression.shape
+        inverse = exponents is not None and len(exponents) == 1 and np.all(exponents[0] == -1.0)
+        if not inverse or len(shape) != 2 or shape[0] != shape[1]:
+            return ""
+        if self.words.first:
+            return f"; `^` works entry by entry, and the inverse of a matrix is `inv({part})`"
+        return f"; ** works entry by entry, and the inverse of a matrix is hc.inv({part})"
 
     def _product(self, kind: str) -> str:
         if self.want == CONCAVE:

@@ -282,4 +282,5 @@ def _derivation(
             for node in facts.nodes
             if node.expression in words.places
         },
+        first=words.first,
     )

@@ -1,12 +1,12 @@
 """`dataclass` as in the standard library, for a package that has hundreds of them and a quick command.
 
-The standard decorator compiles up to six functions for each class when its module is imported, which was
-half of what `hcmodel solve` took beyond the import of numpy, scipy and Clarabel. Here the methods are
-closures over the names of the fields, and `__init__` is made for the first instance of a class from the
-code of another one with as many fields, whose names are exchanged. Fields, `replace`, `asdict` and type
-checkers see what the standard decorator makes.
+The standard decorator compiles up to six functions for each class when its module is imported. This took
+half of the time of `hcmodel solve` that was not spent on importing numpy, scipy and Clarabel. Here the
+methods are closures over the names of the fields. `__init__` is made for the first instance of a class:
+the code of another class with the same number of fields is copied, and the names in it are replaced.
+Fields, `replace`, `asdict` and type checkers see what the standard decorator makes.
 
-`replace` does what the one of the standard library does, in a third of the time: methods make a new state
+`replace` does the same as that of the standard library in a third of the time: methods make a new state
 from the last one several times in each iteration. `cached_property` is that of Python 3.12, which takes
 no lock.
 """

@@ -263,6 +263,7 @@ def with_places(source: Any, new: Mapping[int, Expression]) -> Any:
 def _renewed(variable: Variable, found: Tightened) -> Variable:
     new = Variable(variable.shape, variable.name, start=variable.start)
     new.set = found.set_of(variable)
+    new.labels = variable.labels
     return new
 
 

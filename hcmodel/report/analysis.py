@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from hcmodel.expressions.leaves import Constant, Expression
 from hcmodel.expressions.model import Model
+from hcmodel.expressions.printing import infix
 from hcmodel.expressions.sparse_data import any_nonzero
 from hcmodel.grammar.diagnostics import Diagnostic, render
 from hcmodel.report.json import plain
@@ -144,13 +145,14 @@ def model_text(model: Model) -> str:
         f"var {each.name}{_shape(each.shape)}{each.set.declaration(_few)}"
         for each in model.variables
     ]
-    lines.append(f"{model.objective.word} {model.objective.expression}")
+    first = 0 if model.source is None else 1
+    lines.append(f"{model.objective.word} {infix(model.objective.expression, first)}")
     if model.constraints:
         lines.append("subject to")
     for constraint in model.constraints:
         name = f"{constraint.name}: " if constraint.name else ""
-        right = "0" if _is_zero(constraint.rhs) else str(constraint.rhs)
-        lines.append(f"    {name}{constraint.lhs} {constraint.sense} {right}")
+        right = "0" if _is_zero(constraint.rhs) else infix(constraint.rhs, first)
+        lines.append(f"    {name}{infix(constraint.lhs, first)} {constraint.sense} {right}")
     return "\n".join(lines)
 
 

@@ -7,6 +7,7 @@ from html import escape
 from typing import TYPE_CHECKING
 
 from hcmodel.report.typeset import (
+    DIRECTIONS,
     Layout,
     layout,
     logarithm_names,
@@ -30,14 +31,14 @@ SENSES = {"<=": "≤", ">=": "≥", "==": "=", ">>": "⪰", "<<": "⪯"}
 BIG = {"sum": "∑", "prod": "∏"}
 
 
-def to_mathml(expression: Expression, *, block: bool = False) -> str:
+def to_mathml(expression: Expression) -> str:
     """A `math` element for an expression."""
-    return _math(_written(layout(expression)), block)
+    return _math(_written(layout(expression)))
 
 
-def constraint_mathml(constraint: Constraint, *, block: bool = False) -> str:
+def constraint_mathml(constraint: Constraint) -> str:
     """A `math` element for a constraint."""
-    return _math(_relation(constraint), block)
+    return _math(_relation(constraint))
 
 
 def model_mathml(model: Model, logarithms: Sequence[str] = ()) -> str:
@@ -50,10 +51,7 @@ def model_mathml(model: Model, logarithms: Sequence[str] = ()) -> str:
     def written(part: Layout) -> str:
         return _written(logarithmic(part, names) if names else part)
 
-    word = {"minimize": "minimise", "maximize": "maximise"}.get(
-        model.objective.word, model.objective.word
-    )
-    rows = [(word, written(layout(model.objective.expression)), "")]
+    rows = [(DIRECTIONS[model.objective.word], written(layout(model.objective.expression)), "")]
     for number, constraint in enumerate(model.constraints):
         lead = "subject to" if number == 0 else ""
         left, right = written(layout(constraint.lhs)), written(layout(constraint.rhs))
@@ -72,10 +70,10 @@ def model_mathml(model: Model, logarithms: Sequence[str] = ()) -> str:
     )
     # browsers would squeeze a wide table, and its cells would overlap
     look = 'columnspacing="1.2em" rowspacing="0.5em" style="width:max-content"'
-    return _math(f"<mtable {look}>{cells}</mtable>", True)
+    return _math(f"<mtable {look}>{cells}</mtable>", block=True)
 
 
-def _math(inner: str, block: bool) -> str:
+def _math(inner: str, block: bool = False) -> str:
     display = "block" if block else "inline"
     return (
         f'<math xmlns="http://www.w3.org/1998/Math/MathML" display="{display}" '

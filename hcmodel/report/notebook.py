@@ -10,8 +10,9 @@ from hcmodel.expressions.model import Objective
 from hcmodel.report.convergence import shown_gap
 from hcmodel.report.latex import constraint_latex, to_latex
 from hcmodel.report.mathml import constraint_mathml, model_mathml, to_mathml
-from hcmodel.report.show import WORDS, problem_latex
+from hcmodel.report.show import problem_latex
 from hcmodel.report.text import shown_array, without_rounding
+from hcmodel.report.typeset import DIRECTIONS
 
 if TYPE_CHECKING:
     from hcmodel.problem import Problem
@@ -21,7 +22,9 @@ if TYPE_CHECKING:
 def latex(shown: Any) -> str:
     """An expression, a constraint or an objective between dollar signs."""
     if isinstance(shown, Objective):
-        return rf"$\displaystyle \text{{{WORDS[shown.word]}}} \quad {to_latex(shown.expression)}$"
+        return (
+            rf"$\displaystyle \text{{{DIRECTIONS[shown.word]}}} \quad {to_latex(shown.expression)}$"
+        )
     text = constraint_latex(shown) if isinstance(shown, Constraint) else to_latex(shown)
     return f"$\\displaystyle {text}$"
 
@@ -29,7 +32,7 @@ def latex(shown: Any) -> str:
 def html(shown: Any) -> str:
     """An expression, a constraint or an objective as MathML, with the constraint's name in front."""
     if isinstance(shown, Objective):
-        return f"{WORDS[shown.word]} {to_mathml(shown.expression)}"
+        return f"{DIRECTIONS[shown.word]} {to_mathml(shown.expression)}"
     if not isinstance(shown, Constraint):
         return to_mathml(shown)
     name = f"{escape(shown.name)}: " if shown.name else ""

@@ -5,7 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from hcmodel.expressions.printing import infix
 from hcmodel.report.latex import constraint_latex, latex_text, set_latex, to_latex
+from hcmodel.report.text import counted
+from hcmodel.report.typeset import DIRECTIONS
 from hcmodel.solvers.methods import METHODS
 
 if TYPE_CHECKING:
@@ -15,8 +18,6 @@ if TYPE_CHECKING:
 
 MOST_LINES = 40
 INEQUALITIES = ("<=", ">=")
-# What formulas call the directions.
-WORDS = {"minimize": "minimise", "maximize": "maximise"}
 # The default is a choice among the methods of the table rather than one of them.
 AUTO = (
     "auto",
@@ -30,14 +31,15 @@ def problem_text(problem: Problem, names: Sequence[str]) -> str:
     """Sizes first, then the model in canonical order: objective, inequalities, equalities, domain."""
     canonical = problem.canonical
     outer = canonical.outer
+    first = 0 if problem.source is None else 1
     lines = [
-        f"unknowns       {canonical.layout.size} in {len(problem.variables)} variable(s)",
+        f"unknowns       {canonical.layout.size} in {counted(len(problem.variables), 'variable')}",
         f"parameters     {len(problem.parameters)}",
         f"inequalities   {outer.inequalities}",
         f"equalities     {outer.size - outer.inequalities}",
         f"functions      {sum(root.size for root in canonical.roots)} (entries of φ)",
         "",
-        f"{problem.objective.word} {problem.objective.expression}",
+        f"{problem.objective.word} {infix(problem.objective.expression, first)}",
     ]
     rows = sorted(
         zip(names, problem.constraints, strict=True),
@@ -46,18 +48,19 @@ def problem_text(problem: Problem, names: Sequence[str]) -> str:
     if rows:
         lines.append("subject to")
     for name, constraint in rows[:MOST_LINES]:
-        lines.append(f"    {name}: {constraint}{_size(constraint)}")
+        left, right = infix(constraint.lhs, first), infix(constraint.rhs, first)
+        lines.append(f"    {name}: {left} {constraint.sense} {right}{_size(constraint)}")
     if len(rows) > MOST_LINES:
         lines.append(f"    … and {len(rows) - MOST_LINES} more")
     lines += [f"    {_domain(variable)}" for variable in problem.variables]
     if problem.hidden is not None:
-        lines.append("hidden " + ", ".join(str(part) for part in problem.hidden))
+        lines.append("hidden " + ", ".join(infix(part, first) for part in problem.hidden))
     return "\n".join(lines)
 
 
 def problem_latex(problem: Problem | Model) -> str:
     """The model as a LaTeX `aligned` environment."""
-    word = WORDS.get(problem.objective.word, problem.objective.word)
+    word = DIRECTIONS[problem.objective.word]
     lines = [rf"\text{{{word}}} \quad & {to_latex(problem.objective.expression)} \\"]
     for number, constraint in enumerate(problem.constraints):
         lead = r"\text{subject to} \quad" if number == 0 else ""
@@ -87,7 +90,7 @@ def methods_text() -> str:
 
 
 def _size(constraint: Constraint) -> str:
-    return "" if not constraint.shape else f"   ({constraint.size} rows)"
+    return "" if not constraint.shape else f"   ({counted(constraint.size, 'row')})"
 
 
 def _domain(variable: Variable) -> str:

@@ -20,6 +20,8 @@ MAX_DEPTH = 40
 SUM, ENTRYWISE, PRODUCT, UNARY, POWER, ATOMIC = 1, 2, 3, 4, 5, 6
 FUNCTIONS = {"exp", "log", "sin", "cos", "tanh", "det", "max", "min"}
 BIG = {"sum", "prod"}
+# What formulas call the directions.
+DIRECTIONS = {"minimize": "minimise", "maximize": "maximise"}
 # Parameters of atoms that change what is computed; they stand as an index.
 NORMS = {1.0: "1", 2.0: "2", np.inf: "∞", "fro": "F"}
 # Indices of sums over products of arrays.

@@ -53,11 +53,8 @@ class History:
     iterations: int = 0
 
     def extended(self, result: Result) -> History:
-        before, own = self.calls, result.calls
-        names = ("objective", "constraints", "points", "hessians", "outside")
-        total = OracleCalls(**{n: getattr(before, n) + getattr(own, n) for n in names})
         trace = (*self.trace, *(self.shifted(record) for record in result.trace))
-        return History(trace, total, self.iterations + result.iterations)
+        return History(trace, self.calls.plus(result.calls), self.iterations + result.iterations)
 
     def shifted(self, record: Record) -> Record:
         """A record of the run that follows."""

@@ -27,6 +27,7 @@ from hcmodel.expressions.sparse_data import dense
 from hcmodel.records import dataclass
 from hcmodel.reductions.forms import Forms
 from hcmodel.reductions.triangle import equates_symmetric, has_symmetric_value, square_parameters
+from hcmodel.solvers.algebra.storage import as_array
 from hcmodel.solvers.algebra.symmetric import rotated_basis, to_matrix, to_vector
 from hcmodel.solvers.numerics import DEPENDENT, PRODUCT_ROUNDING, TINY
 
@@ -97,7 +98,7 @@ class Functions:
     def at(self, x: FloatArray) -> tuple[float, FloatArray, FloatArray, FloatArray]:
         """Objective, rows, gradient and Jacobian by (x, p)."""
         forward = self.stack.evaluate(np.concatenate([x, self.parameters]), "all")
-        values, jacobian = np.asarray(forward.values), _dense(forward.jacobian())
+        values, jacobian = np.asarray(forward.values), as_array(forward.jacobian())
         sign, select = float(self.outer.objective[0]), self.outer.difference
         rows = np.asarray(select @ values[1:])
         return sign * values[0], rows, sign * jacobian[0], np.asarray(select @ jacobian[1:])
@@ -106,7 +107,7 @@ class Functions:
         """Of the Lagrangian by (x, p)."""
         inner = self.outer.difference.T @ multipliers
         weights = np.concatenate([self.outer.objective, inner])
-        return _dense(self.stack.hessian(np.concatenate([x, self.parameters]), weights))
+        return as_array(self.stack.hessian(np.concatenate([x, self.parameters]), weights))
 
 
 @dataclass(frozen=True)
@@ -524,7 +525,3 @@ def _replaced(
         else:
             new[id(node)] = node
     return tuple(new[id(root)] for root in roots)
-
-
-def _dense(matrix: Any) -> FloatArray:
-    return np.asarray(matrix.toarray() if scipy.sparse.issparse(matrix) else matrix, dtype=float)

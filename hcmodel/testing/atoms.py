@@ -19,6 +19,7 @@ from hcmodel.atoms.rules import Curvature, Monotonicity, Sign, sign_of
 from hcmodel.engines.registry import compile_stack
 from hcmodel.expressions.layout import Layout
 from hcmodel.expressions.leaves import Variable, as_expression
+from hcmodel.solvers.algebra.storage import as_array
 from hcmodel.testing import atom_algebra
 from hcmodel.testing.samples import Sample
 from hcmodel.testing.situations import Situation, situations
@@ -104,14 +105,14 @@ def _wrong_derivatives(atom: Atom, sample: Sample) -> Iterator[str]:
     stack = compile_stack([node], layout, 0)
     point = layout.pack([sample.arguments[i] for i in moving])
     forward = stack.evaluate(point, "constraints")
-    jacobian = _dense(forward.jacobian())
+    jacobian = as_array(forward.jacobian())
     expected = _differences(lambda x: stack.evaluate(x, "constraints").values, point, FIRST_STEP)
     if not _close(jacobian, expected, DERIVATIVE_TOLERANCE):
         yield "the first derivatives differ from differences of the value"
     weights = np.linspace(-1.0, 2.0, stack.size)
     if not _close(forward.pullback(weights), weights @ jacobian, ROUNDING):
         yield "gradients of weighted sums differ from the first derivatives"
-    hessian = _dense(stack.hessian(point, weights))
+    hessian = as_array(stack.hessian(point, weights))
     slopes = _differences(
         lambda x: stack.evaluate(x, "constraints").pullback(weights), point, SECOND_STEP
     )
@@ -129,10 +130,6 @@ def _differences(
         for unit in np.eye(point.size) * step
     ]
     return np.stack(columns, axis=-1)
-
-
-def _dense(matrix: Any) -> FloatArray:
-    return np.asarray(matrix if isinstance(matrix, np.ndarray) else matrix.toarray())
 
 
 def _close(found: Any, expected: Any, tolerance: float) -> bool:

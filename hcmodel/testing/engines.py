@@ -28,6 +28,7 @@ from hcmodel.errors import DataError, ModelError
 from hcmodel.expressions.layout import Layout
 from hcmodel.expressions.leaves import Expression, Parameter, Variable
 from hcmodel.records import dataclass
+from hcmodel.solvers.algebra.storage import as_array
 from hcmodel.testing.naming import named
 from hcmodel.testing.samples import ALL_SAMPLES, Sample
 
@@ -171,12 +172,12 @@ class _Checker:
         weights = np.linspace(0.5, 2.0, stack.size + stack.map_size)
         found = stack.hessian(given, weights)
         assert stack.sparse_hessian == scipy.sparse.issparse(found), "sparse_hessian is not true"
-        dense = _dense(found)
+        dense = as_array(found)
         _close(dense, dense.T, self.second, "symmetry of the Hessian")
         if self.is_reference:
             self._second_order(stack, point, weights, dense)
         else:
-            expected = _dense(reference.hessian(point, weights))
+            expected = as_array(reference.hessian(point, weights))
             _close(dense, expected, self.second, "Hessian")
         assert np.array_equal(given, point), "the point was changed"
         return stack
@@ -189,7 +190,7 @@ class _Checker:
         _close(values, known.values, VALUE_TOLERANCE, f"values of {part}")
         jacobian = found.jacobian()
         assert jacobian.shape == (values.size, stack.dimension), f"shape {jacobian.shape}"
-        dense, expected = _dense(jacobian), _dense(known.jacobian())
+        dense, expected = as_array(jacobian), as_array(known.jacobian())
         if self.is_reference:
             along = _directions(point)
             expected = _differences(lambda x: stack.evaluate(x, part).values, point, along, 1e-6)
@@ -197,7 +198,7 @@ class _Checker:
         _close(dense, expected, self.first, f"Jacobian of {part}")
         weights = np.linspace(-1.0, 2.0, values.size)
         gradient = found.pullback(weights)
-        _close(gradient, weights @ _dense(jacobian), self.first, f"pullback of {part}")
+        _close(gradient, weights @ as_array(jacobian), self.first, f"pullback of {part}")
 
     def _second_order(
         self, stack: CompiledStack, point: FloatArray, weights: FloatArray, hessian: FloatArray
@@ -230,17 +231,17 @@ def _results_belong_to_the_caller(checker: _Checker) -> None:
     one, other = np.array([0.5, 1.0, 2.0]), np.array([3.0, -1.0, 0.25])
     forward = stack.evaluate(one, "all")
     kept = [forward.values, forward.jacobian(), stack.hessian(one, np.ones(4))]
-    before = [_dense(each).copy() for each in kept]
+    before = [as_array(each).copy() for each in kept]
     later = stack.evaluate(other, "all")
     later.jacobian()
     stack.hessian(other, np.ones(4))
     for each, copy in zip(kept, before, strict=True):
-        assert np.array_equal(_dense(each), copy), "a later evaluation changed an earlier result"
+        assert np.array_equal(as_array(each), copy), "a later evaluation changed an earlier result"
     again = stack.evaluate(one, "all")
     assert np.array_equal(again.values, before[0]), "the same point has other values"
-    expected = np.ones(4) @ _dense(later.jacobian())
+    expected = np.ones(4) @ as_array(later.jacobian())
     _close(later.pullback(np.ones(4)), expected, checker.first, "pullback of a later pass")
-    _close(_dense(forward.jacobian()), before[1], 0.0, "Jacobian after a later pass")
+    _close(as_array(forward.jacobian()), before[1], 0.0, "Jacobian after a later pass")
 
 
 def _parameters_are_read_at_refresh(checker: _Checker) -> None:
@@ -254,8 +255,8 @@ def _parameters_are_read_at_refresh(checker: _Checker) -> None:
         forward = stack.evaluate(point, "all")
         _close(forward.values, [value @ point**2], VALUE_TOLERANCE, "value after a refresh")
         expected = 2 * np.array([value]) * point
-        _close(_dense(forward.jacobian()), expected, checker.first, "Jacobian after a refresh")
-        found = _dense(stack.hessian(point, np.ones(1)))
+        _close(as_array(forward.jacobian()), expected, checker.first, "Jacobian after a refresh")
+        found = as_array(stack.hessian(point, np.ones(1)))
         _close(found, 2 * np.diag(value), checker.second, "Hessian after a refresh")
 
 
@@ -295,24 +296,24 @@ def _roots_may_be_constant_or_absent(checker: _Checker) -> None:
     point = np.array([2.0, 5.0])
     forward = stack.evaluate(point, "all")
     _close(forward.values, [10.0, 6.0], VALUE_TOLERANCE, "values")
-    _close(_dense(forward.jacobian()), [[5, 2], [0, 0]], checker.first, "Jacobian")
+    _close(as_array(forward.jacobian()), [[5, 2], [0, 0]], checker.first, "Jacobian")
     constant = stack.evaluate(point, "constraints")
-    _close(_dense(constant.jacobian()), np.zeros((1, 2)), 0.0, "Jacobian of a constant")
+    _close(as_array(constant.jacobian()), np.zeros((1, 2)), 0.0, "Jacobian of a constant")
     _close(constant.pullback(np.ones(1)), np.zeros(2), 0.0, "pullback of a constant")
     empty = stack.evaluate(point, "map")
     assert empty.values.shape == (0,), "a part without roots has values"
     assert empty.jacobian().shape == (0, 2), "a part without roots has a Jacobian with rows"
     _close(empty.pullback(np.zeros(0)), np.zeros(2), 0.0, "pullback of nothing")
-    _close(_dense(stack.hessian(point, np.zeros(2))), np.zeros((2, 2)), 0.0, "Hessian of 0·φ")
+    _close(as_array(stack.hessian(point, np.zeros(2))), np.zeros((2, 2)), 0.0, "Hessian of 0·φ")
 
 
 def _weights_may_include_the_map(checker: _Checker) -> None:
     x = Variable(2)
     stack = checker.compiled([total(square(x))], [x], 1, [exp(x)])
     point = np.array([0.5, -1.0])
-    plain = _dense(stack.hessian(point, np.ones(1)))
+    plain = as_array(stack.hessian(point, np.ones(1)))
     _close(plain, 2 * np.eye(2), checker.second, "Hessian without weights of the map")
-    found = _dense(stack.hessian(point, np.array([1.0, 3.0, 4.0])))
+    found = as_array(stack.hessian(point, np.array([1.0, 3.0, 4.0])))
     expected = np.diag(2 + np.array([3.0, 4.0]) * np.exp(point))
     _close(found, expected, checker.second, "Hessian with weights of the map")
     for function in (
@@ -357,8 +358,8 @@ def _differentiable(stack: CompiledStack, point: FloatArray) -> bool:
         for part in ("all", "map"):
             forward = stack.evaluate(point, part)
             yield forward.values
-            yield _dense(forward.jacobian())
-        yield _dense(stack.hessian(point, np.ones(stack.size + stack.map_size)))
+            yield as_array(forward.jacobian())
+        yield as_array(stack.hessian(point, np.ones(stack.size + stack.map_size)))
 
     return all(np.isfinite(array).all() for array in arrays())
 
@@ -386,10 +387,6 @@ def _differences(
         for way in along.T
     ]
     return np.stack(columns, axis=-1)
-
-
-def _dense(matrix: Any) -> FloatArray:
-    return np.asarray(matrix.toarray() if scipy.sparse.issparse(matrix) else matrix, dtype=float)
 
 
 def _close(found: Any, expected: Any, tolerance: float, what: str) -> None:

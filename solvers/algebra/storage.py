@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
 import scipy
+from numpy.typing import NDArray
 
 _SPARSE: dict[type, bool] = {}
 
@@ -17,6 +19,11 @@ def is_sparse(value: Any) -> bool:
     except KeyError:
         found = _SPARSE[type(value)] = bool(scipy.sparse.issparse(value))
         return found
+
+
+def as_array(matrix: Any) -> NDArray[np.float64]:
+    """The numbers as an array, whichever way they are stored."""
+    return np.asarray(matrix.toarray() if is_sparse(matrix) else matrix, dtype=float)
 
 
 def by_rows(matrix: Any) -> Any:

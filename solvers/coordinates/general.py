@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from hcmodel.records import cached_property, dataclass
 from hcmodel.solvers.algebra.hessians import Hessian, as_dense
+from hcmodel.solvers.algebra.storage import as_array
 from hcmodel.solvers.algebra.symmetric import to_matrix, to_vector
 from hcmodel.solvers.coordinates.frame import Frame
 from hcmodel.solvers.coordinates.newton import (
@@ -120,7 +121,7 @@ class MapCoordinates:
 
     def _linearised(self, x: FloatArray) -> tuple[FloatArray, FloatArray]:
         forward = self.stack.evaluate(x, "map")
-        return forward.values, _dense(forward.jacobian())
+        return forward.values, as_array(forward.jacobian())
 
     def _selected(self, rows: FloatArray) -> FloatArray:
         return rows if self.selection is None else np.asarray(self.selection @ rows)
@@ -251,7 +252,3 @@ class MapCoordinates:
 def _positive_part(matrix: FloatArray) -> FloatArray:
     values, vectors = np.linalg.eigh(matrix)
     return np.asarray((vectors * np.maximum(values, 0.0)) @ vectors.T)
-
-
-def _dense(matrix: Any) -> FloatArray:
-    return np.asarray(matrix.toarray() if scipy.sparse.issparse(matrix) else matrix)

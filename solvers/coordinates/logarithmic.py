@@ -1,8 +1,7 @@
 """Logarithms of some entries: u_i = log x_i where marked, u_i = x_i elsewhere.
 
 This is a change of variables, so methods need not know of it: `LogStack` and `Domain.in_logarithms` give
-them the same problem in u, in which `plain` coordinates serve. `LogCoordinates` is the same map seen from
-x, as the protocol asks for it.
+them the same problem in u, in which `plain` coordinates serve.
 """
 
 from __future__ import annotations
@@ -14,16 +13,11 @@ import scipy
 from numpy.typing import NDArray
 
 from hcmodel.records import cached_property, dataclass
-from hcmodel.solvers.algebra.hessians import Hessian, SparseHessian, congruent, with_diagonal
+from hcmodel.solvers.algebra.hessians import congruent, with_diagonal
 from hcmodel.solvers.algebra.marks import every
 from hcmodel.solvers.algebra.storage import is_sparse
-from hcmodel.solvers.coordinates.frame import Frame
-from hcmodel.solvers.coordinates.plain import PlainCoordinates
-from hcmodel.solvers.coordinates.protocol import Coordinates, SecondDerivatives
-from hcmodel.solvers.coordinates.tangent import Tangent, tangent_directions
 from hcmodel.solvers.numerics import LARGEST_LOG
-from hcmodel.solvers.oracle import Evaluation, Forward, Matrix, Oracle, Stack
-from hcmodel.solvers.sets.domain import Domain, roomy_metric
+from hcmodel.solvers.oracle import Forward, Matrix, Stack
 
 FloatArray = NDArray[np.float64]
 Marks = NDArray[np.bool_]
@@ -133,64 +127,3 @@ class LogStack:
         hessian = np.ascontiguousarray(inner * (scale[:, None] * scale))
         hessian.reshape(-1)[:: x.size + 1] += _curvature(x, gradient, self.logs)  # the diagonal
         return hessian
-
-
-@dataclass(frozen=True)
-class LogCoordinates:
-    """u = log x for the entries of boxes marked in `logs`, u = x for the others."""
-
-    domain: Domain
-    logs: Marks
-
-    @cached_property
-    def _images(self) -> Domain:
-        """c(X)."""
-        return self.domain.in_logarithms(self.logs)
-
-    def image(self, x: FloatArray) -> FloatArray:
-        return to_logarithms(x, self.logs)
-
-    def tangent(self, x: FloatArray) -> Tangent:
-        basis = np.asarray(self.domain.tangent_basis().toarray())
-        directions = tangent_directions(self.domain, basis, x)
-        return Tangent(directions, directions / stretch(x, self.logs)[:, None])
-
-    def slopes(self, x: FloatArray, gradients: FloatArray) -> FloatArray | None:
-        return gradients * stretch(x, self.logs)
-
-    def hidden_hessian(
-        self, x: FloatArray, gradient: FloatArray, second: SecondDerivatives
-    ) -> Hessian:
-        hessian = second(None)
-        more = _curvature(x, gradient, self.logs) / stretch(x, self.logs) ** 2
-        if isinstance(hessian, SparseHessian):
-            return hessian.shifted(more)
-        return np.asarray(hessian + np.diag(more))
-
-    def inverse(
-        self, image: FloatArray, start: FloatArray, *, thorough: bool = True
-    ) -> FloatArray | None:
-        x = from_logarithms(image, self.logs)
-        return x if np.isfinite(x).all() else None
-
-    def frame(self, evaluation: Evaluation, curvature: Hessian | None = None) -> Frame:
-        x = evaluation.point
-        return Frame(roomy_metric(self._images, self.image(x)) * stretch(x, self.logs))
-
-    def hessian(self, oracle: Oracle, evaluation: Evaluation, multipliers: FloatArray) -> Hessian:
-        gradient = evaluation.gradient + evaluation.jacobian.T @ multipliers
-        return self.hidden_hessian(
-            evaluation.point,
-            np.asarray(gradient),
-            lambda weights: oracle.lagrangian_hessian(evaluation, multipliers),
-        )
-
-    def retract(self, x: FloatArray, step: FloatArray) -> FloatArray:
-        moved = self.image(x) + step / stretch(x, self.logs)
-        return from_logarithms(self._images.project(moved), self.logs)
-
-    def bends(self, x: FloatArray) -> bool:
-        return False
-
-    def plain(self) -> Coordinates:
-        return PlainCoordinates(self.domain)

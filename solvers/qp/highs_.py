@@ -1,6 +1,6 @@
 """HiGHS, the simplex method of Huangfu and Hall through scipy, as a backend for linear programs.
 
-scipy hands out no rays. The certificate of an infeasible or an unbounded program is therefore the
+scipy returns no rays. The certificate of an infeasible or an unbounded program is therefore the
 solution of a second linear program, which is always feasible and bounded:
 
     infeasible:  minimise bᵀz   s.t.  Aᵀz = 0,  −1 <= z <= 1,  z >= 0 on the inequalities

@@ -55,8 +55,8 @@ def shift_to_sum(
     return np.where(count > 0, held / np.maximum(count, 1), nearest)
 
 
-def shift_above(values: FloatArray, lower: FloatArray, total: float) -> FloatArray:
-    """The same without upper bounds, and without a search.
+def shift_above(values: FloatArray, lower: FloatArray) -> FloatArray:
+    """The same for the sum 0, without upper bounds and without a search.
 
     The entries are sorted by how far they are above their bounds. If exactly the first k of them stay
     above, the sum determines the shift. The right k is the largest whose own entry stays above.
@@ -66,7 +66,7 @@ def shift_above(values: FloatArray, lower: FloatArray, total: float) -> FloatArr
     first, bounds = values[rows, order], lower[rows, order]
     held = np.where(np.isfinite(bounds), bounds, 0.0)  # what has no bound is never held
     after = held.sum(axis=1, keepdims=True) - np.cumsum(held, axis=1)
-    shifts = (np.cumsum(first, axis=1) + after - total) / np.arange(1, values.shape[1] + 1)
+    shifts = (np.cumsum(first, axis=1) + after) / np.arange(1, values.shape[1] + 1)
     count = np.maximum((first - shifts > bounds).sum(axis=1), 1)
     return np.asarray(shifts[rows[:, 0], count - 1])
 
@@ -131,7 +131,7 @@ class Simplices(Domain):
             np.where(self._rows(x) <= BACKEND_ROUNDING, 0.0, -np.inf),
             self._rows(direction),
         )
-        shift = shift_above(wanted, low, 0.0)
+        shift = shift_above(wanted, low)
         return np.maximum(wanted - shift[:, None], low).reshape(-1)
 
     def bound_multipliers(
@@ -140,7 +140,7 @@ class Simplices(Domain):
         """What the zeros hold back after the multiplier of the sum is subtracted."""
         wanted = self._rows(direction)
         low = np.where(self._rows(x) <= tolerance, 0.0, -np.inf)
-        rest = wanted - shift_above(wanted, low, 0.0)[:, None]
+        rest = wanted - shift_above(wanted, low)[:, None]
         return np.ravel(rest - np.maximum(rest, low))
 
     def width(self) -> FloatArray:

@@ -141,26 +141,25 @@ def theorem_1(
 
 
 def strongly_convex_theorem(
-    tolerance: float, constants: Constants, delta0: float, violation: float | None = None
+    tolerance: float, constants: Constants, delta0: float
 ) -> IppmParameters:
     """Theorem of the appendix, inexact proximal point, F1 and F2 hidden strongly convex.
 
-    α = μ²μ_H/(ρ̂ + μ²μ_H),  ε_in = α·min(ε, τ)/2,  N = log(2Δ0/ε)/α. Here x_α has the slack ατ,
-    so the rows are tightened by ατ/2.
+    α = μ²μ_H/(ρ̂ + μ²μ_H),  ε_in = α·min(ε, τ)/2,  N = log(2Δ0/ε)/α, with τ = ε. Here x_α has the
+    slack ατ, so the rows are tightened by ατ/2.
     """
     rho, _ = constants.rho_and_geometry("the hidden strong convexity theorem")
     mu_c, mu_h = constants.need("the hidden strong convexity theorem", "mu_c", "mu_h")
-    tau = tolerance if violation is None else violation
     rho_hat = 2.0 * rho
     alpha = mu_c**2 * mu_h / (rho_hat + mu_c**2 * mu_h)
     return IppmParameters(
         alpha=alpha,
-        inner_accuracy=alpha * min(tolerance, tau) / 2.0,
+        inner_accuracy=alpha * tolerance / 2.0,
         outer_steps=_steps(alpha, 2.0 * delta0 / tolerance),
         rho=rho,
         rho_hat=rho_hat,
-        violation=tau,
-        tightening=alpha * tau / 2.0,
+        violation=tolerance,
+        tightening=alpha * tolerance / 2.0,
     )
 
 

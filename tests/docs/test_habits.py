@@ -64,7 +64,9 @@ def test_sums_of_lists_are_those_of_their_entries(names: dict[str, Any]) -> None
 
 
 def test_unknown_arguments_and_attributes_stay_errors(names: dict[str, Any]) -> None:
-    with pytest.raises(TypeError, match="solve has no argument 'colour'"):
+    with pytest.raises(
+        TypeError, match="solve has no argument 'colour'; its arguments are method, tol"
+    ):
         names["problem"].solve(colour="red")
     with pytest.raises(AttributeError, match="no attribute 'colour'"):
         names["x"].colour  # noqa: B018

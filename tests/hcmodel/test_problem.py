@@ -331,6 +331,35 @@ def test_wrong_requests_say_what_is_wrong(arguments: dict[str, object], words: s
         problem.solve(**arguments)  # type: ignore[arg-type]
 
 
+def test_unknown_arguments_are_answered_by_close_ones_and_habits() -> None:
+    x = hc.Variable(name="x", pos=True)
+    objective = hc.Minimize(x + 1 / x)
+    problem = hc.Problem(objective)
+    for kind in (hc.ModelError, TypeError):
+        with pytest.raises(kind, match=r"solve has no argument 'vebose'; did you mean `verbose`\?"):
+            problem.solve(vebose=True)
+    with pytest.raises(hc.ModelError, match=r"of hc\.Problem is the second argument, a list"):
+        hc.Problem(objective, st=[x >= 2])
+    with pytest.raises(hc.ModelError, match=r"its arguments are objective, constraints, hidden$"):
+        hc.Problem(objective, colour=2)
+    with pytest.raises(
+        hc.ModelError, match=r"sweep has no argument 'exekutor'; did you mean `executor`\?"
+    ):
+        problem.sweep(starts=2, exekutor=2)
+    with pytest.raises(TypeError, match="unexpected keyword argument 'rule'"):
+        problem.budget("sbl-star", 0.1, hc.Constants(), rule="theory")
+
+
+def test_a_tolerance_below_rounding_is_refused() -> None:
+    problem, _, _ = tank()
+    with pytest.raises(hc.ModelError, match=r"below rounding.*take a tol of at least 1e-14"):
+        problem.solve(tol=1e-15)
+    with pytest.raises(hc.ModelError, match="below rounding"):
+        problem.sweep(starts=2, tol=1e-15)
+    problem.solve(tol=1e-14)
+    assert problem.value == pytest.approx(5, abs=1e-9)
+
+
 def test_wrong_data_say_what_is_wrong() -> None:
     problem, _, _ = tank()
     with pytest.raises(hc.DataError, match=r"shape \(3,\), but \(2,\) is needed"):

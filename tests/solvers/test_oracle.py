@@ -263,6 +263,14 @@ def test_counts_as_a_dict_have_the_documented_names() -> None:
     }
 
 
+def test_counts_of_two_runs_are_added() -> None:
+    one = OracleCalls(objective=3, constraints=4, points=5, hessians=6, outside=7)
+    other = OracleCalls(objective=10, constraints=20, points=30, hessians=40, outside=50)
+    both = OracleCalls(objective=13, constraints=24, points=35, hessians=46, outside=57)
+    assert one.plus(other) == both
+    assert one.plus(OracleCalls()) == one
+
+
 def test_function_oracle_puts_inequalities_before_equalities() -> None:
     oracle = function_oracle(
         2,

@@ -5,12 +5,10 @@ P(y) = F(x) + Σ ρ_i [g_i(x)]₊ + Σ ρ_j |h_j(x)| + σ|y − x|,   x = Π_X(y
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
-import scipy
 from numpy.typing import NDArray
 
+from hcmodel.solvers.algebra.storage import as_array
 from hcmodel.solvers.first_order.sampling.sampling_rules import SamplingRules
 from hcmodel.solvers.first_order.sampling.trials import Trial
 from hcmodel.solvers.loop import Task
@@ -31,7 +29,7 @@ class ExactPenalty:
         self.first = start.point / unit
 
     def first_weights(self, start: Evaluation) -> FloatArray:
-        slopes = np.abs(_dense(start.jacobian) * self.unit).max(axis=1, initial=0.0)
+        slopes = np.abs(as_array(start.jacobian) * self.unit).max(axis=1, initial=0.0)
         top = float(np.max(np.abs(start.gradient * self.unit), initial=0.0))
         sizes = np.where(slopes > 0, slopes, 1.0)
         return np.asarray(self.rules.penalty * max(top, TINY) / sizes)
@@ -50,7 +48,7 @@ class ExactPenalty:
         away = y - inner / self.unit
         away = np.where(np.abs(away) > SUM_ROUNDING * np.abs(y), away, 0.0)
         paid = prices(evaluation, weights)
-        gradient = evaluation.gradient + _dense(evaluation.jacobian).T @ paid
+        gradient = evaluation.gradient + as_array(evaluation.jacobian).T @ paid
         size = max(float(np.max(np.abs(gradient * self.unit), initial=0.0)), 1.0)
         distance = float(np.linalg.norm(away))
         slope = gradient * self.unit
@@ -78,7 +76,3 @@ def prices(evaluation: Evaluation, weights: FloatArray) -> FloatArray:
     count = evaluation.inequalities
     violated = np.where(evaluation.rows[:count] > 0, weights[:count], 0.0)
     return np.concatenate([violated, weights[count:] * np.sign(evaluation.rows[count:])])
-
-
-def _dense(matrix: Any) -> FloatArray:
-    return np.asarray(matrix.toarray() if scipy.sparse.issparse(matrix) else matrix)

@@ -86,7 +86,7 @@ class InteriorPointStatus(Enum):
     SOLVED = "solved"
     ALMOST_SOLVED = "solved to reduced accuracy"
     INFEASIBLE = "no point satisfies the rows; the certificate proves it"
-    UNBOUNDED = "the objective falls for ever along the direction"
+    UNBOUNDED = "the objective decreases without bound along the direction"
     ITERATION_LIMIT = "the iteration limit was reached"
     TIME_LIMIT = "the time limit was reached"
     FAILED = "no further progress"

@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 
 import hcmodel as hc
-from hcmodel.atoms.compositions import COMPOSITIONS, WRITTEN_OTHERWISE
+from hcmodel.atoms.compositions import COMPOSITIONS
+from hcmodel.expressions.foreign_habits import MODULE
 
 x = np.array([0.5, -2.0, 1.0])
 S = np.array([[2.0, 0.5, 0.0], [0.5, 1.0, 0.3], [0.0, 0.3, 3.0]])
@@ -64,7 +65,7 @@ def test_blocks_make_a_matrix() -> None:
 def test_other_names_of_cvxpy_say_what_to_write() -> None:
     with pytest.raises(AttributeError, match=r"no attribute 'tv'; write hc\.norm"):
         _ = hc.tv
-    assert not set(WRITTEN_OTHERWISE) & set(hc.__all__)
+    assert not set(MODULE) & set(hc.__all__)
 
 
 def test_indices_of_a_comprehension_may_stand_in_the_arguments() -> None:

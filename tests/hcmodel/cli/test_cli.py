@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import json
+import os
 import subprocess
 import sys
 import warnings
@@ -22,6 +23,9 @@ subject to
     area: x[1]*x[2] <= 1
 start x = [0.6, 1.6]
 """
+
+
+REFUTED = "var x[2] in [-1, 1]\nminimize x[1]*x[2]\nhidden x\n"
 
 
 @pytest.fixture
@@ -144,6 +148,7 @@ def test_wrong_usage_gives_exit_code_2() -> None:
         (["--engine", "nosuch"], "unknown engine 'nosuch'"),
         (["--rule", "nosuch"], "unknown rule 'nosuch'"),
         (["--tol", "-1"], "tol must be a positive number, not -1.0"),
+        (["--tol", "1e-20"], "tol is 1e-20, which is below rounding"),
         (["--max-calls", "0"], "max_calls must be a positive number"),
         (["--time-limit", "nan"], "time_limit must be a positive number"),
         (["--method", "sbl-star"], "sbl-star needs optimal_value"),
@@ -161,6 +166,15 @@ def test_a_wrong_argument_gives_exit_code_2_and_an_error_object(
     error = json.loads(capsys.readouterr().out)["error"]
     assert message in error["message"]
     assert error["file"] is None
+
+
+def test_all_commands_that_solve_refuse_a_tolerance_below_rounding(
+    tank: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    page = str(tmp_path / "page.html")
+    for command in (["report", tank, "-o", page], ["sweep", tank, "--starts", "2"]):
+        assert main([*command, "--tol", "1e-15"]) == 2
+        assert "take a tol of at least 1e-14" in capsys.readouterr().err
 
 
 def test_no_arguments_print_the_help(capsys: pytest.CaptureFixture[str]) -> None:
@@ -209,6 +223,37 @@ def test_the_module_runs_and_stays_silent_in_a_pipe(tank: str) -> None:
     )
     assert run.returncode == 0
     assert run.stderr == ""
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="pipes and streams of POSIX")
+def test_a_closed_pipe_is_not_reported_as_success(tmp_path: Path) -> None:
+    model = write(tmp_path, REFUTED)
+    for command in ("check", "show"):
+        reader, writer = os.pipe()
+        os.close(reader)
+        run = subprocess.run(
+            [sys.executable, "-m", "hcmodel", command, model],
+            stdout=writer,
+            stderr=subprocess.PIPE,
+            text=True,
+            cwd=ROOT,
+            check=False,
+        )
+        os.close(writer)
+        assert (run.returncode, run.stderr) == (141, "")
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="pipes and streams of POSIX")
+def test_without_a_standard_output_the_exit_code_is_still_the_result(tmp_path: Path) -> None:
+    run = subprocess.run(
+        [sys.executable, "-m", "hcmodel", "check", write(tmp_path, REFUTED)],
+        preexec_fn=lambda: os.close(1),  # as `>&-` in a shell
+        stderr=subprocess.PIPE,
+        text=True,
+        cwd=ROOT,
+        check=False,
+    )
+    assert (run.returncode, run.stderr) == (5, "")
 
 
 def test_filtered_members_of_a_family_are_null(
@@ -286,7 +331,7 @@ def test_check_prints_one_json_object(tank: str, capsys: pytest.CaptureFixture[s
 def test_check_of_a_refuted_map_gives_exit_code_5(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    model = write(tmp_path, "var x[2] in [-1, 1]\nminimize x[1]*x[2]\nhidden x\n")
+    model = write(tmp_path, REFUTED)
     assert main(["check", model, "--samples", "30"]) == 5
     printed = capsys.readouterr().out
     assert printed.startswith("verdict       refuted")
@@ -295,6 +340,72 @@ def test_check_of_a_refuted_map_gives_exit_code_5(
     assert main(["check", model, "--samples", "30", "--seed", "1", "--json"]) == 5
     report = json.loads(capsys.readouterr().out)
     assert report["counterexample"]["left"] > report["counterexample"]["right"]
+
+
+OWN_INDICES = """
+set gases = {"N2", "O2"}
+var x[2] in [1, 2]
+var v[0..3] in [1, 2]
+var w[gases] > 0
+minimize x[1]^2 + (x[1] + v[0]) + w["O2"] + exp(w["N2"])
+subject to
+    ends: x[1] + v[3] <= 3
+    steps[t in 1..3]: v[t] >= v[t-1] / 2
+    gas: w["N2"] <= 4
+"""
+
+
+def test_show_writes_indices_as_the_language_counts_them(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["show", write(tmp_path, OWN_INDICES)]) == 0
+    printed = capsys.readouterr().out
+    assert 'minimize x[1]**2 + x[1] + v[0] + w["O2"] + exp(w["N2"])' in printed
+    assert "ends: x[1] + v[3] <= 3" in printed
+    assert "steps: v[1..3] >= v[0..2] / 2   (3 rows)" in printed
+
+
+def test_check_derives_with_the_indices_of_the_language(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["check", write(tmp_path, OWN_INDICES)]) == 0
+    # a node that the text does not have: the parser groups from the left
+    assert 'x[1]**2 + x[1] + v[0] + w["O2"]    [' in capsys.readouterr().out
+
+
+def test_a_matrix_to_the_power_minus_one_is_answered_with_inv(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    model = write(tmp_path, "var X[2,2] in [-1, 1]\nminimize trace(X^-1)\n")
+    assert main(["check", model, "--samples", "10"]) == 0
+    words = "`^` works entry by entry, and the inverse of a matrix is `inv(X)`"
+    assert words in capsys.readouterr().out
+
+
+def test_a_failed_proof_and_declared_coordinates_use_the_indices_of_the_language(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    model = write(
+        tmp_path, "var x[2] in [-1, 1]\nminimize x[1]*x[2]\nhidden\n    x[1],\n    x[2]\n"
+    )
+    assert main(["check", model, "--samples", "30"]) == 5
+    printed = capsys.readouterr().out
+    assert "x[1] may be 0" in printed
+    assert "x[0]" not in printed
+    assert main(["show", model]) == 0
+    assert "hidden x[1], x[2]" in capsys.readouterr().out
+
+
+def test_sizes_are_counted_with_their_nouns(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    text = "var x[2] in [1, 2]\nvar y in [1, 2]\nminimize sum(x) + y\nsubject to\n"
+    assert main(["show", write(tmp_path, text + "    a[i in 1..1]: x[i] >= 1.5\n")]) == 0
+    printed = capsys.readouterr().out
+    assert "3 in 2 variables" in printed
+    assert "(1 row)" in printed
+    assert main(["show", write(tmp_path, "var x in [1, 2]\nminimize x\n")]) == 0
+    assert "1 in 1 variable\n" in capsys.readouterr().out
 
 
 def test_check_of_what_stays_open_gives_exit_code_0(

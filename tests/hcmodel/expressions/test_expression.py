@@ -15,7 +15,9 @@ from hypothesis.extra.numpy import basic_indices, mutually_broadcastable_shapes
 
 from hcmodel import atoms as hc
 from hcmodel.errors import DataError, HCError, ModelError
+from hcmodel.expressions.foreign_habits import MODULE
 from hcmodel.expressions.leaves import Constant, Constraint, Expression, Parameter, Variable
+from hcmodel.expressions.printing import infix
 from hcmodel.expressions.variable_sets import BoxSet, SemidefiniteSet, SimplexSet, SymmetricSet
 
 
@@ -309,6 +311,148 @@ def test_expressions_print_as_written(x: Variable) -> None:
         assert str(expression) == text
     assert repr(x) == "Variable((3,), name='x')"
     assert len(str(hc.hstack([x] * 500))) < 500
+
+
+UNKNOWN = {
+    "did you mean `symmetric`": lambda: Variable((2, 2), symetric=True),
+    r"nonnegative=True of hc\.Variable is nonneg=True": lambda: Variable(nonnegative=True),
+    r"positive=True of hc\.Variable is pos=True": lambda: Variable(positive=True),
+    r"lower=0 of hc\.Variable is bounds=\(lower, upper\)": lambda: Variable(lower=0),
+    "its arguments are shape, name, bounds, start": lambda: Variable(colour=1),
+    "its arguments are shape, name, value, pos, nonneg$": lambda: Parameter(colour=1),
+}
+
+
+@pytest.mark.parametrize("message", UNKNOWN)
+def test_arguments_that_are_not_there_are_answered(message: str) -> None:
+    for kind in (ModelError, TypeError):  # as hcmodel's errors, and as Python's own
+        with pytest.raises(kind, match=message):
+            UNKNOWN[message]()
+
+
+def test_a_name_in_the_place_of_the_shape_is_answered() -> None:
+    with pytest.raises(
+        ModelError, match=r"write hc\.Variable\(name='x'\), or hc\.Variable\(n, name='x'\)"
+    ):
+        Variable("x")
+    with pytest.raises(ModelError, match=r"write hc\.Parameter\(name='cap'\)"):
+        Parameter("cap", 3)
+
+
+def test_bounds_as_pairs_for_each_entry_are_refused_with_what_to_write() -> None:
+    both = (
+        r"as in scipy, write bounds=\(\[0, 0\], \[1, 2\]\); "
+        r"for the lower bounds \[0, 1\] and the upper bounds \[0, 2\], "
+        r"write bounds=\(\[0, 1\], \[0, 2\]\)"
+    )
+    for bounds in ([(0, 1), (0, 2)], ((0, 1), (0, 2))):
+        with pytest.raises(ModelError, match=both):
+            Variable(2, bounds=bounds)
+    with pytest.raises(ModelError, match=r"write bounds=\(\[0, 0, None\], \[1, 2, 3\]\)"):
+        Variable(3, bounds=[(0, 1), (0, 2), (None, 3)])
+    with pytest.raises(ModelError, match=r"write bounds=\(\[0, 0, 0, 0, …\], \[1, 1, 1, 1, …\]\)"):
+        Variable(9, bounds=[(0, 1)] * 9)
+
+
+def test_bounds_as_arrays_are_lower_and_upper_ones() -> None:
+    for bounds in (
+        ([0, 1], [0.5, 2]),
+        [[0, 1], [0.5, 2]],
+        [np.array([0, 1]), np.array([0.5, 2])],
+        (np.array([0, 1]), (0.5, 2)),
+    ):
+        x = Variable(2, bounds=bounds)
+        assert (list(x.lower), list(x.upper)) == ([0, 1], [0.5, 2])
+    wide = Variable((3, 2), bounds=((0, 1), (0.5, 2)))
+    assert wide.lower.tolist() == [[0, 1]] * 3
+
+
+def test_a_format_for_numbers_asks_for_the_value(x: Variable) -> None:
+    with pytest.raises(
+        ModelError, match=r"the expression x\[0\] is not a number.*: x\[0\]\.value$"
+    ):
+        f"{x[0]:.3f}"
+    with pytest.raises(ModelError, match=r"take its value: \(x\[0\] \+ x\[1\]\)\.value$"):
+        format(x[0] + x[1], "g")
+    assert f"{x[0]} {x[2].value:.2f} {x.value[2]:.1f}" == "x[0] 4.00 4.0"
+
+
+FORMULAS = (
+    "cosh",
+    "sinh",
+    "tan",
+    "log2",
+    "log10",
+    "expm1",
+    "exp2",
+    "cbrt",
+    "std",
+    "var",
+    "ptp",
+    "diff",
+)
+
+
+@pytest.mark.parametrize("name", FORMULAS)
+def test_numpys_functions_that_are_no_atoms_say_what_to_write(x: Variable, name: str) -> None:
+    function = getattr(np, name)
+    with pytest.raises(
+        ModelError, match=rf"np\.{name} is not known for expressions; write"
+    ) as raised:
+        function(x)
+    text = str(raised.value).partition("; write ")[2].partition(", for")[0]
+    written = eval(text, {"hc": hc, "numpy": np, "a": x})
+    np.testing.assert_allclose(written.value, function(x.value), rtol=1e-14)
+
+
+def test_formulas_for_functions_of_two_arguments_and_matrices() -> None:
+    a, b, n = Variable(2, name="a"), Variable(2, name="b"), 3
+    A = Variable((n, n), name="A")
+    a.value, b.value, A.value = [1.0, 2.0], [3.0, 0.5], np.arange(9.0).reshape(3, 3)
+    names = {"hc": hc, "numpy": np, "A": A, "n": n, "p": 2, "q": 1}
+    for name in ("tril", "triu"):
+        np.testing.assert_array_equal(eval(MODULE[name], names).value, getattr(np, name)(A.value))
+    assert list(eval(MODULE["upper_tri"], names).value) == [1.0, 2.0, 5.0]
+    rows = np.linalg.norm(A.value, axis=1)
+    assert eval(MODULE["mixed_norm"], names).value == pytest.approx(np.sum(rows))
+    hypot = eval(MODULE["hypot"], {"hc": hc, "a": a, "b": b})
+    np.testing.assert_allclose(hypot.value, np.hypot(a.value, b.value))
+
+
+def test_other_functions_of_numpy_go_through_function(x: Variable) -> None:
+    for call in (np.arctan, np.linalg.cond):
+        with pytest.raises(
+            ModelError, match=r"is not known for expressions; wrap it with hc\.function"
+        ):
+            call(x)
+
+
+def test_expressions_print_with_the_indices_of_the_language(x: Variable) -> None:
+    y = Variable((2, 3), name="y")
+    labelled = Variable(3, name="z")
+    labelled.labels = (("a", "b", "c"),)
+    from_zero = Variable((2, 3), name="v")
+    from_zero.labels = ((0, 1), (5, 7, 9))
+    cases = {
+        x[0] * x[2]: "x[1] * x[3]",
+        x[:2]: "x[:2]",
+        x[0:2]: "x[1..2]",
+        x[1:1]: "x[1:1]",
+        x[[0, 2]]: "x[[1, 3]]",
+        x[np.array([True, False, True])]: "x[[ True, False,  True]]",
+        x[-1]: "x[-1]",
+        y[:, 1]: "y[:, 2]",
+        y[0, None, 1:3]: "y[1, None, 2..3]",
+        y[..., 0]: "y[..., 1]",
+        labelled[1]: 'z["b"]',
+        labelled[[0, 2]]: 'z[["a", "c"]]',
+        labelled[0:2]: 'z["a".."b"]',
+        from_zero[0, 2]: "v[0, 9]",
+        from_zero[0, 0:2]: "v[0, 5..7]",
+        (x + 1)[0]: "(x + 1)[1]",
+    }
+    for expression, text in cases.items():
+        assert infix(expression, first=1) == text
 
 
 def test_atoms_document_themselves() -> None:

@@ -83,7 +83,7 @@ def test_matrices_have_labels_on_both_axes() -> None:
         (GASES.replace('n["O2"]', 'n["02"]'), {"price": PRICES}, 'members are {"N2", "O2",'),
         ('var n[2] in [1, 2]\nminimize n["a"]', None, "indexed by numbers, 1..2"),
         ("param c[2]\nvar n[2] in [1,2]\nminimize c @ n", {"c": {"a": 1, "b": 2}}, "set s = "),
-        ('set s = {"a", "a"}\nvar n[s] in [1,2]\nminimize sum(n)', None, '"a" stands twice'),
+        ('set s = {"a", "a"}\nvar n[s] in [1,2]\nminimize sum(n)', None, '"a" occurs twice'),
         ("set s = {1, 2}\nvar n[s] in [1,2]\nminimize sum(n)", None, "labels are strings"),
         ('set s = ["a", "b"]\nvar n[s] in [1,2]\nminimize sum(n)', None, '`{"a", "b"}`'),
     ],

@@ -78,6 +78,13 @@ def test_an_operation_has_shape_sign_and_curvature() -> None:
     assert function[0].startswith("**function `exp`**")
 
 
+def test_an_operation_is_shown_with_the_indices_of_the_language() -> None:
+    found = document("var x[3] in [1, 2]\nminimize x[1] + x[2..3] @ x[2..3]\n")
+    hover = found.hover(2, 15)  # the sum
+    assert hover is not None
+    assert "x[1] + x[2..3] @ x[2..3]" in hover[0]
+
+
 def test_names_of_the_last_good_text_stay_while_one_types() -> None:
     found = document(MODEL)
     assert found.update(MODEL + "    more: area <=")[0].is_error

@@ -45,6 +45,19 @@ TABLE: list[tuple[Any, list[Any], str, str]] = [
         "exp(z) / (1 + exp(z))",
         f"exp(z) / (1 + exp(z)) is {QUOTIENT} 1 + exp(z) is not log-concave",
     ),
+    (
+        hc.Minimize(hc.trace(K**-1)),
+        [],
+        "K**(-1)",
+        "K**(-1) needs K to be of one sign and never 0, which is not proven; ** works entry by entry, "
+        "and the inverse of a matrix is hc.inv(K)",
+    ),
+    (
+        hc.Minimize(hc.sum(1 / K)),
+        [],
+        "1 / K",
+        "1 / K needs K to be of one sign and never 0, which is not proven",
+    ),
     (hc.Minimize(hc.log(w)), [], "log(w)", "log(w) is concave, where a convex term is needed"),
     (hc.Minimize(t - z**2), [], "z**2", "z**2 is convex, where a concave term is needed"),
     (hc.Maximize(z**2 + t), [], "z**2", "z**2 is convex, where a concave term is needed"),

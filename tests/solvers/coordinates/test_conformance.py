@@ -12,7 +12,6 @@ import hcmodel as hc
 from hcmodel.solvers import Box
 from hcmodel.solvers.algebra.hessians import Hessian
 from hcmodel.solvers.coordinates.general import MapCoordinates
-from hcmodel.solvers.coordinates.logarithmic import LogCoordinates
 from hcmodel.solvers.coordinates.plain import PlainCoordinates
 from hcmodel.solvers.coordinates.protocol import Coordinates, SecondDerivatives
 from hcmodel.testing import check_coordinates
@@ -75,14 +74,18 @@ def curved_slack() -> MapCoordinates:
     return declared(hc.trace(P) + hc.trace(S @ S), P, S + P @ P)
 
 
+def logarithms(lower: float, upper: float, size: int) -> MapCoordinates:
+    """The logarithm of a product and that of a factor, and the other entries as they are."""
+    x = hc.Variable(size, name="x", bounds=(lower, upper))
+    return declared(hc.sum(x**2), hc.log(x[0]) + hc.log(x[1]), hc.log(x[1]), x[2:])
+
+
 KINDS = {
     "box": lambda: PlainCoordinates(Box.of(3, -1.0, 2.0)),
     "simplex": lambda: domain_of(hc.Variable((2, 3), simplex=True)),
     "matrices": lambda: domain_of(hc.Variable((3, 3), PSD=(0.1, 10))),
-    "logarithms": lambda: LogCoordinates(
-        Box.of(3, 1e-3, 1e3), np.array([True, True, False], dtype=bool)
-    ),
-    "small logarithms": lambda: LogCoordinates(Box.of(2, 1e-13, 1e-9), np.ones(2, dtype=bool)),
+    "logarithms": lambda: logarithms(1e-3, 1e3, size=3),
+    "small logarithms": lambda: logarithms(1e-13, 1e-9, size=2),
     "regulator": regulator,
     "occupancy": occupancy,
     "triangular": triangular,
@@ -108,7 +111,7 @@ def test_dimensions_are_those_of_the_tangent_space() -> None:
 
 
 @dataclass(frozen=True)
-class Wrong(LogCoordinates):
+class Wrong(MapCoordinates):
     """Logarithms with one mistake."""
 
     mistake: str = ""
@@ -142,11 +145,11 @@ class Wrong(LogCoordinates):
     "mistake", ["derivative of the image", "slope", "hidden Hessian", "retraction", "inverse"]
 )
 def test_a_mistake_is_found_and_named(mistake: str) -> None:
-    domain, logs = Box.of(2, 0.1, 10.0), np.ones(2, dtype=bool)
-    check_coordinates(Wrong(domain, logs))
+    right = logarithms(0.1, 10.0, size=2)
+    check_coordinates(right)
     named = "curvature along|retraction" if mistake == "retraction" else mistake
     with pytest.raises(AssertionError, match=named):
-        check_coordinates(Wrong(domain, logs, mistake))
+        check_coordinates(Wrong(right.stack, right.domain, right.bending, mistake=mistake))
 
 
 def test_a_singular_map_is_refused() -> None:

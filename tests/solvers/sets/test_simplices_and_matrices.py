@@ -168,7 +168,7 @@ def test_without_upper_bounds_rows_are_shifted_to_their_sum_at_once() -> None:
         values = np.round(generator.normal(size=(3, 5)), 0 if number % 3 == 0 else 8)  # with ties
         low = np.where(generator.random((3, 5)) < 0.5, -np.inf, 0.0)
         low[0] = 0.0  # all held: the sum leaves no other point
-        shifted = np.maximum(values - shift_above(values, low, 0.0)[:, None], low)
+        shifted = np.maximum(values - shift_above(values, low)[:, None], low)
         expected = clipped_to_sum(values, low, np.full((3, 5), np.inf), 0.0)
         assert shifted == pytest.approx(expected, abs=1e-12)
 

@@ -122,12 +122,12 @@ def test_strongly_convex_theorem() -> None:
 
 
 def test_strongly_convex_theorem_for_constants_without_special_values() -> None:
-    # μ²μ_H = 0.64·0.7; the smaller of ε = 0.5 and τ = 0.2 decides
-    rule = strongly_convex_theorem(0.5, replace(PLAIN, mu_h=0.7), delta0=2.0, violation=0.2)
+    # μ²μ_H = 0.64·0.7; ε = τ = 0.5
+    rule = strongly_convex_theorem(0.5, replace(PLAIN, mu_h=0.7), delta0=2.0)
     alpha = 0.448 / (0.6 + 0.448)
     assert rule.alpha == pytest.approx(alpha)
-    assert rule.inner_accuracy == pytest.approx(alpha * 0.2 / 2)
-    assert rule.tightening == pytest.approx(alpha * 0.2 / 2)
+    assert rule.inner_accuracy == pytest.approx(alpha * 0.5 / 2)
+    assert rule.tightening == pytest.approx(alpha * 0.5 / 2)
     assert rule.outer_steps == math.ceil(math.log(2 * 2.0 / 0.5) / alpha)
 
 
