@@ -13,6 +13,7 @@ starts: no tool that uses Clarabel can be faster.
 from __future__ import annotations
 
 import argparse
+import functools
 import importlib.util
 import time
 import warnings
@@ -252,32 +253,68 @@ def _ipopt_chain(weights: FloatArray) -> float:
 # ---- models of the catalogue, with nothing declared, beside their convex forms by hand
 
 
-def regulator(states: int, inputs: int) -> Work:
-    """A random unstable plant; by hand an SDP in (P, Y) with Schur's complement."""
+def regulator(states: int, inputs: int, kind: str = "regulator") -> Work:
+    """A random unstable plant; by hand an SDP in (P, Y) with Schur's complement.
+
+    With an energy cap, what the input spends may be four fifths of what is best without it; with a
+    variance bound, the first state varies by 0.95 of that.
+    """
     rng = np.random.default_rng(5)
     plant, B = rng.normal(size=(states, states)), rng.normal(size=(states, inputs))
-    plant += (0.5 - np.linalg.eigvals(plant).real.max()) * np.eye(states)
-    noise = np.eye(states)
+    discrete = kind == "discrete time"
+    if discrete:
+        plant *= 1.1 / np.sqrt(states)
+    else:
+        plant += (0.5 - np.linalg.eigvals(plant).real.max()) * np.eye(states)
+    noise, unit = np.eye(states), np.eye(states)
+    solve = scipy.linalg.solve_discrete_are if discrete else scipy.linalg.solve_continuous_are
+    worth = solve(plant, B, unit, np.eye(inputs))
+    best = (
+        -np.linalg.solve(np.eye(inputs) + B.T @ worth @ B, B.T @ worth @ plant)
+        if discrete
+        else -B.T @ worth
+    )
+    lyapunov = scipy.linalg.solve_continuous_lyapunov
+    spread = noise if discrete else lyapunov(plant + B @ best, -noise)
+    cap, bound = 0.8 * float(np.trace(best @ spread @ best.T)), 0.95 * float(spread[0, 0])
 
     def mine() -> hc.Problem:
         P = hc.Variable((states, states), PSD=(1e-4, 1e4))
         K = hc.Variable((inputs, states), bounds=(-100, 100))
         closed = plant + B @ K
+        cost = hc.trace((unit + K.T @ K) @ P)
+        if discrete:
+            return hc.Problem(hc.Minimize(cost), [P >> closed @ P @ closed.T + noise])
         rows = [closed @ P + P @ closed.T + noise == 0]
-        return hc.Problem(hc.Minimize(hc.trace((np.eye(states) + K.T @ K) @ P)), rows)
+        if kind == "energy cap":
+            cost = hc.trace(P)
+            rows.append(hc.trace(K @ P @ K.T) <= cap)
+        elif kind == "variance bound":
+            rows.append(P[0, 0] <= bound)
+        return hc.Problem(hc.Minimize(cost), rows)
 
     def by_hand() -> cp.Problem:
         P, Y = cp.Variable((states, states), PSD=True), cp.Variable((inputs, states))
         energy = cp.Variable((inputs, inputs), PSD=True)
-        drift = plant @ P + P @ plant.T + B @ Y + Y.T @ B.T + noise
-        rows = [drift == 0, cp.bmat([[energy, Y], [Y.T, P]]) >> 0]
-        return cp.Problem(cp.Minimize(cp.trace(P) + cp.trace(energy)), rows)
+        moved = plant @ P + B @ Y
+        rows = [cp.bmat([[energy, Y], [Y.T, P]]) >> 0]
+        cost = cp.trace(P) + cp.trace(energy)
+        if discrete:
+            rows.append(cp.bmat([[P - noise, moved], [moved.T, P]]) >> 0)
+        else:
+            rows.append(moved + moved.T + noise == 0)
+        if kind == "energy cap":
+            cost = cp.trace(P)
+            rows.append(cp.trace(energy) <= cap)
+        elif kind == "variance bound":
+            rows.append(P[0, 0] <= bound)
+        return cp.Problem(cp.Minimize(cost), rows)
 
     peers: dict[str, Job] = {
         "CVXPY in (P, Y)": lambda: float(by_hand().solve(solver="CLARABEL")),
         ALONE: alone(by_hand),
     }
-    return Work(f"regulator n = {states}", mine, peers, {"CVXPY in (P, Y)": 1.5}, SEARCH)
+    return Work(f"{kind} n = {states}", mine, peers, {"CVXPY in (P, Y)": 1.5}, SEARCH)
 
 
 def process(states: int, actions: int) -> Work:
@@ -309,16 +346,23 @@ def process(states: int, actions: int) -> Work:
     return Work(f"process {states} × {actions}", mine, peers, most, SEARCH)
 
 
+REGULATORS = {
+    "regulator": "regulator",
+    "cap": "energy cap",
+    "variance": "variance bound",
+    "discrete": "discrete time",
+}
 WORKS: dict[str, Callable[[], Work]] = {
     "tank": tank,
     "dense100": lambda: dense(100, 20),
     "dense1000": lambda: dense(1000, 50),
     "chain1000": lambda: chain(1000),
     "chain10000": lambda: chain(10_000),
-    "regulator3": lambda: regulator(3, 1),
-    "regulator6": lambda: regulator(6, 2),
-    "regulator12": lambda: regulator(12, 3),
-    "regulator20": lambda: regulator(20, 4),
+    **{
+        f"{name}{states}": functools.partial(regulator, states, inputs, kind)
+        for name, kind in REGULATORS.items()
+        for states, inputs in ((3, 1), (6, 2), (12, 3), (20, 4))
+    },
     "process5": lambda: process(5, 3),
     "process20": lambda: process(20, 5),
     "process100": lambda: process(100, 5),
