@@ -391,10 +391,15 @@ def _conflict(
 
 
 def named_parts(forms: Forms, parts: Sequence[Origin | BoundOrigin]) -> tuple[str, ...]:
-    """The names of rows and bounds, rows first; what a matrix inequality added is called by its name."""
+    """The names of rows and bounds, rows first; what a matrix inequality added is called by its name.
+
+    Of a constraint whose entries are parts, other blocks of its matrix are not named: they say what
+    the entries stand for.
+    """
     naming = Naming.of(forms.user)
     rows = [forms.front.origin(each) for each in parts if isinstance(each, Origin)]
-    written = [each for each in rows if each is not None]
+    entered = {each.position for each in rows if each and each.entry}
+    written = [each for each in rows if each and (each.entry or each.position not in entered)]
     written.sort(key=lambda each: (each.position, each.entry))
     bounds = [each for each in parts if isinstance(each, BoundOrigin)]
     own = [naming.bound(each) for each in bounds if forms.user.layout.holds(each.variable)]
