@@ -711,11 +711,21 @@ class Problem:
 
         relaxed = RelaxedModel(self.forms(), rows, weights)
         values = [(variable, variable.value, variable._value_origin) for variable in self.variables]
-        problem = Problem.of(relaxed.after)
+        begin, done = time.monotonic(), list[Problem]()
+
+        def solve(model: Model) -> Solution | None:
+            left = time_limit
+            if done and left is not None:  # which the first solve has checked
+                left -= time.monotonic() - begin
+                if left <= 0:
+                    return None
+            problem = Problem.of(model)
+            problem.solve(tol=tol, time_limit=left)
+            done.append(problem)
+            return problem.solution and passed_on(problem.solution)
+
         try:
-            problem.solve(tol=tol, time_limit=time_limit)
-            assert problem.solution is not None
-            return relaxed.found(passed_on(problem.solution), tol)
+            return relaxed.least(solve, tol)
         finally:
             for variable, value, origin in values:
                 variable._write(value, origin or "user")

@@ -120,7 +120,8 @@ class WeightedPoint:
 class Result:
     """`conflict` weighs the rows that keep the violation up when no feasible point was found.
 
-    `direction` is one in which a convex program has no minimum. `weighted` are the points of a
+    `direction` is one in which a convex program has no minimum; `recedes` says that all of its rows can
+    be followed in this direction without end. `weighted` are the points of a
     bundle whose cuts show a lower bound or a contradiction. `surrounded` says that the run has evaluated
     points in all directions from its last one, `passed` that one of them lies beyond it as seen from the
     start, `hurried` that the run needs more time. `cone` is the solution of the cone program of a method
@@ -135,6 +136,7 @@ class Result:
     trace: tuple[Record, ...]
     conflict: FloatArray | None = None
     direction: FloatArray | None = None
+    recedes: bool = False
     weighted: tuple[WeightedPoint, ...] = ()
     surrounded: bool = False
     passed: bool = False

@@ -200,6 +200,8 @@ class ConeDualityOptions:
     rounded: float = 1e-6  # solvers end with about 1e-8
     # The share of its largest weight below which a dual of a contradiction says nothing.
     negligible: float = 1e-7  # solvers end with about 1e-8
+    # How far inside of its exponential cones a dual is put that has to move, relative to its entries:
+    rooms: tuple[float, ...] = (0.0, 1e-9, 1e-8, 1e-7)  # by as little as residuals of solvers allow
     # Sizes of unknowns without bounds, relative to the largest one at the point, for which a bound is
     # looked for where none holds for all of them.
     reaches: tuple[float, ...] = (

@@ -68,6 +68,7 @@ class Forms:
         self._lift: Lift | None = None
         self._lifted: Form | None = None
         self._mapped: Form | None = None
+        self._sized: tuple[Hashable, Form | None] | None = None  # for which values of parameters
         self._in_map: tuple[Form | None] | None = None  # once it was asked for
         self._proven: tuple[_Key, Form] | None = None
         self._answered: tuple[Hashable, Form | None] | None = None  # for which values of parameters
@@ -181,6 +182,28 @@ class Forms:
         if self._lifted is None:
             self._lifted = self._form([self.lift]) if self.lift.definitions else self.written
         return self._lifted
+
+    def in_own_size(self) -> Form | None:
+        """The lifted form with −log(−F) for an objective F; None unless F is nowhere above 0.
+
+        So a positive function is maximised whatever its size: likelihoods are 1e-19.
+        """
+        values = self._values
+        if self._sized is None or self._sized[0] != values:
+            self._sized = values, self._made_in_own_size()
+        return self._sized[1]
+
+    def _made_in_own_size(self) -> Form | None:
+        steps: list[ModelReduction] = [self.lift] if self.lift.definitions else []
+        model = self.lift.after if steps else self.model
+        if signed_objective(model)[1] > 0 or self._calls_user:
+            return None
+        if any(parameter.value is None for parameter in model.parameters):
+            return None
+        if not np.max(Facts()[model.objective.expression].interval[1]) <= 0:
+            return None
+        rows = model.with_rows(model.constraints, "negative log")
+        return self._form([*steps, NormalRows(model, rows)])
 
     def hidden(self, source: Any = None) -> Form | None:
         """The model in hidden coordinates, proven or declared, for the parameters' current values."""

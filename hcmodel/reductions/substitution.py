@@ -439,6 +439,8 @@ class Substitution(ModelReduction):
         row = self._rows[origin.position]
         if row.position is None:
             return None
+        if row.leading is not None and max(origin.entry, default=0) >= row.leading:
+            return Origin(row.position)  # the other blocks are of all entries
         parts = self._merged.get(row.position)
         if parts is None:
             return origin._replace(position=row.position)

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from hcmodel.certify.domains.nowhere import Nowhere
 from hcmodel.certify.least_values import ENCLOSURE
-from hcmodel.certify.lower_bound import LowerBound
+from hcmodel.certify.lower_bound import LowerBound, proven_in
 from hcmodel.certify.paths.descent import Descent
 from hcmodel.expressions.model import Model
 from hcmodel.records import dataclass, replace
@@ -33,6 +33,7 @@ FloatArray = NDArray[np.float64]
 
 CERTIFIED = "shown to be within the tolerance of the optimal value"
 DECLARED = "within the tolerance of the optimal value, if the declared coordinates hold"
+HIDDEN_CONVEX = "global if the model is hidden convex"
 IMPOSSIBLE = "shown to have no feasible point"
 NOWHERE = (Status.INFEASIBLE, Status.INFEASIBLE_INACCURATE, Status.UNBOUNDED)
 # The share of the largest weight from which a row counts as part of a conflict: weights of rows that
@@ -96,7 +97,7 @@ def conclude(
         point=_point(forms, outcome, evaluation),
         duals=duals,
         bound_duals=bound_duals,
-        certificate=_certificate(status, forms, evidence, known),
+        certificate=_certificate(status, forms, evidence, known, hidden),
         trace=Trace(signed(record, forms) for record in history.trace),
         oracle_calls=history.calls,
         iterations=history.iterations,
@@ -302,13 +303,16 @@ def _value(status: Status, forms: Forms, evidence: Evidence) -> float | None:
     return forms.sign.value_back(evidence.evaluation.objective)
 
 
-def _certificate(status: Status, forms: Forms, evidence: Evidence, known: bool) -> Certificate:
+def _certificate(
+    status: Status, forms: Forms, evidence: Evidence, known: bool, hidden: Form | None = None
+) -> Certificate:
     """What is known of the point, strongest first; for a maximisation the bound is one from above."""
     stationary = status is Status.LOCALLY_OPTIMAL
     kind, lower, gap = "stationarity" if stationary else "none", None, None
     conditions: tuple[str, ...] | None = None
     if stationary:
-        conditions = ("global if the model is hidden convex",)
+        proven = hidden is not None and hidden.proof is not None and not evidence.relaxed
+        conditions = proven_in(hidden) if hidden and proven else (HIDDEN_CONVEX,)
     evaluation, bound, back = evidence.evaluation, evidence.bound, forms.sign.value_back
     if status is Status.INFEASIBLE and evidence.conflict is not None:
         kind, conditions = evidence.conflict.kind, evidence.conflict.conditions
@@ -388,10 +392,15 @@ def _conflict(
 
 
 def named_parts(forms: Forms, parts: Sequence[Origin | BoundOrigin]) -> tuple[str, ...]:
-    """The names of rows and bounds, rows first; what a matrix inequality added is called by its name."""
+    """The names of rows and bounds, rows first; what a matrix inequality added is called by its name.
+
+    Of a constraint whose entries are parts, other blocks of its matrix are not named: they say what
+    the entries stand for.
+    """
     naming = Naming.of(forms.user)
     rows = [forms.front.origin(each) for each in parts if isinstance(each, Origin)]
-    written = [each for each in rows if each is not None]
+    entered = {each.position for each in rows if each and each.entry}
+    written = [each for each in rows if each and (each.entry or each.position not in entered)]
     written.sort(key=lambda each: (each.position, each.entry))
     bounds = [each for each in parts if isinstance(each, BoundOrigin)]
     own = [naming.bound(each) for each in bounds if forms.user.layout.holds(each.variable)]

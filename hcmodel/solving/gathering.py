@@ -323,6 +323,7 @@ def _descent(
             result.direction,
             _is_surrounded(outcome),
             result.passed,
+            result.recedes,
             bounded and outcome.form.proof is not None,
         ),
         tolerance,

@@ -4,11 +4,14 @@ A conflict in hidden coordinates names rows, and bounds of variables that are st
 prices are rows of the map between shares, which stay in every program of the deletion filter and have no
 name. Which of them a conflict needs is found in the model as written: with the rows of the conflict
 alone, bounds are left out one after the other for as long as what remains is shown to have no point.
-Bounds without which nothing is proven stay, and are not named: without its signs a policy is none.
+A bound without which nothing is proven stays, so that what is named contradicts itself: without
+visits >= 0 the flow equations of a decision process may have points. Sets of distributions and matrices
+are part of every such model and are not named.
 """
 
 from __future__ import annotations
 
+import itertools
 import time
 from collections.abc import Sequence
 
@@ -29,37 +32,69 @@ from hcmodel.reductions.substitution import Substitution
 Part = Origin | BoundOrigin
 
 # Bounds up to which they are left out one by one: a proof and a program each, of 10 ms for small models.
+# If there are more, those of one side of a variable are left out together.
 MOST = 40
 
 
 def with_replaced_bounds(
     hidden: Form, parts: tuple[Part, ...], deadline: float | None
 ) -> tuple[Part, ...]:
-    """The parts of a conflict, and the bounds of replaced variables that it cannot do without."""
+    """The parts of a conflict, and the bounds of replaced variables that it cannot do without.
+
+    Of some entries of a matrix equation nothing may be proven; the constraint then takes their place.
+    """
     candidates = _candidates(hidden.chain, parts)
-    if not candidates or len(candidates) > MOST:
+    if not candidates:
         return parts
-    model, always = hidden.chain.before, [*parts, *_taken(hidden.chain)]
+    for rows in dict.fromkeys((parts, _whole_constraints(parts))):
+        shown = _Shown(hidden.chain, rows, deadline)
+        if shown(()):
+            return rows
+        if shown(candidates):
+            return (*rows, *_needed(candidates, shown, deadline))
+    return (*parts, *candidates)  # the program has the rows of the map for all of these
 
-    def shown(bounds: Sequence[Part]) -> bool | None:
-        """Whether there is no point with these bounds; None where nothing is proven."""
-        form = Forms(_part_of(model, [*always, *bounds])).hidden()
-        return None if form is None or form.proof is None else contradicts(form, deadline)
 
-    if shown(()) or not shown(candidates):  # of some entries of a matrix nothing may be proven
-        return parts
+class _Shown:
+    """Whether the model has no point with some rows and bounds; None where nothing is proven."""
+
+    def __init__(self, chain: Chain, rows: Sequence[Part], deadline: float | None) -> None:
+        self._model, self._always = chain.before, (*rows, *_taken(chain))
+        self._deadline = deadline
+
+    def __call__(self, bounds: Sequence[Part]) -> bool | None:
+        form = Forms(_part_of(self._model, [*self._always, *bounds])).hidden()
+        return None if form is None or form.proof is None else contradicts(form, self._deadline)
+
+
+def _needed(candidates: Sequence[Part], shown: _Shown, deadline: float | None) -> tuple[Part, ...]:
+    """Those of some bounds that are left when all are that can be left out."""
     kept: list[Part] = []
-    needed: list[Part] = []
-    while candidates:
-        tried, *candidates = candidates
-        if deadline is not None and time.monotonic() >= deadline:
-            return parts
-        without = shown([*kept, *candidates])
-        if not without:
-            kept.append(tried)
-        if without is False:
-            needed.append(tried)
-    return (*parts, *needed)
+    groups = _groups(candidates) if len(candidates) > MOST else [[each] for each in candidates]
+    while groups and not is_over(deadline):
+        tried, *groups = groups
+        if not shown([*kept, *itertools.chain.from_iterable(groups)]):
+            kept += tried
+    return (*kept, *itertools.chain.from_iterable(groups))
+
+
+def is_over(deadline: float | None) -> bool:
+    return deadline is not None and time.monotonic() >= deadline
+
+
+def _groups(candidates: Sequence[Part]) -> list[list[Part]]:
+    """Bounds of one side of a variable together, and the entries of a constraint."""
+    found: dict[object, list[Part]] = {}
+    for part in candidates:
+        own = part.position if isinstance(part, Origin) else (part.variable.name, part.side)
+        found.setdefault(own, []).append(part)
+    return list(found.values())
+
+
+def _whole_constraints(parts: Sequence[Part]) -> tuple[Part, ...]:
+    """The same with constraints in the place of entries of them."""
+    rows = [Origin(each.position) if isinstance(each, Origin) else each for each in parts]
+    return tuple(dict.fromkeys(rows))
 
 
 def _taken(chain: Chain) -> list[Origin]:

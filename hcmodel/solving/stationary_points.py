@@ -56,7 +56,23 @@ def is_stationary(
         bool(np.isfinite(residual))
         and kkt.is_stationary(evaluation, form.domain, pair.multipliers, tolerance, residual)
         and not (form.stack.kinked and _falls_at_kink(form, evaluation, pair.multipliers))
+        and _is_stationary_in_own_size(forms, pair, tolerance)
     )
+
+
+def _is_stationary_in_own_size(forms: Forms, pair: Pair, tolerance: float) -> bool:
+    """Whether the point is stationary for the logarithm of a positive function that is maximised.
+
+    The residual is absolute, so that a likelihood of 1e-19 is stationary everywhere. What is minimised
+    may be 0 at its minimum, where nothing is small beside it.
+    """
+    if not -1.0 < pair.evaluation.objective < 0.0:
+        return True
+    form = forms.in_own_size()
+    if form is None:
+        return True
+    moved = pair.moved(form)
+    return kkt.is_stationary(moved.evaluation, form.domain, moved.multipliers, tolerance)
 
 
 def _falls_at_kink(form: Form, evaluation: Evaluation, multipliers: FloatArray) -> bool:

@@ -128,6 +128,10 @@ def _automatic(forms: Forms, hidden: Form | None) -> list[Stage]:
         why = "as the run before it stalled" if found else _without_coordinates(hidden)
         linear = find_method("prox-linear")
         found.append(Stage(linear, forms.lifted, why, max_calls=LIMITS.second_order))
+        sized = forms.in_own_size()
+        if sized is not None:
+            why = "the logarithm of an objective far below 1"
+            found.append(Stage(linear, sized, why, max_calls=LIMITS.second_order))
     limit = LIMITS.fallback if found else None
     if not found:
         found.append(_limited_memory(forms, hidden))

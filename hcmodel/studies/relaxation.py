@@ -2,6 +2,10 @@
 
     lhs <= rhs + s,  s >= 0,  least Σ s          lhs <= rhs·σ,  σ >= 1,  least Σ log σ
 
+Where several relaxations have the same total, one of few rows is taken: the total is solved a second
+time with weights that differ by a thousandth, smaller ones for rows that gave more, and a third time
+without the rows that then give hardly anything. What is found counts if its total is the same.
+
 A row is relaxed by an amount where that keeps the model convex in its hidden coordinates: everywhere,
 except that a row in logarithms is relaxed by an amount only if it has a constant upper limit, and by a
 factor otherwise. Sets of variables are not relaxed. The relaxed
@@ -10,7 +14,7 @@ model is proven, solved and certified like any other model.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import field, replace
 from typing import Any
 
@@ -22,7 +26,7 @@ from hcmodel.certify.domains.nowhere import nowhere_in
 from hcmodel.errors import ModelError
 from hcmodel.expressions.constraint import Constraint
 from hcmodel.expressions.leaves import Expression, Variable
-from hcmodel.expressions.model import Minimize
+from hcmodel.expressions.model import Minimize, Model
 from hcmodel.expressions.node import as_expression
 from hcmodel.expressions.sparse_data import dense
 from hcmodel.facts.node_facts import Facts
@@ -41,6 +45,11 @@ AMOUNT, FACTOR = "amount", "factor"
 SOLVED = (Status.OPTIMAL, Status.LOCALLY_OPTIMAL, Status.OPTIMAL_INACCURATE)
 # Times the solver's tolerance, and the size of the row's sides: less than this is not giving at all.
 NOTHING = 10.0
+# By how much the weights of rows differ that decide between relaxations of equal totals. A vertex of a
+# linear program stays optimal; where a smaller or larger share moves an optimum, the total grows.
+DIFFERENCE = 1e-3
+# The share of the largest amount up to which rows are then tried without any.
+FEW = 1e-4
 
 
 @dataclass(frozen=True)
@@ -189,15 +198,78 @@ class RelaxedModel:
             _relaxed(by_constraint[id(each)]) if id(each) in by_constraint else each
             for each in self.model.constraints
         ]
-        total: Expression = as_expression(0.0)
-        for row in self.rows:
-            total = total + scale.get(row.name, 1.0) * _cost(row)
+        self._scale = scale
+        total = self._total()
         hidden = (
             None  # the new variables are in no declared map; the proof finds coordinates itself
         )
         self.after = replace(
             self.model, objective=Minimize(total), constraints=tuple(constraints), hidden=hidden
         )
+
+    def _total(self, weights: Mapping[str, FloatArray] | None = None) -> Expression:
+        """What is minimised; `weights` are those of the entries of the added variables, by name."""
+        total: Expression = as_expression(0.0)
+        for row in self.rows:
+            total = total + self._scale.get(row.name, 1.0) * _cost(row, weights)
+        return total
+
+    def least(self, solve: Callable[[Model], Solution | None], tolerance: float) -> Relaxation:
+        """The relaxation, with few rows where several have the same total.
+
+        `solve` gives None where there is no time for another solve.
+        """
+        first = solve(self.after)
+        assert first is not None
+        found = self.found(first, tolerance)
+        if len(found.rows) < 2 or first.status is not Status.OPTIMAL or first.value is None:
+            return found
+        again = solve(replace(self.after, objective=Minimize(self._total(self._preferred()))))
+        if again is None or again.status not in SOLVED:
+            return found
+        last = solve(self._without_small())
+        if last is None or last.value is None or last.status is not Status.OPTIMAL:
+            return found
+        if last.value > first.value + NOTHING * tolerance * max(1.0, abs(first.value)):
+            return found
+        other = self.found(last, tolerance)
+        return other if len(other.rows) < len(found.rows) else found
+
+    def _added(self) -> list[tuple[Variable, FloatArray]]:
+        """The added variables, and what each entry costs in total."""
+        found = []
+        for row in self.rows:
+            for each in (row.up, row.down):
+                if each is not None:
+                    value = np.asarray(each.value, dtype=float)
+                    found.append((each, np.log(value) if row.kind == FACTOR else value))
+        return found
+
+    def _preferred(self) -> dict[str, FloatArray]:
+        """Weights near 1 of all added variables: smaller where they are larger, and no two alike."""
+        added = self._added()
+        sizes = np.concatenate([np.ravel(cost) for _, cost in added])
+        weights = 1.0 + DIFFERENCE * np.argsort(np.argsort(-sizes, kind="stable")) / sizes.size
+        found, start = {}, 0
+        for each, cost in added:
+            found[each.name] = weights[start : start + each.size].reshape(cost.shape)
+            start += each.size
+        return found
+
+    def _without_small(self) -> Model:
+        """The relaxed model in which entries that hardly give do not give."""
+        added = self._added()
+        least = FEW * max(float(np.max(cost, initial=0.0)) for _, cost in added)
+        constraints = list(self.after.constraints)
+        for each, cost in added:
+            neutral = float(np.min(each.lower))
+            if not cost.shape:
+                constraints += [] if cost > least else [each == neutral]
+                continue
+            small = np.nonzero(cost <= least)
+            if small[0].size:
+                constraints.append(each[small] == neutral)
+        return replace(self.after, constraints=tuple(constraints))
 
     def _row(self, name: str, constraint: Constraint, logs: set[int]) -> _Row:
         """The variables of one constraint."""
@@ -320,9 +392,14 @@ def _plus(side: Expression, added: Expression) -> Expression:
     return added if side.shape == () else side + added
 
 
-def _cost(row: _Row) -> Expression:
+def _cost(row: _Row, weights: Mapping[str, FloatArray] | None = None) -> Expression:
     parts = [each for each in (row.up, row.down) if each is not None]
     terms = [atoms.log(each) if row.kind == FACTOR else each for each in parts]
+    if weights is not None:
+        terms = [
+            as_expression(weights[each.name]) * term
+            for each, term in zip(parts, terms, strict=True)
+        ]
     sums = [atoms.sum(term) if term.shape else term for term in terms]
     return sums[0] if len(sums) == 1 else sums[0] + sums[1]
 

@@ -26,6 +26,9 @@ FloatArray = NDArray[np.float64]
 STILL = BACKEND_ROUNDING**0.5
 # Least squares with 6 digits each, after which rows move by rounding alone.
 REFINEMENTS = 3
+# The share of the terms of a row by which it may miss its cone, and of a direction below which an entry
+# is 0: a backend knows eight digits of a direction.
+MISSED = 1e-6
 # The share of a direction that has to be left: otherwise rows were taken to stay that must not.
 LEFT = 0.5
 
@@ -61,3 +64,30 @@ def sharpened(program: ConeProgram, ray: FloatArray) -> FloatArray:
     for _ in range(REFINEMENTS):
         found = found - scipy.sparse.linalg.lsmr(rows, rows @ found)[0]
     return found if np.max(np.abs(found)) >= LEFT * size else ray
+
+
+def recedes(program: ConeProgram, ray: FloatArray) -> bool:
+    """Whether all rows can be followed along a direction without end, and no square grows.
+
+    Rows are measured by their own terms, so that small coefficients count: x² grows, in any unit. What
+    moves cones other than second-order ones is not looked at, and shows nothing.
+    """
+    ray = np.where(np.abs(ray) > MISSED * np.max(np.abs(ray), initial=0.0), ray, 0.0)
+    if program.quadratic.nnz:
+        moved, own = program.quadratic @ ray, abs(program.quadratic) @ np.abs(ray)
+        if (np.abs(moved) > MISSED * own).any():
+            return False
+    slack, sizes = -(program.sparse @ ray), MISSED * (abs(program.sparse) @ np.abs(ray))
+    first = 0
+    for cone in program.cones:
+        own, missed = slack[first : first + cone.size], sizes[first : first + cone.size]
+        first += cone.size
+        if cone.kind is ConeKind.NONNEGATIVE:
+            inside = bool((own >= -missed).all())
+        elif cone.kind is ConeKind.SECOND_ORDER:
+            inside = bool(own[0] + missed[0] >= max(np.linalg.norm(own[1:]) - missed[1:].sum(), 0))
+        else:
+            inside = bool((np.abs(own) <= missed).all())
+        if not inside:
+            return False
+    return True

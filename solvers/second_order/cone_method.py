@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -41,7 +42,7 @@ from hcmodel.solvers.qp.equations import on_equations
 from hcmodel.solvers.qp.idle_logarithms import without_idle_logarithms
 from hcmodel.solvers.qp.matrix_slacks import without_slacks
 from hcmodel.solvers.qp.nonsingular import nonsingular
-from hcmodel.solvers.qp.rays import recession, sharpened
+from hcmodel.solvers.qp.rays import recedes, recession, sharpened
 from hcmodel.solvers.qp.regulator import solve_regulator
 from hcmodel.solvers.result import Termination
 from hcmodel.solvers.second_order.direct import EXACT, Answer, larger_unit
@@ -240,16 +241,16 @@ class ConeMethod:
             ENDS[solution.status],
             point=inside.primal[:size] if inside.usable else None,
             iterations=solution.iterations + inside.iterations,
-            direction=self._direction(task, whole, solution),
+            **self._along(task, whole, solution),
         )
 
-    def _direction(
-        self, task: Task, whole: WholeProgram, solution: ConeSolution
-    ) -> FloatArray | None:
+    def _along(self, task: Task, whole: WholeProgram, solution: ConeSolution) -> dict[str, Any]:
         """What a ray of the program is among the coordinates, where it falls along it."""
-        ray = sharpened(whole.program, solution.primal)
-        falls = whole.program.linear @ ray < -self.options.relaxed * float(largest(np.abs(ray)))
-        return ray[: task.domain.dimension] if falls else None
+        program = whole.program
+        ray = sharpened(program, solution.primal)
+        if not program.linear @ ray < -self.options.relaxed * float(largest(np.abs(ray))):
+            return {}
+        return {"direction": ray[: task.domain.dimension], "recedes": recedes(program, ray)}
 
     def _relaxed(self, task: Task, whole: WholeProgram, iterations: int) -> Answer:
         """The point of the least relaxation, and the weights of the rows that it relaxes."""
@@ -272,7 +273,7 @@ class ConeMethod:
                 Termination.STALLED,
                 point,
                 iterations=iterations + ray.iterations,
-                direction=self._direction(task, whole, ray) if ray.usable else None,
+                **(self._along(task, whole, ray) if ray.usable else {}),
             )
         return Answer(
             Termination.INFEASIBLE_STATIONARY, point, conflict=weights, iterations=iterations

@@ -57,6 +57,8 @@ class Answer:
     iterations: int = 0
     direction: FloatArray | None = None
     """A direction in which the program has no minimum."""
+    recedes: bool = False
+    """Whether all of its rows can be followed in this direction without end."""
     solution: ConeSolution | None = None
     """The solution of a cone program, from which a certificate can be made."""
     residual: float | None = None
@@ -125,7 +127,8 @@ def run_direct(
             first = start()
         offer_start(best, task, first)
     result = result_of(termination, best, state, answer.iterations, task, trace)
-    return replace(result, direction=answer.direction, cone=answer.solution, cause=cause)
+    direction = {"direction": answer.direction, "recedes": answer.recedes}
+    return replace(result, **direction, cone=answer.solution, cause=cause)
 
 
 def _state(task: Task, answer: Answer) -> tuple[State | None, Termination]:

@@ -166,6 +166,8 @@ def _bound(
         best = dual.value(into_dual_cone(places, solution.dual))
         if not enough(best) and places.blocks:
             best = max(best, dual.without_ranges(into_dual_cone(places, solution.dual)))
+        if not np.isfinite(best):
+            best = _without_small(dual, solution.dual, enough)
         if np.isfinite(best) and not enough(best):
             dual.known = ranges(program, places, level, first)
         if not np.isfinite(best):
@@ -181,6 +183,17 @@ def _bound(
     if not np.isfinite(best):
         return None
     return ConeBound(min(best, level), among_doubles, reach)
+
+
+def _without_small(dual: _Dual, z: FloatArray, enough: Callable[[float], bool]) -> float:
+    """What a dual proves without what rounding leaves of 0: a slope of a matrix that may grow."""
+    small, best = without_small(dual.program, z, 0), -np.inf
+    for room in CONE_DUALITY.rooms if dual.places.exponential.size else (0.0,):
+        inside = with_room(dual.places, small, room)
+        best = max(best, dual.value(into_dual_cone(dual.places, inside)))
+        if enough(best):
+            break
+    return best
 
 
 def _best_within_reach(
@@ -422,6 +435,19 @@ def without_small(program: ConeProgram, z: FloatArray, count: int) -> FloatArray
     np.maximum.at(sizes, program.cone_of_row, np.abs(z))
     large = sizes > CONE_DUALITY.negligible * sizes.max(initial=0.0)
     return np.where(large[program.cone_of_row], z, 0.0)
+
+
+def with_room(places: ConePlaces, z: FloatArray, room: float) -> FloatArray:
+    """The dual with exponential cones that hold it when entries move a little: v grows, and w stays.
+
+    The unknown of w is often one without a range above, so that w must not grow; v is that of a constant.
+    """
+    z = z.copy()
+    u, v, w = z[places.exponential].reshape(-1, 3).T
+    with np.errstate(all="ignore"):
+        least = np.where((u < 0) & (w > 0), u * (1.0 + np.log(w / -u)), -np.inf)
+    z[places.exponential[1::3]] = np.where(np.isfinite(least), np.maximum(v, least) - room * u, v)
+    return z
 
 
 def into_dual_cone(places: ConePlaces, z: FloatArray) -> FloatArray:

@@ -79,6 +79,11 @@ class DescentRules:
     """The share of its first value by which a path along a valley may rise, by rounding."""
     corrections: int = 10
     """Steps of Newton's method onto the rows, as many as make a double root a thousand times smaller."""
+    overflow: int = 60
+    """Steady decreases, the last ones, after which an overflow is one of numbers in between, as squares
+    in a norm: at a slope that is the same over 60 decades."""
+    halvings: int = 40
+    """Points between the last one of such a path and one at which it overflows."""
     simple: int = 2
     """Digits of exponents that are simple numbers, as those of monomials are."""
 
@@ -122,6 +127,8 @@ class Run:
     """Whether functions of the user were evaluated all around the last point: then few calls are made."""
     passed: bool = False
     """Whether they were evaluated beyond it too, as seen from the start: then none is made."""
+    recedes: bool = False
+    """Whether all rows of the convex program can be followed along the direction without end."""
     convex: bool = False
     """Whether the model is proven convex, and a bound near the point is known: no hill is in the way."""
 
@@ -183,6 +190,8 @@ class _Way:
     """Whether it may end on a level: small rises by rounding show nothing."""
     behind: bool = False
     """Whether higher points or bounds may lie on it: then a limit shows nothing."""
+    convex: bool = False
+    """Whether a convex program shows that it never rises, and only overflows end it."""
 
 
 def _all_ways(form: Form, oracle: Oracle, evaluation: Evaluation, run: Run) -> Iterator[_Way]:
@@ -259,7 +268,8 @@ def _hidden_rays(form: Form, point: FloatArray, run: Run) -> Iterator[_Way]:
         vanishing = (change != 0) & (moves == 0)
         edge = None if powers or moves.any() else far  # 0 is no value of a positive variable
         points = functools.partial(map, at, lengths)
-        yield _Way(points, moves, vanishing, True, edge, behind=behind)
+        convex = run.recedes and not (behind or powers)
+        yield _Way(points, moves, vanishing, True, edge, behind=behind, convex=convex)
 
 
 def _moves_logarithms(form: Form, direction: FloatArray) -> bool:
@@ -498,6 +508,7 @@ def _followed(model: _Followed, way: _Way, evaluation: Evaluation, slack: float)
     if not _leads_out(model, way):
         return None
     values, lowest = [evaluation.objective] if way.from_here else list[float](), evaluation
+    last = evaluation.point
     fewest = RULES.fewest
     for point in way.points():
         there = model.oracle.at(point)
@@ -506,12 +517,13 @@ def _followed(model: _Followed, way: _Way, evaluation: Evaluation, slack: float)
             break
         allowed = RULES.level * abs(values[0]) if way.valley and values else 0.0
         if not _is_lower(model, there, values, allowed):
-            if len(values) < fewest or _is_computable(model, there, values):
+            if len(values) < fewest or _ends(model, way, last, there, values):
                 return None
             break
         if _is_lost(model, there, values):
             break
         values.append(there.objective)
+        last = there.point
         if there.finite and there.objective <= lowest.objective + allowed:
             lowest = there
     least = MERIT_ROUNDING * abs(values[0]) if values else 0.0  # less is rounding next to a minimum
@@ -582,6 +594,40 @@ def _is_computable(model: _Followed, there: Evaluation, values: list[float]) -> 
         far = np.max(np.abs(there.point)) > LARGEST_NUMBER
         return not (far and np.isnan(there.objective))
     return not (values and _is_rounding(model, there, values[-1]))
+
+
+def _ends(
+    model: _Followed, way: _Way, last: FloatArray, there: Evaluation, values: list[float]
+) -> bool:
+    """Whether a path ends at a point that does not continue it; rounding or an overflow may hide more."""
+    if way.convex and _overflows(model, last, there, values):
+        return False
+    return _is_computable(model, there, values)
+
+
+def _overflows(model: _Followed, last: FloatArray, there: Evaluation, values: list[float]) -> bool:
+    """Whether a point behind one of a convex path has no value, though all points up to it are lower.
+
+    Squares in a norm overflow where the norm is a number. Exponentials rise before they overflow.
+    """
+    if not _has_no_value(there) or not np.isfinite(there.point).all():
+        return False
+    if len(values) <= RULES.overflow or not _steady(np.diff(values), RULES.overflow):
+        return False
+    beyond = there.point
+    for _ in range(RULES.halvings):
+        middle = model.oracle.at(model.domain.project(0.5 * last + 0.5 * beyond))
+        if _has_no_value(middle):
+            beyond = middle.point
+        elif _is_lower(model, middle, values):
+            last = middle.point
+        else:
+            return False
+    return True
+
+
+def _has_no_value(there: Evaluation) -> bool:
+    return not (np.isfinite(there.objective) and np.isfinite(there.rows).all())
 
 
 def _is_lost(model: _Followed, there: Evaluation, values: list[float]) -> bool:

@@ -210,7 +210,7 @@ def run_of(
         canonical=SimpleNamespace(layout=layout),
         last=SimpleNamespace(coordinates={variable: kind}),
     )
-    return Run(form, last, last, np.array(direction))
+    return Run(form, last, last, np.array(direction), recedes=True)
 
 
 def test_rays_of_a_form_are_followed_with_rounded_and_with_exact_directions() -> None:
@@ -225,7 +225,7 @@ def test_rays_of_a_form_are_followed_with_rounded_and_with_exact_directions() ->
     assert len(list(exact.points())) == 300  # up to about 1e299
     assert exact.moves.tolist() == [1, -1, 0]
     assert exact.vanishing.tolist() == [False, False, True]  # it moves to its bound
-    assert (exact.edge, exact.from_here) == (None, True)
+    assert (exact.edge, exact.from_here, exact.convex) == (None, True, True)
     # only to an edge: the far end is where a pole may be
     only = run_of(lambda u: u, "plain", [0.0, 0.0, 3.0], np.array([1.0, 2.0, 3.0]))
     way = next(descent._hidden_rays(form, np.array([1.0, 2.0, 3.0]), only))
@@ -237,6 +237,7 @@ def test_rays_of_a_form_are_followed_with_rounded_and_with_exact_directions() ->
     run.form.chain.keeps = frozenset()
     relaxed, _ = descent._hidden_rays(form, np.array([1.0, 2.0, 3.0]), run)
     assert relaxed.behind
+    assert not relaxed.convex
     assert relaxed.moves.tolist() == [1, -1, 0]
     still = run_of(lambda u: u, "plain", [0.0, 0.0, 0.0], np.zeros(3))
     assert list(descent._hidden_rays(form, np.zeros(3), still)) == []
@@ -255,6 +256,7 @@ def test_rays_of_logarithms_end_with_the_range_of_doubles() -> None:
     assert way.moves.tolist() == [1, 0]
     assert way.vanishing.tolist() == [False, True]
     assert way.edge is None
+    assert not way.convex
     # an entry that only grows by more than ten times within the reach moves too
     last = np.array([100.0, 1.0])
     slow = run_of(np.exp, "log", [1.0, 3 / (LARGEST_LOG - 100)], last)
@@ -544,6 +546,35 @@ def test_the_lowest_point_is_one_with_a_value_no_higher_than_before() -> None:
     found = along(lambda x: -x, DECADES, 1e12, slack=1e13)
     assert found is not None
     assert found.lowest.point.tolist() == [1e12]  # the point itself is lower
+
+
+FAR = 10.0 ** np.arange(1, 100)
+
+
+@pytest.mark.parametrize("in_a_row", [False, True])
+def test_an_overflow_in_between_ends_a_convex_path(in_a_row: bool) -> None:
+    """Squares overflow at 1e90 here."""
+
+    def falling(x: float) -> float:
+        return -x if x < 1e90 or in_a_row else INF
+
+    def rows(x: FloatArray) -> tuple[FloatArray, FloatArray]:
+        return np.array([-1.0 if x[0] < 1e90 else INF]), np.zeros((1, 1))
+
+    row = rows if in_a_row else None
+    found = along(falling, FAR, rows=row, convex=True)
+    assert found is not None
+    assert found.endless
+    assert found.lowest.point.tolist() == [1e89]
+    assert along(falling, FAR, rows=row) is None  # what is not convex may rise there
+    assert along(falling, FAR[40:], rows=row, convex=True) is None  # over too few decades
+
+    def rising(x: float) -> float:  # numbers exceed x beyond 5e89
+        return falling(x) if x < 5e89 else -x + 1e3 * (x - 5e89)
+
+    assert along(rising, FAR, rows=row, convex=True) is None
+    # decreases that shrink say nothing about a slope that stays
+    assert along(lambda x: 1 / x if x < 1e90 else INF, FAR, convex=True) is None
 
 
 # ---- what a point that does not continue a path shows

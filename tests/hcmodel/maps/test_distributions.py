@@ -184,7 +184,7 @@ def test_multipliers_of_the_rows_are_derivatives_of_the_value() -> None:
 
 
 def test_a_budget_that_no_policy_keeps_contradicts_the_rows() -> None:
-    """Without the rows, no visits cost anything: they belong to the conflict."""
+    """Without the rows, no visits cost anything: they belong to the conflict, as do the signs."""
     policy = array()
     drawn = hc.sum(policy, axis=1) == 1
     drawn.name = "drawn"
@@ -192,7 +192,8 @@ def test_a_budget_that_no_policy_keeps_contradicts_the_rows() -> None:
     problem.solve()
     assert problem.status == "infeasible"
     assert problem.solution is not None
-    assert problem.solution.conflict == ("drawn", "budget")
+    signs = [f"policy[{i}, {j}] >= 0" for i in range(S) for j in range(A)]
+    assert problem.solution.conflict == ("drawn", "budget", *signs)
 
 
 def test_a_parameter_that_is_not_one_any_more_takes_the_proof_away() -> None:

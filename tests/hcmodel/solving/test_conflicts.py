@@ -19,7 +19,10 @@ import hcmodel as hc
 from hcmodel.certify import conflicts
 from hcmodel.expressions.variable_sets import BoxSet
 from hcmodel.records import replace
+from hcmodel.reductions.forms import Forms
+from hcmodel.reductions.reduction import Origin
 from hcmodel.solvers.qp import ConeOptions, ConeProgram, ConeSolution, ConeStatus
+from hcmodel.solving import conclude, replaced_bounds
 from tests.extent import ALL
 from tests.problems.examples import loaded
 
@@ -409,3 +412,86 @@ def test_groups_of_cones_are_those_that_shared_unknowns_join() -> None:
         labels = conflicts.joined(one, other, int(ones), int(others)).tolist()
         pairs = set(zip(labels, wanted, strict=True))
         assert len(pairs) == len(set(labels)) == len(set(wanted))
+
+
+def budgeted_process(first: int = 0, **visits: Any) -> hc.Problem:
+    """Occupancies as a product of visits and a policy, with a budget that no policy keeps."""
+    rng, states = np.random.default_rng(3), 6
+    moves = rng.dirichlet(np.ones(states), size=(states, 3))
+    reward, cost = rng.random((states, 3)), rng.random((states, 3))
+    policy = hc.Variable((states, 3), "policy", simplex=True)
+    d = hc.Variable(states, "d", **visits)
+    drawn = d[:, None] * policy
+    arrivals = 1 / states + 0.95 * hc.einsum("sa,sat->t", drawn, moves)
+    flow = (d[first:] == arrivals[first:]).named("flow")
+    limit = (hc.sum(cost * drawn) <= 0.5).named("limit")
+    return hc.Problem(hc.Maximize(hc.sum(reward * drawn)), [flow, limit])
+
+
+@pytest.mark.parametrize("most", [40, 2])
+def test_signs_without_which_nothing_is_proven_are_named(
+    most: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With d of any sign these rows have points: the conflict is one of the signs, too."""
+    monkeypatch.setattr(replaced_bounds, "MOST", most)
+    problem = budgeted_process(nonneg=True)
+    problem.solve()
+    assert problem.status == "infeasible"
+    signs = [f"d[{state}] >= 0" for state in range(6)]
+    assert problem.solution.conflict[-7:] == ("limit", *signs)
+    assert all(each.startswith("flow[") for each in problem.solution.conflict[:-7])
+    assert "flow[0]" not in problem.solution.conflict  # with which the rows imply the signs
+    free = budgeted_process(first=1, bounds=(-1e3, 1e4))
+    free.solve()
+    assert free.status in FEASIBLE
+
+
+def test_bounds_that_no_time_was_left_for_stay_in_the_conflict(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    asked: list[int] = []
+    answers = replaced_bounds._Shown.__call__
+
+    def counted(self: Any, bounds: Any) -> bool | None:
+        asked.append(len(bounds))
+        return answers(self, bounds)
+
+    monkeypatch.setattr(replaced_bounds._Shown, "__call__", counted)
+    form = Forms(budgeted_process(nonneg=True).model).hidden()
+    assert form is not None
+    rows = (*(Origin(0, (state,)) for state in range(1, 6)), Origin(1))
+    for over, programs in ((False, [0, 6, *[5] * 6]), (True, [0, 6])):
+        asked.clear()
+        monkeypatch.setattr(replaced_bounds, "is_over", lambda deadline, over=over: over)
+        found = replaced_bounds.with_replaced_bounds(form, rows, None)
+        assert found[:6] == rows
+        assert [each.entry for each in found[6:]] == [(state,) for state in range(6)]
+        assert asked == programs
+
+
+@pytest.mark.parametrize("row", ["trace", "matrix"])
+def test_other_blocks_of_a_matrix_have_no_names(row: str) -> None:
+    """P == G P Gᵀ + W is a block matrix of twice the size; entries of the user's matrix are named."""
+    rng, n = np.random.default_rng(1), 4
+    A, B, W = rng.normal(size=(n, n)) * 0.6, rng.normal(size=(n, 2)), np.eye(n) + 0.1
+    P, K = hc.Variable((n, n), "P", PSD=True), hc.Variable((2, n), "K")
+    G = A + B @ K
+    limit = hc.trace(P) <= 1.05 * np.trace(W) if row == "trace" else P << 1.01 * W
+    covariance = (P == G @ P @ G.T + W).named("covariance")
+    problem = hc.Problem(hc.Minimize(hc.trace(P)), [covariance, limit.named("limit")])
+    problem.solve()
+    assert problem.status == "infeasible"
+    *entries, last = problem.solution.conflict
+    assert last == "limit"
+    assert entries
+    for each in entries:
+        name, index = ROW.fullmatch(each).groups()
+        assert name == "covariance"
+        assert max(entry(index), default=0) < n
+    assert problem.solution.to_json()["conflict"] == [*entries, last]
+
+
+def test_a_matrix_is_named_where_only_its_other_blocks_contradict() -> None:
+    forms = Forms(budgeted_process(nonneg=True).model)
+    assert conclude.named_parts(forms, [Origin(0)]) == ("flow",)
+    assert conclude.named_parts(forms, [Origin(0), Origin(0, (2,))]) == ("flow[2]",)

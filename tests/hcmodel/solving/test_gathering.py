@@ -156,6 +156,7 @@ def gathered(
             "direction": None,
             "surrounded": surrounded,
             "passed": False,
+            "recedes": False,
             **result,
         }
     )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 from dataclasses import replace
 from pathlib import Path
@@ -18,7 +19,7 @@ from hcmodel.expressions.model import Model
 from hcmodel.expressions.node import as_expression
 from hcmodel.problem import Problem
 from hcmodel.solving.naming import Naming
-from hcmodel.studies.relaxation import Relaxation
+from hcmodel.studies.relaxation import Relaxation, RelaxedModel
 from tests.problems.examples import data_of, loaded
 
 
@@ -239,3 +240,45 @@ def test_the_command_names_rows_in_the_users_units(
     report = json.loads(capsys.readouterr().out)
     assert {row["name"] for row in report["rows"]} <= {"area", "side[1]", "side[2]"}
     assert report["status"] == "optimal"
+
+
+def test_one_row_is_relaxed_where_one_is_enough() -> None:
+    """Relaxing x <= 0.5 by 1e-1 spares as much of the other row: all these totals are 8.5."""
+    x = hc.Variable(3, name="x", bounds=(0, 1))
+    rows = [(hc.sum(x) >= 10).named("need"), (x <= 0.5).named("cap")]
+    found = hc.Problem(hc.Minimize(hc.sum(x)), rows).relax()
+    assert [row.name for row in found.rows] == ["need"]
+    assert found["need"].amount == pytest.approx(-8.5)
+    assert found.total == pytest.approx(8.5)
+    assert found.status == "optimal"
+    assert np.array_equal(found.amounts["cap"], np.zeros(3))
+    assert str(found).startswith("1 row has to be relaxed, by 8.5 in total (optimal):")
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_few_rows_are_relaxed_by_the_same_total(seed: int) -> None:
+    """A sum that is too large by more than its parts may grow: alike for any part that grows."""
+    rng = np.random.default_rng(seed)
+    caps = rng.uniform(0.1, 1.0, size=6)
+    x = hc.Variable(6, name="x", bounds=(0, 10))
+    rows = [(hc.sum(x) >= caps.sum() + 2).named("need"), (x <= caps).named("cap")]
+    found = hc.Problem(hc.Minimize(hc.sum_squares(x)), rows).relax()
+    assert found.total == pytest.approx(2.0, rel=1e-6)
+    assert len(found.rows) == 1
+
+
+@pytest.mark.parametrize("solves", [1, 2, 3])
+def test_without_time_the_first_relaxation_is_what_there_is(
+    solves: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    x = hc.Variable(3, name="x", bounds=(0, 1))
+    rows = [(hc.sum(x) >= 10).named("need"), (x <= 0.5).named("cap")]
+    least, count = RelaxedModel.least, itertools.count(1)
+
+    def limited(self: RelaxedModel, solve: Any, tolerance: float) -> Relaxation:
+        return least(self, lambda model: solve(model) if next(count) <= solves else None, tolerance)
+
+    monkeypatch.setattr(RelaxedModel, "least", limited)
+    found = hc.Problem(hc.Minimize(hc.sum(x)), rows).relax(time_limit=60)
+    assert found.total == pytest.approx(8.5)
+    assert (len(found.rows) == 1) == (solves == 3)

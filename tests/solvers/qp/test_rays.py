@@ -5,7 +5,7 @@ import pytest
 
 from hcmodel.solvers.qp import ConeOptions, make_cone_backend
 from hcmodel.solvers.qp.cone_program import ConeBlock, ConeKind, cone_program
-from hcmodel.solvers.qp.rays import recession, sharpened
+from hcmodel.solvers.qp.rays import recedes, recession, sharpened
 
 EQUATION = np.array([[0.1, -1.0, 1.4]])
 EXACT = np.array([1.0, 0.8, 0.5])  # 0.1 − 0.8 + 0.7 = 0
@@ -93,3 +93,36 @@ def test_no_direction_is_steep_along_which_a_square_grows() -> None:
         quadratic=np.diag([1.0, 0.0]),
     )
     assert steepest(program).primal == pytest.approx([0.0, 1.0], abs=1e-8)
+
+
+@pytest.mark.parametrize("unit", [1.0, 1e-120])
+def test_rows_that_can_be_followed_are_told_in_any_unit(unit: float) -> None:
+    """x − 2 y >= 0, and (x, y, y) in a second-order cone: along (2, 1), but not along (1, 1)."""
+    rows = unit * np.array([[-1.0, 2.0], [-1.0, 0.0], [0.0, -1.0], [0.0, -1.0]])
+    cones = [ConeBlock(ConeKind.NONNEGATIVE, 1), ConeBlock(ConeKind.SECOND_ORDER, 3)]
+    program = cone_program(np.zeros(2), rows, np.zeros(4), cones)
+    assert recedes(program, np.array([2.0, 1.0 + 1e-8]))
+    assert not recedes(program, np.array([1.99, 1.0]))
+    narrow = cone_program(np.zeros(2), rows[1:], np.zeros(3), cones[1:])
+    assert recedes(narrow, np.array([2.0**0.5, 1.0]))
+    assert not recedes(narrow, np.array([1.4, 1.0]))
+    assert not recedes(narrow, np.array([-1.0, 0.0]))
+    assert recedes(narrow, np.array([1.0, 0.0]))
+
+
+@pytest.mark.parametrize("unit", [1.0, 1e-210])
+def test_squares_grow_in_any_unit(unit: float) -> None:
+    nothing = [ConeBlock(ConeKind.NONNEGATIVE, 1)]
+    square = unit * np.diag([1.0, 0.0])
+    program = cone_program(-np.ones(2), np.zeros((1, 2)), np.zeros(1), nothing, quadratic=square)
+    assert not recedes(program, np.array([1.0, 0.0]))
+    assert recedes(program, np.array([0.0, 1.0]))
+    assert recedes(program, np.array([1e-9, 1.0]))  # more digits no backend knows
+
+
+@pytest.mark.parametrize("kind", [ConeKind.ZERO, ConeKind.EXPONENTIAL])
+def test_cones_that_move_show_nothing(kind: ConeKind) -> None:
+    rows = np.array([[1.0, -1.0], [1.0, -1.0], [1.0, -1.0]])
+    program = cone_program(np.zeros(2), rows, np.zeros(3), [ConeBlock(kind, 3)])
+    assert recedes(program, np.ones(2))
+    assert not recedes(program, np.array([1.0, 0.5]))
