@@ -5,9 +5,13 @@ discrete time
 
     (A + B K)ᵀ X + X (A + B K) + Q + Kᵀ R K = 0,      (A + B K)ᵀ X (A + B K) − X + Q + Kᵀ R K = 0,
 
-or with the gain of a filter and the covariance of its error. With definite weights the closed loop
-F = A + B K is stable wherever X ⪰ 0, and X is `lyap(F.T, Q + K.T @ R @ K)` in continuous time. Where one
-weighted sum of its entries counts, `adjoint` and `product` do the rest.
+or with the gain of a filter and the covariance of its error. Where the weights make X definite
+(`loop_weights`), the closed loop F = A + B K is stable wherever X ⪰ 0: for F x = λ x the equation says
+
+    2 Re(λ) x* X x = −x* (Q + Kᵀ R K) x ≤ 0    or    (|λ|² − 1) x* X x = −x* (Q + Kᵀ R K) x ≤ 0,
+
+and with 0 the line of x is one that the weights do not see. Then X is `lyap(F.T, Q + K.T @ R @ K)` in
+continuous time. Where one weighted sum of its entries counts, `adjoint` and `product` do the rest.
 
 Else, and in discrete time, the equation becomes an inequality, which is convex (`riccati`). Of all X with
 ⪯ 0 the solution of the equation is the least one:

@@ -23,8 +23,9 @@ level γ that is minimised; Lyapunov's inequality as [[X, Fᵀ X], [X F, X]] ⪰
 inputs on an ellipsoid, [[X, Kᵀ], [K, u² I]] ⪰ 0; and bounds Eᵀ X E ⪯ Z (`block_loops`).
 
 The map is one to one where X is definite. The set of X says so, or the row does: where X v = 0 it says
-that [v; K v]ᵀ [[Q, Nᵀ], [N, R]] [v; K v] ≤ 0, which Q − Nᵀ R⁻¹ N ≻ 0 excludes. Without either the map is
-refused: for A = B = R = 1 and Q = 0 the inequality holds at X = K = 0, while every X > 0 is at least 2.
+that [v; K v]ᵀ [[Q, Nᵀ], [N, R]] [v; K v] ≤ 0, which Q − Nᵀ R⁻¹ N ≻ 0 excludes. So do weights Q ⪰ 0 and
+R ≻ 0 if the plant is observable from Q (`loop_weights`). Without either the map is refused: for
+A = B = R = 1 and Q = 0 the inequality holds at X = K = 0, while every X > 0 is at least 2.
 
 Whatever the row looks like, its matrices are read off a few of its entries, and the inequality that they
 make is multiplied out and compared with the row (`loop_weights`).
@@ -136,7 +137,7 @@ def _substituted(
     if low <= 0 and not any(each.weights.keeps_definite() for each in found):
         reason = (
             f"{matrix.name} may be singular: bound its eigenvalues from below, as in "
-            f"{matrix.name} >> 1e-6 * I, or give the states a positive definite weight"
+            f"{matrix.name} >> 1e-6 * I, or give weights to states that those with a weight do not show"
         )
         return Obstacle("riccati", reason)
     if not (matrix.eigenvalue_bounds or (0.0, np.inf))[1] < np.inf:
