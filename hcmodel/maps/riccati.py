@@ -42,6 +42,7 @@ from hcmodel.expressions.leaves import Variable
 from hcmodel.facts.expansion import Symbols
 from hcmodel.facts.polynomials import Sums, added
 from hcmodel.maps.algebra.expanded import Evaluation, Expanded, Row
+from hcmodel.maps.conditions import Unmet
 from hcmodel.maps.fractional import variables_in
 from hcmodel.maps.inverse import inverted, matrix_bound
 from hcmodel.maps.map import Map, Obstacle, Points, Step, described, fresh_name, symbol_sums
@@ -132,20 +133,20 @@ def _substituted(
     if not any(each.row.sums.holding(numbers).any() for each in found):
         return None
     if not all(each.weights.is_convex() for each in found):
-        return Obstacle("riccati", f"the weights of {gain.name} and of the states are indefinite")
+        return Unmet("riccati", f"the weights of {gain.name} and of the states are indefinite")
     low = (matrix.eigenvalue_bounds or (0.0, np.inf))[0]
     if low <= 0 and not any(each.weights.keeps_definite() for each in found):
         reason = (
             f"{matrix.name} may be singular: bound its eigenvalues from below, as in "
             f"{matrix.name} >> 1e-6 * I, or give weights to states that those with a weight do not show"
         )
-        return Obstacle("riccati", reason)
+        return Unmet("riccati", reason)
     if not (matrix.eigenvalue_bounds or (0.0, np.inf))[1] < np.inf:
         for each in found:
             if not each.weights.may_be_stable():
                 # the model in P has points with a singular P only, which solvers cannot tell from others
                 reason = f"no {gain.name} stabilises the plant of {_name(each.row)}"
-                return Obstacle("riccati", reason)
+                return Unmet("riccati", reason)
     step = inverted(replace(model, rows=tuple(others)), matrix)
     if isinstance(step, Obstacle):
         return step

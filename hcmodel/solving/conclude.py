@@ -34,6 +34,7 @@ FloatArray = NDArray[np.float64]
 CERTIFIED = "shown to be within the tolerance of the optimal value"
 DECLARED = "within the tolerance of the optimal value, if the declared coordinates hold"
 IMPOSSIBLE = "shown to have no feasible point"
+INEXACT = (Status.OPTIMAL_INACCURATE, Status.INFEASIBLE_INACCURATE, Status.SOLVER_ERROR)
 NOWHERE = (Status.INFEASIBLE, Status.INFEASIBLE_INACCURATE, Status.UNBOUNDED)
 # The share of the largest weight from which a row counts as part of a conflict: weights of rows that
 # have nothing to do with it are what an interior-point method leaves, about 1e-8.
@@ -223,8 +224,12 @@ def _message(status: Status, evidence: Evidence, forms: Forms, *, proven: bool) 
         return f"{reason}; {_bends_in_words(evidence.bends_at, forms)}"
     if status is Status.LOCALLY_OPTIMAL and not proven and forms.failure is not None:
         return f"{reason}; not proven to be a global minimum: {forms.failure}"
-    if status is Status.INFEASIBLE_INACCURATE and not proven:
-        return f"{reason}; this is not a proof: try another start"
+    if proven:
+        return reason
+    if status is Status.INFEASIBLE_INACCURATE:
+        reason = f"{reason}; this is not a proof: try another start"
+    if status in INEXACT and forms.near_miss is not None:
+        return f"{reason}; not proven: {forms.near_miss}"
     return reason
 
 

@@ -217,6 +217,11 @@ def test_a_plant_that_no_gain_stabilises_is_named_where_nothing_bounds_the_cost(
     found = near_misses(problem)
     assert found is not None
     assert any("no K stabilises the plant of c1" in each for each in found)
+    forms = Forms(problem.model)
+    assert forms.near_miss is None  # before maps were tried
+    assert forms.hidden() is None
+    assert str(forms.near_miss) == "riccati map: no K stabilises the plant of c1"
+    assert forms.near_miss is not forms.discovery.obstacles[0]  # other maps know less of it
 
 
 def test_a_matrix_that_may_be_singular_is_not_claimed() -> None:
