@@ -107,16 +107,21 @@ class Weights:
         """Whether W ⪰ 0."""
         return is_semidefinite(self.weight)
 
+    def decay(self) -> float | None:
+        """The number ρ > 0 of −ρ X beside a square in discrete time; None where it is something else."""
+        rate = -2.0 * float(self.drift[0, 0])
+        left = np.abs(self.drift + rate / 2 * np.eye(len(self.drift))).max()
+        size = (
+            abs(rate) + float(np.linalg.norm(self.step)) ** 2
+        )  # what the square leaves is rounding
+        return rate if rate > 0 and left <= DATA_ROUNDING * size else None
+
     def may_be_stable(self) -> bool:
         """Whether some gain stabilises the plant, by the test of Popov, Belevitch and Hautus."""
         discrete = bool(self.step.any() or self.step_input.any())
         plant = (self.step, self.step_input) if discrete else (self.drift, self.input)
-        rate = -2.0 * float(self.drift[0, 0])
-        if (
-            discrete
-            and rate > 0
-            and np.array_equal(self.drift, -rate / 2 * np.eye(len(self.drift)))
-        ):
+        rate = self.decay()
+        if discrete and rate is not None:
             plant = plant[0] / np.sqrt(rate), plant[1] / np.sqrt(rate)  # Fᵀ X F ⪯ rate X
         size = max(np.abs(each).max(initial=0.0) for each in plant)
         for root in np.linalg.eigvals(plant[0]):

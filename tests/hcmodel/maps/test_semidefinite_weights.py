@@ -166,7 +166,7 @@ def test_a_matrix_that_may_be_singular_is_not_claimed(name: str, kind: str, disc
 
 
 def test_there_are_singular_solutions_where_a_state_is_not_shown() -> None:
-    """X = diag(0, x) for the plant whose first state grows, with less than half of the cost of Riccati."""
+    """X = diag(0, x) where the first state grows: less than half of the cost of Riccati."""
     Q, R, drift, entering = NOT_SHOWN["an unstable state"]
     left = float(solve_discrete_lyapunov(drift[1:, 1:].T, Q[1:, 1:])[0, 0])
     X, K = np.diag([0.0, left]), np.zeros((1, 2))
