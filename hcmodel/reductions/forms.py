@@ -422,6 +422,13 @@ class Forms:
         found = self._discovery[1].obstacles
         return min(found, key=lambda each: not isinstance(each, Unmet), default=None)
 
+    @property
+    def lost_bounds(self) -> tuple[Variable, ...]:
+        """The variables whose bounds are not convex in the coordinates of the catalogue at hand."""
+        found = None if self._discovery is None else self._discovery[1].substitution
+        names = () if found is None else found.released
+        return tuple(each for each in self.bounds.after.variables if each.name in names)
+
     def _discovered(self) -> Form | None:
         """The model in coordinates of the catalogue, where these prove it."""
         discovery = self.discovery

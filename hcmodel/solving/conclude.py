@@ -225,7 +225,8 @@ def _message(status: Status, evidence: Evidence, forms: Forms, *, proven: bool) 
     if status is Status.LOCALLY_OPTIMAL and not proven and forms.failure is not None:
         return f"{reason}; not proven to be a global minimum: {forms.failure}"
     if proven:
-        return reason
+        told = status is Status.LOCALLY_OPTIMAL or status in INEXACT
+        return reason + (_lost_bounds_in_words(evidence, forms) if told else "")
     if status is Status.INFEASIBLE_INACCURATE:
         reason = f"{reason}; this is not a proof: try another start"
     if status in INEXACT and forms.near_miss is not None:
@@ -266,6 +267,23 @@ def _bends_in_words(point: FloatArray, forms: Forms) -> str:
     named = user_point(forms, point).items()
     shown = ", ".join(f"{name} = {np.array2string(array, precision=6)}" for name, array in named)
     return f"not convex in the declared coordinates, as at {shown}: there may be better minima"
+
+
+def _lost_bounds_in_words(evidence: Evidence, forms: Forms) -> str:
+    """The entries at bounds that a proof in other coordinates does not cover."""
+    if evidence.evaluation is None or not forms.lost_bounds:
+        return ""
+    naming, entries = Naming.of(forms.user), list[str]()
+    point = named_point(forms.model.layout, evidence.evaluation.point)
+    for variable in forms.lost_bounds:
+        x = np.asarray(point[variable.name])
+        reach = evidence.tolerance * np.maximum(1.0, np.abs(x))
+        active = (x <= variable.lower + reach) | (x >= variable.upper - reach)
+        entries += [naming.entry(variable.name, index) for index in np.argwhere(active)]
+    if not entries:
+        return ""
+    shown = ", ".join(entries[:LONGEST_PATH]) + (", …" if len(entries) > LONGEST_PATH else "")
+    return f"; bounds are active that are not convex in the coordinates of the proof: {shown}"
 
 
 def _path_in_words(descent: Descent, forms: Forms) -> str:

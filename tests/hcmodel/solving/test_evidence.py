@@ -423,7 +423,10 @@ def test_a_certificate_remembers_its_last_point(monkeypatch: pytest.MonkeyPatch)
 
 
 MINIMISED: Any = SimpleNamespace(
-    sign=SimpleNamespace(value_back=lambda v: v), failure="sin(x)", near_miss=None
+    sign=SimpleNamespace(value_back=lambda v: v),
+    failure="sin(x)",
+    near_miss=None,
+    lost_bounds=(),
 )
 MAXIMISED: Any = SimpleNamespace(sign=SimpleNamespace(value_back=lambda v: -v), failure=None)
 
