@@ -5,12 +5,17 @@ discrete time
 
     (A + B K)ᵀ X + X (A + B K) + Q + Kᵀ R K = 0,      (A + B K)ᵀ X (A + B K) − X + Q + Kᵀ R K = 0,
 
-or with the gain of a filter and the covariance of its error. With definite weights the closed loop
-F = A + B K is stable wherever X ⪰ 0, and X is `lyap(F.T, Q + K.T @ R @ K)` in continuous time. Where one
-weighted sum of its entries counts, `adjoint` and `product` do the rest.
+or with the gain of a filter and the covariance of its error. Where no singular X satisfies it by its
+weights (`loop_weights`), F = A + B K is stable wherever X ⪰ 0: for F x = λ x the equation says
 
-Else, and in discrete time, the equation becomes an inequality, which is convex (`riccati`). Of all X with
-⪯ 0 the solution of the equation is the least one:
+    2 Re(λ) x* X x = −x* (Q + Kᵀ R K) x ≤ 0    or    (|λ|² − 1) x* X x = −x* (Q + Kᵀ R K) x ≤ 0,
+
+and with 0 the line of x is one that the weights do not see. Then X is `lyap(F.T, Q + K.T @ R @ K)` or
+`dlyap(F.T, Q + K.T @ R @ K)`. Where one weighted sum of its entries counts, `adjoint` and `product` do
+the rest, also where no K stabilises the plant, which the covariance of `product` shows.
+
+Else the equation becomes an inequality, which is convex (`riccati`). Of all X with ⪯ 0 the solution of
+the equation is the least one:
 
     X  =  ∫ exp(Fᵀt) (Q + Kᵀ R K + S) exp(F t) dt    with the slack S ⪰ 0
 
@@ -32,6 +37,7 @@ from hcmodel.expressions.table import ATOMS
 from hcmodel.facts.polynomials import Sums
 from hcmodel.maps.algebra.expanded import Evaluation, Expanded, Row
 from hcmodel.maps.algebra.rewriting import Exchange, rewritten
+from hcmodel.maps.conditions import Unmet
 from hcmodel.maps.map import Map, Obstacle, Points, Step, fresh_name, symbol_sums
 from hcmodel.maps.matrix_algebra.growing import grows, row_grows
 from hcmodel.maps.matrix_algebra.loop_weights import Weights, weights_of
@@ -52,7 +58,7 @@ class CostEquation(Map):
     """`lyap` in place of the X of an equation, or a slack in it; see the module."""
 
     name = "cost-equation"
-    summary = "lyap(Fᵀ, Q + Kᵀ R K), or an X that is larger, in place of the X of this equation"
+    summary = "lyap or dlyap(Fᵀ, Q + Kᵀ R K), or a larger X, in place of the X of this equation"
     literature = "Kleinman 1968; Boyd, El Ghaoui, Feron, Balakrishnan 1994, section 10.1"
     example = """
     # A regulator by the matrix X of its costs to come.
@@ -77,7 +83,7 @@ class CostEquation(Map):
                 continue
             reason = _obstacle(model, row, matrix)
             if reason is not None:
-                yield Obstacle(self.name, reason)
+                yield Unmet(self.name, reason)
                 continue
             function = _function(model, row, matrix, found)
             if function is not None and not _eigenvalues(matrix, found.weights)[0] > 0:
@@ -129,13 +135,19 @@ def _function(model: Expanded, row: Row, matrix: Variable, found: _Read) -> Numb
     coding, inner = sums.coding, model.symbols.of_variable(matrix)
     elsewhere = any(each.sums.holding(inner).any() for each in model.rows if each is not row)
     bounded = (matrix.eigenvalue_bounds or (0.0, np.inf))[1] < np.inf
-    discrete = weights.step.any() or weights.step_input.any() or weights.noise
-    if elsewhere or bounded or discrete or not weights.keeps_definite():
+    if elsewhere or bounded or weights.noise or not weights.keeps_definite():
         return None
+    drift, entering, name, scale = weights.drift, weights.input, "lyap", 1.0
+    if weights.step.any() or weights.step_input.any():
+        rate = weights.decay()
+        if rate is None or weights.input.any():
+            return None
+        scale, name = 1.0 / rate, "dlyap"
+        drift, entering = (np.sqrt(scale) * each for each in (weights.step, weights.step_input))
     gain = Sums.symbols(found.gain, coding)
-    closed = Sums.constant(weights.drift, coding) + Sums.constant(weights.input, coding) @ gain
-    arguments = (closed.transposed(), sums.chosen(~sums.holding(inner)))
-    return model.symbols.of_function(ATOMS["lyap"], {}, arguments, matrix.shape)
+    closed = Sums.constant(drift, coding) + Sums.constant(entering, coding) @ gain
+    arguments = (closed.transposed(), sums.chosen(~sums.holding(inner)).scaled(scale))
+    return model.symbols.of_function(ATOMS[name], {}, arguments, matrix.shape)
 
 
 def _obstacle(model: Expanded, row: Row, matrix: Variable) -> str | None:

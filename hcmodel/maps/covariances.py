@@ -27,6 +27,7 @@ from numpy.typing import NDArray
 from hcmodel.expressions.leaves import Variable
 from hcmodel.facts.polynomials import Sums
 from hcmodel.maps.algebra.expanded import Expanded, Row
+from hcmodel.maps.conditions import Unmet
 from hcmodel.maps.map import Map, Obstacle, Points, Step, fresh_name, symbol_sums
 from hcmodel.maps.matrix_algebra.congruences import congruence
 from hcmodel.maps.matrix_algebra.growing import (
@@ -64,7 +65,7 @@ class Covariances(Map):
             return
         wrong = _decreasing(model, stages)
         if wrong is not None:
-            yield Obstacle("covariances", wrong)
+            yield Unmet("covariances", wrong)
         else:
             yield _Covariances(model, stages)
 

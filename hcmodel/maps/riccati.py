@@ -23,8 +23,9 @@ level γ that is minimised; Lyapunov's inequality as [[X, Fᵀ X], [X F, X]] ⪰
 inputs on an ellipsoid, [[X, Kᵀ], [K, u² I]] ⪰ 0; and bounds Eᵀ X E ⪯ Z (`block_loops`).
 
 The map is one to one where X is definite. The set of X says so, or the row does: where X v = 0 it says
-that [v; K v]ᵀ [[Q, Nᵀ], [N, R]] [v; K v] ≤ 0, which Q − Nᵀ R⁻¹ N ≻ 0 excludes. Without either the map is
-refused: for A = B = R = 1 and Q = 0 the inequality holds at X = K = 0, while every X > 0 is at least 2.
+that [v; K v]ᵀ [[Q, Nᵀ], [N, R]] [v; K v] ≤ 0, which Q − Nᵀ R⁻¹ N ≻ 0 excludes. So do weights Q ⪰ 0 and
+R ≻ 0 if the plant is observable from Q (`loop_weights`). Without either the map is refused: for
+A = B = R = 1 and Q = 0 the inequality holds at X = K = 0, while every X > 0 is at least 2.
 
 Whatever the row looks like, its matrices are read off a few of its entries, and the inequality that they
 make is multiplied out and compared with the row (`loop_weights`).
@@ -41,6 +42,7 @@ from hcmodel.expressions.leaves import Variable
 from hcmodel.facts.expansion import Symbols
 from hcmodel.facts.polynomials import Sums, added
 from hcmodel.maps.algebra.expanded import Evaluation, Expanded, Row
+from hcmodel.maps.conditions import Unmet
 from hcmodel.maps.fractional import variables_in
 from hcmodel.maps.inverse import inverted, matrix_bound
 from hcmodel.maps.map import Map, Obstacle, Points, Step, described, fresh_name, symbol_sums
@@ -131,20 +133,20 @@ def _substituted(
     if not any(each.row.sums.holding(numbers).any() for each in found):
         return None
     if not all(each.weights.is_convex() for each in found):
-        return Obstacle("riccati", f"the weights of {gain.name} and of the states are indefinite")
+        return Unmet("riccati", f"the weights of {gain.name} and of the states are indefinite")
     low = (matrix.eigenvalue_bounds or (0.0, np.inf))[0]
     if low <= 0 and not any(each.weights.keeps_definite() for each in found):
         reason = (
             f"{matrix.name} may be singular: bound its eigenvalues from below, as in "
-            f"{matrix.name} >> 1e-6 * I, or give the states a positive definite weight"
+            f"{matrix.name} >> 1e-6 * I, or give weights to states that those with a weight do not show"
         )
-        return Obstacle("riccati", reason)
+        return Unmet("riccati", reason)
     if not (matrix.eigenvalue_bounds or (0.0, np.inf))[1] < np.inf:
         for each in found:
             if not each.weights.may_be_stable():
                 # the model in P has points with a singular P only, which solvers cannot tell from others
                 reason = f"no {gain.name} stabilises the plant of {_name(each.row)}"
-                return Obstacle("riccati", reason)
+                return Unmet("riccati", reason)
     step = inverted(replace(model, rows=tuple(others)), matrix)
     if isinstance(step, Obstacle):
         return step

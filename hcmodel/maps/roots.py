@@ -10,9 +10,10 @@ The second one is convex where s is the objective itself. Then u = s² takes its
 
     minimise s subject to f <= s²    →    minimise u subject to f <= u,      the value is √u,
 
-and so is the γ of an H∞ norm that is written with γ². The level may occur in squares and in such rows
-only, and it has to be nonnegative, by its bounds or by such a row. Nothing is lost where f is nowhere
-negative: by the bounds, or as ⟨Q, P⟩ + 2 ⟨N, K P⟩ + ⟨R, K P Kᵀ⟩ with [[Q, Nᵀ], [N, R]] ⪰ 0 and P ⪰ 0.
+and so is the γ of an H∞ norm that is written with γ² or 1/γ². The level may occur in these powers and in
+such rows only, and it has to be nonnegative, by its bounds or by such a row. Nothing is lost where f is
+nowhere negative: by the bounds, or as ⟨Q, P⟩ + 2 ⟨N, K P⟩ + ⟨R, K P Kᵀ⟩ with P ⪰ 0 and
+[[Q, Nᵀ], [N, R]] ⪰ 0.
 """
 
 from __future__ import annotations
@@ -126,17 +127,30 @@ class _Level:
 
     def step(self, model: Expanded) -> Step | None:
         """The model by u = s²; None where s stands elsewhere, or in no square."""
-        squares = False
+        powers, squares = self._powers(model), False
         for sums in (*(row.sums for row in model.rows), *self._inside(model)):
-            times = (sums.digits == self.symbol + 1).sum(axis=1)
-            if ((times != 0) & (times != 2)).any():
+            total = powers[sums.digits].sum(axis=1)
+            if not np.isin(total, (0, 2, -2)).all():
                 return None
-            squares = squares or bool((times == 2).any())
+            squares = squares or bool(total.any())
         return _LevelSquared(model, self) if squares else None
 
+    def _powers(self, model: Expanded) -> np.ndarray:
+        """The power of s that each symbol is, by digit: 1 of itself, and −1 of its reciprocal."""
+        found = np.zeros(model.symbols.count + 1)
+        for symbol in model.used().tolist():
+            base, power = model.symbols.power(symbol)
+            if base.key.tolist() == [self.symbol + 1] and base.weight[0] == 1.0:
+                found[symbol + 1] = power
+        found[self.symbol + 1] = 1.0
+        return found
+
     def _inside(self, model: Expanded) -> Iterator[Sums]:
-        used = model.symbols.functions(np.unique(_symbols(model)))
-        yield from (each for function in used for each in function.arguments)
+        """The arguments of functions in the rows, but for those of powers of s."""
+        powers = self._powers(model)
+        for function in model.symbols.functions(np.unique(_symbols(model))):
+            if not powers[function.start + 1]:
+                yield from function.arguments
 
 
 def _symbols(model: Expanded) -> np.ndarray:
@@ -154,7 +168,8 @@ class _LevelSquared(Step):
             float(np.ravel(end)[0]) for end in (level.variable.lower, level.variable.upper)
         )
         name = fresh_name(model, f"{level.variable.name}²")
-        new = Variable((), name=name, bounds=(max(low, 0.0) ** 2, high**2))
+        ends = max(low, 0.0) ** 2, high**2
+        new = Variable((), name=name, bounds=ends, pos=level.variable.pos)
         self.gone, self.new, self._level = (level.variable,), (new,), level
         self.texts = {new: f"{level.variable.name}^2"}
         symbols = model.symbols

@@ -225,7 +225,7 @@ def made_block(
         sums=matrix - symbol_sums(model.symbols, model.symbols.of_variable(block)),
         factor=factor if row.factor is None else row.factor.scaled(scale),
         entries=upper_entries(whole),
-        leading=size,
+        leading=size if row.leading is None else row.leading,  # the row may be a block itself
     )
     return Block(block, slack, defining, tuple(squares), low)
 

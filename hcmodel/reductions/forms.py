@@ -39,6 +39,7 @@ from hcmodel.reductions.triangle import Triangle
 
 if TYPE_CHECKING:
     # imported by the functions that make one: many models need none of them
+    from hcmodel.maps.map import Obstacle
     from hcmodel.proof.failure import Failure
     from hcmodel.reductions.discovery import Discovery
     from hcmodel.reductions.fixed import Fixed
@@ -433,6 +434,23 @@ class Forms:
                 found = replace(again, split=split) if again.proof is not None else found
             self._discovery = values, found
         return self._discovery[1]
+
+    @property
+    def near_miss(self) -> Obstacle | None:
+        """What was in the way of a map, where maps were tried: an unmet condition if there is one."""
+        if self._discovery is None:
+            return None
+        from hcmodel.maps.conditions import Unmet
+
+        found = self._discovery[1].obstacles
+        return min(found, key=lambda each: not isinstance(each, Unmet), default=None)
+
+    @property
+    def lost_bounds(self) -> tuple[Variable, ...]:
+        """The variables whose bounds are not convex in the coordinates of the catalogue at hand."""
+        found = None if self._discovery is None else self._discovery[1].substitution
+        names = () if found is None else found.released
+        return tuple(each for each in self.bounds.after.variables if each.name in names)
 
     def _discovered(self) -> Form | None:
         """The model in coordinates of the catalogue, where these prove it."""

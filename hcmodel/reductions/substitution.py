@@ -183,26 +183,34 @@ class Substitution(ModelReduction):
             size = size + numbers.of(last.objective, sizes=True)
         found = [("the objective", before[0], value, size)]
         for place, row in enumerate(self._rows):
-            if row.position is None and row.bound is None:
-                # a row that a map adds has to hold at all points of the model's sets
-                value, size = numbers.of(row.sums), numbers.of(row.sums, sizes=True)
-                wrong = value if row.sense == "==" else np.maximum(value, 0.0)
-                found.append(("the sets of the variables", 0.0 * value, wrong, size))
-                continue
-            name, one, size = self._written(row, before, numbers)
-            if row.image is not None:
-                one = row.image.of(one, numbers.of(row.image.scales))
-            factor = np.ones(()) if row.factor is None else numbers.of(row.factor)
-            two = _leading(after[1 + 2 * place] - after[2 + 2 * place], row)
-            one, size = one * factor, size * np.abs(factor)
-            if row.congruence is not None:
-                outer = numbers.of(row.congruence)
-                one, size = outer @ one @ outer, np.abs(outer) @ size @ np.abs(outer)
-            if _differ(one, two, size):
-                size = size + _leading(numbers.of(row.sums, sizes=True), row)
-            found.append((name, one, two, size))
+            difference = after[1 + 2 * place] - after[2 + 2 * place]
+            found.append(self._compared(row, before, difference, numbers))
         finite = all(all_finite(each) for _, one, two, _ in found for each in (one, two))
         return found if finite else None
+
+    def _compared(
+        self, row: Row, before: Sequence[FloatArray], after: FloatArray, numbers: Evaluation
+    ) -> tuple[str, FloatArray, FloatArray, FloatArray]:
+        """A row before and after, as `_functions` has them; `after` is the one of the model after."""
+        if row.position is None and row.bound is None:
+            # a row that a map adds has to hold at all points of the model's sets
+            value, size = numbers.of(row.sums), numbers.of(row.sums, sizes=True)
+            wrong = value if row.sense == "==" else np.maximum(value, 0.0)
+            return "the sets of the variables", 0.0 * value, wrong, size
+        name, one, size = self._written(row, before, numbers)
+        if row.image is not None:
+            one = row.image.of(one, numbers.of(row.image.scales))
+        factor = np.ones(()) if row.factor is None else numbers.of(row.factor)
+        outer = None if row.congruence is None else numbers.of(row.congruence)
+        two = _leading(after, row)
+        if not _fit(one, two, factor, outer):
+            return name, np.zeros(()), np.ones(()), np.zeros(())  # which differ
+        one, size = one * factor, size * np.abs(factor)
+        if outer is not None:
+            one, size = outer @ one @ outer, np.abs(outer) @ size @ np.abs(outer)
+        if _differ(one, two, size):
+            size = size + _leading(numbers.of(row.sums, sizes=True), row)
+        return name, one, two, size
 
     def _written(
         self, row: Row, before: Sequence[FloatArray], numbers: Evaluation
@@ -547,6 +555,15 @@ def _renamed(text: str, texts: dict[str, str]) -> str:
 def _differ(one: FloatArray, two: FloatArray, size: FloatArray) -> bool:
     """Whether numbers differ by more than rounding."""
     return some(np.abs(one - two) > AGREEMENT * (size + np.abs(one)))
+
+
+def _fit(one: FloatArray, two: FloatArray, factor: FloatArray, outer: FloatArray | None) -> bool:
+    """Whether a row before and after, and what the one before is multiplied by, fit by their shapes."""
+    try:
+        shape = np.broadcast_shapes(one.shape, two.shape, factor.shape)
+    except ValueError:
+        return False
+    return outer is None or shape == outer.shape == one.shape
 
 
 def _divided(dual: FloatArray | None, factor: FloatArray, row: Row) -> FloatArray | None:

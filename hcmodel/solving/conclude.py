@@ -35,6 +35,7 @@ CERTIFIED = "shown to be within the tolerance of the optimal value"
 DECLARED = "within the tolerance of the optimal value, if the declared coordinates hold"
 HIDDEN_CONVEX = "global if the model is hidden convex"
 IMPOSSIBLE = "shown to have no feasible point"
+INEXACT = (Status.OPTIMAL_INACCURATE, Status.INFEASIBLE_INACCURATE, Status.SOLVER_ERROR)
 NOWHERE = (Status.INFEASIBLE, Status.INFEASIBLE_INACCURATE, Status.UNBOUNDED)
 # The share of the largest weight from which a row counts as part of a conflict: weights of rows that
 # have nothing to do with it are what an interior-point method leaves, about 1e-8.
@@ -221,8 +222,13 @@ def _message(status: Status, evidence: Evidence, forms: Forms, *, proven: bool) 
         return f"{reason}; {_bends_in_words(evidence.bends_at, forms)}"
     if status is Status.LOCALLY_OPTIMAL and not proven and forms.failure is not None:
         return f"{reason}; not proven to be a global minimum: {forms.failure}"
-    if status is Status.INFEASIBLE_INACCURATE and not proven:
-        return f"{reason}; this is not a proof: try another start"
+    if proven:
+        told = status is Status.LOCALLY_OPTIMAL or status in INEXACT
+        return reason + (_lost_bounds_in_words(evidence, forms) if told else "")
+    if status is Status.INFEASIBLE_INACCURATE:
+        reason = f"{reason}; this is not a proof: try another start"
+    if status in INEXACT and forms.near_miss is not None:
+        return f"{reason}; not proven: {forms.near_miss}"
     return reason
 
 
@@ -259,6 +265,23 @@ def _bends_in_words(point: FloatArray, forms: Forms) -> str:
     named = user_point(forms, point).items()
     shown = ", ".join(f"{name} = {np.array2string(array, precision=6)}" for name, array in named)
     return f"not convex in the declared coordinates, as at {shown}: there may be better minima"
+
+
+def _lost_bounds_in_words(evidence: Evidence, forms: Forms) -> str:
+    """The entries at bounds that a proof in other coordinates does not cover."""
+    if evidence.evaluation is None or not forms.lost_bounds:
+        return ""
+    naming, entries = Naming.of(forms.user), list[str]()
+    point = named_point(forms.model.layout, evidence.evaluation.point)
+    for variable in forms.lost_bounds:
+        x = np.asarray(point[variable.name])
+        reach = evidence.tolerance * np.maximum(1.0, np.abs(x))
+        active = (x <= variable.lower + reach) | (x >= variable.upper - reach)
+        entries += [naming.entry(variable.name, index) for index in np.argwhere(active)]
+    if not entries:
+        return ""
+    shown = ", ".join(entries[:LONGEST_PATH]) + (", …" if len(entries) > LONGEST_PATH else "")
+    return f"; bounds are active that are not convex in the coordinates of the proof: {shown}"
 
 
 def _path_in_words(descent: Descent, forms: Forms) -> str:

@@ -35,7 +35,7 @@ from hcmodel.facts.expansion import Symbols
 from hcmodel.facts.polynomials import ONE, Sums, added, placed
 from hcmodel.maps.algebra.expanded import Expanded, Row
 from hcmodel.maps.matrix_algebra.congruences import congruence
-from hcmodel.maps.matrix_algebra.loop_weights import Weights
+from hcmodel.maps.matrix_algebra.loop_weights import Plant, Weights
 from hcmodel.maps.matrix_algebra.matrix_squares import factor
 from hcmodel.maps.matrix_algebra.product_terms import places_of
 from hcmodel.maps.schur import Block, Square, made_block
@@ -183,7 +183,8 @@ class BlockWeights:
         """Whether no singular X satisfies M ⪯ 0.
 
         Where X v = 0, [v; K v] has no weight in the rows of the states, so that it has nothing in the
-        other rows either: both W and what stands between [v; K v] and these are 0 there.
+        other rows either: both W and what stands between [v; K v] and these are 0 there. In the rows of
+        another copy of the states X (A + B K) v is left for the A and B between the copies, which is 0.
         """
         frame = self.frame
         for copy, part in enumerate(self._parts()):
@@ -191,7 +192,7 @@ class BlockWeights:
             across = self.weight[np.ix_(both, frame.rest)]
             more = [each.weight[np.ix_(both, both)] for each in self.varying]
             whole = sum(more, part.weight + across @ across.T)
-            if replace(part, weight=whole).keeps_definite():
+            if replace(part, weight=whole).keeps_definite(self._loops_from(copy)):
                 return True
         return False
 
@@ -219,6 +220,15 @@ class BlockWeights:
                 self.weight[np.ix_(both, both)],
                 self.disturbance[np.ix_(states, states)],
             )
+
+    def _loops_from(self, copy: int) -> list[Plant]:
+        """A and B between the states of a copy and those of the others."""
+        frame, found = self.frame, list[Plant]()
+        for other in range(frame.copies):
+            if other != copy:
+                own = self.flow[frame.states(other)]
+                found.append((own[:, frame.states(copy)], own[:, frame.gains(copy)]))
+        return found
 
     def _discrete_plants(self) -> Iterator[Weights]:
         """−a X + Fᵀ X F/b ⪯ 0 of [[−a X, Fᵀ X], [X F, −b X]] ⪯ 0, for all pairs of copies."""

@@ -2,11 +2,20 @@
 
 Whatever the row looks like, its matrices are read off a few of its entries, and the inequality that they
 make is multiplied out and compared with the row.
+
+No singular X ⪰ 0 satisfies it if the weights see all states. For M := −(the left side) ⪰ 0 and X x = 0,
+
+    0 ≤ xᵀ M x = −Σ |X^½ (C + D K) x|² − [x; K x]ᵀ W [x; K x] ≤ 0    with W = [[Q, Nᵀ], [N, R]] ⪰ 0,
+
+so that M x = 0, X (C + D K) x = 0 and W [x; K x] = 0, and what is left of M x is X (A + B K) x = 0. So
+all closed loops keep the kernel of X. For R ≻ 0, K x = −R⁻¹ N x there, and (Q − Nᵀ R⁻¹ N) x = 0. Whatever
+K is, the loops are those of the gain −R⁻¹ N in the kernel, and it is 0 where one of them, A − B R⁻¹ N or
+C − D R⁻¹ N, is observable from Q − Nᵀ R⁻¹ N. That is so for Q − Nᵀ R⁻¹ N ≻ 0, with any plant.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,6 +29,23 @@ from hcmodel.solvers.numerics import DATA_ROUNDING, SUM_ROUNDING
 
 FloatArray = NDArray[np.float64]
 Numbers = NDArray[np.int64]
+
+
+# What the singular values of scaled weights and of what they observe are above, where these count as
+# full: the least eigenvalue of X is about the square, and is to be above DATA_ROUNDING.
+MARGIN = 1e-6
+
+# A and B of a closed loop A + B K.
+Plant = tuple[FloatArray, FloatArray]
+
+
+@dataclass(frozen=True, eq=False)
+class _Least:
+    """Q − Nᵀ R⁻¹ N in scaled states and gains, the scales, and −R⁻¹ N, which is None without R ≻ 0."""
+
+    weight: FloatArray
+    scales: FloatArray
+    gain: FloatArray | None
 
 
 @dataclass(frozen=True, eq=False)
@@ -38,17 +64,31 @@ class Weights:
     noise: tuple[tuple[FloatArray, FloatArray], ...] = ()
     """C and D of the squares where there are several, or one beside X A; C and D above are 0 then."""
 
-    def keeps_definite(self) -> bool:
-        """Whether no singular X satisfies it: the least of [v; k]ᵀ W [v; k] over k is positive."""
-        return bool(np.linalg.eigvalsh(self._least()[0]).min() > DATA_ROUNDING)
+    def keeps_definite(self, loops: Sequence[Plant] = ()) -> bool:
+        """Whether no singular X satisfies it; see the module. `loops` keep the kernel of X, too."""
+        least, order = self._least(), len(self.drift)
+        if float(np.linalg.eigvalsh(least.weight).min()) > DATA_ROUNDING:
+            return True
+        if least.gain is None:
+            return False
+        states, gains = least.scales[:order], least.scales[order:]
+        own = (self.drift, self.input), (self.step, self.step_input)
+        for drift, entering in (*own, *self.noise, *loops):
+            first = states[:, None] * drift / states
+            second = states[:, None] * entering / gains
+            size = float(np.linalg.norm(np.abs(first) + np.abs(second) @ np.abs(least.gain)))
+            if is_observable(first + second @ least.gain, least.weight, size):
+                return True
+        return False
 
     def least_weight(self) -> float:
         """The least of [v; k]ᵀ W [v; k] over k and unit vectors v."""
-        least, root = self._least()
-        return float(np.linalg.eigvalsh(least * np.outer(root, root)).min())
+        least = self._least()
+        root = least.scales[: len(self.drift)]
+        return float(np.linalg.eigvalsh(least.weight * np.outer(root, root)).min())
 
-    def _least(self) -> tuple[FloatArray, FloatArray]:
-        """The Schur complement of the states, after rows and columns were scaled, and the scales.
+    def _least(self) -> _Least:
+        """The Schur complement of the states, after rows and columns were scaled.
 
         An eigenvalue of the weight of K that may be rounding counts as such a small one, not as 0, so
         that the complement is not too large.
@@ -58,23 +98,30 @@ class Weights:
         scaled = self.weight / np.outer(root, root)
         values, vectors = np.linalg.eigh(scaled[order:, order:])
         cross = vectors.T @ scaled[order:, :order]
-        below = np.maximum(values, SUM_ROUNDING * len(scaled))
-        return scaled[:order, :order] - cross.T @ (cross / below[:, None]), root[:order]
+        solved = cross / np.maximum(values, SUM_ROUNDING * len(scaled))[:, None]
+        definite = values.min(initial=np.inf) > MARGIN
+        gain = -vectors @ solved if definite else None
+        return _Least(scaled[:order, :order] - cross.T @ solved, root, gain)
 
     def is_convex(self) -> bool:
         """Whether W ⪰ 0."""
         return is_semidefinite(self.weight)
 
+    def decay(self) -> float | None:
+        """The number ρ > 0 of −ρ X beside a square in discrete time; None where it is something else."""
+        rate = -2.0 * float(self.drift[0, 0])
+        left = np.abs(self.drift + rate / 2 * np.eye(len(self.drift))).max()
+        size = (
+            abs(rate) + float(np.linalg.norm(self.step)) ** 2
+        )  # what the square leaves is rounding
+        return rate if rate > 0 and left <= DATA_ROUNDING * size else None
+
     def may_be_stable(self) -> bool:
         """Whether some gain stabilises the plant, by the test of Popov, Belevitch and Hautus."""
         discrete = bool(self.step.any() or self.step_input.any())
         plant = (self.step, self.step_input) if discrete else (self.drift, self.input)
-        rate = -2.0 * float(self.drift[0, 0])
-        if (
-            discrete
-            and rate > 0
-            and np.array_equal(self.drift, -rate / 2 * np.eye(len(self.drift)))
-        ):
+        rate = self.decay()
+        if discrete and rate is not None:
             plant = plant[0] / np.sqrt(rate), plant[1] / np.sqrt(rate)  # Fᵀ X F ⪯ rate X
         size = max(np.abs(each).max(initial=0.0) for each in plant)
         for root in np.linalg.eigvals(plant[0]):
@@ -98,6 +145,23 @@ class Weights:
         size = float(np.linalg.norm(both))
         rest = max(-float(np.trace(self.disturbance)), 0.0)
         return (1 + DATA_ROUNDING) * (size + float(np.sqrt(size**2 + least * rest))) / least
+
+
+def is_observable(flow: FloatArray, weight: FloatArray, size: float) -> bool:
+    """Whether no subspace but 0 that F keeps is in the kernel of a weight C, both exact to rounding.
+
+    It is 0 where the rows of C, C F, C F² … have full rank. A multiple of the unit matrix in F changes no
+    subspace. `size` is that of the terms of F.
+    """
+    power = flow - np.trace(flow) / len(flow) * np.eye(len(flow))
+    power = power / max(float(np.linalg.norm(power, 2)), MARGIN * size, np.finfo(float).tiny)
+    rows, count = weight, 1
+    while np.linalg.svd(rows, compute_uv=False)[-1] <= MARGIN:
+        if count >= len(flow):
+            return False
+        rows = np.asarray(np.linalg.qr(np.vstack([rows, rows @ power]), mode="r"))
+        power, count = power @ power, 2 * count
+    return True
 
 
 def weights_of(sums: Sums, matrix: Numbers, gain: Numbers, count: int) -> Weights | None:

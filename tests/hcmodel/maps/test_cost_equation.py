@@ -15,6 +15,7 @@ from hcmodel.maps.cost_equation import CostEquation
 from hcmodel.maps.map import Obstacle
 from hcmodel.reductions.forms import Forms
 from tests.extent import pairs
+from tests.proven import is_proven
 
 N, M = 3, 2
 
@@ -261,6 +262,38 @@ def test_a_bound_from_above_that_no_gain_meets_is_infeasible() -> None:
         problem = hc.Problem(hc.Minimize(hc.trace(X @ start)), continuous(X, variables()[1], 0))
         problem.solve()
         assert problem.status == status
+
+
+UNSTABLE = {
+    "one that grows": np.diag([1.5, 0.2]),
+    "one that turns its sign": np.diag([-1.1, 0.2]),
+    "two that grow": np.diag([1.02, 1.5]),
+}
+
+
+@pytest.mark.parametrize("name", UNSTABLE)
+def test_a_plant_that_no_gain_stabilises_in_discrete_time_is_infeasible(name: str) -> None:
+    """v = (1, 0) has vᵀ F = λ vᵀ for all K and |λ| >= 1: Fᵀ X F − X would not be negative definite."""
+    X, K = hc.Variable((2, 2), PSD=True, name="X"), hc.Variable((1, 2), name="K")
+    F = UNSTABLE[name] + np.array([[0.0], [1.0]]) @ K
+    problem = hc.Problem(hc.Minimize(hc.trace(X)), [F.T @ X @ F - X + np.eye(2) + K.T @ K == 0])
+    problem.solve()
+    assert problem.status == "infeasible"
+    assert is_proven(problem)
+
+
+def test_a_short_step_in_discrete_time_is_certified() -> None:
+    """As an inequality it was not: eigenvalues of X and of its inverse are far from 1."""
+    step = 1e-2
+    A, B = np.array([[1.0, step], [0.0, 1.0]]), np.array([[step**2 / 2], [step]])
+    X, K = hc.Variable((2, 2), PSD=True, name="X"), hc.Variable((1, 2), name="K")
+    F = A + B @ K
+    for Q in (np.eye(2), np.diag([1.0, 0.0])):
+        row = 2 * (F.T @ X @ F - X) == -2 * (Q + K.T @ K)
+        problem = hc.Problem(hc.Minimize(hc.trace(X)), [row])
+        best = scipy.linalg.solve_discrete_are(A, B, Q, np.eye(1))
+        assert problem.solve() == pytest.approx(np.trace(best), rel=1e-6)
+        assert problem.status == "optimal"
 
 
 def test_a_row_from_below_is_refused() -> None:

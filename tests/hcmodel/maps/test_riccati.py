@@ -11,6 +11,7 @@ from scipy.linalg import solve_continuous_are, solve_continuous_lyapunov, solve_
 
 import hcmodel as hc
 from hcmodel.maps import riccati
+from hcmodel.records import replace
 from hcmodel.reductions.forms import Forms
 
 RNG = np.random.default_rng(7)
@@ -137,6 +138,40 @@ def test_a_disturbance_of_given_gain() -> None:
     assert "proven" in problem.solution.method
 
 
+UNSTABLE, ENTERING, UNIT = np.array([[0.0, 1.0], [2.0, -1.0]]), np.array([[0.0], [1.0]]), np.eye(2)
+
+
+def bounded_real(level: Any, covariance: bool = False) -> list[Any]:
+    """Riccati's inequality of H∞ control with a level, in X and in its inverse, X bounded."""
+    X, K = variables()
+    closed = UNSTABLE + ENTERING @ K
+    if covariance:
+        cost = X @ (UNIT + K.T @ K) @ X / level
+        return [closed @ X + X @ closed.T + UNIT + cost << 0, X >> 0.2 * UNIT]
+    return [closed.T @ X + X @ closed + X @ X / level + UNIT + K.T @ K << 0, X << 50 * UNIT]
+
+
+@pytest.mark.parametrize("covariance", [False, True])
+def test_the_level_of_h_infinity_control_and_its_square(covariance: bool) -> None:
+    """The least level s, and the least g with the level g²: g² is s, and their multipliers agree."""
+    s, g = hc.Variable(name="s", pos=True), hc.Variable(name="g", pos=True)
+    plain = hc.Problem(hc.Minimize(s), bounded_real(s, covariance))
+    squared = hc.Problem(hc.Minimize(g), bounded_real(g**2, covariance))
+    assert squared.solve() == pytest.approx(plain.solve() ** 0.5, rel=1e-7)
+    assert squared.status == plain.status == "optimal"
+    ours, theirs = (each.constraints[0].dual_value for each in (squared, plain))
+    assert np.asarray(ours) * 2 * squared.value == pytest.approx(np.asarray(theirs), rel=1e-4)
+
+
+def test_an_increasing_function_of_the_level_has_the_same_minimum() -> None:
+    """g² + g, whose level has no map of its own: the block of the inequality becomes one of another."""
+    s, g = hc.Variable(name="s", pos=True), hc.Variable(name="g", pos=True)
+    least = hc.Problem(hc.Minimize(s), bounded_real(s)).solve()
+    problem = hc.Problem(hc.Minimize(g**2 + g), bounded_real(g**2))
+    assert problem.solve() == pytest.approx(least + least**0.5, rel=1e-6)
+    assert problem.status == "optimal"
+
+
 def test_two_plants_with_one_gain_against_cvxpy() -> None:
     """One X and one K for two plants, and X bounded from above: the same in P and Y by hand."""
     cvxpy = pytest.importorskip("cvxpy")
@@ -182,6 +217,11 @@ def test_a_plant_that_no_gain_stabilises_is_named_where_nothing_bounds_the_cost(
     found = near_misses(problem)
     assert found is not None
     assert any("no K stabilises the plant of c1" in each for each in found)
+    forms = Forms(problem.model)
+    assert forms.near_miss is None  # before maps were tried
+    assert forms.hidden() is None
+    assert str(forms.near_miss) == "riccati map: no K stabilises the plant of c1"
+    assert forms.near_miss is not forms.discovery.obstacles[0]  # other maps know less of it
 
 
 def test_a_matrix_that_may_be_singular_is_not_claimed() -> None:
@@ -255,3 +295,17 @@ def test_a_wrong_rule_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
     X, K = variables()
     problem = hc.Problem(hc.Minimize(hc.trace(X)), [WRITTEN["as in books"](X, K)])
     assert near_misses(problem) is not None
+
+
+def test_a_row_of_another_shape_is_a_near_miss(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A map that does not say which part of its block the user's row is."""
+    right = riccati._Inequality.block
+
+    def whole(self: Any, model: Any, *parts: Any) -> Any:
+        found = right(self, model, *parts)
+        return replace(found, row=replace(found.row, leading=None))
+
+    monkeypatch.setattr(riccati._Inequality, "block", whole)
+    X, K = variables()
+    problem = hc.Problem(hc.Minimize(hc.trace(X)), [WRITTEN["as in books"](X, K)])
+    assert "riccati map: the rewriting changed constraint 1" in (near_misses(problem) or ())

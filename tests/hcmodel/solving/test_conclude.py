@@ -152,3 +152,15 @@ def test_where_declared_coordinates_bend_is_told_of_local_minima_only() -> None:
     assert said.startswith(f"{reason}; not convex in the declared coordinates, as at x = [2.]")
     assert "y = 0.25" in said
     assert concluding._message(Status.OPTIMAL_INACCURATE, known, forms, proven=True) == reason
+
+
+@pytest.mark.parametrize(("most", "active"), [(0.5, True), (5.0, False)])
+def test_an_active_bound_that_the_proof_does_not_cover_is_named(most: float, active: bool) -> None:
+    """The best gain of this plant is 1.10; a bound of K is not convex in P and K P."""
+    P, K = hc.Variable((1, 1), name="P", PSD=True), hc.Variable((1, 1), name="K")
+    F, cost = 1.2 - K, hc.trace(P) + 0.1 * hc.trace(K @ P @ K.T)
+    problem = hc.Problem(hc.Minimize(cost), [P == F @ P @ F.T + 1, K[0, 0] <= most])
+    problem.solve()
+    assert problem.status == ("locally_optimal" if active else "optimal")
+    words = "; bounds are active that are not convex in the coordinates of the proof: K[0, 0]"
+    assert problem.solution.message.endswith(words) is active

@@ -422,7 +422,12 @@ def test_a_certificate_remembers_its_last_point(monkeypatch: pytest.MonkeyPatch)
 # ---- what is said
 
 
-MINIMISED: Any = SimpleNamespace(sign=SimpleNamespace(value_back=lambda v: v), failure="sin(x)")
+MINIMISED: Any = SimpleNamespace(
+    sign=SimpleNamespace(value_back=lambda v: v),
+    failure="sin(x)",
+    near_miss=None,
+    lost_bounds=(),
+)
 MAXIMISED: Any = SimpleNamespace(sign=SimpleNamespace(value_back=lambda v: -v), failure=None)
 
 
@@ -487,6 +492,17 @@ def test_the_message_says_what_the_status_rests_on() -> None:
     assert message(Status.INFEASIBLE_INACCURATE).endswith("this is not a proof: try another start")
     assert message(Status.INFEASIBLE_INACCURATE, proven=True) == reason
     assert message(Status.USER_LIMIT, undefined="b/inf") == "b/inf"
+
+
+@pytest.mark.parametrize(
+    "status", [Status.OPTIMAL_INACCURATE, Status.INFEASIBLE_INACCURATE, Status.SOLVER_ERROR]
+)
+def test_the_message_of_an_inexact_result_says_what_kept_a_map_from_a_proof(status: Status) -> None:
+    forms = SimpleNamespace(**{**vars(MINIMISED), "near_miss": "riccati map: X may be singular"})
+    found = concluding._message(status, known(), forms, proven=False)
+    assert found.endswith("; not proven: riccati map: X may be singular")
+    assert "riccati" not in concluding._message(status, known(), forms, proven=True)
+    assert "riccati" not in concluding._message(Status.USER_LIMIT, known(), forms, proven=False)
 
 
 @pytest.mark.parametrize(("at_upper", "expected"), [(5.0, (0.0, 6.0)), (-5.0, (10.0, 0.0))])
