@@ -190,10 +190,14 @@ def best_multipliers(
 ) -> tuple[FloatArray, float]:
     """The candidate, or the least-squares fit, of smallest residual; one that passes both tests first.
 
-    A candidate far below the tolerance, or with a residual that is `enough`, needs no fit.
+    A candidate far below the tolerance, or with a residual that is `enough`, needs no fit. Where all
+    slopes of the objective are small, so is the residual of any small multipliers, 0 among them:
+    `enough` is relative to these slopes.
     """
     pool = list(candidates)
     values: list[float] = []
+    if enough is not None:
+        enough *= min(1.0, largest(np.abs(evaluation.gradient)))
     for each in pool:
         value = residual(evaluation, domain, each)
         values.append(value)

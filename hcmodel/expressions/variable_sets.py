@@ -92,6 +92,11 @@ class VariableSet(ABC):
         return self.lower, self.upper
 
     @property
+    def wider(self) -> tuple[np.ndarray, np.ndarray] | None:
+        """Bounds that do in place of these where only the signs of entries need these."""
+        return None
+
+    @property
     def has_bounds(self) -> bool:
         """Whether any entry has a bound of its own."""
         return some(np.isfinite(self.lower)) or some(np.isfinite(self.upper))
@@ -201,6 +206,17 @@ class BoxSet(VariableSet):
     def summary(self) -> str:
         lower, upper = self.ends()
         return f"[{lower}, {upper}]".replace("∞", "inf")
+
+
+@dataclass(frozen=True, eq=False)
+class ImpliedBoxSet(BoxSet):
+    """Bounds that rows imply. `around` has no number of theirs, but may have numbers of other signs."""
+
+    around: tuple[np.ndarray, np.ndarray] = field(kw_only=True)
+
+    @property
+    def wider(self) -> tuple[np.ndarray, np.ndarray]:
+        return self.around
 
 
 @dataclass(frozen=True, eq=False)

@@ -563,7 +563,8 @@ class Expansion:
             if scale is None:
                 return None
             numbers = self._single(ATOMS["power"], {}, [core], [np.asarray(power)])
-            return Sums.symbols(numbers, self.coding).scaled(scale**power)
+            with np.errstate(all="ignore"):
+                return Sums.symbols(numbers, self.coding).scaled(scale**power)
         return self._monomial_power(base, power)
 
     def _powers(self, base: Sums, powers: FloatArray, group: NDArray[np.intp]) -> Sums | None:
@@ -588,12 +589,10 @@ class Expansion:
 
     def _monomial_power(self, base: Sums, power: float) -> Sums:
         """(w · a · b)^p as w^p · a^p · b^p, symbol by symbol."""
-        digits = base.digits
-        result = Sums.constant(
-            np.abs(base.weight) ** power
-            * np.where(base.weight < 0, (-1.0) ** power if power == round(power) else np.nan, 1.0),
-            self.coding,
-        )
+        digits, negative = base.digits, base.weight < 0
+        signs = np.where(negative, (-1.0) ** power if power == round(power) else np.nan, 1.0)
+        with np.errstate(all="ignore"):
+            result = Sums.constant(np.abs(base.weight) ** power * signs, self.coding)
         for digit in digits.T:
             if not digit.any():
                 continue

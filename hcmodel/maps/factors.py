@@ -92,7 +92,8 @@ def _collect(node: Expression, power: float, found: Powers) -> float:
     """The factors of a scalar with their powers; what it returns is the product of the constants."""
     if not node.variables():
         value = dense(node.value)
-        return np.nan if value is None else float(np.asarray(value).sum()) ** power
+        with np.errstate(all="ignore"):
+            return np.nan if value is None else float(np.sum(value) ** power)
     if isinstance(node, Apply) and node.atom.cone_form is cones.PRODUCT and node.size == 1:
         inside = node.args[0]
         entries = [inside[place] for place in np.ndindex(inside.shape)]

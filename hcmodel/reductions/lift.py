@@ -35,6 +35,7 @@ from hcmodel.expressions.graph import (
 from hcmodel.expressions.leaves import Apply, Constant, Expression, Variable
 from hcmodel.expressions.model import Minimize, Model
 from hcmodel.expressions.sparse_data import dense
+from hcmodel.expressions.variable_sets import ImpliedBoxSet
 from hcmodel.facts.node_facts import Facts
 from hcmodel.records import cached_property, dataclass, replace
 from hcmodel.reductions.entry_paths import Liveness, entries_on, path_of
@@ -227,6 +228,7 @@ class _Builder:
                 self.rows.append(Constraint(smaller, "<=", larger))
                 self.sources.append((node, number))
         self.definitions[-1] = replace(self.definitions[-1], floor=floor)
+        _loosen(t, floor)
         if pieces.semidefinite is not None:
             slack = self._slack(pieces.semidefinite(node.args, node))
             self.rows.append(Constraint(pieces.semidefinite(arguments, t), "==", slack))
@@ -267,6 +269,29 @@ class _Builder:
             return False
         lower, upper = (np.broadcast_to(end, t.shape) for end in (t.lower, t.upper))
         return bool(np.all(dense(argument.value) == lower) and np.all(lower < upper))
+
+
+def _loosen(t: Variable, floor: FloatArray) -> None:
+    """Move the bounds that rows imply away from t, so that they hold back no part of a slope.
+
+    At t they would share the multipliers of its rows, and what is missing there would be missing in the
+    multipliers of x. Proofs rest on signs, so these stay; cone programs do without them, and get the
+    bounds around. A lower bound at its `floor` stands in the place of rows.
+    """
+    low, high = (np.broadcast_to(end, t.shape) for end in (t.lower, t.upper))
+    kept = (low == floor) | np.isinf(low), np.isinf(high)
+    with np.errstate(over="ignore", invalid="ignore"):
+        sizes = np.where(np.isfinite(low), np.abs(low), 0.0) + np.where(kept[1], 0.0, np.abs(high))
+        margin = np.where(sizes > 0.0, sizes, 1.0)
+        lower, upper = np.where(kept[0], low, low - margin), np.where(kept[1], high, high + margin)
+    t.set = ImpliedBoxSet(
+        t.set.name,
+        t.set.shape,
+        lower=np.where((low < 0) | kept[0], lower, low / 2),
+        upper=np.where((high > 0) | kept[1], upper, high / 2),
+        pos=t.set.pos,
+        around=(lower, upper),
+    )
 
 
 def _places(side: Expression, t: Variable) -> Any:

@@ -118,6 +118,12 @@ class SmoothProgram:
         return self.map_geometry or PlainCoordinates(self.domain)
 
     @property
+    def logs(self) -> NDArray[np.bool_]:
+        """Which unknowns are logarithms."""
+        stack = self.stack
+        return stack.logs if isinstance(stack, LogStack) else np.zeros(self.layout.size, dtype=bool)
+
+    @property
     def affords_hessian(self) -> bool:
         """Whether second derivatives are worth their price: few unknowns, or a sparse pattern.
 

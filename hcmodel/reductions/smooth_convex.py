@@ -26,7 +26,6 @@ from hcmodel.records import cached_property, dataclass, replace
 from hcmodel.reductions.reduction import Refusal
 from hcmodel.reductions.smooth import SmoothProgram
 from hcmodel.solvers.algebra.hessians import SparseHessian, with_squares
-from hcmodel.solvers.coordinates.logarithmic import LogStack
 from hcmodel.solvers.oracle import Forward, Stack
 from hcmodel.solvers.outer import Outer
 from hcmodel.solvers.second_order.interior_point import LogSums, SmoothConvexProgram, Sums
@@ -82,17 +81,12 @@ def smooth_convex(program: SmoothProgram) -> SmoothConvex | Refusal:
     domain = program.domain.cone_rows()
     if any(cone.kind != "zero" for cone in domain.cones):
         return Refusal(None, "a matrix variable is definite, and the method has only bounds")
-    entries = _Entries.of(compiled, _logs(program))
+    entries = _Entries.of(compiled, program.logs)
     found = _Builder(program, entries)
     bent = found.bent_equalities()
     if bent:
         return Refusal(None, f"{bent} equality constraints are not affine in the coordinates")
     return found.made(domain)
-
-
-def _logs(program: SmoothProgram) -> Marks:
-    stack = program.stack
-    return stack.logs if isinstance(stack, LogStack) else np.zeros(program.layout.size, dtype=bool)
 
 
 @dataclass(frozen=True, eq=False)
@@ -271,7 +265,7 @@ class _Builder:
             self._log_sums(),
             self._sums(),
             self._smooth(),
-            logarithms=_logs(self.source),
+            logarithms=self.source.logs,
             **held,
         )
 

@@ -366,7 +366,10 @@ def _duals(duals: Duals, naming: Naming) -> dict[str, FloatArray]:
 
 
 def _bound_duals(forms: Forms, evidence: Evidence) -> dict[str, BoundDuals]:
-    """Multipliers of the bounds: what of ∇L a bound at the point holds back."""
+    """Multipliers of the bounds: what of ∇L a bound at the point holds back.
+
+    Those of eigenvalues are matrices. Where a matrix has bounds on its entries too, these have the place.
+    """
     evaluation, lifted = evidence.smooth, forms.lifted.canonical
     assert evaluation is not None
     assert evidence.multipliers is not None
@@ -381,9 +384,17 @@ def _bound_duals(forms: Forms, evidence: Evidence) -> dict[str, BoundDuals]:
     bounds = lifted.domain.bound_multipliers(evaluation.point, downhill, evidence.tolerance)
     held_back = named_point(lifted.layout, bounds)
     point = named_point(lifted.layout, evaluation.point)
+    slope = named_point(lifted.layout, downhill)
     duals = {}
     for variable in forms.user.variables:
         x, held = point[variable.name], held_back[variable.name]
+        limits = variable.eigenvalue_bounds
+        if limits is not None and not variable.has_bounds:
+            from hcmodel.solvers.sets.matrices import eigenvalue_multipliers  # of such models only
+
+            pair = eigenvalue_multipliers(x, slope[variable.name], limits, evidence.tolerance)
+            duals[variable.name] = BoundDuals(*pair)
+            continue
         reach = evidence.tolerance * np.maximum(1.0, np.abs(x))
         # A simplex holds its entries above 0 by itself: only bounds as written have a dual.
         lower = np.where(x <= variable.lower + reach, np.maximum(-held, 0.0), 0.0)

@@ -47,6 +47,8 @@ class Certificate:
 
 @dataclass(frozen=True)
 class BoundDuals:
+    """Multipliers of lower and upper bounds: nonnegative of entries, semidefinite of eigenvalues."""
+
     lower: FloatArray
     upper: FloatArray
 

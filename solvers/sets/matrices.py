@@ -194,3 +194,22 @@ class SymmetricMatrices(Domain):
         else:
             value = float(np.clip(1.0, low, high)) if np.isfinite(low) else min(0.0, high)
         return to_vector(value * np.eye(self.order))
+
+
+def eigenvalue_multipliers(
+    matrix: FloatArray, direction: FloatArray, limits: tuple[float, float], tolerance: float
+) -> tuple[FloatArray, FloatArray]:
+    """L and U, semidefinite: U − L is the part of a direction that limits of eigenvalues hold back.
+
+    L is on the eigenspace of the smallest eigenvalue and U on that of the largest, as far as the matrix
+    has them within the tolerance, relative to max(1, |eigenvalues|).
+    """
+    values, vectors = np.linalg.eigh(matrix)
+    reach = tolerance * max(1.0, float(np.abs(values).max(initial=0.0)))
+    found = []
+    for held, sign in ((values <= limits[0] + reach, -1.0), (values >= limits[1] - reach, 1.0)):
+        own = vectors[:, held]
+        pushes, frame = np.linalg.eigh(sign * (own.T @ direction @ own))
+        turned = own @ frame
+        found.append((turned * np.maximum(pushes, 0.0)) @ turned.T)
+    return found[0], found[1]

@@ -416,3 +416,11 @@ def test_the_fit_does_not_depend_on_the_units_of_the_rows() -> None:
     evaluation = straight(np.array([1.0, 2.0]), 0.0, rows, np.zeros(2), np.zeros(2))
     found = kkt.least_squares_multipliers(evaluation, Box.of(2), 1e-6)
     assert found == pytest.approx([1e12, 2e-9])
+
+
+@pytest.mark.parametrize("size", [1.0, 1e-5, 1e-8])
+def test_a_residual_is_enough_relative_to_the_slopes_of_the_objective(size: float) -> None:
+    # size·x with −x <= 0: λ = size; the residual of 0, which is size, says nothing where size is small
+    evaluation = straight(np.array([size]), 0.0, -np.ones((1, 1)), np.zeros(1), np.zeros(1))
+    found, _ = kkt.best_multipliers(evaluation, Box.of(1), [np.zeros(1)], 1e-6, enough=1e-4)
+    assert found / size == pytest.approx([1.0])

@@ -256,9 +256,11 @@ class Scaling(Rewriting):
                 return Sums.constant(base.value**power, self.coding)
         if power == 2 and int(base.degrees.max()) <= 1:
             return base.times(base)
-        size = float(np.abs(base.weight[0]))
+        size = np.abs(base.weight[0])
         number = self.symbols.of_power(base.scaled(1.0 / size), power)
-        return symbol_sums(self.symbols, np.array(number)).scaled(size**power)
+        with np.errstate(all="ignore"):  # as above
+            weight = size**power
+        return symbol_sums(self.symbols, np.array(number)).scaled(weight)
 
     # ---- rows
 

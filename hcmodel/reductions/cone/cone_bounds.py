@@ -38,6 +38,7 @@ from hcmodel.reductions.cone.cone_squares import (
 from hcmodel.reductions.cone.cone_terms import moved_entries, spread_terms, weighted_places
 from hcmodel.reductions.cone.linear_maps import coefficients, is_one, raveled
 from hcmodel.reductions.sign import signed_objective
+from hcmodel.reductions.wider_bounds import with_wider_bounds
 from hcmodel.solvers.qp.cone_program import ConeBlock, ConeKind
 
 FloatArray = NDArray[np.float64]
@@ -119,21 +120,22 @@ class Translation:
     def _add_domain(self) -> None:
         domain = make_domain(self.model.variables).in_logarithms(self.logs)
         rows = domain.cone_rows()
-        size = self.model.layout.size
+        layout, size = self.model.layout, self.model.layout.size
+        lower, upper = with_wider_bounds(layout, self.logs, rows.lower, rows.upper)
         u = Affine((size,), np.zeros(size), Rows.units(np.arange(size), size))
-        fixed = np.flatnonzero(rows.lower == rows.upper)
-        low = np.flatnonzero(np.isfinite(rows.lower) & (rows.lower < rows.upper))
-        high = np.flatnonzero(np.isfinite(rows.upper) & (rows.lower < rows.upper))
-        for side, entries, ends in (
-            ("fixed", fixed, rows.lower),
-            ("lower", low, rows.lower),
-            ("upper", high, rows.upper),
+        fixed = np.flatnonzero(lower == upper)
+        low = np.flatnonzero(np.isfinite(lower) & (lower < upper))
+        high = np.flatnonzero(np.isfinite(upper) & (lower < upper))
+        for side, entries, values in (
+            ("fixed", fixed, lower),
+            ("lower", low, lower),
+            ("upper", high, upper),
         ):
             if entries.size:
-                own = u.taken(entries, (entries.size,)) - Affine.constant(ends[entries])
+                own = u.taken(entries, (entries.size,)) - Affine.constant(values[entries])
                 add = self.rows.zero if side == "fixed" else self.rows.nonnegative
                 block = add(-own if side == "upper" else own)
-                self.bounds.append(Bounds(block, side, entries, ends[entries]))
+                self.bounds.append(Bounds(block, side, entries, values[entries]))
         for cone in rows.cones:
             affine = Affine((cone.offset.size,), cone.offset, Rows.of(cone.matrix))
             kind = ConeKind.ZERO if cone.kind == "zero" else ConeKind.PSD_TRIANGLE

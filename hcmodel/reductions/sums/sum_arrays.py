@@ -25,6 +25,7 @@ from hcmodel.records import dataclass
 from hcmodel.reductions.cone.affine import Affine
 from hcmodel.reductions.cone.compressed_rows import Rows
 from hcmodel.reductions.smooth import SmoothProgram
+from hcmodel.reductions.wider_bounds import with_wider_bounds
 from hcmodel.solvers.algebra.marks import every, some
 from hcmodel.solvers.coordinates.logarithmic import LogStack
 from hcmodel.solvers.numerics import DATA_ROUNDING
@@ -53,7 +54,8 @@ def arrays_of_sums(program: SmoothProgram) -> SumArrays | None:
     places = None if entries is None else Places.of(program, entries)
     if entries is None or places is None:
         return None
-    return SumArrays(entries, places, domain.lower, domain.upper)
+    ends = with_wider_bounds(program.layout, program.logs, domain.lower, domain.upper)
+    return SumArrays(entries, places, *ends)
 
 
 def affine_roots(program: SmoothProgram) -> dict[int, Affine]:

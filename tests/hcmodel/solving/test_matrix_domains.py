@@ -183,3 +183,51 @@ def test_the_language_knows_bounds_on_matrices_and_distributions() -> None:
     assert problem.solve() == pytest.approx(1.0 - 0.7, abs=1e-5)
     again = hc.parse(problem.to_hc())
     assert again.solve() == pytest.approx(problem.value, abs=1e-6)
+
+
+COST = np.array([[1.0, 2.0], [2.0, -1.0]])  # eigenvalues ±√5
+
+
+@pytest.mark.parametrize("as_rows", [(False, False), (False, True), (True, False)])
+def test_multipliers_of_limits_of_eigenvalues(as_rows: tuple[bool, bool]) -> None:
+    """min <C, P> over [½ I, 2 I] is ½ Σ w⁺ − 2 Σ w⁻: the multipliers are the parts of C."""
+    values, vectors = np.linalg.eigh(COST)
+    positive = (vectors * np.maximum(values, 0)) @ vectors.T
+    negative = (vectors * np.maximum(-values, 0)) @ vectors.T
+    limits = [0.25 if as_rows[0] else 0.5, 9.0 if as_rows[1] else 2.0]
+    P = hc.Variable((2, 2), name="P", PSD=tuple(limits))
+    low, high = P >> 0.5 * np.eye(2), P << 2 * np.eye(2)
+    rows = [row for row, wanted in zip((low, high), as_rows, strict=True) if wanted]
+    problem = hc.Problem(hc.Minimize(hc.trace(COST @ P)), rows)
+    assert problem.solve() == pytest.approx(0.5 * np.sqrt(5) - 2 * np.sqrt(5), rel=1e-7)
+    assert problem.status == "optimal"
+    bounds = problem.solution.bound_duals["P"]
+    assert (low.dual_value if as_rows[0] else bounds.lower) == pytest.approx(positive, abs=1e-5)
+    assert (high.dual_value if as_rows[1] else bounds.upper) == pytest.approx(negative, abs=1e-5)
+    assert not (as_rows[0] and bounds.lower.any())
+    assert not (as_rows[1] and bounds.upper.any())
+
+
+def test_the_multiplier_of_a_semidefinite_matrix() -> None:
+    """min <C, P> with trace P = 1 is the least eigenvalue w, and the multiplier of P ⪰ 0 is C − w I."""
+    P = hc.Variable((2, 2), name="P", PSD=True)
+    problem = hc.Problem(hc.Minimize(hc.trace(COST @ P)), [hc.trace(P) == 1])
+    assert problem.solve() == pytest.approx(-np.sqrt(5), rel=1e-7)
+    held = problem.solution.bound_duals["P"]
+    assert held.lower == pytest.approx(COST + np.sqrt(5) * np.eye(2), abs=1e-5)
+    assert not held.upper.any()
+
+
+def test_multipliers_of_eigenvalues_beside_bounds_on_entries() -> None:
+    """C = L − U − l + u, of which only u, at P₁₁ <= 3/2, belongs to the entries' bounds."""
+    P = hc.Variable((2, 2), name="P", symmetric=True, bounds=(None, 1.5))
+    low, high = P >> 0.5 * np.eye(2), P << 2 * np.eye(2)
+    problem = hc.Problem(hc.Minimize(hc.trace(COST @ P)), [low, high])
+    problem.solve()
+    assert problem.status == "optimal"
+    held = problem.solution.bound_duals["P"]
+    pushes = low.dual_value - high.dual_value - held.upper
+    assert pushes == pytest.approx(COST, abs=1e-5)
+    assert np.linalg.eigvalsh(low.dual_value)[0] >= -1e-6
+    assert np.linalg.eigvalsh(high.dual_value)[0] >= -1e-6
+    assert held.upper[1, 1] > 0.1

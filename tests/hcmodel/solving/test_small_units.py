@@ -53,3 +53,26 @@ def test_least_squares_in_small_units(size):
     plain.solve()
     problem.solve()
     assert problem.value / size == pytest.approx(plain.value, rel=1e-6)
+
+
+@pytest.mark.parametrize("size", [1e-3, 1e-4, 1e-6, 1e-9])
+def test_the_multiplier_of_a_ratio_in_small_units(size):
+    """At x = 3/2 the slope of (2x + 1)/(x + 5) is 9/6.5², and that of the row 2."""
+    x = hc.Variable(name="x", bounds=(1, 3))
+    row = 2 * x >= 3
+    problem = hc.Problem(hc.Minimize(size * (2 * x + 1) / (x + 5)), [row])
+    problem.solve()
+    assert problem.status == "optimal"
+    assert row.dual_value / size == pytest.approx(4.5 / 6.5**2, rel=1e-6)
+
+
+def test_the_multiplier_of_a_ratio_with_a_large_denominator():
+    """At x = 4.58 the slope of (0.24 x + 2.29)/(1100 x + 29.6) is (0.24·29.6 − 2.29·1100)/5067.6²."""
+    x = hc.Variable(1, name="x")
+    rows = [1.52 * x[0] + 1.32 >= 5.3263, 820 * x[0] + 2.69 >= 2677.7447, x >= 0.58, x <= 4.58]
+    problem = hc.Problem(hc.Maximize((-0.24 * x[0] - 2.29) / (1100 * x[0] + 29.6)), rows)
+    problem.solve()
+    assert problem.status == "optimal"
+    slope = (2.29 * 1100 - 0.24 * 29.6) / (1100 * 4.58 + 29.6) ** 2
+    assert rows[3].dual_value == pytest.approx([slope], rel=1e-6)
+    assert all(np.all(row.dual_value == 0) for row in rows[:3])

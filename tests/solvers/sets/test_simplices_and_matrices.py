@@ -12,7 +12,7 @@ from hcmodel.solvers.sets.bounded_matrices import BoundedMatrices
 from hcmodel.solvers.sets.bounded_simplices import BoundedSimplices
 from hcmodel.solvers.sets.box import Box
 from hcmodel.solvers.sets.domain import Domain
-from hcmodel.solvers.sets.matrices import SymmetricMatrices
+from hcmodel.solvers.sets.matrices import SymmetricMatrices, eigenvalue_multipliers
 from hcmodel.solvers.sets.product import Product
 from hcmodel.solvers.sets.simplices import Simplices, clipped_to_sum, shift_above
 
@@ -253,3 +253,25 @@ def test_what_moves_together_is_what_the_cones_tie(domain: Domain) -> None:
         [group.tolist() for group in each] for each in (domain.moving_together, by_rows)
     )
     assert own == expected
+
+
+def test_multipliers_of_eigenvalues_are_on_the_eigenspaces_of_the_limits() -> None:
+    # eigenvalues 1, 2, 4 within [1, 4]: of each eigenspace the part of the direction that leads outside
+    frame, _ = np.linalg.qr(np.random.default_rng(5).normal(size=(3, 3)))
+    matrix = (frame * np.array([1.0, 2.0, 4.0])) @ frame.T
+    direction = frame @ np.array([[-3.0, 1, 7], [1, 5, 2], [7, 2, 6]]) @ frame.T
+    lower, upper = eigenvalue_multipliers(matrix, direction, (1.0, 4.0), 1e-9)
+    assert lower == pytest.approx(3.0 * np.outer(frame[:, 0], frame[:, 0]))
+    assert upper == pytest.approx(6.0 * np.outer(frame[:, 2], frame[:, 2]))
+    lower, upper = eigenvalue_multipliers(matrix, -direction, (1.0, np.inf), 1e-9)
+    assert not lower.any()
+    assert not upper.any()
+
+
+def test_multipliers_of_a_limit_are_semidefinite_where_it_holds_several_eigenvalues() -> None:
+    # at 0, diag(−2, 3) leads outside along the first axis only
+    lower, upper = eigenvalue_multipliers(
+        np.zeros((2, 2)), np.diag([-2.0, 3.0]), (0.0, np.inf), 1e-9
+    )
+    assert lower == pytest.approx(np.diag([2.0, 0.0]))
+    assert not upper.any()
