@@ -19,7 +19,9 @@ from hcmodel.reductions.form import Form
 from hcmodel.reductions.forms import Forms
 from hcmodel.reductions.reduction import BoundOrigin, Duals, Origin
 from hcmodel.solvers import kkt
+from hcmodel.solvers.algebra.marks import all_finite
 from hcmodel.solvers.limits import TimeExhausted
+from hcmodel.solvers.numerics import BACKEND_ROUNDING
 from hcmodel.solvers.oracle import Evaluation, OracleCalls
 from hcmodel.solvers.result import Record, Result, Termination, Trace
 from hcmodel.solving.data_checks import VERBS
@@ -35,7 +37,7 @@ CERTIFIED = "shown to be within the tolerance of the optimal value"
 DECLARED = "within the tolerance of the optimal value, if the declared coordinates hold"
 HIDDEN_CONVEX = "global if the model is hidden convex"
 IMPOSSIBLE = "shown to have no feasible point"
-INEXACT = (Status.OPTIMAL_INACCURATE, Status.INFEASIBLE_INACCURATE, Status.SOLVER_ERROR)
+INEXACT = (Status.OPTIMAL_INACCURATE, Status.SOLVER_ERROR)
 NOWHERE = (Status.INFEASIBLE, Status.INFEASIBLE_INACCURATE, Status.UNBOUNDED)
 # The share of the largest weight from which a row counts as part of a conflict: weights of rows that
 # have nothing to do with it are what an interior-point method leaves, about 1e-8.
@@ -107,7 +109,8 @@ def conclude(
         compile_seconds=0.0,
         solve_seconds=0.0,
         message=_message(status, evidence, forms, proven=hidden is not None)
-        + _beside_in_words(status, outcome, evidence),
+        + _beside_in_words(status, outcome, evidence)
+        + _singular_in_words(status, evidence, hidden),
         conflict=_conflict(status, forms, hidden, outcome, evidence),
         cause=evidence.cause,
     )
@@ -223,11 +226,11 @@ def _message(status: Status, evidence: Evidence, forms: Forms, *, proven: bool) 
     if status is Status.LOCALLY_OPTIMAL and not proven and forms.failure is not None:
         return f"{reason}; not proven to be a global minimum: {forms.failure}"
     if proven:
-        told = status is Status.LOCALLY_OPTIMAL or status in INEXACT
+        told = status in (*INEXACT, Status.LOCALLY_OPTIMAL)
         return reason + (_lost_bounds_in_words(evidence, forms) if told else "")
     if status is Status.INFEASIBLE_INACCURATE:
         reason = f"{reason}; this is not a proof: try another start"
-    if status in INEXACT and forms.near_miss is not None:
+    if status in (*INEXACT, Status.INFEASIBLE_INACCURATE) and forms.near_miss is not None:
         return f"{reason}; not proven: {forms.near_miss}"
     return reason
 
@@ -250,6 +253,33 @@ def _beside_in_words(status: Status, outcome: Outcome, evidence: Evidence) -> st
     return (
         f"; closer to it {texts} goes to 0 and no point attains the best value: this is the smallest "
         "point within the tolerance; a larger tol, or bounds, give a smaller one"
+    )
+
+
+def _singular_in_words(status: Status, evidence: Evidence, hidden: Form | None) -> str:
+    """Which matrices that the way back divides by are nearly singular where a result is inexact.
+
+    A row that is multiplied by the inverse from both sides has the errors of a backend times its square.
+    """
+    if status not in INEXACT or evidence.evaluation is None or hidden is None:
+        return ""
+    x, model = evidence.evaluation.point, hidden.chain.end.before
+    try:
+        for step in hidden.chain.steps:
+            x = step.point(x)
+    except np.linalg.LinAlgError:  # a point without an image
+        return ""
+    point, names = named_point(model.layout, x), list[str]()
+    for each in (each for each in hidden.divisors if model.layout.holds(each) and each.shape):
+        value = point[each.name]
+        values = np.linalg.eigvalsh(value) if all_finite(value) else np.ones(1)
+        if values[0] <= np.sqrt(BACKEND_ROUNDING / evidence.tolerance) * values[-1]:
+            names.append(hidden.texts.get(each, each.name))
+    if not names:
+        return ""
+    return (
+        f"; {' and '.join(sorted(names))} is nearly singular there, and the best value may not be "
+        "attained: bound its eigenvalues from below, or use a larger tol"
     )
 
 

@@ -164,3 +164,25 @@ def test_an_active_bound_that_the_proof_does_not_cover_is_named(most: float, act
     assert problem.status == ("locally_optimal" if active else "optimal")
     words = "; bounds are active that are not convex in the coordinates of the proof: K[0, 0]"
     assert problem.solution.message.endswith(words) is active
+
+
+@pytest.mark.parametrize(("size", "singular"), [(1e6, True), (10.0, False)])
+def test_a_matrix_that_is_nearly_singular_at_an_inexact_result_is_named(
+    size: float, singular: bool
+) -> None:
+    """Riccati's inequality of H∞ control, whose infimum no X attains: rounding of X² violates it."""
+    X, K = hc.Variable((2, 2), name="X", PSD=True), hc.Variable((1, 2), name="K")
+    g, unit = hc.Variable(name="g", pos=True), np.eye(2)
+    F = np.array([[0.0, 1.0], [2.0, -1.0]]) + np.array([[0.0], [1.0]]) @ K
+    problem = hc.Problem(hc.Minimize(g), [F.T @ X + X @ F + X @ X / g + unit + K.T @ K << 0])
+    forms = problem.forms()
+    hidden, values = forms.hidden(), {"X": np.diag([1.0, size]), "K": np.ones((1, 2)), "g": 6.0}
+    layout = forms.model.layout
+    parts = [np.broadcast_to(values.get(v.name, 1.0), v.shape) for v in layout.variables]
+    there: Any = SimpleNamespace(point=layout.pack(parts))
+    evidence = Evidence(Termination.STALLED, 1e-6, evaluation=there)
+    for status in (Status.SOLVER_ERROR, Status.OPTIMAL_INACCURATE):
+        found = concluding._singular_in_words(status, evidence, hidden)
+        assert ("inv(X) is nearly singular there" in found) is singular
+    assert not concluding._singular_in_words(Status.OPTIMAL, evidence, hidden)
+    assert not concluding._singular_in_words(Status.SOLVER_ERROR, evidence, None)
