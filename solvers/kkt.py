@@ -19,13 +19,14 @@ import scipy
 from numpy.typing import NDArray
 
 from hcmodel.records import dataclass
-from hcmodel.solvers.algebra.marks import all_finite, largest
+from hcmodel.solvers.algebra.marks import all_finite, largest, some
 from hcmodel.solvers.algebra.storage import is_sparse
 from hcmodel.solvers.numerics import TINY
 from hcmodel.solvers.oracle import Evaluation
 from hcmodel.solvers.sets.domain import Domain, roomy_metric
 
 FloatArray = NDArray[np.float64]
+Marks = NDArray[np.bool_]
 
 
 @dataclass(frozen=True)
@@ -49,6 +50,8 @@ class KktRules:
     exact: float = 1e-2  # two more digits than are asked for
     # The widths, in tolerances, within which rows count as active for the fit.
     fit_widths: tuple[float, ...] = (1.0, 1e3)  # development set
+    # Fits that entries on bounds join whose slopes have the wrong sign.
+    sign_fits: int = 6  # what 300 random vertices of up to 30 unknowns need
 
 
 RULES = KktRules()
@@ -127,7 +130,8 @@ def least_squares_multipliers(
     """Multipliers of the active rows that come nearest to ∇L in −N_X(x), λ >= 0; None if too large.
 
     Rows and bounds count as active within the tolerance. Only directions along the face of X at the
-    point enter the fit, since the multipliers of X itself take up what remains.
+    point enter the fit, since the multipliers of X itself take up what remains. Where a bound of a box
+    would need a multiplier of the wrong sign, its entry joins with a multiplier of its own.
     """
     rows, count = evaluation.rows, evaluation.inequalities
     near = np.abs(rows) <= tolerance * evaluation.magnitudes
@@ -138,14 +142,36 @@ def least_squares_multipliers(
     dense = jacobian.toarray() if is_sparse(jacobian) else np.asarray(jacobian)
     both = np.column_stack([dense.T, evaluation.gradient])
     along = domain.along_face(evaluation.point, tolerance, both)
-    matrix, target = along[:, :-1], -along[:, -1]
+    free = active >= count
+    weights = _fitted(along, free)
+    signs = _signs_at_bounds(domain, evaluation.point, tolerance)
+    metric, chosen = domain.metric(evaluation.point)[:, None], np.zeros(signs.size, dtype=bool)
+    for _ in range(RULES.sign_fits):
+        wrong = _of_wrong_sign(both, weights, signs)
+        if not some(wrong) or np.count_nonzero(chosen | wrong) > RULES.largest_fit:
+            break
+        chosen |= wrong
+        own, slack = (metric * both)[chosen], -np.diag(signs[chosen])
+        parts = [along[:, :-1], np.zeros((len(along), len(slack))), along[:, -1:]]
+        whole = np.block([parts, [own[:, :-1], slack, own[:, -1:]]])
+        again = _fitted(whole, np.append(free, np.zeros(len(slack), dtype=bool)))
+        weights = weights if again is None else again
+    if weights is None:
+        return None
+    result = np.zeros(rows.size)
+    result[active] = weights[: active.size]
+    return result
+
+
+def _fitted(both: FloatArray, free: Marks) -> FloatArray | None:
+    """The least-squares solution w of matrix·w = −(the last column); nonnegative where not free."""
+    matrix, target = both[:, :-1], -both[:, -1]
     if not (np.isfinite(matrix).all() and np.isfinite(target).all()):
         return None
     scales = np.maximum(np.abs(matrix).max(axis=0, initial=0.0), TINY)
-    equality = active >= count
-    columns = np.hstack([matrix / scales, -(matrix / scales)[:, equality]])
+    columns = np.hstack([matrix / scales, -(matrix / scales)[:, free]])
     if columns.shape[0] == 0:
-        return np.zeros(rows.size)
+        return np.zeros(free.size)
     if columns.shape[0] > max(RULES.tall, columns.shape[1]):
         orthonormal, columns = np.linalg.qr(columns)  # the same fit with few rows
         target = orthonormal.T @ target
@@ -155,11 +181,26 @@ def least_squares_multipliers(
             solution, _ = scipy.optimize.nnls(columns, target)
     except (RuntimeError, np.linalg.LinAlgError):  # nnls ran out of iterations, or gave up
         return None
-    weights = solution[: active.size].copy()
-    weights[equality] -= solution[active.size :]
-    result = np.zeros(rows.size)
-    result[active] = weights / scales
-    return result
+    weights = solution[: free.size].copy()
+    weights[free] -= solution[free.size :]
+    return np.asarray(weights / scales)
+
+
+def _signs_at_bounds(domain: Domain, point: FloatArray, tolerance: float) -> FloatArray:
+    """The sign of ∇L that each bound of a box holds back; 0 of entries on no bound, or on two."""
+    if not domain.is_box:
+        return np.zeros(point.size)
+    (lower, upper), reach = domain.entry_bounds(), tolerance * domain.metric(point)
+    return (point - lower <= reach).astype(float) - (upper - point <= reach)
+
+
+def _of_wrong_sign(both: FloatArray, weights: FloatArray | None, signs: FloatArray) -> Marks:
+    """The entries on bounds at which ∇L has a sign that the bound does not hold back."""
+    if weights is None or not some(signs):
+        return np.zeros(signs.size, dtype=bool)
+    own = np.append(weights[: both.shape[1] - 1], 1.0)
+    rounding = RULES.cancellation * (np.abs(both) @ np.abs(own))
+    return np.asarray((signs * (both @ own) < -rounding) & (signs != 0.0))
 
 
 def is_stationary(

@@ -424,3 +424,19 @@ def test_a_residual_is_enough_relative_to_the_slopes_of_the_objective(size: floa
     evaluation = straight(np.array([size]), 0.0, -np.ones((1, 1)), np.zeros(1), np.zeros(1))
     found, _ = kkt.best_multipliers(evaluation, Box.of(1), [np.zeros(1)], 1e-6, enough=1e-4)
     assert found / size == pytest.approx([1.0])
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_a_fit_leaves_bounds_no_multipliers_of_the_wrong_sign(seed: int) -> None:
+    # a vertex of more rows and bounds than unknowns, whose multipliers exist: ∇F1 = z − Jᵀλ with
+    # z >= 0 at lower bounds, z <= 0 at upper ones
+    generator = np.random.default_rng(seed)
+    rows = generator.normal(size=(6, 5))
+    weights = np.maximum(generator.normal(size=6), 0.0)
+    sides = np.array([1.0, 1.0, -1.0, -1.0, 0.0])
+    pushes = sides * np.maximum(generator.normal(size=5), 0.0)
+    box = Box(np.array([0.0, 0, -1, -1, -1]), np.array([1.0, 1, 0, 0, 1]))
+    evaluation = straight(pushes - rows.T @ weights, 0.0, rows, np.zeros(5), np.zeros(6))
+    found = kkt.least_squares_multipliers(evaluation, box, 1e-6)
+    assert found is not None
+    assert kkt.residual(evaluation, box, found) < 1e-9

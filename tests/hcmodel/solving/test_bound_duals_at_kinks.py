@@ -97,3 +97,13 @@ def test_the_derivative_of_a_value_at_a_bound() -> None:
     problem = hc.Problem(hc.Minimize(abs(2 * x + c)))
     problem.solve()
     assert problem.derivative(c).value == pytest.approx(1, rel=EXACT)
+
+
+def test_a_ratio_at_a_kink_whose_value_is_zero() -> None:
+    """At x0 = 14/9, where 0.9 x0 = 1.4, the ratio rises by 0.8/(1.5 x0 + 1) = 0.24 with x1."""
+    x = hc.Variable(2, name="x", bounds=([0.7, 0.5], [np.inf, 3]))
+    kinks = 2.9 * hc.maximum(abs(0.9 * x[0] - 1.4), 0.6 * x[0] - 1.2)
+    smooth = 0.8 * hc.sum(hc.huber(np.array([1.3, -0.8, 0.3]) * x[0] + np.array([-1.4, 0.5, -0.5])))
+    found = bound_duals(hc.Minimize((kinks + smooth + 0.8 * x[1]) / (1.5 * x[0] + 1)))
+    assert found.lower == pytest.approx([0.0, 0.24], abs=EXACT)
+    assert found.upper == pytest.approx([0.0, 0.0], abs=EXACT)
