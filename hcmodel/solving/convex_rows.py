@@ -2,6 +2,7 @@
 
 A model without a proof may have rows that are proven by themselves: straight ones beside a ratio, norms
 beside a sine, posynomials beside a signomial. Where these alone have no common point, the model has none.
+All rows together may be proven too, where only the objective is not.
 """
 
 from __future__ import annotations
@@ -28,6 +29,7 @@ from hcmodel.records import replace
 from hcmodel.reductions.form import Form
 from hcmodel.reductions.forms import Forms
 from hcmodel.reductions.reduction import BoundOrigin, Origin, Refusal
+from hcmodel.solving.replaced_bounds import with_replaced_bounds
 from hcmodel.solving.request import SolveRequest
 
 Parts = tuple[Origin | BoundOrigin, ...]
@@ -36,11 +38,15 @@ CONVEX = "rows that are convex by themselves contradict each other"
 
 def convex_contradiction(forms: Forms, request: SolveRequest) -> tuple[LowerBound, Parts] | None:
     """A proof that convex rows and bounds have no common point, and which; None where there is none."""
-    for places in _convex_rows(forms.model):
-        found = _among(forms, places, request)
+    tried: tuple[int, ...] = ()
+    for tried in _convex_rows(forms.model):
+        found = _among(forms, tried, request)
         if found is not None:
             return found
-    return None
+    every = tuple(range(len(forms.model.constraints)))
+    if every == tried or forms.model.user_functions:
+        return None
+    return _among(forms, every, request)  # ratios may be convex in coordinates that maps know
 
 
 def convex_nowhere(forms: Forms, request: SolveRequest) -> Nowhere | None:
@@ -114,6 +120,7 @@ def _among(
     parts = irreducible_conflict(form, request.deadline, found.multipliers)
     if parts is None or not form.chain.excludes(parts):
         return None
+    parts = with_replaced_bounds(form, parts, request.deadline)
     parts = (*parts, *form.chain.fixings(parts), *form.chain.taken())
     named = tuple(_renumbered(part, each, (*places, *conditions)) for each in parts)
     return replace(found, conditions=(CONVEX, *found.conditions[1:])), named

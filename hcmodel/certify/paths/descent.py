@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Iterator
+from typing import Any
 
 import numpy as np
 import scipy
@@ -24,6 +25,7 @@ from hcmodel.reductions.form import Form
 from hcmodel.reductions.reduction import Claim
 from hcmodel.solvers.algebra.hessians import as_dense
 from hcmodel.solvers.algebra.marks import some
+from hcmodel.solvers.algebra.storage import is_sparse
 from hcmodel.solvers.numerics import LARGEST_LOG, LARGEST_NUMBER, MERIT_ROUNDING
 from hcmodel.solvers.oracle import Evaluation, Oracle
 from hcmodel.solvers.sets.domain import Domain
@@ -316,7 +318,10 @@ def _to_edge(form: Form, first: FloatArray, unit: FloatArray) -> Iterator[_Way]:
 
 
 def _to_pole(form: Form, oracle: Oracle, evaluation: Evaluation) -> Iterator[_Way]:
-    """Down the slope towards a pole next to the point: behind it the objective is not negative."""
+    """Down the slope towards a pole next to the point: behind it the objective is not negative.
+
+    Next to equations, along them: the steepest direction that leads off them meets the same pole.
+    """
     point, value = evaluation.point, evaluation.objective
     unit = _unit(-evaluation.gradient) if evaluation.differentiable else None
     length = RULES.first * max(1.0, float(np.max(np.abs(point), initial=0.0)))
@@ -325,12 +330,33 @@ def _to_pole(form: Form, oracle: Oracle, evaluation: Evaluation) -> Iterator[_Wa
     ahead = -value / float(np.max(np.abs(evaluation.gradient)))  # the distance of a simple pole
     if not RULES.steep * ahead < length:
         return
+    yield from _to_zero(form, oracle, point, length)
+    for along in (unit, _along_equations(evaluation, unit)):
+        if along is not None:
+            yield from _along_slope(form, oracle, point, along, ahead, length)
+
+
+def _along_equations(evaluation: Evaluation, unit: FloatArray) -> FloatArray | None:
+    """The part of a direction that moves no equation at first order; None where there is none."""
+    jacobian: Any = evaluation.jacobian[evaluation.inequalities :]
+    if not jacobian.shape[0] or jacobian.shape[1] > RULES.unknowns:
+        return None
+    slopes = jacobian.toarray() if is_sparse(jacobian) else np.asarray(jacobian)
+    if not np.isfinite(slopes).all():
+        return None
+    left = unit - np.linalg.pinv(slopes) @ (slopes @ unit)
+    return _unit(left) if np.max(np.abs(left)) > RULES.slowest else None
+
+
+def _along_slope(
+    form: Form, oracle: Oracle, point: FloatArray, unit: FloatArray, ahead: float, length: float
+) -> Iterator[_Way]:
+    """Towards a pole on a line: up to the first number behind it."""
 
     def behind(there: FloatArray) -> bool:
         found = oracle.at(there).objective
         return not (np.isfinite(found) and found < 0)
 
-    yield from _to_zero(form, oracle, point, length)
     beyond = _crossed(behind, point, unit, ahead, length)
     if beyond is None or not form.domain.contains(beyond):
         return  # a pole outside is none of the model's

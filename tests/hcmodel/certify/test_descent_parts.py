@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+import scipy
 from numpy.typing import NDArray
 
 import hcmodel as hc
@@ -648,3 +649,21 @@ def test_a_row_that_the_last_digits_change_is_rounding() -> None:
     )
     model = model_of(lambda x: 0.0, lambda x: 1e16 * (x - 1))
     assert not descent._is_rounding(model, there, 1.0)
+
+
+def test_directions_keep_to_equations() -> None:
+    """Of (−1, 0), x + y == c leaves (−1/2, 1/2); a square system leaves nothing."""
+
+    def left(rows: FloatArray, inequalities: int = 0) -> FloatArray | None:
+        there: Any = SimpleNamespace(jacobian=rows, inequalities=inequalities)
+        return descent._along_equations(there, np.array([-1.0, 0.0]))
+
+    found = left(np.array([[1.0, 1.0]]))
+    assert found is not None
+    assert found == pytest.approx([-1.0, 1.0])
+    assert left(np.eye(2)) is None
+    assert left(np.array([[1.0, 1.0]]), 1) is None  # no equation
+    assert left(np.array([[np.nan, 1.0]])) is None
+    twice = left(scipy.sparse.csr_array([[5.0, 0.0], [1.0, 1.0], [2.0, 2.0]]), 1)
+    assert twice is not None
+    assert twice == pytest.approx([-1.0, 1.0])

