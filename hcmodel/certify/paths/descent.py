@@ -81,6 +81,8 @@ class DescentRules:
     """The share of its first value by which a path along a valley may rise, by rounding."""
     corrections: int = 10
     """Steps of Newton's method onto the rows, as many as make a double root a thousand times smaller."""
+    exact: float = 1e-12
+    """The violation of a row, relative to its terms, that rounding explains."""
     overflow: int = 60
     """Steady decreases, the last ones, after which an overflow is one of numbers in between, as squares
     in a norm: at a slope that is the same over 60 decades."""
@@ -528,6 +530,15 @@ class _Followed:
         units = self.domain.metric(there.point)
         return there.violation_in_units(units) <= self.tolerance
 
+    def satisfies(self, there: Evaluation) -> bool:
+        """Whether the rows hold but for rounding, which is relative to the terms of their slopes."""
+        if not there.violations.any():
+            return True
+        with np.errstate(all="ignore"):
+            reach = np.abs(there.point) + self.domain.metric(there.point)
+            sizes = abs(scipy.sparse.csr_array(there.jacobian)) @ reach
+            return bool((there.violations <= RULES.exact * sizes).all())
+
 
 def _followed(model: _Followed, way: _Way, evaluation: Evaluation, slack: float) -> Descent | None:
     """The path as a descent; None where it rises, leaves the rows or is too short."""
@@ -578,17 +589,27 @@ def _leads_out(model: _Followed, way: _Way) -> bool:
 
 
 def _rests_on_violations(model: _Followed, lowest: Evaluation, before: float) -> bool:
-    """Whether a gain is lost where the rows hold exactly: x·y with x == 0 grows with y at x = 1e-12."""
+    """Whether a gain is lost where the rows hold exactly: x·y with x == 0 grows with y at x = 1e-12.
+
+    Rows that were broken once stay among those that are corrected. Where they cannot be satisfied but for
+    rounding, nothing is known of the gain: x <= (1 − 1e-7) x + 1 holds within the tolerance far out.
+    """
     there = lowest
+    found = np.zeros(there.rows.size, dtype=bool)
     for _ in range(RULES.corrections):
-        broken = np.flatnonzero(there.violations)
-        if not broken.size or not np.isfinite(there.rows).all():
+        violations = there.violations
+        if not violations.any() or not np.isfinite(there.rows).all():
             break
+        found |= violations > 0
+        broken = np.flatnonzero(found)
         slopes = scipy.sparse.csr_array(there.jacobian)[broken]
         if not np.isfinite(slopes.data).all():
             return False
-        step = scipy.sparse.linalg.lsmr(slopes, -there.rows[broken])[0]
+        lacking = np.where(violations > 0, there.rows, 0.0)[broken]
+        step = scipy.sparse.linalg.lsmr(slopes, -lacking)[0]
         there = model.oracle.at(model.domain.project(there.point + step))
+    if not model.satisfies(there):
+        return True
     return not before - there.objective >= RULES.share * (before - lowest.objective)
 
 

@@ -363,7 +363,7 @@ def test_an_endless_path_is_told_before_one_that_has_a_limit(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     none = np.zeros(1, dtype=bool)
-    end_of_path: Any = SimpleNamespace(objective=-1.0, violations=np.zeros(0))
+    end_of_path: Any = SimpleNamespace(objective=-1.0, violations=np.zeros(0), rows=np.zeros(0))
     limit, other, endless = (
         descent.Descent(end, value, end_of_path, np.zeros(1), none)
         for end, value in ((False, 1.0), (False, 2.0), (True, 3.0))

@@ -836,3 +836,33 @@ def test_a_well_is_no_pole_along_equations(name: str) -> None:
     problem.solve()
     assert problem.status != "unbounded"
     assert problem.value >= depth * (1 + 1e-6)
+
+
+def almost_without_discount() -> hc.Problem:
+    discount = 1 - 5e-7
+    policy, value = hc.Variable(2, name="pi", simplex=True), hc.Variable(name="V")
+    reward = (1 - discount) * (policy @ np.array([1.0, 2.0]))
+    return hc.Problem(hc.Maximize(value), [value == reward + discount * value * hc.sum(policy)])
+
+
+def almost_without_gain() -> hc.Problem:
+    P, K = hc.Variable((1, 1), name="P", PSD=True), hc.Variable((1, 1), name="K")
+    return hc.Problem(hc.Maximize(P[0, 0]), [2 * K @ P + 1 == 0, K <= -1e-6, K >= -1])
+
+
+def almost_without_slope() -> hc.Problem:
+    x, y = (hc.Variable(name=name, pos=True) for name in "xy")
+    return hc.Problem(hc.Maximize(x), [x * (1 + 2e-7 * y) <= x + 1, y >= 1])
+
+
+@pytest.mark.parametrize(
+    ("make", "value"),
+    [(almost_without_discount, 2.0), (almost_without_gain, 5e5), (almost_without_slope, 5e6)],
+)
+def test_rows_that_hold_within_the_tolerance_far_out_show_no_unbounded_model(
+    make: Callable[[], hc.Problem], value: float
+) -> None:
+    """Closed forms; they were said to be unbounded, along points that violate a row by 1e-6 of it."""
+    problem = make()
+    assert problem.solve() == pytest.approx(value, rel=1e-6)
+    assert problem.status in ("optimal", "locally_optimal")
