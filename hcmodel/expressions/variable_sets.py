@@ -184,7 +184,9 @@ class VariableSet(ABC):
 
 @dataclass(frozen=True, eq=False)
 class BoxSet(VariableSet):
-    """Entries within their own bounds."""
+    """Entries within their own bounds; `wider` is given where rows imply these bounds."""
+
+    wider: tuple[np.ndarray, np.ndarray] | None = None
 
     def domain(self, steep: Entries | None = None) -> Domain:
         low, high = np.ravel(self.lower), np.ravel(self.upper)
@@ -206,17 +208,6 @@ class BoxSet(VariableSet):
     def summary(self) -> str:
         lower, upper = self.ends()
         return f"[{lower}, {upper}]".replace("∞", "inf")
-
-
-@dataclass(frozen=True, eq=False)
-class ImpliedBoxSet(BoxSet):
-    """Bounds that rows imply. `around` has no number of theirs, but may have numbers of other signs."""
-
-    around: tuple[np.ndarray, np.ndarray] = field(kw_only=True)
-
-    @property
-    def wider(self) -> tuple[np.ndarray, np.ndarray]:
-        return self.around
 
 
 @dataclass(frozen=True, eq=False)

@@ -35,7 +35,7 @@ from hcmodel.expressions.graph import (
 from hcmodel.expressions.leaves import Apply, Constant, Expression, Variable
 from hcmodel.expressions.model import Minimize, Model
 from hcmodel.expressions.sparse_data import dense
-from hcmodel.expressions.variable_sets import ImpliedBoxSet
+from hcmodel.expressions.variable_sets import BoxSet
 from hcmodel.facts.node_facts import Facts
 from hcmodel.records import cached_property, dataclass, replace
 from hcmodel.reductions.entry_paths import Liveness, entries_on, path_of
@@ -276,7 +276,7 @@ def _loosen(t: Variable, floor: FloatArray) -> None:
 
     At t they would share the multipliers of its rows, and what is missing there would be missing in the
     multipliers of x. Proofs rest on signs, so these stay; cone programs do without them, and get the
-    bounds around. A lower bound at its `floor` stands in the place of rows.
+    wider ones. A lower bound at its `floor` stands in the place of rows.
     """
     low, high = (np.broadcast_to(end, t.shape) for end in (t.lower, t.upper))
     kept = (low == floor) | np.isinf(low), np.isinf(high)
@@ -284,13 +284,13 @@ def _loosen(t: Variable, floor: FloatArray) -> None:
         sizes = np.where(np.isfinite(low), np.abs(low), 0.0) + np.where(kept[1], 0.0, np.abs(high))
         margin = np.where(sizes > 0.0, sizes, 1.0)
         lower, upper = np.where(kept[0], low, low - margin), np.where(kept[1], high, high + margin)
-    t.set = ImpliedBoxSet(
+    t.set = BoxSet(
         t.set.name,
         t.set.shape,
         lower=np.where((low < 0) | kept[0], lower, low / 2),
         upper=np.where((high > 0) | kept[1], upper, high / 2),
         pos=t.set.pos,
-        around=(lower, upper),
+        wider=(lower, upper),
     )
 
 
