@@ -55,6 +55,7 @@ ENDED_WELL = (
     Termination.HULL_STATIONARY,
     Termination.PROMISE_DONE,
     Termination.INFEASIBLE_STATIONARY,
+    Termination.INFEASIBLE,
 )
 # The endings of a run in the middle of an iteration, whose points no state has told of.
 CUT_SHORT = (

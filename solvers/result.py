@@ -30,6 +30,7 @@ class Termination(Enum):
     STALLED = "no further progress is possible at this accuracy"
     KINKS = "gradients jump between points close to each other, as at kinks"
     INFEASIBLE_STATIONARY = "the violation has a stationary point above the tolerance"
+    INFEASIBLE = "the rows of the convex program contradict each other"
     EXCLUDED = "the rows and bounds leave no point at which every function is defined"
     CONTRADICTED = "a function lies below one of its cuts: it is not convex in these coordinates"
     UNBOUNDED = "the objective is unbounded"

@@ -84,6 +84,6 @@ def judge(evidence: Evidence) -> Status:
         return Status.USER_LIMIT
     if evidence.feasible or is_nearly_optimal(evidence):
         return Status.OPTIMAL_INACCURATE
-    if termination is Termination.INFEASIBLE_STATIONARY:
+    if termination in (Termination.INFEASIBLE_STATIONARY, Termination.INFEASIBLE):
         return Status.INFEASIBLE_INACCURATE
     return Status.SOLVER_ERROR

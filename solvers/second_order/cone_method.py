@@ -275,9 +275,7 @@ class ConeMethod:
                 iterations=iterations + ray.iterations,
                 **(self._along(task, whole, ray) if ray.usable else {}),
             )
-        return Answer(
-            Termination.INFEASIBLE_STATIONARY, point, conflict=weights, iterations=iterations
-        )
+        return Answer(Termination.INFEASIBLE, point, conflict=weights, iterations=iterations)
 
 
 def _value(program: ConeProgram, solution: ConeSolution) -> float:

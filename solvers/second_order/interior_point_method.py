@@ -35,7 +35,7 @@ FloatArray = NDArray[np.float64]
 ENDS = {
     InteriorPointStatus.SOLVED: Termination.CONVERGED,
     InteriorPointStatus.ALMOST_SOLVED: Termination.STALLED,
-    InteriorPointStatus.INFEASIBLE: Termination.INFEASIBLE_STATIONARY,
+    InteriorPointStatus.INFEASIBLE: Termination.INFEASIBLE,
     InteriorPointStatus.UNBOUNDED: Termination.STALLED,  # the direction has to be followed first
     InteriorPointStatus.ITERATION_LIMIT: Termination.STALLED,
     InteriorPointStatus.TIME_LIMIT: Termination.TIME_LIMIT,

@@ -15,7 +15,6 @@ from hcmodel.expressions.layout import Layout
 from hcmodel.expressions.leaves import Variable
 from hcmodel.expressions.variable_sets import (
     BoxSet,
-    ImpliedBoxSet,
     SemidefiniteSet,
     SimplexSet,
     SymmetricSet,
@@ -30,23 +29,12 @@ from hcmodel.solvers.sets.product import Product
 BOUNDS = ([[0.0, -1.0], [-2.0, 0.5]], [[3.0, 4.0], [4.0, np.inf]])
 
 
-def implied_box() -> Variable:
-    found = Variable(2, name="x", bounds=(-1, [1, 2]))
-    around = found.lower - 1, found.upper + 1
-    given = found.set
-    found.set = ImpliedBoxSet(
-        given.name, given.shape, given.lower, given.upper, given.pos, around=around
-    )
-    return found
-
-
 def variables() -> dict[str, Variable]:
     return {
         "number": Variable(name="x"),
         "box": Variable((2, 3), name="x", bounds=(-1, [1, 2, 3])),
         "positive": Variable(3, name="x", pos=True),
         "positive box": Variable(2, name="x", bounds=(0.5, 4)),
-        "box that rows imply": implied_box(),
         "simplex": Variable((2, 3), name="x", simplex=True),
         "bounded simplex": Variable(3, name="x", simplex=True, bounds=(0.1, 0.7)),
         "symmetric": Variable((3, 3), name="x", symmetric=True),
@@ -75,7 +63,7 @@ def test_every_set_is_in_the_table() -> None:
         if issubclass(each, VariableSet) and not inspect.isabstract(each)
     }
     assert classes == {type(variable.set) for variable in VARIABLES.values()}
-    assert classes == {BoxSet, ImpliedBoxSet, SimplexSet, SymmetricSet, SemidefiniteSet}
+    assert classes == {BoxSet, SimplexSet, SymmetricSet, SemidefiniteSet}
 
 
 @every_kind
@@ -143,7 +131,7 @@ def test_what_is_known_is_enough_for_the_proofs() -> None:
     assert logarithms == ["positive", "positive box"]
 
 
-@pytest.mark.parametrize("kind", sorted({*VARIABLES} - {"box that rows imply"}))
+@every_kind
 def test_a_declaration_reads_back_as_the_same_set(kind: str) -> None:
     variable = VARIABLES[kind]
     text = hc.Problem(hc.Minimize(hc.sum(variable))).to_hc()

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import hcmodel as hc
+from hcmodel.solvers.result import Termination
 from hcmodel.solvers.qp import ConeSolution, ConeStatus, table
 from tests.problems.examples import loaded
 from tests.problems.library import GEOMETRIC_PROGRAMS, geometric_program
@@ -172,6 +173,7 @@ def test_rows_that_contradict_each_other_are_named() -> None:
         problem.solve(method)
         assert problem.status == "infeasible"
         assert set(problem.solution.conflict) == {"product", "total"}
+        assert problem.solution.termination is Termination.INFEASIBLE
         assert problem.value == np.inf
 
 
