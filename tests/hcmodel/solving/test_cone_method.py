@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 import hcmodel as hc
-from hcmodel.solvers.result import Termination
 from hcmodel.solvers.qp import ConeSolution, ConeStatus, table
+from hcmodel.solvers.result import Termination
 from tests.problems.examples import loaded
 from tests.problems.library import GEOMETRIC_PROGRAMS, geometric_program
 
