@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import functools
 import operator
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from hcmodel.expressions.constraint import Constraint
 from hcmodel.expressions.exchanged import exchanged, follow
@@ -24,40 +24,77 @@ from hcmodel.maps.algebra.expanded import Expanded
 from hcmodel.maps.map import Points, Step, fresh_among
 from hcmodel.records import replace
 
-# Visits from which on they get names: those of two stages are multiplied out in no time.
+# Vectors from which on they get names: those of two stages are multiplied out in no time.
 FEWEST = 3
 
 
 def named_visits(model: Model) -> Step | None:
     """The model with variables for its visits; None where it has few."""
-    policies = [each for each in model.variables if each.set.is_distribution and each.ndim == 2]
-    if len(policies) <= FEWEST:
-        return None
-    visits = _visits(model, policies)
+    policies = policies_of(model)
+    facts = Facts()
+    visits = staged(model, policies, lambda node: facts[node].argument.sign.is_nonnegative)
     return _Named(model, visits) if len(visits) >= FEWEST else None
 
 
-def _visits(model: Model, policies: Sequence[Variable]) -> list[Apply]:
-    """Vectors with an entry for each state that are not negative and depend on policies.
+def policies_of(model: Model) -> list[Variable]:
+    return [each for each in model.variables if each.set.is_distribution and each.ndim == 2]
+
+
+def staged(
+    model: Model, policies: Sequence[Variable], fits: Callable[[Apply], bool]
+) -> list[Apply]:
+    """Vectors with an entry for each state that depend on policies, arguments first; few have none.
 
     They depend on several, or are what such a vector is made of: the costs Σ_a π[s,a] c[s,a] of a single
-    stage are not.
+    stage are not, beside visits.
     """
+    if len(policies) <= FEWEST:
+        return []
     states = {each.shape[0] for each in policies}
     used = {id(each): 1 << number for number, each in enumerate(policies)}
-    facts, found, inside = Facts(), list[Apply](), dict[int, set[int]]()
+    found, inside = list[Apply](), dict[int, set[int]]()
     for node in model.nodes:
         if not isinstance(node, Apply):
             continue
         used[id(node)] = functools.reduce(operator.or_, (used.get(id(a), 0) for a in node.args), 0)
         inside[id(node)] = set().union(*(inside.get(id(each), set()) for each in node.args))
         vector = node.size in states and node.size in node.shape and not node.atom.moves_entries
-        if vector and used[id(node)] and facts[node].argument.sign.is_nonnegative:
+        if vector and used[id(node)] and fits(node):
             inside[id(node)].add(id(node))
             found.append(node)
     several = [each for each in found if used[id(each)].bit_count() > 1]
     needed = set().union(*(inside[id(each)] for each in several))
     return [each for each in found if id(each) in needed]
+
+
+def with_names(
+    model: Model, nodes: Sequence[Apply], name: str, nonneg: bool
+) -> tuple[Expanded, tuple[Variable, ...]]:
+    """The model with a variable for each of some nodes, arguments first, and rows that define them."""
+    names = list(model.variables)
+    new: dict[int, Expression] = {}
+    rows: list[Constraint] = []
+    wanted = {id(each) for each in nodes}
+    for place, node in enumerate(model.nodes):
+        if id(node) not in wanted:
+            continue
+        follow(model.nodes[:place], new)
+        variable = Variable(node.shape, name=fresh_among(names, name), nonneg=nonneg)
+        names.append(variable)
+        assert isinstance(node, Apply)
+        arguments = tuple(new.get(id(each), each) for each in node.args)
+        rows.append(variable == Apply(node.atom, arguments, node.params, node.shape))
+        new[id(node)] = variable
+    follow(model.nodes, new)
+    whole = exchanged(model, new)
+    count = len(model.constraints)
+    expanded = Expanded.of(replace(whole, constraints=(*whole.constraints, *rows)))
+    own = tuple(
+        row if place < count else replace(row, position=None)
+        for place, row in enumerate(expanded.rows)
+    )
+    after = replace(expanded, rows=own, is_original=False, written=None)
+    return after, tuple(names[len(model.variables) :])
 
 
 class _Named(Step):
@@ -67,29 +104,8 @@ class _Named(Step):
     first = True
 
     def __init__(self, model: Model, visits: Sequence[Apply]) -> None:
-        names = list(model.variables)
-        new: dict[int, Expression] = {}
-        rows: list[Constraint] = []
-        for node in visits:
-            variable = Variable(node.shape, name=fresh_among(names, "visits"), nonneg=True)
-            names.append(variable)
-            follow(model.nodes[: _place(model, node)], new)
-            arguments = tuple(new.get(id(each), each) for each in node.args)
-            value = Apply(node.atom, arguments, node.params, node.shape)
-            rows.append(variable == value)
-            new[id(node)] = variable
-        follow(model.nodes, new)
-        whole = exchanged(model, new)
-        extended = replace(whole, constraints=(*whole.constraints, *rows))
-        count = len(model.constraints)
-        expanded = Expanded.of(extended)
-        own = tuple(
-            row if place < count else replace(row, position=None)
-            for place, row in enumerate(expanded.rows)
-        )
-        self.new = tuple(names[len(model.variables) :])
+        self.after, self.new = with_names(model, visits, "visits", nonneg=True)
         self.gone = ()
-        self.after = replace(expanded, rows=own, is_original=False, written=None)
         self._model, self._visits = model, tuple(visits)
 
     def forward(self, point: Points) -> None:
@@ -100,7 +116,3 @@ class _Named(Step):
 
     def back(self, point: Points) -> None:
         """The policies say all."""
-
-
-def _place(model: Model, node: Expression) -> int:
-    return next(i for i, each in enumerate(model.nodes) if each is node)

@@ -9,6 +9,7 @@ import pytest
 import scipy.optimize
 
 import hcmodel as hc
+from hcmodel.maps.algebra.named_values import visits_of_values
 from hcmodel.maps.algebra.named_visits import named_visits
 from hcmodel.reductions.forms import Forms
 
@@ -44,6 +45,20 @@ def totals(policies: list[Any], form: str, moves: np.ndarray, *rates: np.ndarray
     return found
 
 
+def value(policies: list[Any], form: str, moves: np.ndarray, rate: np.ndarray) -> Any:
+    """The same sum, computed backwards: the mean of the values of the first stage."""
+    values: Any = None
+    for policy in reversed(policies):
+        if form == "actions":
+            ahead = rate if values is None else rate + hc.einsum("sat,t->sa", moves, values)
+            values = hc.sum(policy * ahead, axis=1)
+        else:
+            own = hc.sum(policy * rate, axis=1)
+            step = hc.einsum("sa,sat->st", policy, moves)
+            values = own if values is None else own + step @ values
+    return hc.sum(values) / S
+
+
 def optimum(stages: int, cap: float | None) -> float:
     """By the linear program in occupancies."""
     moves, cost, risk = process(stages)
@@ -77,6 +92,42 @@ def test_a_finite_horizon_is_proven_however_its_visits_are_written(stages: int, 
     assert problem.value == pytest.approx(optimum(stages, cap), rel=1e-7)
     assert total.value == pytest.approx(problem.value, rel=1e-9)  # with the policies as they are
     assert risks.value <= cap * (1 + 1e-6)
+
+
+@pytest.mark.parametrize("form", ["actions", "matrices"])
+@pytest.mark.parametrize("stages", [4, 12])
+def test_values_that_are_computed_backwards_are_visits(stages: int, form: str) -> None:
+    """Values of cost and of risk share their visits; costs of either sign."""
+    moves, cost, risk = process(stages)
+    cap = 0.42 * stages
+    policies = [hc.Variable((S, A), name=f"pi{t}", simplex=True) for t in range(stages)]
+    total = value(policies, form, moves, cost - 0.5)
+    risks = value(policies, form, moves, risk)
+    problem = hc.Problem(hc.Minimize(total), [2 * risks <= 2 * cap])
+    assert visits_of_values(problem.model) is not None
+    problem.solve()
+    assert problem.status == "optimal"
+    assert problem.value == pytest.approx(optimum(stages, cap) - 0.5 * stages, rel=1e-6)
+    assert total.value == pytest.approx(problem.value, rel=1e-9)
+    assert risks.value <= cap * (1 + 1e-6)
+
+
+def test_values_of_two_starts_are_not_claimed() -> None:
+    """The second stage has two kinds of visits then."""
+    moves, cost, _ = process(5)
+    policies = [hc.Variable((S, A), name=f"pi{t}", simplex=True) for t in range(5)]
+    whole, later = (value(policies[first:], "actions", moves, cost) for first in (0, 1))
+    model = hc.Problem(hc.Minimize(whole - 3 * later)).model
+    assert Forms(model).discovery.substitution is None
+
+
+def test_a_square_of_values_is_convex_in_visits() -> None:
+    moves, cost, _ = process(5)
+    policies = [hc.Variable((S, A), name=f"pi{t}", simplex=True) for t in range(5)]
+    problem = hc.Problem(hc.Minimize(value(policies, "actions", moves, cost) ** 2))
+    problem.solve()
+    assert problem.status == "optimal"
+    assert problem.value == pytest.approx(optimum(5, None) ** 2, rel=1e-6)
 
 
 def test_one_policy_for_all_stages_is_not_claimed() -> None:
