@@ -22,13 +22,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hcmodel.atoms.atom import Atom
-from hcmodel.expressions.model import Model
 from hcmodel.expressions.shapes import Shape
 from hcmodel.expressions.table import ATOMS
 from hcmodel.facts.expansion import Opaque
 from hcmodel.facts.polynomials import Sums
 from hcmodel.maps.algebra.expanded import Expanded
-from hcmodel.maps.algebra.named_values import visits_of_values
 from hcmodel.maps.algebra.rewriting import Rewriting, applied, substituted
 from hcmodel.maps.map import Map, Obstacle, SameVariables, Step, described, symbol_sums
 from hcmodel.records import dataclass
@@ -46,11 +44,6 @@ class Adjoint(Map):
     literature = "Puterman 1994, section 6.9; Kleinman 1968"
     example = "policy_value.hc"
     large = True
-
-    def propose_written(self, model: Model) -> Iterator[Step | Obstacle]:
-        found = visits_of_values(model)
-        if found is not None:
-            yield found
 
     def propose(self, model: Expanded) -> Iterator[Step | Obstacle]:
         seen = set[tuple[bytes, ...]]()

@@ -16,8 +16,9 @@ not convex in Y and P; they are left out, and the point that is found is tested 
 Squares of what is affine in P and K P, over a number γ or times one, are products of Y and P: so is
 (C P + D K P)ᵀ (C P + D K P)/γ of an H∞ norm γ, which Schur's complement makes linear with a block γ I.
 
-Whatever the model looks like, K P is the sum over i of K[a,i] P[i,l], and nothing else in K and P is
-linear in Y: so the products K[a,i] P[i,l] must have equal weights for all i.
+A model that is written with matrices is read as such, and has names for K P and K P Kᵀ before it is
+multiplied out (`named_products`). Else K P is the sum over i of K[a,i] P[i,l], and nothing else in K and
+P is linear in Y: so the products K[a,i] P[i,l] must have equal weights for all i.
 """
 
 from __future__ import annotations

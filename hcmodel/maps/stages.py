@@ -14,6 +14,9 @@ which the last ones are taken in the same way. The policy of the first stage is 
 is π = λ / Σ_a λ; in a state that is never visited any policy will do.
 
 One policy for all stages does not have such cofactors: d_t[s] depends on it.
+
+With more than three policies nothing is multiplied out: visits that are written one after the other get
+names (`named_visits`), and values that are computed backwards become visits first (`named_values`).
 """
 
 from __future__ import annotations
@@ -27,6 +30,7 @@ from hcmodel.expressions.leaves import Variable
 from hcmodel.expressions.model import Model
 from hcmodel.facts.polynomials import Sums, added, stacked
 from hcmodel.maps.algebra.expanded import Evaluation, Expanded, Row
+from hcmodel.maps.algebra.named_values import visits_of_values
 from hcmodel.maps.algebra.named_visits import named_visits
 from hcmodel.maps.algebra.rewriting import Rewriting, applied
 from hcmodel.maps.map import Map, Obstacle, Points, Step, described, fresh_name, symbol_sums
@@ -47,9 +51,10 @@ class Stages(Map):
     large = True
 
     def propose_written(self, model: Model) -> Iterator[Step | Obstacle]:
-        named = named_visits(model)
-        if named is not None:
-            yield named
+        for find in (visits_of_values, named_visits):  # values that are no visits are soon seen
+            found = find(model)
+            if found is not None:
+                yield found
 
     def propose(self, model: Expanded) -> Iterator[Step | Obstacle]:
         policies = [each for each in model.variables if each.set.is_distribution and each.size]

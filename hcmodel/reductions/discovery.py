@@ -120,15 +120,19 @@ def _settled_as_written(model: Model, found: Discovery) -> bool:
     """
     for each in MAPS:
         try:
-            steps = [step for step in each.propose_written(model) if isinstance(step, Step)]
+            if any(_settle_written(model, step, found) for step in each.propose_written(model)):
+                return True
         except TooLargeError:
             continue
-        for step in steps:
-            if step.first and _explore(model, step.after, (step,), found):
-                return True
-            if not step.first and _settle(model, (step,), found):
-                return True
     return False
+
+
+def _settle_written(model: Model, step: Step | Obstacle, found: Discovery) -> bool:
+    if isinstance(step, Obstacle):
+        return False
+    if step.first:
+        return _explore(model, step.after, (step,), found)
+    return _settle(model, (step,), found)
 
 
 def _explore(model: Model, start: Expanded, before: tuple[Step, ...], found: Discovery) -> bool:

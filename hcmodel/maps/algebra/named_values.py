@@ -179,7 +179,7 @@ class _Transposition:
 class _Visits(Step):
     """Variables for visits."""
 
-    name = "adjoint"
+    name = "stages"
     first = True
 
     def __init__(self, after: Expanded, new: tuple[Variable, ...], sums: tuple[Sums, ...]) -> None:
