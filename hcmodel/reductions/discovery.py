@@ -23,7 +23,7 @@ from hcmodel.facts.node_facts import Facts
 from hcmodel.facts.polynomials import Sums, TooLargeError
 from hcmodel.maps.algebra.expanded import Expanded
 from hcmodel.maps.catalogue import MAPS
-from hcmodel.maps.map import Obstacle, Step
+from hcmodel.maps.map import Map, Obstacle, Step
 from hcmodel.proof.prove import Attempt, Proof
 from hcmodel.records import cached_property, dataclass
 from hcmodel.reductions.lift import Lift
@@ -62,6 +62,8 @@ class SearchLimits:
 
 
 LIMITS = SearchLimits()
+# The maps that look at a model before it is multiplied out.
+AS_WRITTEN = tuple(each for each in MAPS if type(each).propose_written is not Map.propose_written)
 
 
 @dataclass
@@ -118,7 +120,7 @@ def _settled_as_written(model: Model, found: Discovery) -> bool:
 
     What is in the way of such a map is found again, and said, by the search that multiplies out.
     """
-    for each in MAPS:
+    for each in AS_WRITTEN:
         try:
             if any(_settle_written(model, step, found) for step in each.propose_written(model)):
                 return True
