@@ -2,23 +2,21 @@
 
 from __future__ import annotations
 
-import functools
 import threading
 import time
 import warnings
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import numpy as np
 from numpy.typing import NDArray
 
-from hcmodel.atoms.call_memory import at_most, remembering
-from hcmodel.certify.domains.nowhere import Nowhere, nowhere_defined
+from hcmodel.atoms.call_memory import remembering
 from hcmodel.engines.engine import CompiledStack
 from hcmodel.engines.registry import AUTO, check_name
-from hcmodel.errors import HCError, HCWarning, ModelError, SolverError
+from hcmodel.errors import HCWarning, ModelError
 from hcmodel.expressions.arguments import as_flag, check_tolerance
 from hcmodel.expressions.by_name import ByName
 from hcmodel.expressions.foreign_habits import (
@@ -33,37 +31,18 @@ from hcmodel.expressions.leaves import Constraint, Expression, Parameter, Variab
 from hcmodel.expressions.model import Constraints, Maximize, Minimize, Model
 from hcmodel.expressions.output_files import as_path
 from hcmodel.expressions.sparse_data import fingerprint
-from hcmodel.expressions.variable_sets import make_domain
-from hcmodel.records import replace
 from hcmodel.reductions.canonical import CanonicalProblem
-from hcmodel.reductions.form import Form
 from hcmodel.reductions.forms import Forms
 from hcmodel.reductions.semidefinite import check_symmetric
-from hcmodel.report.printers import Heading, Reporter
 from hcmodel.report.text import counted
-from hcmodel.solvers.limits import BudgetExhausted, TimeExhausted, beyond, until
-from hcmodel.solvers.memory import collection_paused
 from hcmodel.solvers.methods import find_method
-from hcmodel.solvers.result import Termination
 from hcmodel.solvers.theory.theorems import Constants
-from hcmodel.solving.call_budget import calls_left
-from hcmodel.solving.conclude import nowhere, user_point, without_time
-from hcmodel.solving.data_checks import outside_domain_message, warn_about_data, warn_about_map
-from hcmodel.solving.judge import Status
-from hcmodel.solving.naming import Naming, axes_of, find_named
+from hcmodel.solving.kept_forms import KeptForms
+from hcmodel.solving.naming import Naming, find_named
 from hcmodel.solving.request import Callback, SolveRequest, check_constants, check_number
-from hcmodel.solving.run import UNSETTLED, Plan, run
+from hcmodel.solving.session import Session
 from hcmodel.solving.solution import Solution, passed_on
-from hcmodel.solving.start import is_chosen, start_point, start_vector
-from hcmodel.solving.strategy import (
-    Stage,
-    describe,
-    solved_in,
-    stages,
-    start_only,
-    written_in_map,
-)
-from hcmodel.solving.user_functions import check_functions, function_calls, warn_about_gradients
+from hcmodel.solving.start import start_point
 
 if TYPE_CHECKING:
     from hcmodel.analysis.analyze import Analysis
@@ -76,32 +55,11 @@ if TYPE_CHECKING:
 
 FloatArray = NDArray[np.float64]
 
-
-# Ends after which forms may be half made: they are made again by the next solve.
-HALF_MADE = (Termination.TIME_LIMIT, Termination.INTERRUPTED, Termination.OUT_OF_MEMORY)
-
-
-# Nodes of a geometric program up to which an analysis derives it term by term, with a line for each node.
-READABLE = 100
-
 # Held for the moment in which a problem is marked as being solved.
 SOLVING = threading.Lock()
 
 
 FIXED = "the {} of a problem cannot be set; make a new one: hc.Problem(objective, constraints)"
-
-
-class _Prepared(NamedTuple):
-    """The forms with the parameters read, the one in hidden coordinates, the start, and the runs."""
-
-    forms: Forms
-    hidden: Form | None
-    first: FloatArray
-    plan: list[Stage]
-    constants: Constants | None
-    otherwise: Callable[[], Plan] | None = None
-    nowhere: Nowhere | None = None
-    """Why no run is made: no point is in the domain of every function."""
 
 
 class Problem:
@@ -138,9 +96,7 @@ class Problem:
         self._constraints = Constraints(model.constraints)
         self.solution: Solution | None = None
         self.analysis: Analysis | None = None
-        self._forms: Forms | None = None
-        self._engine = AUTO
-        self._compiled_before = 0
+        self._kept = KeptForms(model)
         self._warned = False
         self._busy = False
         self._analysed: tuple[Any, ...] = ()
@@ -164,8 +120,8 @@ class Problem:
         )
 
     def __getstate__(self) -> dict[str, Any]:
-        # compiled functions are made again
-        return {**self.__dict__, "_forms": None, "_asked": None, "_busy": False}
+        kept = self._kept.emptied()  # compiled functions are made again
+        return {**self.__dict__, "_kept": kept, "_asked": None, "_busy": False}
 
     @property
     def objective(self) -> Minimize | Maximize:
@@ -231,35 +187,22 @@ class Problem:
 
         Later solves and analyses use this engine too, unless they name another one.
         """
-        check_name(engine)
-        self._engine = engine
+        self._kept.engine = check_name(engine)
         return self.forms().written.compiled
 
     @property
     def engine(self) -> str:
         """The engine that `compile` was given, "auto" before."""
-        return self._engine
+        return self._kept.engine
 
     def forms(self, engine: str = AUTO) -> Forms:
         """The forms in which methods see the model."""
-        wanted = self._engine if check_name(engine) == AUTO else engine
-        if self._forms is None or self._forms.compiler.engine != wanted:
-            self._compiled_before = self.compilations
-            self._forms = Forms(self.model, wanted)
-        return self._forms
-
-    def _forms_to_show(self) -> Forms:
-        """The forms of an analysis, whose derivation shows models of a readable size as written."""
-        collected = self.model.posynomials
-        if collected is None or not collected.is_large or collected.nodes > READABLE:
-            return self.forms()
-        return Forms(self.model, self._engine, as_written=True)
+        return self._kept.of(engine)
 
     @property
     def compilations(self) -> int:
         """How often functions of the model were compiled."""
-        now = 0 if self._forms is None else self._forms.compiler.compilations
-        return self._compiled_before + now
+        return self._kept.compilations
 
     def analyze(
         self, samples: int | None = 200, seed: int = 0, time_limit: float | None = None
@@ -272,9 +215,9 @@ class Problem:
         """
         from hcmodel.analysis.analyze import analyze
 
-        self.analysis = analyze(self._forms_to_show, samples, seed, time_limit)
+        self.analysis = analyze(self._kept.to_show, samples, seed, time_limit)
         if time_limit is not None:
-            self._drop_forms()  # they may be half made
+            self._kept.drop()  # they may be half made
         self._analysed = self._parameter_values()
         return self.analysis
 
@@ -338,42 +281,18 @@ class Problem:
         with self._alone(), remembering():
             self._asked = request
             self._solved_for = self._versions()
-            request = request.started()
-            clock, compiled = time.perf_counter(), self.compilations
-            called = function_calls(self.model)
-            prepared = self._prepared(request)
-            if prepared is None:
-                self._without_time(request)
-                return None
-            forms, hidden, first, plan, known, otherwise, excluded = prepared
-            compiling = time.perf_counter() - clock if self.compilations > compiled else 0.0
-            clock = time.perf_counter()
-            title = describe(method, plan[:1]) if plan else method
-            with Reporter(request.callback, verbose=verbose, progress=progress) as reporter:
-                coordinates = solved_in(hidden, self.hidden or ())
-                canonical = forms.written.canonical
-                reporter.header(Heading(title, tol, canonical, coordinates, forms.engine))
-                if excluded is not None:
-                    found = nowhere(forms, excluded, method, request)
-                else:
-                    watch = reporter.watch
-                    found = run(plan, forms, hidden, first, request, known, watch, otherwise)
-                seconds = time.perf_counter() - clock
-                found = self._after_warnings(request, forms, first, found)
-                own = function_calls(self.model).minus(called)
-                self.solution = replace(
-                    found,
-                    compile_seconds=compiling,
-                    solve_seconds=seconds,
-                    function_calls=own,
-                    index=axes_of(self.model),
-                )
-                reporter.footer(self.solution)
-            if found.termination in HALF_MADE:
-                self._drop_forms()
-            self._write_back(self.solution, forms, first)
-            _raise_cause(self.solution)
-            return self.solution.value
+            session = Session(
+                self.model,
+                self._kept,
+                request,
+                is_first=self.solution is None,
+                is_refuted=self._warn_if_refuted,
+                estimated=_estimated,
+            )
+            solution = session.solve(self._keep, verbose=verbose, progress=progress)
+            self._write_back(solution)
+            session.raise_error(solution)
+            return solution.value
 
     @contextmanager
     def _alone(self) -> Iterator[None]:
@@ -389,74 +308,6 @@ class Problem:
             yield
         finally:
             self._busy = False
-
-    def _prepared(self, request: SolveRequest) -> _Prepared | None:
-        """What a solve begins with, as far as it can be made in time; None where the start cannot.
-
-        What is half made when the time is over, or when an exception is raised, is not used again.
-        """
-        forms, first, hidden, known, otherwise = None, None, None, None, None
-        try:
-            with until(request.deadline):
-                with collection_paused():
-                    forms = self.forms(request.engine)
-                    first = start_point(forms, request.start, request.warm_start)
-                    forms.refresh()
-                if self.solution is None:
-                    warn_about_data(self.model)
-                    warn_about_map(self.model)
-                    check_functions(self.model, user_point(forms, first))
-                excluded = nowhere_defined(forms.model, forms.bounds.after, first=True)
-                if excluded is not None:
-                    return _Prepared(forms, None, first, [], None, nowhere=excluded)
-                with collection_paused():
-                    refuted = self._warn_if_refuted()
-                    stage = None if refuted else written_in_map(request, forms)
-                    if stage is None:
-                        hidden, plan = self._planned(request, forms, refuted)
-                    else:
-                        hidden, plan = stage.form, [stage]
-                        otherwise = functools.partial(self._without_map, request, forms)
-                known = self._constants(request)
-        except TimeExhausted:
-            self._drop_forms()
-            if forms is None or first is None:
-                return None
-            plan = [start_only(forms)]
-        except HCError:
-            raise
-        except BaseException:
-            self._drop_forms()
-            raise
-        return _Prepared(forms, hidden, first, plan, known, otherwise)
-
-    def _planned(self, request: SolveRequest, forms: Forms, refuted: bool) -> Plan:
-        """The form in hidden coordinates, and the runs."""
-        hidden = None if refuted else forms.hidden(self.source)
-        return hidden, stages(request, forms, hidden)
-
-    def _without_map(self, request: SolveRequest, forms: Forms) -> Plan:
-        """The same, where the entries of a declared map were not enough."""
-        forms.leave_map()
-        with collection_paused():
-            return self._planned(request, forms, refuted=False)
-
-    def _drop_forms(self) -> None:
-        self._compiled_before, self._forms = self.compilations, None
-
-    def _without_time(self, request: SolveRequest) -> None:
-        """Keep the start: the time was over before the model was compiled."""
-        domain = make_domain(self.variables)
-        start = start_vector(self.model, domain, request.start, request.warm_start)
-        self.solution = without_time(self.model, domain.project(start), request.method)
-        self._keep(self.solution)
-
-    def _constants(self, request: SolveRequest) -> Constants | None:
-        if request.constants != "estimate":
-            return request.given_constants
-        from hcmodel.analysis.constants import estimate_constants
-
-        return estimate_constants(self.forms(request.engine))[0]
 
     def _versions(self) -> tuple[int, ...]:
         """How often each parameter got a value."""
@@ -482,51 +333,14 @@ class Problem:
                 "this model was shown not to be hidden convex (problem.analysis has the "
                 "counterexample): a solve can find a local minimum only",
                 HCWarning,
-                stacklevel=4,
+                stacklevel=5,
             )
         return refuted
 
-    def _after_warnings(
-        self, request: SolveRequest, forms: Forms, first: FloatArray, found: Solution
-    ) -> Solution:
-        """The solution; warnings about functions of the user call these, and Ctrl-C may end them."""
-        left = calls_left(request, found.oracle_calls)
-        held = until(request.deadline), beyond(request.last_moment)
-        try:
-            with held[0], held[1], at_most(left), suppress(BudgetExhausted):
-                self._warn_about_start(request, forms, first, found)
-                if found.status in UNSETTLED and found.cause is None:
-                    warn_about_gradients(self.model, user_point(forms, first))
-        except KeyboardInterrupt:
-            if found.status in UNSETTLED:
-                ended = Termination.INTERRUPTED
-                limit = Status.USER_LIMIT
-                return replace(found, status=limit, termination=ended, message=ended.value)
-        return found
-
-    def _warn_about_start(
-        self, request: SolveRequest, forms: Forms, first: FloatArray, found: Solution
-    ) -> None:
-        """Warn about a start that the user chose and that cannot be used."""
-        point = forms.written.domain.project(first)
-        if found.cause is not None or found.termination is Termination.OUTSIDE_DOMAIN:
-            return  # an error is raised
-        if forms.written.compiled.has_black_boxes and not found.oracle_calls.outside:
-            return  # no function of the user is called again: the start was among the points
-        if not is_chosen(self.variables, request.start):
-            return
-        forms.written.compiled.expect_values()
-        if not forms.written.oracle().at(point).finite:
-            message = outside_domain_message(forms.sign.before, point)
-            warnings.warn(f"{message} (another start was used)", HCWarning, stacklevel=3)
-
-    def _write_back(self, solution: Solution, forms: Forms, first: FloatArray) -> None:
-        self._keep(solution)
-        if solution.termination is Termination.OUTSIDE_DOMAIN:
-            point = forms.written.domain.project(first)
-            raise SolverError(outside_domain_message(forms.sign.before, point))
-
     def _keep(self, solution: Solution) -> None:
+        self.solution = solution
+
+    def _write_back(self, solution: Solution) -> None:
         """Write the solution to the variables and constraints."""
         for variable in self.variables:
             variable._write(solution.point.get(variable.name), "solve")
@@ -821,18 +635,11 @@ class Problem:
         )
 
 
-def _raise_cause(solution: Solution) -> None:
-    """Raise what ended the solve, if an exception did; messages of hcmodel are passed on."""
-    cause = solution.cause
-    if isinstance(cause, HCError):
-        raise cause
-    if isinstance(cause, MemoryError):
-        raise SolverError(str(cause) or solution.termination.value) from cause
-    if cause is not None:
-        raise SolverError(
-            f"{solution.termination.value}: {type(cause).__name__}: {cause} "
-            "(problem.solution has the best point found)"
-        ) from cause
+def _estimated(forms: Forms) -> Constants:
+    """Estimates of a model's constants; few solves want them."""
+    from hcmodel.analysis.constants import estimate_constants
+
+    return estimate_constants(forms)[0]
 
 
 def load(path: str | Path, data: Any = None, *, set: Mapping[str, Any] | None = None) -> Problem:

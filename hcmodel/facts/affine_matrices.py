@@ -21,7 +21,7 @@ from hcmodel.facts.definiteness import MAX_ORDER, of_value
 from hcmodel.facts.polynomials import ONE, Sums
 
 if TYPE_CHECKING:
-    from hcmodel.facts.expansion import Symbols
+    from hcmodel.facts.symbols import Symbols
 
 FloatArray = NDArray[np.float64]
 

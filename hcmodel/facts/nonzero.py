@@ -20,8 +20,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hcmodel.atoms import cones
-from hcmodel.facts.expansion import Opaque, Symbols
 from hcmodel.facts.polynomials import Sums
+from hcmodel.facts.symbols import Opaque, Symbols
 from hcmodel.solvers.numerics import DATA_ROUNDING
 
 Marks = NDArray[np.bool_]

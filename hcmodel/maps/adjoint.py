@@ -24,8 +24,8 @@ from numpy.typing import NDArray
 from hcmodel.atoms.atom import Atom
 from hcmodel.expressions.shapes import Shape
 from hcmodel.expressions.table import ATOMS
-from hcmodel.facts.expansion import Opaque
 from hcmodel.facts.polynomials import Sums
+from hcmodel.facts.symbols import Opaque
 from hcmodel.maps.algebra.expanded import Expanded
 from hcmodel.maps.algebra.rewriting import Rewriting, applied, substituted
 from hcmodel.maps.map import Map, Obstacle, SameVariables, Step, described, symbol_sums

@@ -24,8 +24,9 @@ import numpy as np
 from hcmodel.atoms import cones
 from hcmodel.expressions.leaves import Variable
 from hcmodel.expressions.table import ATOMS
-from hcmodel.facts.expansion import Symbols, function_of, is_exponential, is_logarithm
+from hcmodel.facts.expansion import function_of
 from hcmodel.facts.polynomials import ONE, Sums
+from hcmodel.facts.symbols import Symbols, is_exponential, is_logarithm
 from hcmodel.maps.algebra.expanded import Evaluation, Expanded
 from hcmodel.maps.algebra.quadratics import combined, is_square_form, quadratic
 from hcmodel.maps.algebra.ranges import sign_of

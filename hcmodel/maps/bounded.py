@@ -27,8 +27,8 @@ from numpy.typing import NDArray
 from hcmodel.atoms import cones
 from hcmodel.expressions.leaves import Variable
 from hcmodel.expressions.table import ATOMS
-from hcmodel.facts.expansion import Opaque, Symbols, is_exponential
 from hcmodel.facts.polynomials import ONE, Sums, added, stacked
+from hcmodel.facts.symbols import Opaque, Symbols, is_exponential
 from hcmodel.maps.algebra.expanded import Evaluation, Expanded, Row, replaced
 from hcmodel.maps.algebra.power_ratios import PowerRatio
 from hcmodel.maps.algebra.rewriting import without

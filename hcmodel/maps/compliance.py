@@ -21,8 +21,8 @@ import scipy
 from numpy.typing import NDArray
 
 from hcmodel.expressions.leaves import Variable
-from hcmodel.facts.expansion import Symbols
 from hcmodel.facts.polynomials import ONE, Sums, placed, stacked
+from hcmodel.facts.symbols import Symbols
 from hcmodel.maps.algebra.expanded import Evaluation, Expanded, Row
 from hcmodel.maps.map import Map, Obstacle, Points, Step, fresh_name, symbol_sums
 from hcmodel.records import dataclass, replace

@@ -30,8 +30,9 @@ from scipy.sparse import csr_array, hstack, vstack
 from hcmodel.atoms.rules import Monotonicity
 from hcmodel.expressions.leaves import Variable
 from hcmodel.expressions.table import ATOMS
-from hcmodel.facts.expansion import Opaque, Symbols, function_of
+from hcmodel.facts.expansion import function_of
 from hcmodel.facts.polynomials import ONE, Sums, added, stacked
+from hcmodel.facts.symbols import Opaque, Symbols
 from hcmodel.maps.algebra.expanded import Evaluation, Expanded, Row
 from hcmodel.maps.algebra.ranges import affine_program, is_affine, sign_of
 from hcmodel.maps.algebra.replacing import Replacing, cleared, merged_powers

@@ -24,8 +24,9 @@ from hcmodel.atoms.rules import Argument
 from hcmodel.expressions.leaves import Apply, Expression, Variable
 from hcmodel.expressions.sparse_data import dense
 from hcmodel.expressions.table import ATOMS
-from hcmodel.facts.expansion import Symbols, expanded_with
+from hcmodel.facts.expansion import expanded_with
 from hcmodel.facts.polynomials import Sums, stacked
+from hcmodel.facts.symbols import Symbols
 from hcmodel.maps.algebra.expanded import Evaluation, Expanded, Row
 from hcmodel.maps.algebra.ranges import sign_of
 from hcmodel.maps.fractional import variables_in

@@ -21,8 +21,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hcmodel.expressions.leaves import Variable
-from hcmodel.facts.expansion import Opaque, Symbols
 from hcmodel.facts.polynomials import ONE, Sums
+from hcmodel.facts.symbols import Opaque, Symbols
 from hcmodel.maps.algebra.expanded import Evaluation, Expanded, Row
 from hcmodel.maps.algebra.ranges import affine_range, is_affine, sign_of
 from hcmodel.maps.algebra.rewriting import applied, without

@@ -18,8 +18,8 @@ import numpy as np
 
 from hcmodel.expressions.leaves import Variable
 from hcmodel.expressions.table import ATOMS
-from hcmodel.facts.expansion import Opaque
 from hcmodel.facts.polynomials import ONE, Sums
+from hcmodel.facts.symbols import Opaque
 from hcmodel.maps.algebra.expanded import Expanded
 from hcmodel.maps.algebra.inverse_entries import is_inverse
 from hcmodel.maps.algebra.inverse_terms import is_semidefinite_by_sets

@@ -15,8 +15,8 @@ import numpy as np
 from hcmodel.atoms.rules import Argument, MatrixKind
 from hcmodel.expressions.leaves import Variable
 from hcmodel.facts.definiteness import of_value
-from hcmodel.facts.expansion import Opaque
 from hcmodel.facts.polynomials import Sums
+from hcmodel.facts.symbols import Opaque
 from hcmodel.maps.algebra.expanded import Evaluation, Expanded, Row
 from hcmodel.maps.algebra.rewriting import Exchange, applied
 from hcmodel.maps.map import Map, Obstacle, Points, Step, fresh_name, symbol_sums

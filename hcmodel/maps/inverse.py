@@ -20,8 +20,9 @@ from numpy.typing import NDArray
 
 from hcmodel.expressions.leaves import Variable
 from hcmodel.expressions.table import ATOMS
-from hcmodel.facts.expansion import Opaque, Symbols, function_of
+from hcmodel.facts.expansion import function_of
 from hcmodel.facts.polynomials import Sums, added
+from hcmodel.facts.symbols import Opaque, Symbols
 from hcmodel.maps.algebra.expanded import Expanded, Row
 from hcmodel.maps.algebra.replacing import Replacing
 from hcmodel.maps.algebra.rewriting import rewritten

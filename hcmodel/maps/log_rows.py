@@ -26,8 +26,9 @@ from collections.abc import Iterator
 import numpy as np
 
 from hcmodel.expressions.table import ATOMS
-from hcmodel.facts.expansion import Symbols, function_of
+from hcmodel.facts.expansion import function_of
 from hcmodel.facts.polynomials import ONE, Sums, added, stacked
+from hcmodel.facts.symbols import Symbols
 from hcmodel.maps.algebra.expanded import Expanded, Image, Row
 from hcmodel.maps.algebra.replacing import merged_powers
 from hcmodel.maps.map import Map, Obstacle, SameVariables, Step

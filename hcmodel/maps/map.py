@@ -10,8 +10,8 @@ from numpy.typing import NDArray
 
 from hcmodel.expressions.leaves import Variable
 from hcmodel.expressions.model import Model
-from hcmodel.facts.expansion import Opaque, Symbols
 from hcmodel.facts.polynomials import Sums
+from hcmodel.facts.symbols import Opaque, Symbols
 from hcmodel.maps.algebra.expanded import Expanded
 from hcmodel.records import dataclass
 

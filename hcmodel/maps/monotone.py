@@ -26,8 +26,9 @@ from hcmodel.atoms.algebra import Inverse
 from hcmodel.errors import ModelError
 from hcmodel.expressions.leaves import Expression, Variable
 from hcmodel.expressions.table import ATOMS
-from hcmodel.facts.expansion import Opaque, Symbols, expanded_with, is_logarithm
+from hcmodel.facts.expansion import expanded_with
 from hcmodel.facts.polynomials import ONE, Sums, stacked
+from hcmodel.facts.symbols import Opaque, Symbols, is_logarithm
 from hcmodel.maps.algebra.expanded import Expanded
 from hcmodel.maps.algebra.replacing import Replacing
 from hcmodel.maps.algebra.rewriting import rewritten

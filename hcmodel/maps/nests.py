@@ -28,8 +28,9 @@ from numpy.typing import NDArray
 
 from hcmodel.expressions.leaves import Variable
 from hcmodel.expressions.table import ATOMS
-from hcmodel.facts.expansion import Opaque, Symbols, function_of, is_exponential
+from hcmodel.facts.expansion import function_of
 from hcmodel.facts.polynomials import ONE, Sums, added, stacked
+from hcmodel.facts.symbols import Opaque, Symbols, is_exponential
 from hcmodel.maps.algebra.cancelling import cancelled
 from hcmodel.maps.algebra.expanded import Expanded, Row
 from hcmodel.maps.algebra.replacing import Replacing, cleared

@@ -24,9 +24,10 @@ from numpy.typing import NDArray
 
 from hcmodel.expressions.leaves import Variable
 from hcmodel.expressions.table import ATOMS
-from hcmodel.facts.expansion import Opaque, Symbols, function_of, is_logarithm
+from hcmodel.facts.expansion import function_of
 from hcmodel.facts.nonzero import Nonzero
 from hcmodel.facts.polynomials import ONE, Sums, added, stacked
+from hcmodel.facts.symbols import Opaque, Symbols, is_logarithm
 from hcmodel.maps.algebra.expanded import Evaluation, Expanded, Row
 from hcmodel.maps.algebra.rewriting import Exchange, rewritten, substituted
 from hcmodel.maps.map import Map, Obstacle, Points, Step, described, fresh_name, symbol_sums

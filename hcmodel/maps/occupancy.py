@@ -25,8 +25,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hcmodel.expressions.leaves import Variable
-from hcmodel.facts.expansion import Opaque
 from hcmodel.facts.polynomials import Sums
+from hcmodel.facts.symbols import Opaque
 from hcmodel.maps.algebra.expanded import Evaluation, Expanded, Row
 from hcmodel.maps.algebra.rewriting import applied
 from hcmodel.maps.algebra.scaling import Scaling

@@ -39,8 +39,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hcmodel.expressions.leaves import Variable
-from hcmodel.facts.expansion import Symbols
 from hcmodel.facts.polynomials import Sums, added
+from hcmodel.facts.symbols import Symbols
 from hcmodel.maps.algebra.expanded import Evaluation, Expanded, Row
 from hcmodel.maps.conditions import Unmet
 from hcmodel.maps.fractional import variables_in

@@ -21,8 +21,8 @@ from numpy.typing import NDArray
 
 from hcmodel.expressions.leaves import Variable
 from hcmodel.expressions.table import ATOMS
-from hcmodel.facts.expansion import Symbols
 from hcmodel.facts.polynomials import ONE, Sums, placed
+from hcmodel.facts.symbols import Symbols
 from hcmodel.maps.algebra.expanded import Evaluation, Expanded, Row
 from hcmodel.maps.algebra.inverse_terms import (
     InverseTerms,

@@ -25,8 +25,9 @@ from numpy.typing import NDArray
 
 from hcmodel.expressions.leaves import Variable
 from hcmodel.expressions.table import ATOMS
-from hcmodel.facts.expansion import Symbols, function_of, is_exponential
+from hcmodel.facts.expansion import function_of
 from hcmodel.facts.polynomials import ONE, Sums, stacked
+from hcmodel.facts.symbols import Symbols, is_exponential
 from hcmodel.maps.algebra.cancelling import cancelled
 from hcmodel.maps.algebra.expanded import Expanded, Row
 from hcmodel.maps.algebra.replacing import Replacing, cleared

@@ -18,9 +18,9 @@ from hcmodel.expressions.constraint import Constraint
 from hcmodel.expressions.leaves import Apply, Expression, Variable
 from hcmodel.expressions.model import Model
 from hcmodel.facts.curvature import can_be_log
-from hcmodel.facts.expansion import Symbols
 from hcmodel.facts.node_facts import Facts
 from hcmodel.facts.polynomials import Sums, TooLargeError
+from hcmodel.facts.symbols import Symbols
 from hcmodel.maps.algebra.expanded import Expanded
 from hcmodel.maps.catalogue import MAPS
 from hcmodel.maps.map import Map, Obstacle, Step

@@ -68,7 +68,7 @@ def warn_about_data(model: Model) -> None:
             f"{what} looks like transition probabilities, but row [{shown}] sums to "
             f"{sums[row]:g}, not 1{also}; check the data",
             HCWarning,
-            stacklevel=3,
+            stacklevel=4,
         )
 
 
@@ -94,7 +94,7 @@ def warn_about_map(model: Model) -> None:
                     f"hidden: {part} is not defined everywhere inside of the bounds, as coordinates have "
                     f"to be: {_where(part, place)}; give bounds where it is, or leave `hidden` out",
                     HCWarning,
-                    stacklevel=4,
+                    stacklevel=5,
                 )
                 return
 

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from hcmodel.certify.least_values import ENCLOSURE
 from hcmodel.certify.lower_bound import LowerBound
 from hcmodel.certify.paths.descent import Descent, Run, falling_path, runs_away
-from hcmodel.records import replace
+from hcmodel.records import dataclass, replace
 from hcmodel.reductions.form import Form
 from hcmodel.reductions.forms import Forms
 from hcmodel.reductions.reduction import BoundOrigin, Claim, Duals, Origin
@@ -64,6 +64,28 @@ def gather(
         return Evidence(Termination.CALL_LIMIT, request.tolerance, evaluation=evaluation)
 
 
+@dataclass(frozen=True)
+class _FirstOrder:
+    """Multipliers of the form with kinks lifted, and their residual."""
+
+    multipliers: FloatArray
+    residual: float
+    at_kink: bool = False
+    exact: Duals | None = None
+    """Those of the cone program, where the gradient at the point is not the one that counts."""
+
+
+@dataclass(frozen=True)
+class _Neighbourhood:
+    """What lies around a point: a path along which the objective falls, and a better point."""
+
+    stationary: bool
+    """Whether nothing around the point contradicts that it is stationary."""
+    termination: Termination
+    descent: Descent | None = None
+    better: FloatArray | None = None
+
+
 def _examined(
     forms: Forms,
     hidden: Form | None,
@@ -73,7 +95,7 @@ def _examined(
     certifier: Certifier | None,
 ) -> Evidence:
     """Multipliers, bounds, paths and better points for a point whose values are known."""
-    result, tolerance, lifted = outcome.result, request.tolerance, forms.lifted
+    tolerance, lifted = request.tolerance, forms.lifted
     smooth = evaluation
     if lifted is not forms.written:
         smooth = _evaluated_in(lifted, outcome, lifted.chain.point(evaluation.point))
@@ -86,66 +108,113 @@ def _examined(
         else (None, None, False)
     )
     if conflict is None:
-        multipliers, residual = _multipliers(lifted, outcome, smooth, tolerance, certified)
+        known = _first_order(lifted, outcome, smooth, tolerance, certified)
     else:  # where no point satisfies the rows, no multipliers mean anything
-        multipliers, residual = np.zeros(smooth.rows.size), np.inf
-    rough = residual > CERTIFIED_RESIDUAL * tolerance and conflict is None
-    at_kink, exact = _at_kink(lifted, outcome, smooth, certified) if rough else (False, None)
-    if exact is not None:
-        multipliers = lifted.multipliers(smooth, exact)
-    pair = Pair(lifted, smooth, multipliers)
-    stationary = certified or _is_stationary(forms, outcome, evaluation, pair, residual, tolerance)
-    late = result.termination in OUT_OF_TIME
+        known = _FirstOrder(np.zeros(smooth.rows.size), np.inf)
+    pair = Pair(lifted, smooth, known.multipliers)
+    stationary = certified or _is_stationary(
+        forms, outcome, evaluation, pair, known.residual, tolerance
+    )
     bound, settled = None, None
-    expensive = hidden is not None and hidden.map_geometry is not None and late
-    if evaluation.finite and conflict is None and not expensive:
-        bound = best_bound(forms, hidden, outcome, evaluation, pair, request, certifier)
-        bound = _unless_beyond(forms, outcome, evaluation, bound, tolerance)
-        bound = _unless_refuted(evaluation, bound)
-        settled, bound = settled_bound(hidden, bound, late)
-    domination = None
-    if bound is None and stationary:
-        domination = domination_gap(pair, request)
-    found_gap = domination if bound is None else evaluation.objective - bound.value
-    shown = found_gap is not None and found_gap <= gap_allowed(smooth.objective, tolerance)
-    descent, better, ended = None, None, result.termination
-    if not shown and not violated and not late and evaluation.finite:
-        try:
-            descent, better = _around(forms, hidden, outcome, evaluation, pair, settled, tolerance)
-            lower = descent is not None and is_lower(descent.lowest, evaluation, tolerance)
-            stationary = stationary and better is None and not lower
-            stationary = stationary and not _promises_more(hidden, pair, tolerance)
-        except CallsExhausted:  # nothing is said of a point beside which nobody has looked
-            stationary, ended = False, ended if ended in LIMITS else Termination.CALL_LIMIT
-    elif shown and not violated and not late:
-        try:
-            descent = _unattained(forms, outcome, evaluation, tolerance)
-        except CallsExhausted:
-            descent = None
-    elif late and not shown:
-        stationary = False
+    if evaluation.finite and conflict is None:
+        bound, settled = _bounded(forms, hidden, outcome, evaluation, pair, request, certifier)
+    domination = domination_gap(pair, request) if bound is None and stationary else None
+    gap = domination if bound is None else evaluation.objective - bound.value
+    shown = gap is not None and gap <= gap_allowed(smooth.objective, tolerance)
+    around = _neighbourhood(
+        forms, hidden, outcome, evaluation, pair, settled, tolerance, stationary, shown, violated
+    )
     return Evidence(
-        termination=_termination(ended, descent, near),
+        termination=_termination(around.termination, around.descent, near),
         tolerance=tolerance,
         evaluation=evaluation,
         smooth=smooth,
-        multipliers=multipliers,
-        residual=residual,
-        at_kink=at_kink,
-        exact=exact is not None,
-        slope=None if exact is None else exact.sets,
-        stationary=stationary,
+        multipliers=known.multipliers,
+        residual=known.residual,
+        at_kink=known.at_kink,
+        exact=known.exact is not None,
+        slope=None if known.exact is None else known.exact.sets,
+        stationary=around.stationary,
         bound=bound,
         domination=domination,
         conflict=conflict,
         parts=parts,
-        descent=descent,
-        better=better,
+        descent=around.descent,
+        better=around.better,
         violation=violation,
         proven=_is_proven(hidden, bound, settled),
         bends_at=_bends_at(forms, hidden, settled),
         relaxed=hidden is not None and Claim.UNBOUNDED not in hidden.chain.keeps,
     )
+
+
+def _first_order(
+    lifted: Form, outcome: Outcome, smooth: Evaluation, tolerance: float, certified: bool
+) -> _FirstOrder:
+    """The multipliers; those of the cone program where others leave a residual and these are exact."""
+    multipliers, residual = _multipliers(lifted, outcome, smooth, tolerance, certified)
+    at_kink, exact = False, None
+    if residual > CERTIFIED_RESIDUAL * tolerance:
+        at_kink, exact = _at_kink(lifted, outcome, smooth, certified)
+    if exact is not None:
+        multipliers = lifted.multipliers(smooth, exact)
+    return _FirstOrder(multipliers, residual, at_kink, exact)
+
+
+def _bounded(
+    forms: Forms,
+    hidden: Form | None,
+    outcome: Outcome,
+    evaluation: Evaluation,
+    pair: Pair,
+    request: SolveRequest,
+    certifier: Certifier | None,
+) -> tuple[LowerBound | None, Settlement | None]:
+    """A lower bound that the point does not refute, and what was settled about declared coordinates."""
+    late = outcome.result.termination in OUT_OF_TIME
+    if late and hidden is not None and hidden.map_geometry is not None:
+        return None, None  # it takes too long
+    bound = best_bound(forms, hidden, outcome, evaluation, pair, request, certifier)
+    bound = _unless_beyond(forms, outcome, evaluation, bound, request.tolerance)
+    bound = _unless_refuted(evaluation, bound)
+    settled, bound = settled_bound(hidden, bound, late)
+    return bound, settled
+
+
+def _neighbourhood(
+    forms: Forms,
+    hidden: Form | None,
+    outcome: Outcome,
+    evaluation: Evaluation,
+    pair: Pair,
+    settled: Settlement | None,
+    tolerance: float,
+    stationary: bool,
+    shown: bool,
+    violated: bool,
+) -> _Neighbourhood:
+    """Look around a feasible point, if time is left.
+
+    Beside a point that is shown to be optimal, only an infimum that no point attains is looked for.
+    """
+    ended = outcome.result.termination
+    if ended in OUT_OF_TIME:
+        return _Neighbourhood(stationary and shown, ended)
+    if violated or not (shown or evaluation.finite):
+        return _Neighbourhood(stationary, ended)
+    descent, better = None, None
+    try:
+        if shown:
+            descent = _unattained(forms, outcome, evaluation, tolerance)
+        else:
+            descent, better = _around(forms, hidden, outcome, evaluation, pair, settled, tolerance)
+            lower = descent is not None and is_lower(descent.lowest, evaluation, tolerance)
+            stationary = stationary and better is None and not lower
+            stationary = stationary and not _promises_more(hidden, pair, tolerance)
+    except CallsExhausted:
+        if not shown:  # nothing is said of a point beside which nobody has looked
+            stationary, ended = False, ended if ended in LIMITS else Termination.CALL_LIMIT
+    return _Neighbourhood(stationary, ended, descent, better)
 
 
 def _contradiction(

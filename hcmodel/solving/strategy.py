@@ -93,7 +93,7 @@ def stages(request: SolveRequest, forms: Forms, hidden: Form | None) -> list[Sta
             "can express (max, abs or a norm under a minus sign, or a norm2): it may stop early at "
             "one",
             HCWarning,
-            stacklevel=4,
+            stacklevel=5,
         )
     return found
 

@@ -75,7 +75,7 @@ def warn_about_gradients(model: Model, start: Mapping[str, FloatArray]) -> None:
                 f"{gradient.noise}, so that no status rests on them. Ask the program for more accuracy "
                 "(tighter tolerances of its solvers, fixed seeds), or give its gradient as grad=…",
                 HCWarning,
-                stacklevel=3,
+                stacklevel=4,
             )
 
 
@@ -128,7 +128,7 @@ def _warn_about_slope(node: Apply, gradient: Program, start: Mapping[str, FloatA
         f"the slope {given:.4g}, but differences of the function give {found:.4g}"
         f'{" (the opposite sign)" if wrong_sign else ""}. Correct grad, or use grad="2-point"',
         HCWarning,
-        stacklevel=4,
+        stacklevel=5,
     )
 
 

@@ -20,6 +20,7 @@ from hcmodel.solvers.limits import until
 from hcmodel.solvers.qp.effort import effort
 from hcmodel.solvers.result import Termination
 from hcmodel.solving import bounding, gathering
+from hcmodel.solving.kept_forms import KeptForms
 
 
 class BrokenError(RuntimeError):
@@ -131,7 +132,7 @@ def test_ctrl_c_ends_the_command_with_one_line(
 
     place = {
         "parsing": (frontend, "_builder"),
-        "solving": (hc.Problem, "forms"),
+        "solving": (KeptForms, "of"),
     }
     if moment in place:
         target, name = place[moment]
@@ -357,7 +358,7 @@ def test_ctrl_c_in_a_look_at_gradients_after_a_run_keeps_the_point(monkeypatch) 
     def interrupted(model, start):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("hcmodel.problem.warn_about_gradients", interrupted)
+    monkeypatch.setattr("hcmodel.solving.session.warn_about_gradients", interrupted)
     x = hc.Variable(2, name="x", bounds=(-2, 2), start=[1.0, 1.0])
     wrong = hc.function(lambda z: z @ z, x, grad=lambda z: -2 * z)
     problem = hc.Problem(hc.Minimize(wrong))

@@ -14,8 +14,9 @@ import numpy as np
 
 from hcmodel.atoms import cones
 from hcmodel.expressions.table import ATOMS
-from hcmodel.facts.expansion import Symbols, function_of, is_logarithm
+from hcmodel.facts.expansion import function_of
 from hcmodel.facts.polynomials import ONE, Sums, TooLargeError, added
+from hcmodel.facts.symbols import Symbols, is_logarithm
 from hcmodel.records import dataclass, replace
 
 # How often a row is rewritten: log(x/(1 + x)) >= 0 is a row of exponentials, of which one is a ratio.

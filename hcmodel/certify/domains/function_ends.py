@@ -27,8 +27,8 @@ from hcmodel.certify.domains.propagation import (
     Propagation,
     Row,
 )
-from hcmodel.facts.expansion import Opaque, Symbols
 from hcmodel.facts.polynomials import ONE, Sums
+from hcmodel.facts.symbols import Opaque, Symbols
 from hcmodel.solvers.numerics import TINY
 
 # Numbers below this may be lost in powers of them: no zero that is computed from them is believed.

@@ -40,8 +40,9 @@ from hcmodel.certify.domains.propagation import (
 )
 from hcmodel.expressions.leaves import Variable
 from hcmodel.expressions.model import Model
-from hcmodel.facts.expansion import Symbols, expand
+from hcmodel.facts.expansion import expand
 from hcmodel.facts.polynomials import Sums, TooLargeError
+from hcmodel.facts.symbols import Symbols
 from hcmodel.records import dataclass
 from hcmodel.reductions.reduction import BoundOrigin, Origin
 

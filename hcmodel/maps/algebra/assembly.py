@@ -19,8 +19,8 @@ from numpy.typing import NDArray
 from hcmodel.expressions.leaves import Apply, Constant, Expression, Variable
 from hcmodel.expressions.node import as_expression
 from hcmodel.expressions.table import ATOMS
-from hcmodel.facts.expansion import Opaque, Symbols
 from hcmodel.facts.polynomials import ONE, Coding, Sums, stacked
+from hcmodel.facts.symbols import Opaque, Symbols
 from hcmodel.maps.algebra.gather import gathered
 from hcmodel.records import dataclass
 from hcmodel.solvers.algebra.marks import highest, some

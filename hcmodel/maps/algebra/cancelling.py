@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from hcmodel.facts.expansion import Symbols
 from hcmodel.facts.polynomials import ONE, Sums, added
+from hcmodel.facts.symbols import Symbols
 from hcmodel.maps.algebra.expanded import Expanded
 from hcmodel.maps.algebra.replacing import Replacing
 from hcmodel.maps.algebra.rewriting import rewritten

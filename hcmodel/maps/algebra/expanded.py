@@ -15,8 +15,9 @@ from numpy.typing import NDArray
 
 from hcmodel.expressions.leaves import Expression, Variable
 from hcmodel.expressions.model import Model
-from hcmodel.facts.expansion import Opaque, Symbols, expand_model
+from hcmodel.facts.expansion import expand_model
 from hcmodel.facts.polynomials import Sums
+from hcmodel.facts.symbols import Opaque, Symbols
 from hcmodel.records import cached_property, dataclass, replace
 from hcmodel.solvers.algebra.symmetric import upper_entries
 

@@ -33,8 +33,8 @@ from numpy.typing import NDArray
 from scipy.sparse import coo_array
 
 from hcmodel.expressions.table import ATOMS
-from hcmodel.facts.expansion import Symbols
 from hcmodel.facts.polynomials import ONE, Coding, Sums, added, stacked
+from hcmodel.facts.symbols import Symbols
 from hcmodel.maps.algebra.inverse_entries import with_fractions
 from hcmodel.maps.algebra.power_ratios import with_perspectives, with_split_logarithms
 from hcmodel.maps.algebra.quadratics import combined, factored, form_of, quadratic

@@ -15,8 +15,8 @@ from hcmodel.atoms.rules import MatrixKind
 from hcmodel.expressions.leaves import Variable
 from hcmodel.expressions.table import ATOMS
 from hcmodel.facts.affine_matrices import affine_definiteness
-from hcmodel.facts.expansion import Opaque, Symbols
 from hcmodel.facts.polynomials import Sums, added
+from hcmodel.facts.symbols import Opaque, Symbols
 from hcmodel.maps.algebra.inverse_terms import InverseTerms, is_semidefinite_by_sets, with_inverses
 from hcmodel.maps.algebra.quadratics import factored
 

@@ -7,8 +7,8 @@ from numpy.typing import NDArray
 
 from hcmodel.expressions.leaves import Variable
 from hcmodel.expressions.table import ATOMS
-from hcmodel.facts.expansion import Opaque, Symbols
 from hcmodel.facts.polynomials import Sums, added
+from hcmodel.facts.symbols import Opaque, Symbols
 from hcmodel.maps.algebra.rewriting import substituted
 from hcmodel.maps.map import symbol_sums
 from hcmodel.maps.matrix_algebra.matrix_squares import Terms, fractions

@@ -24,8 +24,8 @@ from numpy.typing import NDArray
 
 from hcmodel.atoms import cones
 from hcmodel.expressions.table import ATOMS
-from hcmodel.facts.expansion import Symbols
 from hcmodel.facts.polynomials import Sums, added, stacked
+from hcmodel.facts.symbols import Symbols
 from hcmodel.maps.algebra.quadratics import combined, quadratic
 from hcmodel.maps.algebra.rewriting import substituted
 from hcmodel.records import dataclass

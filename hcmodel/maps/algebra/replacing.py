@@ -11,8 +11,9 @@ from collections.abc import Mapping
 import numpy as np
 from numpy.typing import NDArray
 
-from hcmodel.facts.expansion import Opaque, Symbols, function_of
+from hcmodel.facts.expansion import function_of
 from hcmodel.facts.polynomials import Sums, added
+from hcmodel.facts.symbols import Opaque, Symbols
 from hcmodel.maps.algebra.expanded import Row
 from hcmodel.maps.algebra.rewriting import Rewriting, substituted
 from hcmodel.records import replace

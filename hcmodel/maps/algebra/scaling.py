@@ -19,8 +19,8 @@ from numpy.typing import NDArray
 
 from hcmodel.expressions.leaves import Variable
 from hcmodel.expressions.table import ATOMS
-from hcmodel.facts.expansion import Opaque, Symbols, is_logarithm
 from hcmodel.facts.polynomials import Sums, added
+from hcmodel.facts.symbols import Opaque, Symbols, is_logarithm
 from hcmodel.maps.algebra.expanded import Row
 from hcmodel.maps.algebra.rewriting import Rewriting, substituted
 from hcmodel.maps.map import symbol_sums

@@ -31,8 +31,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hcmodel.expressions.leaves import Variable
-from hcmodel.facts.expansion import Symbols
 from hcmodel.facts.polynomials import ONE, Sums, added, placed
+from hcmodel.facts.symbols import Symbols
 from hcmodel.maps.algebra.expanded import Expanded, Row
 from hcmodel.maps.matrix_algebra.congruences import congruence
 from hcmodel.maps.matrix_algebra.loop_weights import Plant, Weights

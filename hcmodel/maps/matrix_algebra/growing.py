@@ -20,8 +20,8 @@ from hcmodel.atoms import cones
 from hcmodel.atoms.rules import Monotonicity
 from hcmodel.expressions.leaves import Variable
 from hcmodel.expressions.table import ATOMS
-from hcmodel.facts.expansion import Opaque, Symbols
 from hcmodel.facts.polynomials import Sums
+from hcmodel.facts.symbols import Opaque, Symbols
 from hcmodel.maps.algebra.expanded import Expanded, Row
 from hcmodel.maps.map import Points, symbol_sums
 from hcmodel.maps.matrix_algebra.congruences import congruence

@@ -15,9 +15,9 @@ from numpy.typing import NDArray
 
 from hcmodel.expressions.leaves import Variable
 from hcmodel.expressions.model import Model
-from hcmodel.facts.expansion import Symbols
 from hcmodel.facts.matrix_products import Letter, MatrixSum, Product, read, times
 from hcmodel.facts.polynomials import Coding, Sums, added
+from hcmodel.facts.symbols import Symbols
 from hcmodel.maps.algebra.expanded import Expanded, Row, entries_of, spare_symbols
 from hcmodel.maps.map import fresh_among
 from hcmodel.maps.matrix_algebra.product_terms import Products

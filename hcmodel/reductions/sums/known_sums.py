@@ -19,8 +19,8 @@ from hcmodel.engines.terms import LINEAR, MONOMIAL, NUMBER, Terms
 from hcmodel.expressions.layout import Layout
 from hcmodel.expressions.leaves import Constant, Expression
 from hcmodel.expressions.sparse_data import is_sparse
-from hcmodel.facts.expansion import Symbols
 from hcmodel.facts.polynomials import Sums
+from hcmodel.facts.symbols import Symbols
 from hcmodel.records import dataclass
 from hcmodel.solvers.algebra.marks import every, highest
 

@@ -24,7 +24,7 @@ def regulator() -> Problem:
 
 def hidden(problem: Problem) -> Form:
     problem.solve()
-    form = problem._forms.hidden()
+    form = problem.forms().hidden()
     assert form is not None
     assert form.proof is not None
     return form

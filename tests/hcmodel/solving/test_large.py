@@ -9,7 +9,7 @@ import scipy.optimize
 import hcmodel as hc
 from hcmodel.engines import autograd_stack, forward
 from hcmodel.facts import polynomials
-from hcmodel.facts.expansion import Symbols
+from hcmodel.facts.symbols import Symbols
 from hcmodel.records import replace
 from hcmodel.reductions import smooth
 from hcmodel.solvers.second_order.interior_point import normal_equations
