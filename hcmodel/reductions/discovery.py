@@ -151,7 +151,8 @@ def _explore(model: Model, start: Expanded, before: tuple[Step, ...], found: Dis
             if not trials.take(chain):
                 continue
             if proposed.first:
-                if _explore(model, proposed.after, chain, found):
+                again = len(chain) <= LIMITS.depth  # its map may propose the like of it without end
+                if again and _explore(model, proposed.after, chain, found):
                     return True
                 continue
             if steps == before and _is_apart(chain):
