@@ -108,6 +108,8 @@ class EnclosureOptions:
     distances: tuple[float, ...] = (10.0, 1e3, 1e6, np.inf)  # certificates
     # Half-spaces and unknowns beyond which the search for a ball is left out.
     most_half_spaces: int = 2000  # the time of a linear program with as many rows
+    # Iterations of this program for each half-space: the simplex method may cycle.
+    iterations: int = 50  # those of programs that end need fewer than 5
     # What rounding may contribute to a length before the ball counts as not found.
     largest_share: float = 0.5  # the bound is divided by one minus this
     # Prices of far half-spaces and of weights above 1 in the linear program, beside 1 for each weight.

@@ -6,7 +6,7 @@ name. Which of them a conflict needs is found in the model as written: with the 
 alone, bounds are left out one after the other for as long as what remains is shown to have no point.
 A bound without which nothing is proven stays, so that what is named contradicts itself: without
 visits >= 0 the flow equations of a decision process may have points. Sets of distributions and matrices
-are part of every such model and are not named.
+are part of every such model and are not named; tighter bounds on the entries of distributions are.
 """
 
 from __future__ import annotations
@@ -112,16 +112,17 @@ def _candidates(chain: Chain, parts: tuple[Part, ...]) -> list[Part]:
     steps = [each for step in chain.steps if isinstance(step, Substitution) for each in step.steps]
     names = {variable.name for step in steps for variable in step.gone}
     names -= {name for step in steps for name in step.released}  # which no program has
-    gone = [each for each in chain.before.variables if each.name in names and each.set.is_box]
+    gone = [each for each in chain.before.variables if each.name in names and _has_own(each)]
     if not gone:
         return []
     found: list[Part] = []
     for variable in gone:
-        for side, ends in (("lower", variable.lower), ("upper", variable.upper)):
-            finite = np.isfinite(np.broadcast_to(ends, variable.shape))
-            if side == "lower" and variable.set.positive:
-                finite &= np.broadcast_to(ends, variable.shape) > 0
-            found += [BoundOrigin(variable, side, place) for place in _places(finite)]
+        always = _always(variable)
+        lower, upper = (
+            np.broadcast_to(end, variable.shape) for end in (variable.lower, variable.upper)
+        )
+        for side, marks in (("lower", lower > always[0]), ("upper", upper < always[1])):
+            found += [BoundOrigin(variable, side, place) for place in _places(marks)]
     here = {origin.position for origin in chain.origins() if origin is not None}
     here |= {part.position for part in parts if isinstance(part, Origin)}
     here |= {origin.position for origin in chain.taken()}
@@ -129,6 +130,18 @@ def _candidates(chain: Chain, parts: tuple[Part, ...]) -> list[Part]:
         if position not in here:
             found += [Origin(position, place) for place in _places(np.ones(constraint.shape))]
     return found
+
+
+def _has_own(variable: Variable) -> bool:
+    """Whether a variable is in a box, or its distributions have bounds of their own."""
+    return variable.set.is_box or (variable.set.is_distribution and variable.has_bounds)
+
+
+def _always(variable: Variable) -> tuple[float, float]:
+    """The bounds that are no part of a conflict: those of the set."""
+    if variable.set.is_distribution:
+        return 0.0, 1.0
+    return (0.0 if variable.set.positive else -np.inf), np.inf
 
 
 def _places(marks: np.ndarray) -> list[tuple[int, ...]]:
@@ -140,7 +153,7 @@ def _part_of(model: Model, parts: Sequence[Part]) -> Model:
     bounds = [part for part in parts if isinstance(part, BoundOrigin)]
     new: dict[int, Expression] = {}
     for variable in model.variables:
-        if variable.set.is_box:
+        if _has_own(variable):
             own = [part for part in bounds if part.variable.name == variable.name]
             new[id(variable)] = _bounded(variable, own)
     follow(model.nodes, new)
@@ -152,9 +165,7 @@ def _part_of(model: Model, parts: Sequence[Part]) -> Model:
 
 def _bounded(variable: Variable, bounds: Sequence[BoundOrigin]) -> Variable:
     """A variable with some of its bounds."""
-    lower, upper = np.full(variable.shape, -np.inf), np.full(variable.shape, np.inf)
-    if variable.set.positive:
-        lower = np.zeros(variable.shape)
+    lower, upper = (np.full(variable.shape, end) for end in _always(variable))
     for bound in bounds:
         for side, ends, own in (
             ("upper", lower, variable.lower),
@@ -162,7 +173,8 @@ def _bounded(variable: Variable, bounds: Sequence[BoundOrigin]) -> Variable:
         ):
             if bound.side != side:
                 ends[bound.entry] = np.broadcast_to(own, variable.shape)[bound.entry]
-    return Variable(variable.shape, variable.name, bounds=(lower, upper), pos=variable.set.positive)
+    kind = {"simplex": True} if variable.set.is_distribution else {"pos": variable.set.positive}
+    return Variable(variable.shape, variable.name, bounds=(lower, upper), **kind)
 
 
 def _entry(constraint: Constraint, row: Origin, new: dict[int, Expression]) -> Constraint:

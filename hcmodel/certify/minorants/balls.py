@@ -19,6 +19,7 @@ import scipy
 from numpy.typing import NDArray
 
 from hcmodel.certify.certificate_options import ENCLOSURE
+from hcmodel.solvers.limits import seconds_left
 from hcmodel.solvers.numerics import DATA_ROUNDING, PRODUCT_ROUNDING, TINY
 from hcmodel.solvers.sets.half_spaces import HalfSpaces
 
@@ -124,7 +125,12 @@ def _closing_weights(normals: FloatArray, offsets: FloatArray) -> FloatArray | N
         b_eq=np.zeros(normals.shape[1]),
         bounds=np.repeat([[0.0, 1.0], [0.0, np.inf]], count, axis=0),
         method="highs",
-        options={"presolve": False},  # which finds nothing here, and takes a third of the time
+        # presolve finds nothing here, and takes a third of the time
+        options={
+            "presolve": False,
+            "time_limit": seconds_left(),
+            "maxiter": ENCLOSURE.iterations * count,
+        },
     )
     if not solution.success:
         return None

@@ -22,7 +22,7 @@ from hcmodel.expressions.leaves import Variable
 from hcmodel.expressions.model import Model
 from hcmodel.facts.polynomials import Sums, added
 from hcmodel.maps.algebra.expanded import Evaluation, Expanded, Row
-from hcmodel.maps.algebra.named_visits import FEWEST, policies_of, staged, with_names
+from hcmodel.maps.algebra.named_visits import staged, with_names
 from hcmodel.maps.map import Points, Step, fresh_name
 from hcmodel.records import replace
 
@@ -31,8 +31,8 @@ Numbers = NDArray[np.int64]
 
 def visits_of_values(model: Model) -> Step | None:
     """The model with visits in the place of values; None where it has few, or uses them otherwise."""
-    values = staged(model, policies_of(model), lambda node: True)
-    if len(values) < FEWEST:
+    values = staged(model, lambda node: True)
+    if not values:
         return None
     named, variables = with_names(model, values, "value", nonneg=False)
     return _Transposition(named, variables).step(len(model.constraints))

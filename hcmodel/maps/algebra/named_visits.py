@@ -30,41 +30,50 @@ FEWEST = 3
 
 def named_visits(model: Model) -> Step | None:
     """The model with variables for its visits; None where it has few."""
-    policies = policies_of(model)
     facts = Facts()
-    visits = staged(model, policies, lambda node: facts[node].argument.sign.is_nonnegative)
-    return _Named(model, visits) if len(visits) >= FEWEST else None
+    visits = staged(model, lambda node: facts[node].argument.sign.is_nonnegative)
+    return _Named(model, visits) if visits else None
 
 
-def policies_of(model: Model) -> list[Variable]:
-    return [each for each in model.variables if each.set.is_distribution and each.ndim == 2]
+def staged(model: Model, fits: Callable[[Apply], bool]) -> list[Apply]:
+    """Vectors with an entry for each state that are polynomials in policies, arguments first.
 
-
-def staged(
-    model: Model, policies: Sequence[Variable], fits: Callable[[Apply], bool]
-) -> list[Apply]:
-    """Vectors with an entry for each state that depend on policies, arguments first; few have none.
-
-    They depend on several, or are what such a vector is made of: the costs Σ_a π[s,a] c[s,a] of a single
-    stage are not, beside visits.
+    They depend on several policies, or are what such a vector is made of. The costs Σ_a π[s,a] c[s,a] of
+    a single stage are not part of visits. Where there are few, and no function of them, none is listed.
     """
-    if len(policies) <= FEWEST:
+    policies = [each for each in model.variables if each.set.is_distribution and each.ndim == 2]
+    if len(policies) < 2:
         return []
     states = {each.shape[0] for each in policies}
     used = {id(each): 1 << number for number, each in enumerate(policies)}
     found, inside = list[Apply](), dict[int, set[int]]()
+    others = set[int]()  # what is no polynomial in the variables
     for node in model.nodes:
         if not isinstance(node, Apply):
             continue
         used[id(node)] = functools.reduce(operator.or_, (used.get(id(a), 0) for a in node.args), 0)
         inside[id(node)] = set().union(*(inside.get(id(each), set()) for each in node.args))
+        if not _multiplies(node) or any(id(each) in others for each in node.args):
+            others.add(id(node))
         vector = node.size in states and node.size in node.shape and not node.atom.moves_entries
-        if vector and used[id(node)] and fits(node):
+        if vector and used[id(node)] and id(node) not in others and fits(node):
             inside[id(node)].add(id(node))
             found.append(node)
     several = [each for each in found if used[id(each)].bit_count() > 1]
     needed = set().union(*(inside[id(each)] for each in several))
-    return [each for each in found if id(each) in needed]
+    visits = [each for each in found if id(each) in needed]
+    many = len(policies) > FEWEST and len(visits) >= FEWEST
+    functions = (inside[each] for each in others)
+    return visits if many or any(not needed.isdisjoint(each) for each in functions) else []
+
+
+def _multiplies(node: Apply) -> bool:
+    """Whether a node is a sum of products of its arguments."""
+    atom = node.atom
+    if atom.summed or atom.is_multilinear or atom.moves_entries:
+        return True
+    varying = [place for place, each in enumerate(node.args) if each.variables()]
+    return len(varying) <= 1 and all(place in atom.linear_in for place in varying)
 
 
 def with_names(

@@ -112,6 +112,43 @@ def test_values_that_are_computed_backwards_are_visits(stages: int, form: str) -
     assert risks.value <= cap * (1 + 1e-6)
 
 
+PENALTIES: dict[str, Any] = {
+    "squares": lambda m, v: 3 * m.sum(m.square(v - 1 / S)),
+    "sizes": lambda m, v: 3 * m.sum(m.abs(v - 1 / S)),
+    "entropy": lambda m, v: -m.sum(m.entr(v)),
+    "the largest": lambda m, v: 2 * m.max(v),
+}
+
+
+@pytest.mark.parametrize("name", PENALTIES)
+@pytest.mark.parametrize("stages", [2, 3, 6])
+def test_functions_of_the_last_visits_are_convex_in_occupancies(stages: int, name: str) -> None:
+    """Squares of visits are not visits, though they are not negative and depend on all policies."""
+    cvxpy = pytest.importorskip("cvxpy")
+    moves, cost, _ = process(stages)
+    policies = [hc.Variable((S, A), name=f"pi{t}", simplex=True) for t in range(stages)]
+    visits: Any = np.ones(S) / S
+    total: Any = 0.0
+    for policy in policies:
+        total = total + hc.einsum("s,sa,sa->", visits, policy, cost)
+        visits = hc.einsum("s,sa,sat->t", visits, policy, moves)
+    total = total + PENALTIES[name](hc, visits)
+    problem = hc.Problem(hc.Minimize(total))
+    problem.solve()
+    assert problem.status == "optimal"
+    assert total.value == pytest.approx(problem.value, rel=1e-6)
+    occupancies = [cvxpy.Variable((S, A), nonneg=True) for _ in range(stages)]
+    before: Any = np.ones(S) / S
+    rows, expected = [], 0.0
+    for each in occupancies:
+        rows.append(cvxpy.sum(each, axis=1) == before)
+        expected = expected + cvxpy.sum(cvxpy.multiply(each, cost))
+        before = sum(moves[s].T @ each[s] for s in range(S))
+    expected = expected + PENALTIES[name](cvxpy, before)
+    value = cvxpy.Problem(cvxpy.Minimize(expected), rows).solve(solver="CLARABEL")
+    assert problem.value == pytest.approx(value, rel=1e-5)
+
+
 def test_values_of_two_starts_are_not_claimed() -> None:
     """The second stage has two kinds of visits then."""
     moves, cost, _ = process(5)

@@ -495,3 +495,24 @@ def test_a_matrix_is_named_where_only_its_other_blocks_contradict() -> None:
     forms = Forms(budgeted_process(nonneg=True).model)
     assert conclude.named_parts(forms, [Origin(0)]) == ("flow",)
     assert conclude.named_parts(forms, [Origin(0), Origin(0, (2,))]) == ("flow[2]",)
+
+
+def test_bounds_of_a_policy_that_visits_replace_are_named() -> None:
+    """Without pi[1, 1] <= 0.9 the row can be satisfied."""
+    moves = np.random.default_rng(0).dirichlet(np.ones(2), size=(2, 2))
+
+    def problem(bounds: tuple[float, float] | None) -> hc.Problem:
+        pi = hc.Variable((2, 2), name="pi", simplex=True, bounds=bounds)
+        step = hc.einsum("sa,sat->ts", pi, moves)
+        visits = hc.solve(np.eye(2) - 0.9 * step, np.ones(2) * 0.05)
+        occupancy = hc.reshape(visits, (2, 1)) * pi
+        row = (hc.sum(occupancy * np.eye(2)) >= 0.95).named("c")
+        return hc.Problem(hc.Minimize(hc.sum(occupancy * np.array([[1, 2], [3, 4.0]]))), [row])
+
+    bounded = problem((0.1, 0.9))
+    bounded.solve()
+    assert bounded.status == "infeasible"
+    assert bounded.solution.conflict == ("c", "pi[1, 1] <= 0.9")
+    free = problem(None)
+    free.solve()
+    assert free.status == "optimal"
