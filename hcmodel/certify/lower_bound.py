@@ -221,10 +221,14 @@ def gradient_domination(
 
 def tested(bound: LowerBound) -> LowerBound | None:
     """A bound that was found assuming convexity, None where the coordinates are visibly wrong."""
-    if bound.search is None or bound.search.form.proof is not None:
+    if bound.search is None or _is_convex(bound.search.form):
         return bound
     with np.errstate(all="ignore"):
         return None if _contradicted(bound.search) else bound
+
+
+def _is_convex(form: Form) -> bool:
+    return form.proof is not None or form.is_convex_in_map
 
 
 def _contradicted(search: Search) -> bool:
@@ -240,7 +244,7 @@ def bound_of(
     if search.best is None or not np.isfinite(search.value):
         return None
     value = plain(search.value)
-    trusted = assume_convex or search.form.proof is not None
+    trusted = assume_convex or _is_convex(search.form)
     if not np.isfinite(value) or (not trusted and _contradicted(search)):
         return None
     reference, points = search.best.evaluation.point, search.oracle.calls.points
@@ -265,6 +269,8 @@ def bound_conditions(form: Form, chart: Chart, point: FloatArray) -> tuple[str, 
     if form.proof is not None:
         return proven_in(form)
     conditions = ["hidden convex in the declared coordinates, which is not proven"]
+    if form.is_convex_in_map:
+        conditions = ["proven convex in the declared coordinates, which it is written in"]
     if form.map_geometry is None:
         return tuple(conditions)
     conditions.append("the image of the variables' domain under the map is convex")

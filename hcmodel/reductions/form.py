@@ -93,6 +93,13 @@ class Form:
     """Ranges of new variables beyond their sets (`Substitution`)."""
     divisors: frozenset[Variable] = frozenset()
     """Matrices and positive numbers that the way back divides by (`Substitution`)."""
+    written_in_map: Callable[[], bool] | None = None
+    """Whether the functions are written in the entries of a declared map, and proven convex in these."""
+
+    @cached_property
+    def is_convex_in_map(self) -> bool:
+        """Whether this is so, with the rows as they are at the end of the chain."""
+        return self.written_in_map is not None and self.written_in_map()
 
     @cached_property
     def last(self) -> Proof | None:

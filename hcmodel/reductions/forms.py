@@ -43,6 +43,7 @@ if TYPE_CHECKING:
     from hcmodel.proof.failure import Failure
     from hcmodel.reductions.discovery import Discovery
     from hcmodel.reductions.fixed import Fixed
+    from hcmodel.reductions.map_entries import MapEntries
 
 FloatArray = NDArray[np.float64]
 
@@ -71,6 +72,7 @@ class Forms:
         self._mapped: Form | None = None
         self._sized: tuple[Hashable, Form | None] | None = None  # for which values of parameters
         self._in_map: tuple[Form | None] | None = None  # once it was asked for
+        self._entries: tuple[tuple[MapEntries, Proof] | None] | None = None
         self._proven: tuple[_Key, Form] | None = None
         self._answered: tuple[Hashable, Form | None] | None = None  # for which values of parameters
         self._discovery: tuple[Hashable, Discovery] | None = None
@@ -257,20 +259,10 @@ class Forms:
         self._in_map = (None,)
 
     def _made_in_map(self) -> Form | None:
-        model = self.bounds.after
-        if model.hidden is None or model.parameters or self._calls_user:
+        found = self._proven_in_map()
+        if found is None:
             return None
-        if self.declared() is not None:
-            return None
-        from hcmodel.reductions.map_entries import MapEntries
-
-        entries = MapEntries.of(model, self._known_facts(model))
-        if entries is None:
-            return None
-        goal, sign = signed_objective(entries.after)
-        proof = attempt(goal, sign, entries.after.constraints)
-        if proof is None or not proof.proven:
-            return None
+        entries, proof = found
         before = self._proven
         try:
             self._proven = None
@@ -279,6 +271,34 @@ class Forms:
         finally:
             self._proven = before
         return replace(form, texts=entries.texts)
+
+    def _proven_in_map(self) -> tuple[MapEntries, Proof] | None:
+        """The model in the entries of a declared map that it is written in alone, and its proof."""
+        model = self.bounds.after
+        if model.hidden is None or model.parameters or self._calls_user:
+            return None
+        if self.declared() is not None:
+            return None
+        from hcmodel.reductions.map_entries import MapEntries
+
+        if self._entries is None:
+            self._entries = (None,)
+            entries = MapEntries.of(model, self._known_facts(model))
+            if entries is not None:
+                goal, sign = signed_objective(entries.after)
+                proof = attempt(goal, sign, entries.after.constraints)
+                if proof is not None and proof.proven:
+                    self._entries = ((entries, proof),)
+        return self._entries[0]
+
+    def _is_convex_in_map(self) -> bool:
+        """Whether the functions, with differences of sides, are proven convex in entries of the map."""
+        found = self._proven_in_map()
+        if found is None or self.lift.definitions:
+            return False
+        proof = found[1]
+        plain = proof.objective_form == "plain" and "log" not in proof.coordinates.values()
+        return plain and all(row.form == "difference" for row in proof.rows)
 
     def as_declared(self) -> Form:
         """The model in the declared coordinates, whatever the proof and the catalogue say of them."""
@@ -403,7 +423,8 @@ class Forms:
         """The model with its kinks lifted, in the coordinates of a declared map."""
         if self._mapped is None:
             steps = [self.lift] if self.lift.definitions else []
-            form = replace(self._form(steps, hidden=self.model.hidden), hidden=True)
+            form = self._form(steps, hidden=self.model.hidden)
+            form = replace(form, hidden=True, written_in_map=self._is_convex_in_map)
             _check_rank(form)
             self._mapped = form
         return self._mapped

@@ -217,7 +217,7 @@ def settled_bound(
     """What enclosures of second derivatives say of declared coordinates, and what is left of a bound."""
     if hidden is None or bound is None or bound.search is None or hidden.proof is not None:
         return None, bound
-    if late or hidden.compiled.has_black_boxes:
+    if late or hidden.compiled.has_black_boxes or hidden.is_convex_in_map:
         return None, bound
     from hcmodel.certify.declared.curvature_boxes import (  # of declared coordinates only
         SHOWN,

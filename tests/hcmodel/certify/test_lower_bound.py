@@ -276,7 +276,7 @@ def test_a_program_without_an_objective_proves_that_it_is_infeasible(
 def test_only_declared_coordinates_are_tested(monkeypatch: pytest.MonkeyPatch) -> None:
     wrong = True
     monkeypatch.setattr("hcmodel.certify.declared.map_test.contradicted", lambda search: wrong)
-    form: Any = SimpleNamespace(proof=None)
+    form: Any = SimpleNamespace(proof=None, is_convex_in_map=False)
     search: Any = SimpleNamespace(form=form)
     own = LowerBound(1.0, (), 0, np.zeros(1), np.zeros(1), search=search)
     assert module.tested(own) is None
@@ -284,7 +284,9 @@ def test_only_declared_coordinates_are_tested(monkeypatch: pytest.MonkeyPatch) -
     assert module.tested(own) is own
     wrong, form.proof = True, "a proof"
     assert module.tested(own) is own
-    form.proof = None
+    form.proof, form.is_convex_in_map = None, True
+    assert module.tested(own) is own
+    form.is_convex_in_map = False
     assert module.tested(bound(1.0)) is not None  # not found by a search
 
 
@@ -299,7 +301,7 @@ def test_a_bound_is_told_in_units_of_the_user_unless_the_map_is_wrong(
     search: Any = SimpleNamespace(
         best=best,
         value=3.0,
-        form=SimpleNamespace(proof=None),
+        form=SimpleNamespace(proof=None, is_convex_in_map=False),
         chart=None,
         minorants=[best],
         among_doubles=False,
@@ -330,6 +332,7 @@ def test_a_bending_bound_that_is_active_is_named() -> None:
     layout = SimpleNamespace(slice=lambda v: slice(1, 2))
     form: Any = SimpleNamespace(
         proof=None,
+        is_convex_in_map=False,
         map_geometry=geometry,
         canonical=SimpleNamespace(layout=layout),
         program=SimpleNamespace(bending=[variable]),

@@ -128,6 +128,7 @@ def form(**changes: Any) -> Any:
     return SimpleNamespace(
         **{
             "proof": "a proof",
+            "is_convex_in_map": False,
             "released": None,
             "chain": chain,
             "domain": Box.of(1, -10.0, 10.0),

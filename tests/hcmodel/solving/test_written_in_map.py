@@ -99,3 +99,19 @@ def test_what_is_known_of_the_model_is_what_the_catalogue_says() -> None:
     form = problem.forms().hidden()
     assert form is not None
     assert form.coordinate_names() == ["x - φ(x)"]
+
+
+def test_functions_that_are_written_in_a_map_need_no_test_of_it() -> None:
+    """With a bound of x that holds the minimum, the program in the entries is not the model."""
+    x = hc.Variable(2, name="x", bounds=(0.5, 2))
+    u = [x[0] + 0.3 * hc.sin(x[1]), x[1] + 0.3 * hc.sin(x[0])]
+    objective = hc.exp(0.5 * u[0]) + hc.exp(0.5 * u[1]) + (u[0] - 0.3) ** 2 + (u[1] - 0.3) ** 2
+    problem = hc.Problem(hc.Minimize(objective), [u[0] + u[1] <= 6], hidden=u)
+    problem.solve()
+    conditions = problem.solution.certificate.conditions
+    assert conditions[0] == "proven convex in the declared coordinates, which it is written in"
+    np.testing.assert_allclose(x.value, 0.5, atol=1e-6)
+    one_by_one = hc.Problem(hc.Minimize(objective + 0 * x[0] * x[1] + 1e-9 * x[0]), hidden=u)
+    one_by_one.solve()
+    conditions = one_by_one.solution.certificate.conditions
+    assert not any("proven" in each and "not proven" not in each for each in conditions)
