@@ -149,7 +149,7 @@ class ConeMethod:
         return replace(solution, iterations=solution.iterations + spent)
 
     def _solved(self, task: Task, program: ConeProgram) -> ConeSolution:
-        """The solution, found without what only names something, or only keeps it positive."""
+        """The solution, found without slacks of matrix inequalities and logarithms that no row needs."""
         named = None if self.options.slacks else without_slacks(program)
         if named is not None:
             return named.solution(self._in_larger_units(task, named.program))

@@ -30,7 +30,7 @@ Numbers = NDArray[np.int64]
 
 
 def visits_of_values(model: Model) -> Step | None:
-    """The model with visits in the place of values; None where it has few, or uses them otherwise."""
+    """The model with visits instead of values; None if it has few, or uses them in another way."""
     values = staged(model, lambda node: True)
     if not values:
         return None

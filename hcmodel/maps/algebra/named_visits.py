@@ -24,12 +24,12 @@ from hcmodel.maps.algebra.expanded import Expanded
 from hcmodel.maps.map import Points, Step, fresh_among
 from hcmodel.records import replace
 
-# Vectors from which on they get names: those of two stages are multiplied out in no time.
+# The fewest vectors that get names where nothing else needs them: two stages are quickly multiplied out.
 FEWEST = 3
 
 
 def named_visits(model: Model) -> Step | None:
-    """The model with variables for its visits; None where it has few."""
+    """The model with a variable for the visits of each stage; None if it has too few stages."""
     facts = Facts()
     visits = staged(model, lambda node: facts[node].argument.sign.is_nonnegative)
     return _Named(model, visits) if visits else None
@@ -39,7 +39,7 @@ def staged(model: Model, fits: Callable[[Apply], bool]) -> list[Apply]:
     """Vectors with an entry for each state that are polynomials in policies, arguments first.
 
     They depend on several policies, or are what such a vector is made of. The costs Σ_a π[s,a] c[s,a] of
-    a single stage are not part of visits. Where there are few, and no function of them, none is listed.
+    a single stage are not part of visits. The list is empty if there are few and no function of them.
     """
     policies = [each for each in model.variables if each.set.is_distribution and each.ndim == 2]
     if len(policies) < 2:
@@ -47,7 +47,7 @@ def staged(model: Model, fits: Callable[[Apply], bool]) -> list[Apply]:
     states = {each.shape[0] for each in policies}
     used = {id(each): 1 << number for number, each in enumerate(policies)}
     found, inside = list[Apply](), dict[int, set[int]]()
-    others = set[int]()  # what is no polynomial in the variables
+    others = set[int]()  # what is not a polynomial in the variables
     for node in model.nodes:
         if not isinstance(node, Apply):
             continue

@@ -1,9 +1,9 @@
 """Models of one gain whose products K P and K P Kᵀ have names before anything is multiplied out.
 
 Entries of (A + B K) P (A + B K)ᵀ have a million terms in K and P where there are 15 states; with symbols
-for the entries of Y = K P and of Z = K P Kᵀ they have as many as these matrices have entries. Read as
-sums of products of matrices (`matrix_products`), a model has nothing else: K stands beside P everywhere,
-with no matrix between them.
+for the entries of Y = K P and of Z = K P Kᵀ they have as many as these matrices have entries. The model
+is read as sums of products of matrices (`matrix_products`). Names are given only if K is next to P in all
+of them, with no other matrix in between.
 """
 
 from __future__ import annotations
