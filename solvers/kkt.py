@@ -19,7 +19,7 @@ import scipy
 from numpy.typing import NDArray
 
 from hcmodel.records import dataclass
-from hcmodel.solvers.algebra.marks import all_finite, largest, some
+from hcmodel.solvers.algebra.marks import all_are_0, all_finite, largest, some
 from hcmodel.solvers.algebra.storage import is_sparse
 from hcmodel.solvers.numerics import TINY
 from hcmodel.solvers.oracle import Evaluation
@@ -196,7 +196,7 @@ def _signs_at_bounds(domain: Domain, point: FloatArray, tolerance: float) -> Flo
 
 def _of_wrong_sign(both: FloatArray, weights: FloatArray | None, signs: FloatArray) -> Marks:
     """The entries on bounds at which ∇L has a sign that the bound does not hold back."""
-    if weights is None or not some(signs):
+    if weights is None or all_are_0(signs):
         return np.zeros(signs.size, dtype=bool)
     own = np.append(weights[: both.shape[1] - 1], 1.0)
     rounding = RULES.cancellation * (np.abs(both) @ np.abs(own))

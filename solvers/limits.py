@@ -61,10 +61,12 @@ def is_late() -> bool:
 
 def check_time() -> None:
     """Raise if the deadline has passed."""
-    if time.monotonic() >= _DEADLINE.get():
+    deadline = _DEADLINE.get()
+    if deadline != math.inf and time.monotonic() >= deadline:
         raise TimeExhausted
 
 
 def seconds_left() -> float:
     """Seconds to the deadline, at least 0; infinite where there is none."""
-    return max(_DEADLINE.get() - time.monotonic(), 0.0)
+    deadline = _DEADLINE.get()
+    return math.inf if deadline == math.inf else max(deadline - time.monotonic(), 0.0)

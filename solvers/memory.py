@@ -7,10 +7,9 @@ the machine's memory; the environment variable `HCMODEL_MEMORY_LIMIT`, in gigaby
 
 from __future__ import annotations
 
-import contextlib
 import gc
 import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 
 LIMIT_VARIABLE = "HCMODEL_MEMORY_LIMIT"
 BYTES_OF_A_NUMBER = 8  # double precision
@@ -78,18 +77,18 @@ def check_factors(entries: float) -> None:
         )
 
 
-@contextlib.contextmanager
-def collection_paused() -> Iterator[None]:
+class CollectionPaused:
     """No search for cyclic garbage inside of it, as in Pyomo (`PauseGC`).
 
     While a model of many terms is walked through, everything that is made stays: of the time that models
     written in loops took, a quarter went into looking at it again and again (tests/benchmarks/cblib.py).
     """
-    if not gc.isenabled():
-        yield
-        return
-    gc.disable()
-    try:
-        yield
-    finally:
-        gc.enable()
+
+    def __enter__(self) -> None:
+        self._was_enabled = gc.isenabled()
+        if self._was_enabled:
+            gc.disable()
+
+    def __exit__(self, *error: object) -> None:
+        if self._was_enabled:
+            gc.enable()

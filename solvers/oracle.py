@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from hcmodel.records import cached_property, dataclass
 from hcmodel.solvers.algebra.hessians import Hessian, with_squares
-from hcmodel.solvers.algebra.marks import all_finite, largest, some
+from hcmodel.solvers.algebra.marks import all_are_0, all_finite, largest, some
 from hcmodel.solvers.limits import BudgetExhausted, check_time
 from hcmodel.solvers.numerics import LARGEST_NUMBER, TINY
 from hcmodel.solvers.outer import Outer, row_floors
@@ -196,7 +196,7 @@ class Evaluation:
     def violation_in_units(self, units: FloatArray) -> float:
         """The largest violation over max(|lhs|, |rhs|, t), t = min(1, max_j |∂row/∂x_j| unit_j)."""
         violations = self.violations
-        if self._rows_pass is None or not some(violations):
+        if self._rows_pass is None or all_are_0(violations):
             return 0.0
         if not all_finite(violations):
             return np.inf
@@ -293,8 +293,7 @@ class Oracle:
         self.budget = budget or Budget()
         self._with_objective, with_rows = parts
         self._with_rows = with_rows and outer.size > 0
-        wanted = {"objective": self._with_objective, "constraints": self._with_rows}
-        self._wanted = tuple(part for part, needed in wanted.items() if needed)
+        self._wanted = ("objective",) * self._with_objective + ("constraints",) * self._with_rows
         self._memo = memo or _Memo()
 
     @property

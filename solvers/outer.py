@@ -70,8 +70,7 @@ class Side:
 
     def rows(self, jacobian: Any) -> Any:
         """The derivatives, from those of φ."""
-        dense = not is_sparse(jacobian)
-        if self.places is None or not dense:
+        if self.places is None or not isinstance(jacobian, np.ndarray):
             return self.matrix @ jacobian
         return jacobian[self.places]
 

@@ -143,7 +143,7 @@ class LogObjective:
 
     def plain(self, value: float) -> float:
         exponent = self.sign * value
-        if abs(exponent) < LARGEST_LOG or math.isinf(exponent):  # nothing to warn about
+        if not LARGEST_LOG <= abs(exponent) < math.inf:  # nothing to warn about
             return self.sign * float(np.exp(exponent))
         with np.errstate(all="ignore"):
             return self.sign * float(np.exp(exponent))

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import pickle
 from collections.abc import Callable, Sequence
-from dataclasses import field, fields
+from dataclasses import field
 from typing import Any
 
 import numpy as np
@@ -75,8 +75,11 @@ class FunctionCalls:
         return self.values + self.gradients
 
     def plus(self, other: FunctionCalls) -> FunctionCalls:
-        pairs = ((getattr(self, each.name), getattr(other, each.name)) for each in fields(self))
-        return FunctionCalls(*(own + its for own, its in pairs))
+        return FunctionCalls(
+            self.values + other.values,
+            self.gradients + other.gradients,
+            self.cached + other.cached,
+        )
 
     def minus(self, other: FunctionCalls) -> FunctionCalls:
         return self.plus(FunctionCalls(-other.values, -other.gradients, -other.cached))

@@ -112,7 +112,6 @@ def _by_ray(
         if solution.usable or not value > 0:
             continue
         solution = replace(solution, dual=solution.dual / value)  # of a failed solve, too
-        program = replace(program, matrix=program.matrix.sparse())
         size = max(1.0, float(np.abs(program.offset).max(initial=0.0)))
         duals: list[tuple[FloatArray, float | None]] = [(solution.dual, None)]
         ray = None if best else refined_ray(program, ConePlaces.of(program), solution.dual)

@@ -103,14 +103,16 @@ def lower_bound(
         if matrices:
             search.begin(evaluation, multipliers)
         search.improve(enough, fair, thorough)
-        if form.has_posynomials and (search.among_doubles or not fair(search.value)):
+        shown = fair(search.value)
+        if form.has_posynomials and (search.among_doubles or not shown):
             dual = _dual_bound(search, solution, pair, fair, among_doubles=False)
             if dual is not None and value - dual.value <= wanted:
                 return dual
-        if not fair(search.value):
+        if not shown:
             search.take_doubles()
+            shown = fair(search.value)
         found = bound_of(search, plain, assume_convex)
-        if fair(search.value):
+        if shown:
             return found
         if not early or isinstance(form.stack, LogStack):  # else it is the one from before
             dual = _dual_bound(search, solution, pair, fair, among_doubles=True)

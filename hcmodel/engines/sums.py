@@ -21,7 +21,7 @@ from hcmodel.engines.forward import SPARSE_DENSITY, SPARSE_ROWS
 from hcmodel.engines.terms import LOGARITHM, Terms, spans
 from hcmodel.records import cached_property, dataclass
 from hcmodel.solvers.algebra.keys import distinct
-from hcmodel.solvers.algebra.marks import every, some
+from hcmodel.solvers.algebra.marks import all_are_0, every, none_is_0
 from hcmodel.solvers.limits import check_time
 
 FloatArray = NDArray[np.float64]
@@ -191,7 +191,7 @@ def _settled(terms: Terms, dimension: int) -> tuple[IndexArray, IndexArray, Floa
         keys, inverse = np.unique(keys, return_inverse=True)
         powers = _summed(inverse, powers, keys.size)
         owner, columns = np.divmod(keys, dimension)
-    if not every(powers):
+    if not none_is_0(powers):
         kept = powers != 0
         owner, columns, powers = owner[kept], columns[kept], powers[kept]
     return owner, columns, powers
@@ -237,7 +237,7 @@ class DenseSums:
             self._exponents = data.exponents.dense()
             self._weights = np.zeros((data.size, self._terms))
             self._weights[data.rows, np.arange(self._terms)] = data.weights
-        self._offset = data.offset if some(data.offset) else None
+        self._offset = None if all_are_0(data.offset) else data.offset
 
     def values(self, x: FloatArray, logs: FloatArray) -> tuple[FloatArray, FloatArray]:
         t = _NO_TERMS

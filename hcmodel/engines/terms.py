@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from hcmodel.expressions.shapes import Shape
 from hcmodel.records import cached_property, dataclass, replace
-from hcmodel.solvers.algebra.marks import all_finite, every, some
+from hcmodel.solvers.algebra.marks import all_finite, every, none_is_0, some
 from hcmodel.solvers.limits import check_time
 from hcmodel.solvers.numerics import LARGEST_LOG
 
@@ -204,7 +204,7 @@ class Terms:
         own = self.counts[places]
         numbers = spans(self.counts, places)
         weight = self.weight[numbers] * factors.repeat(own)
-        if not (every(weight) and all_finite(weight)):
+        if not (none_is_0(weight) and all_finite(weight)):
             taken = self.taken(places, (places.size,))
             return taken.scaled(factors).grouped(groups, shape)
         unknown = np.zeros(math.prod(shape), dtype=bool)

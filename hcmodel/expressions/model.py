@@ -31,7 +31,7 @@ from hcmodel.expressions.node import Apply, Expression, as_expression
 from hcmodel.expressions.posynomials import Posynomials, posynomials
 from hcmodel.expressions.printing import rich
 from hcmodel.records import cached_property, dataclass, replace
-from hcmodel.solvers.memory import collection_paused
+from hcmodel.solvers.memory import CollectionPaused
 
 
 class Objective:
@@ -231,7 +231,7 @@ class Model:
         """The terms of a geometric program that is written term by term; None of other models."""
         if isinstance(self.objective, Maximize):
             return None
-        with collection_paused():
+        with CollectionPaused():
             return posynomials(self.objective.expression, self.constraints)
 
     @cached_property

@@ -17,7 +17,7 @@ import numpy as np
 import scipy
 
 from hcmodel.errors import DataError, ModelError
-from hcmodel.solvers.algebra.marks import every
+from hcmodel.solvers.algebra.marks import every, none_is_0
 from hcmodel.solvers.algebra.storage import is_sparse as is_sparse  # for those who have data
 
 SparseArray: TypeAlias = Any  # scipy.sparse.csr_array, which has no types
@@ -61,7 +61,7 @@ def as_compressed(value: SparseArray, what: str) -> Numbers:
         row = int(matrix.indptr.searchsorted(place, side="right")) - 1
         kind = "a NaN" if np.isnan(matrix.data[place]) else "an infinite number"
         raise DataError(f"{what} has {kind} at entry ({row}, {int(matrix.indices[place])})")
-    if not every(matrix.data):
+    if not none_is_0(matrix.data):
         matrix.eliminate_zeros()
     return matrix
 

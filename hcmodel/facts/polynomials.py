@@ -20,7 +20,7 @@ from hcmodel.engines.recognition import combinations, raveled
 from hcmodel.engines.terms import left_range, spans
 from hcmodel.expressions.shapes import Shape
 from hcmodel.records import cached_property, dataclass
-from hcmodel.solvers.algebra.marks import all_finite, every, highest, some
+from hcmodel.solvers.algebra.marks import all_are_0, all_finite, every, highest, some
 from hcmodel.solvers.limits import check_time
 from hcmodel.solvers.numerics import DATA_ROUNDING
 
@@ -83,9 +83,9 @@ class Coding:
 
     def times(self, one: Keys, two: Keys) -> Keys:
         """Products of products."""
-        if not some(one):
+        if all_are_0(one):
             return two
-        if not some(two):
+        if all_are_0(two):
             return one
         return self.keys(np.concatenate([self.digits(one), self.digits(two)], axis=1))
 
@@ -188,7 +188,7 @@ class Sums:
 
     @property
     def is_constant(self) -> bool:
-        return not some(self.key)
+        return all_are_0(self.key)
 
     @property
     def value(self) -> FloatArray:

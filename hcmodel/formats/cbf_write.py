@@ -36,7 +36,7 @@ def cbf_text(program: ConeProgram, comments: Sequence[str]) -> str:
 
 class _Writer:
     def __init__(self, program: ConeProgram) -> None:
-        self.matrix = program.matrix.tocsr()
+        self.matrix = program.sparse.tocsr()
         self.offset = program.offset
         self.linear = program.linear
         self.constant = program.constant or 0.0

@@ -68,17 +68,20 @@ else:
 
 def replace(record: R, /, **changes: Any) -> R:
     """The record with other values of some fields; what it has cached is not copied."""
-    names, finish = _COPIED.get(type(record), (None, None))
-    if names is None or not changes.keys() <= names:
+    kind = type(record)
+    if kind not in _COPIED:
         return dataclasses.replace(record, **changes)  # type: ignore[type-var]
-    found = object.__new__(type(record))
+    names, finish = _COPIED[kind]
+    found = object.__new__(kind)
     values, own = found.__dict__, record.__dict__
     if len(own) == len(names):
-        values.update(own)
+        values.update(own, **changes)
     else:
         for name in names:
             values[name] = own[name]
-    values.update(changes)
+        values.update(changes)
+    if len(values) != len(names):
+        return dataclasses.replace(record, **changes)  # type: ignore[type-var]
     if finish is not None:
         finish(found)
     return found

@@ -202,10 +202,10 @@ def _parameters(constraints: Iterable[Constraint]) -> tuple[Parameter, ...]:
 
 def _path_of(constraint: Constraint, live: Liveness) -> Path | None:
     """The way from a variable to a side of a constraint, the other side being a constant."""
-    varying = [side for side in sides(constraint) if live(side)]
-    if constraint.sense == "==" or len(varying) != 1 or not constraint.size:
+    if constraint.sense == "==" or not constraint.size:
         return None
-    return path_of(varying[0], live)
+    varying = [side for side in sides(constraint) if live(side)]
+    return path_of(varying[0], live) if len(varying) == 1 else None
 
 
 def _bound_row(

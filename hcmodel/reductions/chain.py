@@ -132,15 +132,16 @@ class Chain:
 
     def value_back(self, value: float) -> float:
         """The model's objective, from the number that methods see."""
-        for step in reversed(self.steps):
+        for step in self._changing:
             value = step.value_back(value)
         return value
 
     @cached_property
-    def _keeps_values(self) -> bool:
-        """Whether methods see the model's objective itself."""
+    def _changing(self) -> list[ModelReduction]:
+        """The steps that change the objective, the last one first; without any, methods see it itself."""
         plain = Reduction.value_back
-        return all(getattr(type(step), "value_back", None) is plain for step in self.steps)
+        steps = reversed(self.steps)
+        return [step for step in steps if getattr(type(step), "value_back", None) is not plain]
 
     def origin(self, row: int) -> Origin | None:
         """The constraint and entry of the model that a row comes from; None where it was added."""
@@ -197,7 +198,7 @@ class Chain:
 
     def record(self, record: Record) -> Record:
         """A record of the trace with the model's objective in it, and with its point if that is kept."""
-        if record.point is None and self._keeps_values:
+        if record.point is None and not self._changing:
             return record
         back = self.value_back
         return replace(

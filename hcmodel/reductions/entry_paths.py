@@ -30,6 +30,8 @@ class Liveness:
         """Nodes that are known to have no way from a variable (`path_of`): rows may share them."""
 
     def __call__(self, expression: Expression) -> bool:
+        if not expression.args:
+            return isinstance(expression, Variable)
         if id(expression) in self._live:
             return True
         pending: list[Expression] = [expression]

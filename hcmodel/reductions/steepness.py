@@ -94,7 +94,7 @@ def _has_number(node: Apply) -> bool:
 
 def _may_be_0(variable: Variable) -> bool:
     """Whether an entry has the bound 0; those of positive variables move by factors anyway."""
-    return not variable.set.positive and bool(np.any(variable.lower == 0.0))
+    return not variable.set.positive and some(np.asarray(variable.lower == 0.0))
 
 
 def _can_be_steep(atom: Atom) -> bool:

@@ -46,8 +46,9 @@ def equates_symmetric(constraint: Constraint) -> bool:
 
 def _may_be_symmetric(constraint: Constraint) -> bool:
     shape = constraint.shape
-    fitting = all(side.shape in ((), shape) for side in (constraint.lhs, constraint.rhs))
-    return constraint.sense == "==" and _is_square(shape) and fitting
+    if constraint.sense != "==" or not _is_square(shape):
+        return False
+    return all(side.shape in ((), shape) for side in (constraint.lhs, constraint.rhs))
 
 
 def _is_square(shape: tuple[int, ...]) -> bool:

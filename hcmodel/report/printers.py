@@ -209,9 +209,10 @@ class Reporter:
         for printer in self._printers:
             printer.close()
 
-    def header(self, heading: Heading) -> None:
+    def header(self, heading: Callable[[], Heading]) -> None:
+        """Show what a run begins with, which is made where somebody looks at it."""
         for printer in self._printers:
-            printer.header(heading)
+            printer.header(heading())
 
     @property
     def watch(self) -> Callable[[Record], bool] | None:

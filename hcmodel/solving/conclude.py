@@ -414,7 +414,6 @@ def _bound_duals(forms: Forms, evidence: Evidence) -> dict[str, BoundDuals]:
     bounds = lifted.domain.bound_multipliers(evaluation.point, downhill, evidence.tolerance)
     held_back = named_point(lifted.layout, bounds)
     point = named_point(lifted.layout, evaluation.point)
-    slope = named_point(lifted.layout, downhill)
     duals = {}
     for variable in forms.user.variables:
         x, held = point[variable.name], held_back[variable.name]
@@ -422,7 +421,8 @@ def _bound_duals(forms: Forms, evidence: Evidence) -> dict[str, BoundDuals]:
         if limits is not None and not variable.has_bounds:
             from hcmodel.solvers.sets.matrices import eigenvalue_multipliers  # of such models only
 
-            pair = eigenvalue_multipliers(x, slope[variable.name], limits, evidence.tolerance)
+            slope = named_point(lifted.layout, downhill)[variable.name]
+            pair = eigenvalue_multipliers(x, slope, limits, evidence.tolerance)
             duals[variable.name] = BoundDuals(*pair)
             continue
         reach = evidence.tolerance * np.maximum(1.0, np.abs(x))

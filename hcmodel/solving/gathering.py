@@ -20,7 +20,7 @@ from hcmodel.reductions.form import Form
 from hcmodel.reductions.forms import Forms
 from hcmodel.reductions.reduction import BoundOrigin, Claim, Duals, Origin
 from hcmodel.solvers import kkt
-from hcmodel.solvers.algebra.marks import some
+from hcmodel.solvers.algebra.marks import all_are_0
 from hcmodel.solvers.oracle import CallsExhausted, Evaluation, OracleFailed
 from hcmodel.solvers.result import Termination
 from hcmodel.solving.better_points import better_beside, is_lower, lowest_enclosed
@@ -434,7 +434,7 @@ def _unless_refuted(evaluation: Evaluation, bound: LowerBound | None) -> LowerBo
     Rounding can make a bound false at the end of the numbers, where √x is 1e50. Where the point is a
     little better, that little is what rounding comes to, and the bound is as far below the point.
     """
-    if bound is None or some(evaluation.violations):
+    if bound is None or not all_are_0(evaluation.violations):
         return bound
     value = evaluation.objective
     excess = bound.value - value

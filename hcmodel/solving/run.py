@@ -32,11 +32,11 @@ from hcmodel.solving.gathering import at_first_sight, at_the_far_end, gather
 from hcmodel.solving.judge import LIMITS, Status, gap_allowed, is_nearly_optimal
 from hcmodel.solving.request import SolveRequest
 from hcmodel.solving.solution import Solution
-from hcmodel.solving.strategy import Stage, describe, made_instead, start_only
+from hcmodel.solving.strategy import Queue, Stage, describe, made_instead, start_only
 
 FloatArray = NDArray[np.float64]
 Watch = Callable[[Record], bool]
-Plan = tuple[Form | None, list[Stage]]
+Plan = tuple[Form | None, Queue]
 
 # How much a status says, to choose between the outcomes of several methods.
 RANKS = {
@@ -75,7 +75,7 @@ START_SLACK = 1e-9
 
 
 def run(
-    stages: list[Stage],
+    stages: Queue,
     forms: Forms,
     hidden: Form | None,
     first: FloatArray,
@@ -107,7 +107,7 @@ def run(
 
 
 def _run(
-    stages: list[Stage],
+    left: Queue,
     forms: Forms,
     own: Form | None,
     first: FloatArray,
@@ -119,11 +119,10 @@ def _run(
 ) -> tuple[Solution, History]:
     """`history` and `done` have the costs and the stages of runs before; these are added to `done`."""
     best: _Judged | None = None
-    point, left, restarts, elsewhere = first, list(stages), 0, 0
-    # whether rows are in units far below 1, and whether a method had too little time
-    small, hurried = False, False
+    # `small`: whether rows are in units far below 1; `hurried`: whether a method had too little time
+    point, restarts, elsewhere, small, hurried = first, 0, 0, False, False
     while left and not (best is not None and _is_spent(request, history)):
-        found = _within_calls(left.pop(0), forms, own, request, history)
+        found = _within_calls(left.pop(), forms, own, request, history)
         try:
             stage = _ready(found)
             if stage is None:
@@ -150,9 +149,15 @@ def _run(
                 hidden,
             )
             history, hurried = history.extended(result), hurried or result.hurried
-            outcome = Outcome(stage.form, result, first)
             outcome, evidence = _looked_at_within_calls(
-                stage, forms, hidden, outcome, request, certifier, history, bool(left)
+                stage,
+                forms,
+                hidden,
+                Outcome(stage.form, result, first),
+                request,
+                certifier,
+                history,
+                bool(left),
             )
             unattained = at_the_far_end(hidden, outcome, evidence)
             evidence = unattained or evidence
@@ -161,26 +166,28 @@ def _run(
             solution, evidence = _concluded(
                 forms, hidden, outcome, evidence, history, method, best is None, request
             )
-        if _is_no_answer(stage, solution):
-            left = left if best is None or best.solution.status in UNSETTLED else []
+        if _is_passed_over(stage, solution, best, left):
             continue
         best = _better(_Judged(solution, evidence), best)
         if unattained is not None or _is_over(evidence, whole):
             break
         if evidence.in_small_units and solution.status is not Status.INFEASIBLE and not small:
-            small, left = True, left if whole is not None else [stage, *left]
+            small = True
+            left.again(stage if whole is None else None)
             continue
         if _is_worth_a_restart(evidence, request) and restarts < MOST_RESTARTS:
             assert evidence.better is not None
-            point, left, restarts = evidence.better, [stage, *left], restarts + 1
+            point, restarts = evidence.better, restarts + 1
+            left.again(stage)
             continue
-        follows = bool(left) and _goes_on(left[0], solution)
+        follows = bool(left) and _goes_on(left.first, solution)
         if solution.status not in UNSETTLED and not follows:
             break
         if _rank(solution) > 0:
             point = _next_start(stage, whole, forms, result, point)
         if not left and elsewhere < MOST_ELSEWHERE:
-            left, elsewhere = _again(best, stages, request), elsewhere + 1
+            left.again(_again(best, left.taken, request))
+            elsewhere += 1
             point = _beside(forms, first, elsewhere) if left else point
     assert best is not None
     best = _at_better(forms, own, outcome, best, calls_left(request, history.calls))
@@ -246,6 +253,15 @@ def _is_no_answer(stage: Stage, solution: Solution) -> bool:
     if stage.instead is None or solution.termination in STOPPED:
         return False
     return solution.status is not Status.OPTIMAL
+
+
+def _is_passed_over(stage: Stage, solution: Solution, best: _Judged | None, left: Queue) -> bool:
+    """Whether it is as if the stage had not been run; no other is where the best one needs none."""
+    if not _is_no_answer(stage, solution):
+        return False
+    if best is not None and best.solution.status not in UNSETTLED:
+        left.end()
+    return True
 
 
 def _next_start(
@@ -358,17 +374,18 @@ def _in_time(solution: Solution, request: SolveRequest, hurried: bool, more: boo
     return replace(solution, status=Status.USER_LIMIT, termination=ended, message=message)
 
 
-def _again(best: _Judged, stages: list[Stage], request: SolveRequest) -> list[Stage]:
+def _again(best: _Judged, taken: list[Stage], request: SolveRequest) -> Stage | None:
     """The run to be made from another start: none of all runs of `auto` has found a feasible point.
 
     A start from which all steps keep a symmetry may lead to a stationary point of the violation.
     """
     stuck = best.solution.status in (Status.INFEASIBLE_INACCURATE, Status.SOLVER_ERROR)
     if request.method != "auto" or not stuck or best.evidence.feasible:
-        return []
+        return None
     if best.evidence.evaluation is None or not best.evidence.evaluation.rows.size:
-        return []
-    return [stage for stage in stages if stage.whole is None and stage.entry.second_order][-1:]
+        return None
+    able = (stage for stage in reversed(taken) if stage.whole is None and stage.entry.second_order)
+    return next(able, None)
 
 
 def _beside(forms: Forms, start: FloatArray, number: int) -> FloatArray:

@@ -25,7 +25,7 @@ from hcmodel.reductions.form import Form
 from hcmodel.reductions.forms import Forms
 from hcmodel.report.printers import Heading, Reporter
 from hcmodel.solvers.limits import BudgetExhausted, TimeExhausted, beyond, until
-from hcmodel.solvers.memory import collection_paused
+from hcmodel.solvers.memory import CollectionPaused
 from hcmodel.solvers.result import Termination
 from hcmodel.solvers.theory.theorems import Constants
 from hcmodel.solving.call_budget import calls_left
@@ -39,7 +39,7 @@ from hcmodel.solving.run import UNSETTLED, Plan, Watch, run
 from hcmodel.solving.solution import Solution
 from hcmodel.solving.start import is_chosen, start_point, start_vector
 from hcmodel.solving.strategy import (
-    Stage,
+    Queue,
     describe,
     solved_in,
     stages,
@@ -61,7 +61,7 @@ class Prepared:
     forms: Forms
     first: FloatArray
     hidden: Form | None
-    stages: list[Stage]
+    stages: Queue
     constants: Constants | None = None
     otherwise: Callable[[], Plan] | None = None
     nowhere: Nowhere | None = None
@@ -109,7 +109,7 @@ class Session:
         clock = time.perf_counter()
         callback = self._request.callback
         with Reporter(callback, verbose=verbose, progress=progress) as reporter:
-            reporter.header(self._heading(prepared))
+            reporter.header(functools.partial(self._heading, prepared))
             found = self._run(prepared, reporter.watch)
             seconds = time.perf_counter() - clock
             found = self._after_warnings(prepared, found)
@@ -151,31 +151,32 @@ class Session:
         constants, otherwise = None, None
         try:
             with until(request.deadline):
-                with collection_paused():
+                with CollectionPaused():
                     forms = self._kept.of(request.engine)
                     first = start_point(forms, request.start, request.warm_start)
                     forms.refresh()
                 if self._is_first:
                     warn_about_data(self._model)
                     warn_about_map(self._model)
-                    check_functions(self._model, user_point(forms, first))
+                    if self._model.user_functions:
+                        check_functions(self._model, user_point(forms, first))
                 excluded = nowhere_defined(forms.model, forms.bounds.after, first=True)
                 if excluded is not None:
-                    return Prepared(forms, first, None, [], nowhere=excluded)
-                with collection_paused():
+                    return Prepared(forms, first, None, Queue(forms, []), nowhere=excluded)
+                with CollectionPaused():
                     refuted = self._is_refuted()
                     stage = None if refuted else written_in_map(request, forms)
                     if stage is None:
                         hidden, plan = self._planned(forms, refuted)
                     else:
-                        hidden, plan = stage.form, [stage]
+                        hidden, plan = stage.form, Queue(forms, [stage])
                         otherwise = functools.partial(self._without_map, forms)
                 constants = self._constants(forms)
         except TimeExhausted:
             self._kept.drop()
             if forms is None or first is None:
                 return None
-            plan = [start_only(forms)]
+            plan = Queue(forms, [start_only(forms)])
         except HCError:
             raise
         except BaseException:
@@ -186,12 +187,12 @@ class Session:
     def _planned(self, forms: Forms, refuted: bool) -> Plan:
         """The form in hidden coordinates, and the runs."""
         hidden = None if refuted else forms.hidden(self._model.source)
-        return hidden, stages(self._request, forms, hidden)
+        return hidden, Queue(forms, stages(self._request, forms, hidden))
 
     def _without_map(self, forms: Forms) -> Plan:
         """The same, where the entries of a declared map were not enough."""
         forms.leave_map()
-        with collection_paused():
+        with CollectionPaused():
             return self._planned(forms, refuted=False)
 
     def _constants(self, forms: Forms) -> Constants | None:
@@ -202,7 +203,7 @@ class Session:
     def _heading(self, prepared: Prepared) -> Heading:
         method, forms = self._request.method, prepared.forms
         return Heading(
-            method=describe(method, prepared.stages[:1]) if prepared.stages else method,
+            method=describe(method, [prepared.stages.first]) if prepared.stages else method,
             tolerance=self._request.tolerance,
             canonical=forms.written.canonical,
             coordinates=solved_in(prepared.hidden, self._model.hidden or ()),
@@ -233,11 +234,15 @@ class Session:
     def _after_warnings(self, prepared: Prepared, found: Solution) -> Solution:
         """The solution; warnings about functions of the user call these, and Ctrl-C may end them."""
         request = self._request
+        chosen = is_chosen(self._model.variables, request.start)
+        if not (chosen or self._model.user_functions):
+            return found  # there is nothing to warn about
         left = calls_left(request, found.oracle_calls)
         held = until(request.deadline), beyond(request.last_moment)
         try:
             with held[0], held[1], at_most(left), suppress(BudgetExhausted):
-                self._warn_about_start(prepared, found)
+                if chosen:
+                    self._warn_about_start(prepared, found)
                 if found.status in UNSETTLED and found.cause is None:
                     start = user_point(prepared.forms, prepared.first)
                     warn_about_gradients(self._model, start)
@@ -255,8 +260,6 @@ class Session:
             return  # an error is raised
         if written.compiled.has_black_boxes and not found.oracle_calls.outside:
             return  # no function of the user is called again: the start was among the points
-        if not is_chosen(self._model.variables, self._request.start):
-            return
         written.compiled.expect_values()
         if not written.oracle().at(point).finite:
             message = _why_undefined(prepared)

@@ -9,8 +9,9 @@ Where second derivatives are dense and the unknowns many, curvature comes from g
 from __future__ import annotations
 
 import functools
+import itertools
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
 from hcmodel.errors import HCWarning, ModelError, NotHiddenConvexError
@@ -19,6 +20,7 @@ from hcmodel.records import dataclass, replace
 from hcmodel.reductions.form import Form
 from hcmodel.reductions.forms import Forms
 from hcmodel.reductions.reduction import Refusal
+from hcmodel.solvers.limits import TimeExhausted
 from hcmodel.solvers.loop import WholeProgram
 from hcmodel.solvers.methods import MethodEntry, find_method, make_options
 from hcmodel.solving.request import SolveRequest
@@ -79,7 +81,51 @@ class Stage:
     """Whether sets of variables are left out that other runs keep: a point outside is not looked at."""
 
 
-def stages(request: SolveRequest, forms: Forms, hidden: Form | None) -> list[Stage]:
+class Queue:
+    """Runs in their order. Those after the first are made when it is asked whether there are more.
+
+    Making the first one may raise `TimeExhausted`; for a later one there is the start of these forms.
+    """
+
+    def __init__(self, forms: Forms, stages: Iterable[Stage]) -> None:
+        self._coming = iter(stages)
+        self._left = list(itertools.islice(self._coming, 1))
+        self._forms = forms
+        self.taken = list[Stage]()
+        """Those that had their turn."""
+
+    def __bool__(self) -> bool:
+        return bool(self._left) or self._fill()
+
+    @property
+    def first(self) -> Stage:
+        """The one whose turn is next; there has to be one."""
+        return self._left[0] if self else next(self._coming)
+
+    def pop(self) -> Stage:
+        """The one whose turn it is."""
+        stage = self.first
+        del self._left[0]
+        self.taken.append(stage)
+        return stage
+
+    def again(self, stage: Stage | None) -> None:
+        """Run this one, if it is one, before the others."""
+        self._left[:0] = [] if stage is None else [stage]
+
+    def end(self) -> None:
+        """Run no others."""
+        self._coming, self._left = iter(()), []
+
+    def _fill(self) -> bool:
+        try:
+            self._left += itertools.islice(self._coming, 1)
+        except TimeExhausted:
+            self._left.append(start_only(self._forms))
+        return bool(self._left)
+
+
+def stages(request: SolveRequest, forms: Forms, hidden: Form | None) -> Iterable[Stage]:
     """The runs that a request asks for."""
     entry = request.entry
     if entry is None:
@@ -104,7 +150,7 @@ def written_in_map(request: SolveRequest, forms: Forms) -> Stage | None:
     It takes less time than the search for coordinates that the sets of the variables are known in.
     """
     hidden = forms.in_map() if request.entry is None else None
-    found = next(iter(_whole(hidden)), None)
+    found = next(_whole(hidden), None)
     return None if found is None else replace(found, without_sets=True)
 
 
@@ -116,12 +162,24 @@ def start_only(forms: Forms, why: str = "no time left") -> Stage:
     return Stage(find_method("ippm-swsg"), forms.written, why)
 
 
-def _automatic(forms: Forms, hidden: Form | None) -> list[Stage]:
+def _automatic(forms: Forms, hidden: Form | None) -> Iterator[Stage]:
     if forms.written.compiled.has_black_boxes:
-        return _black_boxes(forms, hidden)
-    found = _whole(hidden)
-    if found:
-        return [found[0], *_in_logarithms(forms, hidden), *found[1:], *_after_whole(forms, hidden)]
+        yield from _black_boxes(forms, hidden)
+        return
+    whole = _whole(hidden)
+    first = next(whole, None)
+    if first is None:
+        yield from _without_program(forms, hidden)
+        return
+    yield first
+    yield from _in_logarithms(forms, hidden)
+    yield from whole
+    yield from _after_whole(forms, hidden)
+
+
+def _without_program(forms: Forms, hidden: Form | None) -> list[Stage]:
+    """The runs on a model of which no convex program is known."""
+    found: list[Stage] = []
     if hidden is not None and hidden.affords_hessian:
         found += _newton(hidden, max_calls=LIMITS.second_order)
     if forms.lifted.affords_hessian:
@@ -223,7 +281,7 @@ def _black_boxes(forms: Forms, hidden: Form | None) -> list[Stage]:
     return [smooth, replace(bundle, why="for kinks and the certificate"), sampling]
 
 
-def _whole(hidden: Form | None) -> list[Stage]:
+def _whole(hidden: Form | None) -> Iterator[Stage]:
     """The model as one convex program, where it is proven and has such a form.
 
     The interior-point method on the smooth form comes first where all functions are affine or sums of
@@ -232,17 +290,20 @@ def _whole(hidden: Form | None) -> list[Stage]:
     blocks.
     """
     if hidden is None or hidden.proof is None:
-        return []
-    cone, smooth = find_method("cone"), find_method("interior-point")
-    entries = [cone, smooth]
+        return
+    names = ["cone", "interior-point"]
     many = hidden.canonical.layout.size > LIMITS.few and not _has_short_sums(hidden)
     if many and hidden.is_structured and not _is_sparse_linear(hidden):
-        entries = [smooth, cone]
-    found = [_stage_of(entry, hidden, known_coordinates(hidden)) for entry in entries]
-    found.append(_with_slacks(hidden))
-    while found and found[0].whole is not None and isinstance(found[0].whole(), Refusal):
-        found = found[1:]  # the others are made when it is their turn
-    return found
+        names.reverse()
+    refused = True
+    for entry in map(find_method, names):
+        assert entry.program is not None
+        # the programs of the others are made when it is their turn
+        refused = refused and isinstance(hidden.whole(entry.program), Refusal)
+        if not refused:
+            yield _stage_of(entry, hidden, known_coordinates(hidden))
+    if not refused:
+        yield _with_slacks(hidden)
 
 
 def _with_slacks(hidden: Form, options: Any = None) -> Stage:

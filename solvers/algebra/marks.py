@@ -1,7 +1,7 @@
 """Whether all or some marks are set, and the like, for arrays with a few entries.
 
-A method of numpy takes four times as long to reduce a few marks as to count them, its norm as long as
-three products, and small models ask hundreds of times.
+A method of numpy takes ten times as long to reduce a few marks as Python to find one among their bytes,
+its norm as long as three products, and small models ask hundreds of times.
 """
 
 from __future__ import annotations
@@ -15,19 +15,27 @@ from numpy.typing import NDArray
 FloatArray = NDArray[np.float64]
 
 
-def every(marks: NDArray[Any]) -> bool:
-    """Whether all are set; of numbers, whether none is 0."""
-    return bool(np.count_nonzero(marks) == marks.size)
+def every(marks: NDArray[np.bool_]) -> bool:
+    """Whether all are set."""
+    return 0 not in marks.tobytes()
 
 
-def some(marks: NDArray[Any]) -> bool:
-    """Whether one is set; of numbers, whether one is not 0."""
-    return bool(np.count_nonzero(marks))
+def some(marks: NDArray[np.bool_]) -> bool:
+    """Whether one is set."""
+    return 1 in marks.tobytes()
 
 
 def all_finite(numbers: FloatArray) -> bool:
     """Whether each number is finite."""
-    return bool(np.count_nonzero(np.isfinite(numbers)) == numbers.size)
+    return 0 not in np.isfinite(numbers).tobytes()
+
+
+def none_is_0(numbers: NDArray[Any]) -> bool:
+    return bool(np.count_nonzero(numbers) == numbers.size)
+
+
+def all_are_0(numbers: NDArray[Any]) -> bool:
+    return not np.count_nonzero(numbers)
 
 
 def largest(sizes: FloatArray) -> float:
@@ -36,6 +44,11 @@ def largest(sizes: FloatArray) -> float:
     Numpy's method takes three times as long to set up its loop.
     """
     return float(sizes.item(sizes.argmax())) if sizes.size else 0.0
+
+
+def least(sizes: FloatArray) -> float:
+    """The smallest of numbers, of which there is one."""
+    return float(sizes.item(sizes.argmin()))
 
 
 def highest(numbers: NDArray[Any]) -> int:

@@ -24,6 +24,7 @@ import scipy
 from numpy.typing import NDArray
 
 from hcmodel.records import dataclass, replace
+from hcmodel.solvers.algebra.marks import all_finite, largest, least
 from hcmodel.solvers.algebra.symmetric import triangle
 from hcmodel.solvers.numerics import TINY
 from hcmodel.solvers.qp.cone_program import ConeKind, ConeProgram, ConeSolution, ConeStatus
@@ -178,10 +179,10 @@ def _are_normal(scaled: FloatArray, before: FloatArray) -> bool:
 
 def _spread(entries: FloatArray, offset: FloatArray, linear: FloatArray) -> float:
     """How far apart the entries of A are, and the largest ones of b and q from these."""
-    ends = [np.abs(each).max(initial=0.0) for each in (offset, linear)]
-    sizes = np.append(np.abs(entries), ends)
+    ends = [largest(np.abs(each)) for each in (offset, linear)]
+    sizes = np.abs(np.concatenate([entries, ends]))
     used = sizes[sizes > 0]
-    return float(used.max() / used.min()) if used.size and np.isfinite(used).all() else 1.0
+    return largest(used) / least(used) if used.size and all_finite(used) else 1.0
 
 
 def _row_units(cones: tuple[Any, ...]) -> tuple[scipy.sparse.csr_matrix, int]:

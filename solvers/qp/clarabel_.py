@@ -229,7 +229,7 @@ def _cone_solution(program: ConeProgram, answer: Any) -> ConeSolution:
     elif status in (ConeStatus.UNBOUNDED, ConeStatus.ALMOST_UNBOUNDED):
         x = x / max(-float(program.linear @ x), TINY)
         s = -(program.sparse @ x)
-    elif not all(all_finite(part) for part in (x, s, z)):
+    elif not (all_finite(x) and all_finite(s) and all_finite(z)):
         status = ConeStatus.FAILED
     return ConeSolution(status, x, s, z, int(answer.iterations))
 

@@ -69,9 +69,9 @@ class ConeBlock:
 
 @dataclass(frozen=True)
 class ConeProgram:
-    """`quadratic` is P as a whole symmetric matrix; `matrix` is A; both are csc_matrix.
+    """`quadratic` is P as a whole symmetric matrix, a csc_matrix; `matrix` is A.
 
-    For Clarabel alone A may be `Columns`, which take less time to make.
+    A is a csc_matrix or has the same parts as `Columns`, which take less time to make.
     `constant` is c, which no solver looks at; None where it is not known.
     """
 
@@ -90,7 +90,7 @@ class ConeProgram:
         if sum(cone.size for cone in self.cones) != rows:
             raise ValueError(f"the cones do not add up to the {rows} rows of A")
 
-    @property
+    @cached_property
     def sparse(self) -> scipy.sparse.csc_matrix:
         """A as a matrix of scipy."""
         return self.matrix.sparse() if isinstance(self.matrix, Columns) else self.matrix
@@ -129,7 +129,7 @@ class ConeProgram:
         kinds = {cone.kind for cone in self.cones}
         return not self.quadratic.nnz and kinds <= {ConeKind.ZERO, ConeKind.NONNEGATIVE}
 
-    @property
+    @cached_property
     def is_semidefinite(self) -> bool:
         """Whether matrices are among the cones, and no cone is there that is not its own dual."""
         kinds = {cone.kind for cone in self.cones}
@@ -382,13 +382,13 @@ def cone_residuals(program: ConeProgram, solution: ConeSolution) -> ConeResidual
         return ConeResiduals(0.0, dual / abs(value), 0.0) if value > 0 else _wrong_sign()
     if solution.status in (ConeStatus.UNBOUNDED, ConeStatus.ALMOST_UNBOUNDED):
         value = -float(program.linear @ x)
-        direction = -(program.matrix @ x)
+        direction = -(program.sparse @ x)
         primal = max(_size(program.quadratic @ x), cone_violation(program.cones, direction))
         return ConeResiduals(primal / abs(value), 0.0, 0.0) if value > 0 else _wrong_sign()
     curved = program.quadratic @ x
     return ConeResiduals(
         max(
-            _size(program.matrix @ x + s - program.offset),
+            _size(program.sparse @ x + s - program.offset),
             cone_violation(program.cones, s),
         ),
         max(
@@ -403,7 +403,7 @@ def is_accurate(program: ConeProgram, solution: ConeSolution, tolerance: float) 
     """Whether the residuals are small beside the terms that cancel in them."""
     found = cone_residuals(program, solution)
     x, z = np.abs(solution.primal), np.abs(solution.dual)
-    matrix, quadratic = abs(program.matrix), abs(program.quadratic)
+    matrix, quadratic = abs(program.sparse), abs(program.quadratic)
     slopes = matrix.T @ z + quadratic @ x + np.abs(program.linear)
     rows = matrix @ x + np.abs(program.offset)
     value = float(x @ (quadratic @ x) + np.abs(program.linear) @ x + np.abs(program.offset) @ z)

@@ -49,7 +49,7 @@ def completed(
     program: ConeProgram, deferred: NDArray[np.bool_], solution: ConeSolution
 ) -> ConeSolution | None:
     """The solution of the whole program from one without some rows; None where it violates them."""
-    slack = program.offset - program.matrix @ solution.primal
+    slack = program.offset - program.sparse @ solution.primal
     first = 0
     for cone in program.cones:
         own = slice(first, first + cone.size)

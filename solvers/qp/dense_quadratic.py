@@ -84,10 +84,10 @@ def solve_dense(program: ConeProgram, tolerance: float) -> ConeSolution | None:
 
 
 def _reduced(program: ConeProgram) -> _Reduced | None:
-    kinds = {cone.kind for cone in program.cones}
-    matrix, quadratic = program.matrix, program.quadratic
+    kinds, quadratic = {cone.kind for cone in program.cones}, program.quadratic
     if not quadratic.nnz or not kinds or not kinds <= {ConeKind.ZERO, ConeKind.NONNEGATIVE}:
         return None
+    matrix = program.sparse
     columns = matrix.shape[1]
     zero = np.concatenate(
         [
@@ -161,7 +161,7 @@ def _shortest(program: QuadraticProgram) -> QPSolution | None:
 
 def _residuals(program: ConeProgram, zero: Marks) -> tuple[IndexArray, IndexArray, FloatArray]:
     """Columns with one entry, in an equality of their own, whose P is diagonal; rows; coefficients."""
-    matrix, quadratic = program.matrix, program.quadratic
+    matrix, quadratic = program.sparse, program.quadratic
     single = np.flatnonzero(np.diff(matrix.indptr) == 1)
     places = matrix.indptr[single]
     rows, values = matrix.indices[places], matrix.data[places]
@@ -195,7 +195,7 @@ def _whole(program: ConeProgram, reduced: _Reduced, found: QPSolution, trials: i
     """The solution of the cone program: residuals, slacks and multipliers of all rows."""
     primal = np.zeros(program.linear.size)
     primal[reduced.kept] = found.step
-    rest = program.offset - program.matrix @ primal
+    rest = program.offset - program.sparse @ primal
     primal[reduced.residuals] = rest[reduced.defining] / reduced.coefficients
     dual = np.zeros(program.offset.size)
     slopes = program.quadratic @ primal + program.linear
@@ -203,12 +203,12 @@ def _whole(program: ConeProgram, reduced: _Reduced, found: QPSolution, trials: i
     dual[reduced.equalities] = found.equality_multipliers
     dual[reduced.inequalities] = found.inequality_multipliers
     pushes = found.bound_multipliers
-    matrix = scipy.sparse.csr_array(program.matrix)
+    matrix = scipy.sparse.csr_array(program.sparse)
     for behind, own in ((reduced.upper, pushes > 0), (reduced.lower, pushes < 0)):
         held = np.flatnonzero(own & (behind >= 0))
         rows = behind[held]
         dual[rows] = pushes[held] / matrix.data[matrix.indptr[rows]]
-    slack = program.offset - program.matrix @ primal
+    slack = program.offset - program.sparse @ primal
     first = 0
     for cone in program.cones:
         part = slack[first : first + cone.size]

@@ -47,7 +47,7 @@ class HighsConeBackend:
         sizes = [cone.size for cone in program.cones]
         kinds = [cone.kind is ConeKind.ZERO for cone in program.cones]
         equal = np.repeat(np.array(kinds, dtype=bool), sizes)
-        rows = program.matrix.tocsr()
+        rows = program.sparse.tocsr()
         answer = _linprog(program.linear, rows, program.offset, equal, (None, None), options)
         if answer.status == SOLVED:
             dual = np.zeros(equal.size)

@@ -17,6 +17,7 @@ import scipy
 from numpy.typing import NDArray
 
 from hcmodel.records import dataclass, replace
+from hcmodel.solvers.algebra.marks import some
 from hcmodel.solvers.numerics import TINY
 from hcmodel.solvers.qp.cone_program import (
     ConeBlock,
@@ -65,18 +66,21 @@ class WithoutLogarithms:
 
 def without_idle_logarithms(program: ConeProgram, own: int) -> WithoutLogarithms | None:
     """The program without such cones, the first `own` unknowns being needed; None where it has none."""
-    firsts = _first_rows(program)
-    if not firsts.size:
+    first = _first_rows(program)
+    if not some(first):
         return None
     matrix, width = program.matrix, program.linear.size
-    lone = np.diff(matrix.indptr) == 1
+    lone = matrix.indptr[1:] - matrix.indptr[:-1] == 1
     lone &= (program.linear == 0) & (np.arange(width) >= own)
     lone[program.quadratic.indices] = False
     unknowns = lone.nonzero()[0]
     rows = matrix.indices[matrix.indptr[unknowns]]
-    alone = np.bincount(matrix.indices, minlength=program.offset.size)[rows] == 1
-    idle = alone & np.isin(rows, firsts) & (matrix.data[matrix.indptr[unknowns]] != 0)
+    idle = first[rows] & (matrix.data[matrix.indptr[unknowns]] != 0)
+    if not some(idle):
+        return None
     unknowns, rows = unknowns[idle], np.asarray(rows[idle], dtype=np.intp)
+    alone = np.bincount(matrix.indices, minlength=program.offset.size)[rows] == 1
+    unknowns, rows = unknowns[alone], rows[alone]
     if not rows.size:
         return None
     dropped = np.zeros(program.offset.size, dtype=bool)
@@ -98,11 +102,11 @@ def without_idle_logarithms(program: ConeProgram, own: int) -> WithoutLogarithms
     return WithoutLogarithms(smaller, program, order, rows, unknowns)
 
 
-def _first_rows(program: ConeProgram) -> IndexArray:
-    """The rows of t in exp(t/y) y <= x."""
-    found, first = [], 0
+def _first_rows(program: ConeProgram) -> NDArray[np.bool_]:
+    """Which rows are those of t in exp(t/y) y <= x."""
+    found, first = np.zeros(program.offset.size, dtype=bool), 0
     for cone in program.cones:
         if cone.kind is ConeKind.EXPONENTIAL:
-            found.append(np.arange(first, first + cone.size, 3))
+            found[first : first + cone.size : 3] = True
         first += cone.size
-    return np.concatenate(found) if found else np.zeros(0, dtype=np.intp)
+    return found

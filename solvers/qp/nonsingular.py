@@ -68,7 +68,7 @@ def nonsingular(
     return replace(
         solution,
         primal=point,
-        slack=program.offset - program.matrix @ point,
+        slack=program.offset - program.sparse @ point,
         iterations=solution.iterations + moved.iterations,
         beside=True,
     )
@@ -99,7 +99,7 @@ def _apart(
     last = np.append(np.zeros(size), 1.0)
     matrix = scipy.sparse.vstack(
         [
-            scipy.sparse.hstack([program.matrix, scipy.sparse.csc_matrix(eigenvalue[:, None])]),
+            scipy.sparse.hstack([program.sparse, scipy.sparse.csc_matrix(eigenvalue[:, None])]),
             scipy.sparse.csc_matrix(np.vstack([np.append(program.linear, 0.0), last])),
         ]
     )

@@ -39,7 +39,7 @@ def recession(program: ConeProgram) -> ConeProgram:
     It always has a solution: 0, where the program falls along none.
     """
     size, cones = program.linear.size, program.cones
-    matrix, quadratic = program.matrix, program.quadratic
+    matrix, quadratic = program.sparse, program.quadratic
     if quadratic.nnz:  # along a direction in which the square grows, nothing falls for ever
         matrix = scipy.sparse.csc_matrix(scipy.sparse.vstack([quadratic, matrix]))
         cones = (ConeBlock(ConeKind.ZERO, size), *cones)
@@ -54,7 +54,7 @@ def sharpened(program: ConeProgram, ray: FloatArray) -> FloatArray:
     size = float(np.max(np.abs(ray), initial=0.0))
     if not 0.0 < size < np.inf:
         return ray
-    matrix = scipy.sparse.vstack([program.matrix, program.quadratic], format="csr")
+    matrix = scipy.sparse.vstack([program.sparse, program.quadratic], format="csr")
     moved = np.abs(matrix @ ray)
     scales = abs(matrix).max(axis=1).toarray().reshape(-1)
     rows = matrix[np.flatnonzero((scales > 0.0) & (moved <= STILL * size * scales))]

@@ -114,7 +114,7 @@ def _regulator(program: ConeProgram, fewest: int) -> _Regulator | None:
     zero, block, states, order = places
     if order < fewest or program.quadratic.nnz or program.offset[block].any():
         return None
-    rows = program.matrix.tocsr()
+    rows = program.sparse.tocsr()
     try:
         unknowns = scipy.sparse.linalg.splu(rows[block].tocsc())
     except RuntimeError:  # some entries of S are no unknowns of their own
@@ -257,8 +257,8 @@ def _whole(
         np.diag(multiplier)
     )  # an entry stands for its mirror image too
     dual[regulator.zero] = -regulator.sign * both[np.triu_indices(both.shape[0])]
-    slope = program.linear + program.matrix.T @ dual
+    slope = program.linear + program.sparse.T @ dual
     dual[regulator.block] = -regulator.unknowns.solve(slope, trans="T")
-    slack = program.offset - program.matrix @ primal
+    slack = program.offset - program.sparse @ primal
     slack[regulator.zero] = 0.0
     return ConeSolution(ConeStatus.SOLVED, primal, slack, dual, RULES.refinements)

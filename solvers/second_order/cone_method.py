@@ -197,7 +197,7 @@ class ConeMethod:
         stack = task.oracle.stack
         if not isinstance(stack, LogStack):
             return solution
-        logs = np.flatnonzero(stack.logs)
+        logs = stack.logs.nonzero()[0]
         if largest(np.abs(solution.primal[logs])) <= LARGEST_LOG:
             return solution
         found = self._solved(task, within(program, logs, LARGEST_LOG))
@@ -288,8 +288,9 @@ def _value(program: ConeProgram, solution: ConeSolution) -> float:
 
 def _settled(task: Task, program: ConeProgram, solution: ConeSolution) -> ConeSolution:
     """The solution with equations that hold up to rounding, where they hold nearly."""
-    exact = solution.beside or row_error(program, solution) <= EXACT * task.tolerance
-    if exact or not program.is_semidefinite:
+    if solution.beside or not program.is_semidefinite:
+        return solution
+    if row_error(program, solution) <= EXACT * task.tolerance:
         return solution
     point = on_equations(program, solution.primal)
     return replace(solution, primal=point, slack=program.offset - program.sparse @ point)

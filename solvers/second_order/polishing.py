@@ -39,8 +39,6 @@ class PolishingOptions:
     straight: float = 1e-8  # the root of OPERATION_ROUNDING
     # Relative singular values of the system that count as 0.
     rank: float = 10 * PRODUCT_ROUNDING
-    # Unknowns of a system up to which singular values take no longer than a factorisation.
-    small: int = 30  # 0.1 ms
 
 
 OPTIONS = PolishingOptions()
@@ -91,7 +89,7 @@ def _dense(
     jacobian = np.asarray(rows.toarray() if is_sparse(rows) else rows) @ face
     curvature = face.T @ hessian @ face
     slope = evaluation.gradient @ face
-    if not all(all_finite(part) for part in (jacobian, curvature, slope)):
+    if not (all_finite(jacobian) and all_finite(curvature) and all_finite(slope)):
         return None
     size = max(largest(np.abs(curvature)), TINY)
     scales = np.maximum(np.abs(jacobian).max(axis=1, initial=0.0), TINY) / size
@@ -108,19 +106,17 @@ def _dense(
 
 def _solution(system: FloatArray, target: FloatArray) -> FloatArray:
     """The solution, or the shortest one where rows are dependent: by a decomposition ten times slower."""
-    if target.size > OPTIONS.small:
-        lapack = scipy.linalg.lapack
-        factors, pivots, failed = lapack.dgetrf(system)
-        if not failed:
-            inverse_condition, _ = lapack.dgecon(factors, float(np.abs(system).sum(axis=0).max()))
-            if inverse_condition > DEPENDENT:
-                return np.asarray(lapack.dgetrs(factors, pivots, target)[0])
-        # by an orthogonal factorisation with pivots, in half the time of singular values
-        found = scipy.linalg.lstsq(
-            system, target, cond=OPTIONS.rank, check_finite=False, lapack_driver="gelsy"
-        )
-        return np.asarray(found[0])
-    return np.asarray(np.linalg.lstsq(system, target, rcond=OPTIONS.rank)[0])
+    lapack = scipy.linalg.lapack
+    factors, pivots, failed = lapack.dgetrf(system)
+    if not failed:
+        inverse_condition, _ = lapack.dgecon(factors, float(np.abs(system).sum(axis=0).max()))
+        if inverse_condition > DEPENDENT:
+            return np.asarray(lapack.dgetrs(factors, pivots, target)[0])
+    # by an orthogonal factorisation with pivots, in half the time of singular values
+    found = scipy.linalg.lstsq(
+        system, target, cond=OPTIONS.rank, check_finite=False, lapack_driver="gelsy"
+    )
+    return np.asarray(found[0])
 
 
 def _sparse(

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 import pytest
 
 import hcmodel as hc
-from hcmodel.solvers.memory import collection_paused
+from hcmodel.solvers.memory import CollectionPaused
 
 
 @pytest.fixture(autouse=True)
@@ -18,23 +18,23 @@ def collecting() -> Iterator[None]:
 
 
 def test_nothing_is_collected_inside_and_everything_afterwards() -> None:
-    with collection_paused():
+    with CollectionPaused():
         assert not gc.isenabled()
-        with collection_paused():
+        with CollectionPaused():
             assert not gc.isenabled()
         assert not gc.isenabled()  # the outer one is not over
     assert gc.isenabled()
 
 
 def test_an_exception_ends_the_pause() -> None:
-    with pytest.raises(KeyboardInterrupt), collection_paused():
+    with pytest.raises(KeyboardInterrupt), CollectionPaused():
         raise KeyboardInterrupt
     assert gc.isenabled()
 
 
 def test_a_user_who_collects_nothing_is_left_alone() -> None:
     gc.disable()
-    with collection_paused():
+    with CollectionPaused():
         assert not gc.isenabled()
     assert not gc.isenabled()
 

@@ -86,7 +86,7 @@ def is_pinned(model: Model) -> bool:
 
 
 def _may_pin(row: Constraint, live: Liveness) -> bool:
-    for number, other in ((row.lhs, row.rhs), (row.rhs, row.lhs)):
+    for number, other in ((row.rhs, row.lhs), (row.lhs, row.rhs)):
         if not live(number):
             value = number.value
             if value is None or is_sparse(value) or some(np.asarray(value) <= 0):

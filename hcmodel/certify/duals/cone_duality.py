@@ -348,7 +348,7 @@ class _Dual:
         self, z: FloatArray, rest: FloatArray, error: FloatArray
     ) -> tuple[FloatArray, list[float]] | None:
         """The least terms of the unknowns, and the costs, of a dual that is exact where ranges lack."""
-        matrix, size = self.program.matrix, np.abs(rest) + error
+        matrix, size = self.program.sparse, np.abs(rest) + error
         known = np.isfinite(self.known.lower) & np.isfinite(self.known.upper)
         columns, others = np.flatnonzero(~known & (size > 0)), np.flatnonzero(~known & (size == 0))
         shift = exact_shift(matrix, self.places, z, columns, size[columns], others)
@@ -378,7 +378,7 @@ class _Dual:
         is small relative to z stays in the cone. It is found by the singular values of √W A.
         """
         root = _RootWeights(self.places, z)
-        columns = root.applied(np.asarray(self.program.matrix.toarray(), dtype=float))
+        columns = root.applied(np.asarray(self.program.sparse.toarray(), dtype=float))
         try:
             found = np.linalg.lstsq(columns.T, self.residual(z), rcond=PRODUCT_ROUNDING)
         except np.linalg.LinAlgError:
@@ -417,7 +417,7 @@ class _RootWeights:
 
 def without_added(program: ConeProgram, z: FloatArray, count: int) -> FloatArray:
     """The dual with 0 for all cones that have an unknown beyond the first `count`, the model's own."""
-    touched = np.diff(program.matrix.tocsr()[:, count:].indptr) > 0
+    touched = np.diff(program.sparse.tocsr()[:, count:].indptr) > 0
     found, start = z.copy(), 0
     for cone in program.cones:
         own = slice(start, start + cone.size)

@@ -324,7 +324,7 @@ def limit_by_inner_dual(sweep: _Sweep) -> None:
     s that are b − a x_j bound in turn.
     """
     program, places = sweep.program, sweep.places
-    matrix = np.vstack([program.matrix.toarray(), program.linear])
+    matrix = np.vstack([program.sparse.toarray(), program.linear])
     middle = np.zeros(sweep.count)
     for own in (places.nonnegative, places.first_tops, places.diagonal, [sweep.count - 1]):
         middle[own] = 1.0

@@ -172,7 +172,7 @@ def simple_dual(
     program: ConeProgram, columns: NDArray[np.intp], z: FloatArray
 ) -> FloatArray | None:
     """z with simple fractions as weights of the rows that have these unknowns; None if far from it."""
-    rows = np.unique(program.matrix[:, columns].tocoo().row)
+    rows = np.unique(program.sparse[:, columns].tocoo().row)
     if rows.size * columns.size > CONE_DUALITY.most_exact**2:
         return None
     size = max(float(np.abs(z).max(initial=0.0)), 1.0)

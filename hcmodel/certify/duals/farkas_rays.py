@@ -80,7 +80,7 @@ class _Equations:
     """Aᵀz = 0 and bᵀz = −1, in floating point and in whole numbers."""
 
     def __init__(self, program: ConeProgram) -> None:
-        matrix = program.matrix
+        matrix = program.sparse
         self.columns = np.column_stack([matrix.toarray(), program.offset])
         used = np.flatnonzero(program.offset)
         self._rows = np.concatenate([matrix.indices, used])

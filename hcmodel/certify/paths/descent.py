@@ -24,7 +24,7 @@ from hcmodel.records import dataclass
 from hcmodel.reductions.form import Form
 from hcmodel.reductions.reduction import Claim
 from hcmodel.solvers.algebra.hessians import as_dense
-from hcmodel.solvers.algebra.marks import some
+from hcmodel.solvers.algebra.marks import all_are_0
 from hcmodel.solvers.algebra.storage import is_sparse
 from hcmodel.solvers.numerics import LARGEST_LOG, LARGEST_NUMBER, MERIT_ROUNDING
 from hcmodel.solvers.oracle import Evaluation, Oracle
@@ -166,7 +166,7 @@ def _positive(form: Form) -> NDArray[np.bool_]:
 
 def runs_away(form: Form, evaluation: Evaluation) -> bool:
     """Whether a point is far out in an entry that no bound holds: perhaps nothing attains its value."""
-    return some(_far_out(form.domain, evaluation.point))
+    return not all_are_0(_far_out(form.domain, evaluation.point))
 
 
 def _far_out(domain: Domain, point: FloatArray) -> FloatArray:

@@ -23,7 +23,7 @@ from hcmodel.facts.polynomials import ONE, Coding, Sums, stacked
 from hcmodel.facts.symbols import Opaque, Symbols
 from hcmodel.maps.algebra.gather import gathered
 from hcmodel.records import dataclass
-from hcmodel.solvers.algebra.marks import highest, some
+from hcmodel.solvers.algebra.marks import all_are_0, highest, some
 
 Numbers = NDArray[np.int64]
 
@@ -62,7 +62,7 @@ class Assembly:
             own = degree == each
             parts += self._products(sums.chosen(own), each) if some(own) else []
         constant = sums.chosen(degree == 0).value.reshape(-1)
-        if some(constant) or not parts:
+        if not (all_are_0(constant) and parts):
             same = not sums.shape or (parts and (constant == constant[0]).all())
             parts.append(Constant(constant[0] if same else constant))
         if not sums.shape:

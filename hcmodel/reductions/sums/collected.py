@@ -32,7 +32,7 @@ from hcmodel.expressions.shapes import Shape
 from hcmodel.expressions.table import ATOMS
 from hcmodel.records import dataclass, replace
 from hcmodel.reductions.reduction import Duals, ModelReduction, Origin, same_objects
-from hcmodel.solvers.algebra.marks import every, largest
+from hcmodel.solvers.algebra.marks import largest, none_is_0
 from hcmodel.solvers.numerics import LARGEST_LOG
 
 if TYPE_CHECKING:
@@ -64,7 +64,7 @@ class Sides:
         lengths = np.array([len(term[1]) for term in terms], dtype=np.intp)
         columns = np.array([column for term in terms for column in term[1]], dtype=np.intp)
         powers = np.array([power for term in terms for power in term[2]], dtype=float)
-        if not every(powers):  # as in x^0
+        if not none_is_0(powers):  # as in x^0
             kept = powers != 0
             owner = np.arange(lengths.size).repeat(lengths)[kept]
             lengths = np.bincount(owner, minlength=lengths.size)

@@ -15,7 +15,6 @@ number, and equalities are two rows.
 from __future__ import annotations
 
 import numpy as np
-import scipy
 from numpy.typing import NDArray
 
 from hcmodel.records import dataclass
@@ -23,6 +22,7 @@ from hcmodel.reductions.cone.compressed_rows import Rows
 from hcmodel.reductions.sums.sum_arrays import SumArrays, starts_of
 from hcmodel.solvers.algebra.marks import some
 from hcmodel.solvers.numerics import TINY
+from hcmodel.solvers.qp.columns import Columns
 from hcmodel.solvers.qp.cone_program import ConeBlock, ConeKind, ConeProgram, no_quadratic
 
 FloatArray = NDArray[np.float64]
@@ -200,7 +200,7 @@ class _Assembly:
         program = ConeProgram(
             no_quadratic(self.width),
             linear,
-            scipy.sparse.csc_matrix(parts, shape=(height, self.width)),
+            Columns(*parts, (height, self.width)),
             self.offset,
             tuple(ConeBlock(kind, length) for kind, length in blocks if length),
             constant,

@@ -217,7 +217,7 @@ def test_a_dual_without_the_cones_of_added_unknowns() -> None:
     """Rows of equalities and of inequalities go one by one, other cones as a whole."""
     matrix = scipy.sparse.csc_array(np.array([[1.0, 0, 1, 0, 1, 0, 1], [0.0, 2, 0, 0, 3, 0, 0]]).T)
     kinds = (ConeKind.ZERO, 2), (ConeKind.SECOND_ORDER, 2), (ConeKind.PSD_TRIANGLE, 3)
-    program: Any = SimpleNamespace(matrix=matrix, cones=[ConeBlock(*each) for each in kinds])
+    program: Any = SimpleNamespace(sparse=matrix, cones=[ConeBlock(*each) for each in kinds])
     found = without_added(program, np.arange(1.0, 8.0), 1)
     assert found.tolist() == [1, 0, 3, 4, 0, 0, 0]
 

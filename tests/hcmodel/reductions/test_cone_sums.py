@@ -201,7 +201,7 @@ def test_both_relaxed_programs_give_by_the_same_amount(model: Callable[[], hc.Pr
     assert [(each.side, each.entries.tolist()) for each in relaxation.bounds] == [
         (each.side, each.entries.tolist()) for each in other.bounds
     ]
-    slack = relaxation.least.program.offset - relaxation.least.program.matrix @ one.primal
+    slack = relaxation.least.program.offset - relaxation.least.program.sparse @ one.primal
     for each in relaxation.bounds:
         ends = form.arrays.upper if each.side == "upper" else form.arrays.lower
         rows = each.start + np.arange(each.entries.size)
