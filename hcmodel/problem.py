@@ -5,15 +5,14 @@ from __future__ import annotations
 import threading
 import time
 import warnings
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
 import numpy as np
 from numpy.typing import NDArray
 
-from hcmodel.atoms.call_memory import remembering
+from hcmodel.atoms.call_memory import Remembering
 from hcmodel.engines.engine import CompiledStack
 from hcmodel.engines.registry import AUTO, check_name
 from hcmodel.errors import HCWarning, ModelError
@@ -278,25 +277,28 @@ class Problem:
         )
         verbose = as_flag(verbose, "verbose")
         progress = progress if isinstance(progress, str) else as_flag(progress, "progress")
-        with self._alone(), remembering():
-            self._asked = request
-            self._solved_for = self._versions()
-            session = Session(
-                self.model,
-                self._kept,
-                request,
-                is_first=self.solution is None,
-                is_refuted=self._warn_if_refuted,
-                estimated=_estimated,
-            )
-            solution = session.solve(self._keep, verbose=verbose, progress=progress)
-            self._write_back(solution)
-            session.raise_error(solution)
-            return solution.value
+        self._refuse_second()
+        try:
+            with Remembering():
+                self._asked = request
+                self._solved_for = self._versions()
+                session = Session(
+                    self.model,
+                    self._kept,
+                    request,
+                    is_first=self.solution is None,
+                    is_refuted=self._warn_if_refuted,
+                    estimated=_estimated,
+                )
+                solution = session.solve(self._keep, verbose=verbose, progress=progress)
+                self._write_back(solution)
+                session.raise_error(solution)
+                return solution.value
+        finally:
+            self._busy = False
 
-    @contextmanager
-    def _alone(self) -> Iterator[None]:
-        """Refuse a second solve of this problem, in a callback or in another thread."""
+    def _refuse_second(self) -> None:
+        """Mark this problem as being solved, which it may not be already: in a callback, or a thread."""
         with SOLVING:
             if self._busy:
                 raise ModelError(
@@ -304,10 +306,6 @@ class Problem:
                     "thread make a Problem of its own (its solution is then its own, too)"
                 )
             self._busy = True
-        try:
-            yield
-        finally:
-            self._busy = False
 
     def _versions(self) -> tuple[int, ...]:
         """How often each parameter got a value."""

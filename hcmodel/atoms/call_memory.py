@@ -10,8 +10,7 @@ from __future__ import annotations
 import hashlib
 import math
 from collections import OrderedDict
-from collections.abc import Hashable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Hashable, Sequence
 from contextvars import ContextVar
 from typing import Any
 
@@ -74,30 +73,32 @@ def calls_judging() -> int:
     return 0 if memory is None else memory.judged
 
 
-@contextmanager
-def remembering() -> Iterator[None]:
-    """Remember calls inside of it: functions are pure, but the data that they read may change later."""
-    before = _MEMORY.set(CallMemory())
-    try:
-        yield
-    finally:
-        _MEMORY.reset(before)
+class Remembering:
+    """Calls inside of it are remembered: functions are pure, but what they read may change later."""
+
+    def __enter__(self) -> None:
+        self._before = _MEMORY.set(CallMemory())
+
+    def __exit__(self, *error: object) -> None:
+        _MEMORY.reset(self._before)
 
 
-@contextmanager
-def at_most(calls: int | None) -> Iterator[None]:
-    """Let functions be called so often inside of it, which counts as judging; None: without a limit."""
-    memory = _MEMORY.get()
-    if memory is None or calls is None:
-        yield
-        return
-    allowed = max(calls, 0)
-    memory.left = allowed
-    try:
-        yield
-    finally:
-        memory.judged += round(allowed - memory.left)
-        memory.left = math.inf
+class AtMost:
+    """Functions may be called so often inside of it, which counts as judging; None: without a limit."""
+
+    def __init__(self, calls: int | None) -> None:
+        self._allowed = calls if calls is None else max(calls, 0)
+        self._memory = None if calls is None else _MEMORY.get()
+
+    def __enter__(self) -> None:
+        if self._memory is not None and self._allowed is not None:
+            self._memory.left = self._allowed
+
+    def __exit__(self, *error: object) -> None:
+        memory = self._memory
+        if memory is not None and self._allowed is not None:
+            memory.judged += round(self._allowed - memory.left)
+            memory.left = math.inf
 
 
 def key_of_call(function: Any, arrays: Sequence[Any]) -> Hashable | None:

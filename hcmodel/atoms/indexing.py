@@ -119,12 +119,10 @@ def _thawed(entry: Any) -> Any:
     return entry.array if isinstance(entry, FrozenArray) else entry
 
 
-def frozen_key(key: Any, shape: Shape) -> IndexKey:
-    """`key` as an `IndexKey`, checked against `shape`."""
+def frozen_key(key: Any) -> IndexKey:
+    """`key` as an `IndexKey`; whether it fits a shape `indexed_shape` finds out."""
     entries = key if isinstance(key, tuple) else (key,)
-    frozen = IndexKey(tuple([_frozen(entry) for entry in entries]))
-    indexed_shape(frozen, shape)
-    return frozen
+    return IndexKey(tuple([_frozen(entry) for entry in entries]))
 
 
 def indexed_shape(key: IndexKey, shape: Shape) -> Shape:

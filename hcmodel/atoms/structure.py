@@ -43,7 +43,7 @@ movement = functools.partial(
 
 def _prepare_index(name: str, shapes: Sequence[Shape], params: dict[str, Any]) -> dict[str, Any]:
     key = params["key"]
-    frozen = key if isinstance(key, indexing.IndexKey) else indexing.frozen_key(key, shapes[0])
+    frozen = key if isinstance(key, indexing.IndexKey) else indexing.frozen_key(key)
     return {"key": frozen}
 
 

@@ -34,6 +34,12 @@ class Liveness:
             return isinstance(expression, Variable)
         if id(expression) in self._live:
             return True
+        first = expression
+        while first.args:
+            first = first.args[0]
+        if isinstance(first, Variable):  # as it is most often
+            self._live.add(id(expression))
+            return True
         pending: list[Expression] = [expression]
         seen: set[int] = set()
         while pending:

@@ -6,8 +6,7 @@ better than the point that they judge, and calls of a user's functions are not m
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from contextvars import ContextVar
 from typing import TYPE_CHECKING
 
@@ -51,15 +50,18 @@ class Witness:
         return self.form.chain.point_back(self.point)
 
 
-@contextmanager
-def witnessed(tolerance: float) -> Iterator[Witness]:
-    """See all that oracles of forms evaluate inside of it."""
-    witness = Witness(tolerance)
-    before = _WATCHING.set(witness.look)
-    try:
-        yield witness
-    finally:
-        _WATCHING.reset(before)
+class Witnessed:
+    """All that oracles of forms evaluate inside of it is seen by the witness that it gives."""
+
+    def __init__(self, tolerance: float) -> None:
+        self._witness = Witness(tolerance)
+
+    def __enter__(self) -> Witness:
+        self._before = _WATCHING.set(self._witness.look)
+        return self._witness
+
+    def __exit__(self, *error: object) -> None:
+        _WATCHING.reset(self._before)
 
 
 def shown(form: Form, oracle: Oracle) -> Oracle:

@@ -8,7 +8,7 @@ from collections.abc import Callable
 import numpy as np
 from numpy.typing import NDArray
 
-from hcmodel.atoms.call_memory import at_most
+from hcmodel.atoms.call_memory import AtMost
 from hcmodel.certify.domains.nowhere import nowhere_in
 from hcmodel.certify.minorants.charts import chart_of
 from hcmodel.errors import ModelError
@@ -16,7 +16,7 @@ from hcmodel.records import dataclass, replace
 from hcmodel.reductions.form import Form
 from hcmodel.reductions.forms import Forms
 from hcmodel.reductions.reduction import Claim, Refusal
-from hcmodel.reductions.witness import witnessed
+from hcmodel.reductions.witness import Witnessed
 from hcmodel.solvers.limits import TimeExhausted, beyond, until
 from hcmodel.solvers.loop import ENDINGS, WholeProgram, ending
 from hcmodel.solvers.methods import minimize
@@ -291,7 +291,7 @@ def _looked_at_within_calls(
         with beyond():  # values at one point
             return outcome, at_first_sight(forms, outcome, request.tolerance)
     ended, calls = outcome.result.termination, history.calls
-    with at_most(calls_for_judging(request, calls, outcome.result, stage, forms, hidden, more)):
+    with AtMost(calls_for_judging(request, calls, outcome.result, stage, forms, hidden, more)):
         outcome, evidence = _looked_at(forms, hidden, outcome, request, certifier)
     if evidence.termination is Termination.CALL_LIMIT and more and not _is_spent(request, history):
         evidence = replace(evidence, termination=ended)  # only judging had no call left
@@ -319,7 +319,7 @@ def _at_better(
     if not forms.written.compiled.has_black_boxes:
         return best
     try:
-        with beyond(), at_most(left):
+        with beyond(), AtMost(left):
             there = forms.written.oracle().at(point)
     except ENDINGS:
         return best
@@ -411,7 +411,7 @@ def _looked_at(
 ) -> tuple[Outcome, Evidence]:
     """The evidence at the end of a run; the point is kept where the search for it fails or is stopped."""
     try:
-        with beyond(request.last_moment), witnessed(request.tolerance) as witness:
+        with beyond(request.last_moment), Witnessed(request.tolerance) as witness:
             found = gather(forms, hidden, outcome, request, certifier)
             found = with_witness(forms, found, witness)
             return outcome, _unless_undefined(forms, hidden, found)

@@ -15,7 +15,7 @@ from contextlib import suppress
 import numpy as np
 from numpy.typing import NDArray
 
-from hcmodel.atoms.call_memory import at_most
+from hcmodel.atoms.call_memory import AtMost
 from hcmodel.certify.domains.nowhere import Nowhere, nowhere_defined
 from hcmodel.errors import HCError, HCWarning, SolverError
 from hcmodel.expressions.model import Model
@@ -240,7 +240,7 @@ class Session:
         left = calls_left(request, found.oracle_calls)
         held = until(request.deadline), beyond(request.last_moment)
         try:
-            with held[0], held[1], at_most(left), suppress(BudgetExhausted):
+            with held[0], held[1], AtMost(left), suppress(BudgetExhausted):
                 if chosen:
                     self._warn_about_start(prepared, found)
                 if found.status in UNSETTLED and found.cause is None:

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from hcmodel.records import dataclass
 from hcmodel.reductions.cone.compressed_rows import Rows
-from hcmodel.reductions.sums.sum_arrays import SumArrays, starts_of
+from hcmodel.reductions.sums.sum_arrays import FIRST, SumArrays, starts_of
 from hcmodel.solvers.algebra.marks import some
 from hcmodel.solvers.numerics import TINY
 from hcmodel.solvers.qp.columns import Columns
@@ -78,7 +78,8 @@ class _Assembly:
         else:
             self.rows[count - equalities :] = self.fixed.size + np.arange(equalities)
         self.sums = places.sums.nonzero()[0]
-        groups = np.append(places.left[self.sums], 0) if has_sum else places.left[self.sums]
+        groups = places.left[self.sums]
+        groups = np.concatenate([groups, FIRST]) if has_sum else groups
         own = entries.terms[groups]
         self.terms, self.owner = own.indices, np.arange(groups.size).repeat(own.lengths)
         self.first = self.zeros + self.signed  # of the exponential cones
@@ -148,7 +149,8 @@ class _Assembly:
         entries, count = self.entries, self.terms.size
         cones, z = self.first + 3 * np.arange(count), self.width - count + np.arange(count)
         totals = self.rows[self.sums]
-        totals = np.append(totals, self.first - 1) if self.has_t and not self.relaxed else totals
+        if self.has_t and not self.relaxed:
+            totals = np.concatenate([totals, [self.first - 1]])
         self._parts.append((totals[self.owner], z, np.ones(count)))
         self.offset[totals] = 1.0
         self._add_part(cones, entries.exponents[self.terms], -1.0)
