@@ -305,8 +305,8 @@ def row_floors(jacobian: Any, units: FloatArray) -> FloatArray:
 
 def form_numbers(names: Sequence[str]) -> IndexArray:
     """The positions in `ROW_FORMS` of forms by name, one for each row."""
-    known = list(ROW_FORMS)
-    return np.array([known.index(name) for name in names], dtype=np.intp)
+    positions = {name: number for number, name in enumerate(ROW_FORMS)}
+    return np.array([positions[name] for name in names], dtype=np.intp)
 
 
 def _scaled(rows: Any, by: FloatArray) -> Any:
