@@ -140,10 +140,10 @@ class MapTestOptions:
     # A hidden Hessian with an eigenvalue below minus this, relative to its size, contradicts the map.
     curved: float = 1e-6  # certificates
     # Samples at which values are compared, and at which second derivatives are taken; so many times as
-    # many for few unknowns.
+    # many for few unknowns, of which enclosures have the derivatives at all samples at once.
     samples: int = 64  # certificates
     curvatures: int = 4  # certificates
-    few: int = 10  # certificates
+    few: int = 8  # enclosures of ten unknowns take twice as long as values one by one
     more: int = 4  # certificates
     # Unknowns from which on the derivatives of a map are expensive, and samples that are taken then.
     many: int = 200  # tests/benchmarks/large.py
@@ -163,13 +163,20 @@ class BoxOptions:
 
     # Unknowns beyond which boxes are too many: halving each side once makes 2^n of them.
     most_unknowns: int = 4  # sixteen boxes, about 10 ms
-    # Boxes in all, and halvings one after the other.
-    most_boxes: int = 2000  # about 0.2 s for a model of twenty operations
+    # Boxes in all, and where no number of them would prove anything.
+    most_boxes: int = 2000  # about 20 ms for a model of twenty operations
+    unproven: int = 500  # about 10 ms, as long as the samples take
+    # Halvings one after the other, and those between two looks at the boxes.
     most_halvings: int = 40  # the side of a box is 1e-12 of the domain's in one dimension
+    halvings: int = 3  # a look takes as long for eight boxes as for one
+    # Boxes after which it is given up if none of them was shown to be convex.
+    vain: int = 64
     # The curvature, relative to the size of the derivatives, that refutes: data may be rounded.
     bent: float = 1e-6  # as in MapTestOptions.curved
     # Halvings after the first point that refutes, to find lower points than the one at hand.
     further: int = 12  # a box becomes 4,000 times as short in one dimension
+    # Boxes that are halved then: those in which the objective may be lowest.
+    deepest: int = 64
     # Middles of boxes that are kept as better points.
     kept: int = 8  # one of them is in the lowest well
 

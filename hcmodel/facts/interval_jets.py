@@ -14,11 +14,12 @@ from typing import Any, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from hcmodel.expressions.graph import Step, merge
+from hcmodel.expressions.graph import Graph, Step
 from hcmodel.expressions.layout import Layout
-from hcmodel.expressions.leaves import Expression, Variable
+from hcmodel.expressions.leaves import Variable
 from hcmodel.expressions.sparse_data import dense
 from hcmodel.records import dataclass
+from hcmodel.solvers.algebra.marks import some
 from hcmodel.solvers.numerics import PRODUCT_ROUNDING, TINY
 
 FloatArray = NDArray[np.float64]
@@ -42,11 +43,8 @@ class Interval:
     def of(low: Any, high: Any) -> Interval:
         """Rounded outward; ends that are not numbers become infinite. What is exactly 0 stays 0."""
         low, high = np.asarray(low, dtype=float), np.asarray(high, dtype=float)
-        low = np.where(np.isnan(low), -np.inf, low - PRODUCT_ROUNDING * np.abs(low))
-        high = np.where(np.isnan(high), np.inf, high + PRODUCT_ROUNDING * np.abs(high))
-        return Interval(
-            np.where(np.isnan(low), -np.inf, low), np.where(np.isnan(high), np.inf, high)
-        )
+        low, high = low - PRODUCT_ROUNDING * np.abs(low), high + PRODUCT_ROUNDING * np.abs(high)
+        return Interval(np.fmax(low, -np.inf), np.fmin(high, np.inf))
 
     @staticmethod
     def exactly(value: Any) -> Interval:
@@ -60,13 +58,17 @@ class Interval:
         return Interval.of(self.low + other.low, self.high + other.high)
 
     def __mul__(self, other: Interval) -> Interval:
-        corners = [_product(a, b) for a in (self.low, self.high) for b in (other.low, other.high)]
-        low, high = np.minimum.reduce(corners), np.maximum.reduce(corners)
+        low, high = _ends([a * b for a in (self.low, self.high) for b in (other.low, other.high)])
+        if some(np.isnan(low)):  # where a number times infinity is one
+            pairs = [(a, b) for a in (self.low, self.high) for b in (other.low, other.high)]
+            low, high = _ends([_product(a, b) for a, b in pairs])
         # a product of numbers other than 0 that underflows is not 0
-        lost = ~(self.is_zero | other.is_zero)
-        alike, unlike = _alike(self, other), _alike(self, -other)
-        low = np.where(lost & (np.abs(low) < TINY), np.where(alike, 0.0, -TINY), low)
-        high = np.where(lost & (np.abs(high) < TINY), np.where(unlike, 0.0, TINY), high)
+        small = (np.abs(low) < TINY) | (np.abs(high) < TINY)
+        if some(small) and some(small & ~(self.is_zero | other.is_zero)):
+            lost = ~(self.is_zero | other.is_zero)
+            alike, unlike = _alike(self, other), _alike(self, -other)
+            low = np.where(lost & (np.abs(low) < TINY), np.where(alike, 0.0, -TINY), low)
+            high = np.where(lost & (np.abs(high) < TINY), np.where(unlike, 0.0, TINY), high)
         return Interval.of(low, high)
 
     @property
@@ -106,6 +108,13 @@ class Interval:
     def within(self, low: float, high: float) -> Interval:
         """What is left of it between two numbers."""
         return Interval(np.clip(self.low, low, high), np.clip(self.high, low, high))
+
+
+def _ends(corners: Sequence[FloatArray]) -> tuple[FloatArray, FloatArray]:
+    """The least and the largest of four arrays, entry by entry."""
+    a, b, c, d = corners
+    low, high = (each(each(a, b), each(c, d)) for each in (np.minimum, np.maximum))
+    return low, high
 
 
 def _product(a: FloatArray, b: FloatArray) -> FloatArray:
@@ -289,6 +298,17 @@ class Jet:
             return Interval(function(interval.low, extra), function(interval.high, extra))
 
         return Jet(both(self.value, 1), both(self.gradient, 2), both(self.hessian, 3))
+
+    def among(self, boxes: Any) -> Jet:
+        """The same functions over some of the boxes."""
+
+        def part(interval: Interval, extra: int) -> Interval:
+            if interval.low.shape[-1 - extra] == 1:  # the same over all of them
+                return interval
+            key = (..., boxes, *([slice(None)] * extra))
+            return Interval(interval.low[key], interval.high[key])
+
+        return Jet(part(self.value, 0), part(self.gradient, 1), part(self.hessian, 2))
 
     def __getitem__(self, key: Any) -> Jet:
         keys = key if isinstance(key, tuple) else (key,)
@@ -608,9 +628,8 @@ def seeds(low: FloatArray, high: FloatArray, logs: NDArray[np.bool_]) -> Jet:
     return JETS.concatenate(parts)  # type: ignore[no-any-return]
 
 
-def enclosed(roots: Sequence[Expression], layout: Layout, unknowns: Jet) -> list[Any]:
-    """The roots over the boxes: jets, or numbers where no unknown is in them."""
-    graph = merge(roots)
+def enclosed(graph: Graph, layout: Layout, unknowns: Jet) -> list[Any]:
+    """The roots of a graph over the boxes: jets, or numbers where no unknown is in them."""
     arrays = layout.unpack(JETS, unknowns)
     values: list[Any] = []
     with np.errstate(all="ignore"):

@@ -212,12 +212,19 @@ def is_certified(
 
 
 def settled_bound(
-    hidden: Form | None, bound: LowerBound | None, late: bool
+    hidden: Form | None, bound: LowerBound | None, evaluation: Evaluation, pair: Pair, late: bool
 ) -> tuple[Settlement | None, LowerBound | None]:
-    """What enclosures of second derivatives say of declared coordinates, and what is left of a bound."""
-    if hidden is None or bound is None or bound.search is None or hidden.proof is not None:
+    """What enclosures of second derivatives say of declared coordinates, and what is left of a bound.
+
+    Of coordinates that were refuted, where they are: lower points are near.
+    """
+    if hidden is None or hidden.proof is not None or late:
         return None, bound
-    if late or hidden.compiled.has_black_boxes or hidden.is_convex_in_map:
+    if hidden.compiled.has_black_boxes or hidden.is_convex_in_map:
+        return None, bound
+    if bound is None:
+        return _settled_without(hidden, evaluation, pair), None
+    if bound.search is None:
         return None, bound
     from hcmodel.certify.declared.curvature_boxes import (  # of declared coordinates only
         SHOWN,
@@ -233,6 +240,21 @@ def settled_bound(
     # the first condition is settled, and the image of a box entry by entry is a box
     rest = bound.conditions[1 if hidden.map_geometry is None else 2 :]
     return found, replace(bound, conditions=(SHOWN, *rest))
+
+
+def _settled_without(hidden: Form, evaluation: Evaluation, pair: Pair) -> Settlement | None:
+    """What enclosures say of coordinates in which no bound was found; not that they prove anything."""
+    from hcmodel.certify.declared.curvature_boxes import is_small, settle_form
+
+    if not is_small(hidden):
+        return None
+    there = hidden.oracle().at(hidden.chain.point(evaluation.point))
+    if not (there.finite and there.differentiable):
+        return None
+    duals = pair.form.duals(pair.evaluation, pair.multipliers)
+    with np.errstate(all="ignore"):
+        found = settle_form(hidden, there, hidden.multipliers(there, duals))
+    return replace(found, convex=False)
 
 
 def domination_gap(pair: Pair, request: SolveRequest) -> float | None:

@@ -177,7 +177,7 @@ def _bounded(
     bound = best_bound(forms, hidden, outcome, evaluation, pair, request, certifier)
     bound = _unless_beyond(forms, outcome, evaluation, bound, request.tolerance)
     bound = _unless_refuted(evaluation, bound)
-    settled, bound = settled_bound(hidden, bound, late)
+    settled, bound = settled_bound(hidden, bound, evaluation, pair, late)
     return bound, settled
 
 

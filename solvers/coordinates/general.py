@@ -96,7 +96,7 @@ class MapCoordinates:
 
     def image(self, x: FloatArray) -> FloatArray:
         known = self._memo.get(x.tobytes())
-        return self._selected(self.stack.evaluate(x, "map").values if known is None else known[0])
+        return self.selected(self.stack.evaluate(x, "map").values if known is None else known[0])
 
     def tangent(self, x: FloatArray) -> Tangent:
         key, linear = x.tobytes(), self._linear(x)
@@ -105,7 +105,7 @@ class MapCoordinates:
             tangent: Tangent = known[1]
             return tangent
         directions = tangent_directions(self.domain, self._basis, x)
-        tangent = Tangent(directions, self._selected(linear[1]) @ directions)
+        tangent = Tangent(directions, self.selected(linear[1]) @ directions)
         self._tangents.keep(key, (linear, tangent))
         return tangent
 
@@ -123,7 +123,8 @@ class MapCoordinates:
         forward = self.stack.evaluate(x, "map")
         return forward.values, as_array(forward.jacobian())
 
-    def _selected(self, rows: FloatArray) -> FloatArray:
+    def selected(self, rows: FloatArray) -> FloatArray:
+        """The entries of the map that count, from all of them."""
         return rows if self.selection is None else np.asarray(self.selection @ rows)
 
     @cached_property
@@ -175,7 +176,7 @@ class MapCoordinates:
 
         def linearised(point: FloatArray) -> tuple[FloatArray, FloatArray]:
             values, jacobian = self._memo.get(point.tobytes()) or self._linearised(point)
-            return self._selected(values), self._selected(jacobian)
+            return self.selected(values), self.selected(jacobian)
 
         return Target(self.image, linearised, directions, goal)
 
@@ -229,7 +230,7 @@ class MapCoordinates:
     def retract(self, x: FloatArray, step: FloatArray) -> FloatArray:
         """c⁻¹(c(x) + J d) by Newton's method on c from x + d; the plain step where that fails."""
         values, jacobian = self._linear(x)
-        goal = self._selected(values + jacobian @ step)
+        goal = self.selected(values + jacobian @ step)
         if np.isfinite(goal).all():
             target = self._target(goal, x)
             found = newton(target, x + step, RETRACTION)

@@ -16,7 +16,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hcmodel.records import cached_property, dataclass
-from hcmodel.solvers.numerics import DEPENDENT, PRODUCT_ROUNDING, TINY
+from hcmodel.solvers.algebra.marks import some
+from hcmodel.solvers.numerics import DATA_ROUNDING, DEPENDENT, PRODUCT_ROUNDING, TINY
 from hcmodel.solvers.sets.domain import Domain
 
 FloatArray = NDArray[np.float64]
@@ -47,12 +48,40 @@ def tangent_directions(domain: Domain, basis: FloatArray, x: FloatArray) -> Floa
 
 
 def balanced(matrix: FloatArray) -> FloatArray:
-    """Rows and columns divided by their sizes in turn, so that units alone make nothing singular."""
-    for axis in (1, 0) * RULES.sweeps:
+    """Rows and columns divided by their sizes in turn, so that units alone make nothing singular.
+
+    Or those of several matrices, the last two axes being theirs.
+    """
+    return _balance(matrix)[0]
+
+
+def _balance(matrix: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """The balanced matrix, and by what its columns were divided."""
+    columns = np.ones_like(matrix[..., :1, :])
+    for axis in (-1, -2) * RULES.sweeps:
         sizes = np.sqrt(np.max(np.abs(matrix), axis=axis, keepdims=True, initial=0.0))
         # powers of two, by which division is exact
-        matrix = matrix / np.exp2(np.round(np.log2(np.where(sizes > 0, sizes, 1.0))))
-    return matrix
+        sizes = np.exp2(np.round(np.log2(np.where(sizes > 0, sizes, 1.0))))
+        matrix = matrix / sizes
+        if axis == -2:
+            columns = columns * sizes
+    return matrix, columns
+
+
+def orientations(derivatives: FloatArray) -> NDArray[np.int_]:
+    """Of several finite matrices: 1 keeps the orientation, −1 turns it round, 0 is singular.
+
+    1 for matrices that are not square: there is no orientation to keep.
+    """
+    rows, columns = derivatives.shape[-2:]
+    if rows < columns:
+        return np.zeros(len(derivatives), dtype=int)
+    even = balanced(derivatives)
+    sizes = np.linalg.svd(even, compute_uv=False)
+    largest = np.maximum(sizes.max(axis=-1, initial=0.0), TINY)
+    regular = (sizes > PRODUCT_ROUNDING * largest[:, None]).all(axis=-1)
+    signs = np.linalg.slogdet(even)[0] if rows == columns else np.ones(len(derivatives))
+    return np.where(regular, np.where(signs > 0, 1, -1), 0)
 
 
 @dataclass(frozen=True)
@@ -102,11 +131,26 @@ class Tangent:
         return not self.defined or bool((self._singular_values <= PRODUCT_ROUNDING).any())
 
     @property
+    def still(self) -> FloatArray | None:
+        """A combination of the directions in which no entry of the map moves, up to rounding.
+
+        None where there is none. A chain such as x_k − 2 x_(k−1) only becomes singular to rounding, since
+        it shrinks: relative to its terms, an entry of it moves.
+        """
+        if not self.singular or not self.defined:
+            return None
+        even, columns = _balance(self.derivative)
+        found = np.linalg.svd(even)[2][-1]
+        found = np.where(np.abs(found) > DATA_ROUNDING * np.abs(found).max(), found, 0.0)
+        moved, terms = np.abs(even @ found), np.abs(even) @ np.abs(found)
+        moves = moved > DEPENDENT * terms + PRODUCT_ROUNDING
+        return None if some(moves) else np.asarray(found / columns[0])
+
+    @property
     def orientation(self) -> bool | None:
         """Whether a square J keeps the orientation, True for others; None where it is singular."""
-        if self.singular:
-            return None
-        return bool(np.linalg.slogdet(balanced(self.derivative))[0] > 0) if self.square else True
+        found = int(orientations(self.derivative[None])[0]) if self.defined else 0
+        return found > 0 if found else None
 
     @property
     def hull(self) -> FloatArray:

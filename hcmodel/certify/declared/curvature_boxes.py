@@ -18,12 +18,14 @@ from numpy.typing import NDArray
 from hcmodel.certify.certificate_options import BOXES
 from hcmodel.certify.minorants.charts import Chart, chart_of
 from hcmodel.certify.minorants.search import Search
+from hcmodel.expressions.graph import merge
 from hcmodel.facts.interval_jets import JETS, Interval, Jet, NotEnclosed, enclosed, seeds
 from hcmodel.records import dataclass
 from hcmodel.reductions.form import Form
 from hcmodel.solvers.coordinates.logarithmic import LogStack
 from hcmodel.solvers.limits import check_time
 from hcmodel.solvers.numerics import MERIT_ROUNDING
+from hcmodel.solvers.oracle import Evaluation
 
 FloatArray = NDArray[np.float64]
 
@@ -54,37 +56,44 @@ def settle(search: Search) -> Settlement:
     return _settled(search.form, search.chart, best.multipliers, np.flatnonzero(used))
 
 
-def settle_form(form: Form) -> Settlement:
+def settle_form(
+    form: Form, evaluation: Evaluation | None = None, multipliers: FloatArray | None = None
+) -> Settlement:
     """Whether objective and rows, all of them, are convex in the declared coordinates of a form.
 
-    `bends_at` is a point at which the objective is not.
+    `bends_at` is a point at which the Lagrangian of the multipliers, or else the objective, is not.
     """
-    if not _is_small(form):
+    if not is_small(form):
         return OPEN
-    chart = chart_of(form, form.oracle().at(form.domain.middle()))
-    rows = int(form.canonical.outer.size)
-    return OPEN if chart is None else _settled(form, chart, np.zeros(rows), np.arange(rows))
+    there = form.oracle().at(form.domain.middle()) if evaluation is None else evaluation
+    chart, rows = chart_of(form, there), int(form.canonical.outer.size)
+    if chart is None:
+        return OPEN
+    return _settled(
+        form, chart, np.zeros(rows) if multipliers is None else multipliers, np.arange(rows)
+    )
 
 
-def _is_small(form: Form) -> bool:
+def is_small(form: Form, most_unknowns: int = BOXES.most_unknowns) -> bool:
+    """Whether a form over a box has so few unknowns that enclosures of derivatives take little time."""
     if not form.canonical.outer.is_written or form.chain.adds_variables:
         return False
-    return form.domain.is_box and form.domain.dimension <= BOXES.most_unknowns
+    return form.domain.is_box and form.domain.dimension <= most_unknowns
 
 
 def _settled(
     form: Form, chart: Chart, multipliers: FloatArray, used: NDArray[np.intp]
 ) -> Settlement:
-    if not _is_small(form):
+    if not is_small(form):
         return OPEN
     low, high = form.domain.entry_bounds()
     try:
-        return _Halving(_Functions(form, chart, multipliers, used)).run(low, high)
+        return _Halving(Functions(form, chart, multipliers, used)).run(low, high)
     except NotEnclosed:
         return OPEN
 
 
-class _Functions:
+class Functions:
     """Functions over boxes: objective, the rows that are used, Lagrangian, map."""
 
     def __init__(
@@ -92,6 +101,7 @@ class _Functions:
     ) -> None:
         self.layout, self.roots = form.canonical.layout, form.canonical.roots
         self.entries = form.entries
+        self.graph = merge([*self.roots, *self.entries])
         stack = form.stack
         self.logs = np.zeros(form.domain.dimension, dtype=bool)
         if isinstance(stack, LogStack):
@@ -104,9 +114,9 @@ class _Functions:
         # a general map says nothing of the set of its images, unless it acts entry by entry
         self.plain = not (chart.notes or chart.curved or chart.normals.size or form.program.bending)
 
-    def over(self, low: FloatArray, high: FloatArray) -> _Enclosed:
+    def over(self, low: FloatArray, high: FloatArray) -> Enclosed:
         unknowns = seeds(low, high, self.logs)
-        found = enclosed([*self.roots, *self.entries], self.layout, unknowns)
+        found = enclosed(self.graph, self.layout, unknowns)
         flat = [_flat(each, unknowns) for each in found]
         first, rest = flat[0], flat[1 : len(self.roots)]
         objective = JETS.sum(first * self.objective)
@@ -119,7 +129,7 @@ class _Functions:
                 lagrangian = lagrangian + jet * self.multipliers[row]
         entries = flat[len(self.roots) :]
         own = JETS.concatenate(entries) if entries else None
-        return _Enclosed(objective, rows, lagrangian, own)
+        return Enclosed(objective, rows, lagrangian, own)
 
 
 def _flat(value: object, like: Jet) -> Jet:
@@ -129,13 +139,22 @@ def _flat(value: object, like: Jet) -> Jet:
 
 
 @dataclass(frozen=True)
-class _Enclosed:
+class Enclosed:
     """Jets of the functions, each over the same boxes; `map` has the coordinates where they are a map."""
 
     objective: Jet
     rows: Sequence[Jet]
     lagrangian: Jet
     map: Jet | None
+
+    def among(self, boxes: slice | NDArray[np.intp]) -> Enclosed:
+        """The same over some of the boxes."""
+        return Enclosed(
+            self.objective.among(boxes),
+            [row.among(boxes) for row in self.rows],
+            self.lagrangian.among(boxes),
+            None if self.map is None else self.map.among(boxes),
+        )
 
     def hidden(self, jet: Jet) -> Interval:
         """The matrices that are congruent to the Hessians in u, box by box."""
@@ -150,6 +169,25 @@ class _Enclosed:
             bent = Interval(own.hessian.low[k], own.hessian.high[k])
             found = found + -(slope.expanded(2) * bent)
         return found
+
+    @property
+    def bends(self) -> NDArray[np.bool_]:
+        """Points, as boxes, at which the Lagrangian certainly has negative curvature in u.
+
+        Relative to all curvatures and to its slope.
+        """
+        matrix, gradient = self.hidden(self.lagrangian), self.lagrangian.gradient
+        slope = np.maximum(np.abs(gradient.low), np.abs(gradient.high)).max(axis=-1)
+        ends = np.isfinite(matrix.low) & np.isfinite(matrix.high)
+        known = np.asarray(ends.all(axis=(-2, -1)))
+        low, high = (np.where(known[:, None, None], end, 0.0) for end in (matrix.low, matrix.high))
+        center, radius = (low + high) / 2, (high - low) / 2
+        values, vectors = np.linalg.eigh((center + np.swapaxes(center, -1, -2)) / 2)
+        v = vectors[..., :1]
+        turned, sizes = np.swapaxes(v, -1, -2), np.abs(v)
+        most = turned @ center @ v + np.swapaxes(sizes, -1, -2) @ radius @ sizes
+        size = np.abs(values).max(axis=-1) + np.where(np.isfinite(slope), slope, 0.0)
+        return np.asarray(known & (most[..., 0, 0] < -BOXES.bent * size))
 
     @property
     def acts_entrywise(self) -> NDArray[np.bool_]:
@@ -198,6 +236,10 @@ def _least(matrix: Interval) -> FloatArray:
     radius = np.where(safe, (matrix.high - matrix.low) / 2, 0.0)
     center = (center + np.swapaxes(center, -1, -2)) / 2
     size = np.abs(center).sum(axis=-1).max(axis=-1)
+    # an unknown that the function does not have takes nothing from the others
+    absent = matrix.is_zero.all(axis=-1)
+    unknowns = np.arange(matrix.low.shape[-1])
+    center[..., unknowns, unknowns] += np.where(absent, size[..., None], 0.0)
     reach = radius.sum(axis=-1).max(axis=-1)
     found = np.linalg.eigvalsh(center)[..., 0] - reach * (1 + MERIT_ROUNDING)
     found = found - np.where(size > 0, MERIT_ROUNDING * size, 0.0)
@@ -207,71 +249,91 @@ def _least(matrix: Interval) -> FloatArray:
 class _Halving:
     """Boxes that are halved until each is shown to be convex, or one is not."""
 
-    def __init__(self, functions: _Functions) -> None:
-        self.functions = functions
+    def __init__(self, functions: Functions) -> None:
+        self.functions, self.provable = functions, functions.plain
+        self.count, self.shown, self.further = 0, False, BOXES.further
+        self.bends_at: FloatArray | None = None
         self.middles: list[tuple[float, FloatArray]] = []
 
     def run(self, low: FloatArray, high: FloatArray) -> Settlement:
         lows, highs = low[None, :], high[None, :]
         whole = np.where(np.isfinite(high - low), np.maximum(high - low, 0.0), 1.0)
-        count, provable, bends, further = 0, self.functions.plain, None, BOXES.further
-        for _ in range(BOXES.most_halvings):
+        for _ in range(0, BOXES.most_halvings, BOXES.halvings):
             check_time()
-            count += len(lows)
-            over = self.functions.over(lows, highs)
-            convex = self._convex(over)
-            provable = provable and bool(over.acts_entrywise[convex].all())
-            lows, highs = lows[~convex], highs[~convex]
-            if not len(lows):
+            for _ in range(BOXES.halvings):
+                lows, highs = _halved(lows, highs, whole)
+            left = self._look(lows, highs)
+            if not left.size:
                 break
-            found = self._bends(lows, highs)
-            bends = found if bends is None else bends
-            further -= bends is not None  # a well is near the place where the function bends
-            if count > BOXES.most_boxes or further < 0:
-                break
-            lows, highs = _halved(lows, highs, whole)
-        if not len(lows) and bends is None:
-            return Settlement(convex=provable)
-        return Settlement(bends_at=bends, lowest=tuple(point for _, point in self.middles))
+            lows, highs = lows[left], highs[left]
+            if self._ends(len(left) << BOXES.halvings):
+                return self._settlement(convex=False)
+        return self._settlement(convex=not left.size and self.provable)
 
-    def _convex(self, over: _Enclosed) -> NDArray[np.bool_]:
-        """Boxes over which objective and inequalities are convex and equalities affine in u."""
+    def _settlement(self, convex: bool) -> Settlement:
+        if self.bends_at is None and convex:
+            return Settlement(convex=True)
+        lowest = tuple(point for _, point in self.middles)
+        return Settlement(bends_at=self.bends_at, lowest=lowest)
+
+    def _look(self, lows: FloatArray, highs: FloatArray) -> NDArray[np.intp]:
+        """Boxes in which nothing is shown yet; the lowest of them once it is known that some bend."""
+        boxes, middles = len(lows), _middle(lows, highs)
+        over = self.functions.over(
+            np.concatenate([lows, middles]), np.concatenate([highs, middles])
+        )
+        convex = self._convex(over.among(slice(0, boxes)), self.provable)
+        self.provable = self.provable and bool(over.acts_entrywise[:boxes][convex].all())
+        self.count, self.shown = self.count + boxes, self.shown or bool(convex.any())
+        left = (~convex).nonzero()[0]
+        if left.size:
+            bends = self._bends(over.among(boxes + left), middles[left])
+            self.bends_at = bends if self.bends_at is None else self.bends_at
+        if self.bends_at is not None:
+            heights = np.broadcast_to(over.objective.value.low, 2 * boxes)
+            left = left[heights[left].argsort(kind="stable")[: BOXES.deepest]]
+        return left
+
+    def _ends(self, following: int) -> bool:
+        """Whether the boxes that would follow are not to be looked at."""
+        if self.bends_at is not None:
+            self.further -= BOXES.halvings
+            return self.further < 0
+        if self.count > BOXES.vain and not self.shown:
+            return True
+        return self.count + following > (BOXES.most_boxes if self.provable else BOXES.unproven)
+
+    def _convex(self, over: Enclosed, provable: bool) -> NDArray[np.bool_]:
+        """Boxes over which objective and inequalities are convex and equalities affine in u.
+
+        Where that would prove nothing, those over which the Lagrangian is: it bends in none of them.
+        """
         functions = self.functions
-        shown = _least(over.hidden(over.objective)) >= 0
-        shown |= over.hidden(over.objective).is_zero.all(axis=(-2, -1))
+        count = over.lagrangian.value.low.shape
+        if not provable:
+            return np.broadcast_to(_shown(over.hidden(over.lagrangian)), count).copy()
+        shown = _shown(over.hidden(over.objective))
         for row, jet in zip(functions.used, over.rows, strict=True):
             matrix = over.hidden(jet)
-            flat = matrix.is_zero.all(axis=(-2, -1))
-            shown &= (flat | (_least(matrix) >= 0)) if row < functions.inequalities else flat
-        return np.broadcast_to(shown, over.lagrangian.value.low.shape).copy()
+            inequality = row < functions.inequalities
+            shown &= _shown(matrix) if inequality else matrix.is_zero.all(axis=(-2, -1))
+        return np.broadcast_to(shown, count).copy()
 
-    def _bends(self, lows: FloatArray, highs: FloatArray) -> FloatArray | None:
-        """The middle of a box at which the Lagrangian certainly has negative curvature in u."""
-        points = _middle(lows, highs)
-        over = self.functions.over(points, points)
-        matrix = over.hidden(over.lagrangian)
+    def _bends(self, over: Enclosed, points: FloatArray) -> FloatArray | None:
+        """The lowest of some points at which the Lagrangian certainly has negative curvature in u."""
         value = over.objective.value
-        heights = (value.low + value.high) / 2
-        self.middles += [
-            (float(height), point)
-            for height, point in zip(heights, points, strict=True)
-            if np.isfinite(height)
-        ]
+        heights = np.broadcast_to((value.low + value.high) / 2, len(points))
+        order = heights.argsort(kind="stable")  # what is not a number comes last
+        best = order[: BOXES.kept][np.isfinite(heights[order[: BOXES.kept]])]
+        self.middles += [(float(heights[i]), points[i]) for i in best]
         self.middles = sorted(self.middles, key=lambda each: each[0])[: BOXES.kept]
-        gradient = over.lagrangian.gradient
-        slope = np.maximum(np.abs(gradient.low), np.abs(gradient.high)).max(axis=-1)
-        for i in np.argsort(heights):
-            low, high = matrix.low[i], matrix.high[i]
-            if not (np.isfinite(low).all() and np.isfinite(high).all()):
-                continue
-            center, radius = (low + high) / 2, (high - low) / 2
-            values, vectors = np.linalg.eigh((center + center.T) / 2)
-            v = vectors[:, 0]
-            most = float(v @ center @ v + np.abs(v) @ radius @ np.abs(v))
-            size = float(np.abs(values).max()) + (float(slope[i]) if np.isfinite(slope[i]) else 0.0)
-            if most < -BOXES.bent * size:
-                return np.asarray(points[i])
-        return None
+        bent = order[over.bends[order]]
+        return np.asarray(points[bent[0]]) if bent.size else None
+
+
+def _shown(matrix: Interval) -> NDArray[np.bool_]:
+    """Boxes over which all matrices inside are semidefinite."""
+    return np.asarray((_least(matrix) >= 0) | matrix.is_zero.all(axis=(-2, -1)))
 
 
 def _middle(low: FloatArray, high: FloatArray) -> FloatArray:

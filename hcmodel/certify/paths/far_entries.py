@@ -13,6 +13,7 @@ from collections.abc import Iterator
 import numpy as np
 from numpy.typing import NDArray
 
+from hcmodel.expressions.graph import merge
 from hcmodel.facts.interval_jets import JETS, Interval, Jet, NotEnclosed, enclosed
 from hcmodel.records import dataclass
 from hcmodel.reductions.form import Form
@@ -125,7 +126,7 @@ def _enclosed_objective(form: Form, points: FloatArray) -> Interval:
         Interval.exactly(np.zeros((size, number, 0, 0))),
     )
     canonical = form.canonical
-    (root,) = enclosed(canonical.roots[:1], canonical.layout, unknowns)
+    (root,) = enclosed(merge(canonical.roots[:1]), canonical.layout, unknowns)
     if not isinstance(root, Jet):
         raise NotEnclosed
     flat = JETS.reshape(root, (root.size,))

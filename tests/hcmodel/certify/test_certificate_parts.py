@@ -5,6 +5,7 @@ Rounding is made so large where it counts that a bound that takes it off on the 
 
 from __future__ import annotations
 
+import itertools
 from types import SimpleNamespace
 from typing import Any
 
@@ -17,7 +18,7 @@ from hcmodel.certify import conflicts, cut_bounds, impossible_rows, lower_bound
 from hcmodel.certify.certificate_options import BOXES, CHART, ENCLOSURE, MAP_TEST
 from hcmodel.certify.declared import curvature_boxes
 from hcmodel.certify.declared import map_test as declared_test
-from hcmodel.certify.declared.curvature_boxes import _Enclosed, _Functions, _Halving, _solved
+from hcmodel.certify.declared.curvature_boxes import Enclosed, Functions, _Halving, _solved
 from hcmodel.certify.minorants import (
     balls,
     charts,
@@ -30,7 +31,7 @@ from hcmodel.certify.minorants.charts import plain_chart
 from hcmodel.certify.minorants.search import Minorant
 from hcmodel.certify.paths import nearby
 from hcmodel.expressions.model import Model
-from hcmodel.facts.interval_jets import Interval, NotEnclosed, seeds
+from hcmodel.facts.interval_jets import Interval, Jet, NotEnclosed, seeds
 from hcmodel.facts.node_facts import Facts
 from hcmodel.reductions.cone.compressed_rows import Rows
 from hcmodel.reductions.reduction import Origin
@@ -537,7 +538,7 @@ def test_systems_with_intervals_are_solved_by_elimination() -> None:
 def test_a_map_acts_entry_by_entry_where_each_coordinate_moves_with_its_own_unknown() -> None:
     def acts(low: Any, high: Any = None) -> list[bool]:
         own: Any = SimpleNamespace(gradient=interval(low, high))
-        found: list[bool] = _Enclosed(None, [], None, own).acts_entrywise.tolist()  # type: ignore[arg-type]
+        found: list[bool] = Enclosed(None, [], None, own).acts_entrywise.tolist()  # type: ignore[arg-type]
         return found
 
     # by entry, box and unknown; the second box of the first test has a cross term
@@ -551,7 +552,7 @@ def test_the_lagrangian_of_enclosures_weighs_the_rows() -> None:
     rows = [x[0] ** 2 <= 1, 3 * x[1] ** 2 + x[0] <= 2]
     form = hc.Problem(hc.Minimize(5 * x[0] ** 2 + 7), rows, hidden=[x]).forms().hidden()
     assert form is not None
-    functions = _Functions(form, plain_chart(Box.of(2)), np.array([2.0, 4.0]), np.arange(2))
+    functions = Functions(form, plain_chart(Box.of(2)), np.array([2.0, 4.0]), np.arange(2))
     point = np.zeros((1, 2))
     over = functions.over(point, point)
     assert over.objective.hessian.low[0] == pytest.approx(np.diag([10.0, 0.0]))
@@ -563,27 +564,31 @@ def test_the_lagrangian_of_enclosures_weighs_the_rows() -> None:
     assert np.ravel(constant.value.low) == pytest.approx([3.0, -4.0])
 
 
+def enclosed_jet(curvature: Interval, value: Any = 0.0, slope: Interval | None = None) -> Jet:
+    """A function of one unknown over boxes, of which the second derivatives are given."""
+    boxes = len(curvature.low)
+    values = np.broadcast_to(np.asarray(value, dtype=float), boxes)
+    flat = Interval(np.zeros((boxes, 1)), np.zeros((boxes, 1)))
+    matrix = Interval(curvature.low[:, None, None], curvature.high[:, None, None])
+    return Jet(Interval(values, values), flat if slope is None else slope, matrix)
+
+
+class Mixed(Enclosed):
+    """Coordinates that do not act entry by entry."""
+
+    acts_entrywise = property(lambda self: np.zeros(len(self.objective.value.low), dtype=bool))
+
+
 def halving(
-    curvature: Any, *, objective: Any = lambda low, high: 0.0, entrywise: bool = True
+    curvature: Any, *, objective: Any = lambda low, high: 0.0, kind: type[Enclosed] = Enclosed
 ) -> Any:
     """A model of one unknown whose curvature and value over a box are given by functions."""
 
-    def over(lows: FloatArray, highs: FloatArray) -> Any:
-        ends = [curvature(*each) for each in zip(lows[:, 0], highs[:, 0], strict=True)]
-        low, high = np.array(ends, dtype=float).reshape(-1, 2).T
-        matrix = Interval(low[:, None, None], high[:, None, None])
-        values = np.array([objective(*each) for each in zip(lows[:, 0], highs[:, 0], strict=True)])
-        jet = SimpleNamespace(
-            value=Interval(values, values),
-            gradient=Interval(np.zeros((len(lows), 1)), np.zeros((len(lows), 1))),
-        )
-        return SimpleNamespace(
-            objective=jet,
-            lagrangian=jet,
-            rows=[],
-            hidden=lambda each: matrix,
-            acts_entrywise=np.full(len(lows), entrywise),
-        )
+    def over(lows: FloatArray, highs: FloatArray) -> Enclosed:
+        boxes = list(zip(lows[:, 0], highs[:, 0], strict=True))
+        low, high = np.array([curvature(*each) for each in boxes], dtype=float).T
+        jet = enclosed_jet(Interval(low, high), [objective(*each) for each in boxes])
+        return kind(jet, [], jet, None)
 
     return SimpleNamespace(over=over, plain=True, used=[], inequalities=0)
 
@@ -595,7 +600,7 @@ def test_boxes_are_halved_until_each_is_convex() -> None:
     assert found.convex
     assert found.bends_at is None
     # the same through a map that does not act entry by entry is no proof
-    mixed = _Halving(halving(curvature, entrywise=False)).run(np.zeros(1), np.full(1, 8.0))
+    mixed = _Halving(halving(curvature, kind=Mixed)).run(np.zeros(1), np.full(1, 8.0))
     assert not mixed.convex
     assert mixed.bends_at is None
     other = halving(curvature)
@@ -621,43 +626,45 @@ def test_a_point_that_bends_is_kept_and_lower_ones_are_looked_for() -> None:
     assert heights[0] < 2 ** -(BOXES.further - 2)  # the box that holds it was halved on
 
 
+def refuted_by(curvature: Interval, slope: Interval | None = None) -> bool:
+    """Whether a point with this curvature and slope refutes the coordinates."""
+    jet = enclosed_jet(curvature, slope=slope)
+    return bool(Enclosed(jet, [], jet, None).bends[0])
+
+
 def test_small_curvatures_do_not_refute() -> None:
-    # relative to the slope of 1e3 at the middle
+    # relative to the slope of 1e3
+    slope = Interval(np.full((1, 1), -1e3), np.full((1, 1), 1.0))
     for bend, refuted in ((-0.5e3 * BOXES.bent, False), (-2e3 * BOXES.bent, True)):
-        matrix = np.full((1, 1, 1), bend)
-        over = SimpleNamespace(
-            objective=SimpleNamespace(value=Interval(np.zeros(1), np.zeros(1))),
-            lagrangian=SimpleNamespace(
-                gradient=Interval(np.full((1, 1), -1e3), np.full((1, 1), 1.0))
-            ),
-            hidden=lambda jet, m=matrix: Interval(m, m),
-        )
-        functions: Any = SimpleNamespace(over=lambda low, high, o=over: o)
-        found = _Halving(functions)._bends(np.zeros((1, 1)), np.ones((1, 1)))
-        assert (found is not None) == refuted
+        assert refuted_by(interval([bend]), slope) == refuted
     # an enclosure without an end shows nothing
-    half = Interval(np.full((1, 1, 1), -INF), np.full((1, 1, 1), -1.0))
-    over = SimpleNamespace(
-        objective=SimpleNamespace(value=Interval(np.zeros(1), np.zeros(1))),
-        lagrangian=SimpleNamespace(gradient=Interval(np.zeros((1, 1)), np.zeros((1, 1)))),
-        hidden=lambda jet: half,
+    assert not refuted_by(interval([-INF], [-1.0]))
+
+
+@pytest.mark.parametrize(("radius", "refuted"), [(0.5, True), (2.0, False)])
+def test_a_function_bends_where_no_curvature_in_the_enclosure_is_positive(
+    radius: float, refuted: bool
+) -> None:
+    # −1 ± ½ is negative for sure, −1 ± 2 is not
+    assert refuted_by(interval([-1 - radius], [-1 + radius])) == refuted
+
+
+def test_the_point_that_refutes_is_the_lowest_of_those_that_bend() -> None:
+    jet = enclosed_jet(interval([-1.0, 1.0, -1.0]), [3.0, 1.0, 2.0])
+    found = _Halving(halving(None))._bends(
+        Enclosed(jet, [], jet, None), np.array([[5.0], [6], [7]])
     )
-    functions = SimpleNamespace(over=lambda low, high: over)
-    assert _Halving(functions)._bends(np.zeros((1, 1)), np.ones((1, 1))) is None
+    assert found is not None
+    assert found.tolist() == [7]
 
 
 def test_equalities_have_to_be_affine_and_inequalities_convex() -> None:
-    flat, up, down = (interval([[[number]]]) for number in (0.0, 1.0, -1.0))
+    flat, up, down = (enclosed_jet(interval([number])) for number in (0.0, 1.0, -1.0))
 
-    def shown(objective: Interval, row: Interval, *, inequality: bool) -> bool:
-        functions: Any = SimpleNamespace(used=[0], inequalities=int(inequality))
-        over: Any = SimpleNamespace(
-            objective=objective,
-            rows=[row],
-            hidden=lambda jet: jet,
-            lagrangian=SimpleNamespace(value=Interval(np.zeros(1), np.zeros(1))),
-        )
-        return bool(_Halving(functions)._convex(over)[0])
+    def shown(objective: Jet, row: Jet, *, inequality: bool) -> bool:
+        functions: Any = SimpleNamespace(used=[0], inequalities=int(inequality), plain=True)
+        over = Enclosed(objective, [row], objective, None)
+        return bool(_Halving(functions)._convex(over, provable=True)[0])
 
     assert shown(up, up, inequality=True)
     assert shown(flat, flat, inequality=True)
@@ -665,6 +672,32 @@ def test_equalities_have_to_be_affine_and_inequalities_convex() -> None:
     assert not shown(down, up, inequality=True)
     assert shown(up, flat, inequality=False)
     assert not shown(up, up, inequality=False)
+
+
+def test_where_nothing_can_be_proven_boxes_are_left_in_which_the_lagrangian_is_convex() -> None:
+    up, down = enclosed_jet(interval([1.0])), enclosed_jet(interval([-1.0]))
+    functions: Any = SimpleNamespace(used=[0], inequalities=1, plain=False)
+    halved = _Halving(functions)
+    assert halved._convex(Enclosed(up, [down], up, None), provable=False).tolist() == [True]
+    assert halved._convex(Enclosed(up, [up], down, None), provable=False).tolist() == [False]
+
+
+@pytest.mark.parametrize(
+    ("curvature", "most"),
+    [
+        (lambda low, high: (-1.0, 1.0), 2 * BOXES.vain),  # nothing is shown anywhere
+        (lambda low, high: (1.0, 1.0) if high < 4 else (-1.0, 1.0), BOXES.most_boxes),
+    ],
+)
+@pytest.mark.parametrize("plain", [True, False])
+def test_boxes_have_an_end(curvature: Any, most: int, plain: bool) -> None:
+    seen = []
+    functions = halving(curvature)
+    over, functions.plain = functions.over, plain
+    functions.over = lambda low, high: (seen.append(len(low) // 2), over(low, high))[1]
+    found = _Halving(functions).run(np.zeros(1), np.full(1, 8.0))
+    assert (found.convex, found.bends_at) == (False, None)
+    assert 1 < sum(seen) <= (most if plain else min(most, BOXES.unproven))
 
 
 # ---- a declared map put to the test
@@ -711,7 +744,7 @@ def test_samples_are_drawn_from_all_of_the_domain_and_around_the_reference() -> 
     calls: list[Any] = []
     large = function_oracle(size, lambda x: (0.0, np.zeros(size)))
     best = Minorant(large.at(np.zeros(size)), np.zeros(0), np.zeros(size), (np.zeros(size),), 0.0)
-    tangent = SimpleNamespace(orientation=True)
+    tangent = SimpleNamespace(derivative=np.eye(size))
     form: Any = SimpleNamespace(
         domain=Box.of(size, -1.0, 1.0),
         map_geometry=SimpleNamespace(tangent=lambda x: tangent),
@@ -765,39 +798,63 @@ def test_bulges_are_looked_for_along_the_most_negative_curvature(
     assert not bulges([], 0.0)
 
 
-def test_one_of_three_tests_contradicts_the_map(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_each_of_the_tests_contradicts_the_map(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Samples one by one bulge or lie too low; where all are looked at in arrays, these decide."""
     own = map_test(lambda x: 3 + x)
     frame = SimpleNamespace(hessian=lambda h: h)
     own.form.geometry = SimpleNamespace(frame=lambda e: frame)
     monkeypatch.setattr(declared_test._Test, "_slope", lambda *a: 0.0)
-    for curved in (False, True):
-        for bulges in (False, True):
-            for undercut in (False, True):
-                sign = -1.0 if curved else 1.0
-                monkeypatch.setattr(
-                    declared_test._Test, "_hessian", lambda *a, s=sign: np.full((1, 1), s)
-                )
-                monkeypatch.setattr(declared_test._Test, "_bulges", lambda self, b=bulges: b)
-                monkeypatch.setattr(declared_test._Test, "_undercut", lambda self, u=undercut: u)
-                assert own.fails() == (curved or bulges or undercut)
+    answers: dict[str, bool] = {}
+    for name in ("_bulges", "_undercut"):
+        monkeypatch.setattr(declared_test._Test, name, lambda self, n=name: answers[n])
+    at_once = SimpleNamespace(fails=lambda: answers["at once"])
+    for curved, bulges, undercut, small in itertools.product((False, True), repeat=4):
+        sign = -1.0 if curved else 1.0
+        monkeypatch.setattr(declared_test._Test, "_hessian", lambda *a, s=sign: np.full((1, 1), s))
+        found = at_once if small else None
+        monkeypatch.setattr(declared_test._AtOnce, "of", lambda test, f=found: f)
+        for fails in (False, True):
+            answers.update({"_bulges": bulges, "_undercut": undercut, "at once": fails})
+            assert own.fails() == (curved or (fails if small else bulges or undercut))
 
 
 def test_a_map_that_turns_round_is_no_map() -> None:
     domain = Box.of(1, -4.0, 4.0)
 
-    def fails(orientation: Any, kinked: bool = False) -> bool:
+    def fails(slope: Any, kinked: bool = False) -> bool:
         geometry = SimpleNamespace(
-            tangent=lambda x: SimpleNamespace(orientation=orientation(float(x[0])))
+            tangent=lambda x: SimpleNamespace(derivative=np.full((1, 1), slope(float(x[0]))))
         )
         form: Any = SimpleNamespace(
             domain=domain, map_geometry=geometry, stack=SimpleNamespace(kinked=kinked)
         )
         return map_test(lambda x: 3 + x + (x - 1) ** 2, form=form)._undercut()
 
-    assert not fails(lambda x: True)
-    assert fails(lambda x: x > 0)
-    assert not fails(lambda x: x > 0, kinked=True)  # derivatives say nothing there
-    assert fails(lambda x: None)  # singular where the model is smooth
+    assert not fails(lambda x: 2.0)
+    assert not fails(lambda x: -2.0)
+    assert fails(lambda x: x)
+    assert not fails(lambda x: x, kinked=True)  # derivatives say nothing there
+    # singular or undefined where the model is smooth
+    assert fails(lambda x: 0.0)
+    assert fails(lambda x: np.nan if x > 0 else 1.0)
+
+
+def test_a_map_turns_round_or_is_singular_where_the_model_is_smooth() -> None:
+    plus, minus, flat = (np.diag([1.0, each]) for each in (2.0, -2.0, 0.0))
+    unknown = np.full((2, 2), np.inf)
+
+    def turns(*samples: tuple[FloatArray, bool]) -> bool:
+        return declared_test._turn_round(samples)
+
+    assert not turns()
+    assert not turns((plus, True), (plus, True))
+    assert not turns((minus, True), (minus, False))
+    assert turns((plus, True), (minus, True))
+    assert turns((plus, True), (minus, False))
+    for none in (flat, unknown):
+        assert turns((plus, True), (none, True))
+        assert not turns((plus, True), (none, False))
+    assert not turns((unknown, False))
 
 
 def test_the_terms_of_a_slope_are_added_by_size() -> None:
@@ -970,12 +1027,12 @@ def test_the_hessian_of_a_map_is_that_of_the_function_less_the_slopes_of_the_map
     own: Any = SimpleNamespace(
         shape=(2,), gradient=interval([[[2.0, 0.0]], [[0.0, 4.0]]]), hessian=bends
     )
-    enclosed = _Enclosed(None, [], None, own)  # type: ignore[arg-type]
+    enclosed = Enclosed(None, [], None, own)  # type: ignore[arg-type]
     found = enclosed.hidden(jet)
     expected = np.array([[9.0 - 3 * 1, 1.0], [1.0, 8.0 - 1 * 5]])
     assert found.low[0] == pytest.approx(expected)
     assert found.high[0] == pytest.approx(expected)
-    assert _Enclosed(None, [], None, None).hidden(jet) is jet.hessian  # type: ignore[arg-type]
+    assert Enclosed(None, [], None, None).hidden(jet) is jet.hessian  # type: ignore[arg-type]
     own.shape = (3,)  # more coordinates than unknowns
     with pytest.raises(NotEnclosed):
         enclosed.hidden(jet)
@@ -988,14 +1045,9 @@ def test_matrices_that_bend_are_told_by_the_least_eigenvector() -> None:
     spread = float(np.abs(vector) @ np.ones((2, 2)) @ np.abs(vector))
     for radius, found in ((0.9 / spread, True), (1.1 / spread, False)):
         matrix = Interval((center - radius)[None], (center + radius)[None])
-        over = SimpleNamespace(
-            objective=SimpleNamespace(value=Interval(np.zeros(1), np.zeros(1))),
-            lagrangian=SimpleNamespace(gradient=Interval(np.zeros((1, 2)), np.zeros((1, 2)))),
-            hidden=lambda jet, m=matrix: m,
-        )
-        functions: Any = SimpleNamespace(over=lambda low, high, o=over: o)
-        point = _Halving(functions)._bends(np.zeros((1, 2)), np.ones((1, 2)))
-        assert (point is not None) == found
+        none = Interval(np.zeros((1, 2)), np.zeros((1, 2)))
+        jet = Jet(Interval(np.zeros(1), np.zeros(1)), none, matrix)
+        assert Enclosed(jet, [], jet, None).bends.tolist() == [found]
 
 
 def test_boxes_are_settled_for_few_unknowns_without_added_variables() -> None:
@@ -1006,7 +1058,7 @@ def test_boxes_are_settled_for_few_unknowns_without_added_variables() -> None:
             chain=SimpleNamespace(adds_variables=given["added"]),
             domain=SimpleNamespace(is_box=given["box"], dimension=given["size"]),
         )
-        return curvature_boxes._is_small(form)
+        return curvature_boxes.is_small(form)
 
     assert small()
     assert small(size=BOXES.most_unknowns)

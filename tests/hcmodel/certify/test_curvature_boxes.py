@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 import pytest
 
 import hcmodel as hc
-from hcmodel.certify.declared.curvature_boxes import _halved, _Halving, _least, _middle
+from hcmodel.certify.declared.curvature_boxes import _halved, _least, _middle
 from hcmodel.cli import main
 from hcmodel.facts.interval_jets import Interval
 from tests.extent import first
@@ -195,19 +194,3 @@ def test_the_middle_of_a_box_without_an_end_is_farther_out() -> None:
     low = np.array([1.0, 3.0, -np.inf, -np.inf, -2.0, -np.inf])
     high = np.array([5.0, np.inf, -3.0, np.inf, np.inf, 2.0])
     assert _middle(low, high).tolist() == [3, 7, -7, 0, 0, 0]
-
-
-@pytest.mark.parametrize(("radius", "found"), [(0.5, True), (2.0, False)])
-def test_a_model_bends_where_no_curvature_in_the_enclosure_is_positive(
-    radius: float, found: bool
-) -> None:
-    # −1 ± ½ is negative for sure, −1 ± 2 is not
-    none, center = np.zeros((1, 1)), np.full((1, 1, 1), -1.0)
-    over = SimpleNamespace(
-        objective=SimpleNamespace(value=Interval(np.zeros(1), np.zeros(1))),
-        lagrangian=SimpleNamespace(gradient=Interval(none, none)),
-        hidden=lambda jet: Interval(center - radius, center + radius),
-    )
-    functions: Any = SimpleNamespace(over=lambda low, high: over, plain=True)
-    point = _Halving(functions)._bends(none, none + 1)
-    assert (point is not None) == found

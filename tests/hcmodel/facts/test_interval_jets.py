@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 import hcmodel as hc
+from hcmodel.expressions.graph import merge
 from hcmodel.expressions.layout import Layout
 from hcmodel.facts.interval_jets import Interval, Jet, NotEnclosed, enclosed, seeds
 from hcmodel.solvers.algebra.hessians import as_dense
@@ -38,7 +39,9 @@ def test_derivatives_inside_a_box_are_inside_the_enclosures(name: str) -> None:
     oracle, boxes = form.oracle(), several(6, 60)
     ends = np.sort(rng.uniform(0.2, 2.0, (2, boxes, 3)), axis=0)
     ends[1, : boxes // 2] = ends[0, : boxes // 2] + 1e-3  # half of them small
-    (jet,) = enclosed([expression], Layout([x]), seeds(ends[0], ends[1], np.zeros(3, dtype=bool)))
+    (jet,) = enclosed(
+        merge([expression]), Layout([x]), seeds(ends[0], ends[1], np.zeros(3, dtype=bool))
+    )
     for box in range(boxes):
         for share in (np.zeros(3), np.ones(3), rng.uniform(size=3)):
             point = ends[0, box] + share * (ends[1, box] - ends[0, box])
@@ -59,7 +62,7 @@ def test_enclosures_of_points_are_narrow() -> None:
     x = hc.Variable(3, name="x", bounds=(0.2, 2))
     point, plain = np.array([[0.5, 1.1, 1.7]]), np.zeros(3, dtype=bool)
     for name, formula in FORMULAS.items():
-        (jet,) = enclosed([formula(x)], Layout([x]), seeds(point, point, plain))
+        (jet,) = enclosed(merge([formula(x)]), Layout([x]), seeds(point, point, plain))
         width = jet.hessian.high - jet.hessian.low
         assert np.all(width <= 1e-10 * (1 + np.abs(jet.hessian.low))), name
 
@@ -68,7 +71,7 @@ def test_logarithmic_unknowns() -> None:
     # x = exp(u), and x² = exp(2u) has the second derivative 4·exp(2u)
     x = hc.Variable(name="x", pos=True)
     u = np.log(np.array([[1.5]]))
-    (jet,) = enclosed([x**2], Layout([x]), seeds(u, u, np.array([True])))
+    (jet,) = enclosed(merge([x**2]), Layout([x]), seeds(u, u, np.array([True])))
     assert jet.hessian.low == pytest.approx(4 * 1.5**2)
 
 
@@ -76,9 +79,9 @@ def test_what_underflows_is_not_zero() -> None:
     # over an unbounded interval the exact 0 of exp(−10⁶) would hide a slope without a bound
     tail = seeds(np.array([[1e6]]), np.array([[np.inf]]), np.zeros(1, dtype=bool))
     x = hc.Variable(name="x")
-    (jet,) = enclosed([hc.exp(-x)], Layout([x]), tail)
+    (jet,) = enclosed(merge([hc.exp(-x)]), Layout([x]), tail)
     assert jet.value.high >= TINY
-    (jet,) = enclosed([x * hc.exp(-x)], Layout([x]), tail)
+    (jet,) = enclosed(merge([x * hc.exp(-x)]), Layout([x]), tail)
     assert jet.value.high == np.inf
     small = Interval.exactly(np.array(1e-200))
     assert (small * small).high > 0 >= (small * -small).high
@@ -93,14 +96,14 @@ def test_a_formula_without_enclosure_says_so(formula: Callable[[Any], Any]) -> N
     x = hc.Variable(2, name="x", bounds=(1, 2))
     box = seeds(np.ones((1, 2)), 2 * np.ones((1, 2)), np.zeros(2, dtype=bool))
     with pytest.raises(NotEnclosed):
-        enclosed([formula(x)], Layout([x]), box)
+        enclosed(merge([formula(x)]), Layout([x]), box)
 
 
 def test_a_pole_or_an_undecided_kink_leaves_nothing_known() -> None:
     x = hc.Variable(name="x", bounds=(-1, 1))
     box = seeds(-np.ones((1, 1)), np.ones((1, 1)), np.zeros(1, dtype=bool))
     for formula in (1 / x, hc.abs(x), hc.log(x), x**-2, hc.sqrt(x)):
-        (jet,) = enclosed([formula], Layout([x]), box)
+        (jet,) = enclosed(merge([formula]), Layout([x]), box)
         assert isinstance(jet, Jet)
         assert np.isinf(jet.hessian.high).all(), str(formula)
         assert np.isinf(jet.hessian.low).all(), str(formula)

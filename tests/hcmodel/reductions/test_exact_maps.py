@@ -708,3 +708,10 @@ def test_rows_that_decide_between_proposals_come_first() -> None:
     assert [place for place, _ in functions_after(own.before, (step,))] == sorted(others + added)
     step.choice = "one of several"
     assert [place for place, _ in functions_after(own.before, (step,))] == added + others
+
+
+def test_a_chain_that_shrinks_determines_its_variables() -> None:
+    x = hc.Variable(60, name="x", bounds=(-1, 1))
+    chain = hc.hstack([x[0], x[1:] - 2 * x[:-1]])
+    problem = hc.Problem(hc.Minimize(hc.sum(hc.sin(x))), hidden=[chain])
+    assert problem.forms().as_declared() is not None

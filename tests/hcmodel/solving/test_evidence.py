@@ -796,9 +796,13 @@ def test_declared_coordinates_are_settled_by_second_derivatives(
         bound(1.0), conditions=("one", "two", "three"), search=cast("Any", object())
     )
     declared = {"proof": None, "map_geometry": None}
+
+    def settled(hidden: Any, given: Any, late: bool) -> Any:
+        pair: Any = SimpleNamespace(form=hidden)
+        return bounding.settled_bound(hidden, given, at(), pair, late)
+
     for hidden, given, late in (
         (None, with_search, False),
-        (form(**declared), None, False),
         (form(**declared), bound(1.0), False),  # no search
         (form(map_geometry=None), with_search, False),  # proven
         (form(**declared), with_search, True),
@@ -808,11 +812,11 @@ def test_declared_coordinates_are_settled_by_second_derivatives(
             False,
         ),
     ):
-        assert bounding.settled_bound(hidden, given, late) == (None, given)
+        assert settled(hidden, given, late) == (None, given)
     assert not asked
 
     def conditions(**changes: Any) -> tuple[str, ...]:
-        found, left = bounding.settled_bound(form(**declared | changes), with_search, False)
+        found, left = settled(form(**declared | changes), with_search, False)
         assert found is answer
         assert left is not None
         return left.conditions
@@ -823,7 +827,7 @@ def test_declared_coordinates_are_settled_by_second_derivatives(
     answer.convex = False
     assert conditions() == ("one", "two", "three")
     answer.bends_at = np.zeros(1)
-    assert bounding.settled_bound(form(**declared), with_search, False) == (answer, None)
+    assert settled(form(**declared), with_search, False) == (answer, None)
 
 
 def test_where_a_coordinate_bends_is_told_in_the_variables() -> None:

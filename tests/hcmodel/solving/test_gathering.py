@@ -140,7 +140,7 @@ def gathered(
         ("_contradiction", answers.conflict),
     ):
         monkeypatch.setattr(gathering, name, answer(name, value))
-    monkeypatch.setattr(gathering, "settled_bound", lambda h, b, late: (answers.settled, b))
+    monkeypatch.setattr(gathering, "settled_bound", lambda h, b, *_: (answers.settled, b))
     monkeypatch.setattr(gathering.kkt, "best_multipliers", multipliers)
     own = written or form(oracle=lambda: SimpleNamespace(at=lambda x: at(row=row)))
     hidden = form() if hidden == "proven" else hidden
@@ -428,13 +428,13 @@ def test_enclosures_replace_the_conditions_that_they_settle(
     found = LowerBound(1.0, ("a", "b", "c"), 0, np.zeros(1), np.zeros(1), search="a search")  # type: ignore[arg-type]
 
     def settled(own: Any, given: Any = found, late: bool = False) -> Any:
-        return bounding.settled_bound(own, given, late)
+        pair: Any = SimpleNamespace(form=own)
+        return bounding.settled_bound(own, given, at(), pair, late)
 
     declared, mapped = form(proof=None), form(proof=None, map_geometry="a map")
     assert settled(declared)[1].conditions == (curvature_boxes.SHOWN, "b", "c")
     assert settled(mapped)[1].conditions == (curvature_boxes.SHOWN, "c")
     assert settled(form()) == (None, found)  # proven
-    assert settled(declared, None) == (None, None)
     assert settled(declared, bound(1.0))[0] is None  # not found by a search
     assert settled(declared, late=True) == (None, found)
     assert settled(form(proof=None, compiled=BLACK)) == (None, found)

@@ -6,7 +6,12 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from hcmodel.solvers.coordinates.tangent import Tangent, balanced, unit_sizes
+from hcmodel.solvers.coordinates.tangent import (
+    Tangent,
+    balanced,
+    orientations,
+    unit_sizes,
+)
 
 FloatArray = NDArray[np.float64]
 
@@ -66,6 +71,35 @@ def test_orientation_is_the_sign_of_the_determinant() -> None:
     assert Tangent(np.eye(2), np.diag([1e9, 1e-9])).orientation is True
     assert Tangent(np.eye(2), np.diag([1e9, -1e-9])).orientation is False
     assert Tangent(np.eye(2), np.vstack([-np.eye(2), np.ones((1, 2))])).orientation is True
+
+
+def test_orientations_of_several_matrices_are_those_of_each() -> None:
+    generator = np.random.default_rng(4)
+    matrices = generator.standard_normal((6, 3, 3))
+    matrices[1, 2] = matrices[1, 0] + matrices[1, 1]
+    expected = np.sign(np.round(np.linalg.det(matrices), 12))
+    assert set(expected) == {-1.0, 0.0, 1.0}
+    assert orientations(matrices).tolist() == expected.tolist()
+    assert orientations(matrices[:, :, :2]).tolist() == [1] * 6
+    assert orientations(matrices[:, :2]).tolist() == [0] * 6
+
+
+@pytest.mark.parametrize("spread", [0.0, 6.0])
+def test_a_direction_in_which_no_entry_moves_is_found_in_any_units(spread: float) -> None:
+    matrix = np.array([[1.0, 2.0, 3.0], [0.0, 1.0, 1.0], [1.0, 0.0, 1.0]])  # (1, 1, −1) is lost
+    tangent = scaled(matrix, 1, spread)
+    still = tangent.still
+    assert still is not None
+    moved = still * np.diag(tangent.directions)
+    np.testing.assert_allclose(moved / moved[0], [1.0, 1.0, -1.0], rtol=1e-8)
+    assert scaled(matrix + np.eye(3), 1, spread).still is None
+
+
+def test_a_chain_that_shrinks_moves_in_every_direction() -> None:
+    """x_k − 2 x_(k−1): its least singular value is 2^−60, which is less than rounding."""
+    tangent = Tangent(np.eye(60), np.eye(60) - 2 * np.eye(60, k=-1))
+    assert tangent.singular
+    assert tangent.still is None
 
 
 def test_a_map_without_derivatives_says_so() -> None:
