@@ -57,7 +57,8 @@ WHAT_VARIES = [
     (re.compile(r"\d[\d.e-]* s\b"), "T s"),
     (re.compile(r"(_seconds\"?: )[\d.e-]+"), r"\1T"),
     (re.compile(r"(violation +|KKT residual +|stationarity\": |violation\": )[\d.e+-]+"), r"\1R"),
-    (re.compile(r"\d+ (iterations|oracle calls|points)"), r"N \1"),
+    (re.compile(r"\d+ (iterations|oracle calls)"), r"N \1"),
+    (re.compile(r"\d+ points?\b"), "N points"),
     (re.compile(r"(\"(?:objective|constraints|total|points|hessians|iterations)\": )\d+"), r"\1N"),
 ]
 LIMITS = {  # the rows of the reference's table, with the constants of the code
