@@ -225,6 +225,8 @@ class ConeDualityOptions:
     ray_rounding: float = (
         3e-17  # each is exact to 1.1e-16; plants that are nearly one: 1e-16 and more
     )
+    # The weight of a matrix, relative to the heaviest one, below which a ray may do without it.
+    ray_light: float = 0.1  # unstabilisable plants in random coordinates (test_unstabilisable)
     # Eigenvalues of a ray, relative to its largest weight, that are 0, …
     ray_zero: float = (
         1e-3  # those that are not seldom are that small (regulators of test_unstabilisable)

@@ -20,7 +20,7 @@ from hcmodel.certify.duals.cone_duality import (
     without_small,
 )
 from hcmodel.certify.duals.cone_ranges import ConePlaces, Range
-from hcmodel.certify.duals.farkas_rays import can_be_refined, refined_ray
+from hcmodel.certify.duals.farkas_rays import can_be_refined, light_matrices, refined_ray
 from hcmodel.certify.lower_bound import NO_MARKS, LowerBound, bound_of, proven_in, sizes_in_words
 from hcmodel.certify.minorants.search import Search
 from hcmodel.records import replace
@@ -104,17 +104,19 @@ def _by_ray(
     first = Range(*form.implied_ends())
     best: tuple[ConeBound, FloatArray] | None = None
     idle = _idle_rows(whole, rows, weights)
-    choices = [*_without_numbers(rows, first.lower.size), *([] if idle is None else [idle])]
-    for dropped in choices:
+    choices = [*_without_numbers(rows, first.lower.size), *([] if idle is None else [idle])][::-1]
+    while choices:
+        dropped = choices.pop()
         program, kept = without_idle(rows, dropped, first.lower.size)
         solution = make_cone_backend().solve(program, ConeOptions(time_limit=time_limit))
         value = -float(program.offset @ solution.dual)
         if solution.usable or not value > 0:
             continue
-        solution = replace(solution, dual=solution.dual / value)  # of a failed solve, too
+        own = solution.dual / value  # of a failed solve, too
         size = max(1.0, float(np.abs(program.offset).max(initial=0.0)))
-        duals: list[tuple[FloatArray, float | None]] = [(solution.dual, None)]
-        ray = None if best else refined_ray(program, ConePlaces.of(program), solution.dual)
+        duals: list[tuple[FloatArray, float | None]] = [(own, None)]
+        places = ConePlaces.of(program)
+        ray = None if best else refined_ray(program, places, own)
         if ray is not None:
             duals.append((ray, CONE_DUALITY.reaches[0] * size))
         for z, reach in duals:
@@ -125,6 +127,11 @@ def _by_ray(
                 return found, dual
             if best is None and found is not None:
                 best = found, dual
+        light = light_matrices(places, own)
+        if best is None and light.size:
+            dropped = dropped.copy()
+            dropped[kept.nonzero()[0][light]] = True
+            choices.append(dropped)
     return best
 
 

@@ -17,6 +17,7 @@ what is left.
 
 from __future__ import annotations
 
+import itertools
 from typing import Any
 
 import numpy as np
@@ -26,7 +27,7 @@ from hcmodel.certify.certificate_options import CONE_DUALITY
 from hcmodel.certify.duals.cone_ranges import ConePlaces
 from hcmodel.records import dataclass
 from hcmodel.solvers.algebra.symmetric import ROOT_TWO, to_matrix, triangle
-from hcmodel.solvers.numerics import DEPENDENT
+from hcmodel.solvers.numerics import DATA_ROUNDING, DEPENDENT
 from hcmodel.solvers.qp.cone_program import ConeProgram
 
 FloatArray = NDArray[np.float64]
@@ -38,6 +39,9 @@ BITS = 256  # 77 digits, many more than any data have
 _ABOVE, _BELOW = ROOT_TWO.as_integer_ratio()
 ROOT = (_BELOW << BITS + 1) // _ABOVE
 """√2 in these units, such that its product with the rounded √2 in the rows of a matrix is 2."""
+# Relative singular values below which those are left out of steps: a low cut leads astray far from a ray,
+# and with a high one steps next to a ray of ill-conditioned data stop short of it.
+CUTS = (DEPENDENT, DATA_ROUNDING)
 
 
 def refined_ray(program: ConeProgram, places: ConePlaces, z: FloatArray) -> FloatArray | None:
@@ -50,7 +54,8 @@ def refined_ray(program: ConeProgram, places: ConePlaces, z: FloatArray) -> Floa
         return None
     equations = _Equations(program)
     least = CONE_DUALITY.ray_zero * float(np.abs(z).max(initial=0.0))
-    for most in (1, max(order for order, _ in places.blocks)):
+    counts = (1, max(order for order, _ in places.blocks))
+    for most, cut in itertools.product(counts, CUTS):
         ray: _Ray | None = _Ray.of(places, z, least, most)
         sizes: list[float] = []
         while ray is not None and not _is_stuck(sizes):
@@ -58,7 +63,7 @@ def refined_ray(program: ConeProgram, places: ConePlaces, z: FloatArray) -> Floa
             sizes.append(float(np.abs(rest).sum()))
             if sizes[-1] <= CONE_DUALITY.ray_rounding * float(program.pulled_sizes(found).sum()):
                 return found
-            ray = ray.stepped(equations, rest)
+            ray = ray.stepped(equations, rest, cut)
     return None
 
 
@@ -67,6 +72,18 @@ def can_be_refined(program: ConeProgram, places: ConePlaces, z: FloatArray) -> b
     others = np.concatenate([places.tops, places.members, places.exponential, places.power])
     small = np.prod(program.matrix.shape) <= CONE_DUALITY.largest_inner
     return bool(small and places.blocks and not z[others].any())
+
+
+def light_matrices(places: ConePlaces, z: FloatArray) -> Places:
+    """The rows of matrices with little weight beside the heaviest one.
+
+    A backend ends in the middle of all duals, and gives a weight also to matrices that are not needed.
+    """
+    blocks = [slice(first, first + order * (order + 1) // 2) for order, first in places.blocks]
+    weights = [float(np.abs(z[own]).max()) for own in blocks]
+    least = CONE_DUALITY.ray_light * max(weights, default=0.0)
+    light = [np.arange(z.size)[own] for own, w in zip(blocks, weights, strict=True) if w < least]
+    return np.concatenate([*light, np.zeros(0, dtype=np.intp)])
 
 
 def _is_stuck(sizes: list[float]) -> bool:
@@ -149,10 +166,11 @@ class _Ray:
     def vector(self) -> FloatArray:
         return _number(self.whole())
 
-    def stepped(self, equations: _Equations, rest: FloatArray) -> _Ray | None:
+    def stepped(self, equations: _Equations, rest: FloatArray, cut: float) -> _Ray | None:
         """The better of a step of Gauss and Newton and one of twice its length, None where there is none.
 
         Where equations touch in V, as those of an eigenvector do, the second one is Newton's step.
+        Singular values below the `cut`, relative to the largest, are left out.
         """
         slopes = [equations.columns[self.rows].T]
         for own, root in self.roots:
@@ -160,7 +178,7 @@ class _Ray:
             number = _number(root).reshape(root.shape)
             slopes.append(2.0 * (stack @ number).reshape(stack.shape[0], -1))
         try:
-            step = np.linalg.lstsq(np.hstack(slopes), -rest, rcond=DEPENDENT)[0]
+            step = np.linalg.lstsq(np.hstack(slopes), -rest, rcond=cut)[0]
         except np.linalg.LinAlgError:
             return None
         found = [self._moved(length * step) for length in (1.0, 2.0)]

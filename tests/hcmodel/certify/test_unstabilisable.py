@@ -73,6 +73,32 @@ def test_the_first_method_shows_that_there_is_no_point(
     assert any(name.startswith("c1") for name in problem.solution.conflict)
 
 
+def turned_plant(states: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
+    """One in coordinates that are as ill-conditioned as random ones are, by up to a few hundred."""
+    rng = np.random.default_rng(seed)
+    A, B = np.zeros((states, states)), np.zeros((states, 2))
+    A[:-1, :-1] = rng.normal(size=(states - 1, states - 1))
+    A[:-1, -1], A[-1, -1] = rng.normal(size=states - 1), 0.5
+    B[:-1] = rng.normal(size=(states - 1, 2))
+    turn = rng.normal(size=(states, states))
+    return turn @ A @ np.linalg.inv(turn), turn @ B
+
+
+@pytest.mark.parametrize(("states", "seed"), first(3, [(5, 0), (8, 3), (6, 0), (8, 0), (5, 2)]))
+def test_plants_in_random_coordinates_with_limits_of_covariances(states: int, seed: int) -> None:
+    """Duals of a solver give weights to limits that are not needed, and hide the eigenvector."""
+    A, B = turned_plant(states, seed)
+    P = hc.Variable((states, states), name="P", PSD=(1e-4, 1e4))
+    K = hc.Variable((2, states), name="K")
+    closed = A + B @ K
+    lyapunov = closed @ P + P @ closed.T + np.eye(states) == 0
+    problem = hc.Problem(hc.Minimize(hc.trace((np.eye(states) + K.T @ K) @ P)), [lyapunov])
+    problem.solve()
+    assert problem.status == "infeasible"
+    assert problem.solution is not None
+    assert ", then" not in problem.solution.method
+
+
 @pytest.mark.parametrize("discrete", [False, True])
 def test_plants_with_more_states(discrete: bool) -> None:
     problem = regulator(*plant(7, 2, discrete), "<<", discrete, "variance")
