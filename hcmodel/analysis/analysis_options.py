@@ -61,7 +61,9 @@ class SegmentOptions:
     # A row holds at a point if it misses by no more than this, relative to its sides.
     satisfied: float = DATA_ROUNDING
     # Half-lengths of segments, in natural units; the one with the clearest violation is kept.
-    half_lengths: tuple[float, ...] = tuple(2.0**-k for k in range(11))  # 1 to 1e-3, about
+    half_lengths: tuple[float, ...] = tuple(
+        2.0**-k for k in range(15)
+    )  # to 6e-5 (test_curvature_boxes)
     # Steps onto a row.
     row_steps: int = 25  # Newton's method doubles the digits with each
 

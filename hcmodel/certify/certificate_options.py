@@ -140,11 +140,17 @@ class MapTestOptions:
     # A hidden Hessian with an eigenvalue below minus this, relative to its size, contradicts the map.
     curved: float = 1e-6  # certificates
     # Samples at which values are compared, and at which second derivatives are taken; so many times as
-    # many for few unknowns, of which enclosures have the derivatives at all samples at once.
+    # many for few unknowns.
     samples: int = 64  # certificates
     curvatures: int = 4  # certificates
-    few: int = 8  # enclosures of ten unknowns take twice as long as values one by one
+    few: int = 4  # beyond that the test would take longer than the rest of a solve (declared)
     more: int = 4  # certificates
+    # Halvings of the domain down to the smallest neighbourhood that is sampled, plus one.
+    neighbourhoods: int = (
+        16  # 2^−15 of the domain is about the root of the default tolerance, squared
+    )
+    # Unknowns up to which all samples are evaluated as one batch of enclosures.
+    largest_batch: int = 8  # of ten it takes twice as long as one by one (declared)
     # Unknowns from which on the derivatives of a map are expensive, and samples that are taken then.
     many: int = 200  # tests/benchmarks/large.py
     fewest: int = 8  # tests/benchmarks/large.py
@@ -169,14 +175,14 @@ class BoxOptions:
     # Halvings one after the other, and those between two looks at the boxes.
     most_halvings: int = 40  # the side of a box is 1e-12 of the domain's in one dimension
     halvings: int = 3  # a look takes as long for eight boxes as for one
-    # Boxes after which it is given up if none of them was shown to be convex.
-    vain: int = 64
+    # Boxes after which the search ends if none of them was shown to be convex.
+    boxes_without_proof: int = 64  # the tables of declared are the same with 2,000
     # The curvature, relative to the size of the derivatives, that refutes: data may be rounded.
     bent: float = 1e-6  # as in MapTestOptions.curved
     # Halvings after the first point that refutes, to find lower points than the one at hand.
     further: int = 12  # a box becomes 4,000 times as short in one dimension
     # Boxes that are halved then: those in which the objective may be lowest.
-    deepest: int = 64
+    most_kept: int = 64  # the wells of test_curvature_boxes are found with 4, too
     # Middles of boxes that are kept as better points.
     kept: int = 8  # one of them is in the lowest well
 

@@ -18,6 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hcmodel.certify.certificate_options import BOUND, ENCLOSURE, MAP_TEST
+from hcmodel.certify.declared.samples import has_no_inverse, samples_around
 from hcmodel.certify.lower_bound import LowerBound, bound_conditions
 from hcmodel.certify.minorants.balls import ball
 from hcmodel.certify.minorants.charts import Chart, chart_of
@@ -159,13 +160,9 @@ def _consistent(form: Form, chart: Chart, points: Sequence[CutPoint]) -> bool:
         return True
     bundle = Bundle.of_all(points)
     count = MAP_TEST.fewest if form.compiled.has_black_boxes else MAP_TEST.samples
-    oracle, generator = form.oracle(), np.random.default_rng(0)
-    here, turns = points[-1].evaluation.point, set[bool]()
-    none = np.zeros(0)
-    for number in range(count):
-        there = form.domain.sample(generator)
-        if number % 2:
-            there = form.domain.project(here + (there - here) * 2.0 ** -(number % 16))
+    oracle, none = form.oracle(), np.zeros(0)
+    derivatives = list[FloatArray]()
+    for there in samples_around(form.domain, points[-1].evaluation.point, count):
         sample = oracle.at(form.settled(there))
         image = chart.coordinates.image(sample.point)
         if not (sample.finite and np.isfinite(image).all()):
@@ -173,9 +170,9 @@ def _consistent(form: Form, chart: Chart, points: Sequence[CutPoint]) -> bool:
         if bundle.above(CutPoint(sample, image, none, none)) > MAP_TEST.cut:
             return False
         if form.map_geometry is not None and not form.stack.kinked:
-            turned = chart.coordinates.tangent(sample.point).orientation
-            turns |= set() if turned is None else {turned}
-    return len(turns) <= 1
+            derivatives.append(chart.coordinates.tangent(sample.point).derivative)
+    kinked = np.zeros(len(derivatives), dtype=bool)  # functions of the user need not be smooth
+    return not derivatives or not has_no_inverse(np.array(derivatives), kinked)
 
 
 def _result(

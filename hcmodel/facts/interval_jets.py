@@ -59,7 +59,7 @@ class Interval:
 
     def __mul__(self, other: Interval) -> Interval:
         low, high = _ends([a * b for a in (self.low, self.high) for b in (other.low, other.high)])
-        if some(np.isnan(low)):  # where a number times infinity is one
+        if some(np.isnan(low)):  # 0 times an infinite end is not a number
             pairs = [(a, b) for a in (self.low, self.high) for b in (other.low, other.high)]
             low, high = _ends([_product(a, b) for a, b in pairs])
         # a product of numbers other than 0 that underflows is not 0
@@ -312,7 +312,7 @@ class Jet:
 
     def __getitem__(self, key: Any) -> Jet:
         keys = key if isinstance(key, tuple) else (key,)
-        if Ellipsis in [k if k is Ellipsis else None for k in keys]:
+        if any(k is Ellipsis for k in keys):
             raise NotEnclosed
         return self.mapped(lambda array, extra: array[key])
 
@@ -610,15 +610,24 @@ JETS = _Namespace()
 # ---- from expressions
 
 
-def seeds(low: FloatArray, high: FloatArray, logs: NDArray[np.bool_]) -> Jet:
-    """The unknowns over boxes (one per row); where marked, u = log x is the unknown and the jet is x."""
+def seeds(
+    low: FloatArray,
+    high: FloatArray,
+    logs: NDArray[np.bool_],
+    moving: NDArray[np.bool_] | None = None,
+) -> Jet:
+    """The unknowns over boxes (one per row); where marked, u = log x is the unknown and the jet is x.
+
+    Derivatives are taken by those that are `moving`, all of them by default.
+    """
     boxes, size = low.shape
-    unit = np.zeros((size, boxes, size))
-    unit[np.arange(size), :, np.arange(size)] = 1.0
+    by = np.arange(size) if moving is None else moving.nonzero()[0]
+    unit = np.zeros((size, boxes, by.size))
+    unit[by, :, np.arange(by.size)] = 1.0
     found = Jet(
         Interval(low.T.copy(), high.T.copy()),
         Interval.exactly(unit),
-        Interval.exactly(np.zeros((size, boxes, size, size))),
+        Interval.exactly(np.zeros((size, boxes, by.size, by.size))),
     )
     if not logs.any():
         return found

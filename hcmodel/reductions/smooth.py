@@ -266,12 +266,16 @@ def _explicit_inverse(
 
 
 def _bending(entries: Sequence[Expression], model: Model) -> NDArray[np.bool_]:
-    """Entries of boxes that are no coordinates themselves: their bounds may be curved in u."""
+    """Entries of boxes that are not coordinates themselves: their bounds may be curved in u.
+
+    An entry whose bounds are equal is a number.
+    """
     straight = plain_entries(entries, model.variables)
     bending = np.zeros(model.layout.size, dtype=bool)
     for variable in model.variables:
         if variable.set.is_box:
-            bending[model.layout.slice(variable)] = ~np.ravel(straight[variable])
+            moving = np.broadcast_to(variable.upper > variable.lower, variable.shape)
+            bending[model.layout.slice(variable)] = ~np.ravel(straight[variable]) & moving.ravel()
     return bending
 
 

@@ -22,6 +22,7 @@ from hcmodel.expressions.graph import merge
 from hcmodel.facts.interval_jets import JETS, Interval, Jet, NotEnclosed, enclosed, seeds
 from hcmodel.records import dataclass
 from hcmodel.reductions.form import Form
+from hcmodel.solvers.algebra.marks import some
 from hcmodel.solvers.coordinates.logarithmic import LogStack
 from hcmodel.solvers.limits import check_time
 from hcmodel.solvers.numerics import MERIT_ROUNDING
@@ -78,7 +79,14 @@ def is_small(form: Form, most_unknowns: int = BOXES.most_unknowns) -> bool:
     """Whether a form over a box has so few unknowns that enclosures of derivatives take little time."""
     if not form.canonical.outer.is_written or form.chain.adds_variables:
         return False
-    return form.domain.is_box and form.domain.dimension <= most_unknowns
+    domain = form.domain
+    return domain.is_box and domain.dimension <= most_unknowns and some(_moving(form))
+
+
+def _moving(form: Form) -> NDArray[np.bool_]:
+    """Unknowns of a box whose bounds are not equal."""
+    low, high = form.domain.entry_bounds()
+    return np.asarray(low < high)
 
 
 def _settled(
@@ -88,20 +96,25 @@ def _settled(
         return OPEN
     low, high = form.domain.entry_bounds()
     try:
-        return _Halving(Functions(form, chart, multipliers, used)).run(low, high)
+        return _Halving(EnclosedFunctions(form, chart, multipliers, used)).run(low, high)
     except NotEnclosed:
         return OPEN
 
 
-class Functions:
-    """Functions over boxes: objective, the rows that are used, Lagrangian, map."""
+class EnclosedFunctions:
+    """EnclosedFunctions over boxes: objective, the rows that are used, Lagrangian, map.
+
+    Raises `NotEnclosed` if the map does not have as many entries as there are unknowns.
+    """
 
     def __init__(
         self, form: Form, chart: Chart, multipliers: FloatArray, used: NDArray[np.intp]
     ) -> None:
         self.layout, self.roots = form.canonical.layout, form.canonical.roots
         self.entries = form.entries
-        self.graph = merge([*self.roots, *self.entries])
+        self.graph, self.moving = merge([*self.roots, *self.entries]), _moving(form)
+        if self.entries and sum(each.size for each in self.entries) != np.sum(self.moving):
+            raise NotEnclosed
         stack = form.stack
         self.logs = np.zeros(form.domain.dimension, dtype=bool)
         if isinstance(stack, LogStack):
@@ -115,7 +128,7 @@ class Functions:
         self.plain = not (chart.notes or chart.curved or chart.normals.size or form.program.bending)
 
     def over(self, low: FloatArray, high: FloatArray) -> Enclosed:
-        unknowns = seeds(low, high, self.logs)
+        unknowns = seeds(low, high, self.logs, self.moving)
         found = enclosed(self.graph, self.layout, unknowns)
         flat = [_flat(each, unknowns) for each in found]
         first, rest = flat[0], flat[1 : len(self.roots)]
@@ -161,8 +174,6 @@ class Enclosed:
         own = self.map
         if own is None:
             return jet.hessian
-        if own.shape[0] != jet.gradient.low.shape[-1]:
-            raise NotEnclosed
         slopes = _solved(own.gradient, jet.gradient)
         found = jet.hessian
         for k, slope in enumerate(slopes):
@@ -176,13 +187,10 @@ class Enclosed:
 
         Relative to all curvatures and to its slope.
         """
-        matrix, gradient = self.hidden(self.lagrangian), self.lagrangian.gradient
+        gradient = self.lagrangian.gradient
         slope = np.maximum(np.abs(gradient.low), np.abs(gradient.high)).max(axis=-1)
-        ends = np.isfinite(matrix.low) & np.isfinite(matrix.high)
-        known = np.asarray(ends.all(axis=(-2, -1)))
-        low, high = (np.where(known[:, None, None], end, 0.0) for end in (matrix.low, matrix.high))
-        center, radius = (low + high) / 2, (high - low) / 2
-        values, vectors = np.linalg.eigh((center + np.swapaxes(center, -1, -2)) / 2)
+        known, center, radius = _centered(self.hidden(self.lagrangian))
+        values, vectors = np.linalg.eigh(center)
         v = vectors[..., :1]
         turned, sizes = np.swapaxes(v, -1, -2), np.abs(v)
         most = turned @ center @ v + np.swapaxes(sizes, -1, -2) @ radius @ sizes
@@ -229,12 +237,7 @@ def _least(matrix: Interval) -> FloatArray:
     """A number below the least eigenvalue of every symmetric matrix inside, box by box."""
     if matrix.low.shape[-1] == 1:
         return np.asarray(matrix.low[..., 0, 0])
-    ends = np.isfinite(matrix.low) & np.isfinite(matrix.high)
-    known = np.asarray(ends.all(axis=(-2, -1)))
-    safe = known[..., None, None]
-    center = np.where(safe, (matrix.low + matrix.high) / 2, 0.0)
-    radius = np.where(safe, (matrix.high - matrix.low) / 2, 0.0)
-    center = (center + np.swapaxes(center, -1, -2)) / 2
+    known, center, radius = _centered(matrix)
     size = np.abs(center).sum(axis=-1).max(axis=-1)
     # an unknown that the function does not have takes nothing from the others
     absent = matrix.is_zero.all(axis=-1)
@@ -246,10 +249,20 @@ def _least(matrix: Interval) -> FloatArray:
     return np.where(known, found, -np.inf)
 
 
+def _centered(matrix: Interval) -> tuple[NDArray[np.bool_], FloatArray, FloatArray]:
+    """Which matrices are enclosed, their symmetric middles, and how far their entries are from these."""
+    ends = np.isfinite(matrix.low) & np.isfinite(matrix.high)
+    known = np.asarray(ends.all(axis=(-2, -1)))
+    safe = known[..., None, None]
+    center = np.where(safe, (matrix.low + matrix.high) / 2, 0.0)
+    radius = np.where(safe, (matrix.high - matrix.low) / 2, 0.0)
+    return known, (center + np.swapaxes(center, -1, -2)) / 2, radius
+
+
 class _Halving:
     """Boxes that are halved until each is shown to be convex, or one is not."""
 
-    def __init__(self, functions: Functions) -> None:
+    def __init__(self, functions: EnclosedFunctions) -> None:
         self.functions, self.provable = functions, functions.plain
         self.count, self.shown, self.further = 0, False, BOXES.further
         self.bends_at: FloatArray | None = None
@@ -291,7 +304,7 @@ class _Halving:
             self.bends_at = bends if self.bends_at is None else self.bends_at
         if self.bends_at is not None:
             heights = np.broadcast_to(over.objective.value.low, 2 * boxes)
-            left = left[heights[left].argsort(kind="stable")[: BOXES.deepest]]
+            left = left[heights[left].argsort(kind="stable")[: BOXES.most_kept]]
         return left
 
     def _ends(self, following: int) -> bool:
@@ -299,7 +312,7 @@ class _Halving:
         if self.bends_at is not None:
             self.further -= BOXES.halvings
             return self.further < 0
-        if self.count > BOXES.vain and not self.shown:
+        if self.count > BOXES.boxes_without_proof and not self.shown:
             return True
         return self.count + following > (BOXES.most_boxes if self.provable else BOXES.unproven)
 

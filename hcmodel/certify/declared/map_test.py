@@ -7,13 +7,12 @@ it is not. What passes is not proven.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-
 import numpy as np
 from numpy.typing import NDArray
 
 from hcmodel.certify.certificate_options import MAP_TEST
-from hcmodel.certify.declared.curvature_boxes import Enclosed, Functions, is_small
+from hcmodel.certify.declared.curvature_boxes import Enclosed, EnclosedFunctions, is_small
+from hcmodel.certify.declared.samples import has_no_inverse, samples_around
 from hcmodel.certify.minorants.charts import Chart
 from hcmodel.certify.minorants.search import Minorant, Search
 from hcmodel.facts.interval_jets import Interval, NotEnclosed
@@ -22,10 +21,9 @@ from hcmodel.reductions.form import Form
 from hcmodel.solvers import kkt
 from hcmodel.solvers.algebra.hessians import RULES as HESSIAN_RULES
 from hcmodel.solvers.algebra.hessians import Hessian, as_dense, has_negative
-from hcmodel.solvers.algebra.marks import all_finite, some
+from hcmodel.solvers.algebra.marks import some
 from hcmodel.solvers.coordinates.frame import Frame
 from hcmodel.solvers.coordinates.general import MapCoordinates
-from hcmodel.solvers.coordinates.tangent import orientations
 from hcmodel.solvers.oracle import Evaluation, Oracle
 
 FloatArray = NDArray[np.float64]
@@ -54,8 +52,7 @@ class _Test:
 
     def fails(self) -> bool:
         evaluation, multipliers = self.best.pair
-        geometry = self.form.geometry
-        frame = geometry.frame(evaluation)
+        frame = self._frame(evaluation)
         hessian = self._hessian(evaluation)
         size = self._slope(evaluation)
         gradient = kkt.lagrangian_gradient(evaluation, multipliers)
@@ -65,14 +62,24 @@ class _Test:
         )
         if curved:
             return True
-        at_once = _AtOnce.of(self)
-        if at_once is not None:
-            return at_once.fails()
+        batch = _EnclosedSamples.of(self)
+        if batch is not None:
+            return batch.fails()
         return self._bulges() or self._undercut()
+
+    def _frame(self, evaluation: Evaluation) -> Frame:
+        """The units of steps, which are 0 where X does not extend."""
+        frame, domain = self.form.geometry.frame(evaluation), self.form.domain
+        basis = domain.tangent_basis()
+        if frame.columns is not None or basis.shape[0] == basis.shape[1]:
+            return frame
+        if domain.is_box:
+            return replace(frame, scale=frame.scale * np.asarray(basis.sum(axis=1)).reshape(-1))
+        return replace(frame, columns=basis.toarray())
 
     def _slope(self, evaluation: Evaluation) -> float:
         """The size of the terms of the Lagrangian's slope, in the units of the frame."""
-        frame = self.form.geometry.frame(evaluation)
+        frame = self._frame(evaluation)
         slopes = np.abs(frame.gradient(evaluation.gradient))
         slopes = slopes + np.abs(self.best.multipliers) @ abs(frame.matrix(evaluation.jacobian))
         return float(np.max(slopes, initial=0.0))
@@ -83,14 +90,14 @@ class _Test:
         The hidden Hessian says along which line to look; what it says of ill-conditioned maps is
         rounding, so that the values decide.
         """
-        domain, geometry, generator = self.form.domain, self.form.geometry, np.random.default_rng(2)
+        domain, generator = self.form.domain, np.random.default_rng(2)
         if domain.dimension > HESSIAN_RULES.largest_dense:
             return False
         for _ in range(MAP_TEST.curvatures * _effort(domain.dimension)):
             sample = self.oracle.at(domain.sample(generator))
             if not (sample.finite and sample.differentiable):
                 continue
-            frame = geometry.frame(sample)
+            frame = self._frame(sample)
             matrix = as_dense(frame.hessian(self._hessian(sample)))
             if not np.isfinite(matrix).all() or not matrix.size:
                 continue
@@ -132,23 +139,20 @@ class _Test:
         return objective + float(multipliers @ evaluation.rows), size
 
     def _undercut(self) -> bool:
-        """Whether the Lagrangian lies below its own minorant at a sample of X: then the map is wrong.
-
-        Samples are drawn from all of X, and around the reference in growing neighbourhoods.
-        """
-        best, turns = self.best, list[tuple[FloatArray, bool]]()
-        start = self._lagrangian(best.evaluation)[0]
-        count = MAP_TEST.samples * _effort(best.evaluation.point.size)
-        geometry = self.form.map_geometry
-        if geometry is not None and best.evaluation.point.size > MAP_TEST.many:
+        """Whether the Lagrangian lies below its own minorant at a sample, or the map has no inverse."""
+        best, derivatives, smooth = self.best, list[FloatArray](), list[bool]()
+        start, here = self._lagrangian(best.evaluation)[0], best.evaluation.point
+        count, geometry = MAP_TEST.samples * _effort(here.size), self.form.map_geometry
+        if geometry is not None and here.size > MAP_TEST.many:
             count = MAP_TEST.fewest
-        turning = geometry is not None and not self.form.stack.kinked
-        for number, there in enumerate(self.samples(count)):
+        inverted = geometry is not None and not self.form.stack.kinked
+        for there in samples_around(self.form.domain, here, count):
             sample = self.oracle.at(there)
             if not sample.finite:
                 continue
-            if geometry is not None and turning and number < MAP_TEST.samples:
-                turns.append((geometry.tangent(there).derivative, sample.differentiable))
+            if geometry is not None and inverted and len(smooth) < MAP_TEST.samples:
+                derivatives.append(geometry.tangent(there).derivative)
+                smooth.append(sample.differentiable)
             image = self.chart.image(sample)
             if not np.isfinite(image).all():
                 continue
@@ -156,24 +160,14 @@ class _Test:
             below = start + float(best.slopes[0] @ (image - best.center))
             if inner < below - MAP_TEST.undercut * (terms + abs(start) + abs(below)):
                 return True
-        return _turn_round(turns)
-
-    def samples(self, count: int) -> Iterator[FloatArray]:
-        """Points of X, and of growing neighbourhoods of the reference."""
-        domain, here = self.form.domain, self.best.evaluation.point
-        generator = np.random.default_rng(0)
-        for number in range(count):
-            there = domain.sample(generator)
-            if number % 2:
-                there = domain.project(here + (there - here) * 2.0 ** -(number % 16))
-            yield there
+        return bool(smooth) and has_no_inverse(np.array(derivatives), np.array(smooth))
 
 
 @dataclass(frozen=True)
-class _AtOnce:
-    """The samples of a small model, all of them in arrays: enclosures have their derivatives as well.
+class _EnclosedSamples:
+    """All samples of a small model in one batch of enclosures, with their derivatives.
 
-    It takes a sixth of the time, and the curvature is known at each sample.
+    A batch takes a sixth of the time of samples one by one, and the curvature is known at each of them.
     """
 
     test: _Test
@@ -181,21 +175,22 @@ class _AtOnce:
     over: Enclosed
 
     @staticmethod
-    def of(test: _Test) -> _AtOnce | None:
+    def of(test: _Test) -> _EnclosedSamples | None:
         """None for large models, and for functions without an enclosure."""
-        if not is_small(test.form, MAP_TEST.few):
+        form, here, multipliers = test.form, test.best.evaluation.point, test.best.multipliers
+        if not is_small(form, MAP_TEST.largest_batch):
             return None
-        count = MAP_TEST.samples * (MAP_TEST.more if is_small(test.form) else 1)
-        multipliers, points = test.best.multipliers, np.array(list(test.samples(count)))
-        functions = Functions(test.form, test.chart, multipliers, multipliers.nonzero()[0])
+        count = MAP_TEST.samples * _effort(here.size)
+        points = np.array(list(samples_around(form.domain, here, count)))
         try:
-            return _AtOnce(test, points, functions.over(points, points))
+            functions = EnclosedFunctions(form, test.chart, multipliers, multipliers.nonzero()[0])
+            return _EnclosedSamples(test, points, functions.over(points, points))
         except NotEnclosed:
             return None
 
     def fails(self) -> bool:
-        """Whether the Lagrangian bends at a sample or lies below its minorant there, or the map turns."""
-        return self._turns_round() or some(self._defined & (self.over.bends | self._below))
+        """Whether the Lagrangian bends or is below its minorant somewhere, or the map has no inverse."""
+        return self._has_no_inverse() or some(self._defined & (self.over.bends | self._below))
 
     @cached_property
     def _defined(self) -> NDArray[np.bool_]:
@@ -227,8 +222,8 @@ class _AtOnce:
             return self.points
         return coordinates.selected(_middle_of(own.value)).T
 
-    def _turns_round(self) -> bool:
-        """Whether the map keeps the orientation at some samples and not at others, or is singular."""
+    def _has_no_inverse(self) -> bool:
+        """Whether the map has no inverse, by its derivatives at some of the samples."""
         geometry, own = self.test.form.map_geometry, self.over.map
         if geometry is None or own is None or self.test.form.stack.kinked:
             return False
@@ -236,29 +231,12 @@ class _AtOnce:
         slopes = np.swapaxes(_middle_of(own.gradient)[:, first], 0, 1)
         gradient = _middle_of(self.over.lagrangian.gradient)[first]
         smooth = self._defined[first] & np.isfinite(gradient).all(axis=-1)
-        basis, turns = geometry.domain.tangent_basis().toarray(), list[tuple[FloatArray, bool]]()
-        for number in self._defined[first].nonzero()[0]:
-            derivative = geometry.selected(slopes[number]) @ basis
-            if not all_finite(derivative):  # an enclosure may be too wide
-                derivative = geometry.tangent(self.points[number]).derivative
-            turns.append((derivative, bool(smooth[number])))
-        return _turn_round(turns)
-
-
-def _turn_round(derivatives: Sequence[tuple[FloatArray, bool]]) -> bool:
-    """Whether a map with these derivatives at samples has no inverse.
-
-    It has none if it is undefined or singular where the model is smooth, as is said of each; and
-    if it keeps the orientation at some samples and not at others, two points have one image.
-    """
-    if any(smooth and not all_finite(derivative) for derivative, smooth in derivatives):
-        return True
-    known = [(derivative, smooth) for derivative, smooth in derivatives if all_finite(derivative)]
-    if not known:
-        return False
-    found = orientations(np.array([derivative for derivative, _ in known]))
-    smooth = np.array([smooth for _, smooth in known])
-    return some(smooth & (found == 0)) or (some(found > 0) and some(found < 0))
+        derivatives = np.array([geometry.selected(each) for each in slopes])
+        for number in (~np.isfinite(derivatives).all(axis=(-2, -1))).nonzero()[0]:
+            # an enclosure may be too wide
+            derivatives[number] = geometry.tangent(self.points[number]).derivative
+        known = self._defined[first]
+        return has_no_inverse(derivatives[known], smooth[known])
 
 
 def _middle_of(interval: Interval) -> FloatArray:
@@ -267,5 +245,5 @@ def _middle_of(interval: Interval) -> FloatArray:
 
 
 def _effort(unknowns: int) -> int:
-    """How many times the samples of a large model a small one is given."""
+    """How many times as many samples as a large model a small one is given."""
     return 1 if unknowns > MAP_TEST.few else MAP_TEST.more

@@ -18,7 +18,7 @@ from hcmodel.certify import conflicts, cut_bounds, impossible_rows, lower_bound
 from hcmodel.certify.certificate_options import BOXES, CHART, ENCLOSURE, MAP_TEST
 from hcmodel.certify.declared import curvature_boxes
 from hcmodel.certify.declared import map_test as declared_test
-from hcmodel.certify.declared.curvature_boxes import Enclosed, Functions, _Halving, _solved
+from hcmodel.certify.declared.curvature_boxes import Enclosed, EnclosedFunctions, _Halving, _solved
 from hcmodel.certify.minorants import (
     balls,
     charts,
@@ -36,6 +36,7 @@ from hcmodel.facts.node_facts import Facts
 from hcmodel.reductions.cone.compressed_rows import Rows
 from hcmodel.reductions.reduction import Origin
 from hcmodel.solvers import Box, function_oracle
+from hcmodel.solvers.coordinates.frame import Frame
 from hcmodel.solvers.first_order.cuts import CutPoint
 from hcmodel.solvers.oracle import Evaluation
 from hcmodel.solvers.result import WeightedPoint
@@ -552,7 +553,7 @@ def test_the_lagrangian_of_enclosures_weighs_the_rows() -> None:
     rows = [x[0] ** 2 <= 1, 3 * x[1] ** 2 + x[0] <= 2]
     form = hc.Problem(hc.Minimize(5 * x[0] ** 2 + 7), rows, hidden=[x]).forms().hidden()
     assert form is not None
-    functions = Functions(form, plain_chart(Box.of(2)), np.array([2.0, 4.0]), np.arange(2))
+    functions = EnclosedFunctions(form, plain_chart(Box.of(2)), np.array([2.0, 4.0]), np.arange(2))
     point = np.zeros((1, 2))
     over = functions.over(point, point)
     assert over.objective.hessian.low[0] == pytest.approx(np.diag([10.0, 0.0]))
@@ -685,7 +686,7 @@ def test_where_nothing_can_be_proven_boxes_are_left_in_which_the_lagrangian_is_c
 @pytest.mark.parametrize(
     ("curvature", "most"),
     [
-        (lambda low, high: (-1.0, 1.0), 2 * BOXES.vain),  # nothing is shown anywhere
+        (lambda low, high: (-1.0, 1.0), 2 * BOXES.boxes_without_proof),  # nothing is shown anywhere
         (lambda low, high: (1.0, 1.0) if high < 4 else (-1.0, 1.0), BOXES.most_boxes),
     ],
 )
@@ -772,8 +773,9 @@ def test_bulges_are_looked_for_along_the_most_negative_curvature(
 ) -> None:
     """Relative to the largest curvature and to the slope of the terms."""
     own = map_test(lambda x: 3 + x)
-    frame = SimpleNamespace(hessian=lambda h: h)
-    own.form.geometry = SimpleNamespace(frame=lambda e: frame)
+    monkeypatch.setattr(
+        declared_test._Test, "_frame", lambda *a: SimpleNamespace(hessian=lambda h: h)
+    )
     asked: list[Any] = []
 
     def bulges(curvature: list[float], slope: float, *, above: bool = True) -> bool:
@@ -801,20 +803,21 @@ def test_bulges_are_looked_for_along_the_most_negative_curvature(
 def test_each_of_the_tests_contradicts_the_map(monkeypatch: pytest.MonkeyPatch) -> None:
     """Samples one by one bulge or lie too low; where all are looked at in arrays, these decide."""
     own = map_test(lambda x: 3 + x)
-    frame = SimpleNamespace(hessian=lambda h: h)
-    own.form.geometry = SimpleNamespace(frame=lambda e: frame)
+    monkeypatch.setattr(
+        declared_test._Test, "_frame", lambda *a: SimpleNamespace(hessian=lambda h: h)
+    )
     monkeypatch.setattr(declared_test._Test, "_slope", lambda *a: 0.0)
     answers: dict[str, bool] = {}
     for name in ("_bulges", "_undercut"):
         monkeypatch.setattr(declared_test._Test, name, lambda self, n=name: answers[n])
-    at_once = SimpleNamespace(fails=lambda: answers["at once"])
+    batch = SimpleNamespace(fails=lambda: answers["batch"])
     for curved, bulges, undercut, small in itertools.product((False, True), repeat=4):
         sign = -1.0 if curved else 1.0
         monkeypatch.setattr(declared_test._Test, "_hessian", lambda *a, s=sign: np.full((1, 1), s))
-        found = at_once if small else None
-        monkeypatch.setattr(declared_test._AtOnce, "of", lambda test, f=found: f)
+        found = batch if small else None
+        monkeypatch.setattr(declared_test._EnclosedSamples, "of", lambda test, f=found: f)
         for fails in (False, True):
-            answers.update({"_bulges": bulges, "_undercut": undercut, "at once": fails})
+            answers.update({"_bulges": bulges, "_undercut": undercut, "batch": fails})
             assert own.fails() == (curved or (fails if small else bulges or undercut))
 
 
@@ -839,28 +842,11 @@ def test_a_map_that_turns_round_is_no_map() -> None:
     assert fails(lambda x: np.nan if x > 0 else 1.0)
 
 
-def test_a_map_turns_round_or_is_singular_where_the_model_is_smooth() -> None:
-    plus, minus, flat = (np.diag([1.0, each]) for each in (2.0, -2.0, 0.0))
-    unknown = np.full((2, 2), np.inf)
-
-    def turns(*samples: tuple[FloatArray, bool]) -> bool:
-        return declared_test._turn_round(samples)
-
-    assert not turns()
-    assert not turns((plus, True), (plus, True))
-    assert not turns((minus, True), (minus, False))
-    assert turns((plus, True), (minus, True))
-    assert turns((plus, True), (minus, False))
-    for none in (flat, unknown):
-        assert turns((plus, True), (none, True))
-        assert not turns((plus, True), (none, False))
-    assert not turns((unknown, False))
-
-
 def test_the_terms_of_a_slope_are_added_by_size() -> None:
     here = at([1.0, 1.0], 0.0, [3.0, -1.0], (0.0, 0.0), [[-2.0, 0.0], [0.0, 5.0]], 1)
-    frame = SimpleNamespace(gradient=lambda g: 2 * g, matrix=lambda j: 2 * j)
-    form: Any = SimpleNamespace(geometry=SimpleNamespace(frame=lambda e: frame))
+    form: Any = SimpleNamespace(
+        geometry=SimpleNamespace(frame=lambda e: Frame(np.full(2, 2.0))), domain=Box.of(2)
+    )
     best = Minorant(here, np.array([4.0, -1.0]), np.zeros(2), (np.zeros(2),), 0.0)
     own = declared_test._Test(form, None, None, best)  # type: ignore[arg-type]
     assert own._slope(here) == 2 * (3 + 4 * 2)
@@ -1033,9 +1019,10 @@ def test_the_hessian_of_a_map_is_that_of_the_function_less_the_slopes_of_the_map
     assert found.low[0] == pytest.approx(expected)
     assert found.high[0] == pytest.approx(expected)
     assert Enclosed(None, [], None, None).hidden(jet) is jet.hessian  # type: ignore[arg-type]
-    own.shape = (3,)  # more coordinates than unknowns
-    with pytest.raises(NotEnclosed):
-        enclosed.hidden(jet)
+    x = hc.Variable(2, name="x", bounds=(0.5, 2))
+    more = hc.Problem(hc.Minimize(hc.sum(x)), hidden=[x**3 + x, hc.sum(x)]).forms().as_declared()
+    with pytest.raises(NotEnclosed):  # more coordinates than unknowns
+        EnclosedFunctions(more, plain_chart(more.domain), np.zeros(0), np.zeros(0, dtype=int))
 
 
 def test_matrices_that_bend_are_told_by_the_least_eigenvector() -> None:
@@ -1056,7 +1043,11 @@ def test_boxes_are_settled_for_few_unknowns_without_added_variables() -> None:
         form: Any = SimpleNamespace(
             canonical=SimpleNamespace(outer=SimpleNamespace(is_written=given["written"])),
             chain=SimpleNamespace(adds_variables=given["added"]),
-            domain=SimpleNamespace(is_box=given["box"], dimension=given["size"]),
+            domain=SimpleNamespace(
+                is_box=given["box"],
+                dimension=given["size"],
+                entry_bounds=lambda: (np.zeros(2), np.array([0.0, given.get("upper", 1.0)])),
+            ),
         )
         return curvature_boxes.is_small(form)
 
@@ -1066,3 +1057,4 @@ def test_boxes_are_settled_for_few_unknowns_without_added_variables() -> None:
     assert not small(written=False)
     assert not small(added=1)
     assert not small(box=False)
+    assert not small(upper=0.0)  # nothing is left to move
