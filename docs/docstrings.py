@@ -30,7 +30,7 @@ def process(
 
 # Arguments that answer habits of other tools, and those that are not for users.
 NOT_FOR_USERS = re.compile(r", \*\*foreign: [\w.~]+|, _\w+: [^)]*(?=\)$)")
-# Classes that hcmodel makes and users read: nobody calls them.
+# Classes that hcmodel makes and users read; users do not call them.
 RESULTS = ("Analysis", "Certificate", "Record", "Solution", "SweepRow", "SweepTable", "ValueCurve")
 # Full names of types that everybody knows by their last part.
 LONG_NAMES = re.compile(r"~?(?:collections\.abc|typing|numpy|pathlib)\.(?=[A-Za-z])")

@@ -4,7 +4,7 @@ The residual is ‖Π_X(x − ∇L/s) − x‖∞, where s_i is the size of what
 least 1, and the same for entries that only move together. One scale for all coordinates would let a
 steep direction that a row takes up hide the others, and dividing after the projection would let every
 steep point of a small box pass. Complementarity counts alike, |λ_i g_i| of rows and |v_i| times the
-distance to a bound, over max(1, |F1|), v being the part of −∇L that X does not hold back; and so does
+distance to a bound, over max(1, |F1|), v being the part of −∇L that X does not balance; and so does
 the sign of λ.
 """
 
@@ -88,7 +88,7 @@ def _terms(
 
     Multipliers of dependent rows may be as large as they like and cancel each other: those terms
     count only as far as their rounding does. Entries of a matrix or of a distribution, which can only
-    move together, have one size, that of the parts which X does not hold back.
+    move together, have one size, that of the parts which X does not balance.
     """
     point, slope = evaluation.point, evaluation.gradient
     rounding = RULES.cancellation * (abs(evaluation.jacobian).T @ np.abs(multipliers))
@@ -195,7 +195,7 @@ def _signs_at_bounds(domain: Domain, point: FloatArray, tolerance: float) -> Flo
 
 
 def _of_wrong_sign(both: FloatArray, weights: FloatArray | None, signs: FloatArray) -> Marks:
-    """The entries on bounds at which ∇L has a sign that the bound does not hold back."""
+    """The entries on bounds at which ∇L has a sign that the bound does not balance."""
     if weights is None or all_are_0(signs):
         return np.zeros(signs.size, dtype=bool)
     own = np.append(weights[: both.shape[1] - 1], 1.0)

@@ -274,7 +274,7 @@ class Incumbent:
         if broken or others:
             return broken
         if self.evaluation.relative_violation > evaluation.relative_violation:
-            return True  # lower by what the rows may be off, at prices that nobody knows
+            return True  # lower by what the rows may be off, at prices that are unknown
         return its <= own + self.tolerance * (abs(own) + RULES.absolute)
 
     def is_as_good_as(self, evaluation: Evaluation, multipliers: FloatArray) -> bool:

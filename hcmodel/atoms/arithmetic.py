@@ -97,7 +97,7 @@ def _difference_sign(arguments: Arguments, params: Params) -> Sign:
 
 
 def _log_difference(arguments: Arguments, params: Params) -> Curvature:
-    """log(a - b) is concave in log a and log b, where b is taken off and not added."""
+    """log(a - b) is concave in log a and log b, where b is subtracted and not added."""
     positive_first = not arguments[0].constant or arguments[0].sign is Sign.POSITIVE
     nonnegative_second = not arguments[1].constant or arguments[1].sign.is_nonnegative
     return CONCAVE if positive_first and nonnegative_second else UNKNOWN

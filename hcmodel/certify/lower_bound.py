@@ -197,7 +197,7 @@ def sizes_in_words(found: ConeBound) -> tuple[str, ...]:
 def gradient_domination(
     evaluation: Evaluation, domain: Domain, multipliers: FloatArray, constants: Constants
 ) -> float | None:
-    """A bound of F1(x) − F1* from constants of an unknown map, for which the user vouches.
+    """A bound of F1(x) − F1* from constants of an unknown map, given by the user.
 
         F1(x) − F1* <= −λ·g − ν·h + (D_U/μ_c)·dist(−∇L(x), N_X(x)),   x in X
 

@@ -5,9 +5,9 @@ roots are compiled by the engine as a program of their own. What is found depend
 parameters, so `refresh` finds it again when one of these has changed.
 
 A small stack that is evaluated often is compiled as a whole by an engine of compiled functions, where
-there is one: numpy's calls take longer than the arithmetic of a small sum. One of whose structure nobody
-has asked is first evaluated without it: a model that is solved in other coordinates is evaluated at one
-point as it was written.
+there is one: numpy's calls take longer than the arithmetic of a small sum. One whose structure
+was not asked for is first evaluated without it: a model that is solved in other coordinates is
+evaluated at one point as it was written.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
 A sum of a loop of Python, `sum(x[i]**2 for i in range(1000))`, is as deep as the loop has rounds, and
 Python ends a recursion after 1,000 calls. Where that happens the work is done again with a limit that
-follows from the depth. The limit is one of the whole process: it is put back when nobody needs it.
+follows from the depth. The limit is one of the whole process: it is put back when it is no longer needed.
 """
 
 from __future__ import annotations

@@ -341,7 +341,7 @@ MODULE: dict[str, str] = {
 
 
 def answer(table: Mapping[str, str], name: str, what: str) -> str | None:
-    """What to write instead of a name, None where it is nobody's habit."""
+    """What to write instead of a name, None where it is no other tool's name."""
     return f"{what} {table[name]}" if name in table else None
 
 

@@ -181,7 +181,7 @@ def _log_rule(
 
 
 def _term_signs(atom: Atom, nodes: Sequence[Node]) -> list[Sign]:
-    """The signs of the terms of a sum, with those that are taken off negated."""
+    """The signs of the terms of a sum, with those that are subtracted negated."""
     signs = atom.signs(len(nodes))
     return [
         node.sign if sign > 0 else node.sign.negated

@@ -58,6 +58,8 @@ class Symbols:
     """Whether a symbol was asked for that the coding has no digit for."""
     first_index: int = 0
     """How people count the entries of this model: from 0 in Python, from 1 in the language."""
+    row_names: tuple[str, ...] = ()
+    """How people call the constraints of this model, by position."""
     undoing: set[int] = field(default_factory=set)
     """Functions of a map's new variables that stand for the old ones: to take them back is no map."""
     logs_rewritten: bool = False

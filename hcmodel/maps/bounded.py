@@ -11,9 +11,9 @@ no rule of the proof knows. What lies above it is a convex set that the proof do
 The first row is between a convex y >= 0, such as a norm, and a geometric mean, for p > 1 and q₁ + q₂ + …
 <= p − 1; the second has a relative entropy. Where each of them has positive weights in the
 objective and in rows <= alone, z takes its place, and nothing is lost: z may be what it bounds, and
-a larger z does not help. softplus(a) is log(1 + exp(a)). Of a function with f(c·y) = c·f(y), such as
-norms and maxima, t·f(y/t) is f(y) and t·f(y/t)² is f(y)²/t, whatever the weights are. Ratios that are
-squares of something over t are known without a variable (`power_ratios`).
+a larger z does not help. softplus(a) is log(1 + exp(a)). For a positively homogeneous f, such as a norm
+or a maximum, t·f(y/t) = f(y) and t·f(y/t)² = f(y)²/t, whatever the weights are. Ratios that are squares
+of something over t are known without a variable (`power_ratios`).
 """
 
 from __future__ import annotations

@@ -231,8 +231,7 @@ def _decreasing(model: Expanded, stages: Sequence[_Stage]) -> str | None:
             return f"the objective may decrease as {stage.covariance.name} grows"
         for row in model.rows:
             if id(row) not in defining and not row_grows(model, row, stage.covariance):
-                name = "a row" if row.position is None else f"c{row.position + 1}"
-                return f"{name} may decrease as {stage.covariance.name} grows"
+                return f"{model.name_of(row)} may decrease as {stage.covariance.name} grows"
     return None
 
 

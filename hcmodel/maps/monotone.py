@@ -10,7 +10,7 @@ inverse is known: exponentials, powers, logarithms, sigmoids. An interval of x i
 its ends exchanged where φ decreases, so that bounds stay bounds and nothing is lost. Entries of x that
 occur in no such function stay as they are.
 
-Whether this helps is for the proof to say: φ(x) becomes linear, but φ⁻¹(u) takes the place of every other
+The proof decides whether this helps: φ(x) becomes linear, but φ⁻¹(u) takes the place of every other
 x, and has to be convex or concave as the model needs it.
 """
 

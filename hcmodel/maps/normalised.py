@@ -115,7 +115,7 @@ def _substituted(model: Expanded, norm: _Normalisation) -> Step | Obstacle | Non
             continue
         found = homogeneous.row(row)
         if found is None:
-            name = "a bound" if row.position is None else f"constraint {row.position + 1}"
+            name = "a bound" if row.position is None else model.name_of(row)
             return Obstacle("normalised", f"{name} is not of one degree in the scaled entries")
         rows.append(found)
     return _Ratios.of(model, norm, objective, rows)

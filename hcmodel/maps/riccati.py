@@ -145,7 +145,7 @@ def _substituted(
         for each in found:
             if not each.weights.may_be_stable():
                 # the model in P has points with a singular P only, which solvers cannot tell from others
-                reason = f"no {gain.name} stabilises the plant of {_name(each.row)}"
+                reason = f"no {gain.name} stabilises the plant of {model.name_of(each.row)}"
                 return Unmet("riccati", reason)
     step = inverted(replace(model, rows=tuple(others)), matrix)
     if isinstance(step, Obstacle):
@@ -155,10 +155,6 @@ def _substituted(
         word = described(model.symbols, int(left[0]))
         return Obstacle("riccati", f"{word} is not affine in the inverse of {matrix.name}")
     return _Riccati(model, step, gain, turned, found)
-
-
-def _name(row: Row) -> str:
-    return "a row" if row.position is None else f"c{row.position + 1}"
 
 
 class _Riccati(Step):

@@ -95,7 +95,7 @@ class Block:
     row: Row
     squares: tuple[Square, ...]
     least: float
-    """The smallest eigenvalue that S may have, which is taken off the block."""
+    """The smallest eigenvalue that S may have, which is subtracted from the block."""
 
     def forward(self, evaluation: Evaluation, points: Points) -> None:
         """The block at a point, from S and what the squares are made of."""
@@ -190,7 +190,7 @@ def _block_of(model: Expanded, row: Row) -> Block | Obstacle | None:
             return made_block(model, row, slack, scale, *found)
     if not slacks:
         return None
-    reason = f"the products in {_name(model, row)} are not found to be a sum of squares"
+    reason = f"the products in {model.name_of(row)} are not found to be a sum of squares"
     return Obstacle("schur", reason)
 
 
@@ -217,7 +217,7 @@ def made_block(
             (inner, numbers[own, own]),
         ]
     matrix = placed(parts, numbers.shape, coding)
-    name = fresh_name(model, f"block·{_name(model, row)}")
+    name = fresh_name(model, f"block·{model.name_of(row)}")
     block = Variable(numbers.shape, name=name, PSD=True)
     factor = Sums.constant(scale, coding)
     defining = replace(
@@ -228,10 +228,6 @@ def made_block(
         leading=size if row.leading is None else row.leading,  # the row may be a block itself
     )
     return Block(block, slack, defining, tuple(squares), low)
-
-
-def _name(model: Expanded, row: Row) -> str:
-    return f"c{len(model.rows) if row.position is None else row.position + 1}"
 
 
 class _Reader:
@@ -259,7 +255,7 @@ class _Reader:
         return bool((square & (entry % (self.sums.shape[0] + 1) == 0)).any())
 
     def squares(self, rest: Sums) -> tuple[Sums, list[Square]] | None:
-        """What is affine in S, and the squares that are taken off it; None where these are not found."""
+        """What is affine in S, and the squares subtracted from it; None where these are not found."""
         found = list[Square]()
         left = rest
         for inverse in self._inverses:

@@ -7,9 +7,9 @@ x_k − φ_k(x₁ … x_{k−1}) and in the φ of later ones. With each residual
 
 The last variable of a chain is linear wherever it occurs, always next to the same nonlinear terms −φ.
 Once it is replaced by u, the one before it is the last. The way back is by recursion, from the first
-one. An interval of x_k is no interval of u_k: bounds on x_k are rows l <= u_k + φ_k <= h where that keeps
-the proof, else they are left out, but for those that they imply on u_k, and the point that is found is
-tested against them.
+one. An interval of x_k is not an interval of u_k. Bounds on x_k become rows l <= u_k + φ_k <= h if the
+proof still holds. Otherwise only the bounds that they imply on u_k are kept, and the point that is found
+is tested against them.
 """
 
 from __future__ import annotations

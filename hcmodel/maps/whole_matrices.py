@@ -1,6 +1,6 @@
 """Matrices that are written entry by entry, as matrices; the maps of control ask for those.
 
-Nothing of this changes a value, and each part is left as it is where it does not fit.
+None of these rewritings changes a value; parts that do not match stay as they are.
 
 - Rows. An equation between symmetric matrices is often a row for each of its entries, from loops over i
   and j, for all pairs or for a triangle, or one long vector, from `kron` and `reshape`. Equalities that
@@ -17,7 +17,7 @@ Nothing of this changes a value, and each part is left as it is where it does no
 - Eigenvalues. λ_min(P) >= c >= 0 says that P − c I is semidefinite, and P has a set that says so.
 - Numbers. A p >= 0 with k² p in an equality, as the variance of a single state, is a 1 × 1 matrix.
 
-The maps after this one prove that it was right to read the model so.
+Whether this reading of the model helps is decided by the maps after this one.
 """
 
 from __future__ import annotations
@@ -120,16 +120,16 @@ class _Several(Together):
 
 def _arrangements(model: Expanded) -> Iterator[tuple[Expanded, list[Step]]]:
     """The model with rows of entries as matrix equations, in each arrangement that may be meant."""
-    groups = _loose(model)
+    groups, is_arranged = _loose(model), False
     for turned in (False, True) if groups else ():
         made = [_whole(rows, order, turned) for rows, order in groups]
         found = [each for each in made if each is not None]
         if found:
-            step = _Gathered(model, found, turned)
+            step, is_arranged = _Gathered(model, found, turned), True
             yield step.after, [step]
         if all(order < 3 or _is_full(rows, order) for rows, order in groups):
             break  # both triangles are the same then
-    if not groups:
+    if not is_arranged:
         yield model, []
 
 

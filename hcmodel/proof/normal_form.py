@@ -135,7 +135,7 @@ def _total(terms: list[Expression]) -> Expression:
 
 
 def _terms(facts: Facts, expression: Expression) -> list[tuple[bool, Expression]]:
-    """The terms of a sum, each with whether it is taken off; those of one sign are kept whole."""
+    """The terms of a sum, each with whether it is subtracted; those of one sign are kept whole."""
     found: list[tuple[bool, Expression]] = []
     pending = [(False, expression)]
     while pending:

@@ -104,7 +104,7 @@ def attempt(
 ) -> Proof | None:
     """`prove`, but None at once where a function is convex in no coordinates.
 
-    Then a map has to be found, and nobody asks for the words of this failure.
+    Then a map has to be found, and the words of this failure are not needed.
     """
     made = Attempt(facts)
     made.enter_objective(objective, sign)

@@ -173,7 +173,7 @@ def _first_init(cls: type, frozen: bool) -> Callable[..., None]:
     def own() -> Callable[..., None]:
         nonlocal made
         made = made or _own_init(cls, frozen)
-        if vars(cls)["__init__"] is __init__:  # and nobody has wrapped it
+        if vars(cls)["__init__"] is __init__:  # and it was not wrapped
             cls.__init__ = made  # type: ignore[misc]
         return made
 
@@ -296,7 +296,7 @@ def _values_of(names: list[str]) -> Callable[[Any], tuple[Any, ...]]:
 
 
 def _pickling(names: list[str]) -> tuple[Callable[..., Any], Callable[..., None]]:
-    """`__getstate__` and `__setstate__` of a class whose slots nobody else can set."""
+    """`__getstate__` and `__setstate__` of a class whose slots are set by nothing else."""
 
     def __getstate__(self: Any) -> list[Any]:  # noqa: N807
         return [getattr(self, name) for name in names]

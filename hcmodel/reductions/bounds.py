@@ -178,7 +178,7 @@ class Bounds(ModelReduction):
         return replace(duals, rows=tuple(rows), added=_translated(duals.added, self._old))
 
     def _dual(self, row: BoundRow, own: Marks, slopes: FloatArray) -> FloatArray:
-        """What a row of its own has to hold back of the Lagrangian's slope."""
+        """What a row of its own has to balance of the Lagrangian's slope."""
         start = self.before.layout.slice(row.variable).start
         multipliers = np.zeros(row.places.size)
         held = slopes[start + row.places[own]] * np.where(row.lower[own], 1.0, -1.0)
@@ -186,7 +186,7 @@ class Bounds(ModelReduction):
         return multipliers.reshape(self.before.constraints[row.position].shape)
 
     def set_duals_back(self, u: FloatArray, sets: FloatArray) -> FloatArray:
-        """Those of the variables' own sets: what belongs to rows is taken off."""
+        """Those of the variables' own sets: what belongs to rows is subtracted."""
         slopes = self._moved(sets, back=True)
         for row, own in zip(self._found.rows, self._found.own, strict=True):
             start = self.before.layout.slice(row.variable).start

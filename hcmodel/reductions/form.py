@@ -209,8 +209,7 @@ class Form:
         marks = np.zeros(layout.size, dtype=bool)
         for each in numbers:
             marks[layout.slice(each)] = True
-        if isinstance(self.stack, LogStack):  # a logarithm has no bound at 0
-            marks &= ~self.stack.logs
+        marks &= ~self.program.logs  # a logarithm has no bound at 0
         rows, entries, values = bounds
         return tuple(slice(row, row + 1) for row in rows[marks[entries] & (values == 0.0)].tolist())
 

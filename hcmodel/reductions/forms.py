@@ -628,8 +628,8 @@ def _check_rank(form: Form) -> None:
         if size > MOVING * max(sizes)
     ]
     raise ModelError(
-        f"the declared coordinates do not determine {', '.join(moving)}: in some direction none of them "
-        "changes, wherever one looks; declare a coordinate that does, or leave the declaration out"
+        f"the declared coordinates do not determine {', '.join(moving)}: at every sampled point there is "
+        "a direction in which none of them changes; declare another coordinate, or drop the declaration"
     )
 
 

@@ -272,7 +272,7 @@ class _Builder:
 
 
 def _loosen(t: Variable, floor: FloatArray) -> None:
-    """Move the bounds that rows imply away from t, so that they hold back no part of a slope.
+    """Move the bounds that rows imply away from t, so that they balance no part of a slope.
 
     At t they would share the multipliers of its rows, and what is missing there would be missing in the
     multipliers of x. Proofs rest on signs, so these stay; cone programs do without them, and get the

@@ -35,7 +35,7 @@ class Claim(Enum):
     OPTIMAL = "the point is optimal"
     BOUND = "no feasible point has a lower value"
     INFEASIBLE = "no feasible point exists"
-    UNBOUNDED = "feasible points have values as low as one likes"
+    UNBOUNDED = "feasible points have arbitrarily low values"
 
 
 EVERY_CLAIM = frozenset(Claim)
@@ -55,7 +55,7 @@ class Duals:
 
     `added` keeps the multipliers of rows that the model does not have but a reduction adds, so that
     another reduction of the same kind finds them again. `sets` are those of the variables' sets: the
-    gradient of the Lagrangian, which the sets hold back. None where it is not known.
+    gradient of the Lagrangian, which the sets balance. None where it is not known.
     """
 
     rows: tuple[FloatArray | None, ...]

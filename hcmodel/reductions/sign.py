@@ -27,12 +27,12 @@ class Sign(ModelReduction):
 
 
 def signed_objective(model: Model) -> tuple[Expression, float]:
-    """The objective of a minimisation as sign times an expression, a minus sign taken off."""
+    """The objective of a minimisation as sign times an expression, without a minus sign."""
     return signed(model.objective.expression, model.sign)
 
 
 def signed(expression: Expression, sign: float = 1.0) -> tuple[Expression, float]:
-    """An expression, which is sign times what is minimised, with a minus sign taken off."""
+    """An expression, which is sign times what is minimised, with without a minus sign."""
     if isinstance(expression, Apply) and expression.atom is ATOMS["neg"]:
         return expression.args[0], -sign
     return expression, sign

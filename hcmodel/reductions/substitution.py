@@ -219,7 +219,7 @@ class Substitution(ModelReduction):
         if row.position is None:
             assert row.bound is not None
             return "a bound", numbers.of(row.bound), numbers.of(row.bound, sizes=True)
-        name = f"constraint {row.position + 1}"
+        name = self.before.constraints[row.position].name or f"c{row.position + 1}"
         if row.position in self._merged:
             sides = [self._put_together(row.position, before[side::2]) for side in (1, 2)]
             return name, sides[0] - sides[1], np.abs(sides[0]) + np.abs(sides[1])

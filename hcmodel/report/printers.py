@@ -216,7 +216,7 @@ class Reporter:
 
     @property
     def watch(self) -> Callable[[Record], bool] | None:
-        """What takes the records of a run; None where nobody looks at them before its end."""
+        """What takes the records of a run; None if they are not read before its end."""
         return None if self._callback is None and not self._printers else self.row
 
     def row(self, record: Record) -> bool:

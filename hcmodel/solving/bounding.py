@@ -214,9 +214,9 @@ def is_certified(
 def settled_bound(
     hidden: Form | None, bound: LowerBound | None, evaluation: Evaluation, pair: Pair, late: bool
 ) -> tuple[Settlement | None, LowerBound | None]:
-    """What enclosures of second derivatives say of declared coordinates, and what is left of a bound.
+    """What enclosures show about declared coordinates, and the bound that remains.
 
-    Of coordinates that were refuted, where they are: lower points are near.
+    If no bound was found, they may still show where lower points lie.
     """
     if hidden is None or hidden.proof is not None or late:
         return None, bound
@@ -243,7 +243,7 @@ def settled_bound(
 
 
 def _settled_without(hidden: Form, evaluation: Evaluation, pair: Pair) -> Settlement | None:
-    """What enclosures say of coordinates in which no bound was found; not that they prove anything."""
+    """What enclosures refute in coordinates in which no bound was found; they prove nothing there."""
     from hcmodel.certify.declared.curvature_boxes import is_small, settle_form
 
     if not is_small(hidden):

@@ -117,7 +117,7 @@ def conclude(
 
 
 def without_time(model: Model, start: FloatArray, method: str) -> Solution:
-    """The start, unjudged, where the time was over before the model was compiled."""
+    """The start, unjudged, where time ran out before the model was compiled."""
     return Solution(
         value=None,
         status=Status.USER_LIMIT,

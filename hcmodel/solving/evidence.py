@@ -54,7 +54,7 @@ class Evidence:
     exact: bool = False
     """Whether the multipliers are those of the convex program, which hold at kinks too."""
     slope: FloatArray | None = None
-    """At a kink, what the sets of the model's variables hold back, where the convex program knows it."""
+    """At a kink, what the sets of the model's variables balance, where the convex program knows it."""
     stationary: bool = False
     bound: LowerBound | None = None
     domination: float | None = None
@@ -76,7 +76,7 @@ class Evidence:
     bends_at: FloatArray | None = None
     """A point of the model at which it is shown not to be convex in the declared coordinates."""
     infimum: float | None = None
-    """What the objective comes as near to as one likes, where no point attains it."""
+    """What the objective comes arbitrarily near to, where no point attains it."""
     undefined: str | None = None
     """Why the model has no value at the point, although its formula gives one."""
 

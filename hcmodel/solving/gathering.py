@@ -212,7 +212,7 @@ def _neighbourhood(
             stationary = stationary and better is None and not lower
             stationary = stationary and not _promises_more(hidden, pair, tolerance)
     except CallsExhausted:
-        if not shown:  # nothing is said of a point beside which nobody has looked
+        if not shown:  # nothing is said of a point whose neighbourhood was not looked at
             stationary, ended = False, ended if ended in LIMITS else Termination.CALL_LIMIT
     return _Neighbourhood(stationary, ended, descent, better)
 

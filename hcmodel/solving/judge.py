@@ -42,7 +42,7 @@ OUT_OF_TIME = (Termination.TIME_LIMIT, Termination.INTERRUPTED)
 # tenth the claims' tests (test_claims.py) pass.
 BELOW_BOUND = 1e-2
 
-# A bound is refined up to this part of the gap allowed, which takes a Newton step more. Small programs
+# A bound is refined up to this part of the gap allowed, which takes one more Newton step. Small programs
 # are solved so finely that it takes none (tests.benchmarks speed, Ex-CGP).
 FINEST = 1e-4
 

@@ -226,7 +226,7 @@ class Session:
         )
 
     def _without_time(self) -> Solution:
-        """The start, where the time was over before the model was compiled."""
+        """The start, where time ran out before the model was compiled."""
         request, domain = self._request, make_domain(self._model.variables)
         start = start_vector(self._model, domain, request.start, request.warm_start)
         return without_time(self._model, domain.project(start), request.method)

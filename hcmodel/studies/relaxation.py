@@ -88,7 +88,7 @@ class Relaxation:
     point: Mapping[str, FloatArray] = field(repr=False)
     excluding: tuple[str, ...] = ()
     """Rows and bounds that can hold together, but not where every function is defined: some of them have
-    to be relaxed, by as little as one likes."""
+    to be relaxed, by an arbitrarily small amount."""
 
     @property
     def status(self) -> str:

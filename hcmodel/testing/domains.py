@@ -230,7 +230,7 @@ def _multipliers_of_bounds(cases: _Cases) -> None:
         reach = 2 * ON_FACE * _scale(x)
         assert (held[x < rows.upper - reach] <= size).all(), "positive off the upper bounds"
         assert (held[x > rows.lower + reach] >= -size).all(), "negative off the lower bounds"
-        # what the bounds do not hold back is normal to the cones alone
+        # what the bounds do not balance is normal to the cones alone
         rest = normal - held
         if float(np.max(np.abs(rest), initial=0.0)) > size:
             left = solve_over(tangent_rows(cones, x, ON_FACE), np.ones(x.size), -rest).step

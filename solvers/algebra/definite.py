@@ -30,7 +30,7 @@ def is_definite(matrix: FloatArray) -> bool:
     """Whether a symmetric matrix is positive definite, whatever rounding has done to its entries.
 
     These may be differences of numbers as large as the diagonal entries of the rows that a row is coupled
-    with: what rounding may have added to the diagonal is taken off.
+    with: what rounding may have added to the diagonal is subtracted.
     """
     rounding = SUM_ROUNDING * len(matrix) * _beside(matrix)
     if not (matrix.diagonal() > rounding).all():

@@ -6,6 +6,7 @@ set up: only the numbers are replaced.
 
 from __future__ import annotations
 
+import time
 from collections.abc import Sequence
 from types import SimpleNamespace
 from typing import Any
@@ -48,7 +49,7 @@ class ClarabelRules:
     snap: float = 1e-7  # development set (tests/benchmarks/calls.py)
     # Entries of a cone program up to which it is solved to this accuracy, if Clarabel gets there: twenty
     # iterations more take less time than a Newton step on the model.
-    few: int = 100  # the programs of CBLIB: even with 100 entries, a loss with 200
+    few: int = 100  # programs of CBLIB: not faster with 100 entries, slower with 200
     finest: float = (
         1e-13  # with 1e-12 the certificate of Ex-CGP takes a Newton step, with 1e-13 none
     )
@@ -130,7 +131,7 @@ class ClarabelBackend:
 def _answered(solver: Any, shape: tuple[int, ...]) -> Any:
     """Clarabel's answer; one without numbers where its code panics, as over an eigenvalue of NaN.
 
-    A panic is no `Exception`, so that nobody else would catch it; its class has no name to import.
+    A panic is no `Exception`, so that nothing else would catch it; its class has no name to import.
     """
     try:
         return solver.solve()
@@ -193,24 +194,26 @@ class ClarabelConeBackend:
         has_matrices = any(cone.kind is ConeKind.PSD_TRIANGLE for cone in program.cones)
         if has_matrices or program.matrix.nnz > RULES.few:
             return self._run(program, options)
+        began = time.monotonic()
         finer = self._run(program, options, min(options.tolerance, RULES.finest))
         if finer.status not in UNDECIDED:
             return finer
-        found = self._run(program, options)
+        left = options.time_limit - (time.monotonic() - began)
+        found = self._run(program, replace(options, time_limit=max(left, 0.0)))
         return replace(found, iterations=finer.iterations + found.iterations)
 
     def _run(
-        self, program: ConeProgram, options: ConeOptions, finest: float | None = None
+        self, program: ConeProgram, options: ConeOptions, aim: float | None = None
     ) -> ConeSolution:
-        """The solution within the tolerance, or if Clarabel gets there, the finest one."""
+        """The solution within the tolerance; with an `aim`, as near to that as Clarabel gets."""
         P, A = _upper_triangle(program.quadratic), program.matrix
         orders = [cone.order for cone in program.cones if cone.kind is ConeKind.PSD_TRIANGLE]
         settings = _settings(program.linear.size, orders)
         settings.max_iter = options.max_iterations
         stop = options.tolerance
-        if finest is not None:
+        if aim is not None:
             settings.reduced_tol_gap_abs = settings.reduced_tol_gap_rel = stop
-            settings.reduced_tol_feas, stop = stop, finest
+            settings.reduced_tol_feas, stop = stop, aim
         settings.tol_gap_abs = settings.tol_gap_rel = settings.tol_feas = stop
         check_semidefinite(orders)
         try:
@@ -230,7 +233,7 @@ class ClarabelConeBackend:
         answer = _answered(self._solver, A.shape)
         self._solver = None if answer.status == PANIC else self._solver
         found = _cone_solution(program, answer)
-        if finest is not None and found.status is ConeStatus.ALMOST_SOLVED:
+        if aim is not None and found.status is ConeStatus.ALMOST_SOLVED:
             return replace(found, status=ConeStatus.SOLVED)  # within the tolerance
         return found
 

@@ -306,7 +306,7 @@ def cone_program(
 
 
 def _columns(matrix: Any) -> scipy.sparse.csc_matrix:
-    """The matrix in compressed columns; itself where it is, as nobody changes it."""
+    """The matrix in compressed columns; itself where it is, since it is never changed."""
     if type(matrix) is scipy.sparse.csc_matrix and matrix.dtype == float:
         return matrix
     return scipy.sparse.csc_matrix(matrix, dtype=float)

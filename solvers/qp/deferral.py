@@ -1,7 +1,7 @@
 """Semidefinite bounds that a cone program is first solved without.
 
 A block δI <= P or P <= MI of a matrix P that is a part of a larger semidefinite block, as in
-[P, Y'; Y, X] >= 0, seldom holds the solution: the larger block keeps P semidefinite, and the bounds are
+[P, Y'; Y, X] >= 0, is seldom active: the larger block keeps P semidefinite, and the bounds are
 there for the sake of a bounded set. Each of them costs a solver about as much as the block that matters.
 Where the solution without them satisfies them, it is the solution.
 """

@@ -1,8 +1,8 @@
 """Directions along which a cone program falls for ever, as exact as floating point allows.
 
 A backend knows such a direction d to some eight digits. A row that moves by 1e-9 where it should stay is
-left behind after 1e9 steps, so that nobody could follow the direction far. The rows that hardly move are
-taken to stay: what moves them is taken off by least squares, up to rounding.
+left behind after 1e9 steps, so that the direction could not be followed far. The rows that hardly move
+are taken to stay: what moves them is removed by least squares, up to rounding.
 """
 
 from __future__ import annotations

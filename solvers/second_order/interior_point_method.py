@@ -79,7 +79,7 @@ class InteriorPointMethod:
     ) -> Answer:
         """The point of the least relaxation with its weights: tangents there show the contradiction.
 
-        The certificate of the run has tangents of its own, which nobody else can know.
+        The certificate of the run has tangents of its own, which is known nowhere else.
         """
         program, iterations = whole.program, found.iterations
         certificate, point = found.certificate, found.point

@@ -83,7 +83,7 @@ class BoundedSimplices(Domain):
     def bound_multipliers(
         self, x: FloatArray, direction: FloatArray, tolerance: float
     ) -> FloatArray:
-        """What the bounds hold back after the multiplier of the sum is subtracted."""
+        """What the bounds balance after the multiplier of the sum is subtracted."""
         low = np.where(x <= self.lower + tolerance, 0.0, -np.inf)
         high = np.where(x >= self.upper - tolerance, 0.0, np.inf)
         wanted = self._rows(direction)

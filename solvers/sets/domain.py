@@ -106,7 +106,7 @@ class Domain(ABC):
     def bound_multipliers(
         self, x: FloatArray, direction: FloatArray, tolerance: float
     ) -> FloatArray:
-        """The part of a normal direction that bounds on single entries hold back.
+        """The part of a normal direction that bounds on single entries balance.
 
         Positive at upper bounds, negative at lower ones; what is nearer to a bound than the tolerance,
         relative to max(1, |x|), counts as on it.

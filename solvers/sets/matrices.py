@@ -199,7 +199,7 @@ class SymmetricMatrices(Domain):
 def eigenvalue_multipliers(
     matrix: FloatArray, direction: FloatArray, limits: tuple[float, float], tolerance: float
 ) -> tuple[FloatArray, FloatArray]:
-    """L and U, semidefinite: U − L is the part of a direction that limits of eigenvalues hold back.
+    """L and U, semidefinite: U − L is the part of a direction that limits of eigenvalues balance.
 
     L is on the eigenspace of the smallest eigenvalue and U on that of the largest, as far as the matrix
     has them within the tolerance, relative to max(1, |eigenvalues|).

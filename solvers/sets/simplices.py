@@ -137,7 +137,7 @@ class Simplices(Domain):
     def bound_multipliers(
         self, x: FloatArray, direction: FloatArray, tolerance: float
     ) -> FloatArray:
-        """What the zeros hold back after the multiplier of the sum is subtracted."""
+        """What the zeros balance after the multiplier of the sum is subtracted."""
         wanted = self._rows(direction)
         low = np.where(self._rows(x) <= tolerance, 0.0, -np.inf)
         rest = wanted - shift_above(wanted, low)[:, None]

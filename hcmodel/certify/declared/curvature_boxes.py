@@ -23,7 +23,6 @@ from hcmodel.facts.interval_jets import JETS, Interval, Jet, NotEnclosed, enclos
 from hcmodel.records import dataclass
 from hcmodel.reductions.form import Form
 from hcmodel.solvers.algebra.marks import some
-from hcmodel.solvers.coordinates.logarithmic import LogStack
 from hcmodel.solvers.limits import check_time
 from hcmodel.solvers.numerics import MERIT_ROUNDING
 from hcmodel.solvers.oracle import Evaluation
@@ -115,12 +114,8 @@ class EnclosedFunctions:
         self.graph, self.moving = merge([*self.roots, *self.entries]), _moving(form)
         if self.entries and sum(each.size for each in self.entries) != np.sum(self.moving):
             raise NotEnclosed
-        stack = form.stack
-        self.logs = np.zeros(form.domain.dimension, dtype=bool)
-        if isinstance(stack, LogStack):
-            self.logs = stack.logs
         outer = form.canonical.outer
-        self.objective = outer.objective
+        self.logs, self.objective = form.program.logs, outer.objective
         self.rows = outer.difference.toarray()
         self.multipliers, self.used = multipliers, used
         self.inequalities = outer.inequalities

@@ -2,7 +2,7 @@
 
 log(x) with x == 0 and 1/(x + y) with x + y <= 0, x, y >= 0 have no value at any point of their models. A
 method that takes rows for satisfied within a tolerance finds points beside them, at which the
-function is as large or as small as one likes: so this is looked at before any method runs.
+function can be arbitrarily large or small: so this is looked at before any method runs.
 """
 
 from __future__ import annotations

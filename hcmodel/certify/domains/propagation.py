@@ -4,7 +4,7 @@ A row Σ w t <= 0 holds each of its terms t between the ends that the other term
 x, y >= 0 leaves 0 for both. Numbers are fractions, so that an end is 0 only where it is exactly so, and
 every end knows the rows and bounds that it follows from. It needs no convexity; products and functions
 are terms with a range of their own. An end that is open is not attained: tanh(x) + tanh(y) >= 2 has no
-point, though 2 is what the sum comes as near to as one likes.
+point, though the sum comes arbitrarily near to 2.
 """
 
 from __future__ import annotations

@@ -10,7 +10,7 @@ the minimum over the range of x_j at such points (`cone_ranges`). With a dual so
 that hardly anything is lost; where x_j has no range, r_j has to be exactly 0 (`exact_duals`). No x is
 worse than min(level, that). This is the rigorous bound of C. Jansson, D. Chaykin and C. Keil, *Rigorous
 error bounds for the optimal value in semidefinite programming*, SIAM Journal on Numerical Analysis 46
-(2007), with other ranges of x. Rounding of the evaluation is bounded and taken off.
+(2007), with other ranges of x. Rounding of the evaluation is bounded and subtracted.
 """
 
 from __future__ import annotations
@@ -95,9 +95,10 @@ def ray_bound(
     enough: Callable[[float], bool],
     reach: float | None,
 ) -> ConeBound | None:
-    """What a dual proves of an objective that is 0: for all unknowns, or for those of the model up to …
+    """What a dual proves of an objective that is 0, for all unknowns.
 
-    … a reach, where one is given. No better dual is looked for.
+    If a `reach` is given and that fails, for unknowns of the model up to that size. No better dual is
+    looked for.
     """
     with np.errstate(all="ignore"):
         places = ConePlaces.of(program)

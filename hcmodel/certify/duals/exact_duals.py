@@ -1,4 +1,4 @@
-"""Duals of a cone program that satisfy some equations exactly, though nobody knows their last digits.
+"""Duals of a cone program that satisfy some equations exactly, although known only up to rounding.
 
 An unknown x_j without any range has to have the residual r_j = 0 in the bound of `cone_duality`, and in
 floating point it has not. With as many entries of z as there are such unknowns, the equations
@@ -249,7 +249,7 @@ def _exponential(z: FloatArray, moved: FloatArray) -> bool:
 def _block(z: FloatArray, moved: FloatArray, order: int, first: int) -> bool:
     """Whether a matrix whose entries move stays semidefinite.
 
-    It does where it is semidefinite without the sum of the moves in each row, taken off the diagonal.
+    It does if it is semidefinite after the sum of the moves in each row is subtracted from the diagonal.
     """
     own = slice(first, first + order * (order + 1) // 2)
     if not moved[own].any():

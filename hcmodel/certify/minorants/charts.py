@@ -68,7 +68,7 @@ class Chart:
     def without_curved(
         self, evaluation: Evaluation, gradient: FloatArray
     ) -> tuple[FloatArray, float]:
-        """The gradient without the part that bounds which are curved in u hold back, and its cost.
+        """The gradient without the part that bounds which are curved in u balance, and its cost.
 
         For x in X, L(x) >= [L(x) − g·(x − x̃)] + min over X of g·(x − x̃), g that part of ∇L.
         """

@@ -88,7 +88,7 @@ class Minorant:
         return self._value(ball.least(self.slopes[0], self.center), ball)
 
     def _value(self, change: float, ball: Ball | None) -> float:
-        """The minorant's least value from its least change, rounding taken off."""
+        """The minorant's least value from its least change, minus rounding."""
         evaluation, change = self.evaluation, change + self.curved
         objective = evaluation.objective if evaluation.has_objective else 0.0
         sizes = np.maximum(np.abs(evaluation.rows), evaluation.magnitudes)

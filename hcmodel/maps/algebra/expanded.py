@@ -53,7 +53,7 @@ class Image:
 
 @dataclass(frozen=True, eq=False)
 class Row:
-    """A constraint, sums <= 0 or == 0 entry by entry; with `semidefinite`, a symmetric matrix ⪰ 0.
+    """A constraint, sums <= 0 or == 0 entry by entry.
 
     `position` is that of the user's constraint, None for rows that a map adds. The row is `factor`
     times the user's, entry by entry, where a map multiplied it by something positive.
@@ -95,7 +95,17 @@ class Expanded:
     def of(model: Model, room: int = 1) -> Expanded:
         """A minimisation multiplied out, with `room` times the usual number of spare symbols."""
         sums, symbols = expand_model(model, room * spare_symbols(model))
+        made = Expanded.of_sums(model, sums, symbols)
+        return replace(made, is_original=True, written=model.objective.expression)
+
+    @staticmethod
+    def of_sums(model: Model, sums: Sequence[Sums], symbols: Symbols) -> Expanded:
+        """From the objective and both sides of each row, with the names that the model has for them."""
         symbols.first_index = 0 if model.source is None else 1
+        symbols.row_names = tuple(
+            constraint.name or f"c{position + 1}"
+            for position, constraint in enumerate(model.constraints)
+        )
         rows = []
         for position, constraint in enumerate(model.constraints):
             left, right = sums[1 + 2 * position], sums[2 + 2 * position]
@@ -103,16 +113,18 @@ class Expanded:
                 left, right = right, left
             difference = (left - right).broadcast(constraint.shape)
             sense = "==" if constraint.sense == "==" else "<="
-            rows.append(
-                Row(difference, sense, position, entries=entries_of(constraint, difference))
-            )
-        written, objective = model.objective.expression, sums[0].reshaped(())
-        return Expanded(symbols, objective, tuple(rows), model.variables, True, written)
+            entries = entries_of(constraint, difference)
+            rows.append(Row(difference, sense, position, entries=entries))
+        return Expanded(symbols, sums[0].reshaped(()), tuple(rows), model.variables)
 
     @cached_property
     def partners(self) -> dict[Variable, list[Variable]]:
         """The variables in products with entries of matrices, as far as maps have asked for them."""
         return {}
+
+    def name_of(self, row: Row) -> str:
+        """What people call a row."""
+        return "a row" if row.position is None else self.symbols.row_names[row.position]
 
     @property
     def arrays(self) -> list[Sums]:

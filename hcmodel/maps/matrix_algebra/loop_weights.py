@@ -174,7 +174,7 @@ def weights_of(sums: Sums, matrix: Numbers, gain: Numbers, count: int) -> Weight
 
 
 def _squares_of(tensor: FloatArray) -> FloatArray | None:
-    """The G and C of Σ G X Gᵀ + C X Eᵀ + E X Cᵀ; in discrete time, where X is taken off, C is −E/2."""
+    """The G and C of Σ G X Gᵀ + C X Eᵀ + E X Cᵀ; in discrete time, where X is subtracted, C is −E/2."""
     flow = np.eye(tensor.shape[0], tensor.shape[2])
     own = np.einsum("ia,jb->ijab", flow, flow)
     discrete = congruences(tensor + (own + own.transpose(0, 1, 3, 2)) / 2)

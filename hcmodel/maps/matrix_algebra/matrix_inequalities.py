@@ -67,7 +67,7 @@ class Inequality:
     factor: FloatArray
     slack: Variable | None
     least: float
-    """The smallest eigenvalue that S may have, which is taken off the block."""
+    """The smallest eigenvalue that S may have, which is subtracted from the block."""
     closed: ClosedLoop | NoisyLoop | None = None
     """The closed loop of an equality without a slack, which is replaced by the inequality."""
     drift: FloatArray = field(kw_only=True)
@@ -176,12 +176,14 @@ def inequality(
     )
     slack, scale, rest, factor = next(found, (None, 0.0, row.sums, None))
     if factor is None:
-        return Obstacle("product", f"{_name(model, row)} is not a square in the gain")
+        return Obstacle("product", f"{model.name_of(row)} is not a square in the gain")
     closed = None
     if slack is None:
         closed = relaxed(model, row, rest, factor, rewriting)
         if closed is None:
-            return Obstacle("product", f"the equality {_name(model, row)} is quadratic in the gain")
+            return Obstacle(
+                "product", f"the equality {model.name_of(row)} is quadratic in the gain"
+            )
     if factor.ndim > 2:
         return _noisy(model, row, scale, factor, slack, rewriting, closed)
     return _block(model, row, scale, rest, factor, slack, rewriting, closed)
@@ -224,7 +226,7 @@ def _noisy(
     symbols, coding = model.symbols, row.sums.coding
     if slack is not None and np.isfinite((slack.eigenvalue_bounds or (0.0, np.inf))[1]):
         return Obstacle("product", f"{slack.name} has an upper bound")
-    name, count, order = _name(model, row), rewriting.rows, rewriting.order
+    name, count, order = model.name_of(row), rewriting.rows, rewriting.order
     size = count + order
     block = Variable((size, size), name=fresh_name(model, f"block·{name}"), PSD=True)
     numbers = symbols.of_variable(block)
@@ -283,7 +285,7 @@ def _block(
         (inner, numbers[size:, size:]),
     ]
     whole = placed(parts, numbers.shape, rest.coding)
-    block = Variable(numbers.shape, name=fresh_name(model, f"block·{_name(model, row)}"), PSD=True)
+    block = Variable(numbers.shape, name=fresh_name(model, f"block·{model.name_of(row)}"), PSD=True)
     own = Sums.symbols(model.symbols.of_variable(block), rest.coding)
     defining = Row(
         whole - own,
@@ -331,10 +333,6 @@ def _sparser(
     if found.key.size >= above.key.size:
         return none, above, corner
     return drift, found, corner + moved
-
-
-def _name(model: Expanded, row: Row) -> str:
-    return f"c{len(model.rows) if row.position is None else row.position + 1}"
 
 
 # ---- equalities that may be inequalities
@@ -444,7 +442,7 @@ def _closed_loop(rest: Sums, factor: FloatArray, rewriting: Products) -> ClosedL
     np.add.at(weights, (entry, j, i), -halves)
     places = np.arange(order**2)
     i, j = np.divmod(places, order)
-    weights[places, i, j] += 0.5  # P itself taken off
+    weights[places, i, j] += 0.5  # minus P itself
     weights[places, j, i] += 0.5
     drift = congruence(dict(enumerate(weights)), order)
     if drift is None:

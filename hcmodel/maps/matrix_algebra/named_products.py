@@ -18,7 +18,7 @@ from hcmodel.expressions.model import Model
 from hcmodel.facts.matrix_products import Letter, MatrixSum, Product, read, times
 from hcmodel.facts.polynomials import Coding, Sums, added
 from hcmodel.facts.symbols import Symbols
-from hcmodel.maps.algebra.expanded import Expanded, Row, entries_of, spare_symbols
+from hcmodel.maps.algebra.expanded import Expanded, Row, spare_symbols
 from hcmodel.maps.map import fresh_among
 from hcmodel.maps.matrix_algebra.product_terms import Products
 from hcmodel.records import dataclass
@@ -165,16 +165,7 @@ class _Naming:
         if any(each is None for each in sums):
             return None
         found = [each for each in sums if each is not None]
-        rows = []
-        for position, constraint in enumerate(self._model.constraints):
-            left, right = found[1 + 2 * position], found[2 + 2 * position]
-            if constraint.sense == ">=":
-                left, right = right, left
-            difference = (left - right).broadcast(constraint.shape)
-            sense = "==" if constraint.sense == "==" else "<="
-            entries = entries_of(constraint, difference)
-            rows.append(Row(difference, sense, position, entries=entries))
-        expanded = Expanded(self.symbols, found[0].reshaped(()), tuple(rows), self._model.variables)
+        expanded = Expanded.of_sums(self._model, found, self.symbols)
         numbers = self.symbols.of_variable(self._gain)
         rewriting = NamedProducts(
             expanded,

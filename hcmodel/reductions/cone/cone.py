@@ -156,7 +156,7 @@ class Cone(Reduction[Model, ConeProgram]):
         return tuple(found)
 
     def set_slope(self, solution: ConeSolution) -> FloatArray:
-        """The gradient of the Lagrangian by u, which the sets hold back: it is minus their own part.
+        """The gradient of the Lagrangian by u, which the sets balance: it is minus their own part.
 
         It is right at kinks too, where the gradients of the model's functions are any of many.
         """

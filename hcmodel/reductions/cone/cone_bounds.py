@@ -563,7 +563,7 @@ class Translation:
         return terms.taken(places, (places.size,)) + Affine.constant(np.log(weights)), new
 
     def _term_signs(self, expression: Apply) -> list[Sign]:
-        """The signs of the terms of a sum, with those that are taken off negated."""
+        """The signs of the terms of a sum, with those that are subtracted negated."""
         signs = expression.atom.signs(len(expression.args))
         return [
             self.node(argument).sign if sign > 0 else self.node(argument).sign.negated

@@ -67,7 +67,7 @@ class ExactPenalty:
         return rows.lower / self.unit, rows.upper / self.unit
 
     def _along(self, x: FloatArray, gradient: FloatArray) -> FloatArray:
-        """The part of a gradient that X does not hold back at x, in place of that of F∘Π_X."""
+        """The part of a gradient that X does not balance at x, in place of that of F∘Π_X."""
         return -self.task.domain.normal_cone_distance(x, -gradient)
 
 

@@ -1,4 +1,4 @@
-"""What the trials of a run have seen around its end, so that nobody has to look there again."""
+"""What the trials of a run have seen around its end, so that these are not looked at again."""
 
 from __future__ import annotations
 

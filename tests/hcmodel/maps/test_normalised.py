@@ -129,7 +129,7 @@ NOT_CLAIMED = {
     "a function of a size": (
         [hc.sum(LIMITED) == 1, hc.sin(LIMITED[0]) <= 0.5],
         difference(LIMITED),
-        ("normalised map: constraint 2 is not of one degree in the scaled entries",),
+        ("normalised map: c2 is not of one degree in the scaled entries",),
     ),
 }
 

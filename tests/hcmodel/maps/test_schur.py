@@ -102,11 +102,13 @@ def test_an_equality_between_squares_is_no_inequality() -> None:
     assert not is_proven(Y.T @ Y == Z, objective=hc.sum(Y) - hc.trace(Z))
 
 
-def test_a_failure_says_what_is_in_the_way() -> None:
+@pytest.mark.parametrize("name", [None, "energy"])
+def test_a_failure_says_what_is_in_the_way(name: str | None) -> None:
     Y, Z, _ = variables()
-    problem = hc.Problem(hc.Minimize(hc.trace(Z)), [Y.T @ Y >> Z])
+    row = Y.T @ Y >> Z
+    problem = hc.Problem(hc.Minimize(hc.trace(Z)), [row if name is None else row.named(name)])
     found = Forms(problem.model).discovery.near_misses
-    assert any("schur map: the products in c1" in each for each in found)
+    assert any(f"schur map: the products in {name or 'c1'}" in each for each in found)
 
 
 def test_the_contraction_nearest_to_a_target_and_its_multipliers() -> None:

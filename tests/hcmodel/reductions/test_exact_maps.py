@@ -148,7 +148,7 @@ def test_a_rewriting_may_lose_what_cancels_and_no_more() -> None:
     found = own._functions(point)
     assert found is not None
     names = [name for name, *_ in found]
-    assert names[:3] == ["the objective", "constraint 1", "constraint 2"]
+    assert names[:3] == ["the objective", "c1", "c2"]
     t = 2 / (point.sum() + 2)  # of the map: 1 over half of the denominator
     _, one, two, size = found[1]
     assert one == pytest.approx(t * (point.reshape(2, 2) + 1.0 - 6.0))

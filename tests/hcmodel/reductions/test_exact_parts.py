@@ -474,7 +474,7 @@ def test_a_rewriting_that_changes_a_number_is_noticed() -> None:
         changed[position] = rows[position].like(1.001 * rows[position].lhs, rows[position].rhs)
         after = replace(own.after, constraints=tuple(changed))
         other = substitution.Substitution(own.before, after, own.steps)
-        assert other.disagreement() == f"the rewriting changed constraint {position + 1}"
+        assert other.disagreement() == f"the rewriting changed c{position + 1}"
     cost = own.after.objective.expression
     after = replace(own.after, objective=hc.Minimize(1.001 * cost))
     other = substitution.Substitution(own.before, after, own.steps)
