@@ -14,7 +14,8 @@ from numpy.typing import NDArray
 
 from hcmodel.certify.least_values import ENCLOSURE
 from hcmodel.certify.lower_bound import LowerBound
-from hcmodel.certify.paths.descent import Descent, Run, falling_path, runs_away
+from hcmodel.certify.paths.candidate_paths import Run
+from hcmodel.certify.paths.descent import Descent, falling_path, runs_away
 from hcmodel.records import dataclass, replace
 from hcmodel.reductions.form import Form
 from hcmodel.reductions.forms import Forms

@@ -155,7 +155,7 @@ EQUIVALENT: dict[tuple[str, str, str], str] = {
         "np.max(np.abs(slope)) -> np.min(np.abs(slope))",
     ): "the unit in which a linear program is solved",
     (
-        "hcmodel/certify/paths/descent.py",
+        "hcmodel/certify/paths/candidate_paths.py",
         "_ray",
         "LARGEST_NUMBER * unit -> LARGEST_NUMBER / unit",
     ): "both are far beyond every bound in the same direction",
@@ -170,7 +170,7 @@ EQUIVALENT: dict[tuple[str, str, str], str] = {
         "-1.0 -> +1.0",
     ): "which points next to a point are looked at",
     (
-        "hcmodel/certify/paths/descent.py",
+        "hcmodel/certify/paths/candidate_paths.py",
         "DescentRules:",
         "slowest: float = 1e-09 -> slowest: float = 2e-09",
     ): "which entries a message names",
@@ -601,7 +601,7 @@ EQUIVALENT: dict[tuple[str, str, str], str] = {
         "MOVING = 0.001 -> MOVING = 0.002",
     ): "which names a message shows: any share between rounding and a move",
     (
-        "hcmodel/certify/paths/descent.py",
+        "hcmodel/certify/paths/candidate_paths.py",
         "DescentRules:",
         "closest: float = 0.0001 -> closest: float = 0.0002",
     ): "where a path begins: any share that does not step over a minimum",

@@ -10,7 +10,8 @@ from numpy.typing import NDArray
 
 import hcmodel as hc
 from hcmodel.certify.paths import nearby
-from hcmodel.certify.paths.descent import _Followed, _steady, _to_edge, _to_pole
+from hcmodel.certify.paths.candidate_paths import _to_edge, _to_pole
+from hcmodel.certify.paths.descent import _Followed, _steady
 from hcmodel.solvers import Box, function_oracle
 
 FloatArray = NDArray[np.float64]

@@ -12,8 +12,9 @@ import scipy
 from numpy.typing import NDArray
 
 import hcmodel as hc
-from hcmodel.certify.paths import descent
-from hcmodel.certify.paths.descent import RULES, Run, _Followed, _Way
+from hcmodel.certify.paths import candidate_paths, descent
+from hcmodel.certify.paths.candidate_paths import RULES, CandidatePath, Run
+from hcmodel.certify.paths.descent import _Followed
 from hcmodel.reductions.reduction import Claim
 from hcmodel.solvers import Box, function_oracle
 from hcmodel.solvers.numerics import LARGEST_LOG
@@ -45,24 +46,24 @@ def test_entries_are_far_out_where_no_bound_holds_them() -> None:
         np.array([-INF, -INF, 0.0, -INF, -INF, -1e7]), np.array([INF, 5.0, INF, INF, 1e7, INF])
     )
     point = np.array([2e6, -3e6, RULES.large, 10.0, 2e6, -2e6])
-    assert descent._far_out(box, point).tolist() == [1, -1, 1, 0, 0, 0]
+    assert candidate_paths.far_out(box, point).tolist() == [1, -1, 1, 0, 0, 0]
     assert descent.runs_away(SimpleNamespace(domain=box), SimpleNamespace(point=point))  # type: ignore[arg-type]
     near: Any = SimpleNamespace(point=np.zeros(6))
     assert not descent.runs_away(SimpleNamespace(domain=box), near)  # type: ignore[arg-type]
 
 
 def test_directions_have_a_largest_entry_of_one() -> None:
-    assert descent._unit(np.array([2.0, -4.0])).tolist() == [0.5, -1.0]  # type: ignore[union-attr]
-    assert descent._unit(np.zeros(2)) is None
-    assert descent._unit(np.array([1.0, INF])) is None
-    lengths = list(descent._decades(2.0))
+    assert candidate_paths._unit(np.array([2.0, -4.0])).tolist() == [0.5, -1.0]  # type: ignore[union-attr]
+    assert candidate_paths._unit(np.zeros(2)) is None
+    assert candidate_paths._unit(np.array([1.0, INF])) is None
+    lengths = list(candidate_paths._decades(2.0))
     assert lengths[:2] == [2.0, 20.0]
     assert len(lengths) == 300  # 2e299 is the last below 1e300
 
 
 def test_a_ray_begins_at_a_hundredth_of_its_point_and_goes_on_by_tens() -> None:
     form = form_of([-INF, -INF, -INF, -INF], [INF, 7.0, INF, INF])
-    way = descent._ray(form, np.array([200.0, 0, 0, 0]), np.array([1.0, 1.0, -0.01, 1e-10]))
+    way = candidate_paths._ray(form, np.array([200.0, 0, 0, 0]), np.array([1.0, 1.0, -0.01, 1e-10]))
     points = way.points()
     # the first length is 0.01·200
     assert next(points) == pytest.approx([202.0, 2, -0.02, 2e-10])
@@ -70,17 +71,19 @@ def test_a_ray_begins_at_a_hundredth_of_its_point_and_goes_on_by_tens() -> None:
     assert way.moves.tolist() == [1, 0, -1, 0]  # held by a bound; too slow to be said to move
     assert not way.vanishing.any()
     assert way.from_here
-    small = descent._ray(form, np.full(4, 0.5), np.array([1.0, 0, 0, 0]))
+    small = candidate_paths._ray(form, np.full(4, 0.5), np.array([1.0, 0, 0, 0]))
     assert next(small.points())[0] == pytest.approx(0.51)  # relative to 1 at least
 
 
 def test_a_path_to_an_edge_comes_as_near_as_numbers_do() -> None:
     form = form_of([0.0], [9.0])
-    (to_zero,) = descent._to_edge(form, np.ones(1), -np.ones(1))
+    (to_zero,) = candidate_paths._to_edge(form, np.ones(1), -np.ones(1))
     assert len(list(to_zero.points())) == 301  # 1, 0.1, …, 1e-300
-    (to_nine,) = descent._to_edge(form, np.ones(1), np.ones(1))
+    (to_nine,) = candidate_paths._to_edge(form, np.ones(1), np.ones(1))
     assert len(list(to_nine.points())) < 20  # no number is nearer to 9
-    assert list(descent._to_edge(form, np.full(1, 9.0), np.ones(1))) == []  # it is there already
+    assert (
+        list(candidate_paths._to_edge(form, np.full(1, 9.0), np.ones(1))) == []
+    )  # it is there already
 
 
 def reciprocal_at(place: float) -> Oracle:
@@ -91,7 +94,9 @@ def test_a_pole_inside_is_approached_from_where_the_objective_is_negative() -> N
     # 1/(x − 3) just below 3: the way begins 0.01·3 before the pole
     oracle = reciprocal_at(3.0)
     ways = list(
-        descent._to_pole(form_of([-5.0], [5.0]), oracle, oracle.at(np.array([3.0 - 2**-30])))
+        candidate_paths._to_pole(
+            form_of([-5.0], [5.0]), oracle, oracle.at(np.array([3.0 - 2**-30]))
+        )
     )
     assert len(ways) == 1
     (way,) = ways
@@ -104,10 +109,14 @@ def test_a_pole_inside_is_approached_from_where_the_objective_is_negative() -> N
     assert points[1] == pytest.approx([2.997])
     assert all(point[0] < 3.0 for point in points)
     # points outside of the domain are left out, and a pole outside is none of the model's
-    (held,) = descent._to_pole(form_of([2.99], [5.0]), oracle, oracle.at(np.array([3.0 - 2**-30])))
+    (held,) = candidate_paths._to_pole(
+        form_of([2.99], [5.0]), oracle, oracle.at(np.array([3.0 - 2**-30]))
+    )
     assert next(held.points()) == pytest.approx([2.997])
     outside = form_of([-5.0], [3.0 - 2**-40])
-    assert list(descent._to_pole(outside, oracle, oracle.at(np.array([3.0 - 2**-30])))) == []
+    assert (
+        list(candidate_paths._to_pole(outside, oracle, oracle.at(np.array([3.0 - 2**-30])))) == []
+    )
 
 
 def test_a_pole_is_approached_along_the_slope() -> None:
@@ -119,7 +128,7 @@ def test_a_pole_is_approached_along_the_slope() -> None:
             lambda x, s=slope: (float(1 / (s @ x - 3)), -s / (s @ x - 3) ** 2),  # type: ignore[misc]
         )
         here = oracle.at(np.array([3.0 - 2**-30, 0.0]))
-        (way,) = descent._to_pole(form_of([-5.0, -5.0], [5.0, 5.0]), oracle, here)
+        (way,) = candidate_paths._to_pole(form_of([-5.0, -5.0], [5.0, 5.0]), oracle, here)
         assert way.edge is not None
         assert slope @ way.edge == pytest.approx(3.0, rel=1e-12)
         assert next(way.points()) - way.edge == pytest.approx([-0.03, -0.03 * share])
@@ -128,7 +137,7 @@ def test_a_pole_is_approached_along_the_slope() -> None:
 def test_entries_that_are_exactly_zero_are_a_pole_of_their_own() -> None:
     oracle = reciprocal_at(0.0)
     form = form_of([-5.0], [5.0])
-    ways = list(descent._to_pole(form, oracle, oracle.at(np.array([-1e-9]))))
+    ways = list(candidate_paths._to_pole(form, oracle, oracle.at(np.array([-1e-9]))))
     assert [way.throughout for way in ways] == [True, False]
     way = ways[0]
     assert way.edge is not None
@@ -138,13 +147,16 @@ def test_entries_that_are_exactly_zero_are_a_pole_of_their_own() -> None:
     assert points[1] == pytest.approx([-0.001])
     assert len(points) == 299  # down to 1e-300
     # only where 0 is in the domain and has no value
-    assert list(descent._to_zero(form_of([-5.0], [-1.0]), oracle, np.array([-1e-9]), 0.01)) == []
+    assert (
+        list(candidate_paths._to_zero(form_of([-5.0], [-1.0]), oracle, np.array([-1e-9]), 0.01))
+        == []
+    )
     defined = of_value(lambda x: float(x[0]))
-    assert list(descent._to_zero(form, defined, np.array([-1e-9]), 0.01)) == []
+    assert list(candidate_paths._to_zero(form, defined, np.array([-1e-9]), 0.01)) == []
     # entries that are not small stay where they are
     pair = of_value(lambda x: 1 / x[0], 2)
     two = form_of([-5.0, -5.0], [5.0, 5.0])
-    (mixed,) = descent._to_zero(two, pair, np.array([-1e-9, 2.0]), 0.01)
+    (mixed,) = candidate_paths._to_zero(two, pair, np.array([-1e-9, 2.0]), 0.01)
     assert mixed.edge is not None
     assert mixed.edge.tolist() == [0.0, 2.0]
     assert mixed.vanishing.tolist() == [True, False]
@@ -156,20 +168,22 @@ def test_the_first_number_behind_a_pole_is_found_by_tens_and_by_halves() -> None
         return bool(x[0] >= 5.0)
 
     origin, unit = np.zeros(1), np.ones(1)
-    found = descent._crossed(behind, origin, unit, 0.1, 100.0)
+    found = candidate_paths._crossed(behind, origin, unit, 0.1, 100.0)
     assert found is not None
     assert found.tolist() == [5.0]
-    assert descent._crossed(behind, origin, unit, 0.1, 2.0) is None  # it is farther than the length
+    assert (
+        candidate_paths._crossed(behind, origin, unit, 0.1, 2.0) is None
+    )  # it is farther than the length
     # along a direction whose entries differ
     slanted = np.array([1.0, 0.5])
-    found = descent._crossed(lambda x: bool(x[1] >= 5.0), np.zeros(2), slanted, 0.1, 100.0)
+    found = candidate_paths._crossed(lambda x: bool(x[1] >= 5.0), np.zeros(2), slanted, 0.1, 100.0)
     assert found is not None
     assert found.tolist() == [10.0, 5.0]
-    found = descent._crossed(lambda x: bool(x[1] >= 0.1), np.zeros(2), slanted, 0.1, 100.0)
+    found = candidate_paths._crossed(lambda x: bool(x[1] >= 0.1), np.zeros(2), slanted, 0.1, 100.0)
     assert found is not None
     assert found.tolist() == [0.2, 0.1]
     # twice the expected distance is tried first
-    assert descent._crossed(
+    assert candidate_paths._crossed(
         lambda x: bool(0.15 <= x[0] <= 0.3), origin, unit, 0.1, 0.1
     ) == pytest.approx(0.15)
 
@@ -179,7 +193,7 @@ def test_a_path_of_powers_goes_on_from_the_start_through_the_point() -> None:
     form = form_of([0.0, 0.0, -INF, -INF, 0.0], [INF] * 5)
     first = np.array([1.0, np.e, 8.0, 3.0, 1.0])
     point = np.array([np.exp(30.0), np.exp(1.0 - 15.0), -2e6, 3.0, np.exp(0.5)])
-    (way,) = descent._powers(form, point, first)
+    (way,) = candidate_paths._powers(form, point, first)
     stretch = (np.log(1e300) - 1.0) / 30  # the largest logarithm of the start is 1
     points = list(way.points())
     assert len(points) == RULES.pieces
@@ -191,10 +205,14 @@ def test_a_path_of_powers_goes_on_from_the_start_through_the_point() -> None:
     assert way.vanishing.tolist() == [False, True, False, False, False]
     # a point that is not far from the start shows nothing
     near = np.array([np.exp(19.0), 1.0, 1.0, 3.0, 1.0])
-    assert list(descent._powers(form, near, np.array([1.0, 1, 1, 1, 1]))) == []
+    assert list(candidate_paths._powers(form, near, np.array([1.0, 1, 1, 1, 1]))) == []
     # entries that are 0 at the start, or at the point, do not move by powers
-    assert list(descent._powers(form_of([0.0], [INF]), np.exp([30.0]) * 0, np.ones(1))) == []
-    kept = descent._powers(form_of([0.0, 0.0], [INF, INF]), np.exp([30.0, 3.0]), np.array([1, 0.0]))
+    assert (
+        list(candidate_paths._powers(form_of([0.0], [INF]), np.exp([30.0]) * 0, np.ones(1))) == []
+    )
+    kept = candidate_paths._powers(
+        form_of([0.0, 0.0], [INF, INF]), np.exp([30.0, 3.0]), np.array([1, 0.0])
+    )
     assert next(next(kept).points())[1] == pytest.approx(np.exp(3.0))
 
 
@@ -217,7 +235,7 @@ def run_of(
 def test_rays_of_a_form_are_followed_with_rounded_and_with_exact_directions() -> None:
     form = form_of([-INF, -INF, 0.0], [INF, INF, 4.0])
     run = run_of(lambda u: u, "plain", [3.0, -1.0, 3.0], np.array([1.0, 2.0, 3.0]))
-    rounded, exact = descent._hidden_rays(form, np.array([1.0, 2.0, 3.0]), run)
+    rounded, exact = candidate_paths._hidden_rays(form, np.array([1.0, 2.0, 3.0]), run)
     assert list(rounded.points())[:2] == [
         pytest.approx([2.0, 2 - 0.333333, 4.0], rel=1e-12),
         pytest.approx([11.0, 2 - 3.33333, 4.0], rel=1e-12),
@@ -229,26 +247,26 @@ def test_rays_of_a_form_are_followed_with_rounded_and_with_exact_directions() ->
     assert (exact.edge, exact.from_here, exact.convex) == (None, True, True)
     # only to an edge: the far end is where a pole may be
     only = run_of(lambda u: u, "plain", [0.0, 0.0, 3.0], np.array([1.0, 2.0, 3.0]))
-    way = next(descent._hidden_rays(form, np.array([1.0, 2.0, 3.0]), only))
+    way = next(candidate_paths._hidden_rays(form, np.array([1.0, 2.0, 3.0]), only))
     assert way.edge is not None
     assert way.edge.tolist() == [1.0, 2.0, 4.0]
     assert way.vanishing.tolist() == [False, False, True]
     # without some bounds a limit shows nothing, and the far end is one that a way back has digits of
     assert not exact.behind
     run.form.chain.keeps = frozenset()
-    relaxed, _ = descent._hidden_rays(form, np.array([1.0, 2.0, 3.0]), run)
+    relaxed, _ = candidate_paths._hidden_rays(form, np.array([1.0, 2.0, 3.0]), run)
     assert relaxed.behind
     assert not relaxed.convex
     assert relaxed.moves.tolist() == [1, -1, 0]
     still = run_of(lambda u: u, "plain", [0.0, 0.0, 0.0], np.zeros(3))
-    assert list(descent._hidden_rays(form, np.zeros(3), still)) == []
+    assert list(candidate_paths._hidden_rays(form, np.zeros(3), still)) == []
 
 
 def test_rays_of_logarithms_end_with_the_range_of_doubles() -> None:
     form = form_of([0.0, 0.0], [INF, INF])
     last = np.array([2.0, 1.0])
     run = run_of(np.exp, "log", [1.0, -1.0], last)
-    way = next(descent._hidden_rays(form, np.exp(last), run))
+    way = next(candidate_paths._hidden_rays(form, np.exp(last), run))
     points = list(way.points())
     assert len(points) == RULES.pieces
     assert points[0] == pytest.approx(np.exp(last))
@@ -261,25 +279,25 @@ def test_rays_of_logarithms_end_with_the_range_of_doubles() -> None:
     # an entry that only grows by more than ten times within the reach moves too
     last = np.array([100.0, 1.0])
     slow = run_of(np.exp, "log", [1.0, 3 / (LARGEST_LOG - 100)], last)
-    assert next(descent._hidden_rays(form, np.exp(last), slow)).moves.tolist() == [1, 1]
+    assert next(candidate_paths._hidden_rays(form, np.exp(last), slow)).moves.tolist() == [1, 1]
     slower = run_of(np.exp, "log", [1.0, 2 / (LARGEST_LOG - 100)], last)
-    assert next(descent._hidden_rays(form, np.exp(last), slower)).moves.tolist() == [1, 0]
+    assert next(candidate_paths._hidden_rays(form, np.exp(last), slower)).moves.tolist() == [1, 0]
     # 0 is no value of a positive variable: there is no edge
     down = run_of(np.exp, "log", [-1.0, -1.0], last)
-    assert next(descent._hidden_rays(form, np.exp(last), down)).edge is None
+    assert next(candidate_paths._hidden_rays(form, np.exp(last), down)).edge is None
 
 
 def test_only_logarithms_that_move_make_a_path_one_of_powers() -> None:
     run = run_of(np.exp, "log", [1.0, 0.0], np.zeros(2))
-    assert descent._moves_logarithms(run.form, np.array([1.0, 0.0]))
-    assert not descent._moves_logarithms(run.form, np.array([0.0, 1.0]))
+    assert candidate_paths._moves_logarithms(run.form, np.array([1.0, 0.0]))
+    assert not candidate_paths._moves_logarithms(run.form, np.array([0.0, 1.0]))
     plain = run_of(np.exp, "plain", [1.0, 0.0], np.zeros(2))
-    assert not descent._moves_logarithms(plain.form, np.array([1.0, 0.0]))
+    assert not candidate_paths._moves_logarithms(plain.form, np.array([1.0, 0.0]))
 
 
 def valleys(
     point: Sequence[float], curvature: FloatArray, slopes: Sequence[float], **form: Any
-) -> list[_Way]:
+) -> list[CandidatePath]:
     """The valleys of a function with this Hessian and these slopes by the logarithms of its entries."""
     x = np.array(point, dtype=float)
     inside = np.where(x != 0, x, 1.0)
@@ -296,7 +314,7 @@ def valleys(
     )
     oracle: Any = SimpleNamespace(lagrangian_hessian=lambda *a: hessian)
     here = function_oracle(x.size, lambda x: (1.0, gradient)).at(x)
-    return list(descent._valleys(own, oracle, here))
+    return list(candidate_paths._valleys(own, oracle, here))
 
 
 def test_valleys_are_followed_by_factors_along_the_least_curvature() -> None:
@@ -327,7 +345,7 @@ def test_valleys_are_followed_by_factors_along_the_least_curvature() -> None:
     assert valleys([2.0, -0.5], flat, [2.0, -1.0], compiled=black) == []
     assert valleys([2.0, -0.5], flat * np.nan, [2.0, -1.0]) == []
     # an entry that changes by less than eight decades is not said to move
-    slow = descent._by_factors(
+    slow = candidate_paths._by_factors(
         form_of([0.0] * 3, [INF] * 3), np.ones(3), np.array([1, 0.01, -0.01])
     )
     assert (slow.moves.tolist(), slow.vanishing.tolist()) == ([1, 0, 0], [False] * 3)
@@ -343,20 +361,24 @@ def test_which_paths_are_tried() -> None:
     oracle = function_oracle(1, lambda x: (2 * float(x[0]), np.full(1, 2.0)))
     here = oracle.at(np.array([3.0]))
     run = Run(form, np.ones(1), here.point)
-    ways = list(descent._ways(form, here, run))
+    ways = list(candidate_paths._ways(form, here, run))
     # towards 5: a ray and an edge; down: a ray without an edge
     assert [way.from_here for way in ways] == [True, False, True]
     assert [float(next(way.points())[0]) for way in ways] == pytest.approx([3.03, 1.0, 2.97])
     surrounded = Run(form, np.ones(1), here.point, surrounded=True)
-    assert [way.from_here for way in descent._ways(form, here, surrounded)] == [True]
+    assert [way.from_here for way in candidate_paths._ways(form, here, surrounded)] == [True]
     passed = Run(form, np.ones(1), here.point, surrounded=True, passed=True)
-    assert list(descent._ways(form, here, passed)) == []  # it was evaluated beyond the point
+    assert (
+        list(candidate_paths._ways(form, here, passed)) == []
+    )  # it was evaluated beyond the point
     # large entries are followed outwards
     far = oracle.at(np.array([-2e6]))
     there = Run(form, np.array([-2e6]), far.point, surrounded=True)
-    assert list(descent._ways(form, far, there)) == []
+    assert list(candidate_paths._ways(form, far, there)) == []
     open_run = Run(form, np.array([-2e6]), far.point)
-    assert len(list(descent._ways(form, far, open_run))) == 2 + 0  # the slope and the point agree
+    assert (
+        len(list(candidate_paths._ways(form, far, open_run))) == 2 + 0
+    )  # the slope and the point agree
 
 
 def test_an_endless_path_is_told_before_one_that_has_a_limit(
@@ -374,7 +396,7 @@ def test_an_endless_path_is_told_before_one_that_has_a_limit(
     run: Any = SimpleNamespace(surrounded=True, direction=None)
 
     def told(*answers: descent.Descent | None) -> descent.Descent | None:
-        monkeypatch.setattr(descent, "_all_ways", lambda *a: iter(answers))
+        monkeypatch.setattr(descent, "candidate_paths", lambda *a: iter(answers))
         monkeypatch.setattr(descent, "_followed", lambda model, way, *a: way)
         return descent.falling_path(form, here, run, 1e-6, 0.0)
 
@@ -402,7 +424,7 @@ def along(
         inequalities=rows,
         sizes=(1, 0) if rows else (0, 0),
     )
-    way = _Way(
+    way = CandidatePath(
         lambda: (np.array([length]) for length in lengths),
         np.array([kind.pop("moves", 1.0)]),
         np.array([kind.pop("vanishing", False)]),
@@ -656,7 +678,7 @@ def test_directions_keep_to_equations() -> None:
 
     def left(rows: FloatArray, inequalities: int = 0) -> FloatArray | None:
         there: Any = SimpleNamespace(jacobian=rows, inequalities=inequalities)
-        return descent._along_equations(there, np.array([-1.0, 0.0]))
+        return candidate_paths._along_equations(there, np.array([-1.0, 0.0]))
 
     found = left(np.array([[1.0, 1.0]]))
     assert found is not None

@@ -9,7 +9,7 @@ import pytest
 
 import hcmodel as hc
 from hcmodel.certify.hulls import is_hull_stationary
-from hcmodel.certify.paths.descent import Run, _ways
+from hcmodel.certify.paths.candidate_paths import Run, _ways
 from hcmodel.solvers.first_order.minorants import Minorants
 from hcmodel.solvers.first_order.sampling.line_search import bent
 from hcmodel.solvers.first_order.sampling.trials import Trial
