@@ -36,8 +36,8 @@ from hcmodel.maps.matrix_algebra.growing import (
     is_covariance,
     loop_of,
     pairs_of,
+    plain_variables,
     row_grows,
-    variables_in,
     weights_at,
 )
 from hcmodel.maps.matrix_algebra.slacks import slack_of
@@ -111,7 +111,7 @@ def _stages(model: Expanded) -> list[_Stage]:
         shape = row.sums.shape
         if row.sense != "==" or len(shape) != 2 or shape[0] != shape[1] or row.factor is not None:
             continue
-        for variable in variables_in(model.symbols, row.sums):
+        for variable in plain_variables(model.symbols, row.sums):
             if not is_covariance(variable) or variable.shape != shape or variable in found:
                 continue
             stage = _stage(model, row, variable)
@@ -139,7 +139,7 @@ def _decomposed(model: Expanded, sums: Sums) -> tuple[tuple[Loop, ...], FloatArr
     """A matrix as Σ F S Fᵀ + W with W ⪰ 0; None where it is no such sum."""
     loops: list[Loop] = []
     rest = sums
-    for matrix in filter(is_covariance, variables_in(model.symbols, sums)):
+    for matrix in filter(is_covariance, plain_variables(model.symbols, sums)):
         marks = rest.holding(model.symbols.of_variable(matrix))
         loop = loop_of(model.symbols, rest.chosen(marks), matrix)
         if loop is None:
@@ -162,7 +162,7 @@ def _from_constant(model: Expanded, sums: Sums) -> tuple[Loop, Sums] | None:
     linear in K.
     """
     size = sums.shape[0]
-    others = [each for each in variables_in(model.symbols, sums) if each.ndim <= 2]
+    others = [each for each in plain_variables(model.symbols, sums) if each.ndim <= 2]
     if len(others) != 1:
         return None
     numbers = np.atleast_2d(model.symbols.of_variable(others[0]))

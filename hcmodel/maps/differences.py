@@ -33,7 +33,7 @@ from hcmodel.expressions.table import ATOMS
 from hcmodel.facts.expansion import function_of
 from hcmodel.facts.polynomials import ONE, Sums, added, stacked
 from hcmodel.facts.symbols import Opaque, Symbols
-from hcmodel.maps.algebra.expanded import Evaluation, Expanded, Row
+from hcmodel.maps.algebra.expanded import Evaluation, Expanded, Row, replaced
 from hcmodel.maps.algebra.ranges import affine_program, is_affine, sign_of
 from hcmodel.maps.algebra.replacing import Replacing, cleared, merged_powers
 from hcmodel.maps.algebra.rewriting import rewritten, without
@@ -268,10 +268,7 @@ def _reduced(model: Expanded, below: Sequence[_Difference]) -> Expanded:
             if power == -1 and not each.common:
                 base = model.symbols.power(symbol)[0]
                 arrays = [_without_multiple(sums, symbol, base) for sums in arrays]
-    rows = zip(model.rows, arrays[1:], strict=True)
-    return replace(
-        model, objective=arrays[0], rows=tuple(replace(row, sums=sums) for row, sums in rows)
-    )
+    return replaced(model, arrays)
 
 
 def _without_multiple(sums: Sums, symbol: int, base: Sums) -> Sums:

@@ -29,7 +29,7 @@ from hcmodel.facts.polynomials import Sums, stacked
 from hcmodel.facts.symbols import Symbols
 from hcmodel.maps.algebra.expanded import Evaluation, Expanded, Row
 from hcmodel.maps.algebra.ranges import sign_of
-from hcmodel.maps.fractional import variables_in
+from hcmodel.maps.algebra.variables_in import variables_in
 from hcmodel.maps.map import Map, Obstacle, Points, Step, fresh_name, symbol_sums, text_of
 from hcmodel.records import replace
 

@@ -22,12 +22,13 @@ from numpy.typing import NDArray
 
 from hcmodel.expressions.leaves import Variable
 from hcmodel.facts.polynomials import ONE, Sums
-from hcmodel.facts.symbols import Opaque, Symbols
+from hcmodel.facts.symbols import Symbols
 from hcmodel.maps.algebra.expanded import Evaluation, Expanded, Row
 from hcmodel.maps.algebra.ranges import affine_range, is_affine, sign_of
 from hcmodel.maps.algebra.rewriting import applied, without
 from hcmodel.maps.algebra.scaled_sets import ScaledSet, scaled_set
 from hcmodel.maps.algebra.scaling import Scaling
+from hcmodel.maps.algebra.variables_in import linked_variables, variables_in
 from hcmodel.maps.map import (
     Map,
     Obstacle,
@@ -281,31 +282,3 @@ def _linked(model: Expanded, below: Denominator) -> set[Variable]:
     if not with_ratio.any():  # it is inside of functions
         with_ratio[:] = True
     return linked_variables(model, variables_in(model.symbols, model.objective.chosen(with_ratio)))
-
-
-def linked_variables(
-    model: Expanded, variables: set[Variable], without: Variable | None = None
-) -> set[Variable]:
-    """Some variables and those that share rows with them, or with those that do; one may be left out."""
-    found = set(variables)
-    rows = [variables_in(model.symbols, row.sums) - {without} for row in model.rows]
-    growing = True
-    while growing:
-        growing = False
-        for each in rows:
-            if each & found and not each <= found:
-                found |= each
-                growing = True
-    return found
-
-
-def variables_in(symbols: Symbols, sums: Sums) -> set[Variable]:
-    """The variables of an array, those inside of functions among them."""
-    found: set[Variable] = set()
-    for source, _, _ in symbols.grouped(sums.symbols_used()):
-        if isinstance(source, Opaque):
-            for argument in source.arguments:
-                found |= variables_in(symbols, argument)
-        else:
-            found.add(source)
-    return found

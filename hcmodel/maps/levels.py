@@ -30,14 +30,8 @@ from hcmodel.facts.polynomials import Sums, added, stacked
 from hcmodel.maps.algebra.expanded import Expanded, Row
 from hcmodel.maps.algebra.ranges import is_affine, is_positive, sign_of
 from hcmodel.maps.algebra.rewriting import substituted, without
-from hcmodel.maps.fractional import (
-    Denominator,
-    Ratio,
-    denominators,
-    linked_variables,
-    may_vanish,
-    variables_in,
-)
+from hcmodel.maps.algebra.variables_in import linked_variables, variables_in
+from hcmodel.maps.fractional import Denominator, Ratio, denominators, may_vanish
 from hcmodel.maps.map import Map, Obstacle, Step, text_of
 from hcmodel.records import dataclass, replace
 

@@ -23,7 +23,7 @@ from hcmodel.maps.algebra.expanded import Evaluation, Expanded
 from hcmodel.maps.algebra.rewriting import applied
 from hcmodel.maps.algebra.scaled_sets import ScaledSet, scaled_set
 from hcmodel.maps.algebra.scaling import Scaling
-from hcmodel.maps.fractional import linked_variables, variables_in
+from hcmodel.maps.algebra.variables_in import linked_variables, variables_in
 from hcmodel.maps.map import Map, Obstacle, Points, Step, described, symbol_sums
 from hcmodel.records import replace
 from hcmodel.solvers.numerics import TINY

@@ -42,8 +42,8 @@ from hcmodel.expressions.leaves import Variable
 from hcmodel.facts.polynomials import Sums, added
 from hcmodel.facts.symbols import Symbols
 from hcmodel.maps.algebra.expanded import Evaluation, Expanded, Row
+from hcmodel.maps.algebra.variables_in import variables_in
 from hcmodel.maps.conditions import Unmet
-from hcmodel.maps.fractional import variables_in
 from hcmodel.maps.inverse import inverted, matrix_bound
 from hcmodel.maps.map import Map, Obstacle, Points, Step, described, fresh_name, symbol_sums
 from hcmodel.maps.matrix_algebra.block_loops import BlockInequality, block_weights

@@ -25,7 +25,7 @@ from hcmodel.expressions.table import ATOMS
 from hcmodel.expressions.variable_sets import make_domain
 from hcmodel.maps.algebra.assembly import Assembly
 from hcmodel.maps.algebra.expanded import Evaluation, Row
-from hcmodel.maps.fractional import variables_in
+from hcmodel.maps.algebra.variables_in import variables_in
 from hcmodel.maps.identity import maximised_product
 from hcmodel.maps.map import Points, Step
 from hcmodel.records import replace

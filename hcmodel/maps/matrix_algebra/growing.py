@@ -71,7 +71,7 @@ def is_covariance(variable: Variable) -> bool:
     return variable.set.is_curved and variable.set.is_symmetric
 
 
-def variables_in(symbols: Symbols, sums: Sums) -> list[Variable]:
+def plain_variables(symbols: Symbols, sums: Sums) -> list[Variable]:
     """The variables in a sum; functions count as none."""
     found = [source for source, _, _ in symbols.grouped(sums.symbols_used())]
     return [source for source in found if isinstance(source, Variable)]
@@ -79,7 +79,7 @@ def variables_in(symbols: Symbols, sums: Sums) -> list[Variable]:
 
 def _gains(symbols: Symbols, sums: Sums, order: int) -> Iterator[tuple[Variable, Numbers, bool]]:
     """The one variable beside a covariance, as it is and transposed, where it has as many columns."""
-    others = [each for each in variables_in(symbols, sums) if not is_covariance(each)]
+    others = [each for each in plain_variables(symbols, sums) if not is_covariance(each)]
     if len(others) != 1 or others[0].ndim > 2:
         return
     numbers = np.atleast_2d(symbols.of_variable(others[0]))
@@ -191,7 +191,7 @@ def is_nonnegative(symbols: Symbols, sums: Sums) -> bool:
     """Whether a scalar is nowhere negative: by bounds, and as what grows with semidefinite matrices."""
     if float(symbols.interval(sums)[0]) >= 0:
         return True
-    for matrix in filter(is_covariance, variables_in(symbols, sums)):
+    for matrix in filter(is_covariance, plain_variables(symbols, sums)):
         marks = sums.holding(symbols.of_variable(matrix))
         if grows(symbols, sums.chosen(marks), matrix):
             sums = sums.chosen(~marks)
