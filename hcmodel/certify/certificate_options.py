@@ -201,6 +201,9 @@ class ConeDualityOptions:
     corrections: int = 2  # the second takes out what the first left by its own rounding
     # Entries of A up to which a correction is tried, which takes its singular values, …
     largest_correction: int = 300_000  # about 50 ms
+    # … entries of A from which on, and those that are not 0 up to which, a sparse factor is used, …
+    dense_correction: int = 10_000  # about 2 ms
+    sparse_correction: int = 100_000  # denoising with 400 to 10,000 values (test_cone_duality)
     # … the same where only a search of many Newton steps is left, …
     largest_last_correction: int = 5_000_000  # about two seconds
     # … and up to which a dual inside the cone is looked for, which takes them too.
@@ -209,6 +212,8 @@ class ConeDualityOptions:
     most_exact: int = 200  # a square matrix of that order is inverted in a millisecond or two
     # Entries of dense equations up to which the least singular value is looked for.
     largest_equations: int = 6_000_000  # 2,000 × 1,600 takes about as long as solving the program
+    # Unknowns of a quadratic objective up to which its least curvature is looked for.
+    largest_curvature: int = 1000  # eigenvalues take half a second
     # The largest denominator of weights that are tried as simple fractions, …
     denominator: int = 64  # exponents of models are halves, thirds, fifths
     # … and how far the dual may be from them, relative to its largest weight.

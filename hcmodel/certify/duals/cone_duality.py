@@ -6,11 +6,13 @@ For every z in the dual cone, every x̄, and every feasible x with an objective 
 
     ½ xᵀP x + qᵀx + c  >=  c − ½ x̄ᵀP x̄ − bᵀz + Σ_j min r_j x_j,        r = q + P x̄ + Aᵀz,
 
-the minimum over the range of x_j at such points (`cone_ranges`). With a dual solution r is about 0, so
-that hardly anything is lost; where x_j has no range, r_j has to be exactly 0 (`exact_duals`). No x is
-worse than min(level, that). This is the rigorous bound of C. Jansson, D. Chaykin and C. Keil, *Rigorous
-error bounds for the optimal value in semidefinite programming*, SIAM Journal on Numerical Analysis 46
-(2007), with other ranges of x. Rounding of the evaluation is bounded and subtracted.
+the minimum over the range of x_j at such points (`cone_ranges`). Where ½ D_j (x_j − x̄_j)² is a part of
+the objective's curvature, it is the minimum over all numbers of r_j x_j plus that. With a dual solution r
+is about 0, so that hardly anything is lost; where x_j is not limited, r_j has to be exactly 0
+(`exact_duals`). No x is worse than min(level, that). This is the rigorous bound of C. Jansson, D. Chaykin
+and C. Keil, *Rigorous error bounds for the optimal value in semidefinite programming*, SIAM Journal on
+Numerical Analysis 46 (2007), with other ranges of x. Rounding of the evaluation is bounded and
+subtracted.
 """
 
 from __future__ import annotations
@@ -19,14 +21,20 @@ import math
 from collections.abc import Callable, Iterator
 
 import numpy as np
+import scipy
 from numpy.typing import NDArray
 
 from hcmodel.certify.certificate_options import CONE_DUALITY, SEARCH
 from hcmodel.certify.duals.cone_ranges import ConePlaces, Range, ranges
 from hcmodel.certify.duals.exact_duals import exact_shift, has_no_residual, simple_dual
-from hcmodel.records import dataclass, replace
+from hcmodel.records import cached_property, dataclass, replace
 from hcmodel.solvers.algebra.marks import largest
-from hcmodel.solvers.algebra.symmetric import is_surely_semidefinite, to_matrix, to_vector
+from hcmodel.solvers.algebra.symmetric import (
+    cholesky_rounding,
+    is_surely_semidefinite,
+    to_matrix,
+    to_vector,
+)
 from hcmodel.solvers.numerics import (
     OPERATION_ROUNDING,
     PRODUCT_ROUNDING,
@@ -165,6 +173,11 @@ def _bound(
         known = ranges(program, places, level, first, narrow=False)
         dual = _Dual(program, places, solution.primal, known)
         best = dual.value(into_dual_cone(places, solution.dual))
+        if not enough(best) and program.quadratic.nnz:
+            z = into_dual_cone(places, solution.dual)
+            moved = _Dual(program, places, _at_rest(program, solution.primal, z), known)
+            if (value := moved.value(z)) > best:
+                dual, best = moved, value
         if not enough(best) and places.blocks:
             best = max(best, dual.without_ranges(into_dual_cone(places, solution.dual)))
         if not np.isfinite(best):
@@ -237,10 +250,10 @@ def _best(dual: _Dual, z: FloatArray, enough: Callable[[float], bool]) -> float:
 
 
 def _corrections(dual: _Dual, z: FloatArray, largest: int) -> Iterator[FloatArray]:
-    """The dual and its corrections, all in the cone; none of these beyond so many entries of A."""
+    """The dual and its corrections, all in the cone; with matrices none beyond so many entries of A."""
     z = into_dual_cone(dual.places, z)
     yield z
-    if np.prod(dual.program.matrix.shape) > largest:
+    if np.prod(dual.program.matrix.shape) > largest and not dual.may_be_sparse:
         return
     for _ in range(CONE_DUALITY.corrections):
         corrected = dual.corrected(z)
@@ -257,18 +270,14 @@ class _Dual:
         self, program: ConeProgram, places: ConePlaces, primal: FloatArray, known: Range
     ) -> None:
         self.program, self.places, self.known = program, places, known
+        self.primal = primal
         quadratic = program.quadratic
         self.slope, self.terms = program.linear, np.abs(program.linear)
-        self.curved: list[float] = [0.0]
+        self.curved = [0.0]
         if quadratic.nnz:
-            pull = quadratic @ primal
-            self.slope = self.slope + pull
-            self.terms = self.terms + abs(quadratic) @ np.abs(primal)
-            self.curved = (-0.5 * primal * pull).tolist()
-            # the rounding of each product belongs to that of its terms
-            self.curved_size = float(np.abs(primal) @ (abs(quadratic) @ np.abs(primal)))
-        else:
-            self.curved_size = 0.0
+            pull, rounded, value = _products(quadratic, primal)
+            self.slope, self.terms = self.slope + pull, self.terms + rounded
+            self.curved = [-0.5 * part for part in value]
         counts = np.diff(program.matrix.indptr) + np.diff(quadratic.indptr)
         self.rounding = SUM_ROUNDING + OPERATION_ROUNDING * (counts + 1)
 
@@ -300,13 +309,7 @@ class _Dual:
         error = self.rounding * (self.terms + self.program.pulled_sizes(z))
         if exact is not None and has_no_residual(self.program, exact, z):
             rest[exact] = error[exact] = 0.0
-        ends = [
-            slope * end
-            for slope in (rest - error, rest + error)
-            for end in (self.known.lower, self.known.upper)
-        ]
-        products = np.where(np.isnan(ends), 0.0, ends)  # 0 times infinity
-        least = products.min(axis=0)
+        least = self._least_terms(rest, error)
         shifted: list[float] = []
         if not np.isfinite(least).all():
             found = self._shifted(z, rest, error)
@@ -316,8 +319,35 @@ class _Dual:
         terms = [self.program.constant, *self.curved, *(-self.program.offset * z), *least, *shifted]
         if not np.isfinite(terms).all():
             return -np.inf
-        size = float(np.abs(terms).sum()) + self.curved_size
+        size = float(np.abs(terms).sum())
         return math.fsum(terms) - (SUM_ROUNDING + OPERATION_ROUNDING * self._deepest) * size
+
+    def _least_terms(self, rest: FloatArray, error: FloatArray) -> FloatArray:
+        """The least r_j x_j over the ranges; or with a part of the curvature, where that is more."""
+        ends = [
+            slope * end
+            for slope in (rest - error, rest + error)
+            for end in (self.known.lower, self.known.upper)
+        ]
+        least: FloatArray = np.where(np.isnan(ends), 0.0, ends).min(axis=0)  # 0 times infinity is 0
+        if np.isfinite(least).all() or not self.program.quadratic.nnz:
+            return least
+        curvature = self._curvature
+        curved = np.minimum((rest - error) * self.primal, (rest + error) * self.primal)
+        with np.errstate(all="ignore"):
+            curved -= (np.abs(rest) + error) ** 2 / curvature / 2 * (1 + SUM_ROUNDING)
+        return np.asarray(np.maximum(least, np.where(curvature > 0, curved, -np.inf)))
+
+    @cached_property
+    def _curvature(self) -> FloatArray:
+        """D >= 0 for which ½ (x − x̄)ᵀP (x − x̄) is at least ½ Σ D_j (x_j − x̄_j)²."""
+        return least_curvature(self.program.quadratic)
+
+    @property
+    def _limited(self) -> NDArray[np.bool_]:
+        """The unknowns with a range, or in which the objective is curved."""
+        ranged = np.isfinite(self.known.lower) & np.isfinite(self.known.upper)
+        return ranged | (self._curvature > 0) if self.program.quadratic.nnz else ranged
 
     def without_ranges(self, z: FloatArray) -> float:
         """What a dual that is exact in all unknowns proves: ranges of matrices are often very wide."""
@@ -342,28 +372,22 @@ class _Dual:
     @property
     def may_be_exact(self) -> bool:
         """Whether there are few enough unknowns without a range to solve for exact duals."""
-        known = np.isfinite(self.known.lower) & np.isfinite(self.known.upper)
-        return bool(np.count_nonzero(~known) <= CONE_DUALITY.most_exact)
+        return bool(np.count_nonzero(~self._limited) <= CONE_DUALITY.most_exact)
 
     def _shifted(
         self, z: FloatArray, rest: FloatArray, error: FloatArray
     ) -> tuple[FloatArray, list[float]] | None:
         """The least terms of the unknowns, and the costs, of a dual that is exact where ranges lack."""
         matrix, size = self.program.sparse, np.abs(rest) + error
-        known = np.isfinite(self.known.lower) & np.isfinite(self.known.upper)
-        columns, others = np.flatnonzero(~known & (size > 0)), np.flatnonzero(~known & (size == 0))
+        free = ~self._limited
+        columns, others = np.flatnonzero(free & (size > 0)), np.flatnonzero(free & (size == 0))
         shift = exact_shift(matrix, self.places, z, columns, size[columns], others)
         if shift is None:
             return None
         moved = np.zeros(z.size)
         moved[shift.rows] = shift.sizes * (1.0 + SUM_ROUNDING)
         error = error + self.program.pulled_sizes(moved) * (1.0 + self.rounding)
-        ends = [
-            slope * end
-            for slope in (rest - error, rest + error)
-            for end in (self.known.lower, self.known.upper)
-        ]
-        least = np.where(np.isnan(ends), 0.0, ends).min(axis=0)
+        least = self._least_terms(rest, error)
         least[columns] = 0.0
         return least, (-np.abs(self.program.offset) * moved).tolist()
 
@@ -378,6 +402,11 @@ class _Dual:
         W is the inverse Hessian of the barrier of the cone at z, or like it, so that a correction which
         is small relative to z stays in the cone. It is found by the singular values of √W A.
         """
+        if (
+            self.may_be_sparse
+            and np.prod(self.program.matrix.shape) > CONE_DUALITY.dense_correction
+        ):
+            return self._corrected_by_factors(z)
         root = _RootWeights(self.places, z)
         columns = root.applied(np.asarray(self.program.sparse.toarray(), dtype=float))
         try:
@@ -387,6 +416,84 @@ class _Dual:
         step = np.asarray(found[0], dtype=float)
         corrected = np.asarray(z - root.applied(step[:, None])[:, 0], dtype=float)
         return corrected if np.isfinite(corrected).all() else None
+
+    @property
+    def may_be_sparse(self) -> bool:
+        """Whether W is diagonal, and AᵀW A is likely to have a sparse factor."""
+        return not self.places.blocks and self.program.matrix.nnz <= CONE_DUALITY.sparse_correction
+
+    def _corrected_by_factors(self, z: FloatArray) -> FloatArray | None:
+        """The same by a sparse factor of AᵀW A, with √W in place of W: squares lose all digits there."""
+        A, weights = self.program.sparse, _RootWeights(self.places, z).weights
+        system = scipy.sparse.csc_array(A.T @ scipy.sparse.diags_array(weights) @ A)
+        diagonal = system.diagonal()
+        least = PRODUCT_ROUNDING * np.maximum(diagonal, largest(diagonal) * PRODUCT_ROUNDING + TINY)
+        try:
+            factor = scipy.sparse.linalg.splu(
+                system + scipy.sparse.diags_array(least, format="csc")
+            )
+        except RuntimeError:  # it is singular
+            return None
+        corrected = np.asarray(z - weights * (A @ factor.solve(self.residual(z))), dtype=float)
+        return corrected if np.isfinite(corrected).all() else None
+
+
+def _products(
+    P: scipy.sparse.csc_array, x: FloatArray
+) -> tuple[FloatArray, FloatArray, tuple[float, float, float]]:
+    """P x, sizes that its rounding is relative to, and numbers whose sum is not below xᵀP x.
+
+    Terms may be a thousand million times their sum, so that they are added with more digits, where the
+    machine has them: P x is rounded once, and the last of the numbers is the rounding of the others.
+    """
+    wide, digits = np.longdouble, np.finfo(np.longdouble).eps / np.finfo(float).eps
+    terms = P.data.astype(wide) * x[P.indices].astype(wide)
+    filled = np.diff(P.indptr) > 0
+    pull, sizes = np.zeros(x.size, dtype=wide), np.zeros(x.size)
+    if terms.size:
+        pull[filled] = np.add.reduceat(terms, P.indptr[:-1][filled])
+        sizes[filled] = np.add.reduceat(np.abs(terms), P.indptr[:-1][filled]).astype(float)
+    products = pull * x.astype(wide)
+    total = products.sum()
+    # Higham 2002, section 4.2
+    rounding = float(np.finfo(wide).eps) * (P.nnz + 4) * float(np.abs(x) @ sizes)
+    rounded = np.abs(pull).astype(float) + float(digits) * sizes
+    return pull.astype(float), rounded, (float(total), float(total - float(total)), rounding)
+
+
+def least_curvature(P: scipy.sparse.csc_array) -> FloatArray:
+    """A diagonal D >= 0 with P − D surely semidefinite, 0 where none is found at a low cost."""
+    diagonal: FloatArray = np.asarray(P.diagonal(), dtype=float)
+    if P.nnz == np.count_nonzero(diagonal):
+        return np.asarray(np.maximum(diagonal, 0.0))
+    found = np.zeros(diagonal.size)
+    used = (np.diff(P.indptr) > 0).nonzero()[0]
+    if used.size > CONE_DUALITY.largest_curvature or not (diagonal[used] > 0).all():
+        return found
+    root = np.sqrt(diagonal[used])
+    own = np.asarray(P[used][:, used].toarray()) / root / root[:, None]
+    share = float(np.linalg.eigvalsh(own)[0]) / 2
+    less = (share + cholesky_rounding(used.size)) * np.eye(used.size)  # that of the division, too
+    if share > 0 and is_surely_semidefinite(own - less):
+        found[used] = share * diagonal[used] * (1 - SUM_ROUNDING)
+    return found
+
+
+def _at_rest(program: ConeProgram, primal: FloatArray, z: FloatArray) -> FloatArray:
+    """x̄ moved so that the curvature of a quadratic objective takes up what z leaves of its slope."""
+    P = program.quadratic
+    used = (np.diff(P.indptr) > 0).nonzero()[0]
+    if not used.size or used.size > CONE_DUALITY.largest_curvature:
+        return primal
+    own, found = np.asarray(P[used][:, used].toarray()), primal.copy()
+    try:
+        factor = scipy.linalg.cho_factor(own, check_finite=False)
+    except np.linalg.LinAlgError:
+        return primal
+    for _ in range(CONE_DUALITY.corrections):
+        rest = program.linear + P @ found + program.pull(z)
+        found[used] -= scipy.linalg.cho_solve(factor, rest[used], check_finite=False)
+    return found if np.isfinite(found).all() else primal
 
 
 class _RootWeights:
