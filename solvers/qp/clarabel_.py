@@ -192,13 +192,14 @@ class ClarabelConeBackend:
 
     def _solved(self, program: ConeProgram, options: ConeOptions) -> ConeSolution:
         has_matrices = any(cone.kind is ConeKind.PSD_TRIANGLE for cone in program.cones)
-        if has_matrices or program.matrix.nnz > RULES.few:
+        if not options.fine or has_matrices or program.matrix.nnz > RULES.few:
             return self._run(program, options)
         began = time.monotonic()
         finer = self._run(program, options, min(options.tolerance, RULES.finest))
         if finer.status not in UNDECIDED:
             return finer
         left = options.time_limit - (time.monotonic() - began)
+        self._solver = None  # one that has failed ends worse than a new one
         found = self._run(program, replace(options, time_limit=max(left, 0.0)))
         return replace(found, iterations=finer.iterations + found.iterations)
 

@@ -15,3 +15,5 @@ class ConeOptions:
     )
     max_iterations: int = 200  # Clarabel's default; well-posed programs take 10 to 50
     time_limit: float = np.inf  # seconds
+    fine: bool = False
+    """Whether a small program may be solved to more digits than `tolerance`, as far as that is cheap."""

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hcmodel.records import dataclass, replace
-from hcmodel.solvers.algebra.marks import largest, some
+from hcmodel.solvers.algebra.marks import every, largest, some
 from hcmodel.solvers.coordinates.logarithmic import LogStack
 from hcmodel.solvers.loop import Task, WholeProgram
 from hcmodel.solvers.numerics import BACKEND_ROUNDING, LARGEST_LOG
@@ -162,18 +162,22 @@ class ConeMethod:
         """The solution, in larger units where numbers are small: backends stop at absolute errors."""
         sizes = [largest(np.abs(part)) for part in (program.linear, program.quadratic.data)]
         objective, offset = larger_unit(max(sizes)), larger_unit(largest(np.abs(program.offset)))
-        found = self._in_units(program, objective, offset)
+        fine = isinstance(task.oracle.stack, LogStack) and every(task.oracle.stack.logs)
+        found = self._in_units(program, objective, offset, fine)
         plain = task.oracle.outer.objective_form == "plain"
         value = objective * offset * abs(_value(program, found)) if found.usable and plain else 0.0
         if not self.options.tolerance < value < self.options.tolerance / (EXACT * task.tolerance):
             return found
         # a slack may stand for the objective, so that no coefficient says how small it is
-        again = self._in_units(program, objective * larger_unit(value), offset)
+        again = self._in_units(program, objective * larger_unit(value), offset, fine)
         better = again if again.status is ConeStatus.SOLVED else found
         return replace(better, iterations=found.iterations + again.iterations)
 
-    def _in_units(self, program: ConeProgram, objective: float, offset: float) -> ConeSolution:
-        options = ConeOptions(self.options.tolerance, self.options.max_iterations)
+    def _in_units(
+        self, program: ConeProgram, objective: float, offset: float, fine: bool
+    ) -> ConeSolution:
+        """`fine` in logarithms, which have no edge of a domain that a point could be beyond."""
+        options = ConeOptions(self.options.tolerance, self.options.max_iterations, fine=fine)
         backend = make_cone_backend(self.options.backend)
         if objective == offset == 1.0:
             found = backend.solve(program, options)

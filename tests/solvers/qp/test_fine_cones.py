@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+import hcmodel as hc
 from hcmodel.solvers.qp import (
     ConeBlock,
     ConeKind,
@@ -32,7 +33,7 @@ def exponentials(count: int = 1) -> ConeProgram:
 
 
 def error(program: ConeProgram) -> float:
-    answer = ClarabelConeBackend().solve(program, ConeOptions(tolerance=TOLERANCE))
+    answer = ClarabelConeBackend().solve(program, ConeOptions(tolerance=TOLERANCE, fine=True))
     assert answer.status is ConeStatus.SOLVED
     count = program.linear.size // 2
     return float(np.abs(answer.primal[:count] - np.log(2)).max())
@@ -84,7 +85,7 @@ def test_small_programs_without_matrices_are_solved_finely(
 ) -> None:
     seen = Seen(monkeypatch)
     for tolerance in (TOLERANCE, 1e-14):  # no coarser than was asked for
-        ClarabelConeBackend().solve(program, ConeOptions(tolerance=tolerance))
+        ClarabelConeBackend().solve(program, ConeOptions(tolerance=tolerance, fine=True))
         for name in ("gap_abs", "gap_rel", "feas"):
             aim = min(tolerance, RULES.finest) if fine else tolerance
             assert getattr(seen.settings[0], f"tol_{name}") == aim
@@ -92,12 +93,25 @@ def test_small_programs_without_matrices_are_solved_finely(
         seen.settings.clear()
 
 
+def test_only_models_in_logarithms_ask_for_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Elsewhere the optimum may be at the edge of a domain, and more digits lead beyond it."""
+    seen = Seen(monkeypatch)
+    x = hc.Variable(2, name="x", pos=True)
+    hc.Problem(hc.Minimize(x[0] * x[1] + hc.sum(1 / x))).solve("cone")
+    assert seen.settings[0].tol_feas == RULES.finest
+    y = hc.Variable(name="y")
+    problem = hc.Problem(hc.Minimize(y), [hc.entr(y - 1) >= -8])
+    problem.solve()
+    assert problem.status == "optimal"
+    assert seen.settings[-1].tol_feas > RULES.finest
+
+
 @pytest.mark.parametrize("status", ["NumericalError", "InsufficientProgress", "MaxIterations"])
 def test_where_clarabel_gets_no_further_the_tolerance_counts(
     status: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     seen = Seen(monkeypatch, status)
-    found = ClarabelConeBackend().solve(exponentials(), ConeOptions(tolerance=TOLERANCE))
+    found = ClarabelConeBackend().solve(exponentials(), ConeOptions(tolerance=TOLERANCE, fine=True))
     assert found.status is ConeStatus.SOLVED
     assert found.primal[0] == pytest.approx(np.log(2), abs=TOLERANCE**0.5)
     assert found.iterations > 50  # of both runs
@@ -106,6 +120,6 @@ def test_where_clarabel_gets_no_further_the_tolerance_counts(
 
 def test_almost_solved_means_within_the_tolerance_there(monkeypatch: pytest.MonkeyPatch) -> None:
     Seen(monkeypatch, "AlmostSolved", "AlmostSolved")
-    options = ConeOptions(tolerance=TOLERANCE)
+    options = ConeOptions(tolerance=TOLERANCE, fine=True)
     for count, status in ((1, ConeStatus.SOLVED), (RULES.few, ConeStatus.ALMOST_SOLVED)):
         assert ClarabelConeBackend().solve(exponentials(count), options).status is status
