@@ -117,11 +117,11 @@ class Forward:
     def _swept_roots(self, seeds: FloatArray) -> FloatArray:
         """Sweeps from the roots that the seeds touch; the others' tapes are not walked."""
         parts = [
-            seeds[:, start : start + math.prod(shape)].reshape(-1, *shape)
+            seeds[:, start : start + math.prod(shape)].reshape(len(seeds), *shape)
             for start, shape in self._tape.traced
         ]
         check_time()
-        touched = [part.reshape(len(seeds), -1).any(axis=1) for part in parts]
+        touched = [part.any(axis=tuple(range(1, part.ndim))) for part in parts]
         count = sum(int(np.count_nonzero(each)) for each in touched)
         pull = self._tape.pull
         if pull is None or 2 * count > len(seeds) * len(parts):

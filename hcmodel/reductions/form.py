@@ -60,8 +60,7 @@ class LeastRelaxation:
         """Of a form whose functions are affine or sums of exponentials."""
         sums, size = cone_of_sums(arrays, relaxed=True), arrays.lower.size
         rows, entries, values = sums.bounds
-        low = int(np.count_nonzero(np.isfinite(arrays.lower) & (arrays.lower < arrays.upper)))
-        found = [BoundRows(0, "fixed", sums.fixed)] if sums.fixed.size else []
+        low, found = int(np.count_nonzero(np.isfinite(arrays.lower))), list[BoundRows]()
         for side, own in (("lower", slice(0, low)), ("upper", slice(low, values.size))):
             if rows[own].size:
                 found.append(BoundRows(int(rows[own][0]), side, entries[own]))

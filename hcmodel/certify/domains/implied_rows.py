@@ -80,5 +80,8 @@ def _weights(
 
 
 def _number(value: Fraction | float) -> float | None:
-    number = float(value)
+    try:
+        number = float(value)
+    except OverflowError:  # a fraction beyond all doubles
+        return None
     return number if math.isfinite(number) else None

@@ -123,9 +123,11 @@ class Translation:
         layout, size = self.model.layout, self.model.layout.size
         lower, upper = with_wider_bounds(layout, self.logs, rows.lower, rows.upper)
         u = Affine((size,), np.zeros(size), Rows.units(np.arange(size), size))
-        fixed = np.flatnonzero(lower == upper)
-        low = np.flatnonzero(np.isfinite(lower) & (lower < upper))
-        high = np.flatnonzero(np.isfinite(upper) & (lower < upper))
+        # of a conflict equal bounds are two parts
+        apart = (lower < upper) | (self.slack is not None)
+        fixed = np.flatnonzero(~apart)
+        low = np.flatnonzero(np.isfinite(lower) & apart)
+        high = np.flatnonzero(np.isfinite(upper) & apart)
         for side, entries, values in (
             ("fixed", fixed, lower),
             ("lower", low, lower),

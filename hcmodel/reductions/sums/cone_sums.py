@@ -63,8 +63,8 @@ class _Assembly:
         self.size = entries.affine.shape[1]
         has_sum = not relaxed and places.in_logs and entries.counts[0] > 1
         self.has_t = int(relaxed or has_sum)
-        wide = lower < upper
-        self.fixed = (lower == upper).nonzero()[0]
+        wide = (lower < upper) | relaxed  # of a conflict equal bounds are two parts
+        self.fixed = (~wide).nonzero()[0]
         self.low = (np.isfinite(lower) & wide).nonzero()[0]
         self.high = (np.isfinite(upper) & wide).nonzero()[0]
         count, equalities = places.left.size, int(places.equality.sum())  # these come last
