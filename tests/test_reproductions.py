@@ -834,3 +834,37 @@ def test_a_product_is_not_taken_for_a_logarithm():
     assert [each.map for each in problem.forms().discovery.obstacles] == []
     problem.solve(max_calls=200)
     assert problem.status == "user_limit"
+
+
+def _conflict(bounds: Any, rows: Callable[[Any], list[Any]]) -> tuple[str, ...]:
+    x = hc.Variable(2, name="x", bounds=bounds)
+    problem = hc.Problem(hc.Minimize(hc.sum(x)), rows(x))
+    problem.solve()
+    assert problem.status == "infeasible"
+    assert problem.solution is not None
+    return problem.solution.conflict
+
+
+@pytest.mark.parametrize(
+    ("bounds", "rows", "expected"),
+    [
+        ((0, None), lambda x: [x[1] <= 0, x[0] + x[1] <= -1], ("c2", "x[0] >= 0", "x[1] >= 0")),
+        ((1, 10), lambda x: [x[1] <= 1, x[0] * x[1] <= 0.5], ("c2", "x[0] >= 1", "x[1] >= 1")),
+        (
+            (None, None),
+            lambda x: [x[1] <= 0, x[1] >= 0, x[0] >= 0, x[0] + x[1] <= -1],
+            ("c2", "c3", "c4"),
+        ),
+    ],
+)
+def test_of_equal_bounds_a_conflict_names_the_one_that_counts(
+    bounds: Any, rows: Any, expected: tuple[str, ...]
+) -> None:
+    """A row and a bound that fix an entry together were one part, named by the first of the two."""
+    assert _conflict(bounds, rows) == expected
+
+
+@pytest.mark.parametrize("unit", [1e-7, 1e5, 1e7])
+def test_conflicts_do_not_depend_on_units(unit: float) -> None:
+    found = _conflict((unit, 100 * unit), lambda x: [hc.sum(x) <= 1.5 * unit])
+    assert [name.split(" ")[:2] for name in found] == [["c1"], ["x[0]", ">="], ["x[1]", ">="]]

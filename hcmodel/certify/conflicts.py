@@ -26,6 +26,7 @@ from hcmodel.reductions.reduction import BoundOrigin, Origin
 from hcmodel.solvers.algebra.groups import joined
 from hcmodel.solvers.loop import RelaxedProgram
 from hcmodel.solvers.qp import ConeOptions, ConeProgram, make_cone_backend
+from hcmodel.solvers.qp.balance import in_like_units
 from hcmodel.solvers.qp.cone_program import ConeKind, without_idle
 
 FloatArray = NDArray[np.float64]
@@ -45,6 +46,8 @@ class ConflictRules:
     # Linear rows of length 1 are independent where no sum with weights of length 1 is shorter than this
     # share of the longest one: points of them are then not much farther away than their right-hand sides.
     independent: float = 1e-3  # far above rounding; nearer ones are left out one by one
+    # Numbers beyond which programs are solved in other units: 1e-10 of them is rounding of a backend.
+    large: float = 1e3  # relaxed, relative to that rounding
     # How often a part is tried whose program has no answer: one of fewer parts may have one.
     rounds: int = 2
 
@@ -268,7 +271,13 @@ class _Deletion:
         """Whether some parts contradict each other, by their program."""
         reduced, rows = self._program_of(kept)
         left = np.inf if self.deadline is None else max(self.deadline - time.monotonic(), 0.0)
-        solution = make_cone_backend().solve(reduced, ConeOptions(time_limit=left))
+        options, backend = ConeOptions(time_limit=left), make_cone_backend()
+        large = float(np.abs(reduced.offset).max(initial=0.0)) > RULES.large
+        like = in_like_units(reduced) if large else None
+        if like is None:
+            solution = backend.solve(reduced, options)
+        else:
+            solution = like.solution(backend.solve(like.program, options))
         if not solution.usable or solution.primal[self.amount] <= RULES.relaxed:
             return _Tested(solution.usable, None)
         weights = np.zeros(self.program.offset.size)

@@ -89,11 +89,11 @@ class Affine:
         matrix = None if wide.matrix is None else wide.matrix.scaled(weights)
         return Affine(shape, weights * wide.offset, matrix)
 
-    def sizes(self) -> FloatArray:
-        """The largest number in each entry."""
+    def sizes(self, units: FloatArray | None = None) -> FloatArray:
+        """The largest number in each entry, those of the first unknowns times their units."""
         sizes = np.abs(self.offset)
         if self.matrix is not None:
-            sizes = np.maximum(sizes, self.matrix.largest())
+            sizes = np.maximum(sizes, self.matrix.largest(units))
         return np.maximum(sizes, TINY)
 
     def __neg__(self) -> Affine:

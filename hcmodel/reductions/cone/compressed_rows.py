@@ -104,12 +104,19 @@ class Rows:
         found.sum_duplicates()
         return found
 
-    def largest(self) -> FloatArray:
-        """The largest absolute entry of each row, 0 where there is none."""
+    def largest(self, units: FloatArray | None = None) -> FloatArray:
+        """The largest absolute entry of each row, 0 where there is none; each times that of its column.
+
+        `units` are those of the first columns, the others have 1.
+        """
         found = np.zeros(self.shape[0])
         full = self.lengths.nonzero()[0]
         if full.size:
-            found[full] = np.maximum.reduceat(np.abs(self.data), self.indptr[full])
+            sizes = np.abs(self.data)
+            if units is not None:
+                own = self.indices < units.size
+                sizes[own] *= units[self.indices[own]]
+            found[full] = np.maximum.reduceat(sizes, self.indptr[full])
         return found
 
     def __getitem__(self, places: IndexArray) -> Rows:
@@ -174,3 +181,9 @@ def stacked(parts: Sequence[Rows]) -> Rows:
         np.concatenate([np.zeros(1, dtype=np.intp), *pieces]),
         max([part.shape[1] for part in parts], default=0),
     )
+
+
+def small_units(lower: FloatArray, upper: FloatArray) -> FloatArray:
+    """The sizes of unknowns whose bounds say that they are small, 1 for the others."""
+    sizes = np.maximum(np.abs(lower), np.abs(upper))
+    return np.where(sizes > 0, np.minimum(sizes, 1.0), 1.0)

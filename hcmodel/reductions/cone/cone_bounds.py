@@ -26,7 +26,7 @@ from hcmodel.facts.node_facts import Node
 from hcmodel.proof.prove import Proof
 from hcmodel.records import dataclass
 from hcmodel.reductions.cone.affine import Affine, joined
-from hcmodel.reductions.cone.compressed_rows import Rows
+from hcmodel.reductions.cone.compressed_rows import Rows, small_units
 from hcmodel.reductions.cone.cone_rows import ConeRows, Mark
 from hcmodel.reductions.cone.cone_sides import NoConeForm, Side
 from hcmodel.reductions.cone.cone_squares import (
@@ -122,6 +122,7 @@ class Translation:
         rows = domain.cone_rows()
         layout, size = self.model.layout, self.model.layout.size
         lower, upper = with_wider_bounds(layout, self.logs, rows.lower, rows.upper)
+        self.units = small_units(lower, upper)
         u = Affine((size,), np.zeros(size), Rows.units(np.arange(size), size))
         # of a conflict equal bounds are two parts
         apart = (lower < upper) | (self.slack is not None)
@@ -177,14 +178,14 @@ class Translation:
         difference = bound(right, Side.BELOW) - bound(left, Side.ABOVE)
         own = difference.broadcast(shape).flat().taken(kept, (kept.size,))
         if self.slack is not None:
-            own = own + self.slack.scaled(own.sizes())
+            own = own + self.slack.scaled(own.sizes(self.units))
         return Place(self.rows.nonnegative(own))
 
     def _equality(self, difference: Affine) -> Place:
         if self.slack is None:
             # b − A x = 0 with the dual z of A x = b: z is the multiplier of right − left
             return Place(self.rows.zero(difference), sign=-1.0)
-        slack = self.slack.scaled(difference.sizes())
+        slack = self.slack.scaled(difference.sizes(self.units))
         return Place(
             self.rows.nonnegative(slack - difference), self.rows.nonnegative(slack + difference)
         )

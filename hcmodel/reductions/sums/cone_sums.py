@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hcmodel.records import dataclass
-from hcmodel.reductions.cone.compressed_rows import Rows
+from hcmodel.reductions.cone.compressed_rows import Rows, small_units
 from hcmodel.reductions.sums.sum_arrays import FIRST, SumArrays, starts_of
 from hcmodel.solvers.algebra.marks import some
 from hcmodel.solvers.numerics import TINY
@@ -60,7 +60,7 @@ class _Assembly:
         entries, places = arrays.entries, arrays.places
         lower, upper = arrays.lower, arrays.upper
         self.entries, self.places, self.relaxed = entries, places, relaxed
-        self.size = entries.affine.shape[1]
+        self.size, self.units = entries.affine.shape[1], small_units(lower, upper)
         has_sum = not relaxed and places.in_logs and entries.counts[0] > 1
         self.has_t = int(relaxed or has_sum)
         wide = (lower < upper) | relaxed  # of a conflict equal bounds are two parts
@@ -134,7 +134,7 @@ class _Assembly:
             parts[side if parts is self.entries.affine else self.entries.only(side)]
             for side in (self.places.left[own], self.places.right[own])
         )
-        sizes = np.maximum(np.abs(self.offset[at]), (left + (-right)).largest())
+        sizes = np.maximum(np.abs(self.offset[at]), (left + (-right)).largest(self.units))
         sizes = np.maximum(sizes, TINY)
         second = (others >= 0).nonzero()[0]
         at_second = others[second]
