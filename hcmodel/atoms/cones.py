@@ -130,11 +130,8 @@ def _power(use: Use) -> Any:
         if odd:
             return -size
         return size if np.all(exponents % 2 == 0) else None
-    broken = (exponents > 1) & (exponents != np.rint(exponents))
-    if broken.any() and not use.facts[0].sign.is_nonnegative:
-        # only numbers that are not negative have such a power; |a|^p is what the cone bounds
-        marked = np.broadcast_to(broken, base.shape).ravel().nonzero()[0]
-        use.cone.nonnegative(base.flat().taken(marked, (marked.size,)))
+    if not use.facts[0].sign.is_nonnegative:
+        use.cone.in_domain_of_power(base, exponents)
     return use.cone.power_of(base, exponents)
 
 

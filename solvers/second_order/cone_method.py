@@ -8,7 +8,7 @@ the rows says which of them contradict each other: a cone program too, which alw
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
@@ -36,6 +36,7 @@ from hcmodel.solvers.qp.balance import (
     row_error,
 )
 from hcmodel.solvers.qp.cone_program import ConeKind, is_accurate, within, without_rows
+from hcmodel.solvers.qp.deeper import deeper
 from hcmodel.solvers.qp.deferral import completed, deferred_rows
 from hcmodel.solvers.qp.dense_quadratic import solve_dense
 from hcmodel.solvers.qp.equations import on_equations
@@ -66,6 +67,8 @@ SPENT = 0.5
 DIGITS = 0.1
 # A solution with such unknowns has no digit of its rows.
 FARTHEST = 1.0 / np.finfo(float).eps
+# By how much points are put inside of cones where functions are not defined at the solution.
+DEEPER = (1e-9, 1e-7)  # beyond the accuracy of backends, and below the default tolerance
 # Where a backend ends like this, the rows may contradict each other.
 DOUBTFUL = (
     ConeStatus.INFEASIBLE,
@@ -229,10 +232,18 @@ class ConeMethod:
             point=_snapped(solution, whole, task.domain.dimension),
             multipliers=whole.multipliers(solution.dual),
             solution=solution,
+            inside=lambda: self._inside(task, whole.program),
             costly_polish=any(cone.kind is ConeKind.PSD_TRIANGLE for cone in whole.program.cones),
             residual=_exact_residual(whole.program, solution),
             iterations=solution.iterations,
         )
+
+    def _inside(self, task: Task, program: ConeProgram) -> Iterator[FloatArray]:
+        """Solutions of programs whose points are farther inside of their cones."""
+        for amount in DEEPER:
+            found = self._solved(task, deeper(program, amount))
+            if found.usable:
+                yield found.primal[: task.domain.dimension]
 
     def _endless(self, task: Task, whole: WholeProgram, solution: ConeSolution) -> Answer:
         """The direction, and a point of the rows from which it can be followed."""

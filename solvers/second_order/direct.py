@@ -7,7 +7,7 @@ answer of a backend.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Protocol
 
 import numpy as np
@@ -63,6 +63,8 @@ class Answer:
     """The solution of a cone program, from which a certificate can be made."""
     residual: float | None = None
     """The KKT residual of the program, where its multipliers are as exact as those of the model."""
+    inside: Callable[[], Iterator[FloatArray]] | None = None
+    """Points farther inside of the domains of functions, for a point that is outside by rounding."""
     costly_polish: bool = False
     """Whether a polishing step takes as long as the solution did: it is left out where the solution is
     certified as it is."""
@@ -141,6 +143,9 @@ def _state(task: Task, answer: Answer) -> tuple[State | None, Termination]:
     point = task.domain.project(task.settled(answer.point))
     wanted = answer.residual is None and answer.conflict is None
     current = _evaluated(task, point, derivatives=wanted)
+    if current is None and answer.inside is not None:
+        nearby = (_evaluated(task, task.domain.project(each), wanted) for each in answer.inside())
+        current = next((each for each in nearby if each is not None), None)
     if current is None:
         lost = answer.termination is Termination.CONVERGED
         return None, Termination.BACKEND_FAILED if lost else answer.termination

@@ -199,6 +199,13 @@ class ConeRows:
             self.power(a, ONE, t, exponent)  # a^p >= |t|
         return t
 
+    def in_domain_of_power(self, a: Affine, exponents: Any) -> None:
+        """a >= 0 where only such numbers have the power: what a cone bounds for p > 1 is |a|^p."""
+        marks = (np.asarray(exponents) > 1) & (np.asarray(exponents) != np.rint(exponents))
+        marked = np.broadcast_to(marks, a.shape).ravel().nonzero()[0]
+        if marked.size:
+            self.nonnegative(a.flat().taken(marked, (marked.size,)))
+
     def geometric_mean(
         self, a: Affine, axis: tuple[int, ...] | None, weights: Sequence[float] | None
     ) -> Affine:

@@ -115,6 +115,9 @@ def _of_square(translation: Translation, expression: Apply, pattern: Pattern) ->
     exponents = translation.node(expression).exponents
     if exponents is None or exponents[0] is None:
         return None
+    if not base.sign.is_nonnegative:
+        argument = translation.plain(expression.args[0], Side.ABOVE).broadcast(expression.shape)
+        translation.rows.in_domain_of_power(argument, exponents[0])
     half = np.asarray(exponents[0]) / 2.0
     wide = size.broadcast(expression.shape)
     if np.all(half == 1.0):
