@@ -21,6 +21,7 @@ from typing import Any
 import numpy as np
 import pytest
 import scipy.linalg
+import scipy.sparse
 
 import hcmodel as hc
 from hcmodel.certify.minorants.norm_minorants import minorant_bound
@@ -868,3 +869,44 @@ def test_of_equal_bounds_a_conflict_names_the_one_that_counts(
 def test_conflicts_do_not_depend_on_units(unit: float) -> None:
     found = _conflict((unit, 100 * unit), lambda x: [hc.sum(x) <= 1.5 * unit])
     assert [name.split(" ")[:2] for name in found] == [["c1"], ["x[0]", ">="], ["x[1]", ">="]]
+
+
+def test_a_denominator_between_two_equal_numbers() -> None:
+    """1/D had a lower bound above the upper one by rounding, which ended as an error of a variable t."""
+    a, c = np.array([1.437192961606916, 1.6600958679498137]), 2.950936471753843
+    x = hc.Variable(2, name="x", nonneg=True)
+    problem = hc.Problem(hc.Minimize((x[0] + 1) / (a @ x)), [a @ x <= c, a @ x >= c])
+    problem.solve()
+    assert problem.status == "optimal"
+    assert problem.value == pytest.approx(1 / c, rel=1e-7)
+
+
+def test_a_denominator_that_cancels_to_a_number() -> None:
+    """The search for what rows imply had a linear program without unknowns."""
+    x, y = hc.Variable(name="x", bounds=(1, 6)), hc.Variable(name="y", bounds=(0, 4))
+    problem = hc.Problem(hc.Minimize(x**2 / (x - x + 1) + hc.sigmoid(x + 3 * y)))
+    problem.solve()
+    assert problem.value == pytest.approx(1 + 1 / (1 + np.exp(-1)))
+
+
+def test_a_sparse_row_without_entries_beside_others() -> None:
+    x = hc.Variable(3, name="x", bounds=(-1, 2))
+    none = scipy.sparse.csr_array((0, 3)) @ x <= np.zeros(0)
+    problem = hc.Problem(hc.Minimize(hc.sum(x)), [none, x[0] >= 0])
+    problem.solve()
+    assert problem.status == "optimal"
+    assert problem.value == pytest.approx(-2)
+
+
+def test_fractions_beyond_all_numbers_end_no_solve() -> None:
+    text = """
+var x[3] > 0
+minimize 1 * (x[3] / 1e+71)^(-0.5) / (0.5 * (x[1] / 1e+95)^1.3 * (x[3] / 1e+71)^(-1))
+subject to
+    0.1 * (x[3] / 1e+71)^0.5 * (x[2] / 1e+97)^(-2) <= 0.5 * (x[1] / 1e+95)^1
+    3 * (x[3] / 1e+71)^1 <= 10
+    1 * (x[3] / 1e+71)^1.3 * (x[2] / 1e+97)^1 * (x[1] / 1e+95)^1.3 == 2
+"""
+    problem = hc.parse(text)
+    problem.solve()  # it ended in an OverflowError
+    assert problem.status not in ("infeasible", "unbounded")

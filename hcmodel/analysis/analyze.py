@@ -35,9 +35,12 @@ from hcmodel.proof.prove import Proof
 from hcmodel.records import dataclass
 from hcmodel.reductions.fixed import Fixed
 from hcmodel.reductions.forms import Forms
+from hcmodel.reductions.reduction import Refusal
 from hcmodel.reductions.substitution import Substitution
 from hcmodel.report.analysis import analysis_html, analysis_json, analysis_text, model_text
 from hcmodel.solvers.limits import TimeExhausted, until
+from hcmodel.solvers.qp import ConeOptions, make_cone_backend
+from hcmodel.solvers.qp.cone_program import ConeStatus
 from hcmodel.solvers.theory.theorems import Constants
 from hcmodel.solving.request import check_number
 
@@ -295,7 +298,27 @@ def _with_numbers(forms: Forms, fixed: Fixed, proof: Proof) -> Analysis:
 def _invertible(forms: Forms) -> Substitution | None:
     """The catalogue's coordinates where they are invertible; others certify optima, and prove no more."""
     found = forms.discovery.substitution
-    return found if found is not None and found.injective else None
+    if found is None or not found.injective or (found.is_open and not _has_image(forms, found)):
+        return None
+    return found
+
+
+def _has_image(forms: Forms, substitution: Substitution) -> bool:
+    """Whether the minimum of the model in new coordinates is that of a point of the model."""
+    form = forms.hidden()
+    whole = None if form is None else form.whole("cone")
+    if whole is None or isinstance(whole, Refusal):
+        return False
+    solution = make_cone_backend().solve(whole.program, ConeOptions())
+    if not solution.usable:
+        return solution.status is ConeStatus.UNBOUNDED
+    assert form is not None
+    value = form.oracle().at(solution.primal[: form.domain.dimension]).objective
+    for step in reversed(form.chain.steps):
+        if step is substitution:
+            break
+        value = step.value_back(value)
+    return substitution.is_below(value)
 
 
 def _mapped(forms: Forms, conditions: tuple[str, ...]) -> Analysis:

@@ -154,7 +154,7 @@ def _substituted(
         is_original=False,
         written=None,
     )
-    return _Factors(new, after, shift)
+    return _Factors(new, after, shift, bool(unknown))
 
 
 def _product(symbols: Symbols, parts: Sequence[Sums]) -> Sums:
@@ -173,8 +173,11 @@ class _Factors(Step):
     name = "factors"
     gone = ()
 
-    def __init__(self, new: dict[Variable, Sums], after: Expanded, shift: float) -> None:
+    def __init__(
+        self, new: dict[Variable, Sums], after: Expanded, shift: float, unknown: bool
+    ) -> None:
         self._shift = shift
+        self.ceiling = shift if unknown else None
         self.new, self.after, self._factors = tuple(new), after, new
         inside = set().union(*(variables_in(after.symbols, sums) for sums in new.values()))
         self.outside = tuple(sorted(variable.name for variable in inside))

@@ -263,8 +263,8 @@ def _bounds(model: Expanded, below: Sums, relation: str) -> tuple[float, float]:
     if low <= 0 and is_affine(model, below):
         low, high = affine_range(model, below)
     least = 0.0 if relation == "<=" or not high > 0 else 1.0 / high
-    most = 1.0 / low if low > TINY else np.inf  # a positive variable may be as small as it likes
-    return least, most
+    most = 1.0 / low if low > TINY else np.inf  # a positive variable may be arbitrarily small
+    return (most, least) if least > most else (least, most)  # D is a number, but for rounding
 
 
 def _tie(model: Expanded, rewriting: Scaling, below: Sums, t: Sums, relation: str) -> Row:

@@ -44,4 +44,7 @@ class Homogeneous(Map):
             reason = "it is minimised and nowhere negative, or maximised and nowhere positive"
             yield Obstacle(self.name, f"the ratio has the wrong sign: {reason}")
             return
-        yield Ratio.of(model, below, "<=", self.name)
+        step = Ratio.of(model, below, "<=", self.name)
+        if isinstance(step, Step) and sign_of(model, above) == 0:
+            step.ceiling = float(model.objective.value)
+        yield step

@@ -56,6 +56,9 @@ class Step(ABC):
     """Ranges of new variables beyond their sets, which hold at the images of all feasible points."""
     divisors: tuple[Variable, ...] = ()
     """Positive semidefinite matrices, and positive variables, that the way back divides by."""
+    ceiling: float | None = None
+    """A value of the model after it that its minimum has to be below: else it has no better points than
+    some of the model before it that have no image, and says nothing of that. None where that is known."""
     first: bool = False
     """Whether the model after it is searched before anything else."""
     apart: bool = False

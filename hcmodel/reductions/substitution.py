@@ -330,6 +330,20 @@ class Substitution(ModelReduction):
         return value
 
     @property
+    def is_open(self) -> bool:
+        """Whether the minimum of the model after it has to be known to say that it has one."""
+        return any(step.ceiling is not None for step in self.steps)
+
+    def is_below(self, value: float) -> bool:
+        """Whether a value of the model after it is below the ceilings of all maps."""
+        value = value + self._shift
+        for step in reversed(self.steps):
+            if step.ceiling is not None and not value < step.ceiling:
+                return False
+            value = step.value_back(value)
+        return True
+
+    @property
     def _has_outer(self) -> bool:
         """Whether the objective is not that of the model before it."""
         return any(type(step).slope is not Step.slope for step in self.steps)

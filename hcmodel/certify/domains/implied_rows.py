@@ -47,6 +47,8 @@ def _weights(
     search: Propagation, rows: Sequence[Row], form: Row, columns: dict[Hashable, int]
 ) -> list[Fraction] | None:
     """Weights of the rows, not negative but for equalities, in which the form is bounded by 0."""
+    if not columns:
+        return None
     import scipy.optimize  # most models need no linear program
 
     matrix, right = np.zeros((len(rows), len(columns))), np.zeros(len(rows))

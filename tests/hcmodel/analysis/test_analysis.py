@@ -185,3 +185,27 @@ def test_coordinates_that_are_not_invertible_are_said_to_certify_a_solve():
     assert any("solve() certifies it" in condition for condition in found.conditions)
     problem.solve()
     assert problem.status == "optimal"
+
+
+def _product_of_open_sign(radius: float) -> hc.Problem:
+    x, y = (hc.Variable(name=name, bounds=(-5, 5)) for name in "xy")
+    rows = [x**2 + y**2 <= radius**2, x >= -2]
+    return hc.Problem(hc.Maximize((x - 2) * (x + 2.2)), rows)
+
+
+def _ratio_of_open_sign(radius: float) -> hc.Problem:
+    w = hc.Variable(2, name="w", bounds=(-3, 3))
+    spread = hc.sqrt(hc.sum_squares(np.array([[0.2, 0.0], [0.05, 0.1]]) @ w) + 1)
+    return hc.Problem(hc.Maximize((w[0] - w[1] - 3) / spread), [hc.sum_squares(w) <= radius**2])
+
+
+@pytest.mark.parametrize(
+    ("make", "inside", "outside"), [(_product_of_open_sign, 4, 1), (_ratio_of_open_sign, 2.5, 2)]
+)
+def test_points_without_an_image_are_not_proven_anything_about(
+    make: Callable[[float], hc.Problem], inside: float, outside: float
+) -> None:
+    """The map has a variable for what is positive; in the smaller disc nothing is."""
+    assert make(inside).analyze().verdict == "proven"
+    assert make(outside).analyze().verdict != "proven"
+    assert make(outside).is_hidden_convex() is not True
