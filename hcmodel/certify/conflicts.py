@@ -22,7 +22,7 @@ from hcmodel.certify.certificate_options import BOUND
 from hcmodel.expressions.layout import Layout
 from hcmodel.records import cached_property, dataclass
 from hcmodel.reductions.form import Form, LeastRelaxation
-from hcmodel.reductions.reduction import BoundOrigin, Origin
+from hcmodel.reductions.reduction import WHOLE, BoundOrigin, Origin
 from hcmodel.solvers.algebra.groups import joined
 from hcmodel.solvers.loop import RelaxedProgram
 from hcmodel.solvers.qp import ConeOptions, ConeProgram, make_cone_backend
@@ -159,13 +159,13 @@ def _parts(
         for number, entry in enumerate(bounds.entries.tolist()):
             bound = _bound(layout, bounds.side, entry)
             origin = form.chain.bound_origin(bound)
-            if origin is not None and bounds.side != "set":
+            if origin is not None and bounds.side not in WHOLE:
                 found.setdefault(origin, []).append(start + number)
             elif origin is None and form.chain.implies(bound):
                 implied.append(start + number)
-        if bounds.side == "set":
+        if bounds.side in WHOLE:
             _, stop = _extent(least.program, start)
-            origin = form.chain.bound_origin(_bound(layout, "set", int(bounds.entries[0])))
+            origin = form.chain.bound_origin(_bound(layout, bounds.side, int(bounds.entries[0])))
             if origin is not None:
                 found.setdefault(origin, []).extend(range(start, stop))
     rows, others = least.rows.tolist(), least.others.tolist()
@@ -183,7 +183,7 @@ def _bound(layout: Layout, side: str, entry: int) -> BoundOrigin:
     for variable in layout.variables:
         own = layout.slice(variable)
         if own.start <= entry < own.stop:
-            if side == "set":
+            if side in WHOLE:
                 return BoundOrigin(variable, side)
             place = int(np.flatnonzero(layout.places(variable) == entry)[0])
             index = np.unravel_index(place, variable.shape)

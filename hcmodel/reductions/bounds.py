@@ -25,7 +25,7 @@ from hcmodel.records import replace
 from hcmodel.reductions.bound_rows import BoundRow, Marks, Tightened, tightened
 from hcmodel.reductions.idle_rows import idle_rows, is_idle
 from hcmodel.reductions.matrix_bounds import MatrixRow
-from hcmodel.reductions.reduction import BoundOrigin, Duals, ModelReduction, Origin
+from hcmodel.reductions.reduction import WHOLE, BoundOrigin, Duals, ModelReduction, Origin
 
 FloatArray = NDArray[np.float64]
 
@@ -206,14 +206,14 @@ class Bounds(ModelReduction):
         for row, own in zip(self._found.rows, self._found.own, strict=True):
             sides = {"lower": row.lower, "upper": ~row.lower}.get(origin.side, own)
             hits = np.flatnonzero(own & sides & (row.places == place))
-            if row.variable is variable and hits.size and origin.side != "set":
+            if row.variable is variable and hits.size and origin.side not in WHOLE:
                 shape = self.before.constraints[row.position].shape
                 entry = tuple(int(i) for i in np.unravel_index(hits[0], shape))
                 return Origin(row.position, entry)
-        if origin.side == "set":
-            for matrix_row in self._found.matrices:
-                if matrix_row.variable is variable and matrix_row.own:
-                    return Origin(matrix_row.position)
+        for matrix_row in self._found.matrices if origin.side in WHOLE else ():
+            fits = matrix_row.lower == (origin.side == "set")
+            if matrix_row.variable is variable and matrix_row.own and fits:
+                return Origin(matrix_row.position)
         return replace(origin, variable=variable)
 
     def contradiction(self) -> tuple[Origin | BoundOrigin, ...]:

@@ -70,11 +70,16 @@ class Origin(NamedTuple):
     entry: tuple[int, ...] = ()
 
 
+# The sides that are of all entries of a variable together.
+WHOLE = ("set", "ceiling")
+
+
 @dataclass(frozen=True, eq=False)
 class BoundOrigin:
     """Where a bound comes from: the set of a variable, and the entry that it bounds from one side.
 
-    `side` is "lower", "upper" or "fixed"; "set" stands for what a set asks of all entries together.
+    `side` is "lower", "upper" or "fixed"; "set" stands for what a set asks of all entries together, and
+    "ceiling" for the largest eigenvalue that it allows.
     """
 
     variable: Variable

@@ -40,7 +40,10 @@ def contradiction(
             whole = forms.front.semidefinite.origin if forms.front.slacks else None
             parts = irreducible_conflict(hidden, request.deadline, conflict.multipliers, whole)
             if hidden.chain.excludes(parts):
-                parts = parts and with_replaced_bounds(hidden, parts, request.deadline)
+                if (
+                    parts is not None
+                ):  # bounds of replaced variables alone may contradict each other
+                    parts = with_replaced_bounds(hidden, parts, request.deadline)
                 return conflict, _with_taken(hidden, parts), False
             near = True
     parts = forms.bounds.contradiction()

@@ -19,7 +19,7 @@ from hcmodel.expressions.leaves import Constraint, Parameter, Variable
 from hcmodel.expressions.model import Model
 from hcmodel.grammar import syntax
 from hcmodel.records import dataclass
-from hcmodel.reductions.reduction import BoundOrigin, Origin
+from hcmodel.reductions.reduction import WHOLE, BoundOrigin, Origin
 
 FloatArray = NDArray[np.float64]
 
@@ -61,7 +61,7 @@ class Naming:
     def bound(self, origin: BoundOrigin) -> str:
         """A bound of a variable in words: `x[1] >= 0.4`, or its set."""
         variable = origin.variable
-        if origin.side == "set":
+        if origin.side in WHOLE:
             return f"the set of {variable.name}"
         name = self.entry(variable.name, origin.entry)
         sign = {"lower": ">=", "upper": "<=", "fixed": "="}[origin.side]

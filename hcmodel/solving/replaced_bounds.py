@@ -113,7 +113,7 @@ def _candidates(chain: Chain, parts: tuple[Part, ...]) -> list[Part]:
     names = {variable.name for step in steps for variable in step.gone}
     names -= {name for step in steps for name in step.released}  # which no program has
     gone = [each for each in chain.before.variables if each.name in names and _has_own(each)]
-    if not gone:
+    if not names:
         return []
     found: list[Part] = []
     for variable in gone:

@@ -143,7 +143,8 @@ class Translation:
             affine = Affine((cone.offset.size,), cone.offset, Rows.of(cone.matrix))
             kind = ConeKind.ZERO if cone.kind == "zero" else ConeKind.PSD_TRIANGLE
             block = self.rows.add(ConeBlock(kind, affine.size), affine)
-            self.bounds.append(Bounds(block, "set", np.unique(cone.matrix.indices), np.zeros(0)))
+            side = "set" if cone.matrix.data[0] > 0 else "ceiling"
+            self.bounds.append(Bounds(block, side, np.unique(cone.matrix.indices), np.zeros(0)))
 
     def objective(self) -> Affine:
         expression, sign = signed_objective(self.model)

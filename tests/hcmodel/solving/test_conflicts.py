@@ -516,3 +516,56 @@ def test_bounds_of_a_policy_that_visits_replace_are_named() -> None:
     free = problem(None)
     free.solve()
     assert free.status == "optimal"
+
+
+def _demand(least: float) -> hc.Problem:
+    p, d = hc.Variable(name="p", bounds=(0, 10)), hc.Variable(name="d", nonneg=True)
+    law = (d == 20 * hc.exp(-0.5 * p)).named("law")
+    return hc.Problem(
+        hc.Maximize((p - 1) * d),
+        [law, (d >= 15).named("floor"), (p >= least).named("least")],
+    )
+
+
+def _covariance() -> hc.Problem:
+    S = hc.Variable((2, 2), name="S", PSD=(1e-3, 1e3))
+    rows = [(S << 10 * np.eye(2)).named("most"), (hc.trace(hc.inv(S)) <= 0.1).named("t")]
+    return hc.Problem(hc.Minimize(hc.logdet(S) + hc.trace(hc.inv(S))), rows)
+
+
+def _regulator(inverse: bool) -> hc.Problem:
+    """9 >= trace(M) and M >= 4 I contradict each other, M <= 10 I does not count."""
+    A, B = np.array([[0.0, 1.0], [1.0, 0.0]]), np.array([[0.0], [1.0]])
+    M, K = hc.Variable((2, 2), name="M", PSD=True), hc.Variable((1, 2), name="K")
+    F = A + B @ K
+    cost = F.T @ M + M @ F + np.eye(2) + K.T @ K << 0
+    rows = [
+        (M << 10 * np.eye(2)).named("b"),
+        (M >> 4 * np.eye(2)).named("g"),
+        (hc.trace(M) <= 7).named("t"),
+        cost if inverse else F @ M + M @ F.T + np.eye(2) == 0,
+    ]
+    return hc.Problem(hc.Minimize(hc.trace(M)), rows)
+
+
+@pytest.mark.parametrize(
+    ("problem", "expected"),
+    [
+        (_demand(1.0), {"law", "floor", "least"}),
+        (_demand(0.0), None),
+        (_covariance(), {"most", "t"}),
+        (_regulator(inverse=True), {"g", "t"}),
+        (_regulator(inverse=False), {"g", "t"}),
+    ],
+    ids=["demand", "feasible demand", "covariance", "cost", "covariances"],
+)
+def test_rows_that_have_become_sets_of_new_variables_are_named(
+    problem: hc.Problem, expected: set[str] | None
+) -> None:
+    problem.solve()
+    assert problem.solution is not None
+    if expected is None:
+        assert problem.status == "optimal"
+    else:
+        assert problem.status == "infeasible"
+        assert set(problem.solution.conflict) == expected
