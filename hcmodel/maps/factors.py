@@ -177,7 +177,7 @@ class _Factors(Step):
         self, new: dict[Variable, Sums], after: Expanded, shift: float, unknown: bool
     ) -> None:
         self._shift = shift
-        self.ceiling = shift if unknown else None
+        self.ceiling, self.late = shift if unknown else None, unknown
         self.new, self.after, self._factors = tuple(new), after, new
         inside = set().union(*(variables_in(after.symbols, sums) for sums in new.values()))
         self.outside = tuple(sorted(variable.name for variable in inside))

@@ -59,6 +59,8 @@ class Step(ABC):
     ceiling: float | None = None
     """A value of the model after it that its minimum has to be below: else it has no better points than
     some of the model before it that have no image, and says nothing of that. None where that is known."""
+    late: bool = False
+    """Whether it counts only where no other map proves the model: few of its points may have images."""
     first: bool = False
     """Whether the model after it is searched before anything else."""
     apart: bool = False

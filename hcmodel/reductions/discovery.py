@@ -75,6 +75,8 @@ class Discovery:
     obstacles: list[Obstacle] = field(default_factory=list)
     unproven: list[tuple[Model, tuple[Step, ...]]] = field(default_factory=list)
     """Maps that fit, and that the model was not proven in the coordinates of: why is found when asked."""
+    late: tuple[Substitution, Proof] | None = None
+    """One that counts where there is no other (`Step.late`)."""
     lift: Lift | None = None
     """What came before the substitution, where kinks had to be rows for it."""
     split: Split | None = None
@@ -99,6 +101,13 @@ class Discovery:
 
 def discover(model: Model) -> Discovery:
     """Search coordinates of the catalogue in which a minimisation is proven convex."""
+    found = _searched(model)
+    if found.proof is None and found.late is not None:
+        found.substitution, found.proof = found.late
+    return found
+
+
+def _searched(model: Model) -> Discovery:
     found = Discovery()
     if model.layout.size > LIMITS.unknowns or _has_black_box(model):
         return found
@@ -327,6 +336,9 @@ def _settle(
     wrong = f"{names} is left in the model" if left else substitution.disagreement()
     if wrong is not None:
         found.obstacles.append(Obstacle(steps[-1].name, wrong))
+        return False
+    if any(step.late for step in steps):
+        found.late = found.late or (substitution, proof)
         return False
     found.substitution, found.proof = substitution, proof
     return True
