@@ -52,27 +52,27 @@ PARAMETER: dict[str, str] = {
     "NSD": _KNOWN,
     "diag": _KNOWN,
     "sparsity": _KNOWN + ", which may be a sparse matrix of scipy",
-    "bounds": "is not there: a promise of the sign is pos=True or nonneg=True",
+    "bounds": "is not supported: a promise of the sign is pos=True or nonneg=True",
     "neg": "is a parameter p with pos=True, used as -p",
     "nonpos": "is a parameter p with nonneg=True, used as -p",
     "integer": "is not needed: all numbers are real",
     "boolean": "is not needed: all numbers are real",
-    "complex": "is not there: all numbers are real",
-    "imag": "is not there: all numbers are real",
-    "hermitian": "is not there: all numbers are real",
+    "complex": "is not supported: all numbers are real",
+    "imag": "is not supported: all numbers are real",
+    "hermitian": "is not supported: all numbers are real",
 }
 
 # Arguments of `Variable`.
 VARIABLE: dict[str, str] = {
-    "boolean": "is not there: " + _CONTINUOUS,
-    "integer": "is not there: " + _CONTINUOUS,
+    "boolean": "is not supported: " + _CONTINUOUS,
+    "integer": "is not supported: " + _CONTINUOUS,
     "neg": "is bounds=(None, 0)",
     "nonpos": "is bounds=(None, 0)",
-    "NSD": "is a variable P with PSD=True, used as -P",
+    "NSD": "is not supported: declare P with PSD=True and use -P",
     "diag": "is hc.diag(hc.Variable(n))",
-    "hermitian": "is not there: all numbers are real",
-    "complex": "is not there: all numbers are real",
-    "imag": "is not there: all numbers are real",
+    "hermitian": "is not supported: all numbers are real",
+    "complex": "is not supported: all numbers are real",
+    "imag": "is not supported: all numbers are real",
     "value": "is start=…, or x.value = … after the variable is made",
     **dict.fromkeys(("initial_value", "initial", "init", "x0", "guess"), "is start=…"),
     **dict.fromkeys(("lb", "lower", "lower_bound", "low"), "is bounds=(lower, upper)"),
@@ -84,7 +84,7 @@ VARIABLE: dict[str, str] = {
     **dict.fromkeys(
         ("size", "dim", "n"), "is the first argument: hc.Variable(3), hc.Variable((2, 3))"
     ),
-    **dict.fromkeys(("dtype", "domain", "within", "cat"), "is not there: " + _CONTINUOUS),
+    **dict.fromkeys(("dtype", "domain", "within", "cat"), "is not supported: " + _CONTINUOUS),
     "sparsity": "is a smaller variable put into place: A @ x, or hc.bmat",
 }
 
@@ -272,8 +272,9 @@ MODULE: dict[str, str] = {
     "ptp": "hc.max(a) - hc.min(a)",
     "psd_wrap": "the matrix as it is",
     **dict.fromkeys(
-        ("norm_nuc", "normNuc", "nuclear_norm"),
-        "a variable T with a matrix inequality; the nuclear norm is not an atom",
+        ("norm_nuc", "normNuc", "nuclear_norm", "nuc_norm"),
+        "(hc.trace(U) + hc.trace(V)) / 2 with variables U and V and a row "
+        "hc.bmat([[U, A], [A.T, V]]) >> 0; the nuclear norm is not an atom",
     ),
     **dict.fromkeys(("Minimise", "minimise"), "hc.Minimize(cost)"),
     **dict.fromkeys(("Maximise", "maximise"), "hc.Maximize(gain)"),
@@ -296,10 +297,10 @@ MODULE: dict[str, str] = {
     "median": "hc.mean(a), or hc.sum_largest(a, k): the median is not an atom",
     "ceil": "nothing: " + _CONTINUOUS,
     "floor": "nothing: " + _CONTINUOUS,
-    "sign": "nothing: steps are not there, as " + _CONTINUOUS,
+    "sign": "no steps: " + _CONTINUOUS,
     "SignomialsEnabled": "the signomial as it is: nothing has to be enabled",
     **dict.fromkeys(("Signomial", "Posynomial", "Monomial"), "the expression as it is"),
-    "units": "numbers in units of your choice: units are not there",
+    "units": "numbers in units of your choice: units are not supported",
     **dict.fromkeys(
         ("OPTIMAL", "INFEASIBLE", "UNBOUNDED", "OPTIMAL_INACCURATE", "USER_LIMIT", "SOLVER_ERROR"),
         "the status as a word: problem.status == 'optimal' (docs/statuses.md)",

@@ -16,7 +16,11 @@ import numpy as np
 from hcmodel.errors import DataError, ModelError
 from hcmodel.expressions.arguments import as_flag
 from hcmodel.expressions.constraint import Constraint
-from hcmodel.expressions.foreign_habits import PARAMETER, VARIABLE, refuse_arguments
+from hcmodel.expressions.foreign_habits import (
+    PARAMETER,
+    VARIABLE,
+    refuse_arguments,
+)
 from hcmodel.expressions.labels import Labels, in_order
 from hcmodel.expressions.node import Apply, Constant, Expression, Leaf, as_data, as_expression
 from hcmodel.expressions.shapes import MOST_SPARSE, Shape, as_shape
@@ -83,7 +87,7 @@ class Variable(Leaf):
         _refuse_name(shape, "hc.Variable")
         if all(isinstance(each, (int, np.integer)) for each in (shape, name)):  # as in CVXPY
             raise ModelError(
-                f"the shape of a variable is one argument: write hc.Variable(({shape}, {name}))"
+                f"a name is text, and the shape of a variable one argument: hc.Variable(({shape}, {name}))"
             )
         self.name = _checked_name(name, "variable") or f"var{next(_unnamed)}"
         self._shape = as_shape(shape, f"variable '{self.name}'")
@@ -195,6 +199,8 @@ class Variable(Leaf):
             ("lower", "upper"), bounds, (-np.inf, np.inf), strict=True
         ):
             what = f"the {side} bound of variable '{self.name}'"
+            if isinstance(bound, Expression) and bound.variables():
+                raise ModelError(f"{what} is a number or an array; write a constraint for {bound}")
             array = as_data(infinity if bound is None else bound, what, infinite=True)
             sides.append(_fitted(array, self._shape, what, spread=True))
         lower, upper = sides

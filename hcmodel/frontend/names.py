@@ -101,10 +101,14 @@ class Names:
             )
         if word in function_names():
             return Mistake(f"`{word}` is a function", name.span, f"write `{word}(…)`")
+        if place == "index" and word == "end":
+            return Mistake("`end` is no index", name.span, "write the number of the last entry")
         close = nearest(word, [*indices, *self._symbols])
         if close is not None:
             return Mistake(f"unknown name `{word}`; did you mean `{close}`?", name.span)
         hint = DECLARE[place].replace("NAME", word)
+        if word == "T":
+            hint += "; a transpose is written `.T`"
         return Mistake(f"unknown name `{word}`", name.span, hint)
 
     def unknown_function(self, call: syntax.Call) -> Mistake:

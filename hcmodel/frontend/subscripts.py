@@ -236,6 +236,8 @@ def _positions(
         hint = where(entry)
         if first == 0 and range_.first == 1 and range_.labels is None:
             hint = f"indices start at 1; {hint}" if hint else "indices start at 1"
+        if first < 0 and not hint:
+            hint = "indices do not count from the end: write the number of the entry"
         message = f"index {first} of {name} is outside {range_}"
         if range_.length == 0:
             message = f"{name} has no entries, so index {first} does not exist"

@@ -229,6 +229,9 @@ def _explained(node: Apply, arguments: list[Any]) -> str:
             hint = HINTS.get(domain, DEFAULT_HINT)
             verb = VERBS.get(domain, "must be ")
             needs = f"the argument of '{node.atom.name}', {argument}, {verb}{domain.value}"
+            if not argument.variables():
+                names = ", ".join(sorted(each.name for each in argument.parameters()))
+                hint = f"change the value of {names or 'this number'}"
             return f"the model is not defined at the start: {needs}, but {found}; {hint}"
     return (
         f"the model is not defined at the start: {node} is not finite (an overflow, or a function of "
