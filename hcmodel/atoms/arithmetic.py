@@ -212,7 +212,7 @@ def mul(xp: Any, a: Any, b: Any) -> Any:
 
 
 def _quotient_sign(arguments: Arguments, params: Params) -> Sign:
-    """As the product; a divisor that may be 0 leaves only what the domain excludes."""
+    """As the product; if the divisor may be 0, only its nonstrict sign is used."""
     numerator, divisor = arguments[0].sign, _as_divisor(arguments[1].sign)
     return product_sign([numerator, divisor])
 

@@ -84,7 +84,7 @@ def abs(xp: Any, a: Any) -> Any:
 
 
 def _largest_sign(arguments: Arguments, params: Params) -> Sign:
-    """Not below any of the arguments, and one of them."""
+    """The sign of the largest argument."""
     signs = {argument.sign for argument in arguments}
     if Sign.POSITIVE in signs:
         return Sign.POSITIVE
@@ -98,7 +98,7 @@ def _largest_sign(arguments: Arguments, params: Params) -> Sign:
 
 
 def _smallest_sign(arguments: Arguments, params: Params) -> Sign:
-    """The largest of the negated arguments, negated."""
+    """The sign of the smallest argument."""
     negated = [type(a)(a.shape, a.sign.negated, a.constant) for a in arguments]
     return _largest_sign(negated, params).negated
 

@@ -87,7 +87,7 @@ class Variable(Leaf):
         _refuse_name(shape, "hc.Variable")
         if all(isinstance(each, (int, np.integer)) for each in (shape, name)):  # as in CVXPY
             raise ModelError(
-                f"a name is text, and the shape of a variable one argument: hc.Variable(({shape}, {name}))"
+                f"a name is text, and the shape is one argument: hc.Variable(({shape}, {name}))"
             )
         self.name = _checked_name(name, "variable") or f"var{next(_unnamed)}"
         self._shape = as_shape(shape, f"variable '{self.name}'")

@@ -4,7 +4,7 @@ Where variables x occur in products with one positive s, such as a size times ra
 products linear: s·x_i is u_i, and s·f(x) is the perspective s·f(u/s), convex where f is. A row without
 the factor is multiplied by it; bounds l <= x <= h become l·s <= u <= h·s, straight. Each entry of x may
 have an s of its own. The way back is x = u/s; where s = 0, bounds that are finite leave u = 0 only, and
-any x will do. What x has outside of products with s in the objective is not convex in u and s in general.
+any x will do. In general the objective may contain x only in products with s.
 
 Where s may be 0, all points with s = 0 have the image u = 0, whatever x is. So the objective must have x
 in products with s only, which are 0 there, and no other map may divide by u or s (`Expanded.closed`).

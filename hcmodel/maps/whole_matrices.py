@@ -14,7 +14,7 @@ None of these rewritings changes a value; parts that do not match stay as they a
   says that it is semidefinite, and where all its entries are different ones (`assembled_matrices`).
 - Shifts. X + c I in place of a semidefinite X, as P = X + c I says that P is definite. Where
   K[a,i] X[i,i] has the weight w and K[a,i] alone the weight w c, it is K[a,i] P[i,i].
-- Eigenvalues. λ_min(P) >= c >= 0 says that P − c I is semidefinite, and P has a set that says so.
+- Eigenvalues. A row λ_min(P) >= c becomes a bound on the eigenvalues of P.
 - Numbers. A p >= 0 with k² p in an equality, as the variance of a single state, is a 1 × 1 matrix.
 
 Whether this reading of the model helps is decided by the maps after this one.
