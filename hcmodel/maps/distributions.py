@@ -7,8 +7,8 @@ by row in a loop, or for numbers of their own. So entries x >= 0 with
     Σ x[i] = 1   for i in a line,
 
 lines without a common entry that take up whole variables, become distributions, and these rows go: the
-set says the same. Rows that the set already implies are dropped. Distributions of the same length, as of one
-variable for each state, become one array.
+set says the same. Rows that the set already implies are dropped. Distributions of the same length, as of
+one variable for each state, become one array.
 
 The last action may be what is left: Σ x[i] <= 1, or 0 <= x <= 1 for one of two actions. Such a line gets
 the entry 1 − Σ x[i]. No value changes.

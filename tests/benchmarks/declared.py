@@ -106,7 +106,7 @@ def saturated(size: int) -> hc.Problem:
 def plain(size: int) -> hc.Problem:
     """Convex functions that no rule of the proof knows: their second derivatives decide."""
     x = hc.Variable(size, name="x", bounds=(-1, 1), start=np.full(size, 0.1))
-    objective = hc.sum_squares(x) + 0.3 * hc.sin(hc.sum(x))
+    objective = hc.sum_squares(x) + 0.3 / size * hc.sin(hc.sum(x))
     return hc.Problem(hc.Minimize(objective), [x[0] * x[1] + hc.sum_squares(x) <= 1], hidden=[x])
 
 
