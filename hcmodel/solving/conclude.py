@@ -37,6 +37,7 @@ CERTIFIED = "shown to be within the tolerance of the optimal value"
 DECLARED = "within the tolerance of the optimal value, if the declared coordinates hold"
 HIDDEN_CONVEX = "global if the model is hidden convex"
 IMPOSSIBLE = "shown to have no feasible point"
+NEARLY = "stationary; the rows contradict each other by less than the tolerance"
 INEXACT = (Status.OPTIMAL_INACCURATE, Status.SOLVER_ERROR)
 NOWHERE = (Status.INFEASIBLE, Status.INFEASIBLE_INACCURATE, Status.UNBOUNDED)
 # The share of the largest weight from which a row counts as part of a conflict: weights of rows that
@@ -219,6 +220,8 @@ def _message(status: Status, evidence: Evidence, forms: Forms, *, proven: bool) 
     if evidence.undefined is not None:
         return evidence.undefined
     reason = evidence.termination.value
+    if status is Status.LOCALLY_OPTIMAL and evidence.termination is Termination.INFEASIBLE:
+        reason = NEARLY  # the rows hold within the tolerance
     if evidence.descent is not None and evidence.feasible:
         return f"{reason}{_path_in_words(evidence.descent, forms)}"
     if status is Status.LOCALLY_OPTIMAL and evidence.bends_at is not None:

@@ -122,6 +122,8 @@ def _examined(
     domination = domination_gap(pair, request) if bound is None and stationary else None
     gap = domination if bound is None else evaluation.objective - bound.value
     shown = gap is not None and gap <= gap_allowed(smooth.objective, tolerance)
+    if shown and not certified:  # as for a point that was known to be certified
+        known = _with_exact(known, lifted, outcome, smooth, tolerance)
     around = _neighbourhood(
         forms, hidden, outcome, evaluation, pair, settled, tolerance, stationary, shown, violated
     )
@@ -154,12 +156,21 @@ def _first_order(
 ) -> _FirstOrder:
     """The multipliers; those of the cone program where others leave a residual and these are exact."""
     multipliers, residual = _multipliers(lifted, outcome, smooth, tolerance, certified)
-    at_kink, exact = False, None
-    if residual > CERTIFIED_RESIDUAL * tolerance:
-        at_kink, exact = _at_kink(lifted, outcome, smooth, certified)
-    if exact is not None:
-        multipliers = lifted.multipliers(smooth, exact)
-    return _FirstOrder(multipliers, residual, at_kink, exact)
+    known = _FirstOrder(multipliers, residual)
+    if certified or lifted.stack.kinked:
+        return _with_exact(known, lifted, outcome, smooth, tolerance)
+    return known
+
+
+def _with_exact(
+    known: _FirstOrder, lifted: Form, outcome: Outcome, smooth: Evaluation, tolerance: float
+) -> _FirstOrder:
+    """At a certified point or a kink the multipliers of the cone program, if others leave a residual."""
+    if known.residual <= CERTIFIED_RESIDUAL * tolerance or known.exact is not None:
+        return known
+    at_kink, exact = _at_kink(lifted, outcome, smooth)
+    multipliers = known.multipliers if exact is None else lifted.multipliers(smooth, exact)
+    return _FirstOrder(multipliers, known.residual, at_kink, exact)
 
 
 def _bounded(
@@ -277,16 +288,14 @@ def _multipliers(
     return kkt.best_multipliers(smooth, lifted.domain, [own], tolerance, enough)
 
 
-def _at_kink(
-    lifted: Form, outcome: Outcome, smooth: Evaluation, certified: bool
-) -> tuple[bool, Duals | None]:
+def _at_kink(lifted: Form, outcome: Outcome, smooth: Evaluation) -> tuple[bool, Duals | None]:
     """Whether a residual that is not small is one of another gradient than that which counts.
 
     So it is at a kink, and where a slope is nearly infinite, as that of x log x is beside 0. The
     multipliers are those of the cone program, where it has been solved.
     """
     kinked = lifted.stack.kinked
-    if not (smooth.finite and (kinked or certified)):
+    if not smooth.finite:
         return kinked, None
     exact = outcome.form.program_duals(outcome.result)
     if not kinked and exact is not None and any(each is None for each in exact.rows):

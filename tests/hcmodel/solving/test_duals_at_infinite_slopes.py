@@ -50,3 +50,24 @@ def test_relative_entropies_of_almost_nothing() -> None:
     problem = hc.Problem(hc.Minimize(cost), [row, x >= -1])
     assert problem.solve() == pytest.approx(-2.0, rel=1e-6)
     assert row.dual_value == pytest.approx(np.array([0.677, 0.323, 0.0]), abs=5e-3)
+
+
+def test_a_bound_within_reach_has_the_multipliers_of_its_program_too() -> None:
+    """The bound is found after the multipliers, which were fitted to slopes that are nearly infinite.
+
+    −1.30375 is the difference quotient of the optimal value by c2's right-hand side, and CVXPY's dual.
+    """
+    problem = hc.parse(
+        """
+var x[4]
+minimize sum(([[0,0,0,1.3],[0,1.4,0.4,-0.3],[0,0,0,-0.7]] @ x + [-1,0,3])^1.25) +
+    max([[0.77,-1.33,-1.4,1.36]] @ x + [3])
+subject to
+    c1: (-sum(entr([1] - x @ [[-2],[1],[1],[0]]))) <= 5
+    c2: x[[2]] * 2 + 1 == 2
+    c3: [[-1.23,0.63,0.36,-2.61]] @ x - 2 <= [-1]
+"""
+    )
+    problem.solve()
+    assert problem.status == "optimal"
+    assert problem.constraints[1].dual_value == pytest.approx(-1.30375, abs=1e-5)

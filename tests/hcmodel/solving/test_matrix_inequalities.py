@@ -271,3 +271,14 @@ def test_a_point_that_is_not_exact_enough_is_found_with_slacks() -> None:
     assert exact.status == "optimal"
     assert "then" not in exact.solution.method
     assert exact.value == pytest.approx(problem.value, rel=1e-8)
+
+
+def test_rows_that_contradict_each_other_by_less_than_the_tolerance() -> None:
+    """C₀₀ = 0 and C₀₁ = 1 for a semidefinite C: C₀₀ may be as small as C₁₁ is large."""
+    C = hc.Variable((3, 3), name="C", PSD=True)
+    problem = hc.Problem(hc.Minimize(C[0, 0]), [C[0, 1] == 1, C[0, 0] == 0])
+    problem.solve()
+    assert problem.status != "optimal"
+    assert problem.solution is not None
+    if problem.status == "locally_optimal":
+        assert "by less than the tolerance" in problem.solution.message
