@@ -29,7 +29,7 @@ from hcmodel.facts.symbols import Opaque
 from hcmodel.maps.algebra.expanded import Expanded
 from hcmodel.maps.algebra.rewriting import Rewriting, applied, substituted
 from hcmodel.maps.map import Map, Obstacle, SameVariables, Step, described, symbol_sums
-from hcmodel.records import dataclass
+from hcmodel.records import dataclass, replace
 from hcmodel.solvers.numerics import DATA_ROUNDING
 
 FloatArray = NDArray[np.float64]
@@ -52,7 +52,12 @@ class Adjoint(Map):
             key = system.matrix.content()
             if key not in seen:
                 seen.add(key)
-                yield _substituted(model, [s for s in systems if s.matrix.content() == key])
+                same = [each for each in systems if each.matrix.content() == key]
+                found = _substituted(model, same)
+                if isinstance(found, Obstacle) and all(each.is_inverse for each in same):
+                    turned = _substituted(model, [each.turned() for each in same])
+                    found = found if isinstance(turned, Obstacle) else turned
+                yield found
 
 
 @dataclass(frozen=True, eq=False)
@@ -68,6 +73,17 @@ class _System:
     matrix: Sums
     right: Sums
     columns: Numbers
+    by_rows: bool = False
+    """Whether a row of the function's symbols is a solution: of an inverse, the inverse transposed."""
+
+    @property
+    def is_inverse(self) -> bool:
+        return len(self.function.arguments) == 1
+
+    def turned(self) -> _System:
+        """The inverse of the transposed matrix in place of an inverse."""
+        matrix = self.matrix.transposed()
+        return replace(self, matrix=matrix, columns=self.columns.T, by_rows=True)
 
     @property
     def shape(self) -> Shape:
@@ -130,6 +146,8 @@ def _weights(sums: Sums, system: _System) -> FloatArray | None:
     entry, symbol = sums.entry[hit], digits[hit][own[hit]] - 1
     rest = sums.coding.keys(np.where(own[hit], 0, digits[hit]))
     place, column = divmod(symbol - system.function.start, system.columns.shape[1])
+    if system.by_rows:
+        place, column = column, place
     _, group = np.unique(np.column_stack([entry, rest, column]), axis=0, return_inverse=True)
     found = np.zeros((system.columns.shape[0], int(group.max(initial=-1)) + 1))
     np.add.at(found, (place, group.reshape(-1)), sums.weight[hit])

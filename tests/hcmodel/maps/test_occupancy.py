@@ -127,6 +127,15 @@ def by_inverse() -> Model:
     return both[0], [both[1] <= CAP]
 
 
+def by_inverse_of_the_transpose() -> Model:
+    """Visits by the inverse of the transposed system: its rows are weighted in one proportion."""
+    pi = policy()
+    moves = hc.einsum("sa,sat->st", pi, MOVES)
+    often = hc.inv(np.eye(S) - GAMMA * moves.T) @ START
+    reward, cost = hc.sum(REWARD * pi, axis=1), hc.sum(COST * pi, axis=1)
+    return often @ reward, [cost @ often <= CAP]
+
+
 def bellman() -> Model:
     """The values as unknowns, Bellman's equations as rows, one a state and turned around."""
     pi, cost, value = policy(), hc.Variable(S, name="cost"), hc.Variable(S, name="value")
@@ -149,6 +158,7 @@ WAYS: dict[str, Callable[[], Model]] = {
     "rewards of states": expected,
     "values": by_value,
     "an inverse": by_inverse,
+    "the inverse of the transpose": by_inverse_of_the_transpose,
     "Bellman's equations": bellman,
 }
 
