@@ -160,7 +160,12 @@ def _same(sums: Sums, *places: int) -> bool:
 
 
 def _has_slack(model: Expanded, sums: Sums) -> bool:
-    """Whether a semidefinite matrix stands alone in a row: the slack of a matrix inequality."""
+    """Whether a semidefinite matrix stands alone in a row: the slack of a matrix inequality.
+
+    A number, such as a cost with trace(P), is no such row.
+    """
+    if len(sums.shape) < 2:
+        return False
     alone = sums.key[sums.degrees == 1] - 1
     sources = (source for source, _, _ in model.symbols.grouped(np.unique(alone)))
     return any(isinstance(each, Variable) and each.set.is_curved for each in sources)

@@ -266,3 +266,17 @@ def test_a_wrong_value_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
     problem = hc.Problem(hc.Minimize(objective), rows)
     monkeypatch.setattr(defined, "_value", wrong)
     assert Forms(problem.model).discovery.substitution is None
+
+
+@pytest.mark.parametrize("squared", [False, True])
+def test_a_cost_that_a_row_defines(squared: bool) -> None:
+    """trace(P) in a row of a number is not the slack of a matrix inequality."""
+    A, B = np.array([[0.0, 1.0], [1.0, 0.0]]), np.array([[0.0], [1.0]])
+    P, K = hc.Variable((2, 2), name="P", PSD=True), hc.Variable((1, 2), name="K")
+    c, F = hc.Variable(name="c"), A + B @ K
+    cost = hc.trace((np.eye(2) + K.T @ K) @ P) if squared else hc.trace(P) + hc.trace(K @ P @ K.T)
+    problem = hc.Problem(hc.Minimize(c), [c == cost, F @ P + P @ F.T + np.eye(2) == 0])
+    problem.solve()
+    best = scipy.linalg.solve_continuous_are(A, B, np.eye(2), np.eye(1))
+    assert problem.status == "optimal"
+    assert problem.value == pytest.approx(np.trace(best), rel=1e-8)
