@@ -910,3 +910,19 @@ subject to
     problem = hc.parse(text)
     problem.solve()  # it ended in an OverflowError
     assert problem.status not in ("infeasible", "unbounded")
+
+
+@pytest.mark.parametrize("base", [2.0, 0.5])
+def test_a_power_of_a_number_is_no_power_of_a_variable(base: float) -> None:
+    """k^z was read as a number to the power 0, that is 1: the row seemed to ask for 1 + … <= 0.78."""
+    f, z = hc.Variable(name="f"), hc.Variable(name="z")
+    size = hc.sqrt(hc.square(base**z) + hc.square(hc.log1p(f)))
+    problem = hc.Problem(hc.Minimize((f - 1) ** 2 + (z - 1) ** 2), [size <= 0.883393])
+    problem.solve()
+    assert problem.status in ("optimal", "locally_optimal")
+    assert problem.solution is not None
+    assert problem.solution.certificate.violation <= 1e-6
+    found, known = expansion.expand([base**z, z**3], 4)
+    (one,) = found[0].symbols_used().tolist()
+    assert known.power(one)[1] == 1.0
+    assert known.power(one)[0].equals(found[0])

@@ -13,6 +13,7 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from hcmodel.atoms.rules import Arguments
 from hcmodel.records import dataclass
@@ -133,6 +134,12 @@ def _power(use: Use) -> Any:
     if not use.facts[0].sign.is_nonnegative:
         use.cone.in_domain_of_power(base, exponents)
     return use.cone.power_of(base, exponents)
+
+
+def broken_powers(exponents: Any) -> NDArray[np.bool_]:
+    """Which powers above 1 are of numbers >= 0 only, though the cone for them bounds |a|^p."""
+    numbers = np.asarray(exponents, dtype=float)
+    return np.asarray((numbers > 1) & (numbers != np.rint(numbers)))
 
 
 def _power_in_log(use: Use) -> Any:

@@ -178,7 +178,8 @@ class Symbols:
         known = self._powers.get(symbol)  # many maps ask this of all symbols
         if known is None:
             found = self.function(symbol)
-            if found is None or found.atom is not ATOMS["power"]:
+            is_power = found is not None and found.atom is ATOMS["power"]
+            if found is None or not is_power or not found.arguments[1].is_constant:  # as k^x
                 known = Sums.symbols(np.array(symbol), self.coding), 1.0
             else:
                 known = found.arguments[0], float(found.arguments[1].value)

@@ -18,6 +18,7 @@ import numpy as np
 import scipy
 from numpy.typing import NDArray
 
+from hcmodel.atoms.cones import broken_powers
 from hcmodel.records import dataclass
 from hcmodel.reductions.cone.affine import Affine, joined
 from hcmodel.reductions.cone.compressed_rows import Rows
@@ -201,7 +202,7 @@ class ConeRows:
 
     def in_domain_of_power(self, a: Affine, exponents: Any) -> None:
         """a >= 0 where only such numbers have the power: what a cone bounds for p > 1 is |a|^p."""
-        marked = np.broadcast_to(_broken(exponents), a.shape).ravel().nonzero()[0]
+        marked = np.broadcast_to(broken_powers(exponents), a.shape).ravel().nonzero()[0]
         if marked.size:
             self.nonnegative(a.flat().taken(marked, (marked.size,)))
 
@@ -534,13 +535,3 @@ def _blocks(corner: Affine, side: Affine, below: Affine) -> Affine:
     start = first * order
     numbers[first:, first:] = start + np.arange(second * second).reshape(second, second)
     return joined([corner, side, below]).taken(numbers.reshape(-1), (order, order))
-
-
-def has_a_domain(exponents: Any) -> bool:
-    """Whether some of these powers above 1 are of numbers >= 0 only."""
-    return bool(_broken(exponents).any())
-
-
-def _broken(exponents: Any) -> NDArray[np.bool_]:
-    numbers = np.asarray(exponents, dtype=float)
-    return np.asarray((numbers > 1) & (numbers != np.rint(numbers)))

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from hcmodel.atoms.cones import semidefinite_root
+from hcmodel.atoms.cones import broken_powers, semidefinite_root
 from hcmodel.atoms.rules import Contraction, Dependence
 from hcmodel.expressions.leaves import Apply, Expression
 from hcmodel.expressions.sparse_data import Numbers, dense
@@ -26,8 +26,7 @@ from hcmodel.reductions.cone.cone_terms import Terms, moved_terms, spread_terms,
 from hcmodel.reductions.cone.linear_maps import raveled
 
 if TYPE_CHECKING:
-    from hcmodel.reductions.cone.cone_rows import has_a_domain
-from hcmodel.reductions.cone.cone_bounds import Translation
+    from hcmodel.reductions.cone.cone_bounds import Translation
 
 
 def squares(translation: Translation, expression: Expression) -> Terms | None:
@@ -116,7 +115,7 @@ def _of_square(translation: Translation, expression: Apply, pattern: Pattern) ->
     exponents = translation.node(expression).exponents
     if exponents is None or exponents[0] is None:
         return None
-    if has_a_domain(exponents[0]) and not base.sign.is_nonnegative:
+    if broken_powers(exponents[0]).any() and not base.sign.is_nonnegative:
         # then it is convex, so that there is a bound of it from above
         argument = translation.plain(expression.args[0], Side.ABOVE).broadcast(expression.shape)
         translation.rows.in_domain_of_power(argument, exponents[0])

@@ -67,14 +67,3 @@ def test_optima_at_edges_of_domains(name: str) -> None:
     assert problem.value == pytest.approx(value, abs=1e-6)
     assert problem.solution is not None
     assert ", then" not in problem.solution.method
-
-
-def test_squares_ask_for_no_domain() -> None:
-    """log1p(f) has no bound from above; one that was made made a feasible model infeasible."""
-    f, z = hc.Variable(name="f"), hc.Variable(name="z")
-    size = hc.sqrt(hc.square(2**z) + hc.square(hc.log1p(f)))
-    problem = hc.Problem(hc.Minimize((f - 1) ** 2 + (z - 1) ** 2), [size <= 0.883393])
-    problem.solve()
-    assert problem.status in ("optimal", "locally_optimal")
-    assert problem.solution is not None
-    assert problem.solution.certificate.violation <= 1e-6
