@@ -57,10 +57,10 @@ class Step(ABC):
     divisors: tuple[Variable, ...] = ()
     """Positive semidefinite matrices, and positive variables, that the way back divides by."""
     ceiling: float | None = None
-    """A value of the model after it that its minimum has to be below: else it has no better points than
-    some of the model before it that have no image, and says nothing of that. None where that is known."""
+    """If the minimum of the model after it is not below this value, it is not that of a point of the model
+    before it, and the map shows nothing. None if it certainly is."""
     late: bool = False
-    """Whether it counts only where no other map proves the model: few of its points may have images."""
+    """Whether it is used only if no other map proves the model, since few points may have an image."""
     first: bool = False
     """Whether the model after it is searched before anything else."""
     apart: bool = False

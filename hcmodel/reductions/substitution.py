@@ -331,7 +331,7 @@ class Substitution(ModelReduction):
 
     @property
     def is_open(self) -> bool:
-        """Whether the minimum of the model after it has to be known to say that it has one."""
+        """Whether it shows something only if the minimum of the model after it is low enough."""
         return any(step.ceiling is not None for step in self.steps)
 
     def is_below(self, value: float) -> bool:

@@ -423,7 +423,7 @@ class _Dual:
         return not self.places.blocks and self.program.matrix.nnz <= CONE_DUALITY.sparse_correction
 
     def _corrected_by_factors(self, z: FloatArray) -> FloatArray | None:
-        """The same by a sparse factor of AᵀW A, with √W in place of W: squares lose all digits there."""
+        """The same by a sparse factor. √W takes the place of W, with which no digit would be left."""
         A, weights = self.program.sparse, _RootWeights(self.places, z).weights
         system = scipy.sparse.csc_array(A.T @ scipy.sparse.diags_array(weights) @ A)
         diagonal = system.diagonal()
@@ -480,7 +480,7 @@ def least_curvature(P: scipy.sparse.csc_array) -> FloatArray:
 
 
 def _at_rest(program: ConeProgram, primal: FloatArray, z: FloatArray) -> FloatArray:
-    """x̄ moved so that the curvature of a quadratic objective takes up what z leaves of its slope."""
+    """x̄ after Newton steps, so that z leaves no slope where a quadratic objective is curved."""
     P = program.quadratic
     used = (np.diff(P.indptr) > 0).nonzero()[0]
     if not used.size or used.size > CONE_DUALITY.largest_curvature:

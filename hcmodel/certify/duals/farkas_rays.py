@@ -39,8 +39,8 @@ BITS = 256  # 77 digits, many more than any data have
 _ABOVE, _BELOW = ROOT_TWO.as_integer_ratio()
 ROOT = (_BELOW << BITS + 1) // _ABOVE
 """√2 in these units, such that its product with the rounded √2 in the rows of a matrix is 2."""
-# Relative singular values below which those are left out of steps: a low cut leads astray far from a ray,
-# and with a high one steps next to a ray of ill-conditioned data stop short of it.
+# Relative singular values below which steps leave a direction out. Far from a ray a low cut leads astray;
+# next to a ray of ill-conditioned data a high one stops short of it.
 CUTS = (DEPENDENT, DATA_ROUNDING)
 
 
