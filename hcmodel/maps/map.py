@@ -57,8 +57,8 @@ class Step(ABC):
     divisors: tuple[Variable, ...] = ()
     """Positive semidefinite matrices, and positive variables, that the way back divides by."""
     ceiling: float | None = None
-    """If the minimum of the model after it is not below this value, it is not that of a point of the model
-    before it, and the map shows nothing. None if it certainly is."""
+    """If the minimum of the model after it is not below this value, it is not that of a point of the
+    model before it, and the map shows nothing. None if it certainly is."""
     late: bool = False
     """Whether it is used only if no other map proves the model, since few points may have an image."""
     first: bool = False
